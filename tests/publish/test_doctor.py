@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from faults.world import build
-from lustrum.publish.doctor import Finding, examine
+from lustrum.publish.doctor import HealthFinding, examine
 from lustrum.tabulate import Secret, Store
 
 
@@ -34,7 +34,7 @@ def other_secret(root: Path) -> None:
     Secret(b"another secret of 32 bytes......").write(root / "record-keys.secret")
 
 
-def bad(root: Path) -> list[Finding]:
+def bad(root: Path) -> list[HealthFinding]:
     return [finding for finding in examine(root) if finding.grade == "bad"]
 
 

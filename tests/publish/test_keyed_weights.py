@@ -181,7 +181,9 @@ def test_a_service_over_records_weights_counts_too(tmp_path: Path, table: pa.Tab
     text = POLICY.replace("METHOD", "random-rounding")
     (tmp_path / "policies" / "survey.toml").write_text(text)
     service = local_service(tmp_path, workers=1)
-    assert service.sums("survey") == ((), ("weight",), ())
+    numbers = service.snapshot("survey").numbers
+    assert (numbers.measures, numbers.weights) == ((), ("weight",))
+    assert numbers.weighted_measures == ()
     words = {"dataset": "survey", "by": ["employment"], "weight": "weight"}
     query = TableQuery.from_mapping(words)
     first, again = service.answer(query), service.answer(query)

@@ -19,7 +19,7 @@ from lustrum.policy.read import sealed
 from lustrum.public.bundle.files import bundle_digest, read_bundle
 from lustrum.publish.bundles import make as module
 from lustrum.publish.bundles.make import (
-    Made,
+    MadeBundle,
     _require_same_sums,
     _SumsOf,
     earlier_memory,
@@ -29,8 +29,8 @@ from lustrum.publish.bundles.make import (
 )
 from lustrum.publish.bundles.memory import Memory, memory_path, read_memory
 from lustrum.publish.bundles.write import write_bundle
-from public.test_bundle_files_by_hand import survey
-from public.test_bundle_numbers import DATASET
+from public_room.test_bundle_files_by_hand import survey
+from public_room.test_bundle_numbers import DATASET
 
 KEYS = np.arange(1, 40, dtype=np.uint64)
 
@@ -131,7 +131,8 @@ def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     def require_unchanged() -> None:
         held.unchanged += 1
 
-    engine = SimpleNamespace(secret="s1", require_unchanged=require_unchanged)
+    engine = SimpleNamespace(secret="s1", require_unchanged=require_unchanged, dataset=DATASET)
+    monkeypatch.setattr(Memory, "holds", lambda *_: True)
 
     def opened(name: str, workers: int | None) -> Any:
         held.opened.append((name, workers))
@@ -142,7 +143,12 @@ def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         report_progress("counting", 0.25)
         return "true cells"
 
-    store = SimpleNamespace(open=opened, secret_of=lambda name: Secret() if name == "s1" else None)
+    store = SimpleNamespace(
+        root=Path(),
+        names=lambda: [],
+        open=opened,
+        secret_of=lambda name: Secret() if name == "s1" else None,
+    )
     monkeypatch.setattr(module, "read_policy", decided)
     monkeypatch.setattr(module, "finest_cells", finest)
     monkeypatch.setattr(module, "records_of", lambda own: "records" if own is engine else None)
@@ -161,7 +167,7 @@ def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
     monkeypatch.setattr(module, "write_memory", remember)
 
-    def make(**words: Any) -> Made:
+    def make(**words: Any) -> MadeBundle:
         held.steps.clear()
         return make_bundle(
             store,  # type: ignore[arg-type]
@@ -222,12 +228,14 @@ def test_counts_are_protected_by_the_key_of_their_dataset_and_written_beside_a_m
     assert replaced_memory(tmp_path, house.out) is None
     with pytest.raises(DatasetError, match="does not hold its memory"):
         earlier_memory(tmp_path, house.out)
+    with pytest.raises(DatasetError, match="does not stand in"):
+        earlier_memory(folder, tmp_path / "none")
 
 
 def test_a_release_goes_on_from_the_memory_before_and_is_held_against_it(house: Any) -> None:
     own = house.counts.own
     method = dict(own.report.method)
-    half = FinestCells(DATASET, own.cells.codes, own.cells.counts + 3, KEYS[: len(own.cells)])
+    half = FinestCells(DATASET, own.cells.codes, own.cells.counts + 9, KEYS[: len(own.cells)])
     before = Memory(half, method, "b" * 40)
     made = house.make(previous=before)
     assert house.counts.given["previous"] is half
@@ -356,4 +364,4 @@ def test_a_policy_without_a_protected_population_makes_no_bundle() -> None:
     )
     assert population_of(strict, "it") == strict.population
     nothing: Any = None
-    assert _SumsOf.policy(strict, nothing, nothing, "town") is None
+    assert _SumsOf.policy(strict, nothing, nothing) is None

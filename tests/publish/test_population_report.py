@@ -17,7 +17,7 @@ from browsing import context_of
 from lustrum.cli.protect import protect_dataset
 from lustrum.model import Dataset, DatasetError, InputError
 from lustrum.public.bundle import read_bundle
-from lustrum.publish.bundles.make import Made
+from lustrum.publish.bundles.make import MadeBundle
 from lustrum.publish.bundles.memory import memory_path, read_memory
 from lustrum.publish.report import findings, write_report
 from lustrum.tabulate import FrameSource, Secret, Store, ingest
@@ -61,7 +61,7 @@ def people(names: list[str], moved: int = 0) -> pa.Table:
     return pa.table({"id": np.arange(260), **{name: columns[name] for name in names}})
 
 
-def release(root: Path, names: list[str], moved: int = 0, **options: Any) -> tuple[Made, str]:
+def release(root: Path, names: list[str], moved: int = 0, **options: Any) -> tuple[MadeBundle, str]:
     """Ingest and protect; gives what was made, and what was said."""
     secret = Secret(bytes(range(32)))
     ingest(FrameSource(people(names, moved)), described(names), Store(root), secret=secret)
@@ -73,7 +73,7 @@ def release(root: Path, names: list[str], moved: int = 0, **options: Any) -> tup
     return made, said.getvalue()
 
 
-def numbers(made: Made) -> dict[tuple[int, ...], int]:
+def numbers(made: MadeBundle) -> dict[tuple[int, ...], int]:
     cells = made.result.cells
     return {
         tuple(int(c) for c in code): int(n)
@@ -82,12 +82,12 @@ def numbers(made: Made) -> dict[tuple[int, ...], int]:
 
 
 @pytest.fixture(scope="module")
-def first(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Made]:
+def first(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, MadeBundle]:
     root = tmp_path_factory.mktemp("report") / "data"
     return root, release(root, ["area", "job", "sex"])[0]
 
 
-def test_the_report_says_what_the_agency_must_know(first: tuple[Path, Made]) -> None:
+def test_the_report_says_what_the_agency_must_know(first: tuple[Path, MadeBundle]) -> None:
     root, made = first
     words = json.loads((root / "reports" / "town" / "report.json").read_text())
     page = (root / "reports" / "town" / "report.html").read_text()
@@ -130,7 +130,7 @@ def test_the_report_says_what_the_agency_must_know(first: tuple[Path, Made]) -> 
     }
 
 
-def test_the_page_needs_no_other_file_and_no_script(first: tuple[Path, Made]) -> None:
+def test_the_page_needs_no_other_file_and_no_script(first: tuple[Path, MadeBundle]) -> None:
     page = (first[0] / "reports" / "town" / "report.html").read_text()
     assert "<script" not in page
     assert not re.search(r'(?:src|href)="|url\(|@import', page)
@@ -138,7 +138,7 @@ def test_the_page_needs_no_other_file_and_no_script(first: tuple[Path, Made]) ->
     assert "prefers-color-scheme: dark" in page
 
 
-def test_nothing_of_the_report_comes_into_the_bundle(first: tuple[Path, Made]) -> None:
+def test_nothing_of_the_report_comes_into_the_bundle(first: tuple[Path, MadeBundle]) -> None:
     root, made = first
     bundle = root / "bundles" / "town"
     assert sorted(p.name for p in bundle.iterdir()) == [
@@ -157,7 +157,7 @@ def test_nothing_of_the_report_comes_into_the_bundle(first: tuple[Path, Made]) -
     assert "hidden" in repr(found)
 
 
-def test_the_same_records_make_the_same_bundle_again(first: tuple[Path, Made]) -> None:
+def test_the_same_records_make_the_same_bundle_again(first: tuple[Path, MadeBundle]) -> None:
     root, made = first
     again, said = release(root, ["area", "job", "sex"])
     assert again.digest == made.digest
@@ -166,7 +166,7 @@ def test_the_same_records_make_the_same_bundle_again(first: tuple[Path, Made]) -
     assert again.both.changed == 0
 
 
-def test_a_correction_changes_only_cells_whose_records_changed(tmp_path: Path) -> None:
+def test_a_correction_changes_other_cells_too(tmp_path: Path) -> None:
     root = tmp_path / "data"
     names = ["area", "job", "sex"]
     one, _ = release(root, names)
@@ -179,12 +179,17 @@ def test_a_correction_changes_only_cells_whose_records_changed(tmp_path: Path) -
         if old != new
         for row in (old, new)
     }
-    assert {c for c in before | after if before.get(c, 0) != after.get(c, 0)} <= touched
+    differs = {c for c in before | after if before.get(c, 0) != after.get(c, 0)}
+    assert 0 < len(differs & touched) <= len(differs - touched)
     assert "It continues an earlier release" in said
+    assert f"{len(differs)} cells show another number" in said
     words = json.loads((root / "reports" / "town" / "report.json").read_text())
-    assert words["together"]["changed"] == sum(
-        before.get(c, 0) != after.get(c, 0) for c in before | after
-    )
+    assert words["together"]["differing"] == words["agency"]["differences"]["cells"] == len(differs)
+    assert words["agency"]["differences"]["changed"] == len(differs & touched)
+    assert json.loads((root / "bundles" / "town" / "report.json").read_text())["releases"] == {
+        "odds": 0.5,
+        "left": {"0": [0, 2], "3": [0, 5], "6": [4, 8], "0 and 3": [0, 2], "3 and 6": [4, 5]},
+    }
     page = (root / "reports" / "town" / "report.html").read_text()
     assert ">Beside the release before</h2>" in page
 
@@ -221,18 +226,80 @@ def test_a_release_is_not_drawn_anew_by_mistake(tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match="does not hold its memory"):
         release(root, names)
     with pytest.raises(InputError, match="leave it out"):
-        release(root, names, previous=tmp_path / "kept.arrow", fresh=True)
+        release(root, names, previous=tmp_path / "kept.arrow", never_published=True)
     (tmp_path / "other.arrow").write_bytes(b"ARROW1 and no more")
     with pytest.raises(DatasetError, match="is not the memory of a release"):
         release(root, names, previous=tmp_path / "other.arrow")
-    fresh, _ = release(root, names, base=5, fresh=True)
+    fresh, _ = release(root, names, base=5, never_published=True)
     assert fresh.both is None
     assert fresh.result.public.support.base == 5
 
 
+def test_bounds_count_every_earlier_release(tmp_path: Path) -> None:
+    """A cell that kept its records for three releases lies between all numbers that it has shown."""
+    root, names = tmp_path / "data", ["area", "job", "sex"]
+    made = [release(root, names, moved=moved)[0] for moved in (0, 4, 8)]
+    folder = root / "reports" / "town"
+    kept = [read_memory(memory_path(folder, one.digest)) for one in made]
+    assert [one.earlier for one in kept] == [
+        (),
+        (made[0].digest,),
+        (made[0].digest, made[1].digest),
+    ]
+    shown = [numbers(one) for one in made]
+    keys = [
+        dict(zip(map(tuple, one.cells.codes.T.tolist()), one.cells.keys.tolist(), strict=True))
+        for one in kept
+        if one.cells.keys is not None
+    ]
+    last = kept[-1]
+    assert last.bounds is not None
+    narrowed = 0
+    for place, cell in enumerate(map(tuple, last.cells.codes.T.tolist())):
+        seen = [shown[2].get(cell, 0)]
+        for before in (1, 0):
+            if keys[before].get(cell, 0) != keys[2][cell]:
+                break
+            seen.append(shown[before].get(cell, 0))
+        low, high = made[0].result.public.support.bounds(seen)
+        assert (last.bounds[0][place], last.bounds[1][place]) == (low.max(), high.min())
+        narrowed += len(set(seen)) > 1
+    assert narrowed > 0
+    # The same records are the same release, not one more.
+    again, _ = release(root, names, moved=8)
+    assert read_memory(memory_path(folder, again.digest)).earlier == last.earlier
+
+
+def test_without_identifiers_there_is_a_first_release_and_no_second(tmp_path: Path) -> None:
+    root, names = tmp_path / "data", ["area", "job", "sex"]
+
+    def released(rows: int, named: bool = False) -> str:
+        source = {"name": "town"} | ({"record_id": "id"} if named else {})
+        variables = [{"name": name, "codes": CODES[name]} for name in names]
+        dataset = Dataset.from_mapping({"dataset": source, "variables": variables})
+        table = people(names).slice(260 - rows)
+        ids = pa.array(np.arange(261 - rows, 261))
+        table = table.set_column(0, "id", ids) if named else table.drop(["id"])
+        ingest(FrameSource(table), dataset, Store(root), secret=Secret(bytes(range(32))))
+        said = io.StringIO()
+        protect_dataset("town", root, Console(file=said, width=2000), workers=1)
+        return said.getvalue()
+
+    (root / "policies").mkdir(parents=True)
+    (root / "policies" / "town.toml").write_text(POLICY.format(base=3))
+    assert "a later release of these people cannot be made" in released(260)
+    assert "0 did not" in released(260)
+    with pytest.raises(
+        DatasetError, match=r"no identifiers.*'record_id'.*row numbers there, from 1"
+    ):
+        released(259)
+    # Row numbers as identifiers match the records again.
+    assert "cells kept their records, 1 did not" in released(259, named=True)
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_page_is_read_on_a_phone_by_everybody(
-    first: tuple[Path, Made], browser: Any, scheme: str
+    first: tuple[Path, MadeBundle], browser: Any, scheme: str
 ) -> None:
     from axe_playwright_python.sync_playwright import Axe
 

@@ -108,7 +108,7 @@ def test_a_reason_of_a_method_stays_out_of_the_log(caplog: pytest.LogCaptureFixt
     handler = RequestHandler(RecordsService())  # type: ignore[arg-type]
     policy = '{"dataset": "town"}'
     assert handler.reply(("views", QUERY.to_mapping(), policy)) == ("policy", None)
-    assert handler.reply(("names",)) == ("broken", None)
+    assert handler.reply(("describe", "town", None)) == ("broken", None)
     assert len(caplog.messages) == 2
     assert "cannot protect the input" in caplog.messages[0]
     assert caplog.messages[1].startswith("cannot answer: ZeroDivisionError at ")

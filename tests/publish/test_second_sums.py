@@ -15,7 +15,7 @@ from rich.console import Console
 from lustrum.cli.protect import protect_dataset
 from lustrum.demo import businesses, description_path
 from lustrum.model import InputError
-from lustrum.publish.bundles.make import Made
+from lustrum.publish.bundles.make import MadeBundle
 from lustrum.publish.doctor import examine
 from lustrum.tabulate import FrameSource, Secret, Store, ingest, read_description
 from lustrum.tabulate.store.backup import back_up, restore
@@ -36,6 +36,7 @@ p = 10.0
 max_variables = 2
 sweeps = 2
 existence = "EXISTENCE"
+public_classes = ["size"]
 [protect]
 method = "none"
 end = true
@@ -75,7 +76,7 @@ class House:
         self.first = self.released(table)
         self.second = self.released(corrected(table))
 
-    def released(self, table: pa.Table, **words: Any) -> Made:
+    def released(self, table: pa.Table, **words: Any) -> MadeBundle:
         dataset = read_description(description_path("businesses"))
         store = Store(self.root)
         ingest(FrameSource(table), dataset, store, secret=Secret(bytes(range(32))))
@@ -111,7 +112,7 @@ def test_unchanged_contributions_keep_their_protected_value(house: House) -> Non
         assert np.array_equal(shown[same], shown_before[same])
 
 
-def test_owners_keep_their_direction_and_small_corrections_their_share(house: House) -> None:
+def test_owners_keep_their_direction_and_every_change_draws_a_new_share(house: House) -> None:
     old, shown_before, new, shown = both(house, "turnover_domestic")
     held = (old > 300) & (new > 300)
     assert (np.sign(shown - new)[held] == np.sign(shown_before - old)[held]).all()
@@ -123,8 +124,8 @@ def test_owners_keep_their_direction_and_small_corrections_their_share(house: Ho
     large = held & (np.abs(new - old) > 0.1 * old)
     assert small.sum() > 5
     assert large.sum() > 5
-    assert np.abs(share - share_before)[small].max() < 0.005
-    assert (np.abs(share - share_before)[large] > 0.002).mean() > 0.8
+    for changed in (small, large):
+        assert (np.abs(share - share_before)[changed] > 0.002).mean() > 0.8
 
 
 def test_cells_whose_records_did_not_change_show_the_same_sums(house: House) -> None:
@@ -162,12 +163,11 @@ def test_the_command_line_states_errors_and_the_audit(house: House) -> None:
     assert "0 are under-protected; 0 largest contributors are certain" in text
 
 
+@pytest.mark.parametrize("house", ["secret"], indirect=True)
 def test_a_restored_folder_is_corrected_and_protected_as_the_one_that_was_lost(
     house: House, tmp_path: Path
 ) -> None:
     """The drill: restore, correct, protect. The release is the one that the lost folder would have made."""
-    if house.root.name.startswith("public"):
-        pytest.skip("one way of existence is enough")
     prepared = house.root / "prepared" / "yearly"
     (prepared / "tables").mkdir(parents=True)
     (prepared / "manifest.json").write_text("{}")
@@ -213,7 +213,7 @@ def test_another_p_is_refused(house: House) -> None:
 
 def test_fresh_says_that_it_disregards_a_release_and_measures_both(tmp_path: Path) -> None:
     house = House(tmp_path, "public")
-    made = house.released(corrected(businesses(COUNT)), fresh=True)
-    assert "--fresh drew numbers without regard" in house.said.export_text(clear=False)
+    made = house.released(corrected(businesses(COUNT)), never_published=True)
+    assert "--never-published drew numbers without regard" in house.said.export_text(clear=False)
     assert made.both_sums is not None
     assert sum(one.other for one in made.both_sums) > 0

@@ -10,7 +10,7 @@ import pytest
 
 from answer.conftest import SECRET
 from lustrum.model import InputError, Release, Table, TableQuery
-from lustrum.policy import Before, Method, Policy
+from lustrum.policy import Before, Policy, PolicyMethod
 from lustrum.protect.abilities import Abilities
 from lustrum.protect.unchanged import IdentityChannel
 from lustrum.public.numbers import CannotProtectError
@@ -38,7 +38,9 @@ class Hides:
 
     name: ClassVar[str] = "hides"
     stages: ClassVar[tuple[str, ...]] = ("hypercube", "table")
-    abilities: ClassVar[Abilities] = Abilities(repeatable=True, one_number=True, changed=1.0)
+    abilities: ClassVar[Abilities] = Abilities(
+        repeatable=True, one_number=True, changed=1.0, entropy=1.0
+    )
 
     def apply(self, table: Table, rng: Any = None) -> Release:
         status = np.where(table.values > 400, "F", "D")
@@ -53,7 +55,7 @@ class Hides:
 def test_a_number_that_is_not_shown_does_not_leave_the_room(
     engine: EmbeddedEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Method, "spec", lambda self: Hides())
+    monkeypatch.setattr(PolicyMethod, "spec", lambda self: Hides())
     views = counted_views(asked(where={"area": ["n"]}), ProtectedInput(engine), made())
     true = engine.tabulate(asked(where={"area": ["n"]})).values
     assert ((true > 0) & (true <= 400)).any()
@@ -142,7 +144,7 @@ def test_bounds_after_a_change_of_the_input_are_open_and_its_words_are_told(
     source = prepared(engine, [rounding], SECRET)
     assert source.before == (rounding,)
     table = source.engine.tabulate(asked())
-    release = source.protect(table, Method.model_validate({"method": "none"}))
+    release = source.protect(table, PolicyMethod.model_validate({"method": "none"}))
     assert release.low is not None
     assert release.high is not None
     assert not release.low.any()
@@ -153,7 +155,7 @@ def test_bounds_after_a_change_of_the_input_are_open_and_its_words_are_told(
     assert "protected beforehand by random-rounding" in str(release.notes[0])
     assert (table.values % 5 == 0).all()
     plain = ProtectedInput(engine).protect(
-        engine.tabulate(asked()), Method.model_validate({"method": "none"})
+        engine.tabulate(asked()), PolicyMethod.model_validate({"method": "none"})
     )
     assert plain.low is not None
     assert np.array_equal(plain.low, plain.published)
@@ -183,7 +185,7 @@ def test_a_method_that_leaves_no_counts_cannot_stand_before_others(
     engine: EmbeddedEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = step(method="random-rounding", base=3)
-    monkeypatch.setattr(Method, "spec", lambda self: Hides())
+    monkeypatch.setattr(PolicyMethod, "spec", lambda self: Hides())
     with pytest.raises(InputError, match="does not leave counts"):
         protected_input.prepared(engine, [before], SECRET)
 
@@ -204,10 +206,10 @@ def test_what_a_step_leaves_exact_keeps_the_bounds_of_the_method(
     monkeypatch.setattr(protected_input, "_published", published)
     method = "random-rounding" if bounded else "hides"
     if not bounded:
-        monkeypatch.setattr(Method, "spec", lambda self: Hides())
+        monkeypatch.setattr(PolicyMethod, "spec", lambda self: Hides())
     source = ProtectedInput(engine, (Before.model_construct(method="random-rounding"),))
-    release = source.protect(table, Method.model_construct(method=method))
-    own = Method.model_construct(method=method).spec().apply(table)
+    release = source.protect(table, PolicyMethod.model_construct(method=method))
+    own = PolicyMethod.model_construct(method=method).spec().apply(table)
     low, high = (own.low, own.high) if bounded else (table.values, table.values)
     changed = exact | (table.values == near)
     assert release.low is not None
@@ -227,11 +229,11 @@ def test_empty_cells_get_keys_from_the_secret(
             given.append((secret, dataset))
             return Hides()
 
-    monkeypatch.setattr(Method, "spec", lambda self: Keyed())
+    monkeypatch.setattr(PolicyMethod, "spec", lambda self: Keyed())
     table = engine.tabulate(asked())
-    ProtectedInput(engine).protect(table, Method.model_construct())
+    ProtectedInput(engine).protect(table, PolicyMethod.model_construct())
     assert given == []
-    ProtectedInput(engine, secret=SECRET).protect(table, Method.model_construct())
+    ProtectedInput(engine, secret=SECRET).protect(table, PolicyMethod.model_construct())
     assert given == [(SECRET.derive("lustrum empty cells"), engine.dataset)]
     assert prepared(engine, [], SECRET).secret is SECRET
 

@@ -20,8 +20,6 @@ from lustrum.protect.cell_key import CellKeyMagnitude
 from lustrum.protect.cell_key.noise import flex
 from lustrum.protect.magnitudes.report import PublicFactors
 
-__all__ = ["FactorNoise", "KeyedNoise", "SumNoise"]
-
 _ROUNDING = Fraction(1, 20)
 """How much rounding to whole units can add to the largest share."""
 

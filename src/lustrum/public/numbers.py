@@ -21,18 +21,6 @@ from lustrum.protect.cell_key import CellKeyMagnitude
 from lustrum.public.noise import KeyedNoise, SumNoise
 from lustrum.survey import Estimates
 
-__all__ = [
-    "CannotProtectError",
-    "Described",
-    "Graded",
-    "KeyedNumbers",
-    "KeyedOffer",
-    "ProtectedNumbers",
-    "RecordsService",
-    "Views",
-    "keyed_noise",
-]
-
 
 class CannotProtectError(LustrumError):
     """The method of the policy is not for such a table, whatever its numbers are."""
@@ -118,6 +106,15 @@ class Described:
 
 class RecordsService(Protocol):
     """The part that holds records: it describes them and gives protected numbers, and nothing else."""
+
+    @property
+    def answering(self) -> bool:
+        """Whether it answers now; where not, descriptions are what was known last."""
+        ...
+
+    def revive(self) -> bool:
+        """Start it again where it has ended; whether it lives or is being started."""
+        ...
 
     def names(self) -> list[str]:
         """The datasets that are there."""

@@ -26,8 +26,6 @@ from lustrum.tabulate.keys import Secret
 from lustrum.tabulate.store.folder import LEFTOVER
 from lustrum.tabulate.store.secret_files import NEXT, SECRET
 
-__all__ = ["Finding", "examine"]
-
 Grade = Literal["good", "note", "bad"]
 Judge = Callable[[str], object]
 _UNSTATED = (
@@ -38,7 +36,7 @@ _SPARE = 1.2  # a new version is kept next to the old one while a dataset is rep
 
 
 @dataclass(frozen=True)
-class Finding:
+class HealthFinding:
     """One thing that was looked at: ``good``, a ``note``, or ``bad``, which stops answers."""
 
     grade: Grade
@@ -46,7 +44,7 @@ class Finding:
     sentence: str
 
 
-def examine(root: Path, judge: Judge | None = None) -> Iterator[Finding]:
+def examine(root: Path, judge: Judge | None = None) -> Iterator[HealthFinding]:
     """Look at everything that answers depend on: secret, datasets, policies, modes, leftovers, disk, memory.
 
     ``judge`` is the judgement of the server: it raises an error for a dataset that a server would not serve.
@@ -55,7 +53,7 @@ def examine(root: Path, judge: Judge | None = None) -> Iterator[Finding]:
     store = Store(root)
     try:
         if not root.is_dir():
-            yield Finding(
+            yield HealthFinding(
                 "bad", str(root), "There is no such folder; ingest a dataset, or restore a backup."
             )
             return
@@ -73,57 +71,65 @@ def examine(root: Path, judge: Judge | None = None) -> Iterator[Finding]:
         yield from _unknown(root)
         yield from _space(root, sizes)
     except OSError as error:
-        yield Finding("bad", str(error.filename or root), f"It cannot be read: {error.strerror}.")
+        yield HealthFinding(
+            "bad", str(error.filename or root), f"It cannot be read: {error.strerror}."
+        )
     except DatasetError as error:
-        yield Finding("bad", str(root), str(error))
+        yield HealthFinding("bad", str(root), str(error))
 
 
-def _folder(root: Path) -> Iterator[Finding]:
+def _folder(root: Path) -> Iterator[HealthFinding]:
     mode = stat.S_IMODE(root.stat().st_mode)
     if mode & 0o002:
-        yield Finding(
+        yield HealthFinding(
             "bad", str(root), f"Everybody may write here; close it with 'chmod 700 {root}'."
         )
     elif not os.access(root, os.R_OK | os.X_OK):
-        yield Finding("bad", str(root), "This user may not read it; run as the user of the server.")
+        yield HealthFinding(
+            "bad", str(root), "This user may not read it; run as the user of the server."
+        )
     else:
-        yield Finding("good", str(root), "The folder can be read.")
+        yield HealthFinding("good", str(root), "The folder can be read.")
 
 
-def _secret(store: Store) -> Iterator[Finding]:
+def _secret(store: Store) -> Iterator[HealthFinding]:
     path = store.root / SECRET
     if (store.root / NEXT).exists():
-        yield Finding(
+        yield HealthFinding(
             "note", NEXT, "A rotation was stopped; finish it with 'lustrum secret rotate'."
         )
     try:
         Secret.load(path)
     except DatasetError as error:
         needed = bool(store.names())
-        yield Finding("bad" if needed else "note", SECRET, str(error))
+        yield HealthFinding("bad" if needed else "note", SECRET, str(error))
         return
     if path.stat().st_mode & 0o040:
-        yield Finding("note", SECRET, "A group may read it; make sure that all its members should.")
+        yield HealthFinding(
+            "note", SECRET, "A group may read it; make sure that all its members should."
+        )
     else:
-        yield Finding("good", SECRET, "It is there, and readable by its owner only.")
+        yield HealthFinding("good", SECRET, "It is there, and readable by its owner only.")
 
 
-def _dataset(store: Store, name: str) -> Iterator[tuple[Finding, int]]:
+def _dataset(store: Store, name: str) -> Iterator[tuple[HealthFinding, int]]:
     try:
         files = store.look(name)
     except DatasetError as error:
-        yield Finding("bad", name, str(error)), 0
+        yield HealthFinding("bad", name, str(error)), 0
         return
     try:
         files.check()
         engine = EmbeddedEngine(files, workers=1)
         size = engine.encoded_bytes
         yield (
-            Finding("good", name, "Every byte is what was written, by the secret that is there."),
+            HealthFinding(
+                "good", name, "Every byte is what was written, by the secret that is there."
+            ),
             size,
         )
     except DatasetError as error:
-        yield Finding("bad", name, str(error)), 0
+        yield HealthFinding("bad", name, str(error)), 0
     finally:
         files.close()
     loose = [
@@ -133,16 +139,16 @@ def _dataset(store: Store, name: str) -> Iterator[tuple[Finding, int]]:
     ]
     if loose:
         sentence = f"Others may read {', '.join(sorted(loose))}; close them with 'chmod 600'."
-        yield Finding("note", name, sentence), 0
+        yield HealthFinding("note", name, sentence), 0
 
 
-def _policies(store: Store, judge: Judge | None) -> Iterator[Finding]:
+def _policies(store: Store, judge: Judge | None) -> Iterator[HealthFinding]:
     folder, names = store.root / POLICIES, store.names()
     bundled = bundles_in(store.root / BUNDLES)
     for path in sorted(folder.glob("*.toml")):
         about = f"policies/{path.name}"
         if path.stem not in names and path.stem not in bundled:
-            yield Finding(
+            yield HealthFinding(
                 "note", about, "There is no dataset of this name; remove it, or correct its name."
             )
             continue
@@ -155,44 +161,46 @@ def _policies(store: Store, judge: Judge | None) -> Iterator[Finding]:
             if judge is not None:
                 judge(path.stem)
         except LustrumError as error:
-            yield Finding("bad", about, str(error))
+            yield HealthFinding("bad", about, str(error))
             continue
         if path.stat().st_mode & 0o022:
-            yield Finding("bad", about, f"Others may change it; close it with 'chmod 644 {path}'.")
-        yield Finding("good", about, "It is whole, and fits its dataset.")
+            yield HealthFinding(
+                "bad", about, f"Others may change it; close it with 'chmod 644 {path}'."
+            )
+        yield HealthFinding("good", about, "It is whole, and fits its dataset.")
         for sentence in warnings(policy):
-            yield Finding("note", about, sentence)
+            yield HealthFinding("note", about, sentence)
     for name in names:
         if not (folder / f"{name}.toml").is_file():
             sentence = f"It has no policy, so nothing is answered; write {folder / name}.toml."
-            yield Finding("note", name, sentence)
+            yield HealthFinding("note", name, sentence)
 
 
-def _bundles(root: Path) -> Iterator[Finding]:
+def _bundles(root: Path) -> Iterator[HealthFinding]:
     """Public bundles: whole, and with nothing that a stopped process has left beside them."""
     for path in sorted((root / BUNDLES).glob("*")):
         about = f"{BUNDLES}/{path.name}"
         if path.name.startswith("."):
             sentence = "A stopped 'lustrum protect' left it; run that again, then remove this."
-            yield Finding("note", about, sentence)
+            yield HealthFinding("note", about, sentence)
             continue
         try:
             bundle = read_bundle(path)
         except DatasetError as error:
-            yield Finding("bad", about, str(error))
+            yield HealthFinding("bad", about, str(error))
         else:
-            yield Finding("good", about, "Every byte is what was written.")
+            yield HealthFinding("good", about, "Every byte is what was written.")
             if bundle.protection is None:
-                yield Finding("note", about, _UNSTATED)
+                yield HealthFinding("note", about, _UNSTATED)
             yield from _memory(root, path.name, bundle)
 
 
-def _memory(root: Path, name: str, bundle: Bundle) -> Iterator[Finding]:
+def _memory(root: Path, name: str, bundle: Bundle) -> Iterator[HealthFinding]:
     """The memory of a bundle: without it the next release cannot go on from this one."""
     path = memory_path(root / REPORTS / name, bundle.digest)
     needed = [path] if bundle.sums is None else [path, sums_path(path)]
     for missing in (one for one in needed if not one.is_file()):
-        yield Finding(
+        yield HealthFinding(
             "note",
             f"{REPORTS}/{name}",
             f"{missing.name} is missing, from which the next 'lustrum protect {name}' goes on; restore it from "
@@ -200,26 +208,29 @@ def _memory(root: Path, name: str, bundle: Bundle) -> Iterator[Finding]:
         )
 
 
-def _prepared(root: Path) -> Iterator[Finding]:
+def _prepared(root: Path) -> Iterator[HealthFinding]:
     """Folders of prepared tables: whole."""
-    for path in sorted((root / PREPARED).glob("[!.]*")):
+    places = {path.name for path in (root / PREPARED).glob("[!.]*")} | bundles_in(root / PREPARED)
+    for path in sorted(root / PREPARED / name for name in places):
         try:
             read_prepared(path)
         except DatasetError as error:
-            yield Finding("bad", f"{PREPARED}/{path.name}", str(error))
+            yield HealthFinding("bad", f"{PREPARED}/{path.name}", str(error))
         else:
-            yield Finding("good", f"{PREPARED}/{path.name}", "Every byte is what was written.")
+            yield HealthFinding(
+                "good", f"{PREPARED}/{path.name}", "Every byte is what was written."
+            )
 
 
-def _unknown(root: Path) -> Iterator[Finding]:
+def _unknown(root: Path) -> Iterator[HealthFinding]:
     """What is no part of a data folder."""
     for name in unknown_entries(root):
-        yield Finding(
+        yield HealthFinding(
             "note", name, "Lustrum does not know it, and no backup holds it; move it away."
         )
 
 
-def _leftovers(store: Store) -> Iterator[Finding]:
+def _leftovers(store: Store) -> Iterator[HealthFinding]:
     """What a process that was stopped has left: harmless, and removed by the next ingest of the dataset."""
     for home in sorted(path for path in store.root.iterdir() if path.is_dir()):
         kept = ""
@@ -233,35 +244,35 @@ def _leftovers(store: Store) -> Iterator[Finding]:
             sentence = (
                 f"'current' is missing; ingest {home.name!r} again, or restore it from a backup."
             )
-            yield Finding("bad", home.name, sentence)
+            yield HealthFinding("bad", home.name, sentence)
         elif left:
             sentence = "A stopped ingest left files; the next ingest of the dataset removes them."
-            yield Finding("note", home.name, sentence)
+            yield HealthFinding("note", home.name, sentence)
     drafts = [path.name for path in store.root.glob(".*.part")]
     if drafts:
-        yield Finding(
+        yield HealthFinding(
             "note", ", ".join(sorted(drafts)), "Drafts of a stopped process; remove them."
         )
 
 
-def _space(root: Path, sizes: list[int]) -> Iterator[Finding]:
+def _space(root: Path, sizes: list[int]) -> Iterator[HealthFinding]:
     largest = max(sizes, default=0)
     with outages(root):
         free = shutil.disk_usage(root).free
     if free < _SPARE * largest:
-        yield Finding(
+        yield HealthFinding(
             "note",
             "disk",
             "Too little is free to replace the largest dataset; make room before an ingest.",
         )
     else:
-        yield Finding("good", "disk", "There is room to replace the largest dataset.")
+        yield HealthFinding("good", "disk", "There is room to replace the largest dataset.")
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if sum(sizes) > memory:
-        yield Finding(
+        yield HealthFinding(
             "note",
             "memory",
             "The datasets do not all fit into memory; answers may wait for the disk.",
         )
     else:
-        yield Finding("good", "memory", "All datasets fit into memory.")
+        yield HealthFinding("good", "memory", "All datasets fit into memory.")

@@ -1,6 +1,6 @@
-"""How a new bundle comes to its place: at no moment is there none.
+"""How a folder that is published comes to its place, a bundle or prepared tables: at no moment is there none.
 
-Where the system can exchange two names, the new bundle and the earlier one change places at one moment.
+Where the system can exchange two names, the new folder and the earlier one change places at one moment.
 Elsewhere the earlier one is moved aside first; a process that reads between the two steps, also after the
 machine stopped there, takes the one that was moved aside.
 """
@@ -9,21 +9,40 @@ from __future__ import annotations
 
 import secrets
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 from lustrum.durable import exchange, sync
 from lustrum.model import DatasetError
 from lustrum.public.bundle.place import ASIDE, MANIFEST, moved_aside
 
-__all__ = ["put_in_place"]
+
+def write_folder(path: Path, files: Mapping[str, bytes], kind: str) -> None:
+    """Write a folder with these files in place of an earlier one of its kind, if there is any."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+        try:
+            for name, data in files.items():
+                place = draft / name
+                place.parent.mkdir(parents=True, exist_ok=True)
+                place.write_bytes(data)
+                sync(place)
+            for folder in (draft, *sorted(one for one in draft.rglob("*") if one.is_dir())):
+                sync(folder)
+            _put_in_place(draft, path, kind)
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
+    except OSError as error:
+        raise DatasetError(f"The {kind} {path} cannot be written: {error.strerror}.") from None
 
 
-def put_in_place(draft: Path, path: Path) -> None:
-    """Let a finished bundle take its place, and remove the one that stood there."""
+def _put_in_place(draft: Path, path: Path, kind: str) -> None:
+    """Let a finished folder take its place, and remove the one that stood there."""
     if path.exists():
-        if not (path / MANIFEST).is_file() and any(path.iterdir()):
+        if not path.is_dir() or (not (path / MANIFEST).is_file() and any(path.iterdir())):
             raise DatasetError(
-                f"{path} is there and is not a bundle; name another place for the bundle."
+                f"{path} is there and is not a {kind}; name another place for the {kind}."
             )
         if not exchange(draft, path):
             _replace(draft, path)
@@ -31,7 +50,7 @@ def put_in_place(draft: Path, path: Path) -> None:
         draft.rename(path)
     sync(path.parent)
     for aside in moved_aside(path):
-        # One that is only half removed must not be taken for a bundle.
+        # One that is only half removed must not be taken for a whole one.
         gone = aside.with_name(f"{aside.name}.part")
         aside.rename(gone)
         shutil.rmtree(gone, ignore_errors=True)

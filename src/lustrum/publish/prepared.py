@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
-import secrets
-import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from lustrum.durable import sync
-from lustrum.model import DatasetError
-from lustrum.public.prepared.folder import FORMAT, KIND, MANIFEST, overall_digest
-
-__all__ = ["digest_of", "json_bytes", "write_prepared"]
+from lustrum.public.bundle.place import MANIFEST
+from lustrum.public.prepared.folder import FORMAT, KIND, overall_digest
+from lustrum.publish.folders import write_folder
 
 
 def json_bytes(words: Any) -> bytes:
@@ -26,25 +21,8 @@ def json_bytes(words: Any) -> bytes:
 def write_prepared(path: Path, head: Mapping[str, Any], files: Mapping[str, bytes]) -> str:
     """Put a folder in place of an earlier one, if there is any; gives its digest."""
     manifest = _manifest_words(head, files)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
-        draft.mkdir()
-        try:
-            for name, data in (*sorted(files.items()), (MANIFEST, json_bytes(manifest))):
-                place = draft / name
-                place.parent.mkdir(parents=True, exist_ok=True)
-                place.write_bytes(data)
-                sync(place)
-            for folder in sorted({(draft / name).parent for name in files}):
-                sync(folder)
-            with _moved_aside(path):
-                draft.rename(path)
-            sync(path.parent)
-        finally:
-            shutil.rmtree(draft, ignore_errors=True)
-    except OSError as error:
-        raise DatasetError(f"The folder {path} cannot be written: {error.strerror}.") from None
+    every = dict(sorted(files.items())) | {MANIFEST: json_bytes(manifest)}
+    write_folder(path, every, "folder of prepared tables")
     return str(manifest["digest"])
 
 
@@ -64,23 +42,3 @@ def _manifest_words(head: Mapping[str, Any], files: Mapping[str, bytes]) -> dict
         },
     }
     return words | {"digest": overall_digest(words)}
-
-
-@contextlib.contextmanager
-def _moved_aside(path: Path) -> Iterator[None]:
-    """Whatever stands at the place is put back if nothing else comes there."""
-    if not path.exists():
-        yield
-        return
-    if not path.is_dir() or (not (path / MANIFEST).is_file() and any(path.iterdir())):
-        raise DatasetError(
-            f"{path} is there and does not hold prepared tables; name another folder with --out."
-        )
-    aside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.old")
-    path.rename(aside)
-    try:
-        yield
-    except BaseException:
-        aside.rename(path)
-        raise
-    shutil.rmtree(aside, ignore_errors=True)

@@ -5,10 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from lustrum.model import InputError
+from lustrum.model.identity import text_identity
 from lustrum.sensitivity import Background
-from lustrum.tabulate.keys import text_identity
-
-__all__ = ["read_waivers"]
 
 
 def read_waivers(path: Path | None) -> Background:

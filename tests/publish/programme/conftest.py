@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from lustrum.publish.programme.read import parse_programme
-from lustrum.publish.programme.run import Made, run_programme
+from lustrum.publish.programme.run import MadeProgramme, run_programme
 
 DESCRIPTION = """
 [dataset]
@@ -156,7 +156,7 @@ class Workplace:
         data: str = "",
         out: str = "public",
         trace: str = "trace.json",
-    ) -> Made:
+    ) -> MadeProgramme:
         """Run a programme; relative places are in the folder."""
         text = programme_text(body, head, data)
         programme = parse_programme(text.encode(), "tables.toml", self.folder)

@@ -14,7 +14,7 @@ import pytest
 from lustrum.audit.certificate import verify_file
 from lustrum.model import DatasetError, InputError, Release
 from lustrum.public.prepared import read_prepared
-from lustrum.publish import prepared as prepared_folder
+from lustrum.publish import folders
 from lustrum.publish.programme import read, suppress
 from publish.programme.attack import CUBE, SETS, Cell, attack, cell, contributions, published
 from publish.programme.conftest import COUNTS, RULES, TURNOVER, Workplace
@@ -175,7 +175,7 @@ def test_an_interrupt_leaves_the_earlier_folder_as_it_was(
     def interrupted(path: Path) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(prepared_folder, "sync", interrupted)
+    monkeypatch.setattr(folders, "sync", interrupted)
     with pytest.raises(KeyboardInterrupt):
         workplace.run(body, head="plain_status = true")
     monkeypatch.undo()
@@ -198,7 +198,7 @@ def test_a_folder_with_a_changed_byte_is_refused(workplace: Workplace) -> None:
 def test_a_folder_of_something_else_is_not_replaced(workplace: Workplace) -> None:
     (workplace.folder / "public").mkdir()
     (workplace.folder / "public" / "thesis.txt").write_text("mine")
-    with pytest.raises(DatasetError, match="name another folder"):
+    with pytest.raises(DatasetError, match="name another place for the folder"):
         workplace.run(COUNTS.format(method='"suppression"'))
     assert (workplace.folder / "public" / "thesis.txt").read_text() == "mine"
 

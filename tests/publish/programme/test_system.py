@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from lustrum.publish.programme.judge import ranks_for
+from lustrum.protect.method import kept_cells
+from lustrum.protect.suppression import Suppression
+from lustrum.publish.programme.judge import judge, ranks_for
 from lustrum.publish.programme.read import bound_to, parse_programme
 from lustrum.publish.programme.source import open_records
-from lustrum.publish.programme.system import System, systems_of
+from lustrum.publish.programme.spec import PreparedSet
+from lustrum.publish.programme.suppress import _problem
+from lustrum.publish.programme.system import ProgrammeSystem, systems_of
+from lustrum.sensitivity.background import NOTHING
 from publish.programme.conftest import Workplace, programme_text
 
 HEAD = """
@@ -33,19 +39,25 @@ EVERYBODY = ("everybody", '["region"]', "")
 SMALL = ("small", '["region"]', 'where = {size = ["s", "m"]}')
 
 
-def system(
+def set_and_system(
     workplace: Workplace, *tables: tuple[str, str, str], unshown: str = "differences"
-) -> System:
+) -> tuple[PreparedSet, ProgrammeSystem]:
     body = HEAD.format(unshown=unshown)
     body += "".join(TABLE.format(name=n, by=by, where=where) for n, by, where in tables)
     programme = parse_programme(programme_text(body).encode(), "tables.toml", workplace.folder)
     records = open_records(programme.source, workplace.folder, 1)
     own = bound_to(programme, records.dataset).sets[0]
     (only,) = systems_of(own, records, ranks_for(own))
-    return only
+    return own, only
 
 
-def unshown(found: System) -> list[tuple[tuple[str, int], ...]]:
+def system(
+    workplace: Workplace, *tables: tuple[str, str, str], unshown: str = "differences"
+) -> ProgrammeSystem:
+    return set_and_system(workplace, *tables, unshown=unshown)[1]
+
+
+def unshown(found: ProgrammeSystem) -> list[tuple[tuple[str, int], ...]]:
     return [
         tuple((axis.name, len(axis)) for axis in part.layout.axes)
         for part in found.parts
@@ -80,3 +92,20 @@ def test_cells_of_the_system_are_sums_of_its_records(made: Workplace) -> None:
     found = system(made, FINE, COARSE, SMALL)
     assert found.values.size > sum(part.true.values.size for part in found.parts)
     assert not (found.known.known.matrix @ found.values).any()
+
+
+@pytest.mark.parametrize("total", ["true", "false"])
+@pytest.mark.parametrize("others", [(), (EVERYBODY,)])
+def test_a_grand_total_means_the_same_in_one_table_and_in_several(
+    made: Workplace, total: str, others: tuple[tuple[str, str, str], ...]
+) -> None:
+    by = f'[{{variable = "act", total = true}}, {{variable = "region", total = {total}}}]'
+    own, found = set_and_system(made, ("t", by, ""), *others)
+    spec = Suppression(keep="grand-total", zeros=True)
+    problem = _problem(own, spec, found, judge(own, found, NOTHING))
+    for part, span in zip(found.parts, found.spans, strict=True):
+        if part.shown and len(part.true.axes) == 2:
+            kept = kept_cells(part.true, "grand-total")
+            assert kept.sum() == (total == "true")
+            wanted = kept.ravel() & ~problem.primary[span]
+            assert np.array_equal(problem.frozen[span], wanted)

@@ -18,7 +18,7 @@ from lustrum.publish.programme.protect import method_of
 from lustrum.publish.programme.read import bound_to, parse_programme
 from lustrum.publish.programme.source import open_records
 from lustrum.publish.programme.suppress import _problem
-from lustrum.publish.programme.system import System, systems_of
+from lustrum.publish.programme.system import ProgrammeSystem, systems_of
 from lustrum.publish.programme.without_cube import pattern_of_tables, without_cube
 from publish.programme.conftest import DESCRIPTION, programme_text, write_records
 
@@ -51,7 +51,7 @@ RELATION = 'relations = ["turnover = domestic + export"]'
 TWO = (((ACT, REGION), '"turnover", "domestic"'), ((SECTION, SIZE), '"turnover"'))
 THREE = tuple((by, '"turnover"') for by in ((FINEST, REGION), (FINEST, SIZE), (REGION, SIZE)))
 Tables = tuple[tuple[tuple[str, str], str], ...]
-Made = tuple[System, SuppressionProblem]
+Made = tuple[ProgrammeSystem, SuppressionProblem]
 
 
 def made(

@@ -15,8 +15,6 @@ from typing import Any
 
 from lustrum.policy import Policy
 
-__all__ = ["Difference", "difference", "protection_digest"]
-
 _WEIGHT_WORDS = ("weight", "classes", "measure_classes", "class_size", "noise", "decimals")
 """The keys of [weights] that protect; the others say when an estimate is flagged."""
 _MISSING = "nothing"
@@ -92,8 +90,8 @@ def _first(
     if not one and not other:
         return None
     if not one or not other:
-        there = (one or other).get("method", "a table")
-        asked, made = (there, _MISSING) if one else ("left out", there)
+        method = (one or other).get("method")
+        asked, made = (method or "there", _MISSING) if one else ("left out", method or "it")
         return Difference(place, said, str(asked), str(made))
     for key in dict.fromkeys((*one, *other)):
         if one.get(key) != other.get(key):

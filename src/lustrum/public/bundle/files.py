@@ -40,17 +40,6 @@ from lustrum.public.bundle.layout import (
 from lustrum.public.bundle.place import MANIFEST, standing
 from lustrum.public.bundle.respondents import respondents_of
 
-__all__ = [
-    "Bundle",
-    "ProtectedSums",
-    "bundle_digest",
-    "bundle_name",
-    "is_made_by",
-    "other_search",
-    "read_bundle",
-    "stated_method",
-]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ProtectedSums:
@@ -121,7 +110,7 @@ def stated_method(path: Path) -> Mapping[str, Any] | None:
 def other_search(path: Path) -> int | None:
     """The version of the search that made the bundle there, if it is not the one of this version.
 
-    Its numbers are as safe, and are no reason to make it again: that would be a second release.
+    Such a bundle is just as safe. Making it again would be a second release, so nobody should.
     """
     words = _stated(path)
     if not words:
@@ -181,7 +170,10 @@ def _read(path: Path, there: Path) -> Bundle:
         raise _other_version(path, f" ({said.rstrip('.')})") from None
     protection = stated.get(PROTECTION)
     if protection not in (None, protection_digest(policy, report.search, FORMAT)):
-        raise _damaged(path, "it states another protection than its own policy asks for")
+        # The bytes are as written: a default of a method has changed since, or two bundles were mixed.
+        raise _other_version(
+            path, " (its policy means another protection today than it was made with)"
+        )
     return Bundle(cells, policy, report, manifest["digest"], respondents, sums, protection)
 
 

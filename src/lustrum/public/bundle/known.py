@@ -9,8 +9,9 @@ import numpy as np
 from lustrum.arrays import Array, Ints, Mask
 from lustrum.model import Category, Dataset
 from lustrum.protect.population.readers import KnownTotals
-
-__all__ = ["most_by_totals"]
+from lustrum.structure import Atoms
+from lustrum.structure.atoms import listed
+from lustrum.structure.ragged import Lists, pointers
 
 Axes = Sequence[tuple[str, Sequence[Category]]]
 
@@ -29,16 +30,15 @@ def most_by_totals(
     exact = np.ones((), dtype=np.bool_)
     on_axis = dict(axes)
     for place, (name, groups) in enumerate(known):
-        everything = range(len(dataset.variable(name).codes))
-        passes = passing.get(name, frozenset(everything))
-        shown = on_axis.get(name, (Category("_T", "", tuple(everything)),))
-        members = [passes & frozenset(category.members) for category in shown]
-        overlap = np.array([[bool(m & set(g.members)) for g in groups] for m in members])
-        whole = [
-            all(not (m & set(g.members)) or set(g.members) <= m for g in groups) for m in members
-        ]
-        most = np.moveaxis(np.tensordot(overlap.astype(np.int64), most, (1, place)), 0, place)
-        exact = exact[..., None] & np.array(whole)
+        size = len(dataset.variable(name).codes)
+        passes = np.ones(size, dtype=np.bool_)
+        if name in passing:
+            passes[:] = False
+            passes[list(passing[name])] = True
+        shown = on_axis.get(name, (Category("_T", "", tuple(range(size))),))
+        touched, whole = _touched(size, groups, shown, passes)
+        most = touched.roll_up(most, place)
+        exact = exact[..., None] & whole
     for name, codes in passing.items():
         if name not in names and len(codes) < len(dataset.variable(name).codes):
             exact = exact & False
@@ -46,8 +46,8 @@ def most_by_totals(
     shape = [len(categories) if name in names else 1 for name, categories in axes]
     kept = [place for place, name in enumerate(names) if name in on_axis]
     dropped = tuple(place for place in range(len(names)) if place not in kept)
-    listed = [n for n, _ in axes]
-    order = np.argsort([listed.index(names[place]) for place in kept], kind="stable")
+    there = [n for n, _ in axes]
+    order = np.argsort([there.index(names[place]) for place in kept], kind="stable")
     full = tuple(len(categories) for _, categories in axes)
 
     def laid(array: Array) -> Array:
@@ -61,3 +61,22 @@ def most_by_totals(
             total = np.array([len(c.members) == size for c in categories])
             covers &= total.reshape([-1 if p == place else 1 for p in range(len(axes))])
     return np.asarray(laid(most), dtype=np.int64), np.asarray(laid(exact) & covers, dtype=np.bool_)
+
+
+def _touched(
+    codes: int, groups: Sequence[Category], shown: Sequence[Category], passes: Mask
+) -> tuple[Atoms, Mask]:
+    """The groups that each category overlaps among those who pass, and whether it holds them whole."""
+    group_of = np.full(codes, -1, dtype=np.int64)
+    own = listed([group.members for group in groups])
+    group_of[own.items] = own.rows
+    members = listed([category.members for category in shown])
+    passing = passes[members.items]
+    pairs, held = np.unique(
+        members.rows[passing] * len(groups) + group_of[members.items[passing]], return_counts=True
+    )
+    rows, found = np.divmod(pairs, len(groups))
+    whole = np.ones(len(shown), dtype=np.bool_)
+    whole[rows[held < own.lengths[found]]] = False
+    lists = Lists(pointers(np.bincount(rows, minlength=len(shown))), found)
+    return Atoms(group_of, len(groups), lists), whole

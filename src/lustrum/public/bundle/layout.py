@@ -23,23 +23,6 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = [
-    "CELLS",
-    "COUNT",
-    "DATASET",
-    "FACTORS",
-    "FILES",
-    "FORMAT",
-    "KIND",
-    "POLICY",
-    "PROTECTION",
-    "REPORT",
-    "RESPONDENTS",
-    "SUMS",
-    "SUM_FILES",
-    "overall_digest",
-]
-
 FORMAT = 4
 """The layout of bundles and of the files in them; a change of any of them is another layout."""
 KIND = "lustrum public bundle"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
 
@@ -11,20 +12,23 @@ from lustrum.arrays import Ints, Mask
 from lustrum.counting.chunk import Chunk
 from lustrum.counting.cube import Cube
 from lustrum.counting.engine import KernelEngine, SumEngine
+from lustrum.counting.marginals import Marginals
 from lustrum.model import Dataset, DatasetError, Release, Table, TableQuery
 from lustrum.model.status import CellStatus
 from lustrum.model.text import say, say_many
+from lustrum.policy import Policy
 from lustrum.protect.magnitudes.carriers import own_places
+from lustrum.protect.population.channel import PopulationChannel
 from lustrum.protect.population.support import Combinations
 from lustrum.public.bundle.files import Bundle
+from lustrum.public.bundle.kinds import Kind, Kinds
 from lustrum.public.bundle.known import most_by_totals
 from lustrum.public.bundle.sums import SumTables
 from lustrum.public.bundle.weighted import WeightedNumbers
 from lustrum.public.noise import FactorNoise, SumNoise
 from lustrum.public.numbers import CannotProtectError, Graded, Views
 from lustrum.structure import UNBOUNDED
-
-__all__ = ["BundleNumbers"]
+from lustrum.survey import Reliability
 
 _LISTED = 36  # bits below which lows are added up; cells are counted above them
 _SAID = ("method", "base", "cells", "empty_share")
@@ -40,11 +44,21 @@ class BundleNumbers:
 
     bundle: Bundle
     workers: int | None = None
+    flags: Reliability | None = None
+    """When an estimate is flagged; None: as the policy says that the bundle was made by."""
+
+    def flagged_by(self, policy: Policy) -> BundleNumbers:
+        """The same numbers, flagged as a policy says that is in force."""
+        flags = None if policy.weights is None else policy.weights.reliability()
+        made_by = self.bundle.policy.weights
+        if flags is None or made_by is None or flags == (self.flags or made_by.reliability()):
+            return self
+        return replace(self, flags=flags)
 
     @property
     def dataset(self) -> Dataset:
         """The public description."""
-        return self.bundle.dataset
+        return self.bundle.cells.dataset
 
     @property
     def mark(self) -> str:
@@ -88,15 +102,16 @@ class BundleNumbers:
                 *self.weighted_measures,
             ):
                 raise CannotProtectError("The bundle holds no such weighted numbers.")
-            shown = self._weighted.release(query)
-            return Views(shown, None, shown)
+            estimated = self._weighted.release(query)
+            return Views(estimated, None, estimated)
         if query.measure is not None:
             return self._sum_views(query)
-        cube = self._engine.cube(query, unfiltered=True)
+        cube = self._engine.of(query).cube(query, unfiltered=True)
+        shown = cube.shown()
         return Views(
-            self._plain(cube.unfiltered()),
-            self._plain(cube.widened()) if query.where else None,
-            self._release(cube, cube.shown(), query),
+            self._plain(shown if cube.is_wide else cube.unfiltered(keys=False)),
+            self._plain(cube.widened(keys=False)) if query.where else None,
+            self._release(cube, shown, query),
         )
 
     def _sum_views(self, query: TableQuery) -> Views:
@@ -105,7 +120,7 @@ class BundleNumbers:
         if held is None or query.weight is not None:
             raise CannotProtectError("The bundle holds no such protected sums.")
         cube = self._sum_engine.cube(query, unfiltered=True)
-        counts = self._engine.cube(replace(query, measure=None))
+        counts = self._engine.of(query).cube(replace(query, measure=None))
         most = self._bounds(counts, counts.shown(), query)[1]
         made = SumTables(held.public, self.dataset.measure(query.measure or ""), self._negative)
         return Views(
@@ -142,22 +157,40 @@ class BundleNumbers:
         assert self.bundle.respondents is not None
         assert self.bundle.policy.weights is not None
         return WeightedNumbers(
-            self.bundle.respondents, self.bundle.policy.weights.reliability(), self.workers
+            self.bundle.respondents,
+            self.flags or self.bundle.policy.weights.reliability(),
+            self.workers,
         )
+
+    @cached_property
+    def _kinds(self) -> Kinds:
+        return Kinds.of(self.dataset)
+
+    @cached_property
+    def _errors_of(self) -> Callable[[Kind], tuple[PopulationChannel, int]]:
+        """How tables of a kind err: the channel and the margin of error, worked out once for each kind."""
+        report = self.bundle.report
+
+        @cache
+        def errors(kind: Kind) -> tuple[PopulationChannel, int]:
+            number, own = kind.variables, kind.own_groups
+            return report.channel(number, own_groups=own), report.margin(number, own_groups=own)
+
+        return errors
 
     @cached_property
     def _combinations(self) -> Combinations:
         return Combinations.of(self.dataset)
 
     @cached_property
-    def _engine(self) -> KernelEngine:
+    def _engine(self) -> Marginals:
         cells = self.bundle.cells
         low, high = self.bundle.report.support.bounds(cells.counts)
         if cells.counts.size and int(np.ptp(high - cells.counts)):
             raise DatasetError("The support of the protected population is not understood here.")
         words = low.astype(np.uint64) | np.uint64(1 << _LISTED)
         chunk = Chunk(rows=len(cells), codes=dict(cells.columns()), counts=cells.counts, keys=words)
-        return KernelEngine(self.dataset, [chunk], self.workers)
+        return Marginals(self.dataset, chunk, self.workers)
 
     @cached_property
     def _occupied(self) -> KernelEngine | None:
@@ -229,15 +262,19 @@ class BundleNumbers:
         low, high, known = self._bounds(cube, table, query)
         # An upper end far beyond the number says nothing to anybody.
         high = np.where(high - table.values > np.maximum(table.values, 1000), UNBOUNDED, high)
-        variables = {axis.variable for axis in query.by} | {f.variable for f in query.where}
-        kind = max(len(variables), 1)
-        # A filter of several codes adds up cells as an own group does.
-        own = any(a.groups for a in query.by) or any(len(f.codes) > 1 for f in query.where)
+        passing = {f.variable.name: f.passing for f in cube.plan.filters}
+        axes = [
+            (axis.name, [c for c, inner in zip(axis.categories, axis.inner, strict=True) if inner])
+            for axis in table.axes
+        ]
+        kind = self._kinds.kind(axes, passing)
+        channel, margin = self._errors_of(kind)
         return replace(
             self._plain(table),
-            channel=report.channel(kind, own_groups=own),
+            channel=channel,
             low=low,
             high=high,
+            margin=margin,
             notes=(
                 say(
                     "All tables are counts of one protected population, in which every combination of all "
@@ -249,8 +286,8 @@ class BundleNumbers:
                     "the true one.",
                     "Margin of error: a count by {number} variables is rarely more than {margin} away from "
                     "the true one.",
-                    kind,
-                    margin=report.margin(kind, own_groups=own),
+                    kind.variables,
+                    margin=margin,
                 ),
                 *known,
             ),

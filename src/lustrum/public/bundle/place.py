@@ -1,17 +1,15 @@
-"""Where a bundle stands: in its place, or moved aside where a machine stopped while it was replaced."""
+"""Where a published folder stands: in its place, or moved aside where a machine stopped meanwhile."""
 
 from __future__ import annotations
 
 from pathlib import Path
-
-__all__ = ["ASIDE", "MANIFEST", "bundles_in", "moved_aside", "standing"]
 
 MANIFEST = "manifest.json"
 ASIDE = ".old"
 
 
 def standing(path: Path) -> Path:
-    """Where the bundle of a place is to be read: there, or where it was moved aside before a stop."""
+    """Where the folder of a place is to be read: there, or where it was moved aside before a stop."""
     if not path.exists():
         for aside in moved_aside(path):
             return aside
@@ -19,7 +17,7 @@ def standing(path: Path) -> Path:
 
 
 def bundles_in(folder: Path) -> set[str]:
-    """The names of the bundles that stand in a folder."""
+    """The names of the published folders that stand in a folder."""
     found = {path.parent.name for path in folder.glob(f"*/{MANIFEST}")}
     visible = {name for name in found if not name.startswith(".")}
     for name in found - visible:
@@ -29,7 +27,7 @@ def bundles_in(folder: Path) -> set[str]:
 
 
 def moved_aside(path: Path) -> list[Path]:
-    """The bundles of a place that were moved aside."""
+    """The folders of a place that were moved aside."""
     found = path.parent.glob(f".{_escaped(path.name)}.*{ASIDE}/{MANIFEST}")
     return sorted(manifest.parent for manifest in found)
 

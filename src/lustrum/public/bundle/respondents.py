@@ -13,8 +13,6 @@ from lustrum.model.finest import FinestCells
 from lustrum.protect.weighted import ProtectedRespondents
 from lustrum.protect.weighted.replicates import ReplicateFactors
 
-__all__ = ["respondents_bytes", "respondents_of"]
-
 _WEIGHT, _STRATUM, _CLUSTER = "weight", "stratum", "cluster"
 _VALUE = "value:"
 _WORDS = b"lustrum"

@@ -19,8 +19,6 @@ from lustrum.arrays import Ints
 from lustrum.model import InputError, Table
 from lustrum.risk import R1, R2, estimate_risk
 
-__all__ = ["SampleRisk", "sample_risk"]
-
 _DRAWS = 40
 _SEED = 2015
 _MOST = 1000
@@ -28,7 +26,7 @@ _MOST = 1000
 
 
 @dataclass(frozen=True)
-class SampleRisk:
+class PublishedSampleRisk:
     """The risk of a table from a sample, and that of the same table of everybody."""
 
     respondents: int
@@ -37,7 +35,7 @@ class SampleRisk:
     everybody: float
 
 
-def sample_risk(respondents: Table | Ints, people: int) -> SampleRisk | None:
+def sample_risk(respondents: Table | Ints, people: int) -> PublishedSampleRisk | None:
     """The risk of a table of protected respondents from this many people; None where it is not measured.
 
     Cells of a table that cannot exist do not count.
@@ -57,4 +55,4 @@ def sample_risk(respondents: Table | Ints, people: int) -> SampleRisk | None:
         except InputError:
             return None  # a table in which a model cannot be fitted
         risks.append(max(model.mean for model in found.models))
-    return SampleRisk(number, people, *risks)
+    return PublishedSampleRisk(number, people, *risks)

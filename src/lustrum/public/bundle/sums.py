@@ -15,8 +15,6 @@ from lustrum.protect.magnitudes.report import PublicFactors
 from lustrum.public.noise import FactorNoise
 from lustrum.structure import UNBOUNDED
 
-__all__ = ["SumTables", "sum_bounds"]
-
 _SAID = ("method", "p", "directions", "existence")
 
 
@@ -91,7 +89,7 @@ class SumTables:
                 ),
                 say(
                     "What attackers can say is stated as if every cell had the sums of its own contributors "
-                    "alone. That sums may be carried leaves more open."
+                    "alone. Where sums are moved to near cells, attackers know less."
                 ),
             )
         )

@@ -15,12 +15,10 @@ from lustrum.model import Release, Table, TableAxis, TableQuery
 from lustrum.model.status import CellStatus
 from lustrum.model.text import say
 from lustrum.model.variable import TOTAL_CODE
-from lustrum.protect.weighted import Part, ProtectedRespondents
+from lustrum.protect.weighted import ProtectedRespondents, RespondentSums
 from lustrum.public.bundle.sample_risk import sample_risk
 from lustrum.structure import TableLayout
 from lustrum.survey import Estimates, Reliability
-
-__all__ = ["WeightedNumbers"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +45,7 @@ class WeightedNumbers:
         errors = np.ceil(found.standard_errors * 10.0**table.decimals).astype(np.int64)
         grades = found.grades(self.reliability).reshape(shape)
         if table.structural is not None:
-            # That nobody can be there is no estimate.
+            # A structural zero is known, not estimated.
             grades = np.where(table.structural, "reliable", grades)
         return Release(
             axes=table.axes,
@@ -193,12 +191,14 @@ class _Way:
     shape: tuple[int, ...]
     inside: Mask
 
-    def part(self, measure: str | None) -> Part:
+    def part(self, measure: str | None) -> RespondentSums:
         """The cell of every respondent, -1 for none."""
         cells = np.where(self.inside, 0, -1)
         for own, size in zip(self.places, self.shape, strict=True):
             cells = np.where((cells >= 0) & (own >= 0), cells * size + own, -1)
-        return Part(cells.astype(np.int64), int(np.prod(self.shape, dtype=np.int64)), measure)
+        return RespondentSums(
+            cells.astype(np.int64), int(np.prod(self.shape, dtype=np.int64)), measure
+        )
 
     @property
     def own(self) -> Ints:

@@ -24,22 +24,11 @@ from typing import Any
 from lustrum.model import DatasetError, Release
 from lustrum.model.errors import QueryError, choices
 from lustrum.model.text import say
+from lustrum.public.bundle.place import MANIFEST, standing
 from lustrum.public.prepared.table_words import release_from_words
-
-__all__ = [
-    "FORMAT",
-    "KIND",
-    "MANIFEST",
-    "PreparedFolder",
-    "PreparedTable",
-    "overall_digest",
-    "prepared_name",
-    "read_prepared",
-]
 
 FORMAT = 1
 KIND = "lustrum prepared tables"
-MANIFEST = "manifest.json"
 _HEAD = ("name", "title", "period", "notes", "dataset", "source")
 
 
@@ -100,11 +89,12 @@ class PreparedFolder:
 
 def prepared_name(path: Path) -> str:
     """The name of the programme that a folder is of, from its manifest."""
-    return str(_read_manifest(path)["name"])
+    return str(_read_manifest(standing(path))["name"])
 
 
 def read_prepared(path: Path) -> PreparedFolder:
     """Read a folder and check every byte of it; one clear sentence where it is not whole."""
+    path = standing(path)
     manifest = _read_manifest(path)
     files: dict[str, bytes] = {}
     for name, mark in manifest["files"].items():

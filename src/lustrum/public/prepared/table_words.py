@@ -11,8 +11,6 @@ from lustrum.arrays import Ints
 from lustrum.model import Category, Release, TableAxis
 from lustrum.structure import UNBOUNDED
 
-__all__ = ["release_from_words", "release_words"]
-
 
 def release_words(release: Release) -> dict[str, Any]:
     """What is published of a table; a value that is not shown is null, never 0.

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from lustrum.arrays import Words
+from lustrum.counting.engine import KernelEngine
 from lustrum.data_folder import SEARCH_STATE
 from lustrum.model import DatasetError, PolicyError
 from lustrum.model.finest import FinestCells
@@ -26,29 +27,21 @@ from lustrum.protect.magnitudes.check import ContributorAudit, audit_contributor
 from lustrum.protect.magnitudes.method import MagnitudeResult
 from lustrum.protect.magnitudes.remembered import RememberedSums, SumsTogether, sums_together
 from lustrum.protect.population.method import PopulationResult
-from lustrum.protect.population.together import Together, together
+from lustrum.protect.population.together import Together, carried_bounds, together
 from lustrum.public.bundle.files import ProtectedSums, bundle_digest, read_bundle
 from lustrum.publish.bundles.memory import Memory, memory_path, read_memory, write_memory
 from lustrum.publish.bundles.survey import survey_records
 from lustrum.publish.bundles.write import pack_bundle, write_bundle
-from lustrum.tabulate import Store, records_of
+from lustrum.tabulate import Secret, Store, records_of
 from lustrum.tabulate.finest import finest_cells
+from lustrum.tabulate.remote import ConnectedEngine, connected_names, open_connected
 from lustrum.tabulate.store import EmbeddedEngine
-
-__all__ = [
-    "Made",
-    "PopulationMethod",
-    "earlier_memory",
-    "make_bundle",
-    "population_of",
-    "replaced_memory",
-]
 
 Progress = Callable[[str, float], None]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Made:
+class MadeBundle:
     """A bundle that was written, and what only the agency may know of it.
 
     ``cells`` are the true finest cells; ``both`` says what this release and the one before tell together.
@@ -65,7 +58,7 @@ class Made:
     both_sums: tuple[SumsTogether, ...] | None = None
 
     def __repr__(self) -> str:
-        return f"Made({self.digest[:12]})"
+        return f"MadeBundle({self.digest[:12]})"
 
 
 class PopulationMethod(Protocol):
@@ -104,12 +97,17 @@ def earlier_memory(folder: Path, out: Path) -> Memory | None:
     """The memory of the bundle that is to be replaced; None where no bundle stands there."""
     digest = bundle_digest(out)
     if digest is None:
+        if any(folder.glob(memory_path(Path(), "*").name)):
+            raise DatasetError(
+                f"{folder} holds the memory of a release that does not stand in {out}; name it with "
+                "--previous. If no release was ever published, say so with --never-published."
+            )
         return None
     path = memory_path(folder, digest)
     if not path.is_file():
         raise DatasetError(
-            f"{out} is a release already, and {folder} does not hold its memory; name it with --previous, or "
-            "draw all numbers anew with --fresh: readers of both releases then know more than of one."
+            f"{out} is a release already, and {folder} does not hold its memory; name it with --previous. If "
+            "that release was never published, say so with --never-published: all numbers are then drawn anew."
         )
     return read_memory(path)
 
@@ -120,6 +118,13 @@ def replaced_memory(folder: Path, out: Path) -> Memory | None:
     if digest is None or not memory_path(folder, digest).is_file():
         return None
     return read_memory(memory_path(folder, digest))
+
+
+def opened(store: Store, name: str, workers: int | None = None) -> EmbeddedEngine | ConnectedEngine:
+    """The records of a dataset, in the folder or in a database."""
+    if name in connected_names(store.root) and name not in store.names():
+        return open_connected(store, name)
+    return store.open(name, workers)
 
 
 def make_bundle(
@@ -133,26 +138,31 @@ def make_bundle(
     replaced: Memory | None = None,
     workers: int | None = None,
     progress: Progress | None = None,
-) -> Made:
+    accept: Callable[[str], None] | None = None,
+) -> MadeBundle:
     """Protect a dataset once and write its public bundle.
 
     The chance follows from the agency's secret and the dataset: the same records give the same bundle.
     ``folder`` is the agency's own: the memory is kept there, and a search that was stopped goes on from
     there. ``previous`` is the memory of an earlier release of the same people, from which this one goes on;
-    ``replaced`` that of one from which it does not, and which readers may hold nevertheless.
+    ``replaced`` that of one from which it does not, and which readers may hold nevertheless. ``accept`` is
+    given the digest before anything is written, and raises if the release may not be made.
     """
     decided = read_policy(policy)
     spec = population_of(decided, str(policy))
     if previous is not None:
         previous.require_same_method(spec.to_mapping())
     report = progress or (lambda _step, _share: None)
-    engine = store.open(name, workers)
+    engine = opened(store, name, workers)
     with reporting_progress(report):
         cells = finest_cells(engine)
+    if previous is not None and engine.dataset.record_id is None:
+        _require_same_records(previous, cells)
     key = store.secret_of(engine.secret).derive(f"lustrum protected population {name}")
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    sums = _SumsOf.policy(decided, engine, store, name)
+    behind = _one_by_one(engine, decided, cells)
+    sums = _SumsOf.policy(decided, behind, store.secret_of(engine.secret))
     held = None if sums is None else sums.held(cells, spec)
     result = spec.protect(
         cells,
@@ -169,8 +179,8 @@ def make_bundle(
     engine.require_unchanged()
     respondents = None
     weights = decided.weights
-    if weights is not None:
-        records = survey_records(engine, weights.weight)
+    if weights is not None and behind is not None:
+        records = survey_records(behind, weights.weight)
         own = store.secret_of(engine.secret).derive(f"lustrum protected survey {name}")
         respondents = weights.spec().with_counts(records, result, own)
     packed = pack_bundle(
@@ -181,19 +191,22 @@ def make_bundle(
         respondents,
         None if magnitudes is None else ProtectedSums(magnitudes.sums, magnitudes.public),
     )
+    if accept is not None:
+        accept(packed.digest)
     if folder is not None:
         method = dict(result.public.method)
         kept = None if magnitudes is None else magnitudes.memory
-        write_memory(folder, Memory(result.memory, method, packed.digest, kept))
+        write_memory(folder, _remembered(result, method, packed.digest, kept, previous))
     write_bundle(out, packed)
     known = previous
     if replaced is not None and replaced.method.get("base") == result.public.support.base:
         known = replaced
-    both = None if known is None else together(known.shown, result.cells, result.public.support)
+    support = result.public.support
+    both = None if known is None else together(known.cells, result.cells, support, known.bounds)
     beside = None if known is None else known.sums
     if sums is None or magnitudes is None:
-        return Made(packed.digest, result, cells, both)
-    return Made(
+        return MadeBundle(packed.digest, result, cells, both)
+    return MadeBundle(
         packed.digest,
         result,
         cells,
@@ -202,6 +215,52 @@ def make_bundle(
         sums.audited(magnitudes),
         None if beside is None else sums.together(beside, magnitudes),
     )
+
+
+def _one_by_one(
+    engine: EmbeddedEngine | ConnectedEngine, policy: Policy, cells: FinestCells
+) -> KernelEngine | None:
+    """The records one by one, where sums or weights are to be protected."""
+    if policy.magnitudes is None and policy.weights is None:
+        return None
+    if not isinstance(engine, ConnectedEngine):
+        return engine
+    read = engine.in_memory()
+    again = finest_cells(read)
+    if any(
+        not np.array_equal(getattr(again, part), getattr(cells, part))
+        for part in ("codes", "counts", "keys")
+    ):
+        raise DatasetError(f"{engine.columns.source} changed while it was read; try again.")
+    return read
+
+
+def _require_same_records(previous: Memory, cells: FinestCells) -> None:
+    """Refuse a later release of records that are known by their row numbers: one row less is other people."""
+    if not previous.holds(cells):
+        raise DatasetError(
+            f"Dataset {cells.dataset.name!r} has no identifiers, so that its records cannot be matched to "
+            "those of the earlier release. Name a column of identifiers that stay ('record_id') and ingest it "
+            "again; records of a release without identifiers had their row numbers there, from 1. If the "
+            "earlier release was never published, say so with --never-published."
+        )
+
+
+def _remembered(
+    result: PopulationResult,
+    method: dict[str, Any],
+    digest: str,
+    sums: RememberedSums | None,
+    previous: Memory | None,
+) -> Memory:
+    """The memory of a release: it counts what all releases before it leave."""
+    support = result.public.support
+    if previous is None:
+        return Memory(result.memory, method, digest, sums, support.finest(result.memory))
+    bounds = carried_bounds(previous.cells, result.memory, support, previous.bounds)
+    # The same records are the same release, which is not one of those before it.
+    earlier = tuple(d for d in (*previous.earlier, previous.digest) if d != digest)
+    return Memory(result.memory, method, digest, sums, bounds, earlier)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -213,13 +272,11 @@ class _SumsOf:
     key: bytes
 
     @classmethod
-    def policy(
-        cls, policy: Policy, engine: EmbeddedEngine, store: Store, name: str
-    ) -> _SumsOf | None:
+    def policy(cls, policy: Policy, engine: KernelEngine | None, secret: Secret) -> _SumsOf | None:
         """The sums that a policy asks for; None without."""
-        if policy.magnitudes is None:
+        if policy.magnitudes is None or engine is None:
             return None
-        key = store.secret_of(engine.secret).derive(f"lustrum protected magnitudes {name}")
+        key = secret.derive(f"lustrum protected magnitudes {engine.dataset.name}")
         return cls(policy.magnitudes, records_of(engine), key)
 
     def held(self, cells: FinestCells, population: PopulationMethod) -> Words | None:
@@ -279,5 +336,5 @@ def _require_same_sums(out: Path, made: MagnitudeResult) -> None:
         raise DatasetError(
             f"{out} holds protected sums already, its memory does not, and these would be others for the "
             "same contributors: readers of both would know more than of one. Keep its records and its method, "
-            "or draw all numbers anew with --fresh if it was never published."
+            "or draw all numbers anew with --never-published if it was never published."
         )

@@ -23,21 +23,27 @@ from lustrum.durable import outages, write_whole
 from lustrum.model import Dataset, DatasetError, InputError, LustrumError
 from lustrum.model.finest import FinestCells
 from lustrum.protect.magnitudes.remembered import RememberedSums
+from lustrum.protect.population.together import Bounds
 from lustrum.publish.bundles.sum_memory import remembered_sums, sums_bytes
 
-__all__ = ["Memory", "memory_path", "read_memory", "sums_path", "write_memory"]
-
 _COUNT, _KEY, _WORDS = "count", "key", b"lustrum memory 1"
+_BOUNDS = ("least true count", "largest true count")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Memory:
-    """The memory of one release, with the words of the method that made it."""
+    """The memory of one release, with the words of the method that made it.
+
+    ``bounds`` are what this release and all before it leave for every cell, ``earlier`` the digests of those
+    before it.
+    """
 
     cells: FinestCells
     method: dict[str, Any]
     digest: str
     sums: RememberedSums | None = None
+    bounds: Bounds | None = None
+    earlier: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return f"Memory({self.cells.dataset.name!r})"
@@ -48,14 +54,29 @@ class Memory:
         seen = self.cells.counts > 0
         return FinestCells(self.cells.dataset, self.cells.codes[:, seen], self.cells.counts[seen])
 
+    def holds(self, cells: FinestCells) -> bool:
+        """Whether these are the records of this release."""
+        assert self.cells.keys is not None
+        own = self.cells.keys > 0
+        return np.array_equal(self.cells.codes[:, own], cells.codes) and np.array_equal(
+            self.cells.keys[own], cells.keys if cells.keys is not None else ()
+        )
+
     def require_same_method(self, method: dict[str, Any]) -> None:
         """Refuse a method that cannot keep the numbers of this release."""
         for name in ("base", "cells"):
             if self.method.get(name) != method.get(name):
                 raise InputError(
                     f"The earlier release was made with {name} = {self.method.get(name)!r}, and the policy "
-                    f"now says {method.get(name)!r}; keep it, or draw all numbers anew with --fresh."
+                    f"now says {method.get(name)!r}; keep it, or say --never-published if that is so."
                 )
+        shares = [float(words.get("empty_share", 0.0)) for words in (self.method, method)]
+        if shares[1] < shares[0]:
+            raise InputError(
+                f"The earlier release was made with empty_share = {shares[0]}, and the policy now says "
+                f"{shares[1]}: cells that no longer show anybody would be known to be empty, and others to be "
+                "occupied. Keep it or raise it, or say --never-published if that is so."
+            )
 
 
 def memory_path(folder: Path, digest: str) -> Path:
@@ -76,7 +97,15 @@ def write_memory(folder: Path, memory: Memory) -> Path:
     columns: dict[str, Any] = {name: pa.array(row) for name, row in cells.columns().items()}
     columns[_COUNT] = pa.array(cells.counts, pa.int64())
     columns[_KEY] = pa.array(cells.keys, pa.uint64())
-    said = {"dataset": cells.dataset.source, "method": memory.method, "digest": memory.digest}
+    if memory.bounds is not None:
+        for name, bound in zip(_BOUNDS, memory.bounds, strict=True):
+            columns[name] = pa.array(bound, pa.int64())
+    said = {
+        "dataset": cells.dataset.source,
+        "method": memory.method,
+        "digest": memory.digest,
+        "earlier": list(memory.earlier),
+    }
     table = pa.table(columns).replace_schema_metadata({_WORDS: json.dumps(said).encode()})
     out = pa.BufferOutputStream()
     options = pa.ipc.IpcWriteOptions(compression="zstd")
@@ -105,7 +134,12 @@ def read_memory(path: Path) -> Memory:
         counts, keys = (np.asarray(table.column(name)) for name in (_COUNT, _KEY))
         cells = FinestCells(dataset, codes, counts, keys)
         kept = None if sums is None else remembered_sums(sums)
-        return Memory(cells, dict(said["method"]), str(said["digest"]), kept)
+        bounds = None
+        if _BOUNDS[0] in table.column_names:
+            low, high = (np.array(table.column(name), dtype=np.int64) for name in _BOUNDS)
+            bounds = low, high
+        earlier = tuple(map(str, said.get("earlier", ())))
+        return Memory(cells, dict(said["method"]), str(said["digest"]), kept, bounds, earlier)
     except (LustrumError, ValueError, KeyError, TypeError, pa.ArrowException):
         raise DatasetError(
             f"{path} is not the memory of a release, or is damaged; name a memory that "

@@ -10,9 +10,8 @@ import pyarrow as pa
 
 from lustrum.protect.magnitudes.remembered import RememberedSums
 
-__all__ = ["remembered_sums", "sums_bytes"]
-
 _WORDS = b"lustrum sum memory 1"
+_REACH = ("least if up", "most if up", "least if down", "most if down")
 
 
 def sums_bytes(kept: RememberedSums) -> bytes:
@@ -23,6 +22,8 @@ def sums_bytes(kept: RememberedSums) -> bytes:
     for name in kept.true:
         columns[f"true {name}"] = pa.array(kept.true[name][row], pa.int64())
         columns[f"shown {name}"] = pa.array(kept.shown[name][row], pa.int64())
+        for end, column in zip(_REACH, kept.reach.get(name, ()), strict=False):
+            columns[f"{end} {name}"] = pa.array(column[row], pa.int64())
     for place in range(kept.cell.shape[0]):
         columns[f"home {place}"] = pa.array(kept.home[place][row].astype(np.uint32))
         columns[f"cell {place}"] = pa.array(kept.cell[place][order].astype(np.uint32))
@@ -61,4 +62,9 @@ def remembered_sums(data: bytes) -> RememberedSums:
         home,
         carried.ravel(),
         np.stack([column(f"cell {place}") for place in places]),
+        {
+            name: np.stack([column(f"{end} {name}")[first] for end in _REACH])
+            for name in said["measures"]
+            if f"{_REACH[0]} {name}" in table.column_names
+        },
     )

@@ -16,8 +16,6 @@ from lustrum.protect.weighted.replicates import (
 )
 from lustrum.survey import Design
 
-__all__ = ["survey_records"]
-
 
 def survey_records(engine: KernelEngine, name: str) -> SurveyRecords:
     """All respondents with the design that the description of their weight names.

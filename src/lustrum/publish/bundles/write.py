@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
-import secrets
-import shutil
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,9 +11,9 @@ from typing import Any
 import pyarrow as pa
 
 from lustrum.arrays import Array, Ints
-from lustrum.durable import sync
-from lustrum.model import Dataset, DatasetError
+from lustrum.model import Dataset
 from lustrum.model.finest import FinestCells
+from lustrum.model.translations import people_texts
 from lustrum.policy.read import parse_policy
 from lustrum.protect.population.public import PublicReport
 from lustrum.protect.weighted import ProtectedRespondents
@@ -38,9 +35,8 @@ from lustrum.public.bundle.layout import (
 )
 from lustrum.public.bundle.place import MANIFEST
 from lustrum.public.bundle.respondents import respondents_bytes
-from lustrum.publish.folders import put_in_place
-
-__all__ = ["PackedBundle", "pack_bundle", "public_description", "write_bundle"]
+from lustrum.publish.folders import write_folder
+from lustrum.publish.prepared import json_bytes
 
 
 def public_description(
@@ -65,7 +61,15 @@ def public_description(
         words = {"name": weight.name, "label": weight.label, "decimals": respondents.decimals}
         source["weights"] = [words]
     head = {k: v for k, v in source["dataset"].items() if k not in ("record_id", "identifiers")}
-    return {**source, "dataset": head, **({"measures": kept} if kept else {})}
+    public = {**source, "dataset": head, **({"measures": kept} if kept else {})}
+    if "translations" in source:
+        # A text that is left out may not come back as its translation.
+        left_out = people_texts(dataset.source) - people_texts(public)
+        public["translations"] = {
+            code: {text: said for text, said in texts.items() if text not in left_out}
+            for code, texts in source["translations"].items()
+        }
+    return public
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -90,16 +94,16 @@ def pack_bundle(
     decided = parse_policy(policy, POLICY)
     protection = protection_digest(decided, report.search, FORMAT)
     files = {
-        DATASET: _json(public_description(cells.dataset, respondents, measures)),
+        DATASET: json_bytes(public_description(cells.dataset, respondents, measures)),
         CELLS: _arrow(cells.columns(), {COUNT: cells.counts}),
         POLICY: policy,
-        REPORT: _json({**report.to_mapping(), PROTECTION: protection}),
+        REPORT: json_bytes({**report.to_mapping(), PROTECTION: protection}),
     }
     if respondents is not None:
         files[RESPONDENTS] = respondents_bytes(respondents)
     if sums is not None:
         files[SUMS] = _arrow(sums.sums.columns(), sums.sums.sums)
-        files[FACTORS] = _json(sums.public.to_mapping())
+        files[FACTORS] = json_bytes(sums.public.to_mapping())
     digests = {
         name: {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
         for name, data in files.items()
@@ -112,29 +116,13 @@ def pack_bundle(
         "files": digests,
         "digest": digest,
     }
-    return PackedBundle({**files, MANIFEST: _json(manifest)}, digest)
+    return PackedBundle({**files, MANIFEST: json_bytes(manifest)}, digest)
 
 
 def write_bundle(path: Path, packed: PackedBundle) -> str:
     """Write a bundle in place of an earlier one, if there is any; gives its digest."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
-        draft.mkdir()
-        try:
-            for name, data in packed.files.items():
-                (draft / name).write_bytes(data)
-                sync(draft / name)
-            put_in_place(draft, path)
-        finally:
-            shutil.rmtree(draft, ignore_errors=True)
-    except OSError as error:
-        raise DatasetError(f"The bundle {path} cannot be written: {error.strerror}.") from None
+    write_folder(path, packed.files, "bundle")
     return packed.digest
-
-
-def _json(words: Any) -> bytes:
-    return json.dumps(words, ensure_ascii=False, sort_keys=True, indent=1).encode() + b"\n"
 
 
 def _arrow(codes: Mapping[str, Array], numbers: Mapping[str, Ints]) -> bytes:

@@ -18,10 +18,8 @@ from lustrum.audit.knowledge.responses import Related, layout_key
 from lustrum.model import InternalError, Release
 from lustrum.publish.programme.judge import Judged
 from lustrum.publish.programme.published import public_knowledge
-from lustrum.publish.programme.system import System
+from lustrum.publish.programme.system import ProgrammeSystem
 from lustrum.structure import Structure
-
-__all__ = ["AuditedSystem", "audit_moves", "audit_ranges", "certificate_of"]
 
 Progress = Callable[[str, float], None]
 
@@ -48,7 +46,7 @@ class AuditedSystem:
 
 
 def audit_ranges(
-    system: System,
+    system: ProgrammeSystem,
     judged: Judged,
     releases: Sequence[Release | None],
     *,
@@ -80,7 +78,7 @@ def audit_ranges(
 
 
 def audit_moves(
-    system: System, judged: Judged, releases: Sequence[Release | None]
+    system: ProgrammeSystem, judged: Judged, releases: Sequence[Release | None]
 ) -> AuditedSystem:
     """Adjusted tables: every sensitive cell was moved by its level at least, and every table adds up."""
     published = system.values.copy()
@@ -116,7 +114,7 @@ def certificate_of(
     return certify(seen.known, list(cells), progress=report)
 
 
-def _check_same_cells(system: System, seen: Related) -> None:
+def _check_same_cells(system: ProgrammeSystem, seen: Related) -> None:
     """The true table must be one of those that the releases leave possible."""
     ours, theirs = (
         [layout_key(layout) for layout in layouts] for layouts in (system.layouts, seen.layouts)

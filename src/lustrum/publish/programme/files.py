@@ -12,9 +12,7 @@ from lustrum.model import CellStatus, Dataset, Release
 from lustrum.model.plugins import load
 from lustrum.public.prepared.table_words import release_words
 from lustrum.publish.prepared import json_bytes
-from lustrum.publish.programme.spec import COUNT, PreparedSet, PreparedTable, Programme
-
-__all__ = ["MadeTable", "SetReport", "public_files"]
+from lustrum.publish.programme.spec import COUNT, PreparedSet, Programme, ProgrammeTable
 
 _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 60rem; padding: 0 1rem;
@@ -33,7 +31,7 @@ class MadeTable:
     """A protected table with the place it has in the programme."""
 
     own: PreparedSet
-    table: PreparedTable
+    table: ProgrammeTable
     response: str
     release: Release
 

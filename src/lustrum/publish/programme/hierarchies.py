@@ -10,8 +10,6 @@ from lustrum.model import Category, Dataset, Hierarchy, InputError, Variable
 from lustrum.model.errors import choices
 from lustrum.publish.programme.spec import PreparedSet
 
-__all__ = ["regrouped", "tree_codes"]
-
 
 def regrouped(sets: Iterable[PreparedSet], dataset: Dataset) -> Dataset:
     """The dataset whose variables also know the groups of all files that tables name."""

@@ -11,13 +11,10 @@ import numpy as np
 from lustrum.arrays import Ints, Mask
 from lustrum.model import InputError
 from lustrum.publish.programme.spec import COUNT, PreparedSet, RuleFor
-from lustrum.publish.programme.system import Part, System
+from lustrum.publish.programme.system import ProgrammeSystem, SystemPart
 from lustrum.sensitivity import AnyOf, Background, Rule, Sensitivity
 from lustrum.sensitivity.background import NOTHING
 from lustrum.structure import UNBOUNDED
-
-__all__ = ["Judged", "judge", "ranks_for", "rules_for"]
-
 
 _NEED_CONTRIBUTIONS = ("p-percent", "prior-posterior", "dominance", "request")
 _FEWEST_RANKS = 3
@@ -55,11 +52,11 @@ def rules_for(own: PreparedSet, response: str) -> Rule:
 
 def ranks_for(own: PreparedSet) -> int:
     """How many of the largest contributions of each cell the rules of a set look at."""
-    return max(_FEWEST_RANKS, *(_ranks(one.rule.to_mapping()) for one in own.rules))
+    return max((_ranks(one.rule.to_mapping()) for one in own.rules), default=_FEWEST_RANKS)
 
 
 def judge(
-    own: PreparedSet, system: System, background: Background, *, zeros_shown: bool = False
+    own: PreparedSet, system: ProgrammeSystem, background: Background, *, zeros_shown: bool = False
 ) -> Judged:
     """Judge every table of a system, shown or not.
 
@@ -93,7 +90,7 @@ def judge(
     return Judged(tuple(findings), sensitive, lower, upper, sliding, background, least)
 
 
-def _needed(part: Part, found: Sensitivity) -> Mask:
+def _needed(part: SystemPart, found: Sensitivity) -> Mask:
     """The sensitive cells; where nobody contributes to a cell that is not shown, there is nobody to protect."""
     mask: Mask = found.mask.ravel()
     if part.shown or part.true.contributors is None:
@@ -128,14 +125,14 @@ def _every(words: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _ranks(words: Mapping[str, Any]) -> int:
-    most = 1
+    most = _FEWEST_RANKS
     for one in _every(words):
         if one["rule"] in ("p-percent", "prior-posterior"):
-            most = max(most, int(one.get("coalition", 1)) + 2)
+            most = max(most, int(one["coalition"]) + 2)
         elif one["rule"] == "dominance":
-            most = max(most, int(one.get("n", 1)) + 1)
+            most = max(most, int(one["n"]) + 1)
         elif one["rule"] == "request":
-            most = max(most, len(one.get("shares", ())), int(one.get("minimum", 0)))
+            most = max(most, len(one["shares"]), int(one["minimum"]))
         elif one["rule"] == "threshold":
-            most = max(most, int(one.get("minimum", 1)))
+            most = max(most, int(one["minimum"]))
     return most

@@ -14,15 +14,14 @@ from lustrum.model.errors import choices
 from lustrum.model.keys import cell_words
 from lustrum.model.plugins import load
 from lustrum.protect.adjustment import ControlledAdjustment, adjust
+from lustrum.protect.method import kept_cells
 from lustrum.protect.rounding.controlled.method import ControlledRounding
 from lustrum.protect.suppression import Suppression
 from lustrum.publish.programme.judge import Judged
 from lustrum.publish.programme.published import Protected
 from lustrum.publish.programme.spec import PreparedSet
-from lustrum.publish.programme.suppress import Progress, cells_to_keep, suppress_system
-from lustrum.publish.programme.system import Part, System
-
-__all__ = ["method_of", "protect_system"]
+from lustrum.publish.programme.suppress import Progress, suppress_system
+from lustrum.publish.programme.system import ProgrammeSystem, SystemPart
 
 Spec = Suppression | ControlledRounding | ControlledAdjustment
 
@@ -48,7 +47,7 @@ def method_of(own: PreparedSet) -> Spec:
 
 def protect_system(
     own: PreparedSet,
-    system: System,
+    system: ProgrammeSystem,
     judged: Judged,
     *,
     words: Mapping[str, Any],
@@ -66,7 +65,7 @@ def protect_system(
 
 
 def _rounded(
-    own: PreparedSet, spec: ControlledRounding, system: System, words: Mapping[str, Any]
+    own: PreparedSet, spec: ControlledRounding, system: ProgrammeSystem, words: Mapping[str, Any]
 ) -> Protected:
     if not system.counts:
         raise InputError(
@@ -89,16 +88,15 @@ def _rounded(
 def _adjusted(
     own: PreparedSet,
     spec: ControlledAdjustment,
-    system: System,
+    system: ProgrammeSystem,
     judged: Judged,
     words: Mapping[str, Any],
 ) -> Protected:
     frozen = np.zeros(system.values.size, dtype=np.bool_)
-    kept = Suppression(keep=spec.keep, zeros=True)
     weights = np.zeros(system.values.size)
     for part, span in zip(system.parts, system.spans, strict=True):
         if part.shown:
-            frozen[span] |= cells_to_keep(kept, part.true)
+            frozen[span] |= kept_cells(part.true, spec.keep).ravel()
             size = np.maximum(np.abs(system.values[span]).astype(np.float64), 1.0)
             weights[span] = 1.0 / size if spec.weights == "reciprocal" else 1.0
     # What nobody sees may move freely, at a price that only breaks ties.
@@ -134,7 +132,7 @@ def _adjusted(
                 f"Set {own.name!r}: adjusted values of {part.response!r} need more decimals than the measure "
                 "has; describe the measures of a relation with the same decimals."
             )
-        fixed = spec.kept_cells(part.true, _relations(part))
+        fixed = kept_cells(part.true, spec.keep)
         low, high = spec.known_range(part.true, values // own_scale, fixed)
         releases.append(
             Release(
@@ -153,13 +151,7 @@ def _adjusted(
     return Protected(tuple(releases))
 
 
-def _relations(part: Part) -> Any:
-    from lustrum.structure import Structure
-
-    return Structure.of_tables([part.true.axes]).relations.matrix
-
-
-def _chance(own: PreparedSet, parts: Sequence[Part]) -> np.random.Generator:
+def _chance(own: PreparedSet, parts: Sequence[SystemPart]) -> np.random.Generator:
     """A generator from the record keys of all tables together: secret, and the same in every run."""
     keys = [part.true.keys for part in parts]
     if any(key is None for key in keys):

@@ -11,10 +11,8 @@ from lustrum.audit import PublishedTable
 from lustrum.audit.knowledge.responses import Related, related
 from lustrum.model import Release
 from lustrum.protect.suppression import Pattern, PatternChanges
-from lustrum.publish.programme.system import Part, System
+from lustrum.publish.programme.system import ProgrammeSystem, SystemPart
 from lustrum.structure import UNBOUNDED
-
-__all__ = ["Protected", "least_value", "public_knowledge", "spans_of"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -29,7 +27,7 @@ class Protected:
         return f"Protected({sum(r is not None for r in self.releases)} tables)"
 
 
-def public_knowledge(system: System, releases: Sequence[Release | None]) -> Related:
+def public_knowledge(system: ProgrammeSystem, releases: Sequence[Release | None]) -> Related:
     """What a reader of all tables of a system knows; tables that are not shown are asked about."""
     tables: dict[str, list[PublishedTable]] = {name: [] for name in system.responses}
     low = least_value(system)
@@ -42,12 +40,14 @@ def public_knowledge(system: System, releases: Sequence[Release | None]) -> Rela
     return related(tables, system.relations, low=low, variables=system.variables)
 
 
-def least_value(system: System) -> int:
+def least_value(system: ProgrammeSystem) -> int:
     """The least value that a reader thinks possible: 0 where no value is below it."""
     return 0 if bool((system.values >= 0).all()) else -UNBOUNDED
 
 
-def _as_published(part: Part, release: Release | None, system: System, low: int) -> PublishedTable:
+def _as_published(
+    part: SystemPart, release: Release | None, system: ProgrammeSystem, low: int
+) -> PublishedTable:
     if release is None:
         return PublishedTable.hidden(part.layout, low=low, decimals=system.decimals)
     seen = PublishedTable.of_release(release, low=low)
@@ -56,7 +56,7 @@ def _as_published(part: Part, release: Release | None, system: System, low: int)
     return PublishedTable(part.layout, ends[0], ends[1], system.decimals)
 
 
-def spans_of(system: System, seen: Related) -> list[slice]:
+def spans_of(system: ProgrammeSystem, seen: Related) -> list[slice]:
     """Where the cells of each part stand among those of what is known."""
     taken = {name: iter(spans) for name, spans in seen.spans.items()}
     return [next(taken[part.response]) for part in system.parts]

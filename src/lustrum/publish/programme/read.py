@@ -23,15 +23,13 @@ from lustrum.publish.programme.spec import (
     FORMATS,
     METHODS,
     PreparedSet,
-    PreparedTable,
     Programme,
+    ProgrammeTable,
     RuleFor,
     Source,
 )
 from lustrum.publish.programme.together import check_families, check_sets
 from lustrum.sensitivity import read_rule
-
-__all__ = ["bound_to", "parse_programme", "read_programme"]
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]*\Z")
 _HEAD = (
@@ -235,7 +233,7 @@ def _rule(words: Mapping[str, Any], where: str, shown: Sequence[str]) -> RuleFor
     return RuleFor(rule, responses)
 
 
-def _prepared(words: Mapping[str, Any], where: str, folder: Path) -> PreparedTable:
+def _prepared(words: Mapping[str, Any], where: str, folder: Path) -> ProgrammeTable:
     name = _name(words, f"{where}, a table")
     place = f"Table {name!r}"
     _only(words, _TABLE, place)
@@ -258,7 +256,7 @@ def _prepared(words: Mapping[str, Any], where: str, folder: Path) -> PreparedTab
     except QueryError as error:
         raise InputError(f"{place}: {error}") from None
     held = [_cells(words, key, place, query) for key in ("frozen", "never")]
-    return PreparedTable(
+    return ProgrammeTable(
         name,
         _text(words, "title", place, name),
         query,
@@ -347,7 +345,7 @@ def _bound_set(own: PreparedSet, dataset: Dataset) -> PreparedSet:
     return replace(own, tables=tuple(tables))
 
 
-def _bound_axis(axis: Axis, dataset: Dataset, table: PreparedTable) -> Axis:
+def _bound_axis(axis: Axis, dataset: Dataset, table: ProgrammeTable) -> Axis:
     variable = dataset.variable(axis.variable)
     if axis.codes == (_TREE,):
         return replace(axis, codes=tree_codes(variable, table.trees[axis.variable]))

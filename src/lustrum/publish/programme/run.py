@@ -34,12 +34,10 @@ from lustrum.publish.programme.hierarchies import regrouped
 from lustrum.publish.programme.judge import judge, ranks_for, rules_for
 from lustrum.publish.programme.protect import method_of, protect_system
 from lustrum.publish.programme.read import bound_to
-from lustrum.publish.programme.source import Records, open_records
+from lustrum.publish.programme.source import RecordSource, open_records
 from lustrum.publish.programme.spec import COUNT, PreparedSet, Programme
-from lustrum.publish.programme.system import Part, System, systems_of
+from lustrum.publish.programme.system import ProgrammeSystem, SystemPart, systems_of
 from lustrum.publish.programme.trace import system_trace
-
-__all__ = ["Made", "check_beside", "check_programme", "run_programme"]
 
 Progress = Callable[[str, float], None]
 
@@ -51,7 +49,7 @@ _PRIMARY = {
 
 
 @dataclass(frozen=True)
-class Made:
+class MadeProgramme:
     """A public folder that was written: its digest, and for each table how many cells it has and hides."""
 
     digest: str
@@ -63,7 +61,7 @@ class _Work:
     """What the steps of one run share."""
 
     programme: Programme
-    records: Records
+    records: RecordSource
     previous: PreparedFolder | None
     workers: int | None
     tell: Progress
@@ -103,7 +101,7 @@ def run_programme(
     *,
     workers: int | None = None,
     progress: Progress | None = None,
-) -> Made:
+) -> MadeProgramme:
     """Make all tables of a programme, audit them and write the public folder and the trace."""
     if out.resolve() == trace.resolve() or out.resolve() in trace.resolve().parents:
         raise InputError(
@@ -127,7 +125,7 @@ def run_programme(
         write_whole(trace, json.dumps(kept, indent=1, ensure_ascii=False).encode() + b"\n", 0o600)
     write_prepared(out, head, files)
     tables = tuple((str(t["label"]), int(t["cells"]), int(t["suppressed"])) for t in head["tables"])
-    return Made(digest, tables)
+    return MadeProgramme(digest, tables)
 
 
 def _described(programme: Programme, data: Path) -> Dataset:
@@ -294,7 +292,9 @@ def _require_safe(own: PreparedSet, audited: AuditedSystem) -> None:
     )
 
 
-def _certified(system: System, releases: tuple[Release | None, ...], *, plain: bool) -> list[int]:
+def _certified(
+    system: ProgrammeSystem, releases: tuple[Release | None, ...], *, plain: bool
+) -> list[int]:
     """The cells that are not shown and whose letters say that they are sensitive; all, if letters do not."""
     cells: list[int] = []
     for span, release in zip(system.spans, releases, strict=True):
@@ -306,7 +306,7 @@ def _certified(system: System, releases: tuple[Release | None, ...], *, plain: b
     return cells
 
 
-def _previous(system: System, folder: PreparedFolder | None) -> Mask | None:
+def _previous(system: ProgrammeSystem, folder: PreparedFolder | None) -> Mask | None:
     """The cells that the last period's tables of the same names did not show."""
     if folder is None:
         return None
@@ -320,7 +320,7 @@ def _previous(system: System, folder: PreparedFolder | None) -> Mask | None:
     return mask
 
 
-def _hidden_before(part: Part, before: Release) -> Mask:
+def _hidden_before(part: SystemPart, before: Release) -> Mask:
     hidden = np.zeros(part.true.shape, dtype=np.bool_)
     places: dict[str, Mapping[str, int]] = {
         axis.name: {code: i for i, code in enumerate(axis.codes)} for axis in before.axes

@@ -18,11 +18,9 @@ from lustrum.tabulate.frame import FrameEngine
 from lustrum.tabulate.ingest import FileSource, read_description
 from lustrum.tabulate.keys import Secret
 
-__all__ = ["Records", "open_records"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Records:
+class RecordSource:
     """The engine over the records, and what is known of their contributors beside them."""
 
     engine: KernelEngine
@@ -33,7 +31,7 @@ class Records:
         """The description of the records."""
         return self.engine.dataset
 
-    def described_by(self, dataset: Dataset) -> Records:
+    def described_by(self, dataset: Dataset) -> RecordSource:
         """The same records under a description that knows further groups of their codes."""
         return replace(self, engine=self.engine.described_by(dataset))
 
@@ -43,7 +41,7 @@ class Records:
             self.engine.require_unchanged()
 
 
-def open_records(source: Source, data: Path, workers: int | None = None) -> Records:
+def open_records(source: Source, data: Path, workers: int | None = None) -> RecordSource:
     """Open what a programme names."""
     background = read_waivers(source.waivers)
     if source.file is None:
@@ -54,7 +52,7 @@ def open_records(source: Source, data: Path, workers: int | None = None) -> Reco
                 f"There is no dataset {source.dataset!r} in {data}; "
                 f"{choices(source.dataset, store.names())}."
             )
-        return Records(store.open(source.dataset, workers), background)
+        return RecordSource(store.open(source.dataset, workers), background)
     assert source.description is not None
     dataset = read_description(source.description)
     columns = [
@@ -68,4 +66,4 @@ def open_records(source: Source, data: Path, workers: int | None = None) -> Reco
         raise InputError(f"{source.file} has no records.")
     secret = None if source.secret is None else Secret.load(source.secret)
     engine = FrameEngine(pa.concat_tables(parts), dataset, secret, workers)
-    return Records(engine, background)
+    return RecordSource(engine, background)

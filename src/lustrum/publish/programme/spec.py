@@ -11,18 +11,6 @@ from lustrum.formats.table_files import Groups
 from lustrum.model import TableQuery
 from lustrum.sensitivity import Rule
 
-__all__ = [
-    "COUNT",
-    "FORMATS",
-    "METHODS",
-    "PreparedSet",
-    "PreparedTable",
-    "Programme",
-    "RuleFor",
-    "Source",
-    "Unshown",
-]
-
 COUNT = "count"
 """The name of the response that counts records; every other response is a measure."""
 
@@ -54,7 +42,7 @@ class RuleFor:
 
 
 @dataclass(frozen=True)
-class PreparedTable:
+class ProgrammeTable:
     """One table: what is crossed, who is counted, and the responses shown of every cell.
 
     ``frozen`` names cells that must be published and ``never`` cells that must not, each by its codes of
@@ -79,7 +67,7 @@ class PreparedSet:
     title: str
     method: Mapping[str, Any]
     rules: tuple[RuleFor, ...]
-    tables: tuple[PreparedTable, ...]
+    tables: tuple[ProgrammeTable, ...]
     relations: tuple[str, ...] = ()
     unshown: Unshown = "differences"
 

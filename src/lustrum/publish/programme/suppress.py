@@ -11,8 +11,10 @@ import numpy.typing as npt
 
 from lustrum.arrays import Mask
 from lustrum.audit import bounds
-from lustrum.model import CellStatus, InputError, Release, Table
+from lustrum.log_lines import tell_person
+from lustrum.model import CellStatus, InputError, Release
 from lustrum.model.text import say
+from lustrum.protect.method import kept_cells
 from lustrum.protect.suppression import (
     ContributorView,
     Pattern,
@@ -23,8 +25,12 @@ from lustrum.protect.suppression import (
     explain_changes,
     suppress,
 )
-from lustrum.protect.suppression.contributors import ranked_contributions, views_of
-from lustrum.protect.suppression.method import attacker_of, least_hidden, problem_of
+from lustrum.protect.suppression.contributors import (
+    contributor_numbers,
+    ranked_contributions,
+    views_of,
+)
+from lustrum.protect.suppression.method import alone_only, attacker_of, least_hidden, problem_of
 from lustrum.publish.programme.judge import Judged
 from lustrum.publish.programme.published import (
     Protected,
@@ -32,11 +38,10 @@ from lustrum.publish.programme.published import (
     spans_of,
 )
 from lustrum.publish.programme.spec import PreparedSet
-from lustrum.publish.programme.system import Part, System, named_cells
+from lustrum.publish.programme.system import ProgrammeSystem, SystemPart, named_cells
 from lustrum.publish.programme.without_cube import pattern_of_tables
+from lustrum.publish.suppression.long_search import StoppableSearch, log
 from lustrum.structure import UNBOUNDED
-
-__all__ = ["Progress", "cells_to_keep", "suppress_system"]
 
 Progress = Callable[[str, float], None]
 
@@ -44,7 +49,7 @@ Progress = Callable[[str, float], None]
 def suppress_system(
     own: PreparedSet,
     spec: Suppression,
-    system: System,
+    system: ProgrammeSystem,
     judged: Judged,
     words: Mapping[str, Any],
     previous: Mask | None,
@@ -54,16 +59,19 @@ def suppress_system(
     """Protect all tables of a system together by one pattern of suppression."""
     problem = _problem(own, spec, system, judged)
 
-    def tell(what: str, cost: float, bound: float) -> None:
+    search = StoppableSearch(line=lambda words: tell_person(log, f"Set {own.name!r}: {words}"))
+
+    def tell(what: str, cost: float, bound: float) -> bool:
         if progress is not None:
             progress(f"{own.name}: {what}", min(bound / cost, 0.99) if cost > 0 else 0.99)
+        return search.tell(what, cost, bound)
 
     algorithm = spec.algorithm
     if not system.single and not {"algorithm", "work"} & set(own.method):
         # Linked tables need linear programs, with which the search for the cheapest pattern takes many minutes.
         algorithm = "quick"
 
-    def search(smaller: SuppressionProblem, before: Mask | None) -> Pattern:
+    def searched(smaller: SuppressionProblem, before: Mask | None) -> Pattern:
         return suppress(
             smaller,
             algorithm=algorithm,
@@ -73,7 +81,8 @@ def suppress_system(
             progress=tell,
         )
 
-    pattern = pattern_of_tables(system, problem, previous, search, workers)
+    with search.listening():
+        pattern = pattern_of_tables(system, problem, previous, searched, workers)
     if not pattern.safe:
         said = str(pattern.unprotectable[0]) if pattern.unprotectable else ""
         raise InputError(
@@ -101,7 +110,7 @@ def suppress_system(
 
 def _changed(
     problem: SuppressionProblem,
-    system: System,
+    system: ProgrammeSystem,
     pattern: Pattern,
     previous: Mask | None,
     workers: int | None,
@@ -116,12 +125,15 @@ def _changed(
 
 
 def _problem(
-    own: PreparedSet, spec: Suppression, system: System, judged: Judged
+    own: PreparedSet, spec: Suppression, system: ProgrammeSystem, judged: Judged
 ) -> SuppressionProblem:
     views: tuple[ContributorView, ...] = ()
-    attacker = attacker_of(spec.attacker, [part.true for part in system.parts])
+    tables = [part.true for part in system.parts]
+    attacker = attacker_of(spec.attacker, tables)
     if attacker != "outsider":
-        views = _joint_views(system, judged, alone_only=attacker == "singletons")
+        views = _joint_views(
+            system, judged, alone_only=alone_only(attacker, tables), pairs=attacker == "pairs"
+        )
     if spec.unions and not system.single:
         raise InputError(
             f"Set {own.name!r}: 'unions' is for a set of one table with one measure; leave it out here."
@@ -141,7 +153,10 @@ def _problem(
         if not part.shown:
             continue
         never[span] = named_cells(part, "never")
-        frozen[span] |= cells_to_keep(spec, part.true) | named_cells(part, "frozen")
+        kept = kept_cells(part.true, spec.keep)
+        if not spec.zeros:
+            kept |= part.true.values == 0
+        frozen[span] |= kept.ravel() | named_cells(part, "frozen")
         cost[span] = cell_costs(
             spec.cost,
             part.true.values,
@@ -172,29 +187,37 @@ def _problem(
 
 
 def _joint_views(
-    system: System, judged: Judged, *, alone_only: bool
+    system: ProgrammeSystem, judged: Judged, *, alone_only: bool, pairs: bool
 ) -> tuple[ContributorView, ...]:
     """One attacker for each holding among the largest contributors of some cell.
 
     A holding knows its contributions to all tables of the system. With ``alone_only`` there are only those
-    that are alone somewhere.
+    that are alone somewhere; with ``pairs`` every two of them also attack together.
     """
     relations = system.known.known.matrix
+    tables = [part.true for part in system.parts]
     found = ranked_contributions(
-        [part.true for part in system.parts],
+        tables,
         [span.start for span in system.spans],
         relations,
         alone_only=alone_only,
         scales=[system.scale(part) for part in system.parts],
     )
     levels = np.stack([judged.lower, judged.upper, judged.sliding])
-    return views_of(found, system.values, relations, judged.sensitive, levels)
+    numbers = None
+    if pairs:
+        numbers = np.full(system.values.size, UNBOUNDED)
+        for span, own in zip(
+            system.spans, map(contributor_numbers, ([t] for t in tables)), strict=True
+        ):
+            numbers[span] = own
+    return views_of(found, system.values, relations, judged.sensitive, levels, numbers=numbers)
 
 
 def _single(
     own: PreparedSet,
     spec: Suppression,
-    system: System,
+    system: ProgrammeSystem,
     judged: Judged,
     views: tuple[ContributorView, ...],
 ) -> SuppressionProblem:
@@ -217,28 +240,8 @@ def _single(
     )
 
 
-def cells_to_keep(spec: Suppression, table: Table) -> Mask:
-    """The cells of a table that must be published."""
-    kept = np.zeros(table.shape, dtype=np.bool_)
-    if table.structural is not None:
-        kept |= table.structural
-    if not spec.zeros:
-        kept |= table.values == 0
-    if spec.keep == "totals":
-        kept |= ~table.inner
-    elif spec.keep == "grand-total":
-        grand = np.ones((), dtype=np.bool_)
-        for axis in table.axes:
-            everybody = frozenset().union(*(c.member_set for c in axis.categories))
-            whole = np.array([c.member_set == everybody for c in axis.categories])
-            grand = grand[..., None] & whole & ~axis.inner
-        kept |= grand
-    flat: Mask = kept.ravel()
-    return flat
-
-
 def _release(
-    part: Part,
+    part: SystemPart,
     words: Mapping[str, Any],
     hidden: Mask,
     status: npt.NDArray[np.str_],
@@ -258,7 +261,7 @@ def _release(
         structural=part.true.structural,
         notes=(
             say("Cells that would reveal a contributor are not shown."),
-            say("Further cells are not shown because those could be worked out from them."),
+            say("Further cells are not shown because they would give away the hidden ones."),
         )
         if hidden.any()
         else (),
@@ -266,7 +269,7 @@ def _release(
 
 
 def _with_intervals(
-    system: System, releases: Sequence[Release | None], workers: int | None
+    system: ProgrammeSystem, releases: Sequence[Release | None], workers: int | None
 ) -> list[Release | None]:
     """State of every suppressed cell the interval that all tables together leave."""
     seen = public_knowledge(system, releases)

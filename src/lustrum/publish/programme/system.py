@@ -31,26 +31,23 @@ from lustrum.model import (
     Variable,
 )
 from lustrum.model.errors import choices
-from lustrum.publish.programme.source import Records
-from lustrum.publish.programme.spec import COUNT, PreparedSet, PreparedTable
+from lustrum.publish.programme.source import RecordSource
+from lustrum.publish.programme.spec import COUNT, PreparedSet, ProgrammeTable
 from lustrum.structure import Structure, TableLayout
-
-__all__ = ["Part", "System", "named_cells", "systems_of"]
-
 
 MOST_CELLS = 2_000_000
 """Cells of a system, those that no table shows included; beyond, a set must be split."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Part:
+class SystemPart:
     """One response in one layout: a table that is shown, or one that only follows from others."""
 
     response: str
     layout: TableLayout
     query: TableQuery
     true: Table
-    table: PreparedTable | None = None
+    table: ProgrammeTable | None = None
 
     @property
     def shown(self) -> bool:
@@ -64,11 +61,11 @@ class Part:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class System:
+class ProgrammeSystem:
     """The parts of a system, and the cells of all of them, those of the hidden cube included."""
 
     responses: tuple[str, ...]
-    parts: tuple[Part, ...]
+    parts: tuple[SystemPart, ...]
     relations: tuple[str, ...]
     decimals: int
     values: Ints
@@ -77,7 +74,7 @@ class System:
     known: Related = field(repr=False)
 
     def __repr__(self) -> str:
-        return f"System({', '.join(self.responses)}: {len(self.parts)} tables)"
+        return f"ProgrammeSystem({', '.join(self.responses)}: {len(self.parts)} tables)"
 
     @property
     def counts(self) -> bool:
@@ -89,11 +86,11 @@ class System:
         """Whether there is nothing but one table of one response."""
         return len(self.parts) == 1 and self.values.size == self.parts[0].true.values.size
 
-    def scale(self, part: Part) -> int:
+    def scale(self, part: SystemPart) -> int:
         """What the units of a part are multiplied by in the system."""
         return int(10 ** (self.decimals - part.true.decimals))
 
-    def span(self, part: Part) -> slice:
+    def span(self, part: SystemPart) -> slice:
         """Where the cells of a part stand in the system."""
         return self.spans[self.parts.index(part)]
 
@@ -104,7 +101,7 @@ class System:
         return tuple(next(taken[part.response]) for part in self.parts)
 
 
-def named_cells(part: Part, key: Literal["frozen", "never"]) -> Mask:
+def named_cells(part: SystemPart, key: Literal["frozen", "never"]) -> Mask:
     """The cells that a table of the programme names, flat."""
     mask = np.zeros(part.true.shape, dtype=np.bool_)
     named = () if part.table is None else getattr(part.table, key)
@@ -124,7 +121,7 @@ def named_cells(part: Part, key: Literal["frozen", "never"]) -> Mask:
     return flat
 
 
-def systems_of(own: PreparedSet, records: Records, ranks: int) -> list[System]:
+def systems_of(own: PreparedSet, records: RecordSource, ranks: int) -> list[ProgrammeSystem]:
     """The systems of a set: responses that relations tie stand together."""
     shown = list(dict.fromkeys(r for table in own.tables for r in table.responses))
     relations = [Relation.of(words) for words in own.relations]
@@ -150,9 +147,11 @@ def _tied(names: Sequence[str], relations: Sequence[Relation]) -> list[tuple[str
     return [tuple(members) for members in found.values()]
 
 
-def _system(own: PreparedSet, records: Records, names: tuple[str, ...], ranks: int) -> System:
+def _system(
+    own: PreparedSet, records: RecordSource, names: tuple[str, ...], ranks: int
+) -> ProgrammeSystem:
     engine, dataset = records.engine, records.dataset
-    shown: list[Part] = []
+    shown: list[SystemPart] = []
     seen: dict[tuple[str, tuple[object, ...]], str] = {}
     for table in own.tables:
         for response in table.responses:
@@ -167,7 +166,7 @@ def _system(own: PreparedSet, records: Records, names: tuple[str, ...], ranks: i
                 )
             seen[key] = table.name
             true = _tabulated(engine, table.query, response, ranks)
-            shown.append(Part(response, layout, table.query, true, table))
+            shown.append(SystemPart(response, layout, table.query, true, table))
     layouts = list({layout_key(part.layout): part.layout for part in shown}.values())
     asked = {layout_key(p.layout): p.table.query for p in shown if p.table is not None}
     wanted = _unshown(layouts, own.unshown, dataset.variables)
@@ -182,7 +181,7 @@ def _system(own: PreparedSet, records: Records, names: tuple[str, ...], ranks: i
                 layout, dataset.name, {v.name: v.codes for v in dataset.variables}
             )
             true = _tabulated(engine, query, response, ranks)
-            parts.append(Part(response, layout, query, true))
+            parts.append(SystemPart(response, layout, query, true))
     parts.sort(key=lambda part: names.index(part.response))
     tables: dict[str, list[PublishedTable]] = {name: [] for name in names}
     decimals = max(part.true.decimals for part in parts)
@@ -197,7 +196,7 @@ def _system(own: PreparedSet, records: Records, names: tuple[str, ...], ranks: i
     values = np.concatenate(
         [_values(engine, known.layouts, response, decimals) for response in names]
     )
-    system = System(
+    system = ProgrammeSystem(
         responses=names,
         parts=tuple(parts),
         relations=tied,
@@ -328,7 +327,7 @@ def _values(
     return values * int(10 ** (decimals - own))
 
 
-def _check_values(system: System, name: str) -> None:
+def _check_values(system: ProgrammeSystem, name: str) -> None:
     """Two ways to the same numbers must agree, and relations must hold before anything is protected."""
     for part, span in zip(system.parts, system.spans, strict=True):
         own = part.true.values.ravel() * system.scale(part)

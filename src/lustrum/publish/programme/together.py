@@ -8,8 +8,6 @@ from lustrum.audit import Relation
 from lustrum.model import Dataset, InputError
 from lustrum.publish.programme.spec import PreparedSet
 
-__all__ = ["check_families", "check_sets"]
-
 
 def check_sets(sets: Sequence[PreparedSet]) -> None:
     """Refuse a response in two sets: each would be protected as if nobody read the other."""

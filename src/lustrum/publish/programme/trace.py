@@ -9,17 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from lustrum.formats.csv import number_text
+from lustrum.formats.cell_text import number_text
 from lustrum.protect.suppression import Pattern, PatternChanges
 from lustrum.publish.programme.audit import AuditedSystem
 from lustrum.publish.programme.judge import Judged
-from lustrum.publish.programme.system import System
-
-__all__ = ["system_trace"]
+from lustrum.publish.programme.system import ProgrammeSystem
 
 
 def system_trace(
-    system: System,
+    system: ProgrammeSystem,
     judged: Judged,
     audited: AuditedSystem,
     pattern: Pattern | None,
@@ -60,7 +58,7 @@ def system_trace(
     return words
 
 
-def _changes(system: System, pattern: Pattern, changes: PatternChanges) -> dict[str, Any]:
+def _changes(system: ProgrammeSystem, pattern: Pattern, changes: PatternChanges) -> dict[str, Any]:
     assert pattern.changes is not None
     names = system.known.known.names
     kinds = [one.change for one in changes.cells]
@@ -76,7 +74,7 @@ def _changes(system: System, pattern: Pattern, changes: PatternChanges) -> dict[
     }
 
 
-def _cells(system: System, judged: Judged, audited: AuditedSystem) -> list[dict[str, Any]]:
+def _cells(system: ProgrammeSystem, judged: Judged, audited: AuditedSystem) -> list[dict[str, Any]]:
     names = system.known.known.names
     out = []
     for i, cell in enumerate(audited.cells.tolist()):

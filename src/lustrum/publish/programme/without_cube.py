@@ -15,17 +15,15 @@ from lustrum.model import InputError
 from lustrum.protect.suppression import Pattern, SuppressionProblem
 from lustrum.protect.suppression.cube import Search, Smaller, pattern_with_cube
 from lustrum.protect.suppression.search.parts import cut_out
-from lustrum.publish.programme.system import System
+from lustrum.publish.programme.system import ProgrammeSystem
 from lustrum.structure import Structure, complete_relations
-
-__all__ = ["pattern_of_tables", "without_cube"]
 
 # scipy ships no types; this stands for scipy.sparse.csr_array.
 Sparse: TypeAlias = Any
 
 
 def pattern_of_tables(
-    system: System,
+    system: ProgrammeSystem,
     problem: SuppressionProblem,
     previous: Mask | None,
     search: Search,
@@ -35,7 +33,7 @@ def pattern_of_tables(
     return pattern_with_cube(problem, without_cube(system, problem), previous, search, workers)
 
 
-def without_cube(system: System, problem: SuppressionProblem) -> Smaller | None:
+def without_cube(system: ProgrammeSystem, problem: SuppressionProblem) -> Smaller | None:
     """The problem without the cells of the cube; None where a table holds them, or one needs protection."""
     tables = {layout_key(part.layout) for part in system.parts}
     layouts = [layout for layout in system.layouts if layout_key(layout) in tables]
@@ -56,7 +54,7 @@ def without_cube(system: System, problem: SuppressionProblem) -> Smaller | None:
     return Smaller(replace(cut_out(problem, cells, nothing), relations=relations), cells)
 
 
-def _relations(system: System, structure: Structure) -> Sparse:
+def _relations(system: ProgrammeSystem, structure: Structure) -> Sparse:
     """The relations between the cells of tables, response by response, and those between responses."""
     names, cells = system.responses, structure.rows
     inside = complete_relations(structure).matrix

@@ -16,8 +16,6 @@ from lustrum.publish.records.protected_input import ProtectedInput
 from lustrum.structure import TableLayout
 from lustrum.tabulate import KernelEngine
 
-__all__ = ["mean_weights", "weighted_release"]
-
 
 def mean_weights(source: ProtectedInput, policy: Policy) -> MeanWeights:
     """The public table of mean weights of a policy, from the input that tables are counted from."""

@@ -17,8 +17,6 @@ from lustrum.publish.records.protected_input import ProtectedInput, prepared
 from lustrum.publish.records.views import counted_views
 from lustrum.tabulate import EmbeddedEngine, Store
 
-__all__ = ["LocalRecordsService"]
-
 
 class LocalRecordsService:
     """Describes the datasets of a folder and gives protected numbers; safe to share between threads."""
@@ -29,6 +27,13 @@ class LocalRecordsService:
         self._preparing = threading.Lock()
         self._sources: dict[str, tuple[tuple[str, str], ProtectedInput]] = {}
         self._means: dict[str, tuple[tuple[str, str], MeanWeights]] = {}
+
+    answering = True
+    """It answers as long as this process does."""
+
+    def revive(self) -> bool:
+        """True: there is no other process that could end."""
+        return True
 
     def names(self) -> list[str]:
         """The datasets that are there."""

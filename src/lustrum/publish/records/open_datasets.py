@@ -14,8 +14,6 @@ from lustrum.model.errors import NotReadyError
 from lustrum.tabulate import EmbeddedEngine, Store
 from lustrum.tabulate.store.files import DamagedError, VersionFiles
 
-__all__ = ["LARGE", "OpenDatasets"]
-
 log = logging.getLogger("lustrum.publish")
 
 LARGE = 1 << 28

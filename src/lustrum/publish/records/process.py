@@ -2,7 +2,8 @@
 
 Run as ``python -m lustrum.publish.records.process FD ROOT [--workers N] [--logs LEVEL]`` by
 :mod:`lustrum.answer.separate_process`. It ends when the pipe is closed. A failure goes back as one of a few
-fixed kinds: no text of an exception leaves. Its log lines are those of the server, and go to the same place.
+fixed kinds: no text of an exception leaves. A thread of its own sends a sign of life each second, so that the
+other side can tell long work from a hang. Its log lines are those of the server, and go to the same place.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import os
 import pickle
 import signal
 import threading
+import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
@@ -28,11 +30,11 @@ from lustrum.policy import Policy
 from lustrum.public.numbers import CannotProtectError, Described, Views
 from lustrum.publish.records.local import LocalRecordsService
 
-__all__ = ["RequestHandler", "main"]
-
 log = logging.getLogger("lustrum.publish")
 
 _AT_ONCE = 8  # questions that are counted at the same time; a server lets fewer through
+_BEAT = 1.0  # seconds between two signs of life
+_SIGN = pickle.dumps((0, "alive", None))
 
 
 class RequestHandler:
@@ -65,9 +67,7 @@ class RequestHandler:
             log.error("cannot answer: %s", where_it_happened(error))
             return "broken", None
 
-    def _answer(self, what: str, *words: Any) -> list[str] | Described | Views | None:
-        if what == "names":
-            return self._records.names()
+    def _answer(self, what: str, *words: Any) -> Described | Views | None:
         if what == "describe":
             name, version = words
             if name not in self._records.names():
@@ -95,6 +95,17 @@ def main(handle: int, root: Path, workers: int | None = None) -> None:
     sending = threading.Lock()
     left: dict[int, threading.Event] = {}
 
+    def live() -> None:
+        try:
+            while True:
+                with sending:
+                    pipe.send_bytes(_SIGN)
+                time.sleep(_BEAT)
+        except OSError:
+            return  # nobody listens any more
+
+    threading.Thread(target=live, name="signs of life", daemon=True).start()
+
     def work(number: int, words: tuple[Any, ...], gone: threading.Event) -> None:
         with stopping(gone.is_set):
             kind, value = handler.reply(words)
@@ -102,7 +113,8 @@ def main(handle: int, root: Path, workers: int | None = None) -> None:
         with sending:
             pipe.send_bytes(pickle.dumps((number, kind, value)))
 
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
+    # Descriptions have threads of their own: they never wait for a table.
+    with ThreadPoolExecutor(_AT_ONCE) as pool, ThreadPoolExecutor(2) as describing:
         try:
             while True:
                 number, *words = pickle.loads(pipe.recv_bytes())
@@ -111,7 +123,8 @@ def main(handle: int, root: Path, workers: int | None = None) -> None:
                         left[number].set()
                     continue
                 left[number] = threading.Event()
-                pool.submit(work, number, tuple(words), left[number])
+                room = describing if words[0] == "describe" else pool
+                room.submit(work, number, tuple(words), left[number])
         except (OSError, EOFError):
             for gone in list(left.values()):
                 gone.set()

@@ -15,7 +15,7 @@ import numpy as np
 from lustrum.model import Axis, Channel, InputError, Release, Table, TableQuery
 from lustrum.model.channel import ComposedChannel
 from lustrum.model.text import say
-from lustrum.policy import Before, Method
+from lustrum.policy import Before, PolicyMethod
 from lustrum.protect.abilities import KeysEmptyCells
 from lustrum.protect.method import released
 from lustrum.structure import UNBOUNDED
@@ -29,8 +29,6 @@ from lustrum.tabulate import (
     records_of,
 )
 
-__all__ = ["ProtectedInput", "prepared"]
-
 
 @dataclass(frozen=True)
 class ProtectedInput:
@@ -40,7 +38,7 @@ class ProtectedInput:
     before: tuple[Before, ...] = ()
     secret: Secret | None = field(default=None, repr=False)
 
-    def protect(self, table: Table, method: Method) -> Release:
+    def protect(self, table: Table, method: PolicyMethod) -> Release:
         """A table counted here as a release, after the method for tables and all that came before."""
         spec = method.spec()
         if self.secret is not None and isinstance(spec, KeysEmptyCells):

@@ -11,8 +11,6 @@ from lustrum.model.plugins import load
 from lustrum.policy import Policy
 from lustrum.tabulate import Engine
 
-__all__ = ["TrueFigures", "true_figures"]
-
 
 @dataclass(frozen=True)
 class TrueFigures:

@@ -8,14 +8,12 @@ import numpy as np
 
 from lustrum.counting.cube import View
 from lustrum.model import Dataset, InputError, Release, TableQuery
-from lustrum.policy import Method, Policy
+from lustrum.policy import Policy, PolicyMethod
 from lustrum.protect.weighted.mean_weights import MeanWeights
 from lustrum.public.numbers import CannotProtectError, KeyedOffer, Views
 from lustrum.publish.records.keyed_weights import mean_weights, weighted_release
 from lustrum.publish.records.protected_input import ProtectedInput
 from lustrum.tabulate import Cube, Engine
-
-__all__ = ["EngineNumbers", "counted_views"]
 
 
 @dataclass(frozen=True)
@@ -82,7 +80,7 @@ def _summed(query: TableQuery, source: ProtectedInput, policy: Policy) -> Releas
     return _public(release)
 
 
-def _protected(cube: Cube, view: View, source: ProtectedInput, method: Method) -> Release:
+def _protected(cube: Cube, view: View, source: ProtectedInput, method: PolicyMethod) -> Release:
     # All parts of a total are protected with it, also those that were not asked for.
     completed, asked = cube.completed(view)
     return _public(source.protect(completed, method).take(asked))

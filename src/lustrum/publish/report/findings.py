@@ -21,7 +21,7 @@ from lustrum.protect.population.candidates import candidates
 from lustrum.protect.population.readers import left_to
 from lustrum.public.bundle.files import Bundle
 from lustrum.public.bundle.numbers import BundleNumbers
-from lustrum.publish.bundles.make import Made
+from lustrum.publish.bundles.make import MadeBundle
 from lustrum.publish.report.questions import (
     fine_tables,
     nested_pairs,
@@ -34,8 +34,6 @@ from lustrum.publish.report.sums import (
 )
 from lustrum.risk import CellCertainty
 from lustrum.tabulate import KernelEngine
-
-__all__ = ["Findings", "findings"]
 
 _TABLES = 12
 _QUESTIONS = 30
@@ -53,7 +51,7 @@ class Findings:
         return "Findings(hidden)"
 
 
-def findings(made: Made, policy: Policy) -> Findings:
+def findings(made: MadeBundle, policy: Policy) -> Findings:
     """Measure a release that was made against the true cells that it was made of."""
     result, cells = made.result, made.cells
     bundle = Bundle(
@@ -86,15 +84,39 @@ def findings(made: Made, policy: Policy) -> Findings:
             f"In {single['in truth and shown']:,} of {single['rows']:,} rows of two-way tables a single column "
             "holds anybody, in truth and as shown: of everybody in such a row the column is known."
         )
+    if cells.dataset.record_id is None:
+        warnings.append(
+            "The dataset has no identifiers (record_id): a later release of these people cannot be made."
+        )
+    if made.both is not None and made.both.changed:
+        warnings.append(
+            f"{made.both.changed:,} cells moved by more than one step: readers of both releases know that "
+            "these changed."
+        )
+    odds = float(result.public.method.get("change_odds", 0.5))
+    words_of = {3 * result.public.support.base: f"{3 * result.public.support.base} or more"}
+    warnings += [
+        f"Of {step.cells:,} cells that went from {words_of.get(step.before, step.before)} to "
+        f"{words_of.get(step.after, step.after)} the records of {step.changed:,} "
+        f"changed: readers of both releases who say so of all are right more often than {odds:.0%}. Too many "
+        "records changed for as many others to move beside them."
+        for step in result.agency.differences.beyond(odds, result.public.support.base)
+    ]
+    warnings += [
+        f"Somebody who knows all other variables of a person reads {risk.variable} off the file, rightly for "
+        f"{risk.named:.0%} of {risk.people:,} people in sparse rows; a guess is right for {risk.guessed:.0%}."
+        for risk in result.agency.attributes
+        if risk.exceeds
+    ]
     if made.both is not None and made.both.pinned:
         warnings.append(
-            f"Readers of both releases who take the records for unchanged are left with one count for "
+            f"Readers of all releases who take the records for unchanged are left with one count for "
             f"{made.both.pinned:,} cells."
         )
     return Findings(words, tuple(warnings))
 
 
-def _errors(made: Made) -> list[dict[str, Any]]:
+def _errors(made: MadeBundle) -> list[dict[str, Any]]:
     """Errors by number of variables, at finest levels and at all levels."""
     agency = made.result.agency
     rows = []
@@ -133,7 +155,7 @@ def _before_and_after(measure: Any, table: Table, release: Release) -> list[floa
         return [None, None]
 
 
-def _readers(made: Made) -> tuple[list[dict[str, Any]], list[str]]:
+def _readers(made: MadeBundle) -> tuple[list[dict[str, Any]], list[str]]:
     """Counts that are left for finest cells: to an outsider, an insider, a coalition; with exact totals too."""
     result = made.result
     support, known, method = result.public.support, result.public.known, result.public.method
@@ -166,9 +188,9 @@ def _readers(made: Made) -> tuple[list[dict[str, Any]], list[str]]:
             )
             if left.pinned:
                 warnings.append(
-                    f"To {rows[-1]['who']} one count is left for {left.pinned:,} finest cells that could be "
-                    f"theirs{_closed_form(shown)}. In truth {rows[-1]['pinned_in_truth']:,} cells hold so many "
-                    "people and show that number; a larger base leaves more."
+                    f"{left.pinned:,} finest cells show a number that leaves one possible count to "
+                    f"{rows[-1]['who']}{_closed_form(shown)}. In truth "
+                    f"{rows[-1]['pinned_in_truth']:,} of them hold so many people; a larger base leaves more."
                 )
     possible = len(made.cells.dataset.structural_zeros)
     rows.append(
@@ -194,7 +216,7 @@ def _closed_form(shown: Sequence[Any]) -> str:
     return f": {', '.join(ones)}" if ones else ""
 
 
-def _finest_beliefs(made: Made) -> Iterator[dict[str, Any]]:
+def _finest_beliefs(made: MadeBundle) -> Iterator[dict[str, Any]]:
     """Bits left for shown numbers of finest cells: all counts alike, and as often as they are in truth."""
     support, memory = made.result.public.support, made.result.memory
     true = _true_counts(made.cells, memory)

@@ -11,8 +11,6 @@ from lustrum.publish.report.findings import Findings
 from lustrum.publish.report.pictures import bars, heat, pairs
 from lustrum.publish.report.sum_page import sum_section
 
-__all__ = ["page"]
-
 _STYLE = """
 :root { color-scheme: light dark; --paper: #faf9f6; --surface: #fff; --ink: #1b2130; --soft: #535c6f;
   --line: #dedbd2;
@@ -222,6 +220,27 @@ def _groups(words: dict[str, Any]) -> Iterator[str]:
         ["rows", "in truth", "shown", "in truth and shown"],
         [list(single.values())],
     )
+    yield (
+        "<h2>Attributes</h2><p>Somebody knows all variables of a person but one, and looks at the row of the "
+        "file that agrees with them. Where it shows a single category, and that with the base, this is the "
+        "right one for a share of people; somebody who guesses from the rest of the file is right for "
+        "another.</p>"
+    )
+    yield _table(
+        "Attributes read off rows",
+        [
+            "variable",
+            "people expected in the row, at least",
+            "people",
+            "named right",
+            "guessed right",
+        ],
+        (
+            [r["variable"], r["at_least"], r["people"], f"{r['named']:.0%}", f"{r['guessed']:.0%}"]
+            for r in words["agency"]["attributes"]
+            if r["people"]
+        ),
+    )
 
 
 def _comparison(words: dict[str, Any]) -> Iterator[str]:
@@ -261,15 +280,22 @@ def _together(words: dict[str, Any]) -> Iterator[str]:
     both, agency = words["together"], words["agency"]
     if both is None:
         return
+    apart = agency["differences"]
     yield (
         "<h2>Beside the release before</h2>"
-        f"<p>{agency['unchanged']:,} cells of the earlier release kept their records and so their numbers; "
-        f"{agency['changed']:,} did not. A reader of both sees that {both['changed']:,} cells changed for sure."
-        f" For the others the bounds of both releases hold together.</p>"
+        f"<p>{agency['unchanged']:,} cells of the earlier release kept their records; {agency['changed']:,} "
+        f"did not. {apart['cells']:,} cells show another number, and {apart['changed']:,} of them have other "
+        f"records. A reader of both sees that {both['changed']:,} cells changed for sure, since they moved by "
+        "more than one step. For the others the bounds of all releases hold together.</p>"
     )
     yield _table(
-        "Counts left to readers of both releases",
-        ["counts left to a reader of both", "cells"],
+        "Cells that show another number than before",
+        ["before", "now", "cells", "with other records"],
+        ([s["before"], s["after"], s["cells"], s["changed"]] for s in apart["steps"]),
+    )
+    yield _table(
+        "Counts left to readers of all releases",
+        ["counts left to a reader of all", "cells"],
         ([left, cells] for left, cells in both["left"].items()),
     )
 

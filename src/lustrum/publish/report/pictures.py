@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from html import escape
 
-__all__ = ["bars", "heat", "pairs"]
+from lustrum.svg import element, scrolling, words
 
 _ROW = 22
 
@@ -16,16 +15,17 @@ def bars(title: str, groups: Mapping[str, Mapping[str, float]], unit: str) -> st
     most = max((v for values in groups.values() for v in values.values()), default=0.0) or 1.0
     parts, y = [], 8
     for group, values in groups.items():
-        parts.append(f'<text class="head" x="0" y="{y + 13}">{escape(group)}</text>')
+        parts.append(element("text", words(group), class_="head", x=0, y=y + 13))
         y += _ROW
         for name, value in values.items():
             width = 300 * value / most
             kind = series.index(name) % 4
-            parts.append(f'<text x="8" y="{y + 13}">{escape(name)}</text>')
-            parts.append(
-                f'<rect class="s{kind}" x="170" y="{y + 3}" width="{max(width, 1):.1f}" height="14" rx="2"/>'
-            )
-            parts.append(f'<text x="{176 + width:.1f}" y="{y + 14}">{value:.2f}</text>')
+            size = {"width": f"{max(width, 1):.1f}", "height": 14}
+            parts += [
+                element("text", words(name), x=8, y=y + 13),
+                element("rect", class_=f"s{kind}", x=170, y=y + 3, **size, rx=2),
+                element("text", f"{value:.2f}", x=f"{176 + width:.1f}", y=y + 14),
+            ]
             y += _ROW
         y += 8
     return _svg(title, f"{title}, {unit}", 540, y, parts)
@@ -36,12 +36,16 @@ def pairs(title: str, rows: Sequence[tuple[str, float, float]]) -> str:
     most = max((max(a, b) for _, a, b in rows), default=0.0) or 1.0
     parts, y = [], 8
     for name, before, after in rows:
-        at = [250 + 250 * value / most for value in (before, after)]
-        parts.append(f'<text x="0" y="{y + 14}">{escape(_short(name))}</text>')
-        parts.append(f'<line x1="{at[0]:.1f}" x2="{at[1]:.1f}" y1="{y + 10}" y2="{y + 10}"/>')
-        parts.append(f'<circle class="hollow" cx="{at[0]:.1f}" cy="{y + 10}" r="5"/>')
-        parts.append(f'<circle class="s0" cx="{at[1]:.1f}" cy="{y + 10}" r="5"/>')
-        parts.append(f'<text x="{max(at) + 10:.1f}" y="{y + 14}">{before:.2f} → {after:.2f}</text>')
+        ends = [250 + 250 * value / most for value in (before, after)]
+        left, right = (f"{end:.1f}" for end in ends)
+        figures = f"{before:.2f} → {after:.2f}"
+        parts += [
+            element("text", words(_short(name)), x=0, y=y + 14),
+            element("line", x1=left, x2=right, y1=y + 10, y2=y + 10),
+            element("circle", class_="hollow", cx=left, cy=y + 10, r=5),
+            element("circle", class_="s0", cx=right, cy=y + 10, r=5),
+            element("text", figures, x=f"{max(ends) + 10:.1f}", y=y + 14),
+        ]
         y += _ROW
     return _svg(title, title, 620, y + 6, parts)
 
@@ -50,20 +54,19 @@ def heat(title: str, rows: Mapping[int, Mapping[int, float]]) -> str:
     """A grid of shares: a row for each true count, a column for each shown one."""
     columns = sorted({shown for row in rows.values() for shown in row})
     parts = [
-        f'<text class="mid" x="{102 + 52 * i}" y="14">shows {shown}</text>'
+        element("text", f"shows {shown}", class_="mid", x=102 + 52 * i, y=14)
         for i, shown in enumerate(columns)
     ]
     y = 22
     for true, row in sorted(rows.items()):
-        parts.append(f'<text x="0" y="{y + 17}">true {true}</text>')
+        parts.append(element("text", f"true {true}", x=0, y=y + 17))
         for i, shown in enumerate(columns):
             share = row.get(shown, 0.0)
             x = 76 + 52 * i
-            parts.append(
-                f'<rect class="s0" x="{x}" y="{y}" width="50" height="24" rx="3" '
-                f'fill-opacity="{0.06 + 0.6 * share:.2f}"/>'
-            )
-            parts.append(f'<text class="mid" x="{x + 25}" y="{y + 16}">{share:.0%}</text>')
+            shade = f"{0.06 + 0.6 * share:.2f}"
+            square = {"x": x, "y": y, "width": 50, "height": 24, "rx": 3}
+            parts.append(element("rect", class_="s0", **square, fill_opacity=shade))
+            parts.append(element("text", f"{share:.0%}", class_="mid", x=x + 25, y=y + 16))
         y += 26
     return _svg(title, title, 84 + 52 * len(columns), y + 4, parts)
 
@@ -73,9 +76,6 @@ def _short(name: str) -> str:
 
 
 def _svg(title: str, said: str, width: int, height: int, parts: Sequence[str]) -> str:
-    return (
-        f'<figure><figcaption>{escape(said)}</figcaption><div class="scroll" tabindex="0" role="region" '
-        f'aria-label="{escape(title)}"><svg role="img" aria-label="{escape(said)}" '
-        f'viewBox="0 0 {width} {height}" width="{width}" height="{height}">{"".join(parts)}</svg></div>'
-        "</figure>"
-    )
+    size = {"viewBox": f"0 0 {width} {height}", "width": width, "height": height}
+    picture = element("svg", *parts, role="img", aria_label=said, **size)
+    return element("figure", element("figcaption", words(said)), scrolling(title, picture))

@@ -9,8 +9,6 @@ import numpy as np
 
 from lustrum.model import Axis, Dataset, Filter, Group, TableQuery, Variable
 
-__all__ = ["fine_tables", "nested_pairs", "random_tables"]
-
 _MOST_CELLS = 20_000
 
 

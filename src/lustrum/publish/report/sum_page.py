@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-__all__ = ["sum_section"]
-
 Table = Callable[[str, Sequence[str], Iterable[Sequence[Any]]], str]
 
 

@@ -6,9 +6,7 @@ from typing import Any
 
 from lustrum.protect.magnitudes.method import MagnitudeResult
 from lustrum.public.bundle.files import ProtectedSums
-from lustrum.publish.bundles.make import Made
-
-__all__ = ["protected_sums", "sum_findings", "sum_lines", "sum_warnings"]
+from lustrum.publish.bundles.make import MadeBundle
 
 
 def protected_sums(made: MagnitudeResult | None) -> ProtectedSums | None:
@@ -16,7 +14,7 @@ def protected_sums(made: MagnitudeResult | None) -> ProtectedSums | None:
     return None if made is None else ProtectedSums(made.sums, made.public)
 
 
-def sum_findings(made: Made) -> dict[str, Any] | None:
+def sum_findings(made: MadeBundle) -> dict[str, Any] | None:
     """Errors of every measure, and what attackers can say about its largest contributors; None without sums."""
     found = made.magnitudes
     if found is None:
@@ -32,7 +30,7 @@ def sum_findings(made: Made) -> dict[str, Any] | None:
     }
 
 
-def sum_lines(made: Made) -> list[str]:
+def sum_lines(made: MadeBundle) -> list[str]:
     """One sentence for every measure, for the command line."""
     found = made.magnitudes
     if found is None:
@@ -48,6 +46,13 @@ def sum_lines(made: Made) -> list[str]:
             f"{audit.sensitive:,} sensitive cells {audit.unprotected:,} are under-protected; "
             f"{audit.certain:,} largest contributors are certain within p percent."
         )
+        if errors.guessed:
+            rates = ", ".join(
+                f"from {k:,}: {v[0]:.0f} %" for k, v in sorted(errors.guessed.items())
+            )
+            lines.append(
+                f"Contributions to {errors.measure} that a plain guess finds within p percent: {rates}."
+            )
     return lines
 
 
@@ -57,10 +62,16 @@ def sum_warnings(words: dict[str, Any] | None) -> list[str]:
         return []
     warnings = []
     for audit in words["audits"]:
+        if audit["by_class"]:
+            warnings.append(
+                f"Classes that are variables of the dataset give {audit['by_class']:,} contributions to "
+                f"{audit['measure']} away within p percent by themselves, whatever the sums show."
+            )
         if not audit["safe"]:
             warnings.append(
                 f"Sums of {audit['measure']}: {audit['unprotected']:,} sensitive cells carry less than the p% "
-                f"rule asks for, {audit['certain']:,} largest contributors are certain within p percent, and "
+                f"rule asks for, {audit['certain']:,} largest contributors are certain within p percent, "
+                f"{audit['certain_with_class']:,} contributions with their class known, and "
                 f"{audit['outside']:,} moved by other shares than the public ones."
             )
         elif audit["certain_with_direction"]:

@@ -11,8 +11,6 @@ from lustrum.public.bundle.place import MANIFEST
 from lustrum.publish.report.findings import Findings
 from lustrum.publish.report.page import page
 
-__all__ = ["write_report"]
-
 
 def write_report(folder: Path, found: Findings) -> tuple[Path, Path]:
     """Write the page and the same figures as JSON; never into a bundle."""

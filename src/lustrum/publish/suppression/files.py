@@ -6,22 +6,21 @@ import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from lustrum.arrays import Floats, Ints
-from lustrum.audit import Bounds, Knowledge, PublishedTable, bounds
-from lustrum.audit.certificate import certify
-from lustrum.audit.report import known_and_places
+from lustrum.audit import Bounds, bounds
 from lustrum.durable import sync, write_whole
-from lustrum.formats.csv import inert, number_text
-from lustrum.formats.pattern_picture import pattern_page, pattern_svg
+from lustrum.formats.cell_text import inert, number_text
 from lustrum.formats.table_files.write import check_ending, write_csv, write_release
 from lustrum.model import CellStatus, InputError, Release, Table
-from lustrum.protect.suppression import Pattern, PatternChanges
-from lustrum.sensitivity import Sensitivity
 
-__all__ = ["SuppressFiles", "Written", "write_files", "write_tables"]
+if TYPE_CHECKING:
+    from lustrum.audit import Knowledge
+    from lustrum.protect.suppression import Pattern, PatternChanges
+    from lustrum.sensitivity import Sensitivity
 
 _NEAR = 1e-6  # ranges of sums come from floating-point programs
 
@@ -49,6 +48,19 @@ class SuppressFiles:
                 raise InputError(f"{path}: {what} written to a file of .csv.")
         if self.changes is not None and previous is None:
             raise InputError("--changes needs the last period's table; name it with --previous.")
+        self._check_places(paths)
+
+    def _check_places(self, read: Sequence[Path]) -> None:
+        """No file is written over a true table, or over another one: one is public, another confidential."""
+        taken = {path.resolve() for path in read}
+        for path in (self.out, self.ranges, self.picture, self.certificate, self.changes):
+            if path is None or path.is_dir():
+                continue
+            if path.resolve() in taken:
+                raise InputError(
+                    f"{path}: this file is read, or written already; name another file."
+                )
+            taken.add(path.resolve())
 
     def _check_several(self, paths: Sequence[Path]) -> None:
         if len({path.name for path in paths}) < len(paths):
@@ -64,7 +76,7 @@ class SuppressFiles:
 
 
 @dataclass(frozen=True, eq=False)
-class Written:
+class WrittenTable:
     """One table: the file it came from, its true values, what is sensitive, its pattern and its release."""
 
     path: Path
@@ -76,7 +88,7 @@ class Written:
 
 
 def write_tables(
-    made: Sequence[Written],
+    made: Sequence[WrittenTable],
     files: SuppressFiles,
     judge: Callable[[Sequence[Path]], bool],
     say: Callable[[str], None],
@@ -102,7 +114,7 @@ def write_tables(
 
 
 def write_files(
-    made: Sequence[Written],
+    made: Sequence[WrittenTable],
     files: SuppressFiles,
     changes: PatternChanges | None,
     say: Callable[[str], None],
@@ -113,6 +125,8 @@ def write_files(
     public = [one.release for one in made]
     titles = [_title(one, several) for one in made]
     if files.picture is not None:
+        from lustrum.formats.pattern_picture import pattern_page, pattern_svg
+
         page = files.picture.suffix.lower() == ".html"
         drawn = pattern_page(public, titles) if page else pattern_svg(public, titles)
         write_whole(files.picture, drawn.encode("utf-8"))
@@ -125,6 +139,8 @@ def write_files(
             write_whole(files.ranges, text.encode("utf-8"))
             say(f"The ranges are in {files.ranges}; they are confidential.")
         if files.certificate is not None:
+            from lustrum.audit.certificate import certify
+
             tell("proving ranges")
             cells: list[int] = []
             for one, span in zip(made, places, strict=True):
@@ -140,24 +156,27 @@ def write_files(
 
 def _known(releases: Sequence[Release]) -> tuple[Knowledge, list[slice]]:
     """What a reader of all tables knows, and where the cells of each table stand."""
+    from lustrum.audit import PublishedTable
+    from lustrum.audit.report import known_and_places
+
     return known_and_places([PublishedTable.of_release(release) for release in releases])
 
 
-def _dimensions(made: Sequence[Written]) -> list[str]:
+def _dimensions(made: Sequence[WrittenTable]) -> list[str]:
     return list(dict.fromkeys(axis.name for one in made for axis in one.release.axes))
 
 
-def _codes(one: Written, place: tuple[int, ...], names: Sequence[str]) -> list[str]:
+def _codes(one: WrittenTable, place: tuple[int, ...], names: Sequence[str]) -> list[str]:
     """The codes of a cell under the dimensions of all tables; empty where its table has none."""
     own = {a.name: inert(a.codes[int(i)]) for a, i in zip(one.release.axes, place, strict=True)}
     return [own.get(name, "") for name in names]
 
 
-def _head(made: Sequence[Written], names: Sequence[str]) -> list[str]:
+def _head(made: Sequence[WrittenTable], names: Sequence[str]) -> list[str]:
     return [*(["table"] if len(made) > 1 else []), *names]
 
 
-def _ranges(made: Sequence[Written], known: Knowledge, places: Sequence[slice]) -> str:
+def _ranges(made: Sequence[WrittenTable], known: Knowledge, places: Sequence[slice]) -> str:
     """What a reader can work out about each suppressed cell, and whether a primary one has room enough."""
     counts = all(one.table.kind == "count" for one in made)
     # Only counts are known to be whole; of sums a linear bound is reached.
@@ -178,14 +197,14 @@ def _ranges(made: Sequence[Written], known: Knowledge, places: Sequence[slice]) 
     return write_csv([*_head(made, names), "status", "low", "high", "sharp", "enough"], rows)
 
 
-def _end(ends: Floats, k: int, *, up: bool, one: Written) -> str:
+def _end(ends: Floats, k: int, *, up: bool, one: WrittenTable) -> str:
     if not np.isfinite(ends[k]):
         return ""
     whole = np.ceil(ends[k] - _NEAR) if up else np.floor(ends[k] + _NEAR)
     return number_text(int(whole), one.release.decimals)
 
 
-def _enough(one: Written, place: tuple[int, ...], found: Bounds, k: int) -> str:
+def _enough(one: WrittenTable, place: tuple[int, ...], found: Bounds, k: int) -> str:
     """Whether the range of a sensitive cell reaches as far as its levels ask for.
 
     A range that is not sharp may be narrower than it looks, so it is never called enough.
@@ -203,7 +222,7 @@ def _enough(one: Written, place: tuple[int, ...], found: Bounds, k: int) -> str:
     return "yes" if bool(found.sharp[k]) else "not proven"
 
 
-def _changes(made: Sequence[Written], changes: PatternChanges) -> str:
+def _changes(made: Sequence[WrittenTable], changes: PatternChanges) -> str:
     names, rows = _dimensions(made), []
     ends = np.cumsum([0, *(one.table.values.size for one in made)])
     for changed in changes.cells:
@@ -216,6 +235,6 @@ def _changes(made: Sequence[Written], changes: PatternChanges) -> str:
     return write_csv([*_head(made, names), "change", "why"], rows)
 
 
-def _title(one: Written, several: bool) -> str:
+def _title(one: WrittenTable, several: bool) -> str:
     words = " by ".join(axis.name for axis in one.release.axes)
     return f"{one.path.name}: {words}" if several else words

@@ -19,8 +19,6 @@ from lustrum.model.errors import choices
 from lustrum.sensitivity import GivenCells, Rule
 from lustrum.sensitivity.rules.threshold import DEFAULT_MARGIN, margin_level
 
-__all__ = ["cells_of_all", "previous_masks", "rule_for", "same_names", "taken_as_counts"]
-
 
 def taken_as_counts(file: TableFile, table: Table, *, said: bool) -> str:
     """What a table without contributors is taken for; one that might be of sums must be called counts."""

@@ -17,16 +17,16 @@ from lustrum.arrays import Ints, Mask
 from lustrum.formats.table_files import TableFile, read_table
 from lustrum.model import CellStatus, InternalError
 from lustrum.protect.suppression import SuppressionProblem
-from lustrum.protect.suppression.check import Audit, audit_pattern
-from lustrum.publish.suppression.files import Written
+from lustrum.protect.suppression.check import PatternAudit, audit_pattern
+from lustrum.publish.suppression.files import WrittenTable
 
 _HIDDEN = CellStatus.NOT_FOR_PUBLICATION.value
 _OPEN = 2**60
 
 
 def audit_of_files(
-    paths: Sequence[Path], made: Sequence[Written], problem: SuppressionProblem
-) -> Audit | None:
+    paths: Sequence[Path], made: Sequence[WrittenTable], problem: SuppressionProblem
+) -> PatternAudit | None:
     """Check that files show what was audited, and audit the pattern again if they tell more.
 
     ``problem`` has the cells of the tables one after another, and then those that no table shows. None if the
@@ -52,7 +52,7 @@ def audit_of_files(
     return audit_pattern(replace(problem, low=low, high=high), suppressed)
 
 
-def _facts(file: TableFile, one: Written) -> Mask:
+def _facts(file: TableFile, one: WrittenTable) -> Mask:
     """The cells that a file hides, if it is what was audited; otherwise a bug, and nothing is published."""
     axes, shape = one.table.axes, one.table.shape
     if sorted(file.dimensions) != sorted(axis.name for axis in axes):
@@ -82,7 +82,7 @@ def _facts(file: TableFile, one: Written) -> Mask:
     return np.asarray(hidden)
 
 
-def _interval(file: TableFile, one: Written) -> tuple[Ints, Ints]:
+def _interval(file: TableFile, one: WrittenTable) -> tuple[Ints, Ints]:
     """The intervals of a file's cells in the order of the table, as far as they are stated."""
     assert file.interval is not None
     order = [file.dimensions.index(axis.name) for axis in one.table.axes]

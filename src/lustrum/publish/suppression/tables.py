@@ -22,10 +22,8 @@ from lustrum.protect.suppression import (
 from lustrum.protect.suppression.choose import Progress
 from lustrum.protect.suppression.linked import cube_behind
 from lustrum.protect.suppression.method import lower_levels
-from lustrum.publish.suppression.files import Written
+from lustrum.publish.suppression.files import WrittenTable
 from lustrum.sensitivity import Background
-
-__all__ = ["TablesTogether"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -63,6 +61,7 @@ class TablesTogether:
             frozen=self.frozen[0],
             never=self.never[0],
             previous=None if self.before is None else self.before[0],
+            named=self.named,
             progress=progress,
         )
         return (one,)
@@ -80,7 +79,9 @@ class TablesTogether:
             )
         spec = self.specs[0]
         return spec.held(
-            spec.problem(self.tables[0], self.background), self.frozen[0], self.never[0]
+            spec.problem(self.tables[0], self.background, named=self.named),
+            self.frozen[0],
+            self.never[0],
         )
 
     def attacked(self) -> SuppressionProblem:
@@ -100,10 +101,10 @@ class TablesTogether:
         )
         return explain_changes(problem, np.concatenate([one.suppressed for one in patterns]), old)
 
-    def protected(self, paths: Sequence[Path], patterns: Sequence[Pattern]) -> list[Written]:
+    def protected(self, paths: Sequence[Path], patterns: Sequence[Pattern]) -> list[WrittenTable]:
         """The protected tables, with all that their files are written from."""
         return [
-            Written(
+            WrittenTable(
                 path,
                 table,
                 judged,

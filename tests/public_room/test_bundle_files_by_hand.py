@@ -27,7 +27,7 @@ from lustrum.public.bundle.place import MANIFEST, bundles_in, standing
 from lustrum.publish import folders as folders_module
 from lustrum.publish.bundles import write as write_module
 from lustrum.publish.bundles.write import pack_bundle, write_bundle
-from public.test_bundle_numbers import DATASET
+from public_room.test_bundle_numbers import DATASET
 
 OTHER = STRICT.replace(b"limit = 1.0", b"limit = 0.5")
 
@@ -309,8 +309,11 @@ def test_a_bundle_is_made_durable_before_it_takes_its_place(
     """Files first, then the exchange, then the names of the folder; nothing is left beside it."""
     steps: list[str] = []
     real_exchange = folders_module.exchange
-    monkeypatch.setattr(write_module, "sync", lambda path: steps.append(path.name))
-    monkeypatch.setattr(folders_module, "sync", lambda path: steps.append(f"folder {path.name}"))
+    monkeypatch.setattr(
+        folders_module,
+        "sync",
+        lambda path: steps.append("draft" if path.suffix == ".part" else path.name),
+    )
 
     def exchange(one: Path, other: Path) -> bool:
         steps.append("exchange")
@@ -320,10 +323,10 @@ def test_a_bundle_is_made_durable_before_it_takes_its_place(
     place = tmp_path / "town"
     files = [*packed().files]
     write_bundle(place, packed())
-    assert steps == [*files, f"folder {tmp_path.name}"]
+    assert steps == [*files, "draft", tmp_path.name]
     steps.clear()
     write_bundle(place, packed(policy=OTHER))
-    assert steps == [*files, "exchange", f"folder {tmp_path.name}"]
+    assert steps == [*files, "draft", "exchange", tmp_path.name]
     assert [path.name for path in tmp_path.iterdir()] == ["town"]
     assert (place / "policy.toml").read_bytes() == OTHER
 
@@ -400,7 +403,7 @@ def test_a_draft_that_cannot_be_finished_is_removed(
     def full(path: Path) -> None:
         raise OSError(28, "No space left on device", str(path))
 
-    monkeypatch.setattr(write_module, "sync", full)
+    monkeypatch.setattr(folders_module, "sync", full)
     with pytest.raises(DatasetError, match="cannot be written: No space left on device"):
         write_bundle(tmp_path / "town", packed())
     assert list(tmp_path.iterdir()) == []
@@ -453,3 +456,17 @@ def test_a_bundle_that_is_replaced_while_it_is_read_is_read_again(
     failing(1, lambda _: place.rename(aside) and None)
     assert read_bundle(place).policy.risk.limit == 1.0
     assert read == ["town", aside.name]
+
+
+def test_a_bundle_states_the_protection_that_its_policy_asks_for(tmp_path: Path) -> None:
+    place = tmp_path / "town"
+    write_bundle(place, packed())
+    stated = json.loads((place / "report.json").read_bytes())
+    assert read_bundle(place).protection == stated["protection"]
+    assert stated["protection"]
+    rewritten(place, "report.json", json.dumps(stated | {"protection": "another"}).encode())
+    with pytest.raises(DatasetError, match="means another protection today"):
+        read_bundle(place)
+    del stated["protection"]
+    rewritten(place, "report.json", json.dumps(stated).encode())
+    assert read_bundle(place).protection is None

@@ -20,7 +20,7 @@ from lustrum.protect.magnitudes.factors import needed_factors
 from lustrum.public.bundle import BundleNumbers, read_bundle
 from lustrum.public.bundle.sums import sum_bounds
 from lustrum.public.numbers import CannotProtectError
-from lustrum.publish.bundles.make import Made, earlier_memory, make_bundle
+from lustrum.publish.bundles.make import MadeBundle, earlier_memory, make_bundle
 from lustrum.publish.bundles.write import pack_bundle, write_bundle
 from lustrum.structure import UNBOUNDED
 from lustrum.tabulate import EmbeddedEngine, FrameSource, Secret, Store, ingest, read_description
@@ -40,6 +40,7 @@ method = "protected-magnitudes"
 p = 10.0
 max_variables = 2
 sweeps = 2
+public_classes = ["size"]
 [protect]
 method = "none"
 end = true
@@ -56,7 +57,7 @@ class World:
         ingest(FrameSource(businesses(1500)), dataset, self.store, secret=secret)
         (root / "policy.toml").write_text(policy)
         self.policy = root / "policy.toml"
-        self.made: Made = make_bundle(self.store, "businesses", self.policy, self.place)
+        self.made: MadeBundle = make_bundle(self.store, "businesses", self.policy, self.place)
         self.engine: EmbeddedEngine = self.store.open("businesses")
         self.numbers = BundleNumbers(read_bundle(self.place))
 

@@ -18,7 +18,7 @@ from lustrum.model.finest_sums import FinestSums
 from lustrum.policy import Policy
 from lustrum.protect.magnitudes.factors import needed_factors
 from lustrum.protect.magnitudes.report import PublicFactors
-from lustrum.protect.population.channel import normal_rates
+from lustrum.protect.population.channel import nearest_rates
 from lustrum.protect.population.public import PublicReport
 from lustrum.protect.population.readers import KnownTotals
 from lustrum.protect.population.support import Support
@@ -69,7 +69,7 @@ def bundle(
     existence: str | None = None, known: tuple[KnownTotals, ...] = (), **more: Any
 ) -> Bundle:
     """The bundle of the cells above; with sums where it is said whether existence is public."""
-    rates = normal_rates(3, 3, 2.0)
+    rates = nearest_rates(3, 3)
     report = PublicReport(
         {"method": "protected-population", "base": 3, "max_variables": 2},
         Support(3),

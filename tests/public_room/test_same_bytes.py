@@ -103,7 +103,7 @@ def test_every_figure_of_the_report_is_coarse(world: tuple[FinestCells, Populati
     words = world[1].public.to_mapping()
     assert set(words) == {
         "method", "support", "changed", "errors", "group_errors", "rates", "free_rates", "known",
-        "search",
+        "search", "releases",
     }  # fmt: skip
     assert words["method"] == METHOD.to_mapping()
     assert (words["changed"] * 20) % 1 == pytest.approx(0, abs=1e-9)

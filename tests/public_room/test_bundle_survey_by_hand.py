@@ -12,7 +12,7 @@ import pytest
 
 from lustrum.model import Dataset, Measure, TableQuery, Weight
 from lustrum.model.finest import FinestCells
-from lustrum.protect.weighted import Part, ProtectedRespondents
+from lustrum.protect.weighted import ProtectedRespondents, RespondentSums
 from lustrum.protect.weighted.replicates import ReplicateFactors
 from lustrum.public.bundle import weighted as weighted_module
 from lustrum.public.bundle.respondents import respondents_bytes, respondents_of
@@ -73,11 +73,11 @@ def query(**words: Any) -> TableQuery:
     return TableQuery.from_mapping({"dataset": "panel", "weight": "weight", **words})
 
 
-def part(rows: list[int], measure: str | None = None) -> Part:
+def part(rows: list[int], measure: str | None = None) -> RespondentSums:
     """One cell that holds these respondents."""
     cells = np.full(12, -1)
     cells[rows] = 0
-    return Part(cells, 1, measure)
+    return RespondentSums(cells, 1, measure)
 
 
 SEX: list[list[int]] = [[0], [1]]
@@ -227,7 +227,10 @@ def test_a_quotient_compares_a_cell_with_its_own_base(
             full = totals.get(within or "", [sex == SEX_TOTAL[-1], area == AREA_TOTAL[-1]])
             if within is not None and rows == beside and not all(full):
                 # The other sex cannot be there; the table treats the cell as a share all the same.
-                above, below = Part(above.cells, 2, over), Part(below.cells.copy(), 2, under)
+                above, below = (
+                    RespondentSums(above.cells, 2, over),
+                    RespondentSums(below.cells.copy(), 2, under),
+                )
                 below.cells[next(k for k in range(12) if k not in beside)] = 1
             base = np.arange(above.count)
             made = MADE.quotients(above, below, base, 2)

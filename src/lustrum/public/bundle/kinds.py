@@ -1,0 +1,86 @@
+"""The kind of a question, however it is phrased: by how many variables, and whether the search controls it.
+
+A variable that is a function of another one, such as the region of an area, says something of that other one.
+What a question fixes of each such *root* is a set of its codes for every cell: axes, levels, groups and filters
+together. All codes fix nothing. The codes of one category of a level are controlled; other sets are the
+reader's own groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+
+from lustrum.arrays import Ints
+from lustrum.model import Category, Dataset
+from lustrum.protect.population.search.levels import controlled_levels, root_functions
+
+Codes = frozenset[int]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """How many variables a question crosses, at least 1, and whether it has groups of its own."""
+
+    variables: int
+    own_groups: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Kinds:
+    """The groups of codes that tables at published levels have; worked out once for a dataset."""
+
+    functions: Mapping[str, tuple[str, Ints]]
+    controlled: Mapping[str, frozenset[Codes]]
+
+    @classmethod
+    def of(cls, dataset: Dataset) -> Kinds:
+        """Lay out the controlled levels of a dataset."""
+        return cls(
+            root_functions(dataset),
+            {
+                root: frozenset(
+                    frozenset(np.flatnonzero(level.group_of == group).tolist())
+                    for level in levels
+                    for group in range(level.size)
+                )
+                for root, levels in controlled_levels(dataset).items()
+            },
+        )
+
+    def kind(
+        self,
+        axes: Sequence[tuple[str, Sequence[Category]]],
+        passing: Mapping[str, frozenset[int]],
+    ) -> Kind:
+        """The kind of a table with these categories, of the codes that pass its filters."""
+        filters: dict[str, list[Codes]] = {}
+        for name, codes in passing.items():
+            root, members = self._root(name, codes)
+            filters.setdefault(root, []).append(members)
+        along: dict[str, list[list[Codes]]] = {root: [] for root in filters}
+        for name, categories in axes:
+            root = self.functions[name][0]
+            found = [self._root(name, category.member_set)[1] for category in categories]
+            along.setdefault(root, []).append(found)
+        variables, own = 0, False
+        for root, lists in along.items():
+            if root not in self.controlled:  # a single code
+                continue
+            every = frozenset(range(self.functions[root][1].size))
+            within = every.intersection(*filters.get(root, ()))
+            sets = {within.intersection(*chosen) for chosen in product(*map(set, lists))}
+            sets -= {frozenset(), every}
+            variables += bool(sets)
+            own = own or not sets <= self.controlled[root]
+        return Kind(max(variables, 1), own)
+
+    def _root(self, name: str, codes: frozenset[int]) -> tuple[str, Codes]:
+        """The codes of the root that have one of these codes of a variable."""
+        root, function = self.functions[name]
+        if root == name:
+            return root, codes
+        return root, frozenset(np.flatnonzero(np.isin(function, list(codes))).tolist())

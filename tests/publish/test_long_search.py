@@ -1,0 +1,96 @@
+"""A search that takes long says so, and Ctrl-C takes the best safe pattern so far."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import numpy as np
+import pytest
+
+import lustrum
+from lustrum import log_lines
+from lustrum.protect.suppression import SuppressionProblem, suppress
+from lustrum.publish.suppression import long_search as module
+from lustrum.publish.suppression.long_search import StoppableSearch
+from protect.suppression.test_suppress import three_way
+
+COUNTS = [[2, 9, 7, 8], [9, 1, 8, 9], [7, 8, 2, 9], [9, 7, 8, 30]]
+RECORDS = {
+    "a": [f"a{i}" for i, row in enumerate(COUNTS) for n in row for _ in range(n)],
+    "b": [f"b{j}" for row in COUNTS for j, n in enumerate(row) for _ in range(n)],
+}
+
+
+def test_an_interrupt_stops_the_search_once_that_was_offered_and_otherwise_everything(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = iter([0.0, 1.0, 25.0])
+    monkeypatch.setattr(module.time, "process_time", lambda: next(now))
+    search = StoppableSearch(lambda words: None, lambda words: None)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    with search.listening():
+        assert not search.tell("cut", 10, 5)
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+        assert not search.tell("cut", 10, 5)
+        os.kill(os.getpid(), signal.SIGINT)
+        assert search.tell("cut", 10, 5)
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    signal.signal(signal.SIGINT, before)
+
+
+def test_a_long_search_says_once_that_it_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    now = iter([0.0, 1.0, 25.0, 26.0])
+    monkeypatch.setattr(module.time, "process_time", lambda: next(now))
+    search = StoppableSearch(lambda words: None, said.append)
+    for _ in range(3):
+        assert not search.tell("search", 1234, 5)
+    assert len(said) == 1
+    assert "goes on" in said[0]
+    assert "1,234" not in said[0], "the sentence may go to a log"
+
+
+def test_a_search_that_is_stopped_gives_a_safe_pattern_with_less_work() -> None:
+    rng = np.random.default_rng(5)
+    values, relations = three_way(rng.integers(1, 100, (6, 6, 6)))
+    cells = np.flatnonzero(values < 100)
+    primary = rng.choice(cells, 12, replace=False)
+    problem = SuppressionProblem.of(values, relations, primary, values[primary] // 5 + 1)
+    whole = suppress(problem, algorithm="exact", work=3000)
+    told: list[float] = []
+
+    def stop(what: str, cost: float, bound: float) -> bool:
+        told.append(cost)
+        return True
+
+    stopped = suppress(problem, algorithm="exact", work=3000, progress=stop)
+    assert stopped.safe
+    assert told
+    assert stopped.steps < whole.steps
+
+
+def test_a_search_for_a_frame_can_be_stopped_too(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Ctrl-C after the sentence takes the best pattern so far, which is safe."""
+    monkeypatch.setattr(module, "_SOON", -1.0)
+    monkeypatch.setattr(log_lines.sys.stderr, "isatty", lambda: True, raising=False)
+    asked: list[bool] = []
+    right = StoppableSearch.tell
+
+    def tell(self: StoppableSearch, what: str, cost: float, bound: float) -> bool:
+        right(self, what, cost, bound)
+        if not self.stopped:
+            os.kill(os.getpid(), signal.SIGINT)
+        asked.append(self.stopped)
+        return self.stopped
+
+    monkeypatch.setattr(StoppableSearch, "tell", tell)
+    release = lustrum.suppress(RECORDS, ["a", "b"], {"rule": "threshold", "minimum": 3})
+    assert any(asked)
+    assert not release.shown.all()
+    assert "The search goes on" in capsys.readouterr().err
