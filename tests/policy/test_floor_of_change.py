@@ -26,6 +26,8 @@ NONE = '[protect]\nmethod = "none"\nend = true\n'
 WEAK: list[tuple[str, str]] = [
     ('method = "record-swapping"\ngeography = "area"\nrate = 0.005\n', "0.5 %"),
     ('method = "record-swapping"\ngeography = "area"\nrate = 0.1\n', "10 %"),
+    ('method = "record-swapping"\ngeography = "area"\nrate = 0.9\ncontrol = ["sex"]\n', "0 %"),
+    ('method = "record-swapping"\ngeography = "area"\nrate = 0.9\nsimilar = [["sex"]]\n', "0 %"),
     ('method = "post-randomisation"\nvariable = "sex"\nstay = 0.99\n', "1.4 %"),
     ('method = "post-randomisation"\nvariable = "sex"\nstay = 0.1\ninvariant = true\n', "0 %"),
     ('method = "simple-sampling"\nfraction = 0.99\n', "1.4 %"),
@@ -98,6 +100,55 @@ def test_shares_of_several_steps_are_not_added_up() -> None:
     swapping = {"method": "record-swapping", "geography": "area", "rate": 0.3}
     with pytest.raises(ValidationError, match="only 30 % of ones and twos"):
         Policy.model_validate({"before": [swapping] * 3, "protect": {"method": "none"}})
+
+
+# Each of them changes every 1 and every 2, or nearly, and a reader who knows the policy turns it back.
+TURNED_BACK: list[tuple[str, str]] = [
+    ('[[before]]\nmethod = "post-randomisation"\nvariable = "sex"\nstay = 0.0\n', "0"),
+    ('[[before]]\nmethod = "post-randomisation"\nvariable = "sex"\nstay = 0.05\n', "0.28"),
+    (
+        '[[before]]\nmethod = "post-randomisation"\nvariable = "sex"\n'
+        "matrix = [[0.0, 1.0], [1.0, 0.0]]\n",
+        "0",
+    ),
+    (
+        '[[before]]\nmethod = "stochastic-perturbation"\nresidue_base = 1\n'
+        "matrix = [[1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0], [0.0, 0.0, 0.0, 1.0]]\n",
+        "0",
+    ),
+    ('[[before]]\nmethod = "record-swapping"\ngeography = "area"\nrate = 0.5\n', "0.45"),
+]
+
+
+@pytest.mark.parametrize(("step", "left"), TURNED_BACK)
+def test_a_change_that_a_reader_can_turn_back_is_refused_with_number_and_line(
+    step: str, left: str, tmp_path: Path
+) -> None:
+    text = f"{HEAD}{step}{NONE}"
+    with pytest.raises(PolicyError) as caught:
+        parse_policy(text.encode(), "it")
+    said = f"it: line 5: the steps are certain to leave only {left} bits about a true 1 or 2 to a reader"
+    assert str(caught.value).startswith(said)
+    assert "0.5 must be left" in str(caught.value)
+    path = tmp_path / "it.toml"
+    path.write_text(text)
+    run = CliRunner().invoke(app, ["policy", "check", str(path)])
+    assert run.exit_code != 0
+
+
+def test_a_population_with_a_base_of_2_shows_twos_as_they_are_and_is_refused() -> None:
+    population = {"method": "protected-population", "base": 2}
+    with pytest.raises(ValidationError, match="leave only 0 bits"):
+        Policy.model_validate({"before": [population], "protect": {"method": "none"}})
+
+
+def test_an_agency_may_ask_for_more_entropy_and_never_for_less() -> None:
+    rounding = {"method": "random-rounding"}
+    assert Policy.model_validate({"protect": rounding, "min_entropy": 1.7}).entropy > 1.7
+    with pytest.raises(ValidationError, match=r"leave only 1\.7 bits"):
+        Policy.model_validate({"protect": rounding, "min_entropy": 1.8})
+    with pytest.raises(ValidationError, match=r"greater than or equal to 0\.5"):
+        Policy.model_validate({"protect": rounding, "min_entropy": 0.4})
 
 
 def test_an_agency_may_ask_for_more_change_and_never_for_less() -> None:

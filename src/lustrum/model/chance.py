@@ -8,8 +8,6 @@ import numpy as np
 
 from lustrum.model.errors import InputError
 
-__all__ = ["Seed", "any_generator", "generator_of", "required_generator"]
-
 Seed: TypeAlias = np.random.Generator | int | None
 """A generator, a seed for one, or nothing: chance then comes from record keys."""
 

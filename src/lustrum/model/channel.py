@@ -19,16 +19,6 @@ from lustrum.arrays import Floats, Ints
 from lustrum.model.errors import InputError
 from lustrum.model.release import Channel, Transitions
 
-__all__ = [
-    "SHLOMO_2015",
-    "ComposedChannel",
-    "MatrixChannel",
-    "ObservedChannel",
-    "row_entries",
-    "swapping_channel",
-]
-
-
 _ROUNDING_ERROR = 1e-9
 _WIDE = 100_000
 _NO_BOUND = 2**62

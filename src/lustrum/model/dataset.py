@@ -13,11 +13,18 @@ from functools import cached_property
 from typing import Any
 
 from lustrum.model.errors import DescriptionError, QueryError, choices
+from lustrum.model.geography import Geography
 from lustrum.model.hierarchy import Category, Hierarchy
 from lustrum.model.text import say
-from lustrum.model.variable import Measure, Replicates, Variable, Weight
-
-__all__ = ["Dataset", "StructuralZero"]
+from lustrum.model.translations import labelled, language_code, read_translations, with_translations
+from lustrum.model.variable import (
+    Measure,
+    Replicates,
+    Variable,
+    Weight,
+    check_codes,
+    finest_of,
+)
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _DATASET_NAME = re.compile(r"[a-z0-9][a-z0-9_-]*\Z")
@@ -46,6 +53,11 @@ class Dataset:
     description: str = ""
     record_id: str | None = None
     identifiers: tuple[str, ...] = ()
+    maps: tuple[Geography, ...] = field(default=(), repr=False, compare=False)
+    language: str = "en"
+    translations: Mapping[str, Mapping[str, str]] = field(
+        default_factory=dict, repr=False, compare=False
+    )
     source: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -81,6 +93,10 @@ class Dataset:
         """Every column that identifies: the record id first, if there is one, then the rest."""
         own = () if self.record_id is None else (self.record_id,)
         return own + tuple(i for i in self.identifiers if i != self.record_id)
+
+    def label(self, text: str) -> str:
+        """A text about the dataset with its translations, if there are any."""
+        return with_translations(text, self.translations)
 
     @cached_property
     def _variables(self) -> dict[str, Variable]:
@@ -139,10 +155,20 @@ class Dataset:
     @classmethod
     def from_mapping(cls, description: Mapping[str, Any]) -> Dataset:
         """Check a description as read from TOML or JSON and freeze it."""
-        known = {"dataset", "variables", "measures", "weights", "structural_zeros"}
+        known = {
+            "dataset",
+            "variables",
+            "measures",
+            "weights",
+            "structural_zeros",
+            "translations",
+            "maps",
+        }
         for key in description:
             if key not in known:
                 raise DescriptionError(f"Unknown table {key!r}; {choices(key, sorted(known))}.")
+        source, translations = description, read_translations(description.get("translations", {}))
+        description = labelled(description, translations)
         head = _mapping(description.get("dataset"), "[dataset]")
         name = _text(head, "name", "[dataset]")
         if not _DATASET_NAME.match(name):
@@ -168,7 +194,10 @@ class Dataset:
             structural_zeros=tuple(
                 _structural(z, by_name) for z in _tables(description, "structural_zeros")
             ),
-            source=dict(description),
+            maps=tuple(Geography.from_mapping(m, variables) for m in _tables(description, "maps")),
+            language=language_code(_text(head, "language", "[dataset]", "en")),
+            translations=translations,
+            source=dict(source),
         )
 
 
@@ -182,7 +211,16 @@ _MEASURE_KEYS = (
     "parts",
     "earlier",
 )
-_HEAD_KEYS = ("name", "title", "unit", "units", "description", "record_id", "identifiers")
+_HEAD_KEYS = (
+    "name",
+    "title",
+    "unit",
+    "units",
+    "description",
+    "record_id",
+    "identifiers",
+    "language",
+)
 
 
 def _variable(raw: Mapping[str, Any]) -> Variable:
@@ -205,28 +243,32 @@ def _variable(raw: Mapping[str, Any]) -> Variable:
         if isinstance(pair, str):
             pair = (pair, pair)
         if (
-            not isinstance(pair, Sequence)
+            not isinstance(pair, (list, tuple))
             or len(pair) != 2
-            or not all(isinstance(x, str) for x in pair)
+            or not isinstance(pair[0], str)
+            or not isinstance(pair[1], str)
         ):
             raise DescriptionError(
                 f"{where}: each entry of 'codes' must be a pair of texts [code, label], not {pair!r}."
             )
         codes.append(pair[0])
         labels.append(pair[1])
-    plain = Variable(name, _text(raw, "label", where, name), tuple(codes), tuple(labels))
-    return Variable(
+    check_codes(name, codes)
+    finest = finest_of(codes, labels)
+    made = Variable(
         name=name,
-        label=plain.label,
-        codes=plain.codes,
-        labels=plain.labels,
+        label=_text(raw, "label", where, name),
+        codes=tuple(codes),
+        labels=tuple(labels),
         description=_text(raw, "description", where, ""),
-        hierarchies=tuple(_hierarchy(h, plain.finest, where) for h in _tables(raw, "hierarchies")),
+        hierarchies=tuple(_hierarchy(h, finest, where) for h in _tables(raw, "hierarchies")),
         missing=_optional_text(raw, "missing", where),
         edges=_edges(raw.get("edges", ()), where),
         unit=_text(raw, "unit", where, ""),
         period=raw.get("period", False),
     )
+    vars(made)["finest"] = finest  # built once: there may be very many
+    return made
 
 
 def _edges(value: object, where: str) -> tuple[float, ...]:

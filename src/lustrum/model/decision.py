@@ -13,16 +13,6 @@ from lustrum.model.framed import Framed
 from lustrum.model.query import TableQuery
 from lustrum.model.release import Release
 
-__all__ = [
-    "AttackerFigures",
-    "Decision",
-    "Reason",
-    "SizeFigures",
-    "SumFigures",
-    "TraceStep",
-    "Verdict",
-]
-
 
 class Verdict(StrEnum):
     """How a question ended."""

@@ -12,8 +12,6 @@ from lustrum.model.statistic import TOTAL_SHARE, Period, Statistic
 from lustrum.model.text import lowered, say
 from lustrum.model.variable import Measure, Variable
 
-__all__ = ["describe_statistics"]
-
 PERCENT = "%"
 _RATIO_DECIMALS = 2
 

@@ -11,6 +11,7 @@
     │   └── NotJudgedError               nobody can say whether it is safe, so nothing is published
     ├── DatasetError                     a dataset on disk is missing, damaged or in use
     │   └── NotReadyError                its files are still being checked; a later question may be answered
+    │       └── NotAnsweringError        the process that holds its records is silent and is started again
     └── InternalError                    our own bug; says so
 
 A refusal to publish is not an error: it is a :class:`~lustrum.model.decision.Decision`.
@@ -23,21 +24,6 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 from lustrum.model.text import say
-
-__all__ = [
-    "DatasetError",
-    "DescriptionError",
-    "IngestError",
-    "InputError",
-    "InternalError",
-    "LustrumError",
-    "NotJudgedError",
-    "NotReadyError",
-    "PolicyError",
-    "QueryError",
-    "choices",
-    "kind_of",
-]
 
 
 class LustrumError(Exception):
@@ -74,6 +60,10 @@ class DatasetError(LustrumError):
 
 class NotReadyError(DatasetError):
     """A dataset is still being checked; the same question may be answered soon."""
+
+
+class NotAnsweringError(NotReadyError):
+    """The process that holds the records of a dataset does not answer; it is started again."""
 
 
 class InternalError(LustrumError):

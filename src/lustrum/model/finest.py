@@ -17,8 +17,6 @@ from lustrum.model.dataset import Dataset
 from lustrum.model.errors import InputError
 from lustrum.model.table import _kept
 
-__all__ = ["FinestCells", "code_type"]
-
 
 def code_type(codes: int) -> type[np.unsignedinteger[Any]]:
     """The smallest unsigned integer that numbers this many codes."""

@@ -12,8 +12,6 @@ from lustrum.model.dataset import Dataset
 from lustrum.model.errors import InputError
 from lustrum.model.finest import FinestCells
 
-__all__ = ["FinestSums"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FinestSums:

@@ -8,21 +8,23 @@ fit too. Levels of one hierarchy nest; two hierarchies of one variable need not.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from lustrum.model.errors import DescriptionError, choices
 
-__all__ = ["Category", "Hierarchy", "Level"]
-
 
 @dataclass(frozen=True)
 class Category:
-    """A named set of finest codes, kept as their positions in ascending order."""
+    """A named set of finest codes, kept as their positions in ascending order.
+
+    ``note`` says what an own group holds, since nobody can look its name up.
+    """
 
     code: str
     label: str
     members: tuple[int, ...]
+    note: str = field(default="", compare=False)
 
     @cached_property
     def member_set(self) -> frozenset[int]:
@@ -39,7 +41,12 @@ class Level:
     categories: tuple[Category, ...]
     kept_codes: frozenset[str] = frozenset()
 
-    @property
+    @cached_property
+    def codes(self) -> frozenset[str]:
+        """The codes of all categories."""
+        return frozenset(c.code for c in self.categories)
+
+    @cached_property
     def groups(self) -> tuple[Category, ...]:
         """The categories with a code of their own (not a finest code left alone)."""
         return tuple(c for c in self.categories if c.code not in self.kept_codes)
@@ -64,16 +71,20 @@ class Hierarchy:
     ) -> Hierarchy:
         """Check and resolve levels whose groups list codes of the rung below or finest codes."""
         below: dict[str, Category] = {c.code: c for c in finest}
-        base = dict(below)
+        base = below
         built: list[Level] = []
         for level_name, level_label, groups in levels:
             place = f"{where}, level {level_name!r}"
-            rung = _resolve_level(groups, below, base, place)
-            taken = {p for c in rung for p in c.members}
-            kept = [c for c in below.values() if taken.isdisjoint(c.members)]
-            if any(
-                not taken.isdisjoint(c.members) and not _inside_one(c, rung) for c in below.values()
-            ):
+            rung, group_of = _resolve_level(groups, below, base, place)
+            kept = []
+            cut = False
+            for category in below.values():
+                group = group_of.get(category.members[0])
+                if any(group_of.get(p) != group for p in category.members[1:]):
+                    cut = True
+                elif group is None:
+                    kept.append(category)
+            if cut:
                 raise DescriptionError(
                     f"{place}: a group cuts through a category of the level below; "
                     "every group must hold whole categories."
@@ -86,19 +97,16 @@ class Hierarchy:
         return cls(name, label, tuple(built))
 
 
-def _inside_one(category: Category, rung: Sequence[Category]) -> bool:
-    return any(category.member_set <= group.member_set for group in rung)
-
-
 def _resolve_level(
     groups: Sequence[Mapping[str, object]],
     below: Mapping[str, Category],
     base: Mapping[str, Category],
     place: str,
-) -> list[Category]:
+) -> tuple[list[Category], dict[int, int]]:
+    """The groups of a level, and the number of the group that holds each position."""
     rung: list[Category] = []
-    owner: dict[int, str] = {}
-    for group in groups:
+    owner: dict[int, int] = {}
+    for number, group in enumerate(groups):
         code, label, members = group.get("code"), group.get("label"), group.get("members")
         if not isinstance(code, str) or not isinstance(members, (list, tuple)) or not members:
             raise DescriptionError(
@@ -113,12 +121,16 @@ def _resolve_level(
                     f"below nor a finest code; {choices(str(member), below)}."
                 )
             positions.update(found.members)
-        for position in positions:
-            if position in owner:
-                raise DescriptionError(
-                    f"{place}: groups {owner[position]!r} and {code!r} share a category; "
-                    "the groups of a level must not overlap."
-                )
-            owner[position] = code
-        rung.append(Category(code, str(label or code), tuple(sorted(positions))))
-    return rung
+        if not owner.keys().isdisjoint(positions):
+            other = rung[next(owner[p] for p in sorted(positions) if p in owner)].code
+            raise DescriptionError(
+                f"{place}: groups {other!r} and {code!r} share a category; "
+                "the groups of a level must not overlap."
+            )
+        owner.update(dict.fromkeys(positions, number))
+        rung.append(Category(code, _named(label, code), tuple(sorted(positions))))
+    return rung, owner
+
+
+def _named(label: object, code: str) -> str:
+    return label if isinstance(label, str) and label else str(label or code)

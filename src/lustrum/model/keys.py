@@ -5,11 +5,8 @@ from __future__ import annotations
 import hashlib
 
 import numpy as np
-from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from lustrum.arrays import Words
-
-__all__ = ["cell_words", "scramble"]
 
 
 def scramble(key: bytes, words: Words) -> Words:
@@ -17,6 +14,8 @@ def scramble(key: bytes, words: Words) -> Words:
 
     Without the 16-byte key, the results look like unrelated uniform words.
     """
+    from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
     blocks = np.zeros((words.size, 2), dtype="<u8")
     blocks[:, 0] = words.ravel()
     # Every block stands alone and none is longer than the cipher's own: that is what ECB is for.

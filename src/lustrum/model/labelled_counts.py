@@ -246,9 +246,10 @@ def _check_sums(array: Ints, given: npt.NDArray[np.bool_], axes: Sequence[AxisPa
             for (_, categories), i in zip(axes, cell, strict=True)
             if categories[i].code == TOTAL_CODE
         )
+        by = abs(int(said[tuple(cell)]) - int(array[tuple(cell)]))
         raise InputError(
-            f"{label!r} looks like a total but is not the sum of the others ({where}); correct it, or say "
-            "margins_name=False if it is a category."
+            f"{label!r} looks like a total but is not the sum of the others ({where}, by {by:,}); correct it, "
+            "or say margins_name=False if it is a category."
         )
 
 

@@ -5,12 +5,10 @@ the tables of the documentation and ``lustrum plugins`` follow from it.
 
     >>> from dataclasses import dataclass
     >>> @dataclass(frozen=True)
-    ... class Rounding:
-    ...     name = "rounding"
+    ... class Rounding(DeclaredSpec):
+    ...     name, group, what = "rounding", "method", "Rounding"
     ...     base: int = parameter(3, "Numbers are published as multiples of this.", least=2)
-    ...     def __post_init__(self) -> None:
-    ...         check_parameters(self, "Rounding")
-    >>> words_of(Rounding(5), "method")
+    >>> Rounding(5).to_mapping()
     {'method': 'rounding', 'base': 5}
     >>> Rounding(1)
     Traceback (most recent call last):
@@ -26,28 +24,26 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
 from functools import cache, wraps
 from math import isfinite
-from typing import Any, Literal, Protocol, TypeVar, Union, get_args, get_origin, runtime_checkable
+from typing import (
+    Any,
+    ClassVar,
+    Literal,
+    Protocol,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    runtime_checkable,
+)
 
 from lustrum.model.errors import InputError, choices
-
-__all__ = [
-    "Parameter",
-    "Written",
-    "check_parameters",
-    "checks_parameters",
-    "parameter",
-    "parameter_names",
-    "parameters_of",
-    "spec_from_words",
-    "words_of",
-]
 
 _KEY = "lustrum parameter"
 S = TypeVar("S")
 
 
 @runtime_checkable
-class Written(Protocol):
+class Writable(Protocol):
     """Anything that can be written down in the words of a policy file."""
 
     def to_mapping(self) -> dict[str, Any]:
@@ -64,6 +60,7 @@ class _Declared:
     below: float | None = None
     group: str = ""
     secret: bool = False
+    brief: bool = False
 
 
 @dataclass(frozen=True)
@@ -87,13 +84,15 @@ def parameter(
     below: float | None = None,
     group: str = "",
     secret: bool = False,
+    brief: bool = False,
 ) -> Any:
     """A field of a spec with what it means and, for a number, its range.
 
     Parameters of one ``group`` belong together; the documentation shows them so. A ``secret`` is never part
-    of a policy: it is not shown, compared or written down.
+    of a policy: it is not shown, compared or written down. A ``brief`` one is written down only where it
+    differs from its default.
     """
-    declared = _Declared(text, least, above, most, below, group, secret)
+    declared = _Declared(text, least, above, most, below, group, secret, brief)
     return field(default=default, metadata={_KEY: declared}, repr=not secret, compare=not secret)
 
 
@@ -152,10 +151,32 @@ def words_of(spec: Any, group: str) -> dict[str, Any]:
     """A spec in the words of a policy file: its name, and its parameters as far as they are set."""
     words: dict[str, Any] = {group: spec.name}
     for one in fields(spec):
-        value = getattr(spec, one.name)
-        if value is not None and not _is_secret(one):
+        value, declared = getattr(spec, one.name), one.metadata.get(_KEY, _Declared(""))
+        if (
+            value is not None
+            and not declared.secret
+            and not (declared.brief and value == one.default)
+        ):
             words[one.name] = _plain(value)
     return words
+
+
+class DeclaredSpec:
+    """A spec whose check and words follow from its declared parameters, as far as it has none of its own.
+
+    ``group`` says what it is in a policy file; ``what`` begins the sentences of its check.
+    """
+
+    name: ClassVar[str]
+    group: ClassVar[str]
+    what: ClassVar[str] = ""
+
+    def __post_init__(self) -> None:
+        check_parameters(self, self.what or self.name)
+
+    def to_mapping(self) -> dict[str, Any]:
+        """The spec in the words of a policy file."""
+        return words_of(self, self.group)
 
 
 def parameters_of(kind: type) -> tuple[Parameter, ...]:
@@ -221,7 +242,7 @@ def _is_secret(one: Field[Any]) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, Written):
+    if isinstance(value, Writable):
         return value.to_mapping()
     if isinstance(value, Mapping):
         return {key: _plain(part) for key, part in value.items()}
@@ -240,7 +261,7 @@ def _shown(one: Field[Any]) -> str:
         return "true" if value else "false"
     if isinstance(value, tuple):
         return ", ".join(map(str, value))
-    return str(value.to_mapping()) if isinstance(value, Written) else str(value)
+    return str(value.to_mapping()) if isinstance(value, Writable) else str(value)
 
 
 def _fits(value: object, hint: Any) -> bool:

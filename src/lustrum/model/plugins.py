@@ -1,17 +1,15 @@
-"""One door for methods, engines, measures and formats: entry points.
+"""How methods, engines, measures and formats are found: by entry points of installed packages.
 
-The built-in ones come in by the same door as those of a third party.
+The built-in ones are found as those of a third party are.
 """
 
 from __future__ import annotations
 
 from functools import cache
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from lustrum.model.errors import InputError, choices
-
-__all__ = ["load", "names"]
 
 GROUPS = {
     "lustrum.engines": "engine",
@@ -24,14 +22,20 @@ GROUPS = {
 
 
 @cache
+def _registered(group: str) -> dict[str, EntryPoint]:
+    """What a group holds, by name; of several with one name the first counts."""
+    return {entry.name: entry for entry in reversed(list(entry_points(group=group)))}
+
+
 def names(group: str) -> tuple[str, ...]:
     """What is registered in a group, sorted."""
-    return tuple(sorted({entry.name for entry in entry_points(group=group)}))
+    return tuple(sorted(_registered(group)))
 
 
 @cache
 def load(group: str, name: str) -> Any:
     """The object registered under a name; a clear error where there is none."""
-    for entry in entry_points(group=group, name=name):
-        return entry.load()
-    raise InputError(f"There is no {GROUPS[group]} {name!r}; {choices(name, names(group))}.")
+    entry = _registered(group).get(name)
+    if entry is None:
+        raise InputError(f"There is no {GROUPS[group]} {name!r}; {choices(name, names(group))}.")
+    return entry.load()

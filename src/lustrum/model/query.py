@@ -20,11 +20,10 @@ from typing import Any
 
 from lustrum.model.errors import QueryError, choices
 from lustrum.model.hierarchy import Category
+from lustrum.model.member_words import in_words
 from lustrum.model.statistic import TOTAL_SHARE, Quantity, Statistic
 from lustrum.model.text import say
 from lustrum.model.variable import RESERVED, REST_CODE, TOTAL_CODE, Variable
-
-__all__ = ["Axis", "Filter", "Group", "TableQuery"]
 
 MOST_STATISTICS = 12
 
@@ -157,7 +156,8 @@ def _own_group(group: Group, number: int, variable: Variable) -> Category:
                 code=code,
             )
         )
-    return Category(code, group.label, tuple(members))
+    labels = [variable.labels[place] for place in members]
+    return Category(code, group.label, tuple(members), in_words(members, labels))
 
 
 def _free_code(number: int, variable: Variable) -> str:

@@ -17,8 +17,6 @@ from lustrum.model.dataset import Dataset
 from lustrum.model.errors import InputError
 from lustrum.model.table import _kept
 
-__all__ = ["Records"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Records:

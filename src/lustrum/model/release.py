@@ -16,9 +16,6 @@ from lustrum.model.framed import Framed, frames
 from lustrum.model.status import CellStatus
 from lustrum.model.table import TableAxis, _kept, inner_cells
 
-__all__ = ["Channel", "DescribedStatistic", "Release", "Transitions", "check_release"]
-
-
 _OPEN = 2**62  # an end that nothing bounds
 
 
@@ -69,6 +66,7 @@ class Release(Framed):
     ``low`` and ``high`` are what anybody can know of each true value from that cell and the method alone.
     ``structural`` marks cells that cannot hold anybody, which everybody knows from the description.
     ``errors`` are standard errors of estimates, -1 where there is none, and ``grades`` how reliable each is.
+    True values are rarely further away than ``margin``, where the method states one for all cells.
     ``undefined`` marks numbers that do not exist, such as a mean over nobody: they are not hidden, and not 0.
 
     ``label`` names what the cells show where they are no counts, and ``additive`` says whether totals are to be
@@ -95,6 +93,7 @@ class Release(Framed):
     statistics: tuple[DescribedStatistic, ...] = ()
     label: str = ""
     additive: bool = True
+    margin: int | None = None
 
     def __post_init__(self) -> None:
         arrays = (

@@ -9,8 +9,6 @@ from typing import ParamSpec, TypeVar
 
 from lustrum.model.errors import InputError, choices
 
-__all__ = ["known_words"]
-
 P = ParamSpec("P")
 T = TypeVar("T")
 

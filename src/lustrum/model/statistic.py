@@ -24,8 +24,6 @@ from typing import Any
 from lustrum.model.errors import QueryError, choices
 from lustrum.model.text import say
 
-__all__ = ["COUNT", "KINDS", "TOTAL_SHARE", "Period", "Quantity", "Statistic"]
-
 KINDS = ("count", "sum", "mean", "ratio", "share", "growth", "median", "quantile")
 COUNT = "count"
 TOTAL_SHARE = "total"

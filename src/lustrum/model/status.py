@@ -6,8 +6,6 @@ from enum import StrEnum
 
 from lustrum.model.text import Message, say
 
-__all__ = ["CellStatus"]
-
 
 class CellStatus(StrEnum):
     """Why a cell is shown or not.

@@ -6,18 +6,10 @@ reports now and then.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-
-__all__ = [
-    "Stopped",
-    "check_stop",
-    "report_progress",
-    "reporting_progress",
-    "stop_asked",
-    "stopping",
-]
 
 _asked: ContextVar[Callable[[], bool] | None] = ContextVar("lustrum_stop", default=None)
 
@@ -38,6 +30,18 @@ def stopping(asked: Callable[[], bool]) -> Iterator[None]:
         yield
     finally:
         _asked.reset(token)
+
+
+@contextmanager
+def within(seconds: float) -> Iterator[None]:
+    """Code that runs inside also stops after so many seconds.
+
+    >>> with within(60):
+    ...     check_stop()
+    """
+    gone, end = stop_asked(), time.monotonic() + seconds
+    with stopping(lambda: gone() or time.monotonic() > end):
+        yield
 
 
 def stop_asked() -> Callable[[], bool]:

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from lustrum.model.dataset import Dataset
     from lustrum.model.query import TableQuery
 
-__all__ = ["Contributions", "Table", "TableAxis", "check_table"]
-
 Keys = npt.NDArray[np.uint64]
 
 
@@ -41,12 +39,12 @@ class TableAxis:
     def __len__(self) -> int:
         return len(self.categories)
 
-    @property
+    @cached_property
     def codes(self) -> tuple[str, ...]:
         """The codes in order."""
         return tuple(c.code for c in self.categories)
 
-    @property
+    @cached_property
     def labels(self) -> tuple[str, ...]:
         """The labels in order."""
         return tuple(c.label for c in self.categories)
@@ -54,30 +52,38 @@ class TableAxis:
     @cached_property
     def minimal(self) -> Mask:
         """Which categories hold no smaller category of the axis: not totals, not subtotals."""
+        every = [c.members for c in self.categories]
+        if sum(map(len, every)) == len(set().union(*every)):
+            return _frozen(np.ones(len(every), dtype=np.bool_))  # none overlaps another
+        alone = {members[0] for members in every if len(members) == 1}
+        # What holds a category of one code holds a smaller one; the others hold none that does.
+        flags = np.array([len(m) == 1 or alone.isdisjoint(m) for m in every], dtype=np.bool_)
+        rest = [i for i in np.flatnonzero(flags).tolist() if len(every[i]) > 1]
         holders: dict[int, list[frozenset[int]]] = {}
-        for category in self.categories:
-            for member in category.members:
-                holders.setdefault(member, []).append(category.member_set)
-        flags = [
+        for i in rest:
+            for member in every[i]:
+                holders.setdefault(member, []).append(self.categories[i].member_set)
+        for i in rest:
+            own = self.categories[i].member_set
             # A category inside another shares a member with it, so only those that share one are compared.
-            not any(
-                len(other) < len(own.members) and other < own.member_set
-                for member in own.members
+            flags[i] = not any(
+                len(other) < len(own) and other < own
+                for member in every[i]
                 for other in holders[member]
             )
-            for own in self.categories
-        ]
-        return _frozen(np.array(flags, dtype=np.bool_))
+        return _frozen(flags)
 
     @cached_property
     def inner(self) -> Mask:
         """The minimal categories, those with the same members once, so that nobody counts twice."""
         flags = self.minimal.copy()
-        seen: set[frozenset[int]] = set()
+        seen: set[object] = set()
         for position, category in enumerate(self.categories):
-            if category.member_set in seen:
+            members = category.members
+            same = members[0] if len(members) == 1 else category.member_set
+            if same in seen:
                 flags[position] = False
-            seen.add(category.member_set)
+            seen.add(same)
         return _frozen(flags)
 
     @classmethod
@@ -303,6 +309,15 @@ def inner_cells(axes: Sequence[TableAxis]) -> Mask:
     for axis in axes:
         mask = mask[..., None] & axis.inner
     return _frozen(np.asarray(mask))
+
+
+def whole_cells(axes: Sequence[TableAxis]) -> Mask:
+    """The totals of everybody in a table: along every axis their category holds all members of the axis."""
+    mask = np.ones((), dtype=np.bool_)
+    for axis in axes:
+        everybody = frozenset().union(*(category.member_set for category in axis.categories))
+        mask = mask[..., None] & [category.member_set == everybody for category in axis.categories]
+    return _frozen(np.asarray(mask) & ~inner_cells(axes))
 
 
 def check_table(value: object, user: str) -> None:

@@ -1,23 +1,22 @@
 """Sentences for people that can be said in another language later.
 
 A :class:`Message` is the English sentence, a plain ``str`` for code that does not translate. It remembers the
-template it was made from and what was filled in, so that a door can look the template up in a catalogue
+template it was made from and what was filled in, so that a page can look the template up in a catalogue
 and say the same in the reader's language.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from string import Formatter
 from typing import Any, Protocol
-
-__all__ = ["Catalogue", "Message", "lowered", "say", "say_many", "translated"]
 
 
 class Catalogue(Protocol):
     """Translations, as :mod:`gettext` and babel have them.
 
-    A method ``formatted(value, spec)``, if there is one, writes numbers as the language does.
+    A method ``formatted(value, spec)``, if there is one, writes numbers as the language does, and ``code``
+    chooses among the translations of a label.
     """
 
     def gettext(self, message: str) -> str:
@@ -70,6 +69,43 @@ class Message(str):
         return _uncapitalised(said) if self.inside else said
 
 
+KEEPS_CAPITALS = frozenset({"de"})
+"""Languages whose labels keep their capitals inside a sentence."""
+
+
+class Label(str):
+    """A text that the keeper of a dataset wrote, with the same in other languages.
+
+    >>> Label("Age", {"fr": "Âge"}).others["fr"]
+    'Âge'
+    """
+
+    others: Mapping[str, str]
+
+    def __new__(cls, text: str, others: Mapping[str, str]) -> Label:
+        """Remember the other languages."""
+        made = super().__new__(cls, text)
+        made.others = others
+        return made
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Label, (str(self), dict(self.others))
+
+    def said(self, catalogue: Catalogue) -> str:
+        """The text in the language of a catalogue, or as it is where nobody translated it."""
+        return self.others.get(getattr(catalogue, "code", ""), str(self))
+
+    def each(self, change: Callable[[str], str], but: frozenset[str] = frozenset()) -> Label:
+        """The label changed in every language, ``but`` some."""
+        others = {code: text if code in but else change(text) for code, text in self.others.items()}
+        return Label(change(str(self)), others)
+
+
+def languages(text: str) -> tuple[str, ...]:
+    """A text in all the languages that it has."""
+    return (text, *text.others.values()) if isinstance(text, Label) else (text,)
+
+
 class _Filler(Formatter):
     """Fills templates in; ``{x:,}`` groups digits and ``{x:.2f}`` has the decimal sign of the language."""
 
@@ -110,13 +146,43 @@ def lowered(label: str) -> str:
     """
     if isinstance(label, Message):
         return Message(label.template, label.values, label.plural, label.number, inside=True)
+    if isinstance(label, Label):
+        return label.each(_uncapitalised, KEEPS_CAPITALS)
     return _uncapitalised(label)
+
+
+def opening(label: str) -> str:
+    """A label at the beginning of a line.
+
+    >>> opening("people")
+    'People'
+    """
+    return label.each(_capitalised) if isinstance(label, Label) else _capitalised(label)
+
+
+def listed(texts: Sequence[str], semicolons: bool = False) -> str:
+    """Texts with commas or semicolons between them, each of which can still be translated.
+
+    >>> listed(["Employed", "Retired"])
+    'Employed, Retired'
+    """
+    if len(texts) < 2:
+        return texts[0] if texts else ""
+    half = len(texts) // 2  # by halves, since messages within messages must not lie deep
+    some, rest = listed(texts[:half], semicolons), listed(texts[half:], semicolons)
+    if semicolons:
+        return say("{some}; {next}", some=some, next=rest)
+    return say("{some}, {next}", some=some, next=rest)
 
 
 def _uncapitalised(text: str) -> str:
     return text if text[1:2].isupper() else text[:1].lower() + text[1:]
 
 
+def _capitalised(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
 def translated(text: Any, catalogue: Catalogue) -> Any:
-    """A message in another language; anything else as it is, such as the labels of a dataset."""
-    return text.said(catalogue) if isinstance(text, Message) else text
+    """A message or a label in another language; anything else as it is."""
+    return text.said(catalogue) if isinstance(text, Message | Label) else text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -10,9 +11,8 @@ from typing import Literal
 
 from lustrum.model.errors import DescriptionError, QueryError, choices
 from lustrum.model.hierarchy import Category, Hierarchy, Level
-from lustrum.model.text import say
-
-__all__ = ["Measure", "Replicates", "Variable", "Weight"]
+from lustrum.model.search_text import SearchText, Words
+from lustrum.model.text import languages, say
 
 TOTAL_CODE = "_T"
 REST_CODE = "_REST"
@@ -51,18 +51,9 @@ class Variable:
                 f"Variable {self.name!r} has {len(self.codes)} codes but {len(self.labels)} labels; "
                 "each code needs one label."
             )
-        seen: set[str] = set()
-        for code in (*self.codes, *(g.code for level in self.levels for g in level.groups)):
-            if code in RESERVED:
-                raise DescriptionError(
-                    f"Variable {self.name!r}: the code {code!r} is kept for totals; use another."
-                )
-            if code in seen:
-                raise DescriptionError(
-                    f"Variable {self.name!r} uses the code {code!r} twice; every finest code and "
-                    "every group of its hierarchies needs a code of its own."
-                )
-            seen.add(code)
+        check_codes(
+            self.name, (*self.codes, *(g.code for level in self.levels for g in level.groups))
+        )
         names = [level.name for level in self.levels]
         if len(set(names)) < len(names):
             raise DescriptionError(
@@ -96,10 +87,7 @@ class Variable:
     @cached_property
     def finest(self) -> tuple[Category, ...]:
         """The finest codes as categories of one member each."""
-        return tuple(
-            Category(code, label, (i,))
-            for i, (code, label) in enumerate(zip(self.codes, self.labels, strict=True))
-        )
+        return finest_of(self.codes, self.labels)
 
     @cached_property
     def everything(self) -> frozenset[int]:
@@ -112,6 +100,35 @@ class Variable:
         for level in self.levels:
             nodes.update({g.code: g for g in level.groups})
         return nodes
+
+    @cached_property
+    def _search_texts(self) -> dict[str | None, SearchText]:
+        return {}
+
+    def search(self, words: Words, level: str | None = None) -> list[Category]:
+        """The categories of a level, the finest without one, whose code or label holds all words."""
+        every = self.finest if level is None else self.level(level).categories
+        if not words:
+            return list(every)
+        if level not in self._search_texts:
+            self._search_texts[level] = SearchText(
+                " ".join((c.code, *languages(c.label))) for c in every
+            )
+        return [every[place] for place in self._search_texts[level].find(words).tolist()]
+
+    @cached_property
+    def label_text(self) -> SearchText:
+        """The labels of the variable, its levels and all categories, to be searched."""
+        coarser = (c.label for level in self.levels for c in level.groups)
+        every = [self.label, *self.labels, *(x.label for x in self.levels), *coarser]
+        return SearchText(" ".join(languages(label)) for label in every)
+
+    def is_at(self, code: str, level: str | None = None) -> bool:
+        """Whether a code stands at a level, or is a finest one."""
+        if level is not None:
+            return code in self.level(level).codes
+        found = self._nodes.get(code)
+        return found is not None and self.codes[found.members[0]] == code
 
     def category(self, code: str) -> Category:
         """The finest code or group of that code; a clear error where there is none."""
@@ -144,6 +161,32 @@ class Variable:
                 choices=choices(name, [level.name for level in self.levels]),
             )
         )
+
+
+def finest_of(codes: Sequence[str], labels: Sequence[str]) -> tuple[Category, ...]:
+    """Finest codes as categories of one member each."""
+    return tuple(
+        Category(code, label, (i,))
+        for i, (code, label) in enumerate(zip(codes, labels, strict=True))
+    )
+
+
+def check_codes(name: str, codes: Sequence[str]) -> None:
+    """Refuse codes of a variable that are kept for totals, or there twice."""
+    if len(every := set(codes)) == len(codes) and every.isdisjoint(RESERVED):
+        return
+    seen: set[str] = set()
+    for code in codes:
+        if code in RESERVED:
+            raise DescriptionError(
+                f"Variable {name!r}: the code {code!r} is kept for totals; use another."
+            )
+        if code in seen:
+            raise DescriptionError(
+                f"Variable {name!r} uses the code {code!r} twice; every finest code and "
+                "every group of its hierarchies needs a code of its own."
+            )
+        seen.add(code)
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 
-__all__ = ["workers"]
-
 
 def workers() -> int:
     """The processors that this process may run on."""

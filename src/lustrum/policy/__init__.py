@@ -1,23 +1,16 @@
 """What an agency decides: rules, risk, method and audit."""
 
 from lustrum.policy.check import check_names
-from lustrum.policy.policy import (
-    Audit,
-    Before,
-    Fallback,
-    Method,
-    Policy,
-    Risk,
-    Rules,
-)
+from lustrum.policy.parts import Audit, Before, Fallback, PolicyMethod, Risk, Rules
+from lustrum.policy.policy import Policy
 from lustrum.policy.read import read_policy
 
 __all__ = [
     "Audit",
     "Before",
     "Fallback",
-    "Method",
     "Policy",
+    "PolicyMethod",
     "Risk",
     "Rules",
     "check_names",

@@ -12,8 +12,6 @@ from lustrum.model import Dataset, PolicyError
 from lustrum.model.errors import choices
 from lustrum.policy.policy import Policy
 
-__all__ = ["check_names"]
-
 
 def check_names(policy: Policy, dataset: Dataset, where: str) -> None:
     """Refuse a policy that is for another dataset, or names a variable that this one does not have."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lustrum.policy.policy import Fallback, Method, Policy
-
-__all__ = ["explain", "warnings"]
+from lustrum.policy.floor import bits
+from lustrum.policy.parts import Fallback, PolicyMethod
+from lustrum.policy.policy import Policy
 
 
 def explain(policy: Policy) -> Iterator[str]:
@@ -49,6 +49,7 @@ def explain(policy: Policy) -> Iterator[str]:
     else:
         yield "Every table is made from the protected input, and is not changed again."
     yield f"At least {policy.changed:.0%} of ones and twos change, by the parameters of these steps."
+    yield f"At least {bits(policy.entropy)} bits are left about each to a reader who knows these steps."
     if policy.reason_for_true_counts is not None:
         yield f"Every answer says: {policy.reason_for_true_counts}"
     if policy.sums is not None:
@@ -97,7 +98,7 @@ def _variables(number: int) -> str:
     return f"{number} variable{'' if number == 1 else 's'}"
 
 
-def _words(method: Method) -> str:
+def _words(method: PolicyMethod) -> str:
     words = method.spec().to_mapping()
     said = ", ".join(f"{k} {v}" for k, v in words.items() if k != "method")
     return f"{method.method} ({said})" if said else method.method

@@ -19,8 +19,6 @@ from lustrum.model import PolicyError
 from lustrum.model.errors import choices
 from lustrum.policy.policy import MistakeAt, Policy
 
-__all__ = ["END", "finished_text", "is_sealed", "line_of", "parse_policy", "read_policy", "sealed"]
-
 END = "end = true"
 _LAST = re.compile(
     r"^end[ \t]*=[ \t]*(true|\"sha256:[0-9a-f]{64}\")[ \t]*(#[^\n]*)?\r?\n\s*\Z", re.MULTILINE

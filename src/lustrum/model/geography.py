@@ -1,0 +1,209 @@
+"""Shapes of the categories of a variable, from GeoJSON or TopoJSON, on a sheet of whole numbers.
+
+Neighbours share their corners exactly, so a group of categories is outlined by the sides that only one of its
+members has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import isfinite
+from typing import Any
+
+from lustrum.model.errors import DescriptionError, choices
+from lustrum.model.variable import Variable
+
+SHEET = 4000
+"""The longer side of the sheet."""
+
+MOST_POINTS = 200_000
+
+Point = tuple[int, int]
+Ring = tuple[Point, ...]
+_Place = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Geography:
+    """The shapes of a variable's finest codes; ``label`` says where they come from."""
+
+    variable: str
+    shapes: Mapping[str, tuple[Ring, ...]]
+    width: int
+    height: int
+    label: str = ""
+
+    def outline(self, codes: Iterable[str]) -> tuple[Ring, ...]:
+        """The shape of some codes together: rings of the sides that no two of them share."""
+        sides: dict[tuple[Point, Point], None] = {}
+        for code in codes:
+            for ring in self.shapes.get(code, ()):
+                for start, end in pairwise((*ring, ring[0])):
+                    if (end, start) in sides:
+                        del sides[end, start]
+                    else:
+                        sides[start, end] = None
+        return tuple(_rings(sides))
+
+    @classmethod
+    def from_mapping(cls, raw: Mapping[str, Any], variables: Sequence[Variable]) -> Geography:
+        """Check what a description says of a map, with the file's content as ``shapes``."""
+        where = "[[maps]]"
+        for key in raw:
+            if key not in ("variable", "shapes", "label"):
+                known = ("variable", "file", "label")
+                raise DescriptionError(f"{where}: unknown key {key!r}; {choices(key, known)}.")
+        name = raw.get("variable")
+        variable = next((v for v in variables if v.name == name), None)
+        if variable is None:
+            there = choices(str(name), [v.name for v in variables])
+            raise DescriptionError(f"{where}: there is no variable {name!r}; {there}.")
+        where = f"The map of {name!r}"
+        features = _features(raw.get("shapes"), where)
+        for code in features:
+            if code not in variable.codes:
+                raise DescriptionError(
+                    f"{where} has a shape {code!r}, which is no code of the variable; the 'id' of a shape, "
+                    "or its property 'code', must be one of the finest codes."
+                )
+        return cls(str(name), *_fitted(features, where), label=str(raw.get("label", "")))
+
+
+def _features(raw: object, where: str) -> dict[str, list[list[_Place]]]:
+    """The rings of every shape by its code."""
+    wrong = DescriptionError(
+        f"{where} cannot be read: give a GeoJSON FeatureCollection or a TopoJSON Topology of polygons, each "
+        "with its code as 'id' or as the property 'code'."
+    )
+    if not isinstance(raw, Mapping):
+        raise wrong
+    found: dict[str, list[list[_Place]]] = {}
+    points = 0
+    try:
+        if raw.get("type") == "Topology":
+            arcs = _arcs(raw)
+            objects = [g for o in raw["objects"].values() for g in o["geometries"]]
+            shapes = [(_code(g), [_joined(r, arcs) for r in _polygons(g, "arcs")]) for g in objects]
+        else:
+            own = [(f, f["geometry"]) for f in raw["features"]]
+            shapes = [(_code(f), [_placed(r) for r in _polygons(g, "coordinates")]) for f, g in own]
+        for code, rings in shapes:
+            found.setdefault(code, []).extend(rings)
+            points += sum(map(len, rings))
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError):
+        raise wrong from None
+    if not found:
+        raise wrong
+    if points > MOST_POINTS:
+        raise DescriptionError(
+            f"{where} has {points:,} points; simplify it to at most {MOST_POINTS:,}."
+        )
+    return found
+
+
+def _code(shape: Mapping[str, Any]) -> str:
+    code = shape.get("id", (shape.get("properties") or {}).get("code"))
+    if not isinstance(code, str | int) or isinstance(code, bool):
+        raise ValueError
+    return str(code)
+
+
+def _polygons(geometry: Mapping[str, Any], key: str) -> Iterator[Any]:
+    """The rings of a polygon or of several."""
+    kind, parts = geometry["type"], geometry[key]
+    if kind not in ("Polygon", "MultiPolygon"):
+        raise ValueError
+    for polygon in [parts] if kind == "Polygon" else parts:
+        yield from polygon
+
+
+def _placed(ring: Iterable[Sequence[float]]) -> list[_Place]:
+    found = [(float(p[0]), float(p[1])) for p in ring]
+    if len(found) < 3 or not all(isfinite(x) and isfinite(y) for x, y in found):
+        raise ValueError
+    return found
+
+
+def _arcs(raw: Mapping[str, Any]) -> list[list[_Place]]:
+    """The arcs of a topology; where they are steps on a grid they are added up."""
+    transform = raw.get("transform")
+    if transform is None:
+        return [[(float(p[0]), float(p[1])) for p in arc] for arc in raw["arcs"]]
+    (kx, ky), (dx, dy) = transform["scale"], transform["translate"]
+    lines = []
+    for arc in raw["arcs"]:
+        x = y = 0
+        line = []
+        for step in arc:
+            x, y = x + step[0], y + step[1]
+            line.append((x * kx + dx, y * ky + dy))
+        lines.append(line)
+    return lines
+
+
+def _joined(ring: Iterable[int], arcs: Sequence[list[_Place]]) -> list[_Place]:
+    """A ring of arcs; a negative number is an arc the other way round."""
+    found: list[_Place] = []
+    for number in ring:
+        line = arcs[number] if number >= 0 else arcs[~number][::-1]
+        found += line[1:] if found else line
+    return _placed(found)
+
+
+def _fitted(
+    features: Mapping[str, list[list[_Place]]], where: str
+) -> tuple[dict[str, tuple[Ring, ...]], int, int]:
+    """All rings on the sheet, north above, every outer ring in the same direction."""
+    xs = [x for rings in features.values() for ring in rings for x, _ in ring]
+    ys = [y for rings in features.values() for ring in rings for _, y in ring]
+    degrees = max(map(abs, xs)) <= 180 and max(map(abs, ys)) <= 90
+    narrow = _cosine((min(ys) + max(ys)) / 2) if degrees else 1.0
+    wide, tall = (max(xs) - min(xs)) * narrow, max(ys) - min(ys)
+    if not wide or not tall:
+        raise DescriptionError(f"{where} has no extent; its shapes must be polygons.")
+    unit = SHEET / max(wide, tall)
+
+    def on_sheet(ring: list[_Place]) -> Ring:
+        whole = [(round((x - min_x) * narrow * unit), round((max_y - y) * unit)) for x, y in ring]
+        return tuple(p for i, p in enumerate(whole) if p != whole[i - 1])
+
+    min_x, max_y = min(xs), max(ys)
+    shapes = {
+        code: tuple(_turned(found, rings) for r in rings if len(found := on_sheet(r)) > 2)
+        for code, rings in features.items()
+    }
+    return shapes, round(wide * unit), round(tall * unit)
+
+
+def _turned(ring: Ring, rings: list[list[_Place]]) -> Ring:
+    """A single ring runs clockwise, so that neighbours pass a common side in opposite directions."""
+    area = sum(a[0] * b[1] - b[0] * a[1] for a, b in pairwise((*ring, ring[0])))
+    return ring[::-1] if area < 0 and len(rings) == 1 else ring
+
+
+def _rings(sides: Mapping[tuple[Point, Point], None]) -> Iterator[Ring]:
+    """Sides put together to rings."""
+    following: dict[Point, list[Point]] = {}
+    for start, end in sides:
+        following.setdefault(start, []).append(end)
+    for start in list(following):
+        while following.get(start):
+            ring = [start]
+            at = following[start].pop()
+            while at != start and following.get(at):
+                ring.append(at)
+                at = following[at].pop()
+            if len(ring) > 2:
+                yield tuple(ring)
+
+
+def _cosine(degrees: float) -> float:
+    """The cosine by its series, of operations that every processor rounds alike."""
+    x = degrees * 0.017453292519943295
+    term = found = 1.0
+    for k in range(1, 12):
+        term = -term * x * x / ((2 * k - 1) * (2 * k))
+        found += term
+    return found

@@ -1,0 +1,245 @@
+"""The parts of a policy: rules, risk, methods, fallbacks, audit and weights, each validated and frozen."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from lustrum.model import InputError
+from lustrum.model.parameters import spec_from_words
+from lustrum.model.plugins import load
+from lustrum.protect.abilities import abilities_of
+from lustrum.protect.unchanged import Unchanged
+from lustrum.protect.weighted.method import ProtectedSurvey
+from lustrum.risk.measure import RiskSpec
+from lustrum.survey import Reliability
+
+Share = Annotated[float, Field(ge=0, le=1)]
+
+
+class Part(BaseModel):
+    """Knows its own keys only."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class Rules(Part):
+    """Preliminary rules: what may be asked at all (Shlomo, Antal, Elliot 2015, section 2.3)."""
+
+    max_dimensions: int = Field(3, ge=1, description="Most variables that may span a table.")
+    max_filters: int = Field(1, ge=0, description="Most variables that may select the population.")
+    max_cells: int = Field(100_000, ge=1, description="Most cells of a table, totals not counted.")
+    min_population: int = Field(
+        0, ge=0, description="Fewest records that the selected population may hold."
+    )
+    min_mean_cell_size: float = Field(
+        0.0, ge=0, description="Smallest mean of the inner cells, zeros included."
+    )
+    max_small_share: Share = Field(
+        1.0,
+        description="Largest share of inner cells that are small; a published 0 counts as small.",
+    )
+    small_up_to: int = Field(5, ge=1, description="Largest protected value that counts as small.")
+    nested_only: bool = Field(
+        True,
+        description=(
+            "Whether only finest codes, levels of the first hierarchy and the total may be asked for, "
+            "so that no two categories overlap partly."
+        ),
+    )
+    disallowed: list[list[str]] = Field(
+        default_factory=list,
+        description="Sets of variables that may not all stand in one question, as axes or filters.",
+    )
+    at_most_one: list[list[str]] = Field(
+        default_factory=list,
+        description="Sets of variables of which a question may hold one, as axis or filter.",
+    )
+    per_area: str = Field(
+        "",
+        description=(
+            "Variable whose categories are judged one by one where it is in the table, with and without "
+            "the filters; those that fail are left out."
+        ),
+    )
+    min_area_population: int = Field(
+        0, ge=0, description="Fewest records that a category of the variable `per_area` may hold."
+    )
+
+    @model_validator(mode="after")
+    def _has_effect(self) -> Rules:
+        """A rule that can never apply is a mistake: it would allow what it was meant to forbid."""
+        if self.min_area_population and not self.per_area:
+            raise ValueError(
+                "'min_area_population' needs 'per_area', the variable that it is about."
+            )
+        if not all(self.disallowed):
+            raise ValueError("a list of 'disallowed' is empty; name the variables.")
+        if any(len(set(group)) < 2 for group in self.at_most_one):
+            raise ValueError("a list of 'at_most_one' needs two variables or more.")
+        return self
+
+
+class Risk(Part):
+    """How risk is measured, and how much may go out; other keys are the measure's own parameters."""
+
+    model_config = ConfigDict(frozen=True, extra="allow", strict=True)
+
+    measure: str = Field("table-entropy", description="Name of a table-level risk measure.")
+    limit: Share = Field(
+        1.0, description="Largest risk after protection at which a table is released."
+    )
+
+    def spec(self) -> Any:
+        """The measure object that these words describe, made once."""
+        return self._made
+
+    @cached_property
+    def _made(self) -> Any:
+        kind = load("lustrum.risks", self.measure)
+        if (
+            not (isinstance(kind, type) and issubclass(kind, RiskSpec))
+            or not kind.measures_releases
+        ):
+            raise InputError(
+                f"The risk measure {self.measure!r} is for unprotected tables only; a policy needs one "
+                "that also measures what was protected."
+            )
+        return spec_from_words(kind, self.model_extra or {}, f"The risk measure {self.measure!r}")
+
+
+class PolicyMethod(Part):
+    """How tables are protected; the keys beside ``method`` are the method's own parameters."""
+
+    model_config = ConfigDict(frozen=True, extra="allow", strict=True)
+
+    method: str = Field("random-rounding", description="Name of a protection method.")
+
+    def spec(self) -> Any:
+        """The method object that these words describe, made once."""
+        return self._made
+
+    @cached_property
+    def _made(self) -> Any:
+        kind = load("lustrum.methods", self.method)
+        return spec_from_words(kind, self.model_extra or {}, f"The method {self.method!r}")
+
+    def check_for_tables(self) -> None:
+        """Refuse a method that cannot stand behind a server's tables."""
+        spec = self.spec()
+        if "table" not in spec.stages:
+            raise InputError(
+                f"The method {self.method!r} works on records, not on tables; put it under [[before]]."
+            )
+        if not abilities_of(spec).repeatable:
+            raise InputError(
+                f"The method {self.method!r} does not promise the same numbers each time it is asked, and "
+                "asking often would undo fresh draws; use it from Python, or declare it repeatable "
+                "('abilities')."
+            )
+
+
+class Before(PolicyMethod):
+    """Protection of the input: records are changed once, and every table is counted from them."""
+
+    @property
+    def on_records(self) -> bool:
+        """Whether the method works on records, and not on the cells of a hypercube."""
+        return "microdata" in self.spec().stages
+
+    @model_validator(mode="after")
+    def _works_before(self) -> Before:
+        spec = self.spec()
+        if not abilities_of(spec).repeatable:
+            raise ValueError(
+                f"the method {self.method!r} does not promise the same numbers after every start"
+            )
+        if not {"microdata", "hypercube", "population", "magnitudes"} & set(spec.stages):
+            raise ValueError(f"the method {self.method!r} works on tables only, not on the input")
+        if isinstance(spec, Unchanged):
+            raise ValueError(
+                f"the method {self.method!r} protects nothing; leave it out under [[before]], or name "
+                "another method"
+            )
+        return self
+
+
+class Fallback(Part):
+    """What is tried next where a table fails: ``merge``. Another method would show other numbers."""
+
+    method: str = Field("merge", description="'merge' asks again at coarser levels.")
+    variables: list[str] = Field(
+        default_factory=list,
+        description="For 'merge': the variables that may be coarsened, first one first; any if empty.",
+    )
+
+    @model_validator(mode="after")
+    def _can_be_made(self) -> Fallback:
+        if self.method != "merge":
+            raise ValueError(
+                f"the method is 'merge', not {self.method!r}: another method would show other numbers "
+                "for the same people"
+            )
+        return self
+
+
+class Audit(Part):
+    """Which attackers the audit of a protected table considers, and what they must not find out."""
+
+    attackers: list[Literal["outsider", "insider"]] = Field(
+        default_factory=list,
+        description="'outsider' knows what is published, 'insider' is also counted in each cell.",
+    )
+    min_values: int = Field(
+        2, ge=2, description="Fewest values that a cell which may be small must leave open."
+    )
+    up_to: int = Field(5, ge=0, description="Cells that are certainly larger are not audited.")
+    programs: int = Field(
+        20_000,
+        ge=1,
+        description="Most programs for the bounds of one table; one that needs more is refused.",
+    )
+
+
+class Weights(Part):
+    """How weights of a survey are protected, and when an estimate is flagged."""
+
+    weight: str = Field(description="The weight that tables can be weighted by.")
+    classes: list[str] = Field(
+        default_factory=list,
+        description="The variables that weights follow, the most telling first; all if left out.",
+    )
+    measure_classes: list[str] = Field(
+        default_factory=list,
+        description="The variables that values of measures follow, likewise.",
+    )
+    class_size: int = Field(10, ge=3, description="Fewest respondents that share a weight.")
+    noise: float = Field(
+        0.05, ge=0.01, lt=0.5, description="Largest relative noise of a shared weight."
+    )
+    decimals: int = Field(0, ge=0, le=6, description="Decimals of shared weights.")
+    respondents: int = Field(
+        20, ge=0, description="Estimates of fewer protected respondents are flagged as unreliable."
+    )
+    caution: float = Field(
+        0.15, gt=0, description="Relative standard error from which on caution is advised."
+    )
+    unreliable: float = Field(
+        0.3, gt=0, description="Relative standard error from which on an estimate is unreliable."
+    )
+
+    def spec(self) -> ProtectedSurvey:
+        """The method."""
+        return ProtectedSurvey(
+            class_size=self.class_size,
+            noise=self.noise,
+            classes=tuple(self.classes),
+            measure_classes=tuple(self.measure_classes),
+            decimals=self.decimals,
+        )
+
+    def reliability(self) -> Reliability:
+        """When an estimate is flagged."""
+        return Reliability(self.respondents, self.unreliable, self.caution)
