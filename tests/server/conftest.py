@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -46,6 +48,7 @@ STRICT = (
     (POLICIES / "demo-policy.toml")
     .read_text()
     .replace("sweeps = 4", "sweeps = 1\nmax_variables = 1\nempty_share = 0.05")
+    .replace("[rules]", 'embed = ["https://news.example"]\n\n[rules]')
 )
 """The policy of the demo, with less of a search."""
 
@@ -73,8 +76,16 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def service(root: Path) -> Iterator[TableService]:
     """The service over it, with the records in a process of their own."""
     service = TableService(root, workers=1)
+    started(service)
     yield service
     service.close()
+
+
+def started(service: TableService) -> TableService:
+    """A service whose records answer: pages and the catalogue wait no longer than a second for them."""
+    for name in service.names():
+        service.published(name)
+    return service
 
 
 @pytest.fixture(scope="session")
@@ -100,6 +111,21 @@ def bundled(bundle: Path) -> Iterator[TestClient]:
 def client(service: TableService) -> TestClient:
     """A client of the application, without a network, that may ask as often as it likes."""
     return TestClient(create_app(service, Settings(rate="")), base_url="http://lustrum.test")
+
+
+@pytest.fixture(scope="session")
+def live(bundle: Path) -> Iterator[str]:
+    """The address of a real server that has the bundle and nothing else."""
+    service = TableService(bundles=[bundle], workers=1)
+    with served(create_app(service, Settings(rate=""))) as found:
+        yield found
+    service.close()
+
+
+def run_alone(work: Coroutine[Any, Any, Any]) -> Any:
+    """Run a coroutine in a thread of its own: a browser of other tests may have a loop in this one."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, work).result()
 
 
 @contextmanager

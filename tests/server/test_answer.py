@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 
-from lustrum.answer import TableService
+from lustrum.answer import Snapshot, TableService
 from lustrum.client import Client
 from lustrum.model import (
     Axis,
@@ -30,7 +30,6 @@ from lustrum.model import (
 from lustrum.server import create_app
 from lustrum.server.table_view import layout
 from lustrum.server.table_view.cite import calls, citation
-from lustrum.server.table_view.layout import THIN_SPACE
 
 QUERY = "by=age:ten-year&by=sex&totals=on"
 TABLE = f"/datasets/demo/table?{QUERY}"
@@ -109,9 +108,7 @@ def test_a_turned_table_shows_the_same_values(
     turned = page(client, f"{TABLE}&pivot=sex:rows&pivot=age:columns").body()
     ages = [age for age, sex in values if sex == "Male"]
     for sex in ("Male", "Female", "Total"):
-        assert [t.replace(THIN_SPACE, "") for t in turned[sex]] == [
-            str(values[age, sex]) for age in ages
-        ]
+        assert [t.replace(",", "") for t in turned[sex]] == [str(values[age, sex]) for age in ages]
 
 
 def test_the_link_that_swaps_rows_and_columns_works_both_ways(client: TestClient) -> None:
@@ -126,9 +123,7 @@ def test_the_link_that_swaps_rows_and_columns_works_both_ways(client: TestClient
 
 def test_rows_are_sorted_and_headers_say_so(client: TestClient) -> None:
     read = page(client, f"{TABLE}&sort=-sex:2")
-    female = [
-        int(row[1].replace(THIN_SPACE, "")) for age, row in read.body().items() if age[0].isdigit()
-    ]
+    female = [int(row[1].replace(",", "")) for age, row in read.body().items() if age[0].isdigit()]
     assert female == sorted(female, reverse=True)
     assert list(read.body())[-1] == "Total"
     assert [a["aria-sort"] for a in read.all("th") if "aria-sort" in a] == ["descending"]
@@ -141,9 +136,7 @@ def test_bounds_are_shown_on_demand(client: TestClient) -> None:
     assert "<small>" not in client.get(TABLE).text
     read = page(client, f"{TABLE}&bounds=on")
     first = read.body()["0 to 9"][0]
-    low, high = (
-        f"{int(api['bounds'][end][0]):,}".replace(",", THIN_SPACE) for end in ("low", "high")
-    )
+    low, high = (f"{int(api['bounds'][end][0]):,}" for end in ("low", "high"))
     assert first.endswith(f"{low}–{high}")
 
 
@@ -198,9 +191,27 @@ def test_the_permanent_link_keeps_the_view_and_the_call_of_a_program_does_not(
     read = Read(text)
     here = next(a["href"] for a in read.all("a") if a.get("id") == "here")
     assert here == f"{TABLE}&as=chart&show=row-percent"
-    calls_there = [line for line in text.splitlines() if "/api/v1/tables" in line]
+    there = [line for line in text.splitlines() if "/api/v1/tables" in line]
+    files = [line for line in there if 'id="get-' in line]
+    assert files
+    assert all("show=row-percent" in line for line in files)  # what is shown is what is downloaded
+    calls_there = [line for line in there if line not in files]
     assert calls_there
     assert not any("row-percent" in line for line in calls_there)
+
+
+def test_a_file_holds_the_percentages_that_the_page_shows(client: TestClient) -> None:
+    asked = "dataset=demo&by=sex&by=region&totals=on"
+    counts = client.get(f"/api/v1/tables?{asked}&format=json-stat").json()
+    shares = client.get(f"/api/v1/tables?{asked}&format=json-stat&show=row-percent").json()
+    width = counts["size"][1]
+    rows = [counts["value"][i : i + width] for i in range(0, len(counts["value"]), width)]
+    expected = [round(100 * value / row[-1], 1) for row in rows for value in row]
+    assert shares["value"] == pytest.approx(expected, abs=0.051)
+    assert shares["extension"]["unit"] == "%"
+    text = client.get(f"/api/v1/tables?{asked}&format=csv&show=row-percent").text
+    assert text.splitlines()[0].endswith(",value,unit,status")
+    assert client.get(f"/api/v1/tables?{asked}&show=row-percent").status_code == 400
 
 
 def test_a_chart_is_drawn_with_words_and_a_table_beside(client: TestClient) -> None:
@@ -245,8 +256,8 @@ def test_a_refusal_takes_a_view_along_without_complaint(client: TestClient) -> N
     assert "This table cannot be shown" in text
 
 
-class Partly(TableService):
-    """A service whose answer lacks some areas, hides a cell and has totals that do not add up."""
+class Partial(Snapshot):
+    """A snapshot whose answer lacks some areas, hides a cell and has totals that do not add up."""
 
     def answer(self, query: TableQuery) -> Decision:
         area = TableAxis(
@@ -264,6 +275,14 @@ class Partly(TableService):
         release = Release((area, sex), published, status, {"method": "none"}, unit="people")
         reason = Reason("areas", "2 of 14 categories of Area can be shown.", "Ask for less.")
         return Decision(query, Verdict.PARTIAL, (reason,), release)
+
+
+class Partly(TableService):
+    """A service that answers so."""
+
+    def snapshot(self, name: str) -> Snapshot:
+        found = super().snapshot(name)
+        return Partial(found.numbers, found.policy)
 
 
 @pytest.fixture(scope="module")

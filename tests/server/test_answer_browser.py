@@ -178,7 +178,7 @@ def test_every_view_works_without_scripts(browser: Browser, address: str) -> Non
     [
         f"{WIDE}&show=row-percent&bounds=on&names=both",
         f"{WIDE}&as=chart&bounds=on",
-        f"{WIDE}&as=chart&bars=stacked&show=row-percent",
+        f"{WIDE}&as=chart&chart=stacked&show=row-percent",
     ],
 )
 def test_a_phone_shows_every_view_without_sideways_scrolling(

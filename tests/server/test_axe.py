@@ -40,13 +40,29 @@ PAGES = {
     "table": f"{WIDE}&sort=-sex:2",
     "percentages": f"{TABLE}&show=row-percent&empty=hide&names=both",
     "chart": f"{WIDE}&as=chart&bounds=on",
-    "stacked chart": f"{TABLE}&as=chart&bars=stacked&show=row-percent",
+    "stacked chart": f"{TABLE}&as=chart&chart=stacked&show=row-percent",
     "uncertainty": f"{TABLE}&bounds=on",
     "large table": "/datasets/demo/table?by=area&by=sex&totals=on",
     "refusal": "/datasets/demo/table?by=area&by=age",
     "mistake": "/datasets/demo/table?by=agge",
     "not found": "/nothing",
 }
+LIVE_PAGES = {
+    "workspace": "/datasets/demo?q=foreign",
+    "pyramid": "/datasets/demo?by=age&by=sex&totals=on&as=chart",
+    "lines": "/datasets/demo?by=age&by=region&as=chart",
+    "heat map": "/datasets/demo?by=age:ten-year&by=occupation&as=chart",
+    "map": "/datasets/demo?by=area:district&by=sex&totals=on&as=map",
+    "shaded table": "/datasets/demo?by=age:ten-year&by=employment&totals=on&heat=on",
+    "differences": "/datasets/demo?by=age&by=sex&where=region:1&show=difference",
+    "frame": "/datasets/demo/embed?by=age&by=sex&as=chart",
+    "too large": "/datasets/demo?by=area&by=age&by=occupation&by=education",
+    "large": "/datasets/demo?by=area&by=age&by=occupation",
+    "api": "/api",
+    "protection": "/protection",
+}
+LIVE_ON_A_PHONE = ("workspace", "pyramid", "map", "shaded table", "api", "protection")
+LIVE_IN_THE_DARK = ("workspace", "lines", "map", "shaded table", "differences", "protection")
 ON_A_PHONE = ("home", "filled builder", "chooser", "table", "chart", "refusal")
 IN_THE_DARK = ("filled builder", "stacked chart", "refusal", "mistake")
 
@@ -165,3 +181,15 @@ def test_axe_would_find_a_mistake(page: Page) -> None:
 
     found = {v["id"]: v["impact"] for v in Axe().run(page).response["violations"]}
     assert found == {"label": "critical", "html-has-lang": "serious"}
+
+
+@pytest.mark.parametrize("name", LIVE_PAGES)
+def test_axe_finds_nothing_in_any_state_of_the_workspace(page: Page, live: str, name: str) -> None:
+    assert violations(page, live + LIVE_PAGES[name]) == []
+    if name in LIVE_IN_THE_DARK:
+        page.emulate_media(color_scheme="dark")
+        assert violations(page, live + LIVE_PAGES[name]) == []
+    if name in LIVE_ON_A_PHONE:
+        page.set_viewport_size(PHONE)  # type: ignore[arg-type]
+        assert violations(page, live + at("fr", LIVE_PAGES[name]), contrast=False) == []
+        assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]

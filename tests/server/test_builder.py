@@ -13,10 +13,11 @@ from fastapi.testclient import TestClient
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lustrum.answer import Precheck, TableService
+from lustrum.answer import Precheck, Snapshot, TableService
 from lustrum.answer.preliminary import inner_count
 from lustrum.model import Axis, Dataset, Filter, Reason, TableQuery
 from lustrum.policy import Policy
+from lustrum.public.numbers import Described, KeyedNumbers
 from lustrum.server import create_app
 from lustrum.server.http.problems import Problem, ProblemError
 from lustrum.server.pages.builder import form
@@ -298,20 +299,22 @@ def test_the_area_has_a_step_of_its_own() -> None:
     assert any("judged by itself" in sentence for sentence in OFFER.sentences())
 
 
+class Hopeful(Snapshot):
+    """A snapshot whose rules have nothing against any question."""
+
+    def precheck(self, query: TableQuery, *, count: bool = True) -> Precheck:
+        return Precheck(1, True, ())
+
+
 class Town(TableService):
     """A service over a town with a long list; nobody lives there."""
 
     def names(self) -> list[str]:
         return ["town"]
 
-    def dataset(self, name: str) -> Dataset:
-        return DATASET
-
-    def policy(self, name: str) -> Policy:
-        return OFFER.policy
-
-    def precheck(self, query: TableQuery, *, count: bool = True) -> Precheck:
-        return Precheck(1, True, ())
+    def snapshot(self, name: str) -> Snapshot:
+        numbers = KeyedNumbers(self._records, OFFER.policy, Described("1", DATASET))
+        return Hopeful(numbers, OFFER.policy)
 
 
 @pytest.fixture

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from browsing import arrive, asked, expect, visit
-from lustrum.answer import TableService
-from lustrum.policy import Policy
+from lustrum.answer import Snapshot, TableService
 from lustrum.server import create_app
 from lustrum.server.urls.code_lists import list_of
 from server.conftest import served
@@ -128,6 +127,20 @@ def test_the_hint_of_an_older_choice_is_never_shown_as_today_s(
         settled(page, "2 cells of at most 20,000.")
 
 
+def test_the_bar_at_the_bottom_covers_no_variable_of_a_filled_form(
+    browser: Browser, address: str
+) -> None:
+    with visit(browser, address, viewport={"width": 1440, "height": 900}) as page:
+        page.goto("/datasets/demo?by=age&by=sex")
+        expect(page.locator("#foresight")).to_contain_text("Likely")
+        bar = page.locator(".go").bounding_box()
+        assert bar is not None
+        for number in (1, 2):
+            field = page.locator(f"#by-{number}").bounding_box()
+            assert field is not None
+            assert field["y"] + field["height"] < bar["y"]
+
+
 def test_too_many_cells_are_told_at_once(browser: Browser, address: str) -> None:
     with visit(browser, address) as page:
         page.goto("/datasets/demo?by=area&by=age")
@@ -143,7 +156,7 @@ def test_categories_are_ticked_one_by_one_by_range_and_all_at_once(
         page.goto("/datasets/demo?by=age")
         box = page.locator("#codes-1")
         box.locator("summary").click()
-        box.get_by_label("Find, or a range").fill("5-12")
+        box.get_by_label("Find, or a range such as 4-5").fill("20-59")
         box.get_by_role("button", name="Tick this range").click()
         settled(page, "8 cells of at most 20,000.")
         assert ("codes", "age:5..12") in asked(page)
@@ -163,6 +176,32 @@ def test_categories_are_ticked_one_by_one_by_range_and_all_at_once(
         assert not any(name == "codes" for name, _ in asked(page))
 
 
+@pytest.mark.parametrize(
+    ("words", "codes", "remark"),
+    [
+        ("15-19", "age:4", ""),
+        ("15-64", "age:4..13", ""),
+        ("0 – 9", "age:1,2", ""),
+        ("18-64", "age:5..13", "Only partly within this range, so left out: 15 to 19."),
+        ("95-120", "age:20", "Only partly within this range, so left out: 100 and over."),
+    ],
+)
+def test_a_range_means_what_the_labels_say(
+    browser: Browser, address: str, words: str, codes: str, remark: str
+) -> None:
+    with visit(browser, address) as page:
+        page.goto("/datasets/demo?by=age")
+        box = page.locator("#codes-1")
+        box.locator("summary").click()
+        box.get_by_label("Find, or a range").fill(words)
+        expect(box.get_by_role("status")).to_have_text(remark)
+        box.get_by_role("button", name="Tick this range").click()
+        page.wait_for_function(
+            "codes => decodeURIComponent(location.search).includes(codes)", arg=codes
+        )
+        assert ("codes", codes) in asked(page)
+
+
 def test_a_long_list_loads_when_it_is_opened_and_can_be_searched(
     browser: Browser, address: str
 ) -> None:
@@ -172,14 +211,19 @@ def test_a_long_list_loads_when_it_is_opened_and_can_be_searched(
         assert box.locator(".ticks input").count() == 0
         box.locator("summary").click()
         expect(box.locator(".ticks input")).to_have_count(158 + 14 + 2)
-        box.get_by_label("Find, or a range").fill("calder do")
+        box.get_by_label("Find").fill("5-12")
+        expect(box.get_by_role("status")).to_have_text(
+            "These categories have no numbers, so they have no ranges; search for a word."
+        )
+        expect(box.get_by_role("button", name="Tick this range")).to_be_hidden()
+        box.get_by_label("Find").fill("calder do")
         expect(box.locator(".ticks input")).to_have_count(1)
         page.keyboard.press("Enter")
         page.get_by_text("People whose area is Calder Docks").wait_for()
         page.goto("/datasets/demo?by=area")
         box = page.locator("#codes-1")
         box.locator("summary").click()
-        box.get_by_label("Find, or a range").fill("1-01-003 - 1-01-006")
+        box.get_by_label("Find").fill("1-01-003 - 1-01-006")
         page.keyboard.press("Enter")
         settled(page, "4 cells of at most 20,000.")
         assert ("codes", "area:1-01-003..1-01-006") in asked(page)
@@ -296,14 +340,15 @@ def test_a_long_list_is_chosen_from_without_scripts(browser: Browser, address: s
 class Loose(TableService):
     """The same data under rules that allow own groups, judge areas one by one and keep variables apart."""
 
-    def policy(self, name: str) -> Policy:
-        policy = super().policy(name)
+    def snapshot(self, name: str) -> Snapshot:
+        policy = super().snapshot(name).policy
         rules = {
             "nested_only": False,
             "per_area": "area",
             "disallowed": [["sex", "citizenship"]],
         }
-        return policy.model_copy(update={"rules": policy.rules.model_copy(update=rules)})
+        loose = policy.model_copy(update={"rules": policy.rules.model_copy(update=rules)})
+        return Snapshot(self.under(name, loose), loose)
 
 
 @pytest.fixture(scope="module")

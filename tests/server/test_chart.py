@@ -14,8 +14,9 @@ from lustrum.model import Category, Release, TableAxis
 from lustrum.server.http.templating import STATIC
 from lustrum.server.table_view import chart
 from lustrum.server.table_view.arrange import arrange
-from lustrum.server.table_view.chart import SPACE, Chart, draw
-from lustrum.server.urls.display import View
+from lustrum.server.table_view.bars import LEFT, SPACE
+from lustrum.server.table_view.chart import Chart, draw
+from lustrum.server.urls.display import TableView
 from lustrum.structure import UNBOUNDED
 
 
@@ -25,14 +26,14 @@ def axis(name: str, size: int, total: bool = False) -> TableAxis:
     return TableAxis(name, name.title(), own + whole)
 
 
-def drawn(*axes: TableAxis, values: Any, status: Any = None, view: View, **more: Any) -> Chart:
+def drawn(*axes: TableAxis, values: Any, status: Any = None, view: TableView, **more: Any) -> Chart:
     array = np.asarray(values, dtype=np.int64).reshape([len(a) for a in axes])
     letters = np.full(array.shape, "F") if status is None else np.asarray(status)
     made = Release(axes, array, letters, {"method": "none"}, unit="people", **more)
     return draw(arrange(made, view))
 
 
-PLAIN = View(form="chart")
+PLAIN = TableView(form="chart", chart="bars")
 
 
 @given(st.lists(st.integers(0, 10**6), min_size=2, max_size=12))
@@ -44,15 +45,19 @@ def test_bars_are_in_proportion_to_the_figures(values: list[int]) -> None:
         (bar,) = group.bars
         assert bar.x == 0
         assert bar.width == pytest.approx(SPACE * value / longest, abs=0.02)
-        assert bar.text.replace("\u202f", "") == str(value)
-    places = [x for x, _ in made.ticks]
+        assert bar.text.replace(",", "") == str(value)
+    places = [x for x, _ in panel.ticks]
     assert places == sorted(places)
     assert 2 <= len(places) <= 6
     assert places[0] == 0
 
 
 def test_totals_are_not_drawn_and_the_order_is_that_of_the_table() -> None:
-    made = drawn(axis("a", 3, True), values=[2, 9, 4, 15], view=View(form="chart", sort="-value"))
+    made = drawn(
+        axis("a", 3, True),
+        values=[2, 9, 4, 15],
+        view=TableView(form="chart", chart="bars", sort="-value"),
+    )
     assert [g.label for g in made.panels[0].groups] == ["a1", "a2", "a0"]
 
 
@@ -91,9 +96,9 @@ def test_stacked_bars_stand_end_to_end() -> None:
         axis("a", 2),
         axis("b", 3),
         values=[1, 2, 1, 3, 3, 4],
-        view=View(form="chart", bars="stacked"),
+        view=TableView(form="chart", chart="stacked"),
     )
-    assert made.stacked
+    assert made.kind == "stacked"
     bars = made.panels[0].groups[1].bars
     assert [bar.x for bar in bars] == pytest.approx([0, 0.3 * SPACE, 0.6 * SPACE], abs=0.02)
     assert bars[2].x + bars[2].width == pytest.approx(SPACE, abs=0.02)
@@ -102,7 +107,7 @@ def test_stacked_bars_stand_end_to_end() -> None:
 
 def test_a_suppressed_figure_is_a_letter_without_a_bar() -> None:
     status = [["F", "A"], ["F", "F"]]
-    for view in (PLAIN, View(form="chart", bars="stacked")):
+    for view in (PLAIN, TableView(form="chart", chart="stacked")):
         made = drawn(axis("a", 2), axis("b", 2), values=[5, 99, 5, 5], status=status, view=view)
         bar = made.panels[0].groups[0].bars[1]
         assert bar.hidden
@@ -114,40 +119,72 @@ def test_a_suppressed_figure_is_a_letter_without_a_bar() -> None:
 
 
 def test_whiskers_reach_as_far_as_the_true_value_can() -> None:
-    view = View(form="chart", bounds="on")
+    view = TableView(form="chart", chart="bars", bounds="on")
     low, high = np.array([2, -UNBOUNDED]), np.array([8, UNBOUNDED])
     made = drawn(axis("a", 2), values=[5, 4], low=low, high=high, view=view)
     first, second = (group.bars[0] for group in made.panels[0].groups)
     assert first.whisker == (pytest.approx(SPACE * 2 / 8), SPACE)
     assert first.end == SPACE
     assert "true value: 2–8" in first.words
-    assert second.whisker is None
+    assert second.whisker == (0, SPACE)  # nothing bounds it: the line has no end on either side
+    assert second.caps == ()
     assert "true value: not known" in second.words
     plain = drawn(axis("a", 2), values=[5, 4], low=low, high=high, view=PLAIN)
     assert plain.panels[0].groups[0].bars[0].whisker is None
 
 
 def test_percentages_are_drawn_as_the_table_shows_them() -> None:
-    view = View(form="chart", show="column-percent")
+    view = TableView(form="chart", chart="bars", show="column-percent")
     made = drawn(axis("a", 2), axis("b", 2), values=[1, 0, 3, 0], view=view)
     bars = [group.bars for group in made.panels[0].groups]
     assert [b[0].text for b in bars] == ["25.0", "75.0"]
     assert [b[1].text for b in bars] == ["–", "–"]
     assert all(b[1].hidden for b in bars)
-    assert made.ticks[1] == (pytest.approx(SPACE * 20 / 75, abs=0.01), "20")
+    ticks = made.panels[0].ticks
+    assert ticks[1] == (pytest.approx(SPACE * 20 / 75, abs=0.01), "20\u202f%")
 
 
 def test_negative_figures_go_the_other_way() -> None:
-    made = drawn(axis("a", 2), values=[-10, 30], view=View(form="chart", bars="stacked"))
+    made = drawn(axis("a", 2), values=[-10, 30], view=TableView(form="chart", chart="stacked"))
     left, right = (group.bars[0] for group in made.panels[0].groups)
-    assert made.zero == pytest.approx(SPACE / 4)
-    assert (left.x, left.width) == (0, pytest.approx(SPACE / 4))
-    assert right.x == made.zero
+    zero = made.panels[0].zero
+    assert zero == pytest.approx(LEFT + (SPACE - LEFT) / 4)
+    assert (left.x, left.width) == (LEFT, pytest.approx((SPACE - LEFT) / 4))
+    assert (left.negative, left.end) == (True, LEFT)  # its figure stands to its left
+    assert right.x == zero
+
+
+def test_what_is_typical_is_drawn_unasked_and_said() -> None:
+    errors = np.array([2, -1])
+    survey = drawn(
+        axis("a", 2), values=[8, 4], errors=errors, grades=np.array(["", ""]), view=PLAIN
+    )
+    first, second = (group.bars[0] for group in survey.panels[0].groups)
+    assert first.whisker == (pytest.approx(SPACE * 6 / 10, abs=0.01), SPACE)
+    assert second.whisker is None
+    assert survey.captions == ("Thin lines: one standard error to either side",)
+    counts = drawn(axis("a", 2), values=[8, 1], margin=2, view=PLAIN)
+    first, second = (group.bars[0] for group in counts.panels[0].groups)
+    assert first.caps == (pytest.approx(SPACE * 6 / 10, abs=0.01), SPACE)
+    assert second.whisker == (0, pytest.approx(SPACE * 3 / 10, abs=0.01))
+    assert "margin of error, 2 to either side" in counts.captions[0]
+
+
+def test_small_charts_of_unlike_size_have_scales_of_their_own() -> None:
+    values = [90, 80, 2, 1]
+    pivot = (("a", "wafers"), ("b", "rows"))
+    axes = axis("a", 2), axis("b", 2)
+    made = drawn(*axes, values=values, view=TableView(form="chart", pivot=pivot))
+    longest = [panel.groups[0].bars[0].width for panel in made.panels]
+    assert longest == [pytest.approx(SPACE), pytest.approx(SPACE)]
+    assert "Each chart has a scale of its own." in made.remarks
+    shared = drawn(*axes, values=values, view=TableView(form="chart", pivot=pivot, scale="shared"))
+    assert shared.panels[1].groups[0].bars[0].width == pytest.approx(SPACE * 2 / 90, abs=0.01)
 
 
 @pytest.mark.parametrize("pivot", [(), (("a", "columns"),), (("a", "wafers"),)])
 def test_nothing_but_zeros_or_one_cell_can_be_drawn(pivot: tuple[tuple[str, str], ...]) -> None:
-    made = drawn(axis("a", 1), values=[0], view=View(form="chart", pivot=pivot))
+    made = drawn(axis("a", 1), values=[0], view=TableView(form="chart", pivot=pivot))
     assert made.panels[0].groups[0].bars[0].width == 0
 
 
@@ -170,3 +207,60 @@ def test_every_colour_stands_out_from_the_ground(dark: bool) -> None:
         bar = _light(found("table.css", f"c{number}"))
         high, low = max(bar, ground) + 0.05, min(bar, ground) + 0.05
         assert high / low >= 3
+
+
+def ages(*labels: str) -> TableAxis:
+    return TableAxis("age", "Age", tuple(Category(x, x, (i,)) for i, x in enumerate(labels)))
+
+
+SEX = TableAxis("sex", "Sex", (Category("1", "Male", (0,)), Category("2", "Female", (1,))))
+BANDS = ages(*(f"{10 * i} to {10 * i + 9}" for i in range(9)))
+
+
+@pytest.mark.parametrize(
+    ("axes", "view", "kind"),
+    [
+        ((BANDS, SEX), {}, "pyramid"),
+        ((BANDS, axis("region", 3)), {}, "lines"),
+        ((BANDS, axis("region", 3)), {"show": "row-percent"}, "stacked"),
+        ((axis("a", 8), axis("b", 9)), {}, "heat"),
+        ((axis("a", 3), axis("b", 3)), {}, "bars"),
+        ((axis("a", 3), axis("b", 3)), {"chart": "pyramid"}, "bars"),
+        ((axis("a", 3), axis("b", 3)), {"chart": "heat"}, "heat"),
+        ((BANDS, SEX), {"chart": "stacked"}, "stacked"),
+    ],
+)
+def test_the_chart_fits_the_question_unless_another_one_is_asked_for(
+    axes: tuple[TableAxis, ...], view: dict[str, str], kind: str
+) -> None:
+    size = int(np.prod([len(a) for a in axes]))
+    made = drawn(*axes, values=np.arange(1, size + 1), view=TableView(form="chart", **view))  # type: ignore[arg-type]
+    assert made.kind == kind
+
+
+def test_a_pyramid_has_two_halves_on_one_scale_and_draws_the_margin() -> None:
+    values = np.arange(18).reshape(9, 2) * 10
+    made = drawn(BANDS, SEX, values=values, margin=10, view=TableView(form="chart"))
+    rects = [m for m in made.panels[0].marks if m.shape == "rect"]  # type: ignore[union-attr]
+    assert len(rects) == 18
+    widths = {m.words: m.to_x for m in rects}
+    unit = widths["80 to 89, Female: 170"] / 170
+    assert widths["40 to 49, Male: 80"] == pytest.approx(80 * unit, abs=0.02)
+    lefts = [m for m in rects if m.look == "c1"]
+    assert all(m.x + m.to_x <= 37.01 for m in lefts)
+    assert any(m.look == "whisker" for m in made.panels[0].marks)  # type: ignore[union-attr]
+    assert made.words.startswith("A pyramid by age and sex. Largest: 80 to 89, Female: 170.")
+
+
+def test_lines_are_broken_where_a_figure_is_hidden_and_never_drawn_at_zero() -> None:
+    status = np.full((9, 1), "F")
+    status[4] = "A"
+    axes = (BANDS, axis("b", 1))
+    made = drawn(
+        *axes, values=np.arange(9) + 5, status=status, view=TableView(form="chart", chart="lines")
+    )
+    marks = made.panels[0].marks  # type: ignore[union-attr]
+    assert sum(m.shape == "dot" for m in marks) == 8
+    assert sum(m.look.startswith("stroke") for m in marks) == 6  # two gaps beside the hidden one
+    assert [m.text for m in marks if m.look == "figure"] == ["A"]
+    assert "9" not in [m.text for m in marks]

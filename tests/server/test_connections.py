@@ -283,3 +283,17 @@ def test_a_request_with_two_lengths_gets_one_refusal(head: bytes) -> None:
         assert said.startswith(b"HTTP/1.1 400 ")
         assert said.count(b"HTTP/1.1 ") == 1
         assert app.bodies == []
+
+
+def test_a_connection_is_opened_anew_after_enough_requests_where_processes_share_the_work() -> None:
+    assert ConnectionLimits.of(Settings()).turns == 0
+    assert ConnectionLimits.of(Settings(), 2).turns > 0
+    limits = ConnectionLimits(most=8, header=30, body=30, idle=30, send=30, turns=3)
+    with running(limits) as (_, address), ExitStack() as stack:
+        connection = opened(address, stack)
+        for number in (1, 2, 3):
+            connection.sendall(GET)
+            answer = connection.recv(1000).lower()
+            assert answer.startswith(b"http/1.1 200")
+            assert (b"connection: close" in answer) == (number == 3)
+        assert read(connection) == b""

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from lustrum.model import QueryError
 from lustrum.server.urls import forms
-from lustrum.server.urls.display import PARAMETERS, View, column_key, column_of, read
+from lustrum.server.urls.display import PARAMETERS, TableView, column_key, column_of, read
 
 WORDS = st.text(
     st.characters(codec="utf-8", exclude_categories=("Cs", "Cc")), min_size=1, max_size=6
@@ -18,7 +18,7 @@ WORDS = st.text(
 NAMES = WORDS.filter(lambda text: ":" not in text)
 PAIRS = st.dictionaries(NAMES, WORDS, max_size=3).map(lambda d: tuple(d.items()))
 VIEWS = st.builds(
-    View,
+    TableView,
     form=st.sampled_from(["table", "chart"]),
     show=st.sampled_from(["counts", "row-percent", "column-percent", "whole-percent"]),
     pivot=st.dictionaries(NAMES, st.sampled_from(["rows", "columns", "wafers"]), max_size=3).map(
@@ -31,13 +31,13 @@ VIEWS = st.builds(
     margins=st.sampled_from(["on", "off"]),
     bounds=st.sampled_from(["on", "off"]),
     decimals=st.integers(0, 3),
-    bars=st.sampled_from(["grouped", "stacked"]),
+    chart=st.sampled_from(["fitting", "bars", "stacked", "lines", "pyramid", "heat"]),
     page=st.none() | st.integers(1, 999),
 )
 
 
 @given(VIEWS)
-def test_a_view_is_read_back_from_its_address(view: View) -> None:
+def test_a_view_is_read_back_from_its_address(view: TableView) -> None:
     address = view.address("/datasets/demo/table?by=sex&totals=on")
     found, rest = read(parse_qsl(address.partition("?")[2]))
     assert found == view
@@ -45,7 +45,7 @@ def test_a_view_is_read_back_from_its_address(view: View) -> None:
 
 
 def test_a_plain_view_adds_nothing_to_an_address() -> None:
-    assert View().address("/t?by=sex") == "/t?by=sex"
+    assert TableView().address("/t?by=sex") == "/t?by=sex"
 
 
 def test_no_parameter_of_a_view_is_one_of_a_question() -> None:
@@ -59,12 +59,12 @@ def test_the_name_of_a_column_is_read_back(codes: dict[str, str]) -> None:
 
 
 def test_a_change_goes_back_to_the_first_page() -> None:
-    assert View(page=7).but(show="row-percent").page == 1
+    assert TableView(page=7).but(show="row-percent").page == 1
 
 
 def test_what_is_empty_counts_as_absent() -> None:
     assert read([("show", ""), ("wafer", ""), ("sort", ""), ("by", "sex")]) == (
-        View(),
+        TableView(),
         [("by", "sex")],
     )
 

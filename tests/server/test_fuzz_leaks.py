@@ -196,7 +196,7 @@ SHOWN: dict[str, st.SearchStrategy[str]] = {
     "margins": st.just("off"),
     "bounds": st.just("on"),
     "decimals": st.sampled_from(["0", "3", "9"]),
-    "bars": st.just("stacked"),
+    "chart": st.sampled_from(["bars", "stacked", "lines", "pyramid", "heat"]),
     "page": st.sampled_from(["1", "2", "all", "-1"]),
 }
 OFTEN = ("by", "by", "by", "where", "totals")
@@ -408,7 +408,7 @@ def test_the_twins_differ_in_every_true_count_and_in_no_published_one(twins: lis
 
 @pytest.mark.parametrize("twins", ["bundle"], indirect=True)
 def test_the_twins_differ_in_every_true_sum_and_in_no_published_one(twins: list[House]) -> None:
-    assert twins[0].service.sums("marked")[0]
+    assert twins[0].service.snapshot("marked").numbers.measures
     words = {"dataset": "marked", "by": ["area", "sex"], "totals": True}
     query = TableQuery.from_mapping({**words, "measure": "income"})
     first, second = (house.records.engine("marked").tabulate(query) for house in twins)
@@ -423,7 +423,7 @@ def test_the_twins_differ_in_every_true_sum_and_in_no_published_one(twins: list[
 
 @pytest.mark.parametrize("twins", ["rounded"], indirect=True)
 def test_twins_that_protect_no_sums_refuse_them_with_the_same_words(twins: list[House]) -> None:
-    assert not twins[0].service.sums("marked")[0]
+    assert not twins[0].service.snapshot("marked").numbers.measures
     words = {"dataset": "marked", "by": ["area", "sex"], "totals": True}
     for statistic in STATISTICS:
         if "income" not in statistic:

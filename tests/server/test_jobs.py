@@ -11,6 +11,8 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -209,19 +211,59 @@ def test_a_job_of_a_process_that_was_killed_is_taken_up_by_another(
     assert jobs.result(name) is not None
 
 
-def test_a_full_disk_is_a_sentence_and_leaves_nothing_half_written(tmp_path: Path) -> None:
-    """No file may grow beyond a few blocks, as on a disk that is full."""
-    jobs = Jobs(tmp_path, decided, Settings())
-    kept = jobs.submit(QUERY, "v1")
+@contextmanager
+def full_disk(most: int) -> Iterator[None]:
+    """No file may be written beyond so many bytes, as on a disk that is full."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     try:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))
-        with pytest.raises(ProblemError) as caught:
-            jobs.submit(OTHER, "v1")
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most, hard))
+        yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
         signal.signal(signal.SIGXFSZ, before)
+
+
+def test_finished_results_can_be_read_while_the_disk_is_full(tmp_path: Path) -> None:
+    jobs = Jobs(tmp_path, decided, Settings())
+    job = jobs.submit(QUERY, "v1")
+    jobs.start()
+    try:
+        until(jobs, job, "done")
+    finally:
+        jobs.stop()
+    for fresh in (jobs, Jobs(tmp_path, decided, Settings())):  # also after a restart
+        with full_disk(0):
+            with pytest.raises(ProblemError):
+                fresh.submit(OTHER, "v1")
+            found = fresh.find(job.id)
+            result = fresh.result(job.id, "v1")
+            assert fresh.may_cancel(job.id, job.token)
+            assert fresh.find("nowhere") is None
+        assert found is not None
+        assert found.state == "done"
+        assert result is not None
+        assert result.query == QUERY
+
+
+def test_a_damaged_result_on_a_full_disk_is_no_error_of_the_reader(tmp_path: Path) -> None:
+    jobs = Jobs(tmp_path, decided, Settings())
+    job = jobs.submit(QUERY, "v1")
+    with sqlite3.connect(tmp_path / "jobs.sqlite") as base:
+        base.execute("update job set state = 'done', answer = 'no answer'")
+    base.close()
+    with full_disk(0):
+        assert jobs.result(job.id) is None
+    assert jobs.find(job.id) is not None
+    assert jobs.result(job.id) is None
+    assert jobs.find(job.id) is None
+
+
+def test_a_full_disk_is_a_sentence_and_leaves_nothing_half_written(tmp_path: Path) -> None:
+    jobs = Jobs(tmp_path, decided, Settings())
+    kept = jobs.submit(QUERY, "v1")
+    with full_disk(4096), pytest.raises(ProblemError) as caught:
+        jobs.submit(OTHER, "v1")
     assert caught.value.problem.status == 503
     assert caught.value.problem.retry
     assert jobs.find(kept.id) == kept
@@ -444,3 +486,21 @@ def test_one_asker_cannot_fill_the_queue_of_jobs(tmp_path: Path) -> None:
         else b""
     )
     assert b"10.0.0" not in kept
+
+
+def test_an_answer_made_while_data_or_policy_changed_is_made_again(tmp_path: Path) -> None:
+    marks = iter(["old", "new", "new", "new"])
+    made: list[TableQuery] = []
+
+    def work(query: TableQuery) -> Decision:
+        made.append(query)
+        return decided(query)
+
+    jobs = Jobs(tmp_path, work, Settings(), mark=lambda _: next(marks))
+    job = jobs.submit(QUERY, "old")
+    jobs.start()
+    try:
+        until(jobs, job, "done")
+    finally:
+        jobs.stop()
+    assert len(made) == 2

@@ -15,7 +15,7 @@ import pytest
 import uvicorn
 from fastapi.testclient import TestClient
 
-from lustrum.answer import TableService
+from lustrum.answer import Snapshot, TableService
 from lustrum.client import Client, ServerError
 from lustrum.local import local_service
 from lustrum.server import Settings, create_app
@@ -79,7 +79,7 @@ def test_the_client_says_what_became_of_a_job_that_failed(
     def broken(*_: Any) -> Any:
         raise RuntimeError("holds data")
 
-    monkeypatch.setattr(TableService, "answer", broken)
+    monkeypatch.setattr(Snapshot, "answer", broken)
     with pytest.raises(ServerError) as caught:
         small.table("demo", ["region", "age"])
     assert "our mistake" in caught.value.detail

@@ -6,6 +6,8 @@ import importlib.util
 import re
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -16,14 +18,19 @@ import pytest
 from babel.messages.catalog import Catalog
 from fastapi.testclient import TestClient
 
+from lustrum.demo import description_path
 from lustrum.local import local_service
-from lustrum.model import CellStatus
+from lustrum.model import Axis, CellStatus, Dataset, TableQuery
 from lustrum.model.parameters import spec_from_words
 from lustrum.model.plugins import load
 from lustrum.model.text import Message, say, say_many
 from lustrum.server import create_app
+from lustrum.server.http import languages as language_pages
 from lustrum.server.http.languages import LOCALES, languages
+from lustrum.server.http.templating import labels_language
 from lustrum.server.settings import Settings
+from lustrum.server.table_view.titles import title
+from lustrum.tabulate import read_description
 from lustrum.testing import example_tables
 from protect.test_conformance import SPECS
 
@@ -51,7 +58,7 @@ PAGES = {
     "pages": "/datasets/demo/table?by=area&by=sex",
     "refusal": "/datasets/demo/table?by=area&by=age",
     "no way out": "/datasets/demo/table?by=sex&by=age&by=region&by=education",
-    "no variable": "/datasets/demo/table",
+    "no variable": "/datasets/demo?where=sex:1",
     "mistake": "/datasets/demo/table?by=agge",
     "range": "/datasets/demo/table?by=age&codes=age:9..1",
     "parameter": "/?wrong=1",
@@ -234,14 +241,26 @@ def _labels(client: TestClient) -> set[str]:
     return found
 
 
-def test_labels_of_the_data_stay_as_the_dataset_has_them(client: TestClient) -> None:
-    page = Text(client.get("/fr/datasets/demo/variables/area?level=district").text)
-    # The catalogue has a word for it, but here it is the name of a variable.
-    assert languages()["fr"].gettext("Area") != "Area"
-    assert "Area" in page.pieces
-    assert languages()["fr"].gettext("Area") not in page.pieces
+def test_labels_are_the_translations_of_the_dataset_and_of_nobody_else(client: TestClient) -> None:
+    page = client.get("/fr/datasets/demo/variables/employment")
+    assert "Situation d&#39;activité" in page.text
     table = Text(client.get("/fr/datasets/demo/table?by=region&by=sex&totals=on").text)
-    assert {"Region", "Upper Merrow", "Sex", "Male", "Total"} <= set(table.pieces)
+    assert {"Région", "Upper Merrow", "Sexe", "Hommes", "Total"} <= set(table.pieces)
+    assert {"Region", "Sex", "Male"}.isdisjoint(table.pieces)
+
+
+def test_titles_are_in_one_language_where_labels_have_no_translation() -> None:
+    dataset = read_description(description_path("demo"))
+    query = TableQuery("demo", (Axis("age"), Axis("sex")))
+    with in_language("fr"):
+        assert labels_language(dataset).say(title(query, dataset)).startswith("Âge × sexe")
+        bare = Dataset.from_mapping(
+            {k: v for k, v in dataset.source.items() if k != "translations"}
+        )
+        own = labels_language(bare)
+        assert (own.code, own.say(title(query, bare))) == ("en", "Age by sex, all people")
+        german = replace(bare, language="de")
+        assert labels_language(german).code == "de"
 
 
 def test_figures_are_grouped_by_narrow_spaces(client: TestClient) -> None:
@@ -250,6 +269,17 @@ def test_figures_are_grouped_by_narrow_spaces(client: TestClient) -> None:
     shares = Text(client.get(f"/fr{TABLE}&show=row-percent").text).pieces
     assert "100,0" in shares
     assert not any(re.fullmatch(r"\d+\.\d+", piece) for piece in shares)
+
+
+def _guide(address: str) -> bool:
+    return address.endswith(("/accessibility", "/api", "/protection"))
+
+
+@contextmanager
+def in_language(code: str) -> Iterator[None]:
+    before = language_pages._current.set(code)
+    yield
+    language_pages._current.reset(before)
 
 
 @pytest.mark.parametrize("path", PAGES.values(), ids=list(PAGES))
@@ -270,7 +300,7 @@ def test_every_link_keeps_the_language_but_for_the_switch(client: TestClient, pa
                 continue
             address = address.removeprefix("http://lustrum.test")
             at_home = address.partition("?")[0] == f"/{code}/"
-            assert at_home or address.startswith(f"{own}/datasets/") or "/accessibility" in address
+            assert at_home or address.startswith(f"{own}/datasets/") or _guide(address)
             if own:
                 assert address.startswith(f"{own}/")
             else:

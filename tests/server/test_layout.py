@@ -15,9 +15,9 @@ from lustrum.model import Category, QueryError, Release, TableAxis
 from lustrum.server.table_view import layout
 from lustrum.server.table_view.arrange import arrange
 from lustrum.server.table_view.figures import figures
-from lustrum.server.table_view.layout import THIN_SPACE, WIDEST, Grid, lay_out, number
+from lustrum.server.table_view.layout import WIDEST, Grid, lay_out, number
 from lustrum.server.table_view.sums import sums
-from lustrum.server.urls.display import View
+from lustrum.server.urls.display import TableView
 from lustrum.structure import UNBOUNDED
 
 
@@ -86,10 +86,14 @@ def test_a_suppressed_cell_shows_its_letter_and_no_figure() -> None:
 
 @pytest.mark.parametrize(
     ("value", "decimals", "text"),
-    [(0, 0, "0"), (999, 0, "999"), (1000, 0, "1 000"), (-1234567, 0, "-1 234 567"), (5, 2, "0.05")],
+    [(0, 0, "0"), (999, 0, "999"), (1000, 0, "1,000"), (-1234567, 0, "−1,234,567"), (5, 2, "0.05")],
 )
-def test_figures_have_thin_spaces(value: int, decimals: int, text: str) -> None:
-    assert number(value, decimals) == text.replace(" ", THIN_SPACE)
+def test_figures_are_written_as_sentences_of_the_language_write_them(
+    value: int, decimals: int, text: str
+) -> None:
+    assert number(value, decimals) == text
+    french = text.replace(",", "\u202f").replace(".", ",")
+    assert number(value, decimals, ",") == french
 
 
 def of(*axes: TableAxis, values: Any, status: Any = None, **more: Any) -> Release:
@@ -141,12 +145,12 @@ def test_a_turned_table_holds_every_value_under_its_own_headers(
 ) -> None:
     made = release(*(axis("abcd"[i], n) for i, n in enumerate(sizes)))
     pivot = tuple(("abcd"[i], places[i]) for i in order if i < len(sizes))
-    assert found(lay_out(made, View(pivot=pivot))) == expected(made)
+    assert found(lay_out(made, TableView(pivot=pivot))) == expected(made)
 
 
 def test_turning_twice_gives_the_same_table() -> None:
     made = release(axis("a", 3), axis("b", 2))
-    turned = lay_out(made, View(pivot=(("b", "rows"), ("a", "columns"))))
+    turned = lay_out(made, TableView(pivot=(("b", "rows"), ("a", "columns"))))
     assert turned.corner == "B"
     assert [head.label for head in turned.columns] == ["a0", "a1", "a2"]
     assert found(turned) == found(lay_out(made))
@@ -154,10 +158,10 @@ def test_turning_twice_gives_the_same_table() -> None:
 
 def test_outer_rows_head_blocks_and_outer_columns_stand_above() -> None:
     made = release(axis("a", 2), axis("b", 2), axis("c", 2))
-    deep = lay_out(made, View(pivot=(("c", "rows"), ("a", "rows"), ("b", "columns"))))
+    deep = lay_out(made, TableView(pivot=(("c", "rows"), ("a", "rows"), ("b", "columns"))))
     assert [b.labels for b in deep.blocks] == [(("C", "c0"),), (("C", "c1"),)]
     assert deep.corner == "A"
-    wide = lay_out(made, View(pivot=(("b", "columns"), ("a", "columns"), ("c", "columns"))))
+    wide = lay_out(made, TableView(pivot=(("b", "columns"), ("a", "columns"), ("c", "columns"))))
     assert [len(level) for level in wide.levels] == [2, 4, 8]
     assert wide.across == "C within a within b"
     assert [row.label for row in wide.blocks[0].rows] == ["People"]
@@ -165,11 +169,11 @@ def test_outer_rows_head_blocks_and_outer_columns_stand_above() -> None:
 
 def test_one_wafer_can_be_shown_alone() -> None:
     made = release(axis("a", 2), axis("b", 2), axis("c", 2))
-    view = View(pivot=(("c", "wafers"),), wafer=(("c", "1"),))
+    view = TableView(pivot=(("c", "wafers"),), wafer=(("c", "1"),))
     grid = lay_out(made, view)
     assert [b.labels for b in grid.blocks] == [(("C", "c1"),)]
     assert [c.text for c in grid.blocks[0].rows[1].cells] == [number(5000), number(7000)]
-    moved = lay_out(made, View(wafer=(("c", "1"),)))
+    moved = lay_out(made, TableView(wafer=(("c", "1"),)))
     assert moved.width == 4
 
 
@@ -183,16 +187,16 @@ def texts(grid: Grid) -> list[list[str]]:
 
 def test_percentages_are_of_published_totals_even_where_these_do_not_add_up() -> None:
     made = of(*AXES, values=COUNTS)
-    rows = lay_out(made, View(show="row-percent"))
+    rows = lay_out(made, TableView(show="row-percent"))
     assert texts(rows) == [
         ["33.3", "66.7", "100.0"],
         ["50.0", "50.0", "100.0"],
         ["66.7", "66.7", "100.0"],
     ]
     assert rows.percentages == {"total"}
-    columns = lay_out(made, View(show="column-percent", decimals=0))
+    columns = lay_out(made, TableView(show="column-percent", decimals=0))
     assert texts(columns)[0] == ["17", "33", "33"]
-    whole = lay_out(made, View(show="whole-percent", decimals=2), point=",")
+    whole = lay_out(made, TableView(show="whole-percent", decimals=2), point=",")
     assert texts(whole)[0] == ["11,11", "22,22", "33,33"]
 
 
@@ -224,7 +228,7 @@ def test_percentages_without_totals_are_of_sums(
 def test_no_percentage_of_nothing_or_of_what_is_not_shown() -> None:
     status = [["F", "F", "F"], ["F", "A", "F"], ["F", "F", "N"]]
     made = of(*AXES, values=[[0, 0, 0], [3, 3, 6], [3, 3, 6]], status=status)
-    grid = lay_out(made, View(show="row-percent"))
+    grid = lay_out(made, TableView(show="row-percent"))
     assert texts(grid) == [["–", "–", "–"], ["50.0", "A", "100.0"], ["50.0", "50.0", "N"]]
     assert [letter for letter, _ in grid.legend] == ["A", "N", "–"]
     assert "0 or not shown" in grid.blocks[0].rows[0].cells[0].hidden
@@ -232,18 +236,18 @@ def test_no_percentage_of_nothing_or_of_what_is_not_shown() -> None:
 
 def test_a_sum_with_a_suppressed_part_is_no_base() -> None:
     made = of(axis("a", 1), axis("b", 2), values=[[1, 2]], status=[["F", "D"]])
-    assert texts(lay_out(made, View(show="row-percent"))) == [["–", "D"]]
+    assert texts(lay_out(made, TableView(show="row-percent"))) == [["–", "D"]]
 
 
 def test_categories_that_overlap_partly_have_no_sum() -> None:
     mixed = TableAxis("b", "B", (Category("x", "X", (0, 1)), Category("y", "Y", (1, 2))))
     made = of(axis("a", 1), mixed, values=[[1, 2]])
-    assert texts(lay_out(made, View(show="row-percent"))) == [["–", "–"]]
+    assert texts(lay_out(made, TableView(show="row-percent"))) == [["–", "–"]]
 
 
 def test_totals_can_be_left_out_and_percentages_stay() -> None:
     made = of(*AXES, values=COUNTS)
-    grid = lay_out(made, View(margins="off", show="row-percent"))
+    grid = lay_out(made, TableView(margins="off", show="row-percent"))
     assert texts(grid) == [["33.3", "66.7"], ["50.0", "50.0"]]
 
 
@@ -255,15 +259,15 @@ def test_rows_are_sorted_by_a_column_with_totals_last_and_unknown_before_them() 
     values = [[5, 1], [9, 2], [7, 3], [1, 9], [99, 99]]
     status = [["F", "F"], ["F", "F"], ["A", "F"], ["F", "F"], ["F", "F"]]
     made = of(axis("a", 4, True), axis("b", 2), values=values, status=status)
-    assert labels(lay_out(made, View(sort="-b:0"))) == ["a1", "a0", "a3", "a2", "Total"]
-    assert labels(lay_out(made, View(sort="b:0"))) == ["a3", "a0", "a1", "a2", "Total"]
-    assert labels(lay_out(made, View(sort="-b:1"))) == ["a3", "a2", "a1", "a0", "Total"]
-    assert labels(lay_out(made, View(sort="-label"))) == ["a3", "a2", "a1", "a0", "Total"]
+    assert labels(lay_out(made, TableView(sort="-b:0"))) == ["a1", "a0", "a3", "a2", "Total"]
+    assert labels(lay_out(made, TableView(sort="b:0"))) == ["a3", "a0", "a1", "a2", "Total"]
+    assert labels(lay_out(made, TableView(sort="-b:1"))) == ["a3", "a2", "a1", "a0", "Total"]
+    assert labels(lay_out(made, TableView(sort="-label"))) == ["a3", "a2", "a1", "a0", "Total"]
 
 
 def test_each_block_is_sorted_by_itself() -> None:
     made = of(axis("a", 2), axis("b", 2), values=[[1, 9], [5, 3]])
-    view = View(pivot=(("b", "wafers"),), sort="-value")
+    view = TableView(pivot=(("b", "wafers"),), sort="-value")
     assert labels(lay_out(made, view)) == ["a1", "a0", "a0", "a1"]
 
 
@@ -271,7 +275,7 @@ def test_labels_are_sorted_by_letters_whatever_their_accents_and_by_size_of_numb
     words = ("Zug", "éclair", "10 to 14", "Eagle", "5 to 9")
     named = TableAxis("a", "A", tuple(Category(f"{i}", w, (i,)) for i, w in enumerate(words)))
     made = of(named, values=range(5))
-    assert labels(lay_out(made, View(sort="label"))) == [
+    assert labels(lay_out(made, TableView(sort="label"))) == [
         "5 to 9",
         "10 to 14",
         "Eagle",
@@ -287,28 +291,28 @@ def test_a_row_is_empty_only_if_every_published_cell_of_the_table_is_zero() -> N
     status[2, 1, 1] = "A"
     axes = (axis("a", 3, True), axis("b", 2), axis("c", 2))
     made = of(*axes, values=values, status=status)
-    view = View(empty="hide", pivot=(("c", "wafers"),))
+    view = TableView(empty="hide", pivot=(("c", "wafers"),))
     grid = lay_out(made, view)
     # a0 is empty. a1 is not, though it is in the first part; a2 holds a suppressed cell; a total stays.
     assert labels(grid) == ["a1", "a2", "Total"] * 2
     assert grid.empty_rows == 1
-    alone = lay_out(made, View(empty="hide", pivot=(("c", "wafers"),), wafer=(("c", "0"),)))
+    alone = lay_out(made, TableView(empty="hide", pivot=(("c", "wafers"),), wafer=(("c", "0"),)))
     assert labels(alone) == ["a1", "a2", "Total"]
-    nested = lay_out(made, View(empty="hide", pivot=(("c", "rows"), ("a", "rows"))))
+    nested = lay_out(made, TableView(empty="hide", pivot=(("c", "rows"), ("a", "rows"))))
     assert labels(nested) == ["Total", "a1", "a2", "Total"]
     assert nested.empty_rows == 4
 
 
 def test_a_table_of_nothing_but_zeros_keeps_its_rows() -> None:
-    grid = lay_out(of(axis("a", 2), values=[0, 0]), View(empty="hide"))
+    grid = lay_out(of(axis("a", 2), values=[0, 0]), TableView(empty="hide"))
     assert len(labels(grid)) == 2
     assert grid.empty_rows == 0
 
 
 def test_categories_stand_by_label_by_code_or_both() -> None:
     made = of(axis("a", 1), values=[1])
-    assert labels(lay_out(made, View(names="codes"))) == ["0"]
-    assert labels(lay_out(made, View(names="both"))) == ["0 a0"]
+    assert labels(lay_out(made, TableView(names="codes"))) == ["0"]
+    assert labels(lay_out(made, TableView(names="both"))) == ["0 a0"]
 
 
 def test_bounds_stand_beside_their_figures_but_never_beside_a_suppressed_one() -> None:
@@ -316,8 +320,8 @@ def test_bounds_stand_beside_their_figures_but_never_beside_a_suppressed_one() -
     low = np.array([1, -UNBOUNDED, 0, 8, 1498])
     high = np.array([5, UNBOUNDED, 0, UNBOUNDED, 1502])
     made = of(axis("a", 5), values=values, low=low, high=high, status=["F", "F", "F", "F", "A"])
-    cells = [row.cells[0] for row in lay_out(made, View(bounds="on")).blocks[0].rows]
-    assert [cell.span for cell in cells] == ["1–5", "not known", "0", "8 or more", ""]
+    cells = [row.cells[0] for row in lay_out(made, TableView(bounds="on")).blocks[0].rows]
+    assert [cell.span for cell in cells] == ["1–5", "not known", "0", "surely 8 or more", ""]
     assert lay_out(made).blocks[0].rows[0].cells[0].span == ""
 
 
@@ -342,7 +346,7 @@ def test_a_long_table_comes_page_by_page_and_loses_no_row(monkeypatch: pytest.Mo
     monkeypatch.setattr(layout, "CELLS", 20)
     monkeypatch.setattr(layout, "FEWEST_ROWS", 3)
     made = release(axis("a", 13), axis("b", 2), axis("c", 2))
-    view = View(pivot=(("c", "wafers"),))
+    view = TableView(pivot=(("c", "wafers"),))
     pages = [lay_out(made, view.but(page=n)) for n in (1, 2, 3)]
     assert [(p.first, p.last, p.rows, p.pages) for p in pages] == [
         (1, 10, 26, 3),
@@ -360,15 +364,15 @@ def test_a_long_table_comes_page_by_page_and_loses_no_row(monkeypatch: pytest.Mo
 @pytest.mark.parametrize(
     ("view", "sentence"),
     [
-        (View(pivot=(("x", "rows"),)), "'pivot' names 'x'"),
-        (View(wafer=(("x", "1"),)), "'wafer' names 'x'"),
-        (View(wafer=(("a", "9"),)), "'a' has no code '9' here"),
-        (View(sort="x:1"), "'sort' names 'x'"),
-        (View(sort="-b:9"), "'b' has no code '9' here"),
-        (View(sort="b"), "'sort' must be label, value or a column"),
+        (TableView(pivot=(("x", "rows"),)), "'pivot' names 'x'"),
+        (TableView(wafer=(("x", "1"),)), "'wafer' names 'x'"),
+        (TableView(wafer=(("a", "9"),)), "'a' has no code '9' here"),
+        (TableView(sort="x:1"), "'sort' names 'x'"),
+        (TableView(sort="-b:9"), "'b' has no code '9' here"),
+        (TableView(sort="b"), "'sort' must be label, value or a column"),
     ],
 )
-def test_what_is_not_in_the_table_is_a_mistake(view: View, sentence: str) -> None:
+def test_what_is_not_in_the_table_is_a_mistake(view: TableView, sentence: str) -> None:
     with pytest.raises(QueryError, match=sentence):
         arrange(release(axis("a", 2), axis("b", 2)), view)
 
@@ -378,8 +382,8 @@ def test_a_sorting_of_a_column_that_was_moved_is_passed_over() -> None:
     for sort in ("-b:1", "-value"):
         pivot = (("b", "rows"), ("a", "columns")) if sort == "-b:1" else ()
         assert (
-            arrange(made, View(sort=sort, pivot=pivot)).lines
-            == arrange(made, View(pivot=pivot)).lines
+            arrange(made, TableView(sort=sort, pivot=pivot)).lines
+            == arrange(made, TableView(pivot=pivot)).lines
         )
 
 
@@ -401,11 +405,11 @@ def test_a_total_that_holds_more_than_is_shown_is_named() -> None:
 
 def test_the_same_table_has_the_same_address() -> None:
     made = release(axis("a", 2), axis("b", 2))
-    said = View(
+    said = TableView(
         pivot=(("a", "rows"), ("b", "columns")), wafer=(("b", "1"),), sort="value", decimals=3
     )
-    assert arrange(made, said).view == View()
-    kept = View(
+    assert arrange(made, said).view == TableView()
+    kept = TableView(
         pivot=(("b", "rows"), ("a", "columns")), sort="-a:1", show="row-percent", decimals=3
     )
     assert arrange(made, kept).view == kept

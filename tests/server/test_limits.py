@@ -25,6 +25,7 @@ from lustrum.server.operation.gate import MOST_OF_ONE, Gate
 from lustrum.server.service import estimate as estimating
 from lustrum.server.service.estimate import available_memory, estimate
 from lustrum.tabulate import read_description
+from server.conftest import started
 
 DEMO = read_description(description_path("demo"))
 
@@ -132,7 +133,7 @@ def test_the_estimate_counts_what_is_worked_on_and_never_looks_at_data() -> None
 
 
 def test_a_question_that_needs_too_much_memory_is_refused_in_words(root: Path) -> None:
-    app = create_app(TableService(root, workers=1), Settings(rate="", memory=1))
+    app = create_app(started(TableService(root, workers=1)), Settings(rate="", memory=1))
     client = TestClient(app, base_url="http://lustrum.test")
     link = "by=age&by=occupation&by=education"
     for method, path in (

@@ -12,11 +12,12 @@ from lustrum.answer import TableService
 from lustrum.model import InputError
 from lustrum.server import Settings, create_app
 from lustrum.server.http.askers import asker_of
+from server.conftest import started
 
 
 @cache
 def client(root: Path, hosts: str = "") -> TestClient:
-    app = create_app(TableService(root, workers=1), Settings(rate="", allowed_host=hosts))
+    app = create_app(started(TableService(root, workers=1)), Settings(rate="", allowed_host=hosts))
     return TestClient(app, base_url="http://127.0.0.1:8000", follow_redirects=False)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import re
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,7 @@ from lustrum.answer import TableService
 from lustrum.model import Axis, Filter, Group, QueryError, TableQuery
 from lustrum.server import Settings, create_app
 from lustrum.server.urls import forms
-from server.conftest import fill, served
+from server.conftest import fill, served, started
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +29,7 @@ def free(tmp_path_factory: pytest.TempPathFactory) -> TableService:
     text = re.sub(r"max_filters = \d+", "max_filters = 3", text)
     text = re.sub(r"max_small_share = [\d.]+", "max_small_share = 1.0", text)
     path.write_text(re.sub(r"min_population = \d+", "min_population = 50", text))
-    return TableService(root, workers=1)
+    return started(TableService(root, workers=1))
 
 
 @pytest.fixture(scope="module")
@@ -115,9 +117,30 @@ def test_an_answer_says_what_was_done_and_how_far_off_numbers_can_be(client: Tes
     more = re.search(r'id="bounds" href="([^"]+)"', page)
     assert more
     assert (
-        "Beside each figure: what the true value can be"
+        "Beside each figure: bounds that hold with certainty"
         in client.get(more[1].replace("&amp;", "&")).text
     )
+
+
+def test_an_own_group_is_defined_wherever_it_is_named(client: TestClient) -> None:
+    asked = "by=age&by=sex&group=age:Young=1,2,3&group=age:Old=20"
+    api = f"/api/v1/tables?dataset=demo&{asked}"
+    page = client.get(f"/datasets/demo/table?{asked}").text
+    definition = re.search(r"Age \(Young = ([^;]+); Old = ([^)]+)\) by sex", page)
+    assert definition, "the caption and the citation say what the groups hold"
+    young, old = definition.groups()
+    assert re.fullmatch(r"\d+ to \d+", young)
+    assert page.count(f"Young = {young}; Old = {old}") >= 4  # caption, notes, citation, BibTeX
+    written = client.get(f"{api}&format=csv").text.splitlines()
+    assert written[0].startswith("age,age_label,age_members,sex,sex_label,value")
+    assert f",Young,{young}," in written[1]
+    table = client.get(f"{api}&format=json-stat").json()
+    notes = table["dimension"]["age"]["category"]["note"]
+    assert sorted(notes.values()) == sorted([[young], [old]])
+    assert any(f"Young = {young}" in note for note in table["note"])
+    book = client.get(f"{api}&format=xlsx")
+    texts = zipfile.ZipFile(io.BytesIO(book.content)).read("xl/sharedStrings.xml").decode()
+    assert f"Young = {young}" in texts
 
 
 def test_groups_that_were_made_by_a_form_show_the_numbers_of_the_api(
@@ -135,7 +158,7 @@ def test_groups_that_were_made_by_a_form_show_the_numbers_of_the_api(
     )
     assert page.status_code == 200
     for value in decision.release.published.ravel().tolist():
-        assert f"{value:,}".replace(",", "\u202f") in page.text or str(value) in page.text
+        assert f"{value:,}" in page.text or str(value) in page.text
 
 
 # In a browser.

@@ -11,15 +11,15 @@ from babel.support import NullTranslations
 from fastapi.testclient import TestClient
 
 from lustrum._version import __version__
-from lustrum.answer import TableService
+from lustrum.answer import Snapshot, TableService
 from lustrum.local import local_service
 from lustrum.model import Dataset
 from lustrum.policy import Policy
+from lustrum.public.numbers import Described, KeyedNumbers
 from lustrum.server import create_app
 from lustrum.server.http import templating
 from lustrum.server.http.languages import Language, languages
 from lustrum.server.http.middleware import HEADERS
-from lustrum.server.table_view.layout import THIN_SPACE
 
 PAGES = [
     "/",
@@ -146,7 +146,7 @@ def test_the_page_shows_what_the_api_says(client: TestClient) -> None:
     query = "by=age:ten-year&by=sex&where=region:1&totals=on"
     body = client.get(f"/api/v1/tables?dataset=demo&{query}").json()
     text = client.get(f"/datasets/demo/table?{query}").text
-    shown = [f"{v:,}".replace(",", THIN_SPACE) for v in body["table"]["value"]]
+    shown = [f"{v:,}" for v in body["table"]["value"]]
     positions = []
     at = text.index("<tbody>")
     for value in shown:
@@ -216,13 +216,12 @@ class Many(TableService):
     def names(self) -> list[str]:
         return [f"d{i}" for i in range(9)]
 
-    def dataset(self, name: str) -> Dataset:
+    def snapshot(self, name: str) -> Snapshot:
         raw = {"dataset": {"name": name, "title": f"Survey {name[1:]}"}}
         variable = {"name": "v", "codes": ["1", "2"]}
-        return Dataset.from_mapping(raw | {"variables": [variable]})
-
-    def policy(self, name: str) -> Policy:
-        return Policy()
+        dataset = Dataset.from_mapping(raw | {"variables": [variable]})
+        policy = Policy()
+        return Snapshot(KeyedNumbers(self._records, policy, Described("1", dataset)), policy)
 
 
 def test_a_long_catalogue_can_be_searched(tmp_path: Path) -> None:
@@ -240,6 +239,9 @@ def test_the_catalogue_is_searched_by_its_variables_too(client: TestClient) -> N
     assert "1 dataset matches" in found
     assert "Demo census" in found
     assert "Demo business register" not in found
+    for word, title in {"foreign": "Demo census", "turnover": "Demo business register"}.items():
+        assert title in client.get(f"/?q={word}").text, word
+    assert "Demo census" in client.get("/?q=merrow").text
 
 
 def test_a_dataset_explains_its_variables_and_its_rules(client: TestClient) -> None:

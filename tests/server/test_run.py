@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import socket
 import subprocess
 import sys
+import time
 import urllib.request
 from pathlib import Path
 
@@ -14,9 +16,11 @@ import pytest
 from lustrum.local import local_service
 from lustrum.model import InputError
 from lustrum.server import serve
+from lustrum.server.run import _Processes
 
 PROGRAM = """
 import sys
+import time
 from pathlib import Path
 from lustrum.local import local_service
 from lustrum.server import serve
@@ -67,3 +71,76 @@ def test_it_listens_when_it_says_so_and_ends_at_a_signal(
         assert process.stdout.read().decode().strip() == "ended"
         assert process.stderr.read() == b""
         assert process.wait(90) == 0
+
+
+def established(pid: int, port: int) -> int:
+    """How many connections to a port a process holds."""
+    lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    own = {f"socket:[{w[9]}]" for w in lines if w[3] == "01" and w[1].endswith(f":{port:04X}")}
+    held = 0
+    for link in Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(OSError):
+            held += str(link.readlink()) in own
+    return held
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux spreads connections over sockets")
+def test_connections_spread_over_all_processes_and_no_other_server_takes_the_port(
+    tmp_path: Path,
+) -> None:
+    command = [sys.executable, "-c", PROGRAM, str(tmp_path), "2"]
+    with (
+        subprocess.Popen(command, stdout=subprocess.PIPE) as process,
+        contextlib.ExitStack() as kept,
+    ):
+        kept.callback(process.terminate)
+        assert process.stdout is not None
+        port = int(process.stdout.readline().decode().strip().rsplit(":", 1)[1])
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+        held: list[int] = []
+        for _ in range(60):  # the second process may still be starting
+            for _ in range(10):
+                kept.enter_context(socket.create_connection(("127.0.0.1", port)))
+            time.sleep(0.5)
+            held = [established(int(pid), port) for pid in children.read_text().split()]
+            if sum(number > 0 for number in held) == 2:
+                break
+        assert sum(number > 0 for number in held) == 2, held
+        # A server of the same user could join in by the same option; it must not.
+        for workers in (1, 2):
+            with pytest.raises(InputError, match=f"Port {port} on 127.0.0.1 is in use"):
+                serve(local_service(tmp_path), port=port, workers=workers)
+
+
+def test_with_several_processes_the_first_one_lets_the_records_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = local_service(tmp_path)
+    told: list[str] = []
+    monkeypatch.setattr(service._records, "close", lambda: told.append("closed"))
+    monkeypatch.setattr("lustrum.server.run._Processes.run", lambda _: told.append("runs"))
+    serve(service, port=0, workers=2)
+    assert told[:2] == ["closed", "runs"]
+
+
+class _Slow:
+    """A process that is ready when it is asked for the third time."""
+
+    asked = 0
+
+    def is_ready(self, timeout: float) -> bool:
+        self.asked += 1
+        return self.asked >= 3
+
+
+def test_several_processes_are_announced_once_when_one_answers_however_late(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told: list[str] = []
+    monkeypatch.setattr(_Processes.__mro__[1], "keep_subprocess_alive", lambda _: None)
+    processes = _Processes.__new__(_Processes)
+    processes.processes = [_Slow(), _Slow()]  # type: ignore[list-item]
+    processes._tell = lambda: told.append("ready")
+    for expected in ([], [], ["ready"], ["ready"]):
+        processes.keep_subprocess_alive()
+        assert told == expected

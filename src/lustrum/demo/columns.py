@@ -6,10 +6,10 @@ import numpy as np
 import pyarrow as pa
 
 from lustrum.demo.draws import Positions
-from lustrum.demo.vocabulary import Variable
+from lustrum.demo.vocabulary import DemoVariable
 
 
-def categorical(positions: Positions, variable: Variable) -> pa.DictionaryArray:
+def categorical(positions: Positions, variable: DemoVariable) -> pa.DictionaryArray:
     """A dictionary column with every code of the variable, in the order of its description."""
     index = np.uint8 if len(variable) <= np.iinfo(np.uint8).max else np.uint16
     codes = pa.array(variable.code_list, type=pa.string())

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from lustrum.demo.census.description import PEOPLE
+from lustrum.demo.french import french
 from lustrum.demo.labour_force.description import LABOUR_FORCE
 from lustrum.demo.register.description import BUSINESSES
 from lustrum.demo.vocabulary import Description
 
+MAP = "areas.topojson"
+"""The file of the invented map."""
+
 DESCRIPTIONS: dict[str, Description] = {
-    "demo": PEOPLE,
-    "businesses": BUSINESSES,
-    "survey": LABOUR_FORCE,
+    dataset.name: replace(
+        dataset,
+        translations=(("fr", french(dataset)),),
+        maps=tuple(("area", MAP) for v in dataset.variables if v.name == "area"),
+    )
+    for dataset in (PEOPLE, BUSINESSES, LABOUR_FORCE)
 }
 
 

@@ -18,7 +18,13 @@ from lustrum.arithmetic import power
 from lustrum.arrays import Floats
 from lustrum.demo.draws import Positions
 from lustrum.demo.names import DISTRICTS, REGIONS, DistrictNames
-from lustrum.demo.vocabulary import Group, Hierarchy, Level, StructuralZero, Variable
+from lustrum.demo.vocabulary import (
+    DemoGroup,
+    DemoHierarchy,
+    DemoLevel,
+    DemoStructuralZero,
+    DemoVariable,
+)
 
 #: Kinds of area, from most to least urban; the conditional distributions differ by kind.
 KINDS = ("city", "town", "country", "coast")
@@ -90,34 +96,37 @@ def area_regions() -> Positions:
     return np.array([codes.index(area.region) for area in areas()], dtype=np.int64)
 
 
-def region_variable(description: str) -> Variable:
+def region_variable(description: str) -> DemoVariable:
     """The two regions as a variable of their own."""
-    return Variable("region", "Region", description, REGIONS)
+    return DemoVariable("region", "Region", description, REGIONS)
 
 
-def area_variable(description: str) -> Variable:
+def area_variable(description: str) -> DemoVariable:
     """The areas with the hierarchy area < district < region."""
     district_groups = tuple(
-        Group(code, name, tuple(area.code for area in areas() if area.district == code))
+        DemoGroup(code, name, tuple(area.code for area in areas() if area.district == code))
         for code, name in districts()
     )
     region_groups = tuple(
-        Group(code, name, tuple(d for d, _ in districts() if d.startswith(f"{code}-")))
+        DemoGroup(code, name, tuple(d for d, _ in districts() if d.startswith(f"{code}-")))
         for code, name in REGIONS
     )
-    geography = Hierarchy(
+    geography = DemoHierarchy(
         "geography",
         "Districts and regions",
-        (Level("district", "District", district_groups), Level("region", "Region", region_groups)),
+        (
+            DemoLevel("district", "District", district_groups),
+            DemoLevel("region", "Region", region_groups),
+        ),
     )
     codes = tuple((area.code, area.name) for area in areas())
-    return Variable("area", "Area", description, codes, (geography,))
+    return DemoVariable("area", "Area", description, codes, (geography,))
 
 
-def nesting_zeros() -> tuple[StructuralZero, ...]:
+def nesting_zeros() -> tuple[DemoStructuralZero, ...]:
     """An area lies in one region only."""
     return tuple(
-        StructuralZero(
+        DemoStructuralZero(
             f"No area of another region lies in {name}.",
             (
                 ("region", (code,)),

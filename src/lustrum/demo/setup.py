@@ -13,14 +13,15 @@ from lustrum.demo.descriptions import description_path
 from lustrum.demo.labour_force.survey import survey
 from lustrum.demo.register.businesses import businesses
 from lustrum.durable import write_whole
-from lustrum.policy import read_policy
+from lustrum.policy import Policy, read_policy
 from lustrum.policy.read import sealed
 from lustrum.public.bundle.files import is_made_by, other_search, stated_method
 from lustrum.publish.bundles.make import make_bundle
 from lustrum.side_by_side import side_by_side
 from lustrum.tabulate import FrameSource, Store, ingest, read_description
 
-__all__ = ["prepare"]
+NAMES = ("demo", "businesses", "survey")
+"""The demo datasets."""
 
 Progress = Callable[[str, float], None]
 """Called with what is being done and how far it is, from 0 to 1."""
@@ -80,6 +81,23 @@ def prepare(
     return made
 
 
+def missing(root: Path) -> list[str]:
+    """The demo datasets that cannot be served yet: those without a bundle of their policy's method."""
+    found = []
+    for name in NAMES:
+        policy = root / "policies" / f"{name}.toml"
+        if not policy.is_file() or not _is_made(read_policy(policy), root / "bundles" / name):
+            found.append(name)
+    return found
+
+
+def _is_made(words: Policy, place: Path) -> bool:
+    """Whether a bundle is there if the policy asks for one, of its method and of today's search."""
+    if words.population is None:
+        return True
+    return is_made_by(stated_method(place), words) and other_search(place) is None
+
+
 def _protect(name: str, title: str, store: Store, report: Progress) -> None:
     """Make the bundle of a dataset that a policy asks for, if it is missing or of another method or search.
 
@@ -87,8 +105,7 @@ def _protect(name: str, title: str, store: Store, report: Progress) -> None:
     """
     policy, place = store.root / "policies" / f"{name}.toml", store.root / "bundles" / name
     words = read_policy(policy)
-    made = is_made_by(stated_method(place), words) and other_search(place) is None
-    if words.population is not None and not made:
+    if not _is_made(words, place):
         make_bundle(
             store,
             name,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Group:
+class DemoGroup:
     """One category of a level, made of categories of the level below."""
 
     code: str
@@ -22,32 +22,32 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Level:
+class DemoLevel:
     """One step of coarsening; its groups partition the level below."""
 
     name: str
     label: str
-    groups: tuple[Group, ...]
+    groups: tuple[DemoGroup, ...]
 
 
 @dataclass(frozen=True)
-class Hierarchy:
+class DemoHierarchy:
     """Levels from fine to coarse. The finest codes are implied, not listed."""
 
     name: str
     label: str
-    levels: tuple[Level, ...]
+    levels: tuple[DemoLevel, ...]
 
 
 @dataclass(frozen=True)
-class Variable:
+class DemoVariable:
     """A categorical column: its finest codes with labels, and the ways to group them."""
 
     name: str
     label: str
     description: str
     codes: tuple[tuple[str, str], ...]
-    hierarchies: tuple[Hierarchy, ...] = ()
+    hierarchies: tuple[DemoHierarchy, ...] = ()
     edges: tuple[int, ...] = ()
     unit: str = ""
 
@@ -64,7 +64,7 @@ class Variable:
 
 
 @dataclass(frozen=True)
-class Measure:
+class DemoMeasure:
     """A numeric column with a fixed number of decimals."""
 
     name: str
@@ -77,7 +77,7 @@ class Measure:
 
 
 @dataclass(frozen=True)
-class Weight:
+class DemoWeight:
     """A sampling weight column with a fixed number of decimals, and the design of the sample."""
 
     name: str
@@ -90,7 +90,7 @@ class Weight:
 
 
 @dataclass(frozen=True)
-class StructuralZero:
+class DemoStructuralZero:
     """A combination of codes that cannot exist, and why."""
 
     reason: str
@@ -108,10 +108,12 @@ class Description:
     description: str
     record_id: str
     identifiers: tuple[str, ...]
-    variables: tuple[Variable, ...]
-    measures: tuple[Measure, ...] = ()
-    weights: tuple[Weight, ...] = ()
-    structural_zeros: tuple[StructuralZero, ...] = ()
+    variables: tuple[DemoVariable, ...]
+    measures: tuple[DemoMeasure, ...] = ()
+    weights: tuple[DemoWeight, ...] = ()
+    structural_zeros: tuple[DemoStructuralZero, ...] = ()
+    translations: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = ()
+    maps: tuple[tuple[str, str], ...] = ()
 
     def to_toml(self) -> str:
         """The description as TOML text, one category a line."""
@@ -160,9 +162,14 @@ def _lines(dataset: Description) -> Iterator[str]:
         where = ", ".join(f"{name} = {_list(codes)}" for name, codes in zero.where)
         yield from ("", "[[structural_zeros]]", f"reason = {_text(zero.reason)}")
         yield f"where = {{ {where} }}"
+    for name, file in dataset.maps:
+        yield from ("", "[[maps]]", f"variable = {_text(name)}", f"file = {_text(file)}")
+    for language, pairs in dataset.translations:
+        yield from ("", f"[translations.{language}]")
+        yield from (f"{_text(text)} = {_text(said)}" for text, said in pairs)
 
 
-def _variable_lines(variable: Variable) -> Iterator[str]:
+def _variable_lines(variable: DemoVariable) -> Iterator[str]:
     yield from ("", "[[variables]]", f"name = {_text(variable.name)}")
     yield f"label = {_text(variable.label)}"
     yield f"description = {_text(variable.description)}"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from anyio.to_thread import current_default_thread_limiter
 from fastapi import FastAPI
+from limits.storage import MemoryStorage
 from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
@@ -17,6 +19,7 @@ from lustrum.server.api import datasets as api_datasets
 from lustrum.server.api import jobs as job_routes
 from lustrum.server.api import prepared as api_prepared
 from lustrum.server.api import tables as api
+from lustrum.server.api.repeated import RepeatedRequests
 from lustrum.server.http import errors
 from lustrum.server.http.askers import AskerContext
 from lustrum.server.http.disconnects import DisconnectWatcher
@@ -27,23 +30,26 @@ from lustrum.server.http.origins import AllowedHosts, SameOriginWrites
 from lustrum.server.http.rates import Rates
 from lustrum.server.http.templating import STATIC, Pages
 from lustrum.server.operation import health
-from lustrum.server.operation.gate import MOST_WAITING
+from lustrum.server.operation.gate import THREADS
 from lustrum.server.operation.logs import log_request
 from lustrum.server.operation.metrics import Metrics, RequestMetrics, RouteLabel
 from lustrum.server.operation.warmup import warm_up
+from lustrum.server.operation.watchdog import feed_watchdog
 from lustrum.server.pages import answer as answer_pages
 from lustrum.server.pages import catalogue as pages
+from lustrum.server.pages import guides
 from lustrum.server.pages import prepared as prepared_pages
 from lustrum.server.service.questions import Questions
 from lustrum.server.settings import Settings
 
-__all__ = ["create_app"]
-
 
 def create_app(
-    service: TableService, settings: Settings | None = None, metrics: Metrics | None = None
+    service: TableService,
+    settings: Settings | None = None,
+    metrics: Metrics | None = None,
+    hits: MemoryStorage | None = None,
 ) -> FastAPI:
-    """The table builder over a service, ready to be served."""
+    """The table builder over a service, ready to be served; ``hits`` are shared with other processes."""
     templates = Pages()
     settings = settings or Settings()
     metrics = metrics or Metrics()
@@ -53,13 +59,16 @@ def create_app(
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         # Questions wait for their turn in threads; there must be some left for everything else.
-        current_default_thread_limiter().total_tokens = MOST_WAITING + settings.at_once + 40
+        current_default_thread_limiter().total_tokens = THREADS + 2 * settings.at_once + 40
         await run_in_threadpool(warm_up, service)
         questions.jobs.start()
         app.state.ready = True
+        feeding = asyncio.create_task(feed_watchdog(service.lives))
         yield
         app.state.ready = False
+        feeding.cancel()
         await run_in_threadpool(questions.jobs.stop)
+        await run_in_threadpool(questions.answers.stop)
 
     app = FastAPI(
         title="Lustrum",
@@ -82,8 +91,9 @@ def create_app(
             Middleware(SameOriginWrites, pages=templates),
             Middleware(DisconnectWatcher),
             Middleware(AskerContext),
-            Middleware(Rates, rate=settings.rate, pages=templates),
+            Middleware(Rates, rate=settings.rate, pages=templates, hits=hits),
             Middleware(SizeLimits, pages=templates),
+            Middleware(RepeatedRequests, questions=questions),
             Middleware(RouteLabel),
         ],
     )
@@ -97,6 +107,7 @@ def create_app(
     app.include_router(job_routes.api_router(questions))
     app.include_router(pages.router(service, templates))
     app.include_router(prepared_pages.router(service, templates))
+    app.include_router(guides.router(service, templates))
     app.include_router(answer_pages.router(questions, templates))
     app.include_router(job_routes.router(questions, templates))
     app.include_router(health.router)

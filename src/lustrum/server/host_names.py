@@ -7,8 +7,6 @@ import re
 
 from lustrum.model import InputError
 
-__all__ = ["host_address", "listed_hosts", "requested_host"]
-
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9_-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9_-]*[a-z0-9])?)*\.?")
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 _PORT = re.compile(r"(?::[0-9]{0,5})?")

@@ -7,10 +7,12 @@ import errno
 import os
 import signal
 import socket
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -25,14 +27,13 @@ from lustrum.log_lines import set_up
 from lustrum.model import InputError
 from lustrum.server.app import create_app
 from lustrum.server.http.connections import BoundedProtocol, ConnectionLimits
+from lustrum.server.http.sockets import OwnSocket, own_socket, tcp_socket
+from lustrum.server.operation.arenas import keep_arenas_few
 from lustrum.server.operation.metrics import Metrics
 from lustrum.server.operation.signals import reloading_at_hangup
+from lustrum.server.operation.watchdog import notify
 from lustrum.server.settings import Settings
 from lustrum.server.worker import worker_environment
-
-__all__ = ["serve"]
-
-_START = 120.0  # seconds within which a process must answer
 
 
 class _Server(uvicorn.Server):
@@ -74,12 +75,19 @@ def serve(
     their own, to this machine only. ``logs`` names the least level that is logged.
     """
     settings = settings or Settings()
+
+    def listens(address: str) -> None:
+        notify("READY=1")
+        if ready:
+            ready(address)
+
     if workers < 1:
         raise InputError(f"A server needs at least 1 worker, not {workers}.")
     if logs:
         set_up(logs)
     with _bound(host, port) as listening, ExitStack() as open_:
         open_.callback(service.close)
+        open_.callback(notify, "STOPPING=1")
         address = _url(host, listening.getsockname()[1])
         options: dict[str, Any] = {
             "log_level": "warning",
@@ -90,7 +98,8 @@ def serve(
             # A worker that compiles or solves may be silent for a while and is not dead.
             "timeout_worker_healthcheck": 60,
             "http": partial(
-                BoundedProtocol, limits=ConnectionLimits.of(settings).within_open_files()
+                BoundedProtocol,
+                limits=ConnectionLimits.of(settings, workers).within_open_files(),
             ),
             # Besides, h11 keeps a request's head within bounds of its own.
             "ws": "none",
@@ -98,11 +107,12 @@ def serve(
             "forwarded_allow_ips": settings.trusted_proxies or None,
         }
         if workers == 1:
+            keep_arenas_few()
             metrics = Metrics()
             if metrics_port is not None:
                 open_.enter_context(_metrics(metrics_port, metrics.registry))
             config = uvicorn.Config(create_app(service, settings, metrics), **options)
-            server = _Server(config, lambda: ready(address) if ready else None)
+            server = _Server(config, lambda: listens(address))
             open_.enter_context(reloading_at_hangup(service))
             asyncio.run(server.serve(sockets=[listening]))
             return
@@ -113,33 +123,59 @@ def serve(
             registry = CollectorRegistry()
             MultiProcessCollector(registry, path=folder)  # type: ignore[no-untyped-call]
             open_.enter_context(_metrics(metrics_port, registry))
-        open_.enter_context(worker_environment(service, settings, logs))
+        shared = open_.enter_context(tempfile.TemporaryDirectory(prefix="lustrum-shared-"))
+        open_.enter_context(worker_environment(service, settings, logs, Path(shared), workers))
+        # Whoever looked for what is there may have started one; the processes that answer have their own.
+        service.let_records_go()
         config = uvicorn.Config(
             "lustrum.server.worker:application", factory=True, workers=workers, **options
         )
-        _Processes(config, listening, lambda: ready(address) if ready else None).run()
+        _Processes(config, open_.enter_context(_spread(listening)), lambda: listens(address)).run()
 
 
 class _Processes(Multiprocess):
-    """Several processes on one socket; those that die are started again."""
+    """Several processes on one port; those that die are started again."""
 
     def __init__(
-        self, config: uvicorn.Config, listening: socket.socket, started: Callable[[], None]
+        self,
+        config: uvicorn.Config,
+        listening: socket.socket | OwnSocket,
+        started: Callable[[], None],
     ) -> None:
-        super().__init__(config, [listening])
-        self._tell = started
+        super().__init__(config, [listening])  # type: ignore[list-item]  # see OwnSocket
+        self._tell: Callable[[], None] | None = started
 
-    def init_processes(self) -> None:
-        """Start them all, and say so once the first one answers."""
-        super().init_processes()
-        if self.processes[0].wait_until_ready(_START, self.should_exit):
-            self._tell()
+    def keep_subprocess_alive(self) -> None:
+        """Start again what died, and say so once one of them answers, however long that takes.
+
+        Nothing waits for it: signals are heard meanwhile.
+        """
+        super().keep_subprocess_alive()
+        if self._tell and any(process.is_ready(timeout=1) for process in self.processes):
+            tell, self._tell = self._tell, None
+            tell()
 
     def handle_hup(self) -> None:
         """Let every process read the policies again; one that is still starting reads them anyway."""
         for process in self.processes:
             if process.pid is not None and process.is_ready(timeout=1):
                 os.kill(process.pid, signal.SIGHUP)
+
+
+@contextmanager
+def _spread(listening: socket.socket) -> Iterator[socket.socket | OwnSocket]:
+    """What each process is given to listen on: where the system can, a socket of its own on the same port.
+
+    On one shared socket whoever wakes first takes all connections that wait, and the others stay idle.
+    """
+    if sys.platform != "linux":
+        yield listening
+        return
+    host, port = listening.getsockname()[:2]
+    listening.close()
+    # It takes no connections, and keeps the port while processes come and go.
+    with own_socket(host, port):
+        yield OwnSocket(host, port)
 
 
 @contextmanager
@@ -164,11 +200,7 @@ def _url(host: str, port: int) -> str:
 def _bound(host: str, port: int) -> socket.socket:
     if not 0 <= port <= 65535:
         raise InputError(f"The port must be from 0 to 65535, not {port}; choose one with --port.")
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # Named as TCP, for asyncio switches off the delay of small packets only where it reads so.
-    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    listening = tcp_socket(host)
     try:
         listening.bind((host, port))
         listening.listen(128)

@@ -6,23 +6,6 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-__all__ = [
-    "AnswerOut",
-    "Categories",
-    "DatasetOut",
-    "DatasetSummary",
-    "Datasets",
-    "HintOut",
-    "JobOut",
-    "PreparedOut",
-    "PreparedSummary",
-    "PreparedTableOut",
-    "ProblemOut",
-    "Programmes",
-    "ReasonOut",
-    "TableQueryIn",
-]
-
 
 class GroupIn(BaseModel):
     """An own group of categories."""

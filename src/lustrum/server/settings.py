@@ -8,12 +8,11 @@ from typing import Any
 
 from limits import parse_many
 
+from lustrum.answer.separate_process import LEAST_SILENCE, SILENCE
 from lustrum.model import InputError
 from lustrum.model.errors import choices
 from lustrum.model.workers import workers as processors
 from lustrum.server.host_names import listed_hosts
-
-__all__ = ["Settings"]
 
 
 @dataclass(frozen=True)
@@ -36,6 +35,9 @@ class Settings:
     ``body_seconds``        longest that the body of a request may take to arrive
     ``idle_seconds``        how long a connection stays open between two requests
     ``send_seconds``        longest that a client may take to read what was sent to it
+    ``records_seconds``     longest silence of the process that holds the records; then it is started again
+    ``answers_memory``      MiB of answers from bundles that are remembered in memory; 0: none, nor on disk
+    ``answers_disk``        MiB of answers from bundles that are remembered on disk; 0: none
     ======================  ====================================================================
     """
 
@@ -54,6 +56,9 @@ class Settings:
     body_seconds: float = 20.0
     idle_seconds: float = 5.0
     send_seconds: float = 30.0
+    records_seconds: float = SILENCE
+    answers_memory: int = 64
+    answers_disk: int = 256
 
     def __post_init__(self) -> None:
         for name in (
@@ -68,7 +73,19 @@ class Settings:
         ):
             if not getattr(self, name) > 0:
                 raise InputError(f"The setting {name!r} must be a number above 0.")
-        for name in ("concurrency", "background_cells", "memory", "connections"):
+        if not self.records_seconds >= LEAST_SILENCE:
+            raise InputError(
+                f"The setting 'records_seconds' must be a number of {LEAST_SILENCE:g} or more: a sign of life "
+                "comes each second."
+            )
+        for name in (
+            "concurrency",
+            "background_cells",
+            "memory",
+            "connections",
+            "answers_memory",
+            "answers_disk",
+        ):
             if type(getattr(self, name)) is not int or getattr(self, name) < 0:
                 raise InputError(f"The setting {name!r} must be a whole number of 0 or more.")
         if not self.connections:

@@ -6,23 +6,23 @@ from collections.abc import Sequence
 
 from lustrum.demo.geography import area_variable, nesting_zeros, region_variable
 from lustrum.demo.vocabulary import (
+    DemoGroup,
+    DemoHierarchy,
+    DemoLevel,
+    DemoStructuralZero,
+    DemoVariable,
     Description,
-    Group,
-    Hierarchy,
-    Level,
-    StructuralZero,
-    Variable,
 )
 
 
-def _groups(*groups: tuple[str, str, str]) -> tuple[Group, ...]:
+def _groups(*groups: tuple[str, str, str]) -> tuple[DemoGroup, ...]:
     """Groups from (code, label, members separated by spaces)."""
-    return tuple(Group(code, label, tuple(members.split())) for code, label, members in groups)
+    return tuple(DemoGroup(code, label, tuple(members.split())) for code, label, members in groups)
 
 
-def _single(name: str, label: str, *groups: tuple[str, str, str]) -> Hierarchy:
+def _single(name: str, label: str, *groups: tuple[str, str, str]) -> DemoHierarchy:
     """A hierarchy of one level that carries the hierarchy's own name."""
-    return Hierarchy(name, label, (Level(name, label, _groups(*groups)),))
+    return DemoHierarchy(name, label, (DemoLevel(name, label, _groups(*groups)),))
 
 
 def _numbers(first: int, last: int) -> tuple[str, ...]:
@@ -32,7 +32,7 @@ def _numbers(first: int, last: int) -> tuple[str, ...]:
 REGION = region_variable("Region of usual residence (NUTS 2).")
 AREA = area_variable("Area of usual residence, within district and region.")
 
-HOUSEHOLD_SIZE = Variable(
+HOUSEHOLD_SIZE = DemoVariable(
     "household_size",
     "Household size",
     "Number of people living in the household.",
@@ -56,19 +56,19 @@ HOUSEHOLD_SIZE = Variable(
     ),
 )
 
-SEX = Variable("sex", "Sex", "Sex as recorded in the census.", (("1", "Male"), ("2", "Female")))
+SEX = DemoVariable("sex", "Sex", "Sex as recorded in the census.", (("1", "Male"), ("2", "Female")))
 
 OLDEST_BAND = 20
 
 _TEN_YEARS = (
     *(
-        Group(f"T{n + 1}", f"{10 * n} to {10 * n + 9}", _numbers(2 * n + 1, 2 * n + 2))
+        DemoGroup(f"T{n + 1}", f"{10 * n} to {10 * n + 9}", _numbers(2 * n + 1, 2 * n + 2))
         for n in range(10)
     ),
-    Group("T11", "100 and over", ("21",)),
+    DemoGroup("T11", "100 and over", ("21",)),
 )
 
-AGE = Variable(
+AGE = DemoVariable(
     "age",
     "Age",
     "Age in completed years on census day, in five-year bands.",
@@ -77,12 +77,12 @@ AGE = Variable(
         ("21", "100 and over"),
     ),
     (
-        Hierarchy(
+        DemoHierarchy(
             "broad",
             "Broad age groups",
             (
-                Level("ten-year", "Ten-year bands", _TEN_YEARS),
-                Level(
+                DemoLevel("ten-year", "Ten-year bands", _TEN_YEARS),
+                DemoLevel(
                     "life-stage",
                     "Life stage",
                     _groups(
@@ -96,33 +96,33 @@ AGE = Variable(
                 ),
             ),
         ),
-        Hierarchy(
+        DemoHierarchy(
             "school-and-work",
             "School and working ages",
             (
-                Level(
+                DemoLevel(
                     "school-and-work",
                     "School and working ages",
                     (
-                        Group("S1", "Before school (0 to 4)", _numbers(1, 1)),
-                        Group("S2", "School age (5 to 19)", _numbers(2, 4)),
-                        Group("S3", "Working age (20 to 64)", _numbers(5, 13)),
-                        Group("S4", "Pension age (65 and over)", _numbers(14, 21)),
+                        DemoGroup("S1", "Before school (0 to 4)", _numbers(1, 1)),
+                        DemoGroup("S2", "School age (5 to 19)", _numbers(2, 4)),
+                        DemoGroup("S3", "Working age (20 to 64)", _numbers(5, 13)),
+                        DemoGroup("S4", "Pension age (65 and over)", _numbers(14, 21)),
                     ),
                 ),
             ),
         ),
-        Hierarchy(
+        DemoHierarchy(
             "labour-market",
             "Labour market ages",
             (
-                Level(
+                DemoLevel(
                     "labour-market",
                     "Labour market ages",
                     (
-                        Group("M1", "Under 15", _numbers(1, 3)),
-                        Group("M2", "15 to 64", _numbers(4, 13)),
-                        Group("M3", "65 and over", _numbers(14, 21)),
+                        DemoGroup("M1", "Under 15", _numbers(1, 3)),
+                        DemoGroup("M2", "15 to 64", _numbers(4, 13)),
+                        DemoGroup("M3", "65 and over", _numbers(14, 21)),
                     ),
                 ),
             ),
@@ -134,7 +134,7 @@ AGE = Variable(
 
 EMPLOYED, UNEMPLOYED, STUDENT, RETIRED, OTHER_INACTIVE = range(5)
 
-EMPLOYMENT = Variable(
+EMPLOYMENT = DemoVariable(
     "employment",
     "Current activity status",
     "What the person did in the week before census day; work takes precedence over everything else.",
@@ -155,7 +155,7 @@ EMPLOYMENT = Variable(
     ),
 )
 
-OCCUPATION = Variable(
+OCCUPATION = DemoVariable(
     "occupation",
     "Occupation",
     "Occupation of the main job of those in work (ISCO-08 major groups).",
@@ -175,11 +175,11 @@ OCCUPATION = Variable(
         ("Z", "Not applicable: not in work"),
     ),
     (
-        Hierarchy(
+        DemoHierarchy(
             "broad",
             "Broad occupations",
             (
-                Level(
+                DemoLevel(
                     "broad",
                     "Broad occupations",
                     _groups(
@@ -191,7 +191,7 @@ OCCUPATION = Variable(
                         ("B6", "Not in work", "Z"),
                     ),
                 ),
-                Level(
+                DemoLevel(
                     "in-work",
                     "In work or not",
                     _groups(
@@ -204,7 +204,7 @@ OCCUPATION = Variable(
     ),
 )
 
-EDUCATION = Variable(
+EDUCATION = DemoVariable(
     "education",
     "Educational attainment",
     "Highest level of education completed (ISCED 2011), of people aged 15 and over.",
@@ -232,7 +232,7 @@ EDUCATION = Variable(
     ),
 )
 
-CITIZENSHIP = Variable(
+CITIZENSHIP = DemoVariable(
     "citizenship",
     "Citizenship",
     "Country of citizenship; of several, the one nearest to home counts.",
@@ -259,48 +259,50 @@ UNDER_50 = _numbers(1, 10)
 FROM_15 = _numbers(4, 21)
 
 
-def _except(variable: Variable, codes: Sequence[str]) -> tuple[str, ...]:
+def _except(variable: DemoVariable, codes: Sequence[str]) -> tuple[str, ...]:
     return tuple(code for code in variable.code_list if code not in codes)
 
 
 STRUCTURAL_ZEROS = (
-    StructuralZero(
+    DemoStructuralZero(
         "Nobody under 15 works, looks for work or is retired.",
         (("age", UNDER_15), ("employment", ("1", "2", "4"))),
     ),
-    StructuralZero("Nobody under 5 goes to school.", (("age", UNDER_5), ("employment", ("3",)))),
-    StructuralZero("Nobody retires before 50.", (("age", UNDER_50), ("employment", ("4",)))),
-    StructuralZero(
+    DemoStructuralZero(
+        "Nobody under 5 goes to school.", (("age", UNDER_5), ("employment", ("3",)))
+    ),
+    DemoStructuralZero("Nobody retires before 50.", (("age", UNDER_50), ("employment", ("4",)))),
+    DemoStructuralZero(
         "Nobody under 15 has an occupation.",
         (("age", UNDER_15), ("occupation", _except(OCCUPATION, ("Z",)))),
     ),
-    StructuralZero(
+    DemoStructuralZero(
         "Education is asked from 15 on.",
         (("age", UNDER_15), ("education", _except(EDUCATION, ("Z",)))),
     ),
-    StructuralZero(
+    DemoStructuralZero(
         "Everybody of 15 and over has a level of education.",
         (("age", FROM_15), ("education", ("Z",))),
     ),
-    StructuralZero(
+    DemoStructuralZero(
         "Nobody has a master's degree before 20.", (("age", ("4",)), ("education", ("7",)))
     ),
-    StructuralZero(
+    DemoStructuralZero(
         "Every employed person has an occupation.", (("employment", ("1",)), ("occupation", ("Z",)))
     ),
-    StructuralZero(
+    DemoStructuralZero(
         "Only the employed have an occupation.",
         (("employment", ("2", "3", "4", "5")), ("occupation", _except(OCCUPATION, ("Z",)))),
     ),
-    StructuralZero(
+    DemoStructuralZero(
         "Only citizens serve in the armed forces.",
         (("citizenship", ("2", "3", "4", "5")), ("occupation", ("0",))),
     ),
-    StructuralZero(
+    DemoStructuralZero(
         "Nobody serves in the armed forces from 65 on.",
         (("age", _numbers(14, 21)), ("occupation", ("0",))),
     ),
-    StructuralZero(
+    DemoStructuralZero(
         "No child under 15 lives alone.", (("age", UNDER_15), ("household_size", ("1",)))
     ),
     *nesting_zeros(),

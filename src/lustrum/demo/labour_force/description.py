@@ -6,31 +6,31 @@ from lustrum.demo.census.description import EMPLOYMENT, SEX
 from lustrum.demo.geography import districts
 from lustrum.demo.names import REGIONS
 from lustrum.demo.vocabulary import (
+    DemoGroup,
+    DemoHierarchy,
+    DemoLevel,
+    DemoMeasure,
+    DemoStructuralZero,
+    DemoVariable,
+    DemoWeight,
     Description,
-    Group,
-    Hierarchy,
-    Level,
-    Measure,
-    StructuralZero,
-    Variable,
-    Weight,
 )
 
-DISTRICT = Variable(
+DISTRICT = DemoVariable(
     "district",
     "District",
     "District of usual residence; the survey was drawn in each of them separately.",
     tuple(districts()),
     (
-        Hierarchy(
+        DemoHierarchy(
             "geography",
             "Regions",
             (
-                Level(
+                DemoLevel(
                     "region",
                     "Region",
                     tuple(
-                        Group(
+                        DemoGroup(
                             code, name, tuple(d for d, _ in districts() if d.startswith(f"{code}-"))
                         )
                         for code, name in REGIONS
@@ -44,7 +44,7 @@ DISTRICT = Variable(
 #: The first five-year band of the census in each age group of the survey.
 AGE_FROM = (3, 5, 7, 9, 11, 13, 15)
 
-AGE_GROUP = Variable(
+AGE_GROUP = DemoVariable(
     "age",
     "Age",
     "Age in completed years at the interview.",
@@ -58,16 +58,16 @@ AGE_GROUP = Variable(
         ("7", "75 and over"),
     ),
     (
-        Hierarchy(
+        DemoHierarchy(
             "working-age",
             "Working age",
             (
-                Level(
+                DemoLevel(
                     "working-age",
                     "Working age",
                     (
-                        Group("W", "15 to 64", ("1", "2", "3", "4", "5")),
-                        Group("P", "65 and over", ("6", "7")),
+                        DemoGroup("W", "15 to 64", ("1", "2", "3", "4", "5")),
+                        DemoGroup("P", "65 and over", ("6", "7")),
                     ),
                 ),
             ),
@@ -75,7 +75,7 @@ AGE_GROUP = Variable(
     ),
 )
 
-SCHOOLING = Variable(
+SCHOOLING = DemoVariable(
     "education",
     "Education",
     "Highest level of education completed.",
@@ -104,10 +104,10 @@ LABOUR_FORCE = Description(
     record_id="respondent_id",
     identifiers=("stratum", "block"),
     variables=(DISTRICT, SEX, AGE_GROUP, EMPLOYMENT, SCHOOLING),
-    measures=(Measure("hours", "Hours worked in the week", "hours", 0),),
-    weights=(Weight("weight", "Survey weight", 2, "stratum", "block", ADULTS, REPLICATES),),
+    measures=(DemoMeasure("hours", "Hours worked in the week", "hours", 0),),
+    weights=(DemoWeight("weight", "Survey weight", 2, "stratum", "block", ADULTS, REPLICATES),),
     structural_zeros=(
-        StructuralZero(
+        DemoStructuralZero(
             "Nobody retires before 45.", (("age", ("1", "2", "3")), ("employment", ("4",)))
         ),
     ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from lustrum.arithmetic import normal_draws
 from lustrum.arrays import Floats, Ints, Mask
 from lustrum.demo.census.description import AREA, EDUCATION, EMPLOYMENT, SEX
 from lustrum.demo.census.population import people
@@ -21,8 +22,6 @@ from lustrum.demo.labour_force.description import (
 )
 from lustrum.demo.progress import Progress, silent
 from lustrum.survey import Design, bootstrap
-
-__all__ = ["FRAME", "frame", "survey"]
 
 FRAME = 150_000
 """People of all ages in the frame that the survey is drawn from."""
@@ -70,7 +69,7 @@ def _hours(employment: Ints, age: Ints, seed: int) -> Ints:
     """Hours worked in the week: none without work, part time more often among the young and the old."""
     (draws,) = generators(seed + 2, 1)
     part_time = draws.random(age.size) < _PART_TIME[age]
-    usual = np.where(part_time, 22.0, 40.0) + 5.0 * draws.standard_normal(age.size)
+    usual = np.where(part_time, 22.0, 40.0) + 5.0 * normal_draws(draws, age.size)
     return np.where(employment == 0, np.clip(np.rint(usual), 1, 80), 0).astype(np.int64)
 
 

@@ -5,37 +5,39 @@ from __future__ import annotations
 from lustrum.demo.geography import area_variable, nesting_zeros, region_variable
 from lustrum.demo.register.activities import SECTIONS, SECTORS
 from lustrum.demo.vocabulary import (
+    DemoGroup,
+    DemoHierarchy,
+    DemoLevel,
+    DemoMeasure,
+    DemoVariable,
+    DemoWeight,
     Description,
-    Group,
-    Hierarchy,
-    Level,
-    Measure,
-    Variable,
-    Weight,
 )
 
-ACTIVITY = Variable(
+ACTIVITY = DemoVariable(
     "activity",
     "Economic activity",
     "Main activity of the business (divisions in the manner of NACE Rev. 2).",
     tuple(division for section in SECTIONS for division in section.divisions),
     (
-        Hierarchy(
+        DemoHierarchy(
             "sections",
             "Sections and sectors",
             (
-                Level(
+                DemoLevel(
                     "section",
                     "Section",
                     tuple(
-                        Group(s.code, s.label, tuple(code for code, _ in s.divisions))
+                        DemoGroup(s.code, s.label, tuple(code for code, _ in s.divisions))
                         for s in SECTIONS
                     ),
                 ),
-                Level(
+                DemoLevel(
                     "sector",
                     "Sector",
-                    tuple(Group(code, label, tuple(letters)) for code, label, letters in SECTORS),
+                    tuple(
+                        DemoGroup(code, label, tuple(letters)) for code, label, letters in SECTORS
+                    ),
                 ),
             ),
         ),
@@ -45,7 +47,7 @@ ACTIVITY = Variable(
 #: Fewest employees of each size class.
 SIZE_FROM = (0, 2, 10, 20, 50, 250)
 
-SIZE = Variable(
+SIZE = DemoVariable(
     "size",
     "Size class",
     "Size of the business by the number of people it employs.",
@@ -58,18 +60,18 @@ SIZE = Variable(
         ("6", "250 employees or more"),
     ),
     (
-        Hierarchy(
+        DemoHierarchy(
             "enterprise-size",
             "Small, medium and large",
             (
-                Level(
+                DemoLevel(
                     "enterprise-size",
                     "Small, medium and large",
                     (
-                        Group("micro", "Micro (0 to 9)", ("1", "2")),
-                        Group("small", "Small (10 to 49)", ("3", "4")),
-                        Group("medium", "Medium (50 to 249)", ("5",)),
-                        Group("large", "Large (250 and more)", ("6",)),
+                        DemoGroup("micro", "Micro (0 to 9)", ("1", "2")),
+                        DemoGroup("small", "Small (10 to 49)", ("3", "4")),
+                        DemoGroup("medium", "Medium (50 to 249)", ("5",)),
+                        DemoGroup("large", "Large (250 and more)", ("6",)),
                     ),
                 ),
             ),
@@ -99,8 +101,8 @@ BUSINESSES = Description(
     identifiers=("holding_id",),
     variables=(ACTIVITY, SIZE, REGION, AREA),
     measures=(
-        Measure("employees", "Employees", "people", 0, _OWNER, earlier="employees_before"),
-        Measure(
+        DemoMeasure("employees", "Employees", "people", 0, _OWNER, earlier="employees_before"),
+        DemoMeasure(
             "turnover",
             "Turnover",
             _MONEY,
@@ -109,14 +111,14 @@ BUSINESSES = Description(
             parts=("turnover_domestic", "turnover_export"),
             earlier="turnover_before",
         ),
-        Measure("turnover_domestic", "Turnover at home", _MONEY, 0, _OWNER),
-        Measure("turnover_export", "Turnover abroad", _MONEY, 0, _OWNER),
-        Measure("wages", "Wages", _MONEY, 0, _OWNER, earlier="wages_before"),
-        Measure("investment", "Investment", _MONEY, 0, _OWNER),
-        Measure("employees_before", "Employees a year before", "people", 0, _OWNER),
-        Measure("turnover_before", "Turnover a year before", _MONEY, 0, _OWNER),
-        Measure("wages_before", "Wages a year before", _MONEY, 0, _OWNER),
+        DemoMeasure("turnover_domestic", "Turnover at home", _MONEY, 0, _OWNER),
+        DemoMeasure("turnover_export", "Turnover abroad", _MONEY, 0, _OWNER),
+        DemoMeasure("wages", "Wages", _MONEY, 0, _OWNER, earlier="wages_before"),
+        DemoMeasure("investment", "Investment", _MONEY, 0, _OWNER),
+        DemoMeasure("employees_before", "Employees a year before", "people", 0, _OWNER),
+        DemoMeasure("turnover_before", "Turnover a year before", _MONEY, 0, _OWNER),
+        DemoMeasure("wages_before", "Wages a year before", _MONEY, 0, _OWNER),
     ),
-    weights=(Weight("weight", "Sampling weight", 2),),
+    weights=(DemoWeight("weight", "Sampling weight", 2),),
     structural_zeros=nesting_zeros(),
 )

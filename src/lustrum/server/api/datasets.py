@@ -11,6 +11,7 @@ from fastapi import APIRouter, Query, Request
 
 from lustrum.answer import TableService
 from lustrum.model import Dataset, Hierarchy, Variable
+from lustrum.model.search_text import words_of
 from lustrum.server.http.problems import documented
 from lustrum.server.schemas import (
     Categories,
@@ -22,8 +23,6 @@ from lustrum.server.schemas import (
 )
 from lustrum.server.service.answers import only
 from lustrum.server.service.offer import Offer, catalogue, find
-
-__all__ = ["router"]
 
 Thing = TypeVar("Thing")
 Limit = Annotated[int, Query(ge=1, le=1000, description="Most entries of a page.")]
@@ -67,7 +66,7 @@ def router(service: TableService) -> APIRouter:
         """The method, and for a protected population its public report: bounds and typical errors."""
         only(request)
         offer = find(service, name)
-        found = service.protection(name)
+        found = None if offer.snapshot is None else offer.snapshot.protection
         words = None if found is None else {k: v for k, v in asdict(found).items() if k != "method"}
         method = policy_words(offer) if found is None else found.method
         return ProtectionOut.model_validate({"method": method, "report": words})
@@ -88,8 +87,7 @@ def router(service: TableService) -> APIRouter:
     ) -> Categories:
         """The categories of a level, in order; with `q` those whose code or label holds it."""
         described = find(service, name).dataset.variable(variable)
-        every = described.level(level).categories if level else described.finest
-        found = [c for c in every if matches(q, c.code, c.label)]
+        found = described.search(words_of(q), level or None)
         known = ("level", "q", "limit", "offset")
         page, following = _page(found, request, limit, offset, known)
         return Categories(

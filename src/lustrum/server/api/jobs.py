@@ -20,8 +20,6 @@ from lustrum.server.service.questions import Questions
 from lustrum.server.table_view import titles as words
 from lustrum.server.urls import display, forms
 
-__all__ = ["accepted", "api_router", "router"]
-
 TOKEN = "Cancel-Token"
 """The header with the token of a job that is to be cancelled."""
 

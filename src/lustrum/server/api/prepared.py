@@ -14,8 +14,6 @@ from lustrum.server.schemas import PreparedOut, PreparedSummary, PreparedTableOu
 from lustrum.server.service.answers import only
 from lustrum.server.service.programmes import find_programme, media_type, programmes
 
-__all__ = ["file_address", "router"]
-
 
 def router(service: TableService) -> APIRouter:
     """The routes of prepared tables; all of them only read."""

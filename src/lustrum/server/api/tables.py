@@ -14,28 +14,31 @@ from fastapi import APIRouter, Body, Request
 from fastapi.responses import JSONResponse, Response
 from pydantic import SkipValidation
 
+from lustrum.answer import Snapshot
 from lustrum.answer.figures.words import summary
 from lustrum.model import QueryError, TableQuery
 from lustrum.model.errors import choices
 from lustrum.model.plugins import load, names
 from lustrum.server.api.jobs import accepted
+from lustrum.server.api.repeated import Answered, response
 from lustrum.server.http.accept import preferred
+from lustrum.server.http.languages import current
 from lustrum.server.http.problems import Problem, ProblemError, documented
 from lustrum.server.schemas import AnswerOut, HintOut, JobOut, ReasonOut, TableQueryIn
 from lustrum.server.service.answers import (
     INCLUDE,
-    Answer,
+    ServedAnswer,
     included,
     only,
     question,
-    require_dataset,
+    snapshot_of,
 )
 from lustrum.server.service.jobs import Job
 from lustrum.server.service.questions import Questions
+from lustrum.server.service.remembered_answers import Key, Written
 from lustrum.server.table_view import titles as words
-from lustrum.server.urls import forms
-
-__all__ = ["router"]
+from lustrum.server.table_view.percentages import as_shown
+from lustrum.server.urls import display, forms
 
 _FORMATS = "lustrum.formats"
 _JOB = {"model": JobOut, "description": "A large table, which is made in the background."}
@@ -55,7 +58,12 @@ _PARAMETERS = {
     "query": "The JSON form of the whole question, instead of the parameters above.",
     "include": INCLUDE,
     "format": "'json' for the answer with its reasons, or the name of a format for the table alone.",
+    "show": "In a file: counts (unasked), row-percent, column-percent or whole-percent.",
+    "decimals": "Of percentages, 0 to 3.",
+    "pivot": "Where a variable stands, as variable:rows or variable:columns: what percentages are of.",
 }
+_VIEW = ("show", "decimals", "pivot")
+"""What of a view a file can have."""
 
 
 def router(questions: Questions) -> APIRouter:
@@ -82,10 +90,7 @@ def router(questions: Questions) -> APIRouter:
             raise ProblemError(Problem.of_status(415, sentence))
         include = included(request)
         only(request, "include")
-        answer = questions.ask_or_job(question(raw))
-        if isinstance(answer, Job):
-            return accepted(answer, request)
-        return _enveloped(answer, request, include)
+        return _answered(questions, question(raw), request, None, include)
 
     @routes.get(
         "/tables",
@@ -100,12 +105,14 @@ def router(questions: Questions) -> APIRouter:
     def get(request: Request) -> Response:
         """The same question as on the page, in the same words; `format=csv` gives the table as CSV."""
         wanted, include = _format(request), included(request)
-        answer = questions.ask_or_job(_asked(request, "format", "include"))
-        if isinstance(answer, Job):
-            return accepted(answer, request)
-        if wanted is None:
-            return _enveloped(answer, request, include)
-        return _alone(answer, wanted)
+        pairs = request.query_params.multi_items()
+        view, _ = display.read((name, value) for name, value in pairs if name in _VIEW)
+        if view.derived and wanted is None:
+            raise QueryError(
+                "Percentages and differences are written into files; name one, such as format=csv."
+            )
+        query = _asked(request, "format", "include", *_VIEW)
+        return _answered(questions, query, request, wanted, include, view)
 
     @routes.get(
         "/hints",
@@ -118,11 +125,11 @@ def router(questions: Questions) -> APIRouter:
     def hints(request: Request) -> HintOut:
         """The preliminary rules alone, quick enough to be asked while a question is being made."""
         query = _asked(request)
-        offer = require_dataset(questions.service, query.dataset)
-        seen = questions.precheck(query)
+        snapshot = snapshot_of(questions.service, query.dataset)
+        seen = questions.precheck(query, snapshot)
         return HintOut(
             cells=seen.cells,
-            most=offer.rules.max_cells,
+            most=snapshot.policy.rules.max_cells,
             passes=seen.passes,
             reasons=[
                 ReasonOut(rule=r.rule, text=r.text, way_forward=r.way_forward) for r in seen.reasons
@@ -142,11 +149,38 @@ def _asked(request: Request, *others: str) -> TableQuery:
     return forms.read(own, named[0])
 
 
-def _enveloped(answer: Answer, request: Request, include: tuple[str, ...]) -> Response:
-    return JSONResponse(answer.body(str(request.base_url).rstrip("/"), include))
+def _answered(
+    questions: Questions,
+    query: TableQuery,
+    request: Request,
+    wanted: str | None,
+    include: tuple[str, ...],
+    view: display.TableView | None = None,
+) -> Response:
+    """The answer with its reasons, or in a format the table alone; or the job that makes it."""
+    host = str(request.base_url).rstrip("/")
+    view = view or display.TableView()
+    form = (wanted or "json", ",".join(include), host, current().code, view.address(""))
+
+    def write(answer: ServedAnswer) -> Written:
+        if wanted is None:
+            return _enveloped(answer, host, include)
+        return _alone(answer, wanted, view)
+
+    def note(snapshot: Snapshot, key: Key) -> None:
+        request.scope.get("lustrum.answered", []).append(Answered(snapshot, key))
+
+    found = questions.written(query, form, write, note)
+    return accepted(found, request) if isinstance(found, Job) else response(found)
 
 
-def _alone(answer: Answer, wanted: str) -> Response:
+def _enveloped(answer: ServedAnswer, host: str, include: tuple[str, ...]) -> Written:
+    sent = JSONResponse(answer.body(host, include))
+    verdict = answer.decision.verdict.value
+    return Written(answer.query.dataset, verdict, "application/json", bytes(sent.body))
+
+
+def _alone(answer: ServedAnswer, wanted: str, view: display.TableView) -> Written:
     release = answer.release
     if release is None:
         problem = Problem(
@@ -160,16 +194,19 @@ def _alone(answer: Answer, wanted: str) -> Response:
     writer = load(_FORMATS, wanted)()
     name = words.file_name(answer.query, writer.ending)
     about = {"about": _about(answer)} if getattr(writer, "tells_about", False) else {}
-    return Response(
-        writer.write(release, answer.title, **about),
-        media_type=writer.media_type,
-        headers={"Content-Disposition": f'attachment; filename="{name}"'},
+    made = writer.write(as_shown(release, view), answer.title, **about)
+    return Written(
+        answer.query.dataset,
+        answer.decision.verdict.value,
+        writer.media_type,
+        made.encode() if isinstance(made, str) else made,
+        f'attachment; filename="{name}"',
     )
 
 
-def _about(answer: Answer) -> dict[str, str | float]:
+def _about(answer: ServedAnswer) -> dict[str, str | float]:
     """What a file with room for it says of the answer; nothing that depends on when it was asked for."""
-    decision, policy = answer.decision, answer.offer.policy
+    decision, policy = answer.decision, answer.snapshot.policy
     figures = {
         "Risk before protection": decision.risk_before,
         "Risk after protection": decision.risk_after,
@@ -181,7 +218,7 @@ def _about(answer: Answer) -> dict[str, str | float]:
     stated |= {
         f"{one.label}: risk and error": said for one in decision.sums if (said := summary(one))
     }
-    publisher = policy.title or answer.offer.dataset.title
+    publisher = policy.title or answer.snapshot.dataset.title
     return stated | {"Citation": f"{publisher}: {answer.title}. Question {answer.id}."}
 
 
@@ -221,7 +258,7 @@ def _contents() -> Iterator[tuple[str, dict[str, Any]]]:
 
 def _parameters(*wanted: str) -> Iterator[dict[str, Any]]:
     for name in wanted:
-        several = name in ("by", "where", *forms.CHOICES)
+        several = name in ("by", "where", "pivot", *forms.CHOICES)
         text = {"type": "string"}
         yield {
             "name": name,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["preferred"]
-
 
 def preferred(header: str) -> list[str]:
     """The entries of such a header in small letters, most wanted first; those of weight 0 are left out.

@@ -7,8 +7,6 @@ from contextvars import ContextVar
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-__all__ = ["AskerContext", "asker_of", "current_asker"]
-
 _current: ContextVar[str] = ContextVar("lustrum_asker", default="")
 
 

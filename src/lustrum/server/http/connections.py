@@ -13,16 +13,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import h11
+from uvicorn.protocols.http.flow_control import CLOSE_HEADER
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from lustrum.server.settings import Settings
-
-__all__ = ["BoundedProtocol", "ConnectionLimits"]
 
 _SPARE_FILES = 256
 """Files that a process needs besides connections: data, databases, pipes, libraries."""
 
 _FEWEST = 16
+_TURNS = 200
 _SLOW = b"The request took too long to arrive.\n"
 _FULL = b"There are too many connections at the moment; please try again soon.\n"
 _order = itertools.count()
@@ -40,6 +40,7 @@ class ConnectionLimits:
     ``send``    for the client to take what was sent; then the connection is cut
     ``grace``   in which a connection need not give way to another; a request that has just come is not lost
                 in a burst, for which there may be twice as many connections
+    ``turns``   requests on one connection, after which the client is asked to open another; 0: any number
     ==========  ============================================================================
     """
 
@@ -49,16 +50,18 @@ class ConnectionLimits:
     idle: float = 5.0
     send: float = 30.0
     grace: float = 1.0
+    turns: int = 0
 
     @classmethod
-    def of(cls, settings: Settings) -> ConnectionLimits:
-        """The limits that the settings give."""
+    def of(cls, settings: Settings, workers: int = 1) -> ConnectionLimits:
+        """The limits that the settings give; connections spread anew over several processes now and then."""
         return cls(
             settings.connections,
             settings.header_seconds,
             settings.body_seconds,
             settings.idle_seconds,
             settings.send_seconds,
+            turns=_TURNS if workers > 1 else 0,
         )
 
     def within_open_files(self) -> ConnectionLimits:
@@ -103,6 +106,20 @@ class BoundedProtocol(H11Protocol):
         self._since = (0.0, 0)
         self._timer: asyncio.TimerHandle | None = None
         self._unread: asyncio.TimerHandle | None = None
+        self._turns = 0
+        if limits.turns:
+            self.app = self._counted(self.app)
+
+    def _counted(self, app: Any) -> Any:
+        """The application; after enough requests each response closes the connection, as if asked for."""
+
+        async def counted(scope: Any, receive: Any, send: Any) -> None:
+            self._turns += 1
+            if self._turns >= self.limits.turns and CLOSE_HEADER not in scope["headers"]:
+                scope["headers"].append(CLOSE_HEADER)
+            await app(scope, receive, send)
+
+        return counted
 
     @property
     def keeps_waiting(self) -> bool:

@@ -10,8 +10,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lustrum.model.stop import Stopped, stopping
 
-__all__ = ["DisconnectWatcher"]
-
 
 class DisconnectWatcher:
     """Listens while a request is answered; what is done for it stops once its asker is gone."""

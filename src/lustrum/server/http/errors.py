@@ -21,8 +21,6 @@ from lustrum.model.text import say
 from lustrum.server.http.problems import MEDIA_TYPE, Problem, ProblemError
 from lustrum.server.http.templating import Pages
 
-__all__ = ["incident", "install", "is_machine"]
-
 log = logging.getLogger("lustrum.server")
 
 UNAVAILABLE = say("This dataset cannot be asked about at the moment; please try again later.")

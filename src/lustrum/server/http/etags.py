@@ -1,28 +1,43 @@
-"""Conditional requests: a tag made from the very bytes that go out, so that it can tell nothing more."""
+"""Conditional requests: a tag made from the very bytes that go out, so that it can tell nothing more.
+
+The API compresses its answers itself, always to the same bytes, so that the tag is a strong one: a client
+that has it has these bytes.
+"""
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 
+from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-__all__ = ["ETags"]
+from lustrum.remembered import Remembered
+from lustrum.server.http.accept import preferred
+
+SMALLEST = 2048
+"""Bytes from which on an answer is compressed."""
+
+LEVEL = 5
+_LARGE = 1 << 16  # bytes from which on others need not wait for it
 
 
 class ETags:
-    """Adds a weak ``ETag`` to what the API answers to GET, and answers 304 to a client that has it already."""
+    """Compresses what the API sends, adds an ``ETag`` to GETs, and answers 304 to a client that has it."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
+        self._compressed = Remembered[bytes](16 << 20, len)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on and tag its response."""
-        api = scope["type"] == "http" and scope["path"].startswith("/api/")
-        if not api or scope["method"] != "GET":
+        if scope["type"] != "http" or not scope["path"].startswith("/api/"):
             await self.app(scope, receive, send)
             return
-        known = _tags(Headers(scope=scope).get("if-none-match", ""))
+        asked = Headers(scope=scope)
+        known = _tags(asked.get("if-none-match", "")) if scope["method"] == "GET" else set()
+        wanted = "gzip" in preferred(asked.get("accept-encoding", ""))
         start: Message | None = None
         body = bytearray()
 
@@ -37,19 +52,41 @@ class ETags:
             body.extend(message.get("body", b""))
             if message.get("more_body", False):
                 return
-            mark = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
-            headers = MutableHeaders(scope=start)
-            headers["ETag"] = f"W/{mark}"
-            if mark in known or "*" in known:
-                for name in ("content-length", "content-type", "content-disposition"):
-                    del headers[name]
-                await send({**start, "status": 304})
-                await send({"type": "http.response.body", "body": b""})
-                return
+            headers, sent = MutableHeaders(scope=start), bytes(body)
+            if len(sent) >= SMALLEST and "content-encoding" not in headers:
+                headers.add_vary_header("Accept-Encoding")
+                if wanted:
+                    large = len(sent) > _LARGE
+                    sent = (
+                        await run_in_threadpool(self._pressed, sent)
+                        if large
+                        else self._pressed(sent)
+                    )
+                    headers["Content-Encoding"] = "gzip"
+                    headers["Content-Length"] = str(len(sent))
+            if scope["method"] == "GET":
+                mark = f'"{hashlib.sha256(sent).hexdigest()[:32]}"'
+                headers["ETag"] = mark
+                if mark in known or "*" in known:
+                    for name in (
+                        "content-length",
+                        "content-type",
+                        "content-disposition",
+                        "content-encoding",
+                    ):
+                        del headers[name]
+                    await send({**start, "status": 304})
+                    await send({"type": "http.response.body", "body": b""})
+                    return
             await send(start)
-            await send({"type": "http.response.body", "body": bytes(body)})
+            await send({"type": "http.response.body", "body": sent})
 
         await self.app(scope, receive, tag)
+
+    def _pressed(self, body: bytes) -> bytes:
+        """The compressed bytes, without the time that a file would state."""
+        key = hashlib.sha256(body).digest()
+        return self._compressed.get(key, lambda: gzip.compress(body, LEVEL, mtime=0))
 
 
 def _tags(header: str) -> set[str]:

@@ -28,8 +28,6 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from lustrum.model.text import translated
 from lustrum.server.http.accept import preferred
 
-__all__ = ["ENGLISH", "LOCALES", "Language", "LanguagePrefix", "current", "here", "languages"]
-
 LOCALES = Path(__file__).parent.parent / "locales"
 ENGLISH = "en"
 MOST_QUERY = 8 * 1024

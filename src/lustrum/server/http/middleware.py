@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -11,21 +13,13 @@ from lustrum.server.http.errors import incident, response
 from lustrum.server.http.problems import Problem
 from lustrum.server.http.templating import Pages
 
-__all__ = [
-    "HEADERS",
-    "MAX_BODY",
-    "MAX_QUERY",
-    "HeadAsGet",
-    "SecurityHeaders",
-    "SizeLimits",
-    "UnexpectedErrors",
-]
-
 MAX_BODY = 64 * 1024
 MAX_QUERY = 8 * 1024
 
+CONTENT_POLICY = "Content-Security-Policy"
+
 HEADERS = {
-    "Content-Security-Policy": "; ".join(
+    CONTENT_POLICY: "; ".join(
         (
             "default-src 'none'",
             "style-src 'self'",
@@ -43,6 +37,13 @@ HEADERS = {
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }
+
+
+def framed_by(sites: Sequence[str]) -> str:
+    """The content policy of a page that these sites may show in a frame."""
+    return HEADERS[CONTENT_POLICY].replace(
+        "frame-ancestors 'none'", f"frame-ancestors {' '.join(sites)}"
+    )
 
 
 class SecurityHeaders:
@@ -63,7 +64,9 @@ class SecurityHeaders:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 for name, value in HEADERS.items():
-                    headers[name] = value
+                    # A page that certain sites may frame says so itself.
+                    if name != CONTENT_POLICY or name not in headers:
+                        headers[name] = value
                 good = message["status"] in (200, 304)
                 headers["Cache-Control"] = (
                     "public, max-age=86400"

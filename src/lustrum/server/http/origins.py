@@ -20,8 +20,6 @@ from lustrum.server.http.errors import response
 from lustrum.server.http.problems import Problem
 from lustrum.server.http.templating import Pages
 
-__all__ = ["AllowedHosts", "SameOriginWrites"]
-
 _RESERVED = (".localhost", ".test")  # RFC 6761: nobody can register a name below them
 _PORTS = {"http": "80", "https": "443"}
 

@@ -9,8 +9,6 @@ from typing import Any
 from lustrum.model.text import say
 from lustrum.server.schemas import ProblemOut
 
-__all__ = ["MEDIA_TYPE", "Problem", "ProblemError", "documented", "not_found"]
-
 MEDIA_TYPE = "application/problem+json"
 _TITLES = {
     400: say("Bad request"),

@@ -18,17 +18,17 @@ from lustrum.server.http.errors import response
 from lustrum.server.http.problems import Problem
 from lustrum.server.http.templating import Pages
 
-__all__ = ["Rates"]
-
 
 class Rates:
     """Counts what costs something: tables and hints. Pages, descriptions and files are free."""
 
-    def __init__(self, app: ASGIApp, rate: str, pages: Pages) -> None:
+    def __init__(
+        self, app: ASGIApp, rate: str, pages: Pages, hits: MemoryStorage | None = None
+    ) -> None:
         self.app = app
         self.pages = pages
         self._items: list[RateLimitItem] = parse_many(rate) if rate else []
-        self._limiter = MovingWindowRateLimiter(MemoryStorage())
+        self._limiter = MovingWindowRateLimiter(hits or MemoryStorage())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on if its address has not asked too often."""

@@ -1,7 +1,8 @@
 """Pages from templates: everything is escaped, and a name that is missing is an error.
 
 In a template ``_("...")`` is a sentence to translate, ``text | said`` a message of another room in the language
-of the request, ``at("/...")`` an address in that language, ``value | number`` a number with grouped digits and
+of the request, ``text | named`` one made of labels, in the language that these have on the page,
+``at("/...")`` an address in that language, ``value | number`` a number with grouped digits and
 ``value | figure(".2f")`` one in a format of Python with the decimal sign of the language. Every page knows its
 own address, ``here``, so that it can link to itself in the other languages.
 """
@@ -9,17 +10,20 @@ own address, ``here``, so that it can link to itself in the other languages.
 from __future__ import annotations
 
 import hashlib
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
+from babel.support import NullTranslations
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
 
 from lustrum._version import __version__
-from lustrum.server.http.languages import current, here, languages
+from lustrum.model import Dataset
+from lustrum.server.http.languages import ENGLISH, Language, current, here, languages
 
-__all__ = ["STATIC", "Pages"]
-
+_labels: ContextVar[Language] = ContextVar("lustrum_labels", default=languages()[ENGLISH])
 _HERE = Path(__file__).parent.parent
 STATIC = _HERE / "static"
 
@@ -45,6 +49,13 @@ class Pages:
         self._environment.filters["said"] = lambda text: current().say(text)
         self._environment.filters["number"] = lambda value: current().number(value)
         self._environment.filters["figure"] = lambda value, spec: current().formatted(value, spec)
+        # Labels are in the language of the dataset where they have no translation into that of the page.
+        self._environment.filters["named"] = lambda text: _labels.get().say(text)
+        self._environment.globals["own_words"] = lambda: (
+            ""
+            if _labels.get().code == current().code
+            else Markup(' lang="{}"').format(_labels.get().code)
+        )
         self._environment.globals["at"] = lambda path: current().at(path)
         # An address that changes with the file lets a browser keep the file for long.
         self._environment.globals["asset"] = {
@@ -54,8 +65,25 @@ class Pages:
     def render(self, template: str, status: int = 200, **values: Any) -> HTMLResponse:
         """A page."""
         known = {"language": current(), "languages": languages(), "version": __version__}
-        text = self._environment.get_template(template).render({**known, "here": here(), **values})
+        before = _labels.set(labels_language(values.get("dataset")))
+        try:
+            text = self._environment.get_template(template).render(
+                {**known, "here": here(), **values}
+            )
+        finally:
+            _labels.reset(before)
         return HTMLResponse(text, status_code=status)
+
+
+def labels_language(dataset: Dataset | None) -> Language:
+    """The language in which the labels of a dataset stand on a page: that of the page, or their own.
+
+    A title is made of labels, so it is wholly in that language.
+    """
+    page = current()
+    if dataset is None or page.code in (dataset.language, *dataset.translations):
+        return page
+    return languages().get(dataset.language) or Language(dataset.language, NullTranslations())
 
 
 def _digest(path: Path) -> str:

@@ -13,16 +13,17 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from lustrum.model.stop import Stopped, stop_asked, stopping
+from lustrum.model.stop import Stopped, stop_asked, within
 from lustrum.model.text import say
 from lustrum.server.http.askers import current_asker
 from lustrum.server.http.problems import Problem, ProblemError
 from lustrum.server.settings import Settings
 
-__all__ = ["MOST_OF_ONE", "MOST_WAITING", "Gate"]
-
 MOST_WAITING = 200
 """Each waits in a thread of its own; the others are asked to come again at once."""
+
+THREADS = 2 * MOST_WAITING
+"""Threads in which questions wait: there are two queues, one for bundles and one for records."""
 
 MOST_OF_ONE = MOST_WAITING // 2
 """So many places in the queue one asker may hold; the rest stays free for others."""
@@ -56,9 +57,8 @@ class Gate:
         gone = stop_asked()
         self._wait(gone, patience or self._settings.patience)
         try:
-            end = time.monotonic() + (seconds or self._settings.seconds)
             try:
-                with stopping(lambda: gone() or time.monotonic() > end):
+                with within(seconds or self._settings.seconds):
                     yield
             except Stopped:
                 if gone():

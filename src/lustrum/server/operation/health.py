@@ -5,8 +5,6 @@ from __future__ import annotations
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse
 
-__all__ = ["router"]
-
 router = APIRouter(include_in_schema=False)
 
 
@@ -20,14 +18,16 @@ def health() -> dict[str, str]:
 def ready(request: Request) -> JSONResponse:
     """Whether questions are answered: after the warm-up, until the server shuts down, and about which datasets.
 
-    One dataset that is damaged does not make the server unready, for it answers about the others.
+    One dataset that is damaged, or whose records do not answer, does not make the server unready: it answers
+    about the others, and shows prepared tables. It is unready where nothing can be answered.
     """
     if not request.app.state.ready:
         return JSONResponse({"status": "not ready"}, 503)
-    states = request.app.state.questions.service.states()
+    service = request.app.state.questions.service
+    states = service.states()
     if all(state == "ready" for state in states.values()):
         return JSONResponse({"status": "ready", "datasets": states})
-    some = any(state == "ready" for state in states.values())
+    some = any(state == "ready" for state in states.values()) or bool(service.shelf.names())
     return JSONResponse(
         {"status": "degraded" if some else "not ready", "datasets": states}, 200 if some else 503
     )

@@ -6,14 +6,14 @@ policy. Of the answer only the verdict and the names of the rules are said.
 
 from __future__ import annotations
 
+import json
 import logging
+from collections.abc import Sequence
 
 from starlette.types import Scope
 
 from lustrum.log_lines import FIELDS
 from lustrum.model import Decision
-
-__all__ = ["log_decision", "log_request"]
 
 log = logging.getLogger("lustrum.server")
 
@@ -36,5 +36,19 @@ def log_decision(decision: Decision, seconds: float) -> None:
         "verdict": decision.verdict.value,
         "rules": [reason.rule for reason in decision.reasons],
         "milliseconds": round(seconds * 1000, 1),
+    }
+    log.info("decision", extra={FIELDS: fields})
+
+
+def log_repeat(question: str, verdict: str, rules: Sequence[str], seconds: float) -> None:
+    """A question whose answer was remembered, and what became of it."""
+    if not log.isEnabledFor(logging.INFO):
+        return
+    fields = {
+        "query": json.loads(question),
+        "verdict": verdict,
+        "rules": list(rules),
+        "milliseconds": round(seconds * 1000, 1),
+        "remembered": True,
     }
     log.info("decision", extra={FIELDS: fields})

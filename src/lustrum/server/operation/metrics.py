@@ -11,8 +11,6 @@ from collections.abc import Callable
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-__all__ = ["Metrics", "RequestMetrics", "RouteLabel"]
-
 _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
 
@@ -38,6 +36,11 @@ class Metrics:
             "lustrum_decisions",
             "Questions, by what became of them.",
             ["dataset", "verdict"],
+            registry=self.registry,
+        )
+        self.remembered = Counter(
+            "lustrum_remembered_answers",
+            "Questions that an answer was at hand for.",
             registry=self.registry,
         )
         self.busy = Gauge(

@@ -15,8 +15,6 @@ from types import FrameType
 from lustrum.answer import TableService
 from lustrum.model import LustrumError
 
-__all__ = ["leave_with_parent", "read_policies_again", "reloading_at_hangup"]
-
 log = logging.getLogger("lustrum.server")
 
 _HANGUP = getattr(signal, "SIGHUP", None)  # there is none on Windows

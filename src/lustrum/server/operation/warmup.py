@@ -9,8 +9,6 @@ from lustrum.answer import TableService
 from lustrum.log_lines import where_it_happened
 from lustrum.model import Axis, Dataset, DatasetError, PolicyError, TableQuery
 
-__all__ = ["warm_up"]
-
 log = logging.getLogger("lustrum.server")
 
 
@@ -22,7 +20,8 @@ def warm_up(service: TableService) -> None:
             service.answer(query)
             service.answer(replace(query, by=query.by[:1]))
         except (DatasetError, PolicyError) as error:
-            log.error("dataset %s is not served: %s", name, error)
+            if name not in service.coming:  # of which the start has said so
+                log.error("dataset %s is not served: %s", name, error)
         except Exception as error:  # its text may hold data
             log.error("warm-up failed: %s", where_it_happened(error))
 

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 
-from lustrum.model import Release
+from lustrum.model import Release, TableQuery
 from lustrum.model.plugins import names
-from lustrum.model.text import say, say_many
+from lustrum.model.text import listed, say, say_many
 from lustrum.server.http.languages import current
+from lustrum.server.http.middleware import CONTENT_POLICY, framed_by
+from lustrum.server.http.problems import not_found
 from lustrum.server.http.templating import Pages
-from lustrum.server.service.answers import Answer
+from lustrum.server.service.answers import ServedAnswer
 from lustrum.server.service.jobs import Job
 from lustrum.server.service.offer import find
 from lustrum.server.service.questions import Questions
-from lustrum.server.service.suggestions import Suggestion
 from lustrum.server.table_view import titles as words
 from lustrum.server.table_view.arrange import Arrangement, arrange
 from lustrum.server.table_view.chart import draw
@@ -25,12 +27,13 @@ from lustrum.server.table_view.cite import calls, citation
 from lustrum.server.table_view.controls import controls
 from lustrum.server.table_view.gauge import gauge, steps
 from lustrum.server.table_view.layout import grid
+from lustrum.server.table_view.map import draw_map
+from lustrum.server.table_view.percentages import SHARES
 from lustrum.server.table_view.sum_figures import sum_views
 from lustrum.server.table_view.sums import sums
 from lustrum.server.urls import display, forms
+from lustrum.server.urls.display import TableView
 from lustrum.structure import UNBOUNDED
-
-__all__ = ["router"]
 
 
 def router(questions: Questions, pages: Pages) -> APIRouter:
@@ -41,51 +44,86 @@ def router(questions: Questions, pages: Pages) -> APIRouter:
     def table(name: str, request: Request) -> Response:
         find(questions.service, name)
         view, asked = display.read(request.query_params.multi_items())
-        answer = questions.ask_or_job(forms.read(asked, name))
+        query = forms.read(asked, name)
+        if query == replace(TableQuery(name, ()), where=query.where):
+            # Nothing was asked for yet: there is something to choose, and nothing to refuse.
+            return RedirectResponse(current().at(f"/datasets/{name}?{forms.write(query)}"), 303)
+        answer = questions.ask_or_job(query)
         if isinstance(answer, Job):
             # In the address, as there are no cookies; a person who gets the address without it cannot cancel.
             waiting = view.address(f"/jobs/{answer.id}?token={answer.token}")
             return RedirectResponse(current().at(waiting), status_code=303)
         if answer.release is None:
-            return _refusal(answer, questions.alternatives(answer), pages)
+            return pages.render("refusal.html", **refusal_values(answer, questions))
         host = str(request.base_url).rstrip("/")
-        return _answer(answer, arrange(answer.release, view), host, pages)
+        table = arrange(answer.release, view, answer.mapped)
+        return pages.render("answer.html", **answer_values(answer, table, host, answer.page))
+
+    @routes.get("/datasets/{name}/embed")
+    def embed(name: str, request: Request) -> Response:
+        offer = find(questions.service, name)
+        sites = [] if offer.snapshot is None else offer.snapshot.policy.embed
+        if not sites:
+            raise not_found(say("The tables of {name!r} may not be shown in frames.", name=name))
+        view, asked = display.read(request.query_params.multi_items())
+        answer = questions.ask(forms.read(asked, name))
+        if answer.release is None:
+            return pages.render("refusal.html", **refusal_values(answer, questions))
+        host = str(request.base_url).rstrip("/")
+        table = arrange(answer.release, view, answer.mapped)
+        own = f"/datasets/{name}/embed?{forms.write(answer.query)}"
+        page = pages.render("embed.html", **answer_values(answer, table, host, own))
+        page.headers[CONTENT_POLICY] = framed_by(sites)
+        return page
 
     return routes
 
 
-def _answer(answer: Answer, table: Arrangement, host: str, pages: Pages) -> Response:
+def answer_values(answer: ServedAnswer, table: Arrangement, host: str, page: str) -> dict[str, Any]:
+    """What the page of an answer shows; ``page`` is the address that other views of it begin with."""
     view, language = table.view, current()
     # Figures have a decimal point or comma as the language of the page has it.
     point = language.number(0.5)[1]
     shown = grid(table, point)
-    here = view.address(answer.page)
-    permanent = host + language.at(here)
-    publisher = answer.offer.policy.title or answer.offer.dataset.title
+    here = view.address(page)
+    linked = view.address(answer.page)
+    permanent = host + language.at(linked)
+    dataset, policy = answer.snapshot.dataset, answer.snapshot.policy
+    publisher = dataset.label(policy.title) if policy.title else dataset.title
     key = f"{answer.query.dataset}-{answer.id[:8]}"
     today = datetime.now(UTC).date()
-    return pages.render(
-        "answer.html",
+    return dict(
         **_common(answer),
         grid=shown,
         chart=draw(table, point) if view.form == "chart" else None,
-        controls=controls(table, shown, answer.page),
+        controls=controls(table, shown, page, answer.mapped),
+        map=draw_map(table, dataset, point) if view.form == "map" else None,
         captions=_captions(table),
+        picture_name=words.file_name(answer.query, view.form).replace(".", "-"),
+        margin=table.release.margin,
         cut_by=_listed([language.say(name) for name in shown.cut_by]),
         remarks=_remarks(table),
-        reading=_reading(table),
-        gauge=gauge(answer.decision, answer.offer.policy.risk.limit),
+        reading=[*answer.definitions, *_reading(table)],
+        gauge=gauge(answer.decision, answer.snapshot.policy.risk.limit),
         sums=sum_views(answer.decision),
         done=() if answer.decision.release is None else answer.decision.release.notes,
-        reach=_reach(table.release),
-        bounds=view.but(bounds="off" if view.bounds == "on" else "on").address(answer.page),
+        reach=_reach(table),
+        bounds=view.but(bounds="off" if view.bounds == "on" else "on").address(page),
         bounded=view.bounds == "on",
-        notes=answer.offer.policy.notes,
+        notes=[dataset.label(note) for note in policy.notes],
         partial=answer.decision.reasons,
-        downloads=[(name, *entry) for name, entry in _downloads(answer).items()],
+        downloads=[(name, *entry) for name, entry in _downloads(answer, view).items()],
+        growing=any(statistic.text.startswith("growth") for statistic in answer.query.asked),
         here=here,
+        embed=view.address(f"/datasets/{answer.query.dataset}/embed?{forms.write(answer.query)}")
+        if policy.embed
+        else "",
+        host=host,
+        linked=linked,
         permanent=permanent,
-        citation=citation(answer.title, publisher, key, today, permanent),
+        citation=citation(
+            language.say(answer.title), language.say(publisher), key, today, permanent
+        ),
         calls=calls(answer.query, host, answer.api()),
     )
 
@@ -93,20 +131,15 @@ def _answer(answer: Answer, table: Arrangement, host: str, pages: Pages) -> Resp
 def _captions(table: Arrangement) -> list[str]:
     """What the figures are, where they are not plain numbers."""
     said: list[str] = []
-    if table.view.percent:
-        texts = {
-            "row-percent": say("Percentages of each row"),
-            "column-percent": say("Percentages of each column"),
-            "whole-percent": say("Percentages of the whole table"),
-        }
-        said.append(texts[table.view.show])
+    if table.view.derived:
+        said.append(SHARES[table.view.show])
     release = table.release
     if release.label and not release.statistics and release.unit and not table.view.percent:
         said.append(say("Unit: {unit}", unit=release.unit))
-    if table.release.errors is not None and not table.view.percent:
+    if table.release.errors is not None and not table.view.derived:
         said.append(say("Beside each estimate: its standard error"))
     if table.view.bounds == "on" and table.figures.low is not None:
-        said.append(say("Beside each figure: what the true value can be"))
+        said.append(say("Beside each figure: bounds that hold with certainty"))
     return said
 
 
@@ -123,6 +156,12 @@ def _remarks(table: Arrangement) -> list[str]:
 def _reading(table: Arrangement) -> list[str]:
     """What a reader may stumble over, found out from the published figures alone."""
     said: list[str] = []
+    if table.figures.blurred is not None:
+        said.append(
+            say(
+                "A difference marked ≈ is no larger than protection or the sample may have made it."
+            )
+        )
     bases = table.figures.based_on
     if bases == {"total"}:
         said.append(say("Percentages are of the published totals."))
@@ -139,8 +178,9 @@ def _reading(table: Arrangement) -> list[str]:
     return said + _about_totals(table.release)
 
 
-def _reach(release: Release) -> str:
+def _reach(table: Arrangement) -> str:
     """How far true numbers can be from those shown, by the bounds that everybody may know."""
+    release = table.release
     known = release.known
     if release.low is None or release.high is None or not known.any():
         return ""
@@ -152,6 +192,11 @@ def _reach(release: Release) -> str:
     if release.label:
         return say("What each true number can be follows from the method.")
     if open_below or open_above:
+        if table.view.bounds == "on":
+            return say(
+                "The bounds hold even if every single change went the same way, which does not happen; the "
+                "margin of error says how far numbers really are off."
+            )
         return say("Bounds that hold with certainty are much wider than typical errors.")
     below = _units(int((shown - low).max(initial=0)), scale)
     above = _units(int((high - shown).max(initial=0)), scale)
@@ -190,8 +235,15 @@ def _about_totals(release: Release) -> list[str]:
     return said
 
 
-def _downloads(answer: Answer) -> dict[str, tuple[str, str]]:
-    """The files of a table, those first that most people want."""
+def _downloads(answer: ServedAnswer, view: TableView) -> dict[str, tuple[str, str]]:
+    """The files of a table, those first that most people want; they hold percentages where those are shown."""
+    pivot = view.pivot
+    if view.form == "map":
+        pivot = tuple(
+            (axis.variable, "rows" if axis.variable == answer.mapped else "columns")
+            for axis in answer.query.by
+        )
+    shown = TableView(show=view.show, pivot=pivot, decimals=view.decimals)
     texts: dict[str, str] = {
         "csv": say("CSV"),
         "xlsx": say("Excel (XLSX)"),
@@ -199,29 +251,33 @@ def _downloads(answer: Answer) -> dict[str, tuple[str, str]]:
     }
     there = names("lustrum.formats")
     order = [*(name for name in texts if name in there), *(n for n in there if n not in texts)]
-    return {name: (texts.get(name, name), answer.api(name)) for name in order}
+    return {name: (texts.get(name, name), shown.address(answer.api(name))) for name in order}
 
 
 def _listed(labels: list[str]) -> str:
     """Labels in a sentence."""
-    some, last = ", ".join(labels[:-1]), labels[-1] if labels else ""
-    return str(current().say(say("{some} and {last}", some=some, last=last))) if some else last
+    if len(labels) < 2:
+        return "".join(labels)
+    return str(current().say(say("{some} and {last}", some=listed(labels[:-1]), last=labels[-1])))
 
 
-def _refusal(answer: Answer, found: tuple[Suggestion, ...], pages: Pages) -> Response:
-    return pages.render(
-        "refusal.html",
+def refusal_values(
+    answer: ServedAnswer, questions: Questions, page: str = "/table"
+) -> dict[str, Any]:
+    """What is said where a question is refused; ``page`` is what an address has after the dataset."""
+    found = questions.alternatives(answer)
+    return dict(
         **_common(answer),
         here=answer.page,
         reasons=answer.decision.reasons,
         suggestions=[
-            (s.text, f"/datasets/{s.query.dataset}/table?{forms.write(s.query)}") for s in found
+            (s.text, f"/datasets/{s.query.dataset}{page}?{forms.write(s.query)}") for s in found
         ],
     )
 
 
-def _common(answer: Answer) -> dict[str, Any]:
-    dataset = answer.offer.dataset
+def _common(answer: ServedAnswer) -> dict[str, Any]:
+    dataset = answer.snapshot.dataset
     return {
         "dataset": dataset,
         "heading": words.heading(answer.query, dataset),

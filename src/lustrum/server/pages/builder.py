@@ -15,14 +15,16 @@ from lustrum.server.table_view import titles as words
 from lustrum.server.urls import forms
 from lustrum.server.urls.forms import PLACES
 
-__all__ = ["Arranged", "Form", "Option", "Slot", "form"]
-
 SLOTS = 3
-_PLACES = {"rows": say("Rows"), "columns": say("Columns"), "wafers": say("Separate tables")}
+_PLACES = {
+    "rows": say("Rows"),
+    "columns": say("Columns"),
+    "wafers": say("Above the columns, or separate tables"),
+}
 
 
 @dataclass(frozen=True)
-class Option:
+class BuilderOption:
     """A way to put a variable into a table; ``why`` says why not, beside what is chosen already."""
 
     value: str
@@ -37,7 +39,7 @@ class Slot:
 
     number: int
     label: str
-    groups: tuple[tuple[str, tuple[Option, ...]], ...]
+    groups: tuple[tuple[str, tuple[BuilderOption, ...]], ...]
     picker: Picker | None
 
 
@@ -46,11 +48,11 @@ class Arranged:
     """A variable of the table, and the places it can take."""
 
     variable: Variable
-    options: tuple[Option, ...]
+    options: tuple[BuilderOption, ...]
 
 
 @dataclass(frozen=True)
-class Form:
+class BuilderForm:
     """The builder with choices filled in."""
 
     filters: tuple[Picker, ...]
@@ -65,7 +67,7 @@ class Form:
     over: bool
 
 
-def form(offer: Offer, query: TableQuery | None) -> Form:
+def form(offer: Offer, query: TableQuery | None) -> BuilderForm:
     """The form of a dataset, empty or with a question filled in.
 
     It has as many places for variables as the policy allows, up to a few more than are in use.
@@ -83,7 +85,7 @@ def form(offer: Offer, query: TableQuery | None) -> Form:
         _slot(offer, asked, others[i] if i < len(others) else None, i + 1) for i in range(places)
     )
     cells = inner_count(asked, dataset) if asked.by else 0
-    return Form(
+    return BuilderForm(
         filters=filter_pickers(offer, asked) if rules.max_filters else (),
         population=words.population(asked, dataset),
         selected=tuple(
@@ -160,7 +162,7 @@ def _options(
     axis: Axis | None,
     beside: Collection[str],
     chosen: Collection[str],
-) -> tuple[Option, ...]:
+) -> tuple[BuilderOption, ...]:
     if variable.name in beside:
         why: str = say("already in the table")
     else:
@@ -169,11 +171,11 @@ def _options(
     if axis is not None and axis.variable == variable.name:
         now = axis.variable if axis.level is None else f"{axis.variable}:{axis.level}"
     ways = list(offer.axes(variable))
-    found = tuple(Option(way.value, way.text, way.value == now, why) for way in ways)
+    found = tuple(BuilderOption(way.value, way.text, way.value == now, why) for way in ways)
     if now and not any(option.selected for option in found):
         level = variable.level(now.partition(":")[2])
         text = say("{variable}: {level}", variable=variable.label, level=level.label)
-        found = (*found, Option(now, text, True, why))
+        found = (*found, BuilderOption(now, text, True, why))
     return found
 
 
@@ -182,7 +184,7 @@ def _arranged(offer: Offer, axis: Axis, place: int, many: int) -> Arranged:
     return Arranged(
         offer.dataset.variable(axis.variable),
         tuple(
-            Option(
+            BuilderOption(
                 f"{axis.variable}:{value}",
                 _PLACES.get(value) or say("Separate tables within these ({place})", place=value),
                 i == place,

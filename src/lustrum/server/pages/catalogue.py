@@ -6,24 +6,33 @@ that changed into place; so there is one place where the form is made, and that 
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
+from urllib.parse import parse_qsl
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from lustrum.answer import TableService
-from lustrum.model import QueryError, TableQuery
+from lustrum.answer.preliminary import inner_count
+from lustrum.model import QueryError, TableQuery, Variable
 from lustrum.model.text import say
-from lustrum.server.api.datasets import matches
 from lustrum.server.http.templating import Pages
 from lustrum.server.pages import variable as variable_pages
+from lustrum.server.pages.answer import answer_values, refusal_values
 from lustrum.server.pages.builder import form
-from lustrum.server.pages.hints import Hint, hint, mistaken
+from lustrum.server.pages.hints import PageHint, hint, mistaken
+from lustrum.server.pages.workspace import default_query, fitting, search, workspace
 from lustrum.server.service.offer import Offer, catalogue, find, fitted
 from lustrum.server.service.programmes import programmes
-from lustrum.server.urls import forms
+from lustrum.server.service.questions import Questions
+from lustrum.server.service.synonyms import means, meant
+from lustrum.server.table_view.arrange import arrange
+from lustrum.server.urls import display, forms
+from lustrum.server.urls.display import TableView
 
-__all__ = ["router"]
+MOST_LIVE = 20_000
+"""Tables of more cells wait for a button."""
 
 
 def router(service: TableService, pages: Pages) -> APIRouter:
@@ -37,14 +46,19 @@ def router(service: TableService, pages: Pages) -> APIRouter:
         found = [
             d
             for d in everything
-            if matches(wanted, d.name, d.title, d.description, *(v.label for v in d.variables))
+            if means(
+                wanted, d.name, d.title, d.description, d.units, *(v.label for v in d.variables)
+            )
+            or any(v.label_text.find(meant(wanted)).size for v in d.variables)
+            or any(means(wanted, m.label) for m in d.measures)
         ]
         return pages.render(
             "home.html",
             datasets=found,
-            programmes=[p for p in programmes(service) if matches(wanted, p.title, p.period)],
+            programmes=[p for p in programmes(service) if means(wanted, p.title, p.period)],
             wanted=wanted,
             search=len(everything) > 1 or bool(wanted),
+            missing=len(service.names()) - len(everything),
         )
 
     @routes.get("/accessibility")
@@ -55,25 +69,21 @@ def router(service: TableService, pages: Pages) -> APIRouter:
     def about(name: str, request: Request) -> Response:
         offer = find(service, name)
         wanted = _search(request)
-        found = [
-            v
-            for v in offer.dataset.variables
-            if matches(
-                wanted, v.name, v.label, v.description, *v.labels, *(x.label for x in v.levels)
-            )
-        ]
+        found = [v for v in offer.dataset.variables if _is_meant(v, wanted)]
         return pages.render(
             "about.html",
             offer=offer,
             dataset=offer.dataset,
             variables=found,
             wanted=wanted,
-            protection=service.protection(name),
+            protection=offer.snapshot and offer.snapshot.protection,
         )
 
     @routes.get("/datasets/{name}")
     def builder(name: str, request: Request) -> Response:
         offer = find(service, name)
+        if offer.snapshot is not None and offer.snapshot.from_bundle:
+            return _workspace(offer, request, pages)
         query = _asked(request, name)
         return pages.render(
             "builder.html",
@@ -87,10 +97,17 @@ def router(service: TableService, pages: Pages) -> APIRouter:
         offer = find(service, name)
         return pages.render("_form.html", **_form(offer, _asked(request, name)), hint=None)
 
+    @routes.get("/datasets/{name}/find")
+    def find_words(name: str, request: Request) -> Response:
+        offer = find(service, name)
+        _, query, view, wanted = _chosen(offer, request)
+        entries, found = search(offer, query, view, wanted)
+        return pages.render("_found.html", wanted=wanted, entries=entries, found=found)
+
     @routes.get("/datasets/{name}/hint")
     def live(name: str, request: Request) -> Response:
         offer = find(service, name)
-        said: Hint | None
+        said: PageHint | None
         try:
             query = _asked(request, name)
             said = None if query is None else _hint(offer, query, request)
@@ -102,6 +119,64 @@ def router(service: TableService, pages: Pages) -> APIRouter:
     return routes
 
 
+def _chosen(offer: Offer, request: Request) -> tuple[bool, TableQuery, TableView, str]:
+    """Whether anything was asked, the question, its view and what is searched for."""
+    pairs = request.query_params.multi_items()
+    wanted = next((value for name, value in pairs if name == "q"), "").strip()[:200]
+    view, rest = display.read((name, value) for name, value in pairs if name != "q")
+    tidied = forms.tidied(rest)
+    asked = any(value for _, value in tidied)
+    query = forms.read(tidied, offer.dataset.name) if asked else default_query(offer)
+    return asked, query, fitting(view, query), wanted
+
+
+def _workspace(offer: Offer, request: Request, pages: Pages) -> Response:
+    """The live page of a dataset whose questions are free: the table beside what can be chosen."""
+    questions: Questions = request.app.state.questions
+    _, query, view, wanted = _chosen(offer, request)
+    entries, found = search(offer, query, view, wanted) if wanted else ((), ())
+    values = _form(offer, query) | {
+        "lossy": query != fitted(query),
+        "space": workspace(offer, query, view),
+        "wanted": wanted,
+        "entries": entries,
+        "found": found,
+        "kept": [*parse_qsl(forms.write(query)), *view.pairs()],
+        "hint": None,
+        "grid": None,
+        "reasons": (),
+        "suggestions": (),
+        "waiting": "",
+    }
+    cells = inner_count(query, offer.dataset) if query.by else 0
+    if not query.by or MOST_LIVE < cells <= offer.rules.max_cells:
+        # A table that takes long is made when somebody asks for it, not while they choose; one that may not be
+        # asked for is refused at once.
+        values["waiting"] = f"/datasets/{offer.dataset.name}/table?{forms.write(query)}"
+        values["here"] = view.address(f"/datasets/{offer.dataset.name}?{forms.write(query)}")
+        return pages.render("workspace.html", **values)
+    answer = questions.ask(query)
+    if answer.release is None:
+        shown = refusal_values(answer, questions, "")
+        here = view.address(answer.builder)
+        return pages.render("workspace.html", **(values | shown | {"here": here}))
+    host = str(request.base_url).rstrip("/")
+    table = arrange(answer.release, view, answer.mapped)
+    shown = answer_values(answer, table, host, answer.builder)
+    entries_there = (entry for zone in values["space"].zones for entry in zone.entries)
+    shown["levels_of_map"] = next((e.levels for e in entries_there if e.name == answer.mapped), ())
+    return pages.render("workspace.html", **(values | shown))
+
+
+def _is_meant(variable: Variable, wanted: str) -> bool:
+    """Whether every word wanted is somewhere in a variable's words or labels."""
+    own = f"{variable.name} {variable.description}".casefold()
+    return all(
+        any(word in own for word in words) or variable.label_text.find([words]).size
+        for words in meant(wanted)
+    )
+
+
 def _form(offer: Offer, query: TableQuery | None) -> dict[str, Any]:
     return {
         "offer": offer,
@@ -111,8 +186,9 @@ def _form(offer: Offer, query: TableQuery | None) -> dict[str, Any]:
     }
 
 
-def _hint(offer: Offer, query: TableQuery, request: Request) -> Hint | None:
-    return hint(offer, query, request.app.state.questions.precheck)
+def _hint(offer: Offer, query: TableQuery, request: Request) -> PageHint | None:
+    precheck = partial(request.app.state.questions.precheck, snapshot=offer.snapshot)
+    return hint(offer, query, precheck)
 
 
 def _asked(request: Request, name: str) -> TableQuery | None:

@@ -13,11 +13,9 @@ from lustrum.server.service.offer import Offer
 from lustrum.server.service.suggestions import advice
 from lustrum.server.urls import forms
 
-__all__ = ["Hint", "hint", "mistaken"]
-
 
 @dataclass(frozen=True)
-class Hint:
+class PageHint:
     """What would likely happen: ``likely``, ``part``, ``refused`` or ``mistake``; and the help there is.
 
     ``change`` says what would help, ``address`` is the query string of the question so changed.
@@ -32,19 +30,19 @@ class Hint:
 
 def hint(
     offer: Offer, query: TableQuery, precheck: Callable[[TableQuery], Precheck]
-) -> Hint | None:
+) -> PageHint | None:
     """The hint for a question; none while no variable is chosen, or while the server is too busy to tell."""
     if not query.by:
         return None
     try:
         seen = precheck(query)
         if seen.passes and not seen.reasons:
-            return Hint(
+            return PageHint(
                 "likely",
                 say("Likely answered. The risk is measured when the table is made."),
             )
         if seen.passes:
-            return Hint("part", say("Likely answered in part."), seen.reasons)
+            return PageHint("part", say("Likely answered in part."), seen.reasons)
         help_ = advice(query, seen.reasons, offer, precheck)
     except QueryError as error:
         return mistaken(error)
@@ -52,10 +50,10 @@ def hint(
         return None
     verdict = say("Likely refused.")
     if help_ is None:
-        return Hint("refused", verdict, seen.reasons)
-    return Hint("refused", verdict, seen.reasons, help_.text, forms.write(help_.query))
+        return PageHint("refused", verdict, seen.reasons)
+    return PageHint("refused", verdict, seen.reasons, help_.text, forms.write(help_.query))
 
 
-def mistaken(error: QueryError) -> Hint:
+def mistaken(error: QueryError) -> PageHint:
     """The hint for a question that cannot be read."""
-    return Hint("mistake", error.args[0])
+    return PageHint("mistake", error.args[0])

@@ -10,8 +10,6 @@ from lustrum.model.text import say, say_many
 from lustrum.server.service.offer import Offer
 from lustrum.server.urls.code_lists import escaped, listed
 
-__all__ = ["LONG", "GroupFields", "Picker", "Shelf", "Tick", "axis_picker", "filter_pickers"]
-
 LONG = 60
 """Longer lists are filled in when they are opened, or chosen from on a page of their own."""
 
@@ -26,12 +24,18 @@ class Tick:
 
 
 @dataclass(frozen=True)
-class Shelf:
-    """Categories of one level; ``level`` is empty for the finest."""
+class CategoryShelf:
+    """Categories of one level and the codes chosen; ``level`` is empty for the finest."""
 
     level: str
     label: str
-    ticks: tuple[Tick, ...]
+    categories: Sequence[Category]
+    chosen: Collection[str]
+
+    @property
+    def ticks(self) -> tuple[Tick, ...]:
+        """The categories to tick, made when they are shown: a long list is not."""
+        return tuple(Tick(c.code, c.label, c.code in self.chosen) for c in self.categories)
 
 
 @dataclass(frozen=True)
@@ -55,7 +59,7 @@ class Picker:
     id: str
     kind: str
     variable: Variable
-    shelves: tuple[Shelf, ...]
+    shelves: tuple[CategoryShelf, ...]
     chosen: tuple[Category, ...]
     level: str = ""
     why: str = ""
@@ -67,7 +71,7 @@ class Picker:
     @property
     def size(self) -> int:
         """How many categories there are to tick."""
-        return sum(len(shelf.ticks) for shelf in self.shelves)
+        return sum(len(shelf.categories) for shelf in self.shelves)
 
     @property
     def long(self) -> bool:
@@ -110,13 +114,11 @@ def axis_picker(offer: Offer, axis: Axis, number: int) -> Picker:
     every = variable.finest if level is None else variable.level(level).categories
     label = variable.label if level is None else variable.level(level).label
     chosen = tuple(variable.category(code) for code in axis.codes or ())
-    shelves = [_shelf(level or "", label, every, set(axis.codes or ()))]
-    known = {category.code for category in every}
-    further = tuple(category for category in chosen if category.code not in known)
+    codes = set(axis.codes or ())
+    shelves = [CategoryShelf(level or "", label, every, codes)]
+    further = tuple(c for c in chosen if not variable.is_at(c.code, level))
     if further:
-        shelves.append(
-            _shelf("", say("Of other levels"), further, {category.code for category in further})
-        )
+        shelves.append(CategoryShelf("", say("Of other levels"), further, codes))
     return Picker(
         f"codes-{number}",
         "codes",
@@ -161,15 +163,17 @@ def _filter(
 ) -> Picker:
     codes = set(item.codes if item else ())
     shelves = [
-        _shelf(level.name, level.label, level.groups, codes)
+        CategoryShelf(level.name, level.label, level.groups, codes)
         for level in reversed(offer.levels(variable))
         if level.groups
     ]
-    shelves.append(_shelf("", variable.label, variable.finest, codes))
-    known = {tick.code for shelf in shelves for tick in shelf.ticks}
-    further = tuple(variable.category(code) for code in sorted(codes - known))
+    shelves.append(CategoryShelf("", variable.label, variable.finest, codes))
+    groups = {c.code for shelf in shelves[:-1] for c in shelf.categories}
+    further = tuple(
+        variable.category(code) for code in sorted(codes - groups) if not variable.is_at(code)
+    )
     if further:
-        shelves.append(_shelf("", say("Of other levels"), further, codes))
+        shelves.append(CategoryShelf("", say("Of other levels"), further, codes))
     why = offer.conflict(variable.name, chosen) if item is None else ""
     full = full and item is None and not why
     if full:
@@ -187,7 +191,3 @@ def _filter(
         why=why,
         full=full,
     )
-
-
-def _shelf(level: str, label: str, categories: Sequence[Category], chosen: set[str]) -> Shelf:
-    return Shelf(level, label, tuple(Tick(c.code, c.label, c.code in chosen) for c in categories))

@@ -21,8 +21,6 @@ from lustrum.server.table_view.controls import controls
 from lustrum.server.table_view.layout import grid
 from lustrum.server.urls import display
 
-__all__ = ["router"]
-
 _TEXTS = {
     "csv": say("CSV"),
     "xlsx": say("Excel (XLSX)"),
@@ -73,6 +71,7 @@ def router(service: TableService, pages: Pages) -> APIRouter:
             chart=draw(arranged, point) if view.form == "chart" else None,
             controls=controls(arranged, shown, page),
             captions=[],
+            picture_name=f"{name}-{table}",
             cut_by=", ".join(current().say(one) for one in shown.cut_by),
             done=arranged.release.notes,
             downloads=[

@@ -15,10 +15,8 @@ from lustrum.model import (
     describe_statistics,
 )
 from lustrum.model.statistic import TOTAL_SHARE, Period
-from lustrum.model.text import say
+from lustrum.model.text import opening, say
 from lustrum.server.service.offer import Offer
-
-__all__ = ["NumberSlot", "Shown", "StatisticOption", "shown"]
 
 MOST_SLOTS = 4
 """So many lists stand on the form, unless an address names more statistics."""
@@ -100,7 +98,7 @@ def _offered(offer: Offer, query: TableQuery) -> Iterator[tuple[str, list[Statis
     periods = _earlier_periods(offer, query)
     units = offer.dataset.units
     yield (
-        units[:1].upper() + units[1:],
+        opening(units),
         [
             Statistic(),
             *(Statistic("share", of=of) for of in shares),

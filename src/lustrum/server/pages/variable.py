@@ -13,16 +13,14 @@ from fastapi.responses import RedirectResponse, Response
 from lustrum.answer import TableService
 from lustrum.model import Category, Filter, QueryError, TableQuery, Variable
 from lustrum.model.errors import choices
+from lustrum.model.search_text import words_of
 from lustrum.model.text import say
-from lustrum.server.api.datasets import matches
 from lustrum.server.http.languages import current
 from lustrum.server.http.problems import not_found
 from lustrum.server.http.templating import Pages
 from lustrum.server.service.offer import Offer, find, fitted
 from lustrum.server.urls import forms
 from lustrum.server.urls.code_lists import list_of, listed
-
-__all__ = ["router", "typed"]
 
 PAGE = 100
 """Categories on one page."""
@@ -65,14 +63,10 @@ def router(service: TableService, pages: Pages) -> APIRouter:
             target = f"/datasets/{name}?{forms.write(query)}"
             return RedirectResponse(current().at(target), status_code=303)
         level = own.get("level", "")
-        if not kind or kind == "where":
-            every = described.level(level).categories if level else described.finest
-        else:
-            axis = next(a for a in query.by if a.variable == variable)
-            level = axis.level or ""
-            every = described.level(level).categories if level else described.finest
+        if kind == "codes":
+            level = next(a for a in query.by if a.variable == variable).level or ""
         wanted = own.get("q", "").strip()[:200]
-        found = [c for c in every if matches(wanted, c.code, c.label)]
+        found = described.search(words_of(wanted), level or None)
         offset = _offset(own.get("offset", ""), len(found))
         shown = found[offset : offset + PAGE]
         on_page = {c.code for c in shown}

@@ -1,1 +1,1 @@
-"""What both doors share: what can be asked, how an answer is made, jobs and suggestions."""
+"""What the pages and the API share: what can be asked, how an answer is made, jobs and suggestions."""

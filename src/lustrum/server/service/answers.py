@@ -1,4 +1,4 @@
-"""A decision as the doors show it: notes that travel along, and links that ask again."""
+"""A decision as pages and API show it: with its notes, and links to the same question."""
 
 from __future__ import annotations
 
@@ -6,34 +6,22 @@ import hashlib
 import json
 from collections.abc import Collection
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from starlette.requests import Request
 
-from lustrum.answer import TableService
+from lustrum.answer import Snapshot, TableService
 from lustrum.formats.jsonstat import dataset as jsonstat
 from lustrum.model import Decision, QueryError, Release, TableQuery
 from lustrum.model.errors import choices
 from lustrum.model.plugins import names
 from lustrum.model.text import say
-from lustrum.server.service.offer import Offer, find
 from lustrum.server.table_view import titles as words
 from lustrum.server.urls import forms
 from lustrum.structure import UNBOUNDED
-
-__all__ = [
-    "DEFAULT",
-    "INCLUDABLE",
-    "INCLUDE",
-    "MOST_NAMES",
-    "Answer",
-    "included",
-    "only",
-    "question",
-    "require_dataset",
-]
 
 INCLUDABLE = ("bounds", "risk", "sums", "trace", "utility")
 DEFAULT = ("risk", "sums", "trace", "utility")
@@ -48,11 +36,11 @@ MOST_NAMES = 100
 
 
 @dataclass(frozen=True)
-class Answer:
-    """A decision with the dataset and the policy it was made under."""
+class ServedAnswer:
+    """A decision with the snapshot that it was made from."""
 
     decision: Decision
-    offer: Offer
+    snapshot: Snapshot
 
     @property
     def query(self) -> TableQuery:
@@ -62,13 +50,18 @@ class Answer:
     @property
     def title(self) -> str:
         """The question in words."""
-        return words.title(self.query, self.offer.dataset)
+        return words.title(self.query, self.snapshot.dataset)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader of the table should know: notes of the method and of the agency."""
+        """What a reader of the table should know: own groups, notes of the method and of the agency."""
         own = self.decision.release.notes if self.decision.release else ()
-        return (*own, *self.offer.policy.notes)
+        return (*self.definitions, *own, *self.snapshot.policy.notes)
+
+    @property
+    def definitions(self) -> tuple[str, ...]:
+        """What the reader's own groups hold."""
+        return words.definitions(self.query, self.snapshot.dataset)
 
     @property
     def release(self) -> Release | None:
@@ -77,19 +70,29 @@ class Answer:
         return None if release is None else replace(release, notes=self.notes)
 
     @property
+    def mapped(self) -> str | None:
+        """The variable of the table that can be drawn as a map: the first one with shapes."""
+        there = {geography.variable for geography in self.snapshot.dataset.maps}
+        return next((axis.variable for axis in self.query.by if axis.variable in there), None)
+
+    @property
     def page(self) -> str:
         """The address of the answer for people."""
-        return f"/datasets/{self.query.dataset}/table?{forms.write(self.query)}"
+        return f"/datasets/{self.query.dataset}/table?{self._words}"
 
     @property
     def builder(self) -> str:
         """The address of the form with these choices filled in."""
-        return f"/datasets/{self.query.dataset}?{forms.write(self.query)}"
+        return f"/datasets/{self.query.dataset}?{self._words}"
 
     def api(self, format_: str | None = None) -> str:
         """The address of the answer for programs."""
         wanted = f"&format={format_}" if format_ else ""
-        return f"/api/v1/tables?dataset={self.query.dataset}&{forms.write(self.query)}{wanted}"
+        return f"/api/v1/tables?dataset={self.query.dataset}&{self._words}{wanted}"
+
+    @cached_property
+    def _words(self) -> str:
+        return forms.write(self.query)
 
     @property
     def id(self) -> str:
@@ -174,14 +177,13 @@ def only(request: Request, *known: str) -> None:
             raise QueryError(f"There is no parameter {name!r} here; {there}.")
 
 
-def require_dataset(service: TableService, name: str) -> Offer:
-    """The dataset that a question names; a name that is not there is a mistake in the question.
+def snapshot_of(service: TableService, name: str) -> Snapshot:
+    """What answers about the dataset that a question names; a name that is not there is a mistake in it.
 
     A dataset without a policy looks like one that does not exist.
     """
-    there = service.names()
-    if name not in there:
-        raise QueryError(
-            say("There is no dataset {name!r}; {choices}.", name=name, choices=choices(name, there))
-        )
-    return find(service, name)
+    found = service.published(name)
+    if found is None:
+        said = choices(name, service.names())
+        raise QueryError(say("There is no dataset {name!r}; {choices}.", name=name, choices=said))
+    return found

@@ -16,8 +16,6 @@ from lustrum.model import Dataset, TableQuery
 from lustrum.model.text import say
 from lustrum.server.http.problems import Problem, ProblemError
 
-__all__ = ["Estimate", "available_memory", "estimate", "require_memory"]
-
 _PER_CELL = 1024
 """Bytes for a cell. Measured: 140 to 200 for rounding and its JSON or page, up to 900 in a workbook."""
 

@@ -24,8 +24,6 @@ from lustrum.model import LustrumError, TableQuery
 from lustrum.model.text import say
 from lustrum.server.http.problems import Problem, ProblemError
 
-__all__ = ["ENDED", "Job", "JobStore", "StoreError", "key_of"]
-
 log = logging.getLogger("lustrum.server")
 
 ENDED = ("done", "failed", "cancelled")
@@ -133,13 +131,13 @@ class JobStore:
 
     def find(self, name: str) -> Job | None:
         """A job by its id."""
-        with self._transaction() as base:
+        with self._transaction(write=False) as base:
             row = base.execute("select 1 from job where id = ?", (name,)).fetchone()
             return None if row is None else _read(base, name)
 
     def may_cancel(self, name: str, token: str) -> bool:
         """Whether a token was given to somebody who still waits for this job."""
-        with self._transaction() as base:
+        with self._transaction(write=False) as base:
             row = base.execute(
                 "select 1 from ticket where job = ? and hash = ?", (name, _hash(token))
             ).fetchone()
@@ -163,7 +161,7 @@ class JobStore:
 
     def answer(self, name: str) -> tuple[str, str] | None:
         """What a job has found, as text, and the key of its question."""
-        with self._transaction() as base:
+        with self._transaction(write=False) as base:
             row = base.execute("select answer, key from job where id = ?", (name,)).fetchone()
         return None if row is None or row[0] is None else (row[0], row[1])
 
@@ -253,19 +251,26 @@ class JobStore:
         base.execute("delete from ticket where job not in (select id from job)")
 
     @contextlib.contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        """A transaction that nobody else writes in; all of it or nothing is kept."""
+    def _transaction(self, *, write: bool = True) -> Iterator[sqlite3.Connection]:
+        """A transaction that nobody else writes in; all of it or nothing is kept.
+
+        One that only reads writes nothing at all, so that results can be read while the disk is full.
+        """
         base = None
         try:
             if not self._path.exists():
                 os.close(os.open(self._path, os.O_CREAT | os.O_WRONLY, 0o600))
             which = self._path.stat().st_ino
             base = sqlite3.connect(self._path, timeout=_WAIT, isolation_level=None)
-            # Stays as it is once it is set; while another connection sets it, this one need not.
-            with contextlib.suppress(sqlite3.OperationalError):
-                base.execute("pragma journal_mode = wal")
-            base.execute("begin immediate")
-            _set_up(base)
+            if write or not _is_set_up(base):
+                # A journal that is gone after each transaction: with a log beside the file, which an earlier
+                # version had, even a reader must write. While another connection changes it, this one need not.
+                with contextlib.suppress(sqlite3.OperationalError):
+                    base.execute("pragma journal_mode = delete")
+                base.execute("begin immediate")
+                _set_up(base)
+            else:
+                base.execute("begin")
             yield base
             base.execute("commit")
         except sqlite3.DatabaseError as error:
@@ -293,6 +298,12 @@ class JobStore:
                 with contextlib.suppress(FileNotFoundError):
                     self._path.with_name(self._path.name + ending).unlink()
             log.error("jobs: the file was damaged and is kept as %s", aside.name)
+
+
+def _is_set_up(base: sqlite3.Connection) -> bool:
+    """Whether a reader finds all columns."""
+    there = {row[1] for row in base.execute("pragma table_info(job)")}
+    return there >= {"id", *_ADDED} and bool(base.execute("pragma table_info(ticket)").fetchall())
 
 
 def _set_up(base: sqlite3.Connection) -> None:

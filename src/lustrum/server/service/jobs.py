@@ -12,6 +12,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -92,7 +93,8 @@ class Jobs:
             InputError
         ) as error:  # damaged, or of another version: made anew when it is asked for
             log.error("jobs: %s", error)
-            self.store.forget(name)
+            with suppress(StoreError):  # on a full disk it stays, and is read again
+                self.store.forget(name)
             return None
         if mark is not None and found[1] != key_of(decision.query, mark):
             return None

@@ -6,19 +6,19 @@ import logging
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 
-from lustrum.answer import TableService
+from lustrum.answer import Snapshot, TableService
+from lustrum.answer.table_service import AT_ONCE
 from lustrum.model import Dataset, Level, LustrumError, Measure, TableQuery, Variable, Weight
-from lustrum.model.text import say, say_many
+from lustrum.model.stop import Stopped, within
+from lustrum.model.text import listed, say, say_many
 from lustrum.policy import Policy, Rules
 from lustrum.server.http.problems import not_found
-
-__all__ = ["Choice", "Offer", "Withheld", "catalogue", "find", "fitted", "offered_levels"]
 
 log = logging.getLogger("lustrum.server")
 
 
 @dataclass(frozen=True)
-class Choice:
+class LevelChoice:
     """One way to put a variable into a table: every category, or those of a level."""
 
     value: str
@@ -37,11 +37,16 @@ class Withheld:
 
 @dataclass(frozen=True)
 class Offer:
-    """A dataset with the policy in force, and the service that answers about it."""
+    """A dataset under its policy, with the snapshot that answers about it."""
 
     dataset: Dataset
     policy: Policy
-    service: TableService | None = field(default=None, repr=False, compare=False)
+    snapshot: Snapshot | None = field(default=None, repr=False, compare=False)
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> Offer:
+        """What a snapshot offers."""
+        return cls(snapshot.dataset, snapshot.policy, snapshot)
 
     @property
     def rules(self) -> Rules:
@@ -57,18 +62,18 @@ class Offer:
 
     def summed(self, weight: str | None) -> tuple[Measure, ...]:
         """The measures with protected sums, with a weight or without one."""
-        if self.service is None or not self.dataset.measures:
+        if self.snapshot is None or not self.dataset.measures:
             return ()
-        plain, _, weighted = self.service.sums(self.dataset.name)
-        there = plain if weight is None else weighted
+        numbers = self.snapshot.numbers
+        there = numbers.measures if weight is None else numbers.weighted_measures
         return tuple(m for m in self.dataset.measures if m.name in there)
 
     @property
     def weights(self) -> tuple[Weight, ...]:
         """The weights with protected weighted numbers."""
-        if self.service is None or not self.dataset.weights:
+        if self.snapshot is None or not self.dataset.weights:
             return ()
-        there = self.service.sums(self.dataset.name)[1]
+        there = self.snapshot.numbers.weights
         return tuple(w for w in self.dataset.weights if w.name in there)
 
     @property
@@ -88,15 +93,15 @@ class Offer:
         """The levels of a variable that the policy lets be asked for."""
         return offered_levels(variable, self.rules)
 
-    def axes(self, variable: Variable) -> tuple[Choice, ...]:
+    def axes(self, variable: Variable) -> tuple[LevelChoice, ...]:
         """The ways to put a variable into a table, finest first."""
-        finest = Choice(
+        finest = LevelChoice(
             variable.name,
             say("{variable} ({number:,})", variable=variable.label, number=len(variable.codes)),
             len(variable.codes),
         )
         return finest, *(
-            Choice(
+            LevelChoice(
                 f"{variable.name}:{level.name}",
                 say(
                     "{variable}: {level} ({number:,})",
@@ -219,8 +224,9 @@ class Offer:
         if self.rules.nested_only:
             said.append(
                 say(
-                    "Own groups of categories: two tables could be compared to single people out, so "
-                    "only single categories and the published levels are offered."
+                    "Own groups of categories: two tables could be compared to single {units} out, so "
+                    "only single categories and the published levels are offered.",
+                    units=self.dataset.units,
                 )
             )
         return tuple(said)
@@ -233,7 +239,8 @@ class Offer:
                 level.label,
                 say(
                     "Its categories overlap those of the levels that are offered; two tables could be "
-                    "compared to single people out."
+                    "compared to single {units} out.",
+                    units=self.dataset.units,
                 ),
             )
             for variable in self.dataset.variables
@@ -246,7 +253,7 @@ class Offer:
         labels = [there.get(name, name) for name in names]
         if len(labels) < 2:
             return labels[0] if labels else ""
-        return say("{some} and {last}", some=", ".join(labels[:-1]), last=labels[-1])
+        return say("{some} and {last}", some=listed(labels[:-1]), last=labels[-1])
 
 
 def offered_levels(variable: Variable, rules: Rules) -> tuple[Level, ...]:
@@ -257,26 +264,32 @@ def offered_levels(variable: Variable, rules: Rules) -> tuple[Level, ...]:
 
 
 def catalogue(service: TableService) -> tuple[Dataset, ...]:
-    """The datasets that can be asked about; one that cannot be read does not take the others with it."""
+    """The datasets that can be asked about; one that cannot be read does not take the others with it.
+
+    Nor does one whose records do not answer at once.
+    """
     found: list[Dataset] = []
-    for name in service.names():
-        try:
-            service.policy(name)
-            found.append(service.dataset(name))
-        except LustrumError as error:
-            log.error("dataset left out: %s", error)
+    with within(AT_ONCE):
+        for name in service.names():
+            try:
+                found.append(service.snapshot(name).dataset)
+            except LustrumError as error:
+                if name not in service.coming:  # of which the start has said so
+                    log.error("dataset left out: %s", error)
+            except Stopped:
+                log.error("dataset left out: the records of %r do not answer", name)
     return tuple(found)
 
 
 def find(service: TableService, name: str) -> Offer:
     """The dataset of an address; a clear problem where there is none."""
-    names = service.names()
-    if name not in names:
-        there = ", ".join(names) or "none yet"
+    found = service.published(name)
+    if found is None:
+        there = ", ".join(service.names()) or "none yet"
         raise not_found(
             say("There is no dataset {name!r}; there are: {there}.", name=name, there=there)
         )
-    return Offer(service.dataset(name), service.policy(name), service)
+    return Offer.of(found)
 
 
 def fitted(query: TableQuery) -> TableQuery:

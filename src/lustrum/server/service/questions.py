@@ -1,16 +1,19 @@
-"""Where the doors bring their questions: each takes its turn, and a large one goes to the background."""
+"""Questions from pages, the API and the command line: each waits for its turn; a large one becomes a job."""
 
 from __future__ import annotations
 
+import json
 import math
 import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
-from lustrum.answer import Precheck, TableService
+from lustrum.answer import Precheck, Snapshot, TableService
 from lustrum.model import Decision, TableQuery
 from lustrum.server.operation.gate import Gate
-from lustrum.server.operation.logs import log_decision
+from lustrum.server.operation.logs import log_decision, log_repeat
 from lustrum.server.operation.metrics import Metrics
-from lustrum.server.service.answers import Answer, require_dataset
+from lustrum.server.service.answers import ServedAnswer, snapshot_of
 from lustrum.server.service.estimate import (
     Estimate,
     available_memory,
@@ -18,10 +21,10 @@ from lustrum.server.service.estimate import (
     require_memory,
 )
 from lustrum.server.service.jobs import Job, Jobs
+from lustrum.server.service.offer import Offer
+from lustrum.server.service.remembered_answers import Key, RememberedAnswers, Written
 from lustrum.server.service.suggestions import Suggestion, passing
 from lustrum.server.settings import Settings
-
-__all__ = ["Questions"]
 
 
 class Questions:
@@ -31,8 +34,10 @@ class Questions:
         self.service = service
         self.settings = settings
         self.metrics = metrics
-        self._gate = Gate(settings)
+        # Two queues: a process of records that hangs must not hold up questions to bundles.
+        self._gate, self._bundle_gate = Gate(settings), Gate(settings)
         self._memory = settings.memory * 2**20 or available_memory() // (2 * settings.at_once)
+        self.answers = RememberedAnswers(service.folder, settings)
         self.jobs = Jobs(
             service.folder,
             self._in_background,
@@ -41,72 +46,117 @@ class Questions:
             mark=lambda query: service.mark(query.dataset),
         )
 
-    def ask(self, query: TableQuery) -> Answer:
-        """The answer to a question, while its asker waits."""
-        offer = require_dataset(self.service, query.dataset)
-        self._sized(query)
-        return Answer(self._decided(query, self.settings.seconds), offer)
+    def written(
+        self,
+        query: TableQuery,
+        form: Sequence[str],
+        write: Callable[[ServedAnswer], Written],
+        note: Callable[[Snapshot, Key], object],
+    ) -> Written | Job:
+        """The answer in one form, made or remembered, or the job that makes the table where it is large.
 
-    def ask_or_job(self, query: TableQuery) -> Answer | Job:
+        ``form`` names all that the writing depends on beside the answer, and ``note`` hears where it is kept.
+        """
+        started = time.perf_counter()
+        snapshot = snapshot_of(self.service, query.dataset)
+        key = Key.of(snapshot, query, form) if self.answers.on and snapshot.from_bundle else None
+        found = None if key is None else self.answers.find(key)
+        if found is not None:
+            self.count(found, time.perf_counter() - started)
+        else:
+            answer = self._answer_or_job(query, snapshot)
+            if isinstance(answer, Job):
+                return answer
+            rules = tuple(reason.rule for reason in answer.decision.reasons)
+            found = replace(write(answer), question=json.dumps(query.to_mapping()), rules=rules)
+            if key is not None:
+                self.answers.keep(key, found)
+        if key is not None:
+            note(snapshot, key)
+        return found
+
+    def count(self, written: Written, seconds: float) -> None:
+        """Count and log an answer that was remembered."""
+        self.metrics.decisions.labels(written.dataset, written.verdict).inc()
+        self.metrics.remembered.inc()
+        log_repeat(written.question, written.verdict, written.rules, seconds)
+
+    def ask(self, query: TableQuery) -> ServedAnswer:
+        """The answer to a question, while its asker waits."""
+        snapshot = snapshot_of(self.service, query.dataset)
+        self._sized(query, snapshot)
+        return self._answer(query, snapshot)
+
+    def ask_or_job(self, query: TableQuery) -> ServedAnswer | Job:
         """The answer, or the job that makes it where the table is large."""
-        offer = require_dataset(self.service, query.dataset)
-        if not self.is_large(query):
-            return Answer(self._decided(query, self.settings.seconds), offer)
-        job = self.submit(query)
+        return self._answer_or_job(query, snapshot_of(self.service, query.dataset))
+
+    def _answer_or_job(self, query: TableQuery, snapshot: Snapshot) -> ServedAnswer | Job:
+        needed = self._sized(query, snapshot)
+        if needed is None or needed.cells <= self.settings.background_cells:
+            return self._answer(query, snapshot)
+        job = self.jobs.submit(query, snapshot.mark)
         return self.answer_of(job) or job
 
     def submit(self, query: TableQuery) -> Job:
         """The job that makes a table."""
-        require_dataset(self.service, query.dataset)
+        snapshot = snapshot_of(self.service, query.dataset)
         # A mistake in the question is better heard of now than later.
-        self._sized(query)
-        return self.jobs.submit(query, self.service.mark(query.dataset))
+        self._sized(query, snapshot)
+        return self.jobs.submit(query, snapshot.mark)
 
-    def precheck(self, query: TableQuery) -> Precheck:
+    def precheck(self, query: TableQuery, snapshot: Snapshot | None = None) -> Precheck:
         """What the preliminary rules would say."""
-        self._sized(query)
-        with self._gate.pass_through():
-            return self.service.precheck(query)
+        snapshot = snapshot or snapshot_of(self.service, query.dataset)
+        self._sized(query, snapshot)
+        with self._gate_of(snapshot).pass_through():
+            return snapshot.precheck(query)
 
-    def alternatives(self, answer: Answer) -> tuple[Suggestion, ...]:
+    def alternatives(self, answer: ServedAnswer) -> tuple[Suggestion, ...]:
         """Other questions that are answered, where this one was refused."""
-        with self._gate.pass_through():
-            return passing(answer.decision, answer.offer)
+        with self._gate_of(answer.snapshot).pass_through():
+            return passing(answer.decision, Offer.of(answer.snapshot))
 
-    def answer_of(self, job: Job) -> Answer | None:
+    def answer_of(self, job: Job) -> ServedAnswer | None:
         """What a job has found, if that still holds under the data and the policy of today."""
         if job.state != "done":
             return None
-        decision = self.jobs.result(job.id, self.service.mark(job.query.dataset))
-        if decision is None:
-            return None
-        return Answer(decision, require_dataset(self.service, decision.query.dataset))
+        snapshot = snapshot_of(self.service, job.query.dataset)
+        decision = self.jobs.result(job.id, snapshot.mark)
+        return None if decision is None else ServedAnswer(decision, snapshot)
 
-    def is_large(self, query: TableQuery) -> bool:
-        """Whether a table has too many cells to wait for; one that the rules refuse is not worth a job."""
-        needed = self._sized(query)
-        return needed is not None and needed.cells > self.settings.background_cells
+    def _sized(self, query: TableQuery, snapshot: Snapshot) -> Estimate | None:
+        """What a question will need; nothing if the rules refuse it before anything is counted.
 
-    def _sized(self, query: TableQuery) -> Estimate | None:
-        """What a question will need; nothing if the rules refuse it before anything is counted."""
-        if not self.service.precheck(query, count=False).passes:
-            return None
-        needed = estimate(query, self.service.dataset(query.dataset))
-        require_memory(needed, self._memory)
+        Of a small table nobody needs to know here what the rules say: they come first among the five steps.
+        """
+        needed = estimate(query, snapshot.dataset)
+        if needed.cells > self.settings.background_cells or needed.memory > self._memory:
+            if not snapshot.precheck(query, count=False).passes:
+                return None
+            require_memory(needed, self._memory)
         return needed
+
+    def _gate_of(self, snapshot: Snapshot) -> Gate:
+        """The queue of those who are answered from the same place."""
+        return self._bundle_gate if snapshot.from_bundle else self._gate
 
     def _in_background(self, query: TableQuery) -> Decision:
         # Nobody holds a line open for it: it waits for its turn as long as it takes.
-        return self._decided(query, self.settings.background_seconds, math.inf)
+        snapshot = self.service.snapshot(query.dataset)
+        return self._decided(query, snapshot, self.settings.background_seconds, math.inf)
+
+    def _answer(self, query: TableQuery, snapshot: Snapshot) -> ServedAnswer:
+        return ServedAnswer(self._decided(query, snapshot, self.settings.seconds), snapshot)
 
     def _decided(
-        self, query: TableQuery, seconds: float, patience: float | None = None
+        self, query: TableQuery, snapshot: Snapshot, seconds: float, patience: float | None = None
     ) -> Decision:
         started = time.perf_counter()
-        with self._gate.pass_through(seconds, patience):
+        with self._gate_of(snapshot).pass_through(seconds, patience):
             self.metrics.busy.inc()
             try:
-                decision = self.service.answer(query)
+                decision = snapshot.answer(query)
             finally:
                 self.metrics.busy.dec()
         self.metrics.decisions.labels(query.dataset, decision.verdict.value).inc()

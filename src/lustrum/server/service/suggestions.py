@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from lustrum.answer import Precheck, TableService
+from lustrum.answer import Precheck, Snapshot
 from lustrum.answer.preliminary import question_rules
 from lustrum.model import Axis, Decision, Filter, LustrumError, Reason, TableQuery, Variable
 from lustrum.model.stop import check_stop
@@ -18,8 +18,6 @@ from lustrum.model.text import say
 from lustrum.server.service.estimate import estimate
 from lustrum.server.service.offer import Offer, offered_levels
 from lustrum.server.table_view import titles as words
-
-__all__ = ["Suggestion", "advice", "passing", "suggestions"]
 
 TRIES = 12
 ENOUGH = 3
@@ -54,11 +52,11 @@ def passing(
 
     What a rule about the question alone speaks against is passed over without being counted as a try.
     """
-    if offer.service is None:
+    if offer.snapshot is None:
         return ()
 
-    def left(changed: TableQuery, service: TableService = offer.service) -> tuple[Reason, ...]:
-        answer = service.answer(changed)
+    def left(changed: TableQuery, snapshot: Snapshot = offer.snapshot) -> tuple[Reason, ...]:
+        answer = snapshot.answer(changed)
         return answer.reasons if answer.release is None else ()
 
     return _found(decision.query, decision.reasons, offer, left, (tries, enough, cells))

@@ -22,6 +22,25 @@ function addCopyButton(box) {
   box.append(button);
 }
 
+/** The table for a spreadsheet or a text: as HTML with its headers, and as lines with tabs. */
+function addTableCopy(box) {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.className = "small copy-table";
+  button.textContent = box.dataset.copyTable;
+  button.addEventListener("click", async () => {
+    const table = box.querySelector("table").cloneNode(true);
+    for (const link of table.querySelectorAll("a, abbr")) link.replaceWith(link.textContent.trim());
+    const lines = [...table.rows].map((row) => [...row.cells].map((cell) => cell.textContent.trim().replace(/\s+/g, " ")).join("\t"));
+    const kinds = { "text/html": table.outerHTML, "text/plain": lines.join("\n") };
+    const blobs = Object.entries(kinds).map(([type, text]) => [type, new Blob([text], { type })]);
+    await navigator.clipboard.write([new ClipboardItem(Object.fromEntries(blobs))]);
+    button.textContent = box.dataset.copied;
+    setTimeout(() => (button.textContent = box.dataset.copyTable), 2000);
+  });
+  box.after(button);
+}
+
 // Say once what was done, for people who cannot see it.
 const told = document.createElement("p");
 told.className = "unseen";
@@ -29,37 +48,52 @@ told.setAttribute("role", "status");
 document.body.append(told);
 
 let latest = 0;
+let fetching;
 
 function dress() {
-  if (navigator.clipboard) main.querySelectorAll(".copy").forEach(addCopyButton);
+  // The script of maps is fetched only where there is one.
+  const map = main.querySelector("[data-map]");
+  if (map) import(map.dataset.map).then(({ link }) => link(main));
+  if (navigator.clipboard) {
+    main.querySelectorAll(".copy").forEach(addCopyButton);
+    main.querySelectorAll("[data-copy-table]").forEach(addTableCopy);
+  }
+  main.querySelectorAll(".pictures").forEach((part) => (part.hidden = false));
   const apply = main.querySelector(".view .apply");
   if (apply) apply.hidden = true;
 }
 
 // Another view of the same table: only the content is exchanged. Focus, open parts and the place stay.
-async function go(address, remember) {
+async function go(address, remember, everything = true) {
   const number = ++latest;
+  fetching?.abort();
+  fetching = new AbortController();
   const looking = main.querySelector(".looking");
   if (!looking) return location.assign(address);
   looking.setAttribute("aria-busy", "true");
   let text;
   try {
-    const response = await fetch(address, { headers: { Accept: "text/html" } });
+    const response = await fetch(address, { headers: { Accept: "text/html" }, signal: fetching.signal });
     if (!response.ok || response.redirected) return location.assign(address);
     text = await response.text();
-  } catch {
+  } catch (error) {
+    if (error.name === "AbortError") return;
     return location.assign(address);
   }
   if (number !== latest) return;
   const page = new DOMParser().parseFromString(text, "text/html");
   const fresh = page.querySelector("#main");
-  const here = page.querySelector("#here");
+  const here = page.querySelector(".looking")?.dataset.here;
   if (!fresh || !here) return location.assign(address);
   const active = document.activeElement;
   const inside = active !== main && main.contains(active);
   const open = new Map([...main.querySelectorAll("details[id]")].map((part) => [part.id, part.open]));
   const across = main.querySelector(".scroll")?.scrollLeft ?? 0;
-  main.replaceChildren(...fresh.childNodes);
+  const parts = ["choices", "answer"].map((id) => [document.getElementById(id), page.getElementById(id)]);
+  if (parts.every(([old, made]) => old && made)) {
+    for (const [old, made] of parts) old.replaceChildren(...made.childNodes);
+    document.dispatchEvent(new CustomEvent("lustrum:page", { detail: { page, everything } }));
+  } else main.replaceChildren(...fresh.childNodes);
   for (const part of main.querySelectorAll("details[id]")) {
     if (open.has(part.id)) part.open = open.get(part.id);
   }
@@ -68,14 +102,15 @@ async function go(address, remember) {
     if (other) link.setAttribute("href", other.getAttribute("href"));
   });
   document.title = page.title;
-  if (remember) history.pushState({ view: true }, "", here.getAttribute("href"));
+  if (remember) history.pushState({ step: (history.state?.step ?? 0) + 1 }, "", here);
+  document.dispatchEvent(new Event("lustrum:step"));
   dress();
   const scroll = main.querySelector(".scroll");
   if (scroll) scroll.scrollLeft = across;
   // What had the focus has it again; if it is gone, the table is where to go on.
   const target = (active.id && document.getElementById(active.id)) || scroll;
   if (inside) target?.focus({ preventScroll: true });
-  told.textContent = main.querySelector(".view").dataset.done;
+  told.textContent = main.querySelector(".view")?.dataset.done ?? main.querySelector(".verdict, .lead")?.textContent ?? "";
 }
 
 function chosen(form) {
@@ -94,13 +129,21 @@ main.addEventListener("submit", (event) => {
   go(chosen(event.target), true);
 });
 
+main.addEventListener("click", async (event) => {
+  const kind = event.target.closest("button[data-picture]");
+  if (!kind) return;
+  const { download } = await import(kind.dataset.script);
+  await download(kind.closest("figure"), kind.dataset.picture, kind.dataset.name);
+});
+
 main.addEventListener("click", (event) => {
-  const link = event.target.closest("a[data-view]");
+  const link = event.target.closest("a[data-view], #answer a[data-apply], #choices a[data-apply], #found a[data-apply], #saved a[data-apply]");
   if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
   event.preventDefault();
   go(link.href, true);
 });
 
 window.addEventListener("popstate", () => go(location.href, false));
+document.addEventListener("lustrum:go", (event) => go(event.detail, true, false));
 
 dress();

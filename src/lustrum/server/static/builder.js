@@ -3,6 +3,7 @@
 
 const FORM_AFTER = 60; // milliseconds without a choice
 const HINT_AFTER = 300;
+const VIEW = ["as", "show", "empty", "heat", "names", "margins", "bounds", "decimals", "chart", "scale", "classes", "pivot", "wafer", "sort"];
 
 /** Codes as a short list, runs as ranges: 1,2,7..12. The server reads the same. */
 function listed(codes) {
@@ -78,12 +79,13 @@ function question(form) {
 class Builder {
   constructor(form) {
     this.form = form;
+    this.live = form.dataset.live !== undefined;
     this.asked = question(form);
     this.canonical = form.dataset.question;
     form.querySelector("[data-check]").hidden = true;
     form.addEventListener("change", () => {
       this.outdate();
-      this.soon = setTimeout(() => this.refresh(), FORM_AFTER);
+      this.soon = setTimeout(() => (this.live ? this.go() : this.refresh()), this.live ? HINT_AFTER : FORM_AFTER);
     });
     form.addEventListener("keydown", (event) => {
       // Enter after the name of a group goes on with the group; it does not send the form.
@@ -91,6 +93,7 @@ class Builder {
     });
     form.addEventListener("submit", (event) => {
       event.preventDefault();
+      if (this.live) return this.go();
       const now = question(form);
       location.assign(`${form.getAttribute("action")}?${now === this.asked ? this.canonical : now}`);
     });
@@ -98,9 +101,23 @@ class Builder {
       const link = event.target.closest("a[data-apply]");
       if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
       event.preventDefault();
-      this.refresh(new URL(link.href).search.slice(1), true);
+      if (this.live) document.dispatchEvent(new CustomEvent("lustrum:go", { detail: link.href }));
+      else this.refresh(new URL(link.href).search.slice(1), true);
+    });
+    document.addEventListener("lustrum:page", (event) => {
+      const fresh = event.detail.page.querySelector("form[data-builder]");
+      this.place(fresh, event.detail.everything);
+      this.canonical = fresh.dataset.question;
+      this.asked = question(this.form);
     });
     this.bar();
+  }
+
+  /** The table beside the form follows the choice; how it is shown stays in the address. */
+  go() {
+    const kept = [...new URLSearchParams(location.search)].filter(([name]) => VIEW.includes(name));
+    const pairs = [question(this.form), ...kept.map(written)].filter(Boolean).join("&");
+    document.dispatchEvent(new CustomEvent("lustrum:go", { detail: `${this.form.dataset.here}?${pairs}` }));
   }
 
   /** From the moment of a choice on, the hint is about an older question: nothing under way may show it as today's. */

@@ -14,6 +14,24 @@ function element(tag, properties = {}, ...children) {
   return made;
 }
 
+/** The numbers that a label speaks of: "15 to 19", "90 and over", "under 15", "7"; null where it has none. */
+const OPEN = /^\s*(\+|(years? )?(and|or) (over|more|older|above)|(ans )?(et|ou) (plus|davantage)|(Jahre )?(und|oder) (mehr|älter))/i;
+const BELOW = /(under|below|less than|fewer than|moins de|unter|weniger als)\s*$/i;
+const BETWEEN = /^\s*(-|–|\.\.|to|or|and|à|ou|et|bis|oder|und)\s*$/i;
+function span(label) {
+  const found = [...label.matchAll(/\d+(?:[   ]\d{3})*/g)];
+  if (!found.length) return null;
+  const [first, second] = found;
+  const value = (match) => Number(match[0].replace(/[   ]/g, ""));
+  const after = (match) => label.slice(match.index + match[0].length);
+  if (second && BETWEEN.test(after(first).slice(0, second.index - first.index - first[0].length)) && value(first) <= value(second)) {
+    return [value(first), value(second)];
+  }
+  if (BELOW.test(label.slice(0, first.index))) return [-Infinity, value(first) - 1];
+  if (OPEN.test(after(first))) return [value(first), Infinity];
+  return found.length === 1 ? [value(first), value(first)] : null;
+}
+
 class Picker {
   constructor(box) {
     this.box = box;
@@ -29,7 +47,9 @@ class Picker {
     } else {
       for (const input of this.inputs()) {
         const label = input.closest("label");
-        this.entries.push({ code: this.code(input), text: label.textContent, row: label.parentElement });
+        const name = label.querySelector("span").textContent;
+        const row = label.parentElement;
+        this.entries.push({ code: this.code(input), label: name, text: label.textContent, row, shelf: row.parentElement });
         if (input.checked) this.chosen.add(this.code(input));
       }
     }
@@ -90,10 +110,17 @@ class Picker {
   }
 
   bar() {
-    const { find, tick, untick, range } = this.box.dataset;
+    const { find, finds, tick, untick, range } = this.box.dataset;
     if (this.entries.length < SEARCHED) return;
-    this.field = element("input", { type: "search", className: "find", autocomplete: "off", placeholder: find });
-    this.field.setAttribute("aria-label", find);
+    for (const entry of this.entries) entry.span = span(entry.label);
+    const numbered = this.entries.filter((entry) => entry.span);
+    // A list in which few labels hold a number, as in "District 9", is not one of numbers.
+    this.numbers = 2 * numbered.length > this.entries.length && numbered.some(({ span: [low, high] }) => low < high);
+    this.numbers ||= numbered.length === this.entries.length;
+    const example = numbered.flatMap((entry) => entry.span).filter((value) => Number.isFinite(value) && value > 0);
+    const hint = this.numbers && example.length > 1 ? finds.replace("{range}", `${example[0]}-${example[1]}`) : find;
+    this.field = element("input", { type: "search", className: "find", autocomplete: "off", placeholder: hint });
+    this.field.setAttribute("aria-label", hint);
     this.between = element("button", { type: "button", textContent: range, hidden: true });
     const all = element("button", { type: "button", textContent: tick });
     const none = element("button", { type: "button", textContent: untick });
@@ -110,7 +137,7 @@ class Picker {
       if (event.key !== "Enter") return;
       event.preventDefault();
       const found = this.found();
-      if (this.range()) this.set(this.range(), true);
+      if (this.range()?.length) this.set(this.range(), true);
       else if (found.length === 1) this.set(found, !this.chosen.has(found[0].code));
     });
     this.between.addEventListener("click", () => this.set(this.range() ?? [], true));
@@ -118,8 +145,25 @@ class Picker {
     none.addEventListener("click", () => this.set(this.found(), false));
   }
 
-  /** The entries between two codes, where the search field holds a range such as 5-12. */
+  /** The two numbers of a range such as 15-64 in the search field, or null. */
+  ends() {
+    const found = this.field.value.match(/^\s*(\d+)\s*(?:-|–|\.\.)\s*(\d+)\s*$/);
+    return found && [Number(found[1]), Number(found[2])].sort((a, b) => a - b);
+  }
+
+  /** The entries whose labels lie wholly within the range that the search field holds, of one level. */
   range() {
+    if (!this.numbers) return this.codeRange();
+    const ends = this.ends();
+    if (!ends) return null;
+    const inside = this.entries.filter((entry) => entry.span && entry.span[0] >= ends[0] && entry.span[1] <= ends[1]);
+    const levels = new Map();
+    for (const entry of inside) levels.set(entry.shelf, [...(levels.get(entry.shelf) ?? []), entry]);
+    return [...levels.values()].sort((a, b) => b.length - a.length)[0] ?? [];
+  }
+
+  /** The entries between two codes such as 1-01-003, where labels have no numbers that a range could mean. */
+  codeRange() {
     const text = this.field.value;
     // Codes may hold a hyphen themselves, so that every place to cut is tried.
     for (const cut of text.matchAll(/\.\.|–|-/g)) {
@@ -132,6 +176,18 @@ class Picker {
     return null;
   }
 
+  /** What the range in the search field leaves out, or why there is none. */
+  remark(range) {
+    const ends = this.ends();
+    if (!ends) return "";
+    if (!this.numbers) return range.length ? "" : this.box.dataset.words;
+    const level = range.length ? range[0].shelf : this.entries.find((entry) => entry.span).shelf;
+    const cut = this.entries.filter(
+      ({ span: own, shelf }) => own && shelf === level && own[0] <= ends[1] && own[1] >= ends[0] && !(own[0] >= ends[0] && own[1] <= ends[1]),
+    );
+    return cut.length ? this.box.dataset.partly.replace("{names}", cut.map((entry) => entry.label).join("; ")) : "";
+  }
+
   found() {
     const range = this.range();
     if (range) return range;
@@ -141,8 +197,9 @@ class Picker {
 
   narrow() {
     const found = this.found();
-    this.between.hidden = !this.range();
-    this.note.textContent = found.length ? "" : this.box.dataset.none;
+    const range = this.range();
+    this.between.hidden = !range?.length;
+    this.note.textContent = this.remark(range ?? []) || (found.length ? "" : this.box.dataset.none);
     if (!this.long) {
       const kept = new Set(found);
       for (const entry of this.entries) entry.row.hidden = !kept.has(entry);

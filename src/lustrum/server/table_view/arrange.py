@@ -23,14 +23,13 @@ from lustrum.formats.placing import Placing, usual_placing
 from lustrum.model import Category, CellStatus, QueryError, Release, TableAxis
 from lustrum.model.errors import choices
 from lustrum.model.text import say
-from lustrum.server.table_view.figures import NO_PERCENTAGE, Figures, figures, number
-from lustrum.server.urls.display import View, column_key, column_of
-
-__all__ = ["Arrangement", "Line", "arrange", "meaning", "sort_key"]
+from lustrum.model.variable import TOTAL_CODE
+from lustrum.server.table_view.figures import NO_PERCENTAGE, CellFigures, figures, number
+from lustrum.server.urls.display import TableView, column_key, column_of
 
 
 @dataclass(frozen=True)
-class Line:
+class TableLine:
     """A row of the table: in which block it stands, and which category of the inner variable it is."""
 
     block: int
@@ -46,11 +45,11 @@ class Arrangement:
     """
 
     release: Release
-    view: View
+    view: TableView
     placing: Placing
-    figures: Figures
+    figures: CellFigures
     picks: tuple[npt.NDArray[np.intp], ...]
-    lines: tuple[Line, ...]
+    lines: tuple[TableLine, ...]
     empty_rows: int
 
     @property
@@ -132,8 +131,8 @@ class Arrangement:
         if all(ends):
             return ends[0] if ends[0] == ends[1] else f"{ends[0]}\u2013{ends[1]}"
         if ends[0]:
-            return say("{least} or more", least=ends[0])
-        return say("{most} or less", most=ends[1]) if ends[1] else say("not known")
+            return say("surely {least} or more", least=ends[0])
+        return say("surely {most} or less", most=ends[1]) if ends[1] else say("not known")
 
     def _totals(self, axis: int) -> Mask:
         return np.asarray(~self.axes[axis].inner[self.picks[axis]])
@@ -148,18 +147,35 @@ class Arrangement:
             )
 
 
-def arrange(release: Release, view: View) -> Arrangement:
-    """Turn, pick, sort and thin out as the view says; what it cannot say of this table is a mistake."""
+def arrange(release: Release, view: TableView, mapped: str | None = None) -> Arrangement:
+    """Turn, pick, sort and thin out as the view says; what it cannot say of this table is a mistake.
+
+    A map shows the variable ``mapped`` and a single category of every other one.
+    """
     if not release.additive and view.percent:
         view = replace(view, show="counts")  # a share of means has no meaning
+    if view.show == "difference" and (view.form != "table" or release.statistics):
+        view = replace(
+            view, show="counts"
+        )  # drawn or of several statistics it would not be read rightly
+    if view.form == "map":
+        view = _for_map(release, view, mapped)
     placing = _placed(release, view)
+    if view.form == "map":
+        # Shares are within a place, though a single category is shown of it.
+        placing = Placing(placing.rows, placing.wafers, ())
+    if view.show == "difference" and not placing.columns:
+        view = replace(view, show="counts")  # there is no other column
     over = {
         "counts": (),
         "row-percent": placing.columns,
         "column-percent": placing.rows,
         "whole-percent": tuple(range(len(release.axes))),
+        "difference": placing.columns[-1:],
     }[view.show]
     made = figures(release, view.show, over, view.decimals)
+    if view.form == "map":
+        placing = Placing(placing.rows, (), placing.columns)
     picks = _picked(release, view, placing)
     bare = Arrangement(release, view, placing, made, picks, (), 0)
     view = _tidied(bare)
@@ -170,12 +186,27 @@ def arrange(release: Release, view: View) -> Arrangement:
     else:
         empty, hidden = np.zeros_like(empty), 0
     lines = tuple(
-        Line(block, int(row))
+        TableLine(block, int(row))
         for block, order in enumerate(_orders(bare))
         for row in order
         if not empty[block, row]
     )
     return Arrangement(release, view, placing, made, picks, lines, hidden)
+
+
+def _for_map(release: Release, view: TableView, mapped: str | None) -> TableView:
+    """The view turned for a map; a plain table where nothing can be mapped."""
+    names = {axis.name: axis for axis in release.axes}
+    if mapped not in names:
+        return replace(view, form="table")
+    chosen = dict(view.wafer)
+    for name, axis in names.items():
+        if name != mapped and chosen.get(name) not in axis.codes:
+            total = next((c for c in axis.codes if c == TOTAL_CODE), axis.codes[0])
+            chosen[name] = total if axis.name != "statistic" else axis.codes[0]
+    pivot = ((mapped, "rows"), *((name, "wafers") for name in names if name != mapped))
+    wafer = tuple((name, chosen[name]) for name in names if name != mapped)
+    return replace(view, pivot=pivot, wafer=wafer)
 
 
 def meaning(letter: str) -> str:
@@ -185,7 +216,7 @@ def meaning(letter: str) -> str:
     return CellStatus(letter).meaning
 
 
-def _placed(release: Release, view: View) -> Placing:
+def _placed(release: Release, view: TableView) -> Placing:
     """Where each axis stands: as the view says, the others as usual."""
     names = [axis.name for axis in release.axes]
     usual = usual_placing(release.shape)
@@ -213,7 +244,9 @@ def _placed(release: Release, view: View) -> Placing:
     return Placing(*(tuple(there) for there in places.values()))
 
 
-def _picked(release: Release, view: View, placing: Placing) -> tuple[npt.NDArray[np.intp], ...]:
+def _picked(
+    release: Release, view: TableView, placing: Placing
+) -> tuple[npt.NDArray[np.intp], ...]:
     names = [axis.name for axis in release.axes]
     picks = []
     wafers = dict(view.wafer)
@@ -248,7 +281,7 @@ def _picked(release: Release, view: View, placing: Placing) -> tuple[npt.NDArray
     return tuple(picks)
 
 
-def _tidied(bare: Arrangement) -> View:
+def _tidied(bare: Arrangement) -> TableView:
     """The view without what changes nothing here, so that the same table has the same address."""
     view, placing = bare.view, bare.placing
     here = {bare.axes[i].name for i in placing.wafers}
@@ -256,11 +289,16 @@ def _tidied(bare: Arrangement) -> View:
     idle = key not in ("", "label") and _column(bare, key) is None
     return replace(
         view,
-        pivot=() if placing == usual_placing(bare.release.shape) else view.pivot,
+        pivot=()
+        if placing == usual_placing(bare.release.shape) or view.form == "map"
+        else view.pivot,
         wafer=tuple(pair for pair in view.wafer if pair[0] in here),
         sort="" if idle else view.sort,
-        decimals=view.decimals if view.percent else View.decimals,
-        bars=view.bars if view.form == "chart" else View.bars,
+        heat=view.heat if view.form == "table" else TableView.heat,
+        decimals=view.decimals if view.percent else TableView.decimals,
+        chart=view.chart if view.form == "chart" else TableView.chart,
+        scale=view.scale if view.form == "chart" else TableView.scale,
+        classes=view.classes if view.form == "map" else TableView.classes,
     )
 
 

@@ -1,8 +1,8 @@
-"""The table as bars, drawn from the figures that the table shows; a suppressed one is its letter, never a bar.
+"""The table as a chart, drawn from the figures that the table shows; totals are not drawn.
 
-Lengths are percentages of the width and heights are pixels, so that a chart fits a phone and its words stay
-readable. One variable gives bars, a second one bars side by side or on top of each other, and whatever is left
-a small chart each. Totals are not drawn.
+One variable gives bars, a second one bars side by side or on top of each other, lines, a pyramid or a heat map,
+and whatever is left a small chart each. Without a choice the kind is what fits the question. Lines over the
+marks show how uncertain a figure is.
 """
 
 from __future__ import annotations
@@ -10,107 +10,67 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
-from math import floor, isfinite
 
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arithmetic import power_of_ten
-from lustrum.model.text import say, say_many
-from lustrum.server.table_view.arrange import Arrangement, meaning
-from lustrum.server.table_view.figures import NO_PERCENTAGE
+from lustrum.model.text import listed, lowered, say, say_many
+from lustrum.server.table_view.arrange import Arrangement
+from lustrum.server.table_view.bars import ChartPanel, bars_panel
+from lustrum.server.table_view.classes import Classes, classed
+from lustrum.server.table_view.drawing import Pen, Reach, Slot, ends_of, reach_of
 from lustrum.server.table_view.layout import named
-from lustrum.server.table_view.titles import lowered
-
-__all__ = ["Bar", "Chart", "Group", "Panel", "draw"]
+from lustrum.server.table_view.marks import MarksPanel, heat_panel, lines_panel, pyramid_panel
 
 MOST_SERIES = 6
 MOST_CATEGORIES = 40
 MOST_PANELS = 12
 """More colours, bars or charts than this could not be told apart."""
 
-SPACE = 82.0
-"""Percent of the width for bars; the rest is for the figure behind the longest of them."""
+MOST_STRIPS = 160
+MOST_COLUMNS = 30
+"""A heat map may have so many rows and columns."""
 
-TOP, LABEL, THICK, GAP, BETWEEN = 22, 19, 13, 3, 10
-"""Pixels: the scale above, a line of words, a bar, the gap between bars and between categories."""
+_SEX = ("sex", "gender")
+"""What the variable that divides a pyramid is called."""
 
+ALONG = 8
+"""So many ages, years or the like are drawn as lines."""
 
-@dataclass(frozen=True)
-class Bar:
-    """A bar, or the symbol that stands where one would be. ``whisker`` holds both its ends."""
-
-    colour: int
-    x: float
-    width: float
-    y: int
-    text: str
-    words: str
-    hidden: bool = False
-    whisker: tuple[float, float] | None = None
-
-    @property
-    def end(self) -> float:
-        """Where its figure is written: behind the bar, and behind the whisker."""
-        reach = self.x + self.width
-        return round(max(reach, self.whisker[1]) if self.whisker else reach, 2)
-
-
-@dataclass(frozen=True)
-class Group:
-    """The bars of one category."""
-
-    label: str
-    y: int
-    bars: tuple[Bar, ...]
-
-
-@dataclass(frozen=True)
-class Panel:
-    """One chart: what it is about, and its bars."""
-
-    labels: tuple[tuple[str, str], ...]
-    groups: tuple[Group, ...]
-    height: int
+UNLIKE = 5.0
+"""Where sizes of small charts differ by more than this factor, each has a scale of its own."""
 
 
 @dataclass(frozen=True)
 class Chart:
-    """Charts on one scale. ``remarks`` say what is not drawn."""
+    """Charts side by side. ``captions`` say what the figures and lines are, ``remarks`` what is not drawn.
 
+    ``shades`` explain the colours of a heat map.
+    """
+
+    kind: str
     words: str
     series: tuple[str, ...]
-    panels: tuple[Panel, ...]
-    ticks: tuple[tuple[float, str], ...]
-    zero: float
-    stacked: bool
+    panels: tuple[ChartPanel | MarksPanel, ...]
+    captions: tuple[str, ...]
     remarks: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class _Slot:
-    """A panel before it is drawn: a block of rows, and columns with the number of their colour."""
-
-    labels: tuple[tuple[str, str], ...]
-    block: int
-    columns: tuple[int, ...]
+    shades: tuple[tuple[int, str], ...] = ()
 
 
 def draw(table: Arrangement, point: str = ".") -> Chart:
     """The chart of a table that was turned, sorted and thinned out."""
-    slots, series = _slots(table)
-    lines: dict[int, list[int]] = {}
-    only_totals = bool(table.total_rows.all())
-    for line in table.lines:
-        if only_totals or not table.total_rows[line.row]:
-            lines.setdefault(line.block, []).append(line.row)
+    kind = kind_of(table)
+    slots, series = _slots(table, together=kind == "heat")
+    lines = _drawn_rows(table)
     slots = [slot for slot in slots if slot.block in lines]
-    most = max((len(rows) for rows in lines.values()), default=0)
+    most, room = max((len(rows) for rows in lines.values()), default=0), MOST_CATEGORIES
+    if kind == "heat":
+        room = MOST_STRIPS
     remarks = []
-    if most > MOST_CATEGORIES:
+    if most > room:
         text = say(
             "The first {drawn} of {all} categories are drawn; sorting chooses which they are.",
-            drawn=MOST_CATEGORIES,
+            drawn=room,
             all=most,
         )
         remarks.append(text)
@@ -123,130 +83,131 @@ def draw(table: Arrangement, point: str = ".") -> Chart:
         )
         remarks.append(text)
         slots = slots[:MOST_PANELS]
-    parts = {slot: lines[slot.block][:MOST_CATEGORIES] for slot in slots}
+    parts = {slot: lines[slot.block][:room] for slot in slots}
     values = table.values
     drawn = [values[s.block][np.ix_(rows, s.columns)] for s, rows in parts.items()]
     everything = np.concatenate([v.ravel() for v in drawn]) if drawn else np.zeros(0)
-    stacked = table.view.bars == "stacked" and bool(series) and not np.any(everything < 0)
-    pen = _Pen(table, point, stacked, _scale(table, parts, drawn, stacked))
+    reach = reach_of(table) if kind not in ("stacked", "heat") else None
+    scales = [
+        ends_of(reach, slot, rows, values, kind == "stacked")
+        for (slot, rows), values in zip(parts.items(), drawn, strict=True)
+    ]
+    if not _apart(table.view.scale, scales):
+        scales = [(min(s[0] for s in scales), max(s[1] for s in scales))] * len(scales)
+    elif len(scales) > 1 and kind != "heat":
+        remarks.append(say("Each chart has a scale of its own."))
+    pen = Pen(table, point, reach)
+    known = everything[np.isfinite(everything)].tolist()
+    margin = 0 if table.view.percent else table.release.margin or 0
+    classes = classed(known, "natural", margin) if kind == "heat" else Classes(())
+    panels: list[ChartPanel | MarksPanel] = []
+    for (slot, rows), ends in zip(parts.items(), scales, strict=True):
+        if kind == "pyramid":
+            panels.append(pyramid_panel(pen, slot, rows, ends))
+        elif kind == "lines":
+            panels.append(lines_panel(pen, slot, rows, ends))
+        elif kind == "heat":
+            panels.append(heat_panel(pen, slot, rows, classes))
+        else:
+            panels.append(bars_panel(pen, slot, rows, ends, kind == "stacked"))
     return Chart(
-        words=_words(table, everything, series),
+        kind=kind,
+        words=_words(pen, kind, parts, everything, series),
         series=tuple(series),
-        panels=tuple(pen.panel(slot, rows) for slot, rows in parts.items()),
-        ticks=pen.ticks(),
-        zero=pen.x(0.0),
-        stacked=stacked,
+        panels=tuple(panels),
+        captions=tuple(_captions(table, reach)),
         remarks=tuple(remarks),
+        shades=shades(classes, pen),
     )
 
 
-class _Pen:
-    """Draws on one scale from the least to the largest value."""
-
-    def __init__(
-        self, table: Arrangement, point: str, stacked: bool, ends: tuple[float, float]
-    ) -> None:
-        self._table, self._point, self._stacked = table, point, stacked
-        self._least, self._most = ends
-        made = table.figures
-        self._units, self._known = table.turned(made.units), table.turned(made.known)
-        self._status, self._shown = (
-            table.turned(table.release.status),
-            table.turned(table.release.shown),
-        )
-        self._ends = None
-        if table.view.bounds == "on" and made.low is not None and made.high is not None:
-            self._ends = table.turned(made.low), table.turned(made.high)
-
-    def x(self, value: float) -> float:
-        """Where a value stands, in percent of the width."""
-        return round(SPACE * (value - self._least) / (self._most - self._least), 2)
-
-    def ticks(self) -> tuple[tuple[float, str], ...]:
-        """Round numbers along the scale."""
-        decimals = self._table.figures.decimals
-        step = _step((self._most - self._least) / 4, decimals)
-        first = int(np.ceil(self._least / step))
-        places = [k * step for k in range(first, floor(self._most / step + 1e-9) + 1)]
-        return tuple((self.x(v), self._tick(v)) for v in places)
-
-    def _tick(self, value: float) -> str:
-        decimals = self._table.figures.decimals
-        text = self._table.text(round(value * 10**decimals), self._point)
-        return text.rstrip("0").rstrip(self._point) if self._point in text else text
-
-    def panel(self, slot: _Slot, rows: Sequence[int]) -> Panel:
-        """A panel with its groups of bars below each other."""
-        groups = []
-        y = TOP
-        for row in rows:
-            category = self._table.rows[row]
-            label = (
-                self._table.release.unit
-                if category is None
-                else named(category, self._table.view.names)
-            )
-            bars = self._bars(slot, row, label, y + LABEL)
-            groups.append(Group(label, y + LABEL - 6, bars))
-            count = 1 if self._stacked else len(slot.columns)
-            y += LABEL + count * (THICK + GAP) + BETWEEN
-        return Panel(slot.labels, tuple(groups), y)
-
-    def _bars(self, slot: _Slot, row: int, label: str, y: int) -> tuple[Bar, ...]:
-        bars: list[Bar] = []
-        start = 0.0
-        for colour, column in enumerate(slot.columns):
-            at = (slot.block, row, column)
-            of = self._names(label, column)
-            colour += 1
-            if not self._known[at]:
-                letter = str(self._status[at]) if not self._shown[at] else NO_PERCENTAGE
-                words = say("{what}: {meaning}", what=of, meaning=meaning(letter))
-                where = self.x(start) if self._stacked else self.x(0.0)
-                bars.append(Bar(colour, where, 0.0, y, letter, words, hidden=True))
-            else:
-                units = int(self._units[at])
-                value = units / 10**self._table.figures.decimals
-                text = self._table.text(units, self._point, int(self._table.dropped[at]))
-                left, right = sorted((self.x(start), self.x(start + value)))
-                whisker, span = self._whisker(at)
-                words = say("{what}: {figure}", what=of, figure=text)
-                if span:
-                    words = say("{what}; true value: {span}", what=words, span=span)
-                bars.append(
-                    Bar(
-                        colour,
-                        left,
-                        round(right - left, 2),
-                        y,
-                        "" if self._stacked else text,
-                        words,
-                        whisker=whisker,
-                    )
-                )
-                start += value if self._stacked else 0.0
-            y += 0 if self._stacked else THICK + GAP
-        return tuple(bars)
-
-    def _whisker(self, at: tuple[int, int, int]) -> tuple[tuple[float, float] | None, str]:
-        if self._ends is None:
-            return None, ""
-        low, high = float(self._ends[0][at]), float(self._ends[1][at])
-        span = self._table.span(low, high, self._point, int(self._table.dropped[at]))
-        if self._stacked or not (isfinite(low) and isfinite(high)):
-            return None, span
-        scale = 10**self._table.figures.decimals
-        return (self.x(max(low / scale, self._least)), self.x(min(high / scale, self._most))), span
-
-    def _names(self, label: str, column: int) -> str:
-        if not self._table.placing.columns:
-            return label
-        inner = named(self._table.columns[column][-1][1], self._table.view.names)
-        return say("{some}, {next}", some=label, next=inner)
+def shades(classes: Classes, pen: Pen) -> tuple[tuple[int, str], ...]:
+    """What the figures of each class are, with its shade."""
+    texts = [
+        pen.tick(low)
+        if low == high
+        else say("{low} to {high}", low=pen.tick(low), high=pen.tick(high))
+        for low, high in classes.ends
+    ]
+    return tuple(zip(classes.shades, texts, strict=True))
 
 
-def _slots(table: Arrangement) -> tuple[list[_Slot], list[str]]:
-    """A panel for each block and outer column; for each column too, if there are more than colours."""
+def kinds(table: Arrangement) -> tuple[str, ...]:
+    """The kinds of charts that can show the table."""
+    series = len(_slots(table)[1])
+    rows = max((len(r) for r in _drawn_rows(table).values()), default=0)
+    plain = not np.any(table.values < 0)
+    columns = len(_slots(table, together=True)[1])
+    found = {
+        "bars": True,
+        "stacked": series > 1 and plain,
+        "lines": rows > 2,
+        "pyramid": series == 2 and plain and rows > 2,
+        "heat": 1 < columns <= MOST_COLUMNS and rows > 1,
+    }
+    return tuple(kind for kind, fits in found.items() if fits)
+
+
+def kind_of(table: Arrangement) -> str:
+    """The kind that was chosen; otherwise, or where it cannot be drawn, the one that fits the question."""
+    wanted = table.view.chart
+    return wanted if wanted in kinds(table) else fitting_kind(table)
+
+
+def fitting_kind(table: Arrangement) -> str:
+    """The kind that fits the question: a pyramid for ages by sex, lines along ages or years, and so on."""
+    possible = kinds(table)
+    rows = max(_drawn_rows(table).values(), key=len, default=[])
+    labels = [named(c, "labels") for r in rows if (c := table.rows[r]) is not None]
+    in_order = bool(labels) and 2 * sum(x[:1].isdigit() for x in labels) > len(labels)
+    across = table.axes[table.placing.columns[-1]] if table.placing.columns else None
+    by_sex = across is not None and any(
+        x in f"{across.name} {across.label}".casefold() for x in _SEX
+    )
+    series, columns = len(_slots(table)[1]), len(_slots(table, together=True)[1])
+    if in_order and by_sex and "pyramid" in possible and len(rows) >= ALONG // 2:
+        return "pyramid"
+    if "stacked" in possible and table.view.show == "row-percent":
+        return "stacked"
+    if in_order and len(rows) >= ALONG and (series or columns < 2):
+        return "lines"
+    if "heat" in possible and columns > MOST_SERIES and len(rows) > MOST_SERIES:
+        return "heat"
+    return "bars"
+
+
+def _drawn_rows(table: Arrangement) -> dict[int, list[int]]:
+    """The rows of each block that are drawn: totals only where there is nothing else."""
+    found: dict[int, list[int]] = {}
+    only_totals = bool(table.total_rows.all())
+    for line in table.lines:
+        if only_totals or not table.total_rows[line.row]:
+            found.setdefault(line.block, []).append(line.row)
+    return found
+
+
+def _captions(table: Arrangement, reach: Reach | None) -> list[str]:
+    """What the figures are where they are no plain numbers, and what the lines are."""
+    said: list[str] = []
+    release = table.release
+    if release.label and not release.statistics and release.unit and not table.view.percent:
+        said.append(say("Unit: {unit}", unit=release.unit))
+    return said if reach is None else [*said, reach.says]
+
+
+def _apart(wanted: str, scales: Sequence[tuple[float, float]]) -> bool:
+    """Whether each small chart has a scale of its own: as the view says, otherwise where sizes differ much."""
+    if wanted != "fitting":
+        return wanted == "own"
+    sizes = [high - low for low, high in scales]
+    return len(sizes) > 1 and max(sizes) > UNLIKE * min(sizes)
+
+
+def _slots(table: Arrangement, together: bool = False) -> tuple[list[Slot], list[str]]:
+    """A panel for each block and outer column; for each column too, if there are more than colours.
+
+    All columns stay ``together`` where colours do not tell them apart.
+    """
     names = table.view.names
     inner = len(table.picks[table.placing.columns[-1]]) if table.placing.columns else 1
     outer = len(table.columns) // inner
@@ -261,71 +222,76 @@ def _slots(table: Arrangement) -> tuple[list[_Slot], list[str]]:
         for j in kept
         if table.placing.columns and len(kept) > 1
     ]
-    apart = len(kept) > MOST_SERIES
+    apart = len(kept) > MOST_SERIES and not together
     slots = []
     for block, group in product(blocks, groups):
         above = [*table.blocks[block], *table.columns[group * inner][:-1]]
         labels = tuple((axis.label, named(category, names)) for axis, category in above)
         columns = [group * inner + j for j in kept]
         if not apart:
-            slots.append(_Slot(labels, block, tuple(columns)))
+            slots.append(Slot(labels, block, tuple(columns)))
             continue
         for column in columns:
             axis, category = table.columns[column][-1]
             own = (*labels, (axis.label, named(category, names)))
-            slots.append(_Slot(own, block, (column,)))
+            slots.append(Slot(own, block, (column,)))
     return slots, [] if apart else series
 
 
-def _scale(
-    table: Arrangement,
-    parts: dict[_Slot, list[int]],
-    drawn: Sequence[npt.NDArray[np.float64]],
-    stacked: bool,
-) -> tuple[float, float]:
-    """The least and the largest value that must fit, 0 among them."""
-    ends = [np.nansum(v, axis=1) if stacked else v.ravel() for v in drawn]
-    made = table.figures
-    if table.view.bounds == "on" and not stacked and made.low is not None and made.high is not None:
-        scale = 10**made.decimals
-        for array in (made.low, made.high):
-            turned = np.where(made.known, array, np.nan)
-            whole = table.turned(turned) / scale
-            ends += [whole[s.block][np.ix_(rows, s.columns)].ravel() for s, rows in parts.items()]
-    found = np.concatenate([*ends, np.zeros(1)])
-    found = found[np.isfinite(found)]
-    least, most = float(found.min()), float(found.max())
-    return least, most if most > least else least + 1.0
-
-
-def _step(about: float, decimals: int) -> float:
-    """A round number near the one given: 1, 2 or 5 times a power of ten, no finer than figures are."""
-    power = power_of_ten(about)
-    step = next(k * power for k in (1, 2, 5, 10) if k * power >= about * 0.999)
-    return float(max(step, 1 / 10**decimals))
-
-
-def _words(table: Arrangement, values: npt.NDArray[np.float64], series: Sequence[str]) -> str:
-    """The chart in a sentence, for screen readers."""
+def _words(
+    pen: Pen,
+    kind: str,
+    parts: dict[Slot, list[int]],
+    values: npt.NDArray[np.float64],
+    series: Sequence[str],
+) -> str:
+    """The chart for people who cannot see it: what is drawn, and its smallest and largest figure."""
+    table = pen.table
     inner = table.axes[table.inner].label if table.inner is not None else table.release.unit
-    known = int(np.isfinite(values).sum())
-    said: str = say_many(
-        "{number} bar by {variable}.",
-        "{number} bars by {variable}.",
-        known,
-        variable=lowered(inner),
-    )
+    by = lowered(inner)
     if series:
         across = table.axes[table.placing.columns[-1]].label
-        said = say_many(
-            "{number} bar by {variable} and {other}.",
-            "{number} bars by {variable} and {other}.",
-            known,
-            variable=lowered(inner),
-            other=lowered(across),
-        )
+        by = say("{some} and {last}", some=by, last=lowered(across))
+    known = int(np.isfinite(values).sum())
+    what: dict[str, str] = {
+        "pyramid": say("A pyramid by {variables}.", variables=by),
+        "lines": say("Lines by {variables}.", variables=by),
+        "heat": say("Shades by {variables}.", variables=by),
+    }
+    bars = say_many(
+        "{number} bar by {variables}.", "{number} bars by {variables}.", known, variables=by
+    )
+    said = [what.get(kind, bars)]
+    ends = _extremes(pen, parts)
+    if ends:
+        said.append(say("Largest: {most}. Smallest: {least}.", most=ends[1], least=ends[0]))
     hidden = values.size - known
     if hidden:
-        more = say_many("{number} figure is not shown.", "{number} figures are not shown.", hidden)
-        said = say("{some} {more}", some=said, more=more)
-    return said
+        said.append(
+            say_many("{number} figure is not shown.", "{number} figures are not shown.", hidden)
+        )
+    whole = said[0]
+    for more in said[1:]:
+        whole = say("{some} {more}", some=whole, more=more)
+    return whole
+
+
+def _extremes(pen: Pen, parts: dict[Slot, list[int]]) -> tuple[str, str] | None:
+    """The smallest and the largest figure with their categories; none where all are alike."""
+    places = [
+        (slot, (slot.block, row, column))
+        for slot, rows in parts.items()
+        for row in rows
+        for column in slot.columns
+        if pen.known((slot.block, row, column))
+    ]
+    if len(places) < 2:
+        return None
+    found = [pick(places, key=lambda p: pen.value(p[1])) for pick in (min, max)]
+    if pen.value(found[0][1]) == pen.value(found[1][1]):
+        return None
+    least, most = (
+        pen.words(at, listed([*(name for _, name in slot.labels), *pen.names(at[1], at[2])]))
+        for slot, at in found
+    )
+    return least, most

@@ -12,8 +12,6 @@ from typing import Any
 from lustrum.model import Axis, Statistic, TableQuery
 from lustrum.model.text import say
 
-__all__ = ["Calls", "Citation", "calls", "citation"]
-
 _BIBTEX = str.maketrans(
     {
         "\\": r"\textbackslash{}",

@@ -9,16 +9,14 @@ from urllib.parse import parse_qsl, urlsplit
 from lustrum.formats.placing import Placing
 from lustrum.model.text import say
 from lustrum.server.table_view.arrange import Arrangement
+from lustrum.server.table_view.chart import fitting_kind, kind_of, kinds
 from lustrum.server.table_view.layout import Grid, named
-from lustrum.server.urls.display import View
-
-__all__ = ["Box", "Controls", "Link", "Option", "Select", "controls"]
+from lustrum.server.table_view.percentages import SHARES
+from lustrum.server.urls.display import TableView
 
 _SHOWN = (
     ("counts", say("Counts")),
-    ("row-percent", say("Percentages of each row")),
-    ("column-percent", say("Percentages of each column")),
-    ("whole-percent", say("Percentages of the whole table")),
+    *SHARES.items(),
 )
 _PLACES = (
     ("rows", say("in the rows")),
@@ -26,11 +24,24 @@ _PLACES = (
     ("wafers", say("in separate parts")),
 )
 _NAMES = (("labels", say("Labels")), ("codes", say("Codes")), ("both", say("Codes and labels")))
-_BARS = (("grouped", say("side by side")), ("stacked", say("stacked")))
+_FORMS = (("table", say("Table")), ("chart", say("Chart")), ("map", say("Map")))
+_CLASSES = (("quantile", say("of equal number")), ("natural", say("by natural breaks")))
+_CHARTS = {
+    "bars": say("Bars"),
+    "stacked": say("Stacked bars"),
+    "lines": say("Lines"),
+    "pyramid": say("Pyramid"),
+    "heat": say("Heat map"),
+}
+_SCALES = (
+    ("fitting", say("as sizes need")),
+    ("shared", say("the same for all")),
+    ("own", say("one for each")),
+)
 
 
 @dataclass(frozen=True)
-class Option:
+class ListOption:
     """A choice of a list."""
 
     value: str
@@ -45,7 +56,7 @@ class Select:
     name: str
     id: str
     label: str
-    options: tuple[Option, ...]
+    options: tuple[ListOption, ...]
 
 
 @dataclass(frozen=True)
@@ -87,15 +98,16 @@ class Controls:
     sorts: dict[str, tuple[str, str]]
 
 
-def controls(table: Arrangement, grid: Grid, page: str) -> Controls:
-    """What can be changed, for the address of an answer without any view."""
+def controls(table: Arrangement, grid: Grid, page: str, mapped: str | None = None) -> Controls:
+    """What can be changed, for the address of an answer without any view; ``mapped`` can be drawn as a map."""
     view, placing = table.view, table.placing
     parts = urlsplit(page)
     show = [_select("show", say("Show"), _offered(table), view.show)]
     if not table.release.additive:
         show = []
     wafers = [_wafer(table, position, n) for n, position in enumerate(placing.wafers)]
-    further = [_pivot(table, position, n) for n, position in enumerate(_order(placing))]
+    turning = enumerate(_order(placing)) if view.form != "map" else ()
+    further = [_pivot(table, position, n) for n, position in turning]
     further += [
         _select("sort", say("Order of the rows"), _sorts(table), view.sort),
         _select("names", say("Categories as"), _NAMES, view.names),
@@ -105,30 +117,35 @@ def controls(table: Arrangement, grid: Grid, page: str) -> Controls:
         further.append(
             _select("decimals", say("Decimals of percentages"), numbers, str(view.decimals))
         )
-    if view.form == "chart" and placing.columns:
-        further.append(_select("bars", say("Bars"), _BARS, view.bars))
+    if view.form == "chart" and len(table.axes) > 2:
+        further.append(_select("scale", say("Scale of small charts"), _SCALES, view.scale))
+    if view.form == "map":
+        further.append(_select("classes", say("Classes"), _CLASSES, view.classes))
     return Controls(
         action=parts.path,
         hidden=(
             *parse_qsl(parts.query, keep_blank_values=True),
-            *((("as", "chart"),) if view.form == "chart" else ()),
+            *((("as", view.form),) if view.form != "table" else ()),
         ),
         forms=tuple(
             Link(text, view.but(form=form).address(page), view.form == form)
-            for form, text in (("table", say("Table")), ("chart", say("Chart")))
+            for form, text in _FORMS
+            if form != "map" or mapped is not None
         ),
-        turn=_turned(table).address(page) if table.axes else "",
-        first=(*show, *wafers),
+        turn=_turned(table).address(page) if table.axes and view.form != "map" else "",
+        first=(*show, *_charts(table), *wafers),
         further=tuple(further),
         boxes=tuple(_boxes(table)),
         beside=tuple(_beside(table, page)),
         pages=tuple(_pages(view, grid, page)),
         everything=view.but(page=None).address(page) if grid.pages > 1 else "",
-        plain=View(form=view.form).address(page),
-        changed=view.but() != View(form=view.form),
+        plain=TableView(form=view.form).address(page),
+        changed=view.but(wafer=view.wafer if view.form != "map" else ())
+        != TableView(form=view.form),
         further_used=view.margins == "off"
         or view.empty == "hide"
         or view.bounds == "on"
+        or view.heat == "on"
         or view.names != "labels",
         sorts={
             key: _cycled(view, key, page)
@@ -140,15 +157,32 @@ def controls(table: Arrangement, grid: Grid, page: str) -> Controls:
 def _select(
     name: str, label: str, options: Iterable[tuple[str, str]], chosen: str, identity: str = ""
 ) -> Select:
-    found = tuple(Option(value, text, value == chosen) for value, text in options)
+    found = tuple(ListOption(value, text, value == chosen) for value, text in options)
     return Select(name, identity or f"view-{name}", label, found)
+
+
+def _charts(table: Arrangement) -> list[Select]:
+    """The kinds of charts that can show the table, the fitting one chosen unless another was."""
+    if table.view.form != "chart":
+        return []
+    fitting, now = fitting_kind(table), kind_of(table)
+    options = [
+        ("" if kind == fitting else kind, text)
+        for kind, text in _CHARTS.items()
+        if kind in kinds(table)
+    ]
+    chosen = "" if now == fitting else now
+    return [_select("chart", say("Kind of chart"), options, chosen)] if options[1:] else []
 
 
 def _offered(table: Arrangement) -> list[tuple[str, str]]:
     """Percentages only of what runs that way."""
     there = {
-        "row-percent": bool(table.placing.columns),
+        "row-percent": bool(table.placing.columns) or table.view.form == "map",
         "column-percent": bool(table.placing.rows),
+        "difference": bool(table.placing.columns)
+        and table.view.form == "table"
+        and not table.release.statistics,
     }
     found: list[tuple[str, str]] = [
         (v, t) for v, t in _SHOWN if there.get(v, True) or v == table.view.show
@@ -175,7 +209,8 @@ def _wafer(table: Arrangement, position: int, n: int) -> Select:
     axis = table.axes[position]
     chosen = dict(table.view.wafer).get(axis.name)
     options: list[tuple[str, str]] = [("", say("All, one below the other"))]
-    if table.release.statistics and axis is table.axes[-1] and table.view.form == "chart":
+    one = table.release.statistics and axis is table.axes[-1] and table.view.form == "chart"
+    if one or table.view.form == "map":
         options = []
     options += [(f"{axis.name}:{c.code}", named(c, table.view.names)) for c in axis.categories]
     here = "" if chosen is None else f"{axis.name}:{chosen}"
@@ -201,11 +236,13 @@ def _boxes(table: Arrangement) -> Iterable[Box]:
     yield Box("empty", "hide", say("Hide empty rows"), view.empty == "hide")
     if any(not axis.inner.all() for axis in table.axes):
         yield Box("margins", "off", say("Hide totals"), view.margins == "off")
+    if view.form == "table":
+        yield Box("heat", "on", say("Shade cells by their size"), view.heat == "on")
     if table.release.low is not None and table.release.high is not None:
-        yield Box("bounds", "on", say("Show what the true value can be"), view.bounds == "on")
+        yield Box("bounds", "on", say("Show bounds that hold with certainty"), view.bounds == "on")
 
 
-def _turned(table: Arrangement) -> View:
+def _turned(table: Arrangement) -> TableView:
     """Rows become columns and columns rows; the parts stay."""
     placing = table.placing
     names = [axis.name for axis in table.axes]
@@ -232,7 +269,7 @@ def _beside(table: Arrangement, page: str) -> Iterable[Link]:
             yield Link(named(category, table.view.names), view.address(page), place > at)
 
 
-def _pages(view: View, grid: Grid, page: str) -> Iterable[Link]:
+def _pages(view: TableView, grid: Grid, page: str) -> Iterable[Link]:
     """The first, the last and those around the page that is shown."""
     if grid.pages < 2:
         return
@@ -242,7 +279,7 @@ def _pages(view: View, grid: Grid, page: str) -> Iterable[Link]:
         yield Link(str(number), view.but(page=number).address(page), here)
 
 
-def _cycled(view: View, key: str, page: str) -> tuple[str, str]:
+def _cycled(view: TableView, key: str, page: str) -> tuple[str, str]:
     """The next order by a column, and the present one: largest first, smallest first, none."""
     first, second = (key, f"-{key}") if key == "label" else (f"-{key}", key)
     following = {first: second, second: ""}.get(view.sort, first)

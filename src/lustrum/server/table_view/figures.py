@@ -16,20 +16,19 @@ from lustrum.arrays import Floats, Ints, Mask
 from lustrum.model import Release, TableAxis
 from lustrum.structure import UNBOUNDED
 
-__all__ = ["NO_PERCENTAGE", "THIN_SPACE", "Figures", "figures", "number", "whole"]
-
-
 THIN_SPACE = "\u202f"
 NO_PERCENTAGE = "\u2013"
+MINUS = "\u2212"
 
 
 @dataclass(frozen=True, eq=False)
-class Figures:
+class CellFigures:
     """A figure for each cell of a release.
 
     ``units`` are whole numbers of ``10**-decimals``, exact for counts; ``known`` says which of them there are.
     ``low`` and ``high`` are in the same units, infinite where nothing is known, and absent where the method
-    says nothing. ``based_on`` tells of percentages whether their base is a published ``total`` or a ``sum``.
+    says nothing. ``based_on`` tells of percentages whether their base is a published ``total`` or a ``sum``,
+    and ``blurred`` which differences are no larger than protection may have made them.
     """
 
     units: Ints
@@ -38,6 +37,7 @@ class Figures:
     low: Floats | None = None
     high: Floats | None = None
     based_on: frozenset[str] = frozenset()
+    blurred: Mask | None = None
 
     @cached_property
     def values(self) -> Floats:
@@ -45,11 +45,13 @@ class Figures:
         return np.where(self.known, self.units / 10**self.decimals, np.nan)
 
 
-def figures(release: Release, show: str, over: Collection[int], decimals: int = 1) -> Figures:
-    """The figures of a release: ``show`` is ``counts`` or else percentages of the sum over some axes."""
+def figures(release: Release, show: str, over: Collection[int], decimals: int = 1) -> CellFigures:
+    """The figures of a release: its values, percentages of the sum over some axes, or differences along one."""
     low, high = _ends(release)
+    if show == "difference":
+        return _differences(release, *over)
     if show == "counts":
-        return Figures(release.published, release.known, release.decimals, low, high)
+        return CellFigures(release.published, release.known, release.decimals, low, high)
     values = np.where(release.known, release.published, np.nan)
     base = _summed(values, release.axes, over)
     scale = 10**decimals
@@ -64,21 +66,42 @@ def figures(release: Release, show: str, over: Collection[int], decimals: int = 
     )
     known = np.isfinite(shares)
     units = np.rint(np.where(known, shares, 0)).astype(np.int64)
-    return Figures(units, known, decimals, low, high, kinds)
+    return CellFigures(units, known, decimals, low, high, kinds)
+
+
+def _differences(release: Release, position: int) -> CellFigures:
+    """Each figure less the first one along an axis; two margins add up as independent errors do."""
+    base = np.take(release.published, [0], axis=position)
+    units = release.published - base
+    known = release.known & np.take(release.known, [0], axis=position)
+    blurred = None
+    if release.errors is not None:
+        errors = np.maximum(release.errors, 0).astype(np.int64)
+        first = np.take(errors, [0], axis=position)
+        blurred = units * units <= 4 * (errors * errors + first * first)  # two standard errors
+    elif release.margin is not None:
+        blurred = units * units <= 2 * release.margin * release.margin
+    if blurred is not None:
+        itself = np.arange(release.shape[position]) == 0
+        shape = [1] * len(release.shape)
+        shape[position] = -1
+        blurred = blurred & ~itself.reshape(shape)
+    return CellFigures(units, known, release.decimals, blurred=blurred)
 
 
 def number(value: int, decimals: int = 0, point: str = ".") -> str:
-    """A figure with thin spaces between thousands.
+    r"""A figure with its thousands apart, as the language of the decimal ``point`` writes them.
 
-    >>> number(1234567) == f"1{THIN_SPACE}234{THIN_SPACE}567"
-    True
-    >>> number(-1250, 2)
-    '-12.50'
+    >>> number(1234567), number(1234567, point=",") == f"1{THIN_SPACE}234{THIN_SPACE}567"
+    ('1,234,567', True)
+    >>> ascii(number(-1250, 2))
+    "'\\u221212.50'"
     """
     units, rest = divmod(abs(value), 10**decimals)
-    sign = "-" if value < 0 else ""
+    sign = MINUS if value < 0 else ""
     fraction = f"{point}{rest:0{decimals}d}" if decimals else ""
-    return f"{sign}{units:,}".replace(",", THIN_SPACE) + fraction
+    whole_part = f"{units:,}" if point == "." else f"{units:,}".replace(",", THIN_SPACE)
+    return f"{sign}{whole_part}{fraction}"
 
 
 def whole(axis: TableAxis) -> int | None:

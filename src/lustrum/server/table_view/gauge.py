@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from lustrum.model import Decision, TraceStep
 from lustrum.model.text import say
 
-__all__ = ["Gauge", "Step", "gauge", "steps"]
-
 STEPS = (
     ("question", say("Question")),
     ("numbers", say("Protected numbers")),
@@ -20,7 +18,7 @@ _OUTCOMES = {"passed": "done", "protected": "done", "released": "done"}
 
 
 @dataclass(frozen=True)
-class Step:
+class GaugeStep:
     """One of the five steps: ``done``, ``refused``, or ``open`` where the question did not get so far."""
 
     name: str
@@ -28,16 +26,16 @@ class Step:
     text: str
 
 
-def steps(trace: tuple[TraceStep, ...]) -> tuple[Step, ...]:
+def steps(trace: tuple[TraceStep, ...]) -> tuple[GaugeStep, ...]:
     """All five steps, taken or not."""
     taken = {step.step: step for step in trace}
     out = []
     for key, name in STEPS:
         step = taken.get(key)
         if step is None:
-            out.append(Step(name, "open", say("Not reached.")))
+            out.append(GaugeStep(name, "open", say("Not reached.")))
         else:
-            out.append(Step(name, _OUTCOMES.get(step.outcome, "refused"), step.text))
+            out.append(GaugeStep(name, _OUTCOMES.get(step.outcome, "refused"), step.text))
     return tuple(out)
 
 

@@ -10,14 +10,23 @@ import numpy as np
 
 from lustrum.formats.placing import WIDEST
 from lustrum.model import Category, CellStatus, Release, TableAxis
-from lustrum.model.text import say
+from lustrum.model.text import lowered, opening, say
 from lustrum.model.variable import TOTAL_CODE
 from lustrum.server.table_view.arrange import Arrangement, arrange, meaning, sort_key
-from lustrum.server.table_view.figures import NO_PERCENTAGE, THIN_SPACE, number
-from lustrum.server.table_view.titles import lowered
-from lustrum.server.urls.display import View
+from lustrum.server.table_view.classes import Classes, classed
+from lustrum.server.table_view.figures import NO_PERCENTAGE, number
+from lustrum.server.urls.display import TableView
 
-__all__ = ["THIN_SPACE", "WIDEST", "Block", "Cell", "Grid", "Head", "Row", "lay_out", "number"]
+__all__ = [
+    "WIDEST",
+    "Grid",
+    "Head",
+    "Row",
+    "RowBlock",
+    "ShownCell",
+    "lay_out",
+    "number",
+]
 
 CELLS = 4000
 """About this many cells stand on a page; more would make a browser slow."""
@@ -40,7 +49,7 @@ class Head:
 
 
 @dataclass(frozen=True)
-class Cell:
+class ShownCell:
     """A figure, or the symbol that stands for one that is not shown. Suppressed is never 0."""
 
     text: str
@@ -48,6 +57,8 @@ class Cell:
     total: bool = False
     starts: bool = False
     span: str = ""
+    shade: int = 0
+    blurred: bool = False
 
 
 @dataclass(frozen=True)
@@ -55,12 +66,13 @@ class Row:
     """A row of figures."""
 
     label: str
-    cells: tuple[Cell, ...]
+    cells: tuple[ShownCell, ...]
     total: bool = False
+    code: str = ""
 
 
 @dataclass(frozen=True)
-class Block:
+class RowBlock:
     """Rows under a common header: pairs of a variable and its category; none if the table is not cut."""
 
     labels: tuple[tuple[str, str], ...]
@@ -77,7 +89,7 @@ class Grid:
     cut_by: tuple[str, ...]
     cuts: int
     levels: tuple[tuple[Head, ...], ...]
-    blocks: tuple[Block, ...]
+    blocks: tuple[RowBlock, ...]
     legend: tuple[tuple[str, str], ...]
     rows: int
     first: int
@@ -102,14 +114,19 @@ class Grid:
         return len(self.columns)
 
     @property
+    def shown(self) -> int:
+        """Rows that are shown."""
+        return sum(len(block.rows) for block in self.blocks)
+
+    @property
     def last(self) -> int:
         """The number of the last row that is shown."""
-        return self.first - 1 + sum(len(block.rows) for block in self.blocks)
+        return self.first - 1 + self.shown
 
 
-def lay_out(release: Release, view: View | None = None, point: str = ".") -> Grid:
+def lay_out(release: Release, view: TableView | None = None, point: str = ".") -> Grid:
     """The page of a table that the view asks for."""
-    return grid(arrange(release, view or View()), point)
+    return grid(arrange(release, view or TableView()), point)
 
 
 def grid(table: Arrangement, point: str = ".") -> Grid:
@@ -122,7 +139,7 @@ def grid(table: Arrangement, point: str = ".") -> Grid:
     shown = lines[first : first + height] if view.page is not None else lines
     levels = _levels(table)
     writer = _Writer(table, levels[-1], point)
-    blocks: list[Block] = []
+    blocks: list[RowBlock] = []
     start = 0
     for end in range(1, len(shown) + 1):
         block = shown[start].block
@@ -133,7 +150,7 @@ def grid(table: Arrangement, point: str = ".") -> Grid:
         )
         rows = tuple(writer.row(block, line.row) for line in shown[start:end])
         continued = start == 0 and first > 0 and lines[first - 1].block == block
-        blocks.append(Block(labels, rows, continued))
+        blocks.append(RowBlock(labels, rows, continued))
         start = end
     return Grid(
         corner=_corner(table),
@@ -180,8 +197,10 @@ class _Writer:
         self._ends = None
         if table.view.bounds == "on" and made.low is not None and made.high is not None:
             self._ends = table.turned(made.low), table.turned(made.high)
+        self._classes = _classes(table) if table.view.heat == "on" else None
+        self._blurred = None if made.blurred is None else table.turned(made.blurred)
         self._errors = None
-        if release.errors is not None and release.grades is not None and not table.view.percent:
+        if release.errors is not None and release.grades is not None and not table.view.derived:
             self._errors = table.turned(release.errors), table.turned(release.grades)
 
     def row(self, block: int, row: int) -> Row:
@@ -202,14 +221,20 @@ class _Writer:
                 text = self._texts.get((units, drop)) or self._text(units, drop)
                 at = (block, row, column)
                 span = self._error(at) if self._ends is None else self._span(at)
-                cells.append(Cell(text, "", heavy, head.starts, span))
+                shade = 0
+                if self._classes is not None and not heavy:
+                    shade = self._classes.shade(units / 10**table.figures.decimals)
+                blurred = self._blurred is not None and bool(self._blurred[at])
+                cells.append(ShownCell(text, "", heavy, head.starts, span, shade, blurred))
             else:
                 letter = NO_PERCENTAGE
                 if not shown[column]:
                     letter = str(self._status[block, row, column])
-                cells.append(Cell(letter, meaning(letter), heavy, head.starts))
+                cells.append(ShownCell(letter, meaning(letter), heavy, head.starts))
         label = _counted(table) if category is None else named(category, table.view.names)
-        return Row(label, tuple(cells), total)
+        # Only a map has to find its rows again.
+        code = category.code if category is not None and table.view.form == "map" else ""
+        return Row(label, tuple(cells), total, code)
 
     def _text(self, units: int, dropped: int) -> str:
         text = self._texts[units, dropped] = self._table.text(units, self._point, dropped)
@@ -237,6 +262,14 @@ class _Writer:
         if (low, high, dropped) not in self._spans:
             self._spans[low, high, dropped] = self._table.span(low, high, self._point, dropped)
         return self._spans[low, high, dropped]
+
+
+def _classes(table: Arrangement) -> Classes:
+    """Shades for all cells but totals; no class is narrower than twice the margin of error."""
+    heavy = table.total_blocks[:, None, None] | table.total_rows[:, None] | table.total_columns
+    values = table.values[~heavy & np.isfinite(table.values)]
+    margin = 0 if table.view.derived else table.release.margin or 0
+    return classed(np.unique(values).tolist(), "quantile", margin)
 
 
 def _levels(table: Arrangement) -> tuple[tuple[Head, ...], ...]:
@@ -272,7 +305,7 @@ def _counted(table: Arrangement) -> str:
     unit, label = table.release.unit, table.release.label
     if label and not table.release.statistics:
         return say("{label} ({unit})", label=label, unit=unit)
-    return unit[:1].upper() + unit[1:]
+    return opening(unit)
 
 
 def _corner(table: Arrangement) -> str:

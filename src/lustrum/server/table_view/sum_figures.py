@@ -13,8 +13,6 @@ from lustrum.answer.figures.words import (
 )
 from lustrum.model import Decision
 
-__all__ = ["SumView", "sum_views"]
-
 
 @dataclass(frozen=True)
 class SumView:

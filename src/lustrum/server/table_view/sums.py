@@ -9,11 +9,9 @@ import numpy as np
 from lustrum.model import Release, TableAxis
 from lustrum.server.table_view.figures import whole
 
-__all__ = ["Sums", "sums"]
-
 
 @dataclass(frozen=True)
-class Sums:
+class SumCheck:
     """How many totals were compared with the sums of their parts, how many differ, and by how much at most.
 
     ``wider`` names the variables whose total holds more than the categories that are shown.
@@ -25,7 +23,7 @@ class Sums:
     wider: tuple[str, ...]
 
 
-def sums(release: Release) -> Sums:
+def sums(release: Release) -> SumCheck:
     """Add the published parts up and compare them with the published totals; means have no sums."""
     compared = differing = largest = 0
     wider = []
@@ -45,7 +43,7 @@ def sums(release: Release) -> Sums:
         compared += gaps.size
         differing += int(np.count_nonzero(gaps))
         largest = max(largest, int(gaps.max(initial=0)))
-    return Sums(compared, differing, largest, tuple(wider))
+    return SumCheck(compared, differing, largest, tuple(wider))
 
 
 def _partitions(axis: TableAxis, held: list[int], total: int) -> bool:

@@ -13,9 +13,7 @@ from lustrum.model import (
     TableQuery,
     describe_statistics,
 )
-from lustrum.model.text import lowered, say
-
-__all__ = ["axis_words", "file_name", "heading", "lowered", "population", "shown", "title"]
+from lustrum.model.text import listed, lowered, say
 
 _NAMED = 3
 """So many statistics are named in a heading."""
@@ -25,24 +23,25 @@ def title(query: TableQuery, dataset: Dataset) -> str:
     """The whole question as one line: ``Age by sex, people whose region is Upper Merrow``."""
     return say(
         "{heading}, {population}",
-        heading=heading(query, dataset),
+        heading=heading(query, dataset, defined=True),
         population=population(query, dataset),
     )
 
 
-def heading(query: TableQuery, dataset: Dataset) -> str:
-    """What is crossed: ``Age (ten-year bands) by sex and citizenship``."""
+def heading(query: TableQuery, dataset: Dataset, *, defined: bool = False) -> str:
+    """What is crossed: ``Age (ten-year bands) by sex and citizenship``; ``defined`` with own groups."""
     what = shown(query, dataset)
     if what:
-        inside = [axis_words(axis, dataset, inside=True) for axis in query.by]
+        inside = [axis_words(axis, dataset, inside=True, defined=defined) for axis in query.by]
         return say("{first} by {others}", first=what, others=_and(inside)) if inside else what
     if not query.by:
         return say("All {units}", units=dataset.units)
     first, *others = query.by
     if not others:
-        return axis_words(first, dataset)
-    inside = [axis_words(axis, dataset, inside=True) for axis in others]
-    return say("{first} by {others}", first=axis_words(first, dataset), others=_and(inside))
+        return axis_words(first, dataset, defined=defined)
+    inside = [axis_words(axis, dataset, inside=True, defined=defined) for axis in others]
+    opening = axis_words(first, dataset, defined=defined)
+    return say("{first} by {others}", first=opening, others=_and(inside))
 
 
 def shown(query: TableQuery, dataset: Dataset) -> str:
@@ -71,18 +70,43 @@ def population(query: TableQuery, dataset: Dataset) -> str:
     return said
 
 
-def axis_words(axis: Axis, dataset: Dataset, *, inside: bool = False) -> str:
+def axis_words(axis: Axis, dataset: Dataset, *, inside: bool = False, defined: bool = False) -> str:
     """A variable with the level it is asked at; ``inside`` a sentence it begins in lower case."""
     variable = dataset.variable(axis.variable)
     label = lowered(variable.label) if inside else variable.label
     if axis.groups:
-        return say("{variable} (own groups)", variable=label)
+        groups = (
+            listed(_definitions(axis, dataset), semicolons=True) if defined else say("own groups")
+        )
+        return say("{variable} ({level})", variable=label, level=groups)
     if axis.level is None:
         return label
     level = variable.level(axis.level).label
     if level == variable.label:
         return label
     return say("{variable} ({level})", variable=label, level=lowered(level))
+
+
+def definitions(query: TableQuery, dataset: Dataset) -> tuple[str, ...]:
+    """What the own groups of a question hold, a sentence for each variable that has some."""
+    return tuple(
+        say(
+            "Own groups of {variable}: {groups}.",
+            variable=lowered(dataset.variable(axis.variable).label),
+            groups=listed(_definitions(axis, dataset), semicolons=True),
+        )
+        for axis in query.by
+        if axis.groups
+    )
+
+
+def _definitions(axis: Axis, dataset: Dataset) -> list[str]:
+    try:
+        found = axis.categories(dataset.variable(axis.variable))
+    except QueryError:
+        # A question that cannot be answered has a title too.
+        return [group.label for group in axis.groups]
+    return [say("{name} = {what}", name=c.label, what=c.note) for c in found if c.note]
 
 
 def file_name(query: TableQuery, ending: str) -> str:
@@ -97,14 +121,11 @@ def condition(item: Filter, dataset: Dataset) -> str:
     variable = dataset.variable(item.variable)
     labels = [variable.category(code).label for code in item.codes]
     some, last = labels[:-1], labels[-1]
-    what = say("{some} or {last}", some=", ".join(some), last=last) if some else last
+    what = say("{some} or {last}", some=listed(some), last=last) if some else last
     return say("{variable} is {what}", variable=lowered(variable.label), what=what)
 
 
 def _and(words: list[str]) -> str:
     if len(words) == 1:
         return words[0]
-    said = words[0]
-    for word in words[1:-1]:
-        said = say("{some}, {next}", some=said, next=word)
-    return say("{some} and {last}", some=said, last=words[-1])
+    return say("{some} and {last}", some=listed(words[:-1]), last=words[-1])

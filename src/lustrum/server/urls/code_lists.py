@@ -14,8 +14,6 @@ from urllib.parse import unquote
 from lustrum.model import QueryError
 from lustrum.model.text import say
 
-__all__ = ["MOST_CODES", "escaped", "list_of", "listed", "successor"]
-
 MOST_CODES = 20_000
 """Most codes that a list may stand for."""
 

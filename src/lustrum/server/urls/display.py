@@ -6,18 +6,22 @@ published values::
     show=row-percent&pivot=sex:rows&pivot=age:columns&sort=-age:3&empty=hide
 
 ============  ===================================================================================
-``as``        ``table`` or ``chart``
-``show``      ``counts``, ``row-percent``, ``column-percent`` or ``whole-percent``
+``as``        ``table``, ``chart`` or, where the dataset has shapes, ``map``
+``show``      ``counts``, ``row-percent``, ``column-percent``, ``whole-percent`` or
+              ``difference``, to the first column
 ``pivot``     ``variable:rows``, ``variable:columns`` or ``variable:wafers``; once for a variable, the outer
               ones first
 ``wafer``     ``variable:code``: only this category of a variable that stands in the wafers
 ``sort``      ``label``, ``value`` or a column such as ``sex:2``; a minus sign in front turns the order round
 ``empty``     ``hide`` leaves out the rows that hold nothing but published zeros
+``heat``      ``on`` gives cells a shade by their size
 ``names``     ``labels``, ``codes`` or ``both``
 ``margins``   ``off`` leaves out the totals
 ``bounds``    ``on`` shows beside each figure what anybody can know of the true one
 ``decimals``  of percentages, 0 to 3
-``bars``      ``grouped`` or ``stacked``, in a chart
+``chart``     ``bars``, ``stacked``, ``lines``, ``pyramid`` or ``heat``; otherwise what fits the question
+``scale``     of small charts: ``fitting`` gives each its own where sizes differ much, ``shared``, ``own``
+``classes``   of a map: ``quantile`` or ``natural`` breaks
 ``page``      a page of a long table, or ``all``
 ============  ===================================================================================
 
@@ -37,18 +41,19 @@ from lustrum.model.errors import choices
 from lustrum.model.text import say
 from lustrum.server.urls import forms
 
-__all__ = ["PARAMETERS", "PLACES", "View", "column_key", "read"]
-
 PLACES = ("rows", "columns", "wafers")
 _WORDS = {
-    "as": ("table", "chart"),
-    "show": ("counts", "row-percent", "column-percent", "whole-percent"),
+    "as": ("table", "chart", "map"),
+    "show": ("counts", "row-percent", "column-percent", "whole-percent", "difference"),
     "empty": ("show", "hide"),
+    "heat": ("off", "on"),
     "names": ("labels", "codes", "both"),
     "margins": ("on", "off"),
     "bounds": ("off", "on"),
     "decimals": ("1", "0", "2", "3"),
-    "bars": ("grouped", "stacked"),
+    "chart": ("fitting", "bars", "stacked", "lines", "pyramid", "heat"),
+    "scale": ("fitting", "shared", "own"),
+    "classes": ("quantile", "natural"),
 }
 """What each parameter may say; the first stands if it is absent."""
 
@@ -57,7 +62,7 @@ Pairs = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
-class View:
+class TableView:
     """A way to show a table."""
 
     form: str = "table"
@@ -66,19 +71,27 @@ class View:
     wafer: Pairs = ()
     sort: str = ""
     empty: str = "show"
+    heat: str = "off"
     names: str = "labels"
     margins: str = "on"
     bounds: str = "off"
     decimals: int = 1
-    bars: str = "grouped"
+    chart: str = "fitting"
+    scale: str = "fitting"
+    classes: str = "quantile"
     page: int | None = 1
 
     @property
     def percent(self) -> bool:
         """Whether percentages are shown."""
+        return self.show.endswith("percent")
+
+    @property
+    def derived(self) -> bool:
+        """Whether something else than the published figures is shown: percentages or differences."""
         return self.show != "counts"
 
-    def but(self, **changes: Any) -> View:
+    def but(self, **changes: Any) -> TableView:
         """The same with changes, from its first page."""
         return replace(self, **({"page": 1} | changes))
 
@@ -101,7 +114,7 @@ class View:
         return f"{page}{joint}{urlencode(pairs, safe=':,')}" if pairs else page
 
 
-def read(pairs: Iterable[tuple[str, str]]) -> tuple[View, list[tuple[str, str]]]:
+def read(pairs: Iterable[tuple[str, str]]) -> tuple[TableView, list[tuple[str, str]]]:
     """The view in the parameters of an address, and the parameters that are left for the question.
 
     >>> view, rest = read([("by", "sex"), ("show", "row-percent"), ("by", "age")])
@@ -158,7 +171,7 @@ def read(pairs: Iterable[tuple[str, str]]) -> tuple[View, list[tuple[str, str]]]
         words["decimals"] = int(said["decimals"])
     if "page" in said:
         words["page"] = _page(said["page"])
-    return View(**words, pivot=tuple(several["pivot"]), wafer=tuple(several["wafer"])), rest
+    return TableView(**words, pivot=tuple(several["pivot"]), wafer=tuple(several["wafer"])), rest
 
 
 def column_key(categories: Iterable[tuple[str, str]]) -> str:

@@ -4,23 +4,23 @@ One form serves the page, the API and saved links::
 
     by=age:ten-year&by=sex&codes=age:1..4&where=region:1&totals=on
 
-==========  =====================================================================================
-``by``      a variable, or ``variable:level``; once for each variable of the table, rows first
-``codes``   only these categories of a variable in the table, as ``variable:1,2,7..12``
-``group``   an own group of a variable in the table, as ``variable:label=1,2,7..12``
-``into``    a category of an own group by its number, as ``variable:1:code``; once for each category. The name
-            of that group is ``name.variable.1``. Forms without scripts send these; ``group`` says the same
-``where``   who is counted, as ``variable:code``; repeated for one variable, any of its codes counts
-``among``   the same for many codes, as ``variable:1,2,7..12``
-``place``   ``variable:rows``, ``variable:columns``, ``variable:wafers`` or a number such as ``variable:4``:
-            moves a variable of the table there; of two for one place the later one goes first
-``totals``  ``on`` adds a total to every variable; ``off``, like nothing, adds none
-``measure`` a numeric column to sum instead of counting, or that of each statistic which names none
+=============  =====================================================================================
+``by``         a variable, or ``variable:level``; once for each variable of the table, rows first
+``codes``      only these categories of a variable in the table, as ``variable:1,2,7..12``
+``group``      an own group of a variable in the table, as ``variable:label=1,2,7..12``
+``into``       a category of an own group by its number, as ``variable:1:code``; once for each category. The
+               name of that group is ``name.variable.1``. Forms without scripts send these; else ``group``
+``where``      who is counted, as ``variable:code``; repeated for one variable, any of its codes counts
+``among``      the same for many codes, as ``variable:1,2,7..12``
+``place``      ``variable:rows``, ``variable:columns``, ``variable:wafers`` or a number such as ``variable:4``:
+               moves a variable of the table there; of two for one place the later one goes first
+``totals``     ``on`` adds a total to every variable; ``off``, like nothing, adds none
+``measure``    a numeric column to sum instead of counting, or that of each statistic which names none
 ``statistic``  what the cells show, as ``mean:turnover``; once for each
-``weight``  a column of weights to count or sum with
-``query``   the JSON form of the whole question, for what the others cannot say (totals on some
-            variables only, codes for own groups); it stands alone
-==========  =====================================================================================
+``weight``     a column of weights to count or sum with
+``query``      the JSON form of the whole question, for what the others cannot say (totals on some
+               variables only, codes for own groups); it stands alone
+=============  =====================================================================================
 
 How lists of codes are written stands in ``code_lists``; in the label of a group an equals sign is
 ``%3D`` and a percent sign ``%25``. A parameter without a value counts as absent, since that is what a form
@@ -39,8 +39,6 @@ from lustrum.model import Axis, Filter, Group, QueryError, Statistic, TableQuery
 from lustrum.model.errors import choices
 from lustrum.model.text import say
 from lustrum.server.urls.code_lists import escaped, list_of, listed
-
-__all__ = ["CHOICES", "FIELDS", "PARAMETERS", "PLACES", "is_known", "read", "tidied", "write"]
 
 PARAMETERS = ("by", "where", "totals", "measure", "statistic", "weight", "query")
 CHOICES = ("codes", "group", "among", "place")

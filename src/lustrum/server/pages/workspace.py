@@ -1,0 +1,272 @@
+"""The workspace: what stands where in the table, and what can be put there, as links that need no script."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+
+from lustrum.formats.placing import Placing, usual_placing
+from lustrum.model import Axis, Category, Filter, TableQuery, Variable
+from lustrum.model.text import say
+from lustrum.server.service.offer import Offer
+from lustrum.server.service.synonyms import means, meant
+from lustrum.server.table_view import titles as words
+from lustrum.server.urls import forms
+from lustrum.server.urls.display import TableView
+
+READABLE = 25
+"""A variable goes into the table at its finest level that has no more categories than this."""
+
+MOST_FOUND = 40
+"""So many categories are listed for a search."""
+
+ZONES = {"rows": say("Rows"), "columns": say("Columns"), "wafers": say("Layers")}
+_KEYS = {"rows": "r", "columns": "c", "wafers": "l", "where": "f", "drop": "Delete"}
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A link to the table with one change; ``to`` is the zone that it puts a variable into."""
+
+    text: str
+    address: str
+    here: bool = False
+    to: str = ""
+    key: str = ""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A variable with what can be done with it; ``why`` says why it cannot be chosen."""
+
+    name: str
+    label: str
+    said: str
+    moves: tuple[Choice, ...]
+    levels: tuple[Choice, ...] = ()
+    categories: str = ""
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Zone:
+    """A place of the table and the variables in it."""
+
+    place: str
+    label: str
+    entries: tuple[Entry, ...]
+
+
+@dataclass(frozen=True)
+class Found:
+    """Categories of a variable that a search found, each with a link that counts only these."""
+
+    variable: str
+    choices: tuple[Choice, ...]
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """All that can be chosen."""
+
+    zones: tuple[Zone, ...]
+    filters: tuple[Choice, ...]
+    variables: tuple[Entry, ...]
+
+
+def default_query(offer: Offer) -> TableQuery:
+    """The table that a dataset opens with: ages or the like by sex or another short variable, with totals."""
+    axes = [(v, _axis(offer, v)) for v in offer.variables]
+    if not axes:
+        return TableQuery(offer.dataset.name, ())
+    sizes = {v.name: len(axis.categories(v)) for v, axis in axes}
+    several = [(v, a) for v, a in axes if 5 <= sizes[v.name] <= READABLE]
+    numbered = [v for v, a in several if any(c.label[:1].isdigit() for c in a.categories(v))]
+    most = max(numbered, key=lambda v: sizes[v.name], default=None)
+    down = next((a for v, a in several if most in (None, v)), axes[0][1])
+    rest = [
+        (v, a) for v, a in axes if a is not down and not offer.conflict(v.name, [down.variable])
+    ]
+    few = [(v, a) for v, a in rest if 2 <= sizes[v.name] <= 6]
+    by_sex = (a for v, a in few if means("gender", v.name, v.label))
+    across = next(by_sex, few[0][1] if few else None)
+    wanted = (down, across) if across is not None and offer.rules.max_dimensions > 1 else (down,)
+    return TableQuery(offer.dataset.name, tuple(replace(axis, total=True) for axis in wanted))
+
+
+def fitting(view: TableView, query: TableQuery) -> TableView:
+    """The view without what it says of variables that are not in the table any more."""
+    there = {axis.variable for axis in query.by} | {"statistic"}
+    named = {part.partition(":")[0] for part in view.sort.removeprefix("-").split(",")}
+    plain = {"", "label", "value"}
+    return replace(
+        view,
+        pivot=tuple(pair for pair in view.pivot if pair[0] in there),
+        wafer=tuple(pair for pair in view.wafer if pair[0] in there),
+        sort=view.sort if named <= there | plain else "",
+    )
+
+
+def workspace(offer: Offer, query: TableQuery, view: TableView) -> Workspace:
+    """What stands where, and every change that one link makes."""
+    hand = _Hand(offer, query, view)
+    chosen = {axis.variable for axis in query.by}
+    return Workspace(
+        tuple(
+            Zone(place, label, tuple(hand.entry(axis) for axis, at in hand.placed if at == place))
+            for place, label in ZONES.items()
+        ),
+        tuple(
+            Choice(words.condition(item, offer.dataset), hand.filtered(item.variable, ()))
+            for item in query.where
+        ),
+        tuple(hand.spare(v) for v in offer.variables if v.name not in chosen),
+    )
+
+
+def search(
+    offer: Offer, query: TableQuery, view: TableView, wanted: str
+) -> tuple[tuple[Entry, ...], tuple[Found, ...]]:
+    """Variables and categories that mean what is wanted."""
+    hand = _Hand(offer, query, view)
+    there = {axis.variable: axis for axis in query.by}
+    entries, found, left = [], [], MOST_FOUND
+    for variable in offer.variables:
+        coarser = [level.label for level in variable.levels]
+        if means(wanted, variable.name, variable.label, *coarser):
+            axis = there.get(variable.name)
+            entries.append(hand.spare(variable) if axis is None else hand.entry(axis))
+        own = list(islice(_categories(offer, variable, wanted), left))
+        left -= len(own)
+        if own and offer.rules.max_filters:
+            links = (Choice(c.label, hand.filtered(variable.name, (c.code,))) for c in own)
+            found.append(Found(variable.label, tuple(links)))
+    return tuple(entries), tuple(found)
+
+
+def _categories(offer: Offer, variable: Variable, wanted: str) -> Iterator[Category]:
+    """The categories that mean what is wanted, coarse levels first."""
+    words = meant(wanted)
+    for level in reversed(offer.levels(variable)):
+        found = variable.search(words, level.name)
+        yield from (c for c in found if c.code not in level.kept_codes)
+    yield from variable.search(words)
+
+
+class _Hand:
+    """Moves variables about; each change is an address."""
+
+    def __init__(self, offer: Offer, query: TableQuery, view: TableView) -> None:
+        self._offer, self._query, self._view = offer, query, view
+        self.placed = _placed(offer, query, view)
+
+    def entry(self, axis: Axis) -> Entry:
+        """A variable of the table."""
+        variable = self._offer.dataset.variable(axis.variable)
+        here = next(place for own, place in self.placed if own is axis)
+        rest = [pair for pair in self.placed if pair[0] is not axis]
+        moves = [
+            Choice(label, self._written([*rest, (axis, place)]), to=place, key=_KEYS[place])
+            for place, label in ZONES.items()
+            if place != here
+        ]
+        moves.append(Choice(say("Remove"), self._written(rest), to="drop", key=_KEYS["drop"]))
+        now = axis.level if not axis.groups else None
+        levels = [
+            Choice(
+                way.text,
+                self._written([(_at(own, axis, way.value), place) for own, place in self.placed]),
+                way.value == (axis.variable if now is None else f"{axis.variable}:{now}")
+                and not axis.groups,
+            )
+            for way in self._offer.axes(variable)
+        ]
+        said = words.axis_words(axis, self._offer.dataset)
+        return Entry(
+            variable.name,
+            variable.label,
+            said,
+            tuple(moves),
+            tuple(levels) if len(levels) > 1 else (),
+            f"/datasets/{self._query.dataset}/variables/{variable.name}?as=codes&{forms.write(self._query)}",
+        )
+
+    def spare(self, variable: Variable) -> Entry:
+        """A variable that is not in the table yet."""
+        offer, query = self._offer, self._query
+        chosen = [axis.variable for axis in query.by] + [item.variable for item in query.where]
+        why = offer.conflict(variable.name, chosen)
+        if not why and len(query.by) >= offer.rules.max_dimensions:
+            why = say("the table has as many variables as it may have")
+        total = any(axis.total for axis in query.by) or not query.by
+        axis = replace(_axis(offer, variable), total=total)
+        moves = [
+            Choice(label, self._written([*self.placed, (axis, place)]), to=place, key=_KEYS[place])
+            for place, label in ZONES.items()
+            if not why
+        ]
+        if offer.rules.max_filters:
+            address = (
+                f"/datasets/{query.dataset}/variables/{variable.name}?as=where&{forms.write(query)}"
+            )
+            moves.append(Choice(say("Count only some"), address, to="where", key=_KEYS["where"]))
+        return Entry(variable.name, variable.label, variable.label, tuple(moves), why=why)
+
+    def filtered(self, variable: str, codes: tuple[str, ...]) -> str:
+        """The table of those with one of the codes; of everybody where there are none."""
+        rest = tuple(item for item in self._query.where if item.variable != variable)
+        own = (Filter(variable, codes),) if codes else ()
+        return self._address(replace(self._query, where=(*rest, *own)), self._view)
+
+    def _written(self, placed: Sequence[tuple[Axis, str]]) -> str:
+        """The address of the table with its variables so placed."""
+        ordered = [pair for zone in ZONES for pair in placed if pair[1] == zone]
+        query = replace(self._query, by=tuple(axis for axis, _ in ordered))
+        own = [tuple(i for i, pair in enumerate(ordered) if pair[1] == zone) for zone in ZONES]
+        pivot: tuple[tuple[str, str], ...] = ()
+        if Placing(*own) != _usual(self._offer, query):
+            pivot = tuple((axis.variable, place) for axis, place in ordered)
+        return self._address(query, fitting(self._view.but(pivot=pivot), query))
+
+    def _address(self, query: TableQuery, view: TableView) -> str:
+        return view.but().address(f"/datasets/{query.dataset}?{forms.write(query)}")
+
+
+def _usual(offer: Offer, query: TableQuery) -> Placing:
+    sizes = [len(axis.categories(offer.dataset.variable(axis.variable))) for axis in query.by]
+    if len(query.statistics) > 1:
+        sizes.append(len(query.statistics))
+    return usual_placing(sizes)
+
+
+def _placed(offer: Offer, query: TableQuery, view: TableView) -> list[tuple[Axis, str]]:
+    """The variables of the table with their zones, the outer ones first."""
+    usual, said = _usual(offer, query), dict(view.pivot)
+    order = list(said)
+    found = [
+        (query.by[i], said.get(query.by[i].variable, zone))
+        for zone in ZONES
+        for i in getattr(usual, zone)
+        if i < len(query.by)
+    ]
+    ranks = {name: place for place, name in enumerate(order)}
+    return sorted(found, key=lambda pair: ranks.get(pair[0].variable, -1))
+
+
+def _axis(offer: Offer, variable: Variable) -> Axis:
+    """A variable at a level that can be read."""
+    if len(variable.codes) <= READABLE:
+        return Axis(variable.name)
+    levels = sorted(offer.levels(variable), key=lambda level: -len(level.categories))
+    fit = next((level for level in levels if len(level.categories) <= READABLE), None)
+    level = fit or (levels[-1] if levels else None)
+    return Axis(variable.name, level.name if level is not None else None)
+
+
+def _at(own: Axis, axis: Axis, value: str) -> Axis:
+    """The axis at another level, if it is the one that changes."""
+    if own is not axis:
+        return own
+    _, _, level = value.partition(":")
+    return replace(axis, level=level or None, codes=None, groups=())

@@ -1,0 +1,215 @@
+"""Answers that were written once and are sent again: in memory, and on disk where the next process finds them.
+
+Only answers from a public bundle are remembered: they follow from its numbers, the policy and the question
+alone, never from what was asked before, from a limit or from a budget. The key names all of them, and the form
+in which the answer was written, so that none is ever sent for another dataset, policy, version, form, language
+or host. A fast answer shows that somebody asked the same before; nothing else follows from it.
+
+::
+
+    <folder>/.answers/<dataset>/<numbers and policy>/<two letters>/<key>
+
+Entries are private to the server's own user, written as a whole, and checked when they are read: one that is
+damaged, or stands under another key, is as good as none. Those of earlier numbers or policies are removed.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import logging
+import queue
+import shutil
+import threading
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from lustrum.answer import Snapshot
+from lustrum.durable import write_whole
+from lustrum.model import TableQuery
+from lustrum.remembered import Remembered
+from lustrum.server.settings import Settings
+
+log = logging.getLogger("lustrum.server")
+
+FOLDER = ".answers"
+_FIRST_LINE = b"lustrum answer 2\n"
+_OVERHEAD = (
+    1536  # bytes of an entry in memory beside its body: the key, the objects and their places
+)
+_LARGEST = 4 << 20  # bytes of an answer that is kept
+_MOST_WAITING = 200  # answers that wait to be written to disk
+_LEFT = 0.75  # of the room on disk, after the oldest entries were removed
+
+
+@dataclass(frozen=True)
+class Key:
+    """Where an answer is kept: all that it follows from, as digests."""
+
+    dataset: str
+    mark: str
+    name: str
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, query: TableQuery, form: Sequence[str]) -> Key:
+        """The key of an answer in one form."""
+        question = json.dumps(query.to_mapping(), sort_keys=True, ensure_ascii=False)
+        mark = _digest(f"{snapshot.mark} {_code()}")
+        return cls(_digest(query.dataset), mark, _digest(json.dumps([mark, question, *form])))
+
+
+@dataclass(frozen=True)
+class Written:
+    """An answer as it is sent."""
+
+    dataset: str
+    verdict: str
+    media_type: str
+    body: bytes
+    disposition: str = ""
+    question: str = ""
+    rules: tuple[str, ...] = ()
+    """The question and the rules that refused it, for the log."""
+
+
+class RememberedAnswers:
+    """The answers that a process has at hand; safe to share between threads."""
+
+    def __init__(self, folder: Path, settings: Settings) -> None:
+        self._folder = folder / FOLDER
+        self._room = settings.answers_disk << 20
+        self._memory = Remembered[Written](
+            settings.answers_memory << 20, lambda one: len(one.body) + len(one.question) + _OVERHEAD
+        )
+        self.on = settings.answers_memory > 0
+        self._waiting: queue.Queue[tuple[Key, Written] | None] = queue.Queue(_MOST_WAITING)
+        self._writer: threading.Thread | None = None
+        self._lock = threading.Lock()
+        self._marks: dict[str, str] = {}
+        self._unlooked: int | None = None
+
+    def at_hand(self, key: Key) -> Written | None:
+        """An answer that is in memory."""
+        return self._memory.find(key)
+
+    def find(self, key: Key) -> Written | None:
+        """An answer that is in memory or on disk."""
+        found = self._memory.find(key)
+        if found is None and self._room:
+            found = _read(self._place(key), key)
+            if found is not None:
+                self._memory.keep(key, found)
+        return found
+
+    def keep(self, key: Key, written: Written) -> None:
+        """Keep an answer; it is written to disk later, if the disk keeps up."""
+        if not self.on or len(written.body) > _LARGEST:
+            return
+        self._memory.keep(key, written)
+        if not self._room:
+            return
+        with self._lock:
+            if self._writer is None:
+                self._writer = threading.Thread(target=self._write_all, name="answers", daemon=True)
+                self._writer.start()
+        with suppress(queue.Full):  # then it stays in memory
+            self._waiting.put_nowait((key, written))
+
+    def stop(self) -> None:
+        """Write what waits, and end the thread that writes."""
+        with self._lock:
+            writer, self._writer = self._writer, None
+        if writer is not None:
+            self._waiting.put(None)
+            writer.join(timeout=10)
+
+    def _place(self, key: Key) -> Path:
+        return self._folder / key.dataset / key.mark / key.name[:2] / key.name
+
+    def _write_all(self) -> None:
+        while (one := self._waiting.get()) is not None:
+            try:
+                self._write(*one)
+            except OSError as error:  # a full disk, or a folder that may only be read
+                log.warning("answers are not kept on disk: %s", error.strerror)
+                self._room = 0
+
+    def _write(self, key: Key, written: Written) -> None:
+        if self._marks.get(key.dataset) != key.mark:
+            self._forget_others(key)
+        place = self._place(key)
+        for folder in reversed(place.parents[:4]):
+            folder.mkdir(mode=0o700, exist_ok=True)
+        data = _as_bytes(key, written)
+        write_whole(place, data, mode=0o600)
+        self._unlooked = None if self._unlooked is None else self._unlooked + len(data)
+        # Other processes write here too, so that sizes are looked up now and then.
+        if self._unlooked is None or self._unlooked > self._room // 8:
+            self._make_room()
+            self._unlooked = 0
+
+    def _forget_others(self, key: Key) -> None:
+        """Remove the answers of a dataset that follow from earlier numbers or another policy."""
+        own = self._folder / key.dataset
+        for other in own.iterdir() if own.is_dir() else ():
+            if other.name != key.mark:
+                shutil.rmtree(other, ignore_errors=True)
+        self._marks[key.dataset] = key.mark
+
+    def _make_room(self) -> None:
+        found = sorted(_entries(self._folder))
+        total = sum(size for _, size, _ in found)
+        if total <= self._room:
+            return
+        for _, size, path in found:
+            if total <= _LEFT * self._room:
+                break
+            path.unlink(missing_ok=True)
+            total -= size
+
+
+def _entries(folder: Path) -> Iterable[tuple[int, int, Path]]:
+    """When each entry was written, its size and its place."""
+    for path in folder.glob("*/*/*/*"):
+        try:
+            status = path.stat()
+        except OSError:
+            continue
+        yield status.st_mtime_ns, status.st_size, path
+
+
+def _as_bytes(key: Key, written: Written) -> bytes:
+    words = {k: v for k, v in asdict(written).items() if k != "body"} | {"key": asdict(key)}
+    inner = json.dumps(words).encode() + b"\n" + written.body
+    return _FIRST_LINE + hashlib.sha256(inner).hexdigest().encode() + b"\n" + inner
+
+
+def _read(place: Path, key: Key) -> Written | None:
+    """An entry, if it is whole and stands where it belongs."""
+    try:
+        raw = place.read_bytes()
+    except OSError:
+        return None
+    first, _, rest = raw.removeprefix(_FIRST_LINE).partition(b"\n")
+    if not raw.startswith(_FIRST_LINE) or hashlib.sha256(rest).hexdigest().encode() != first:
+        return None
+    line, _, body = rest.partition(b"\n")
+    words = json.loads(line)
+    if words.pop("key") != asdict(key):
+        return None
+    return Written(body=body, **{**words, "rules": tuple(words["rules"])})
+
+
+@functools.cache
+def _code() -> str:
+    """Names the code that writes answers: one that was changed in place sends none of those of before."""
+    root = Path(__file__).parents[2]
+    found = [(str(path.relative_to(root)), path.stat()) for path in sorted(root.rglob("*.py"))]
+    return _digest(repr([(name, file.st_size, file.st_mtime_ns) for name, file in found]))
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:40]

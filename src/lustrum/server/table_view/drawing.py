@@ -1,0 +1,192 @@
+"""What every kind of chart needs: which part of a table it shows, how uncertain figures are, and a scale."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import floor, isnan
+
+import numpy as np
+import numpy.typing as npt
+
+from lustrum.arithmetic import power_of_ten
+from lustrum.model.described_statistic import PERCENT
+from lustrum.model.text import say
+from lustrum.server.table_view.arrange import Arrangement, meaning
+from lustrum.server.table_view.figures import NO_PERCENTAGE, THIN_SPACE
+from lustrum.server.table_view.layout import named
+
+At = tuple[int, int, int]
+"""A cell by its block, row and column."""
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A panel before it is drawn: a block of rows, and columns with the number of their colour."""
+
+    labels: tuple[tuple[str, str], ...]
+    block: int
+    columns: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Reach:
+    """How far true values can be or are likely to be, over blocks, rows and columns."""
+
+    low: npt.NDArray[np.float64]
+    high: npt.NDArray[np.float64]
+    says: str
+    certain: bool = False
+
+
+def reach_of(table: Arrangement) -> Reach | None:
+    """The uncertainty that can be drawn: certain bounds if they are asked for, else what is typical."""
+    made, release = table.figures, table.release
+    scale = 10**made.decimals
+    if table.view.bounds == "on":
+        if made.low is None or made.high is None:
+            return None
+        says = say("Thin lines: what the true value can be; a line without an end goes on")
+        return Reach(table.turned(made.low) / scale, table.turned(made.high) / scale, says, True)
+    if table.view.percent:
+        return None
+    if release.errors is not None:
+        errors = np.where(release.errors < 0, np.nan, release.errors) / scale
+        says = say("Thin lines: one standard error to either side")
+    elif release.margin is not None:
+        errors = np.full(release.shape, release.margin / scale)
+        says = say(
+            "Thin lines: the margin of error, {margin:,} to either side", margin=release.margin
+        )
+    else:
+        return None
+    spread = table.turned(errors)
+    return Reach(table.values - spread, table.values + spread, says)
+
+
+def ends_of(
+    reach: Reach | None,
+    slot: Slot,
+    rows: Sequence[int],
+    values: npt.NDArray[np.float64],
+    stacked: bool,
+) -> tuple[float, float]:
+    """The least and the largest value of a panel that must fit, 0 among them."""
+    ends = [np.nansum(values, axis=1) if stacked else values.ravel()]
+    if reach is not None:
+        for array in (reach.low, reach.high):
+            there = array[slot.block][np.ix_(rows, slot.columns)]
+            ends.append(np.where(np.isnan(values), np.nan, there).ravel())
+    if reach is not None and not reach.certain and np.nanmin(values, initial=0.0) >= 0:
+        # A margin around a small count is cut at 0 instead of making room for less than nothing.
+        ends = [np.maximum(end, 0) for end in ends]
+    found = np.concatenate([*ends, np.zeros(1)])
+    found = found[np.isfinite(found)]
+    least, most = float(found.min()), float(found.max())
+    return least, most if most > least else least + 1.0
+
+
+def step_near(about: float, decimals: int) -> float:
+    """A round number near the one given: 1, 2 or 5 times a power of ten, no finer than figures are."""
+    power = power_of_ten(about)
+    step = next(k * power for k in (1, 2, 5, 10) if k * power >= about * 0.999)
+    return float(max(step, 1 / 10**decimals))
+
+
+class Scale:
+    """Values along a line from the least to the largest, which begins at ``start`` and is ``length`` long."""
+
+    def __init__(self, pen: Pen, ends: tuple[float, float], start: float, length: float) -> None:
+        self._pen, (self.least, self.most) = pen, ends
+        self._start, self._length = start, length
+
+    def at(self, value: float) -> float:
+        """Where a value stands."""
+        room = self._length * (value - self.least) / (self.most - self.least)
+        return round(self._start + room, 2)
+
+    def ticks(self, about: int = 4) -> tuple[tuple[float, str], ...]:
+        """Round numbers along the scale."""
+        step = step_near((self.most - self.least) / about, self._pen.table.figures.decimals)
+        first = int(np.ceil(self.least / step))
+        places = [k * step for k in range(first, floor(self.most / step + 1e-9) + 1)]
+        return tuple((self.at(v), self._pen.tick(v)) for v in places)
+
+
+class Pen:
+    """Writes the figures of a table and says what they are."""
+
+    def __init__(self, table: Arrangement, point: str, reach: Reach | None) -> None:
+        self.table, self._point, self.reach = table, point, reach
+        made = table.figures
+        self._units, self._known = table.turned(made.units), table.turned(made.known)
+        self._status = table.turned(table.release.status)
+        self._shown = table.turned(table.release.shown)
+
+    def known(self, at: At) -> bool:
+        """Whether there is a figure."""
+        return bool(self._known[at])
+
+    def value(self, at: At) -> float:
+        """A figure as a number."""
+        return float(int(self._units[at]) / 10**self.table.figures.decimals)
+
+    def text(self, at: At) -> str:
+        """A figure as it is written, or the symbol that stands for it."""
+        if not self._known[at]:
+            return str(self._status[at]) if not self._shown[at] else NO_PERCENTAGE
+        return self.table.text(int(self._units[at]), self._point, int(self.table.dropped[at]))
+
+    def words(self, at: At, *names: str) -> str:
+        """A figure with its categories, for whoever points at it or cannot see it."""
+        of = names[0]
+        for name in names[1:]:
+            of = say("{some}, {next}", some=of, next=name)
+        if not self._known[at]:
+            return say("{what}: {meaning}", what=of, meaning=meaning(self.text(at)))
+        words: str = say("{what}: {figure}", what=of, figure=self.text(at))
+        if self.reach is not None and self.reach.certain:
+            ends = float(self.reach.low[at]), float(self.reach.high[at])
+            if not any(map(isnan, ends)):
+                scale, dropped = 10**self.table.figures.decimals, int(self.table.dropped[at])
+                span = self.table.span(ends[0] * scale, ends[1] * scale, self._point, dropped)
+                words = say("{what}; true value: {span}", what=words, span=span)
+        return words
+
+    def row_name(self, row: int) -> str:
+        """The category of a row, or what is counted where there is none."""
+        category = self.table.rows[row]
+        if category is None:
+            return self.table.release.unit
+        return named(category, self.table.view.names)
+
+    def names(self, row: int, column: int) -> tuple[str, ...]:
+        """The categories of a cell inside its panel."""
+        if not self.table.placing.columns:
+            return (self.row_name(row),)
+        return self.row_name(row), named(self.table.columns[column][-1][1], self.table.view.names)
+
+    def whisker(self, at: At, scale: Scale) -> tuple[tuple[float, float] | None, tuple[bool, bool]]:
+        """Both ends of the line that shows how uncertain a figure is, and which of them are open."""
+        if self.reach is None:
+            return None, (False, False)
+        low, high = float(self.reach.low[at]), float(self.reach.high[at])
+        if isnan(low) or isnan(high):
+            return None, (False, False)
+        places = scale.at(max(low, scale.least)), scale.at(min(high, scale.most))
+        return places, (low < scale.least, high > scale.most)
+
+    def tick(self, value: float) -> str:
+        """A round number of the scale."""
+        decimals = self.table.figures.decimals
+        text = self.table.text(round(value * 10**decimals), self._point)
+        text = text.rstrip("0").rstrip(self._point) if self._point in text and decimals else text
+        return f"{text}{THIN_SPACE}%" if self._percent() else text
+
+    def _percent(self) -> bool:
+        """Whether the figures are percentages; of several statistics one is drawn at a time."""
+        release = self.table.release
+        if self.table.view.percent or not release.statistics:
+            return self.table.view.percent or release.unit == PERCENT
+        place = self.table.picks[-1]
+        return len(place) == 1 and release.unit_at(int(place[0])) == PERCENT

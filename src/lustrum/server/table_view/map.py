@@ -1,0 +1,139 @@
+"""The table as a map, where a dataset has shapes for the categories of a variable.
+
+The variable runs down the table, and of every other one a single category is shown. Shades are classes of the
+published figures, never narrower than protection may have moved them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lustrum.model import Dataset, TableAxis
+from lustrum.model.geography import Ring
+from lustrum.model.text import lowered, say, say_many
+from lustrum.server.table_view.arrange import Arrangement
+from lustrum.server.table_view.chart import shades
+from lustrum.server.table_view.classes import classed
+from lustrum.server.table_view.drawing import Pen
+from lustrum.server.table_view.layout import named
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A category on the map: its outline, its shade (0 where no figure is shown) and its figure in words."""
+
+    code: str
+    path: str
+    shade: int
+    words: str
+
+
+@dataclass(frozen=True)
+class Map:
+    """Shapes on a sheet, with what their shades mean and how many categories have each.
+
+    ``shown`` names the category of every other variable.
+    """
+
+    words: str
+    width: int
+    height: int
+    shapes: tuple[Shape, ...]
+    shown: tuple[tuple[str, str], ...]
+    legend: tuple[tuple[int, str, int], ...]
+    hidden: int
+    remarks: tuple[str, ...]
+    source: str
+
+
+def draw_map(table: Arrangement, dataset: Dataset, point: str = ".") -> Map:
+    """The map of a table that :func:`arrange` has turned for one."""
+    assert table.inner is not None
+    axis = table.axes[table.inner]
+    geography = next(g for g in dataset.maps if g.variable == axis.name)
+    finest = dataset.variable(axis.name).codes
+    pen = Pen(table, point, None)
+    rows = [line.row for line in table.lines if not table.total_rows[line.row]]
+    known = [row for row in rows if pen.known((0, row, 0))]
+    margin = 0 if table.view.percent else table.release.margin or 0
+    values = [pen.value((0, row, 0)) for row in known]
+    classes = classed(values, table.view.classes, margin)
+    counts = [classes.shade(value) for value in values]
+    shapes, missing = [], []
+    for row in rows:
+        category = table.rows[row]
+        assert category is not None
+        outline = geography.outline(finest[m] for m in category.members)
+        if not outline:
+            missing.append(pen.row_name(row))
+            continue
+        at = (0, row, 0)
+        shade = classes.shade(pen.value(at)) if pen.known(at) else 0
+        words = pen.words(at, pen.row_name(row))
+        shapes.append(Shape(category.code, _path(outline), shade, words))
+    return Map(
+        words=_words(pen, axis, known, rows),
+        width=geography.width,
+        height=geography.height,
+        shapes=tuple(shapes),
+        shown=tuple((a.label, named(c, table.view.names)) for a, c in table.blocks[0]),
+        hidden=len(rows) - len(known),
+        legend=tuple((shade, text, counts.count(shade)) for shade, text in shades(classes, pen)),
+        remarks=tuple(_remarks(table, margin, missing)),
+        source=geography.label,
+    )
+
+
+def _remarks(table: Arrangement, margin: float, missing: Sequence[str]) -> list[str]:
+    said: list[str] = []
+    if margin:
+        text = say(
+            "Each class is at least {width:,} wide, twice the margin of error, so that shades do not show "
+            "differences that protection may have made.",
+            width=2 * margin,
+        )
+        said.append(text)
+    if not table.view.percent and table.release.additive:
+        said.append(
+            say("Counts are larger where more are counted; percentages compare places better.")
+        )
+    if missing:
+        said.append(
+            say_many(
+                "{number} category has no shape on the map.",
+                "{number} categories have no shape on the map.",
+                len(missing),
+            )
+        )
+    return said
+
+
+def _words(pen: Pen, axis: TableAxis, known: Sequence[int], rows: Sequence[int]) -> str:
+    """The map for people who cannot see it."""
+    whole: str = say(
+        "A map of {number:,} places by {variable}.", number=len(rows), variable=lowered(axis.label)
+    )
+    if len(known) > 1:
+        ranked = sorted(known, key=lambda row: pen.value((0, row, 0)))
+        least, most = (pen.words((0, row, 0), pen.row_name(row)) for row in (ranked[0], ranked[-1]))
+        ends = say("Largest: {most}. Smallest: {least}.", most=most, least=least)
+        whole = say("{some} {more}", some=whole, more=ends)
+    hidden = len(rows) - len(known)
+    if hidden:
+        more = say_many("{number} figure is not shown.", "{number} figures are not shown.", hidden)
+        whole = say("{some} {more}", some=whole, more=more)
+    return whole
+
+
+def _path(outline: Sequence[Ring]) -> str:
+    """Rings as the path of an SVG, in steps, which are shorter."""
+    parts = []
+    for ring in outline:
+        x, y = ring[0]
+        steps = []
+        for a, b in ring[1:]:
+            steps.append(f"{a - x},{b - y}")
+            x, y = a, b
+        parts.append(f"M{ring[0][0]},{ring[0][1]}l{' '.join(steps)}z")
+    return "".join(parts)

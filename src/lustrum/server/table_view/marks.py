@@ -1,0 +1,172 @@
+"""Charts of simple marks: a pyramid, lines and a heat map. Across in percent of the width, down in pixels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import ceil
+
+from lustrum.server.table_view.classes import Classes
+from lustrum.server.table_view.drawing import At, Pen, Scale, Slot
+
+TOP, ROW, BAR = 24, 18, 13
+"""Pixels: the scale above, a row of a pyramid and its bar."""
+
+MIDDLE = (37.0, 63.0)
+"""Percent of the width between the halves of a pyramid, where its labels stand."""
+
+PLOT = 260
+"""Pixels: how tall lines may rise."""
+
+EDGES = (7.0, 97.0)
+"""Percent of the width where lines begin and end."""
+
+LABEL, STRIP = 19, 18
+"""Pixels: a line of words and a strip of a heat map."""
+
+MOST_NAMES = 6
+"""So many categories are named below lines; more would overlap on a phone."""
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A mark: ``rect``, ``line``, ``dot`` or ``text``; ``words`` are for whoever points at it."""
+
+    shape: str
+    look: str
+    x: float
+    y: float
+    to_x: float = 0.0
+    to_y: float = 0.0
+    text: str = ""
+    words: str = ""
+    anchor: str = "start"
+
+
+@dataclass(frozen=True)
+class MarksPanel:
+    """One chart as marks, the ones behind first."""
+
+    labels: tuple[tuple[str, str], ...]
+    marks: tuple[Mark, ...]
+    height: int
+    kind: str = field(default="marks", init=False)
+
+
+def pyramid_panel(
+    pen: Pen, slot: Slot, rows: Sequence[int], ends: tuple[float, float]
+) -> MarksPanel:
+    """Two series back to back, the first row at the bottom, as ages are drawn."""
+    halves = (
+        Scale(pen, (0.0, ends[1]), MIDDLE[0], -MIDDLE[0] + 1),
+        Scale(pen, (0.0, ends[1]), MIDDLE[1], 99 - MIDDLE[1]),
+    )
+    height = TOP + len(rows) * ROW + 4
+    marks = []
+    for scale in halves:
+        for x, text in scale.ticks():
+            anchor = "middle" if text != pen.tick(0) else ("end", "start")[scale is halves[1]]
+            marks.append(Mark("line", "tick", x, TOP - 6, x, height))
+            marks.append(Mark("text", "scale", x, 11, text=text, anchor=anchor))
+    for place, row in enumerate(rows):
+        y = TOP + (len(rows) - 1 - place) * ROW
+        marks.append(Mark("text", "label", 50.0, y + 11, text=pen.row_name(row), anchor="middle"))
+        for number, (column, scale) in enumerate(zip(slot.columns, halves, strict=True)):
+            at = (slot.block, row, column)
+            words = pen.words(at, *pen.names(row, column))
+            zero, look = scale.at(0.0), f"c{number + 1}"
+            if not pen.known(at):
+                side = ("end", "start")[number]
+                text = pen.text(at)
+                marks.append(
+                    Mark("text", "figure", zero, y + 11, text=text, words=words, anchor=side)
+                )
+                continue
+            left, right = sorted((zero, scale.at(pen.value(at))))
+            marks.append(Mark("rect", look, left, y, round(right - left, 2), BAR, words=words))
+            marks += _whisker_across(pen, at, scale, y + BAR / 2)
+    return MarksPanel(slot.labels, tuple(marks), height)
+
+
+def lines_panel(pen: Pen, slot: Slot, rows: Sequence[int], ends: tuple[float, float]) -> MarksPanel:
+    """A line for each series along the rows; it is broken where a figure is not shown."""
+    scale = Scale(pen, ends, TOP + PLOT, -PLOT)
+    step = (EDGES[1] - EDGES[0]) / max(1, len(rows) - 1)
+    places = [round(EDGES[0] + i * step, 2) for i in range(len(rows))]
+    marks = []
+    for y, text in scale.ticks(6):
+        marks.append(Mark("line", "tick", 0.0, y, 100.0, y))
+        marks.append(Mark("text", "scale", 0.0, y - 4, text=text))
+    every = ceil(len(rows) / MOST_NAMES)
+    for i in range(0, len(rows), every):
+        anchor = "start" if i == 0 else "end" if i == len(rows) - 1 else "middle"
+        marks.append(Mark("line", "tick", places[i], TOP + PLOT, places[i], TOP + PLOT + 5))
+        name = pen.row_name(rows[i])
+        marks.append(Mark("text", "scale", places[i], TOP + PLOT + 18, text=name, anchor=anchor))
+    for number, column in enumerate(slot.columns):
+        look = f"c{number + 1}"
+        before: tuple[float, float] | None = None
+        dots = []
+        for x, row in zip(places, rows, strict=True):
+            at = (slot.block, row, column)
+            words = pen.words(at, *pen.names(row, column))
+            if not pen.known(at):
+                before = None
+                text = pen.text(at)
+                dots.append(
+                    Mark(
+                        "text",
+                        "figure",
+                        x,
+                        scale.at(0.0) - 3,
+                        text=text,
+                        words=words,
+                        anchor="middle",
+                    )
+                )
+                continue
+            y = scale.at(pen.value(at))
+            if before is not None:
+                marks.append(Mark("line", f"stroke {look}", *before, x, y))
+            whisker, _ = pen.whisker(at, scale)
+            if whisker is not None:
+                marks.append(Mark("line", "whisker", x, whisker[0], x, whisker[1]))
+            dots.append(Mark("dot", look, x, y, words=words))
+            before = (x, y)
+        marks += dots
+    return MarksPanel(slot.labels, tuple(marks), TOP + PLOT + 26)
+
+
+def heat_panel(pen: Pen, slot: Slot, rows: Sequence[int], classes: Classes) -> MarksPanel:
+    """A strip of shades for each row; columns are numbered, and the numbers are explained above."""
+    width = 100 / len(slot.columns)
+    marks = [
+        Mark("text", "scale", round((i + 0.5) * width, 2), 11, text=str(i + 1), anchor="middle")
+        for i in range(len(slot.columns))
+    ]
+    y = TOP - 4
+    for row in rows:
+        marks.append(Mark("text", "label", 0.0, y + 13, text=pen.row_name(row)))
+        for i, column in enumerate(slot.columns):
+            at = (slot.block, row, column)
+            words = pen.words(at, *pen.names(row, column))
+            known = pen.known(at)
+            look = f"h{classes.shade(pen.value(at))}" if known else "h0"
+            size = (round(width, 3), STRIP)
+            marks.append(Mark("rect", look, round(i * width, 3), y + LABEL, *size, words=words))
+            if not known:
+                middle, text = round((i + 0.5) * width, 2), pen.text(at)
+                marks.append(
+                    Mark("text", "figure", middle, y + LABEL + 13, text=text, anchor="middle")
+                )
+        y += LABEL + STRIP + 6
+    return MarksPanel(slot.labels, tuple(marks), y)
+
+
+def _whisker_across(pen: Pen, at: At, scale: Scale, y: float) -> list[Mark]:
+    whisker, is_open = pen.whisker(at, scale)
+    if whisker is None:
+        return []
+    caps = [x for x, without_end in zip(whisker, is_open, strict=True) if not without_end]
+    marks = [Mark("line", "whisker", whisker[0], y, whisker[1], y)]
+    return marks + [Mark("line", "whisker", x, y - 3, x, y + 3) for x in caps]
