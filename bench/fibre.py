@@ -14,10 +14,10 @@ from itertools import combinations
 import numpy as np
 
 from lustrum.audit import Knowledge
-from lustrum.audit.fibre import Margins, distribution
+from lustrum.audit.fibre import FibreMargins, distribution
 from lustrum.audit.fibre.enumerate import log_factorials
-from lustrum.audit.fibre.moves import Lines, Moves, Squares
-from lustrum.audit.fibre.system import System
+from lustrum.audit.fibre.moves import FibreMoves, Lines, Squares
+from lustrum.audit.fibre.system import FibreSystem
 
 
 def plain_loop(table: np.ndarray, moves: int, rng: np.random.Generator, hyper: bool) -> float:
@@ -48,7 +48,7 @@ def plain_loop(table: np.ndarray, moves: int, rng: np.random.Generator, hyper: b
     return moves / (time.process_time() - begin)
 
 
-def rate(moves: Moves, x: np.ndarray, logs: np.ndarray, hyper: bool, count: int) -> float:
+def rate(moves: FibreMoves, x: np.ndarray, logs: np.ndarray, hyper: bool, count: int) -> float:
     """Moves a second of a compiled kernel, the best of three runs."""
     best = 0.0
     out = np.empty((1, x.size), dtype=np.int64)
@@ -68,8 +68,8 @@ def moves_table(count: int) -> None:
     for mean in (3, 50):
         rng = np.random.default_rng(mean)
         table = rng.poisson(mean, (20, 20))
-        margins = Margins.of(table, [(0,), (1,)])
-        logs = log_factorials(System.of(margins).blocks[0])
+        margins = FibreMargins.of(table, [(0,), (1,)])
+        logs = log_factorials(FibreSystem.of(margins).blocks[0])
         squares = Squares.of(margins, np.arange(table.size))
         for hyper in (False, True):
             own = rate(squares, table.ravel().astype(np.int64), logs, hyper, count)
@@ -77,7 +77,7 @@ def moves_table(count: int) -> None:
             name = "hypergeometric" if hyper else "uniform"
             print(f"| 20 x 20 | {mean} | {name} | {own:,.0f} | {slow:,.0f} | {own / slow:,.0f} |")
     table = np.random.default_rng(5).poisson(3, (5, 4, 3))
-    block = System.of(Margins.of(table, list(combinations(range(3), 2)))).blocks[0]
+    block = FibreSystem.of(FibreMargins.of(table, list(combinations(range(3), 2)))).blocks[0]
     lines, x = Lines.of(block), block.extended(table.ravel()[block.cells])
     for hyper in (False, True):
         own = rate(lines, x.copy(), log_factorials(block), hyper, count // 10)
@@ -92,21 +92,21 @@ def suppressed(side: int, share: float) -> Knowledge:
     mask = rng.random((side, side)) < share
     low = np.where(mask, 0, table).ravel()
     high = np.where(mask, table.sum(), table).ravel()
-    return Margins.of(table, [(0,), (1,)]).knowledge().within(low, high)
+    return FibreMargins.of(table, [(0,), (1,)]).knowledge().within(low, high)
 
 
 def samples_table() -> None:
     """Effective samples a second, all included."""
     pairs = list(combinations(range(3), 2))
     rng = np.random.default_rng(1)
-    cases: list[tuple[str, Knowledge | Margins]] = [
-        ("5 x 4 x 3, all pairs", Margins.of(rng.poisson(3, (5, 4, 3)), pairs)),
-        ("10 x 10 x 10, all pairs", Margins.of(rng.poisson(3, (10, 10, 10)), pairs)),
+    cases: list[tuple[str, Knowledge | FibreMargins]] = [
+        ("5 x 4 x 3, all pairs", FibreMargins.of(rng.poisson(3, (5, 4, 3)), pairs)),
+        ("10 x 10 x 10, all pairs", FibreMargins.of(rng.poisson(3, (10, 10, 10)), pairs)),
         (
             "6 x 6 x 6 x 6, chain of pairs",
-            Margins.of(rng.poisson(2, (6,) * 4), [(0, 1), (1, 2), (2, 3)]),
+            FibreMargins.of(rng.poisson(2, (6,) * 4), [(0, 1), (1, 2), (2, 3)]),
         ),
-        ("20 x 20, rows and columns", Margins.of(rng.poisson(3, (20, 20)), [(0,), (1,)])),
+        ("20 x 20, rows and columns", FibreMargins.of(rng.poisson(3, (20, 20)), [(0,), (1,)])),
         ("40 x 40, a fifth suppressed", suppressed(40, 0.2)),
     ]
     print("| fibre | target | seconds | least effective size | a second | R-hat |")

@@ -13,7 +13,12 @@ fails. With an address, only that server is attacked.
 
 The parts ``sums`` and ``survey`` attack the demo register, once as its policy protects it and once with the
 strict default (``existence = "secret"``), and the demo survey. Again nothing certain may be found, and planted
-leaks must be.
+leaks must be. The part ``sums`` also attacks size classes, second releases and large firms of the register, and
+each of these attacks must succeed on a control. The part ``releases`` attacks series of releases; see
+``bench/releases.py``. The part ``file`` reads attributes off rows of the public file of the census. The part
+``joint`` attacks small areas of a file of few variables by all tables together, and ``small`` files so small
+that one table holds all variables. The part ``rates`` holds the public rates of errors against all tables. With
+``--keys 3`` whatever a key decides is attacked under three of them.
 """
 
 from __future__ import annotations
@@ -23,29 +28,50 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from attacks.asker import Asker, HttpAsker
+from attacks.counts_report import Report
 from attacks.figures import Figured, chosen_codes
-from attacks.lattice import Found, gather
-from attacks.phrasing import Phrased, Split, rephrase, splits
+from attacks.file_report import attack_areas, attack_file, keys
+from attacks.lattice import gather
+from attacks.phrasing import rephrase, splits
 from attacks.planted import SecondDraw, TrueCell, TrueFigure
-from attacks.reconstruction import Rebuilt, rebuild
+from attacks.reconstruction import rebuild
+from attacks.releases.report import report as releases
+from attacks.releases.series import People
+from attacks.small_files import attack_small_files
+from attacks.stated_rates import RatesReport, beside, counted
+from attacks.sums.over_time import attack_over_time
 from attacks.sums_report import attack_register, attack_survey
-from attacks.times import Timed, times_and_sizes
+from attacks.times import times_and_sizes
 
 from lustrum.demo import businesses, description_path
 from lustrum.demo.setup import prepare
 from lustrum.model import TableQuery
+from lustrum.policy import read_policy
 from lustrum.policy.presets import preset
+from lustrum.policy.read import sealed
+from lustrum.protect.magnitudes.method import ProtectedMagnitudes
+from lustrum.protect.population.method import ProtectedPopulation
+from lustrum.public.bundle.files import read_bundle
 from lustrum.publish.bundles.make import make_bundle
 from lustrum.risk import EntropyRisk
-from lustrum.tabulate import Engine, FrameSource, Store, ingest, read_description
+from lustrum.tabulate import (
+    Engine,
+    FrameSource,
+    Store,
+    finest_cells,
+    ingest,
+    read_description,
+    records_of,
+)
 
 LATTICE = ("age", "citizenship", "education", "employment", "household_size", "occupation", "sex")
 FIGURES: tuple[tuple[tuple[str, ...], dict[str, list[str]]], ...] = (
@@ -58,6 +84,8 @@ FIGURES: tuple[tuple[tuple[str, ...], dict[str, list[str]]], ...] = (
 PHRASED = ("sex", "age", "citizenship", "area:district")
 RISK = EntropyRisk(weights=(0.1, 0.7, 0.1, 0.1), split=6, parts="true", shared="expected")
 STEP = 0.05
+PARTS = ("counts", "file", "joint", "rates", "releases", "small", "sums", "survey")
+LEFT_OUT = ("region", "household_size", "occupation", "education")
 
 
 @dataclass
@@ -84,60 +112,6 @@ class Truth:
         if not variables:
             return np.asarray(self.of({"by": ["sex"]}).sum())
         return self.of({"by": list(variables)})
-
-
-@dataclass(frozen=True)
-class Report:
-    """What all attacks found on one server."""
-
-    figures: Figured
-    lattice: Found
-    phrasing: Phrased
-    splits: Split
-    rebuilt: Rebuilt
-    timed: Timed
-
-    @property
-    def disclosures(self) -> int:
-        """Certain disclosures of small counts by attacks that are never wrong."""
-        found = self.figures.certain
-        found += self.lattice.small if self.lattice.wrong == 0 else 0
-        return found + (self.rebuilt.small if self.rebuilt.wrong == 0 else 0)
-
-    def rows(self) -> Iterator[tuple[str, str]]:
-        """The report, line by line."""
-        f, c, p, s, r = self.figures, self.lattice, self.phrasing, self.splits, self.rebuilt
-        t = self.timed
-        yield (
-            "figures beside two chosen cells",
-            f"{f.cells} cells that show 0; {f.claims} claims, {f.right} right; "
-            f"{f.telling} groups of equal numbers with different figures",
-        )
-        yield (
-            "all tables up to three variables, and three within each sex",
-            f"{c.certain:,} of {c.cells:,} cells that can hold anybody certain, {c.small} of them ones "
-            f"and twos, {c.alone} people alone; {c.wrong} bounds wrong",
-        )
-        yield (
-            "one population in many phrasings",
-            f"{p.different} of {p.populations:,} populations show two numbers",
-        )
-        yield (
-            "sums over disjoint splits",
-            f"mean error of {s.cells} small cells {s.single:.2f} alone, {s.averaged:.2f} averaged; "
-            f"{s.different} with different sums",
-        )
-        yield (
-            "reconstruction of one area by linear programs",
-            f"{r.tables} tables; {r.certain} of {r.cells} hidden cells certain, {r.small} of them "
-            f"ones and twos; {r.wrong} bounds wrong",
-        )
-        yield (
-            "time and size of answers that show 0",
-            f"{t.empty} empty and {t.occupied} occupied populations; time tells them apart in "
-            f"{100 * t.told_by_time:.0f} of 100 pairs (50 is chance, standard error {100 * t.error:.0f}); "
-            f"{t.sizes} size{'s' if t.sizes != 1 else ''}",
-        )
 
 
 def codes_of(engine: Engine) -> dict[str, list[str]]:
@@ -246,7 +220,7 @@ def both(data: Path, persons: int) -> int:
     return 0 if right and keyed.lattice.certain > 0 else 1
 
 
-def sums(data: Path, firms: int) -> bool:
+def sums(data: Path, firms: int, number: int) -> bool:
     """Attack the register, with public existence and with the strict default."""
     right = True
     register(data, firms)
@@ -259,7 +233,8 @@ def sums(data: Path, firms: int) -> bool:
         text = policy.read_text(encoding="utf-8").replace(
             'existence = "public"', 'existence = "secret"'
         )
-        policy.write_text(text.replace("empty_share = 0.0", "empty_share = 0.1"), encoding="utf-8")
+        text = text.replace("empty_share = 0.0", "empty_share = 0.1")
+        policy.write_bytes(sealed(text.encode(), str(policy)))
         register(strict, firms)
         for title, folder in (
             ("The demo register: existence is public", data),
@@ -272,7 +247,20 @@ def sums(data: Path, firms: int) -> bool:
             for leak, seen in found.planted.items():
                 print(f"- {leak}: {'found' if seen else 'missed'}", flush=True)
             right = right and found.holds
-    return right
+    return over_time(data, number) and right
+
+
+def over_time(data: Path, number: int) -> bool:
+    """Attack size classes, second releases and large firms of the register under so many keys."""
+    store = Store(data)
+    engine = store.open("businesses")
+    spec = read_policy(data / "policies" / "businesses.toml").magnitudes
+    assert isinstance(spec, ProtectedMagnitudes)
+    key = store.secret_of(engine.secret).derive("lustrum protected magnitudes businesses")
+    title = "Size classes, second releases and large firms"
+    records = records_of(engine)
+    every = (key, *keys(number)[1:])
+    return shown_all((title, attack_over_time(records, spec, one)) for one in every)
 
 
 def register(data: Path, firms: int) -> None:
@@ -291,13 +279,72 @@ def register(data: Path, firms: int) -> None:
 
 
 def survey(data: Path) -> bool:
-    """Attack the survey."""
+    """Attack the survey, in a folder of its own: the census beside it is a small one."""
+    data = data.with_name(f"{data.name}-survey")
     prepare(data, 1000)
     with served(data) as address:
         found = attack_survey(address, data)
     show_rows("The demo survey", found.rows())
     print(f"\nA weight shown on purpose: {'found' if found.planted else 'missed'}", flush=True)
     return found.holds
+
+
+def file(data: Path, persons: int, number: int) -> bool:
+    """Attack the public file of the census by itself, also as other keys would make it."""
+    prepare(data, persons)
+    bundle = read_bundle(data / "bundles" / "demo")
+    true = finest_cells(Store(data).open("demo"))
+    method = read_policy(data / "policies" / "demo.toml").population
+    assert isinstance(method, ProtectedPopulation)
+    shown = [bundle.cells, *(method.protect(true, key).cells for key in keys(number)[1:])]
+    found = attack_file(true, shown, bundle.report.support.base)
+    return shown_all([("The file of the demo census", found)])
+
+
+def rates(data: Path, persons: int) -> bool:
+    """Hold the public rates of errors against all tables of up to four variables of the census."""
+    prepare(data, persons)
+    bundle = read_bundle(data / "bundles" / "demo")
+    truth, base = Truth(Store(data).open("demo")), bundle.report.support.base
+    names = [v.name for v in bundle.cells.dataset.variables if v.name != "region"]
+    few = [c for n in (1, 2, 3) for c in combinations(names, n)]
+    # The largest tables of four variables are left out: nobody lays them out.
+    four = [c for c in combinations(names, 4) if "area" not in c]
+    return shown_all(
+        (
+            f"Stated rates of errors: tables of {kind} variables",
+            RatesReport(stated, counted((beside(bundle.cells, t, truth) for t in tables), base)),
+        )
+        for kind, stated, tables in (
+            ("up to three", bundle.report.rates, few),
+            ("four", bundle.report.free_rates, four),
+        )
+    )
+
+
+def joint(persons: int, number: int) -> bool:
+    """Attack small areas of a file of few variables by all of its tables together."""
+    true = People(persons, 7, LEFT_OUT).cells()
+    method = ProtectedPopulation()
+    names = ", ".join(v.name for v in true.dataset.variables)
+    return shown_all(
+        (
+            f"All tables together: {persons:,} people by {names}",
+            attack_areas(true, method.protect(true, key).cells, method.base, "area"),
+        )
+        for key in keys(number)
+    )
+
+
+def shown_all(reports: Iterable[tuple[str, Any]]) -> bool:
+    """Print reports as they come; whether all hold."""
+    right = True
+    for title, found in reports:
+        show_rows(title, found.rows())
+        said = "yes" if found.holds else "no"
+        print(f"\nAttacks fail, and succeed on controls: {said}", flush=True)
+        right = right and found.holds
+    return right
 
 
 def show_rows(title: str, rows: Iterator[tuple[str, str]]) -> None:
@@ -307,14 +354,24 @@ def show_rows(title: str, rows: Iterator[tuple[str, str]]) -> None:
         print(f"| {attack_} | {found} |")
 
 
-def parts(data: Path, persons: int, firms: int, chosen: list[str]) -> int:
+def parts(data: Path, persons: int, firms: int, number: int, chosen: list[str]) -> int:
     """Run the chosen parts; 1 if one of them fails."""
     failed = 0
     for part in chosen:
         if part == "counts":
             failed |= both(data, persons)
+        elif part == "releases":
+            failed |= not releases(20_000, 30, 10, 3, ["many", "single"], keys(number))
+        elif part == "file":
+            failed |= not file(data, persons, number)
+        elif part == "joint":
+            failed |= not joint(60_000, number)
+        elif part == "small":
+            failed |= not shown_all([("Small files", attack_small_files(number, 8))])
+        elif part == "rates":
+            failed |= not rates(data, persons)
         else:
-            failed |= not (sums(data, firms) if part == "sums" else survey(data))
+            failed |= not (sums(data, firms, number) if part == "sums" else survey(data))
     return int(failed)
 
 
@@ -327,19 +384,21 @@ def main() -> int:
         "--firms", type=int, default=60_000, help="Size of a register that is made."
     )
     parser.add_argument("--address", help="A server of the data that already runs.")
+    parser.add_argument("--keys", type=int, default=1, help="Attack files under so many keys.")
     parser.add_argument("--keyed", action="store_true", help="Use the rules of keyed noise.")
     parser.add_argument(
         "--parts",
         nargs="+",
-        choices=("counts", "sums", "survey"),
-        default=["counts", "sums", "survey"],
+        choices=PARTS,
+        default=list(PARTS),
     )
     given = parser.parse_args()
+    sizes = given.persons, given.firms, given.keys, given.parts
     if given.address is None:
         if given.data is not None:
-            return parts(given.data, given.persons, given.firms, given.parts)
+            return parts(given.data, *sizes)
         with tempfile.TemporaryDirectory() as scratch:
-            return parts(Path(scratch) / "data", given.persons, given.firms, given.parts)
+            return parts(Path(scratch) / "data", *sizes)
     if given.data is None:
         parser.error("--address needs --data, the folder whose people the server shows.")
     asker = HttpAsker(given.address, "demo")

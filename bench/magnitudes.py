@@ -63,6 +63,10 @@ def errors(records: Records, asked: list[str]) -> None:
         made = spec.protect(records, KEY)
         seconds, used = time.perf_counter() - start, time.process_time() - used
         own = made.agency.of("turnover")
+        rates = "; ".join(
+            f"from {size:,}: {plain:.0f} %, {known:.0f} % with the direction"
+            for size, (plain, known) in sorted(own.guessed.items())
+        )
         audit = audit_contributors(
             records, made.records["turnover"], "turnover", spec.factors, spec.share
         )
@@ -73,6 +77,7 @@ def errors(records: Records, asked: list[str]) -> None:
             f"| {audit.certain_with_direction} (all below {audit.from_units} units) | {audit.unprotected} |",
             flush=True,
         )
+        print(f"  guessed within p percent: {rates}", flush=True)
         by = ", ".join(f"{k}: {v:.2f} %" for k, v in own.by_variables.items())
         print(f"  mean errors by variables: {by}", flush=True)
 

@@ -29,7 +29,7 @@ from lustrum.publish.programme.audit import audit_ranges
 from lustrum.publish.programme.judge import Judged, judge, ranks_for
 from lustrum.publish.programme.read import bound_to, read_programme
 from lustrum.publish.programme.source import open_records
-from lustrum.publish.programme.system import Part, System, systems_of
+from lustrum.publish.programme.system import ProgrammeSystem, SystemPart, systems_of
 from lustrum.structure import UNBOUNDED
 
 HEAD = """
@@ -99,7 +99,7 @@ def tell(words: str) -> None:
     print(words, file=sys.stderr, flush=True)
 
 
-def write_table(part: Part, path: Path) -> None:
+def write_table(part: SystemPart, path: Path) -> None:
     """A confidential table with its contributors, as 'lustrum suppress' reads it."""
     table = part.true
     assert table.contributions is not None
@@ -136,7 +136,7 @@ def write_parents(axis: TableAxis, path: Path) -> bool:
     return bool(rows)
 
 
-def written(part: Part, path: Path) -> Release:
+def written(part: SystemPart, path: Path) -> Release:
     """What a protected file shows of a table of the programme."""
     file = read_table(path)
     hidden = np.zeros(part.true.shape, dtype=np.bool_)
@@ -217,7 +217,7 @@ def hidden_cells(releases: Sequence[Release]) -> int:
     return sum(int((~release.shown).sum()) for release in releases)
 
 
-def left_open(system: System, judged: Judged, releases: Sequence[Release]) -> int:
+def left_open(system: ProgrammeSystem, judged: Judged, releases: Sequence[Release]) -> int:
     """Sensitive cells that a reader of all tables can work out too closely."""
     shown = iter(releases)
     every = [next(shown) if part.shown else None for part in system.parts]

@@ -30,7 +30,7 @@ from lustrum.agency import create_agency_app
 from lustrum.demo import people
 from lustrum.model import Table
 from lustrum.risk import EntropyRisk
-from lustrum.rumap import Cube, View, grid, rumap
+from lustrum.rumap import HypercubeTables, HypercubeView, grid, rumap
 from lustrum.rumap.cases import protected
 from lustrum.rumap.sweep import method_rng
 from lustrum.study.table_server_outcomes import VARIABLES, hypercube, output_tables
@@ -210,10 +210,12 @@ def main() -> None:
     table = Table.from_counts(output_tables(counts)[0], names=names)
     cube = Table.from_counts(counts, names=VARIABLES)
     views = {
-        "with totals": View(names, {"region": ("1",)}, totals=True),
-        "small": View(("region", "occupation", "education"), {"age": ("10",)}, totals=True),
+        "with totals": HypercubeView(names, {"region": ("1",)}, totals=True),
+        "small": HypercubeView(
+            ("region", "occupation", "education"), {"age": ("10",)}, totals=True
+        ),
     }
-    tables = Cube(cube, views).tables
+    tables = HypercubeTables(cube, views).tables
     if given.part in (None, "table"):
         table_level(table, given.draws)
     if given.part in (None, "cell"):

@@ -1,11 +1,11 @@
 """The table server as its visitors meet it: a real process, asked over the loopback.
 
-    python bench/server.py [--data FOLDER] [--requests 200] [--seconds 60] [--clients 50]
+    python bench/server.py [--data FOLDER] [--requests 200] [--seconds 20] [--questions 20000]
 
 Prints Markdown in three parts. One client asks for the four tables of Shlomo, Antal and Elliot (2015), all five
 steps with a JSON answer; raw GROUP BYs of DuckDB on the same people are timed in turn, and the steps by
-themselves inside this process. Then many clients ask at once for random three-way tables, while the memory
-of the server is watched. Then Chromium, if there is one, opens the first pages with a cold cache.
+themselves inside this process. Chromium, if there is one, opens the first pages with a cold cache. Then many
+clients ask at once, see ``bench/parts/server_load.py``.
 
 Without --data the demo census of 1.5 million people is made first, which takes some minutes. It is served from
 its public bundle, or with --preset keyed-rounding or cell-key from the records.
@@ -17,15 +17,12 @@ import argparse
 import http.client
 import json
 import os
-import random
 import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -40,7 +37,7 @@ from lustrum.answer.question_state import QuestionState
 from lustrum.demo.setup import prepare
 from lustrum.local import local_service
 from lustrum.model import Dataset, Release, Table, TableQuery
-from lustrum.policy import Method
+from lustrum.policy import PolicyMethod
 from lustrum.policy.presets import preset
 from lustrum.publish.records import LocalRecordsService
 from lustrum.publish.records.protected_input import ProtectedInput
@@ -57,17 +54,18 @@ STEPS = ("measure", "finish")
 
 
 @contextmanager
-def served(data: Path, workers: int) -> Iterator[tuple[str, int]]:
-    """A server process on a free port: its address and its process."""
+def served(data: Path, workers: int) -> Iterator[str]:
+    """The address of a server process on a free port."""
     command = [sys.executable, "-m", "lustrum", "serve", "--data", str(data), "--port", "0"]
     command += ["--rate", "", "--workers", str(workers), "--patience", "60"]
+    command += ["--answers-memory", "0"]  # every table is made
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
         line = process.stdout.readline()
         if " at http" not in line:
             raise SystemExit(f"The server did not start: {line!r}")
-        yield line.rsplit(" at ", 1)[1].strip(), process.pid
+        yield line.rsplit(" at ", 1)[1].strip()
     finally:
         process.terminate()
         process.wait(timeout=30)
@@ -124,11 +122,11 @@ def raw_query(question: dict[str, Any], dataset: Dataset) -> str:
 
 def inside(service: TableService, query: TableQuery, repeats: int) -> tuple[float, float]:
     """Median milliseconds of all five steps, and of risk, protection and utility together."""
-    numbers, policy = service.in_force(query.dataset)
+    found = service.snapshot(query.dataset)
     own = 0.0
     protect = ProtectedInput.protect
 
-    def timed(self: ProtectedInput, table: Table, method: Method) -> Release:
+    def timed(self: ProtectedInput, table: Table, method: PolicyMethod) -> Release:
         nonlocal own
         started = time.perf_counter()
         try:
@@ -142,7 +140,7 @@ def inside(service: TableService, query: TableQuery, repeats: int) -> tuple[floa
         for _ in range(repeats):
             own = 0.0
             started = time.perf_counter()
-            case = QuestionState(query, numbers, policy)
+            case = QuestionState(query, found.numbers, found.policy)
             for step in pipeline.STEPS:
                 before = time.perf_counter()
                 case = step(case)
@@ -195,83 +193,12 @@ def one_client(service: TableService, address: str, requests: int) -> None:
     )
 
 
-def random_question(dataset: Dataset, chance: random.Random) -> dict[str, Any]:
-    """A three-way table at random levels, of everybody or of a selection."""
-    names = [variable.name for variable in dataset.variables]
-    chosen = chance.sample(names, 4)
-    by: list[Any] = []
-    for name in chosen[:3]:
-        levels = [level.name for level in dataset.variable(name).levels]
-        level = chance.choice([None, *levels])
-        by.append(name if level is None else {"variable": name, "level": level})
-    question: dict[str, Any] = {"by": by, "totals": chance.random() < 0.5}
-    if chance.random() < 0.5:
-        variable = dataset.variable(chosen[3])
-        question["where"] = {chosen[3]: [chance.choice(variable.codes)]}
-    return question
-
-
-def memory(process: int) -> float:
-    """MiB that a process and its children hold, shared pages counted in each."""
-    total = 0
-    for pid in (process, *children(process)):
-        status = Path(f"/proc/{pid}/status").read_text()
-        total += int(status.split("VmRSS:")[1].split()[0])
-    return total / 1024
-
-
-def children(process: int) -> list[int]:
-    """The processes that a process has started."""
-    listed = Path(f"/proc/{process}/task/{process}/children").read_text()
-    return [int(pid) for pid in listed.split()]
-
-
-def many_clients(
-    dataset: Dataset, address: str, process: int, clients: int, seconds: float
-) -> None:
+def under_load(data: Path, given: argparse.Namespace) -> None:
     """Part two: many at once."""
-    taken: list[float] = []
-    outcomes: Counter[str] = Counter()
-    lock = threading.Lock()
-    end = time.monotonic() + seconds
-
-    def client(seed: int) -> None:
-        asker, chance = Asker(address), random.Random(seed)
-        while time.monotonic() < end:
-            try:
-                status, body, passed = asker.ask(random_question(dataset, chance))
-            except OSError as error:
-                with lock:
-                    outcomes[type(error).__name__] += 1
-                asker = Asker(address)
-                continue
-            with lock:
-                taken.append(passed)
-                outcomes[body.get("decision", str(status)) if status == 200 else str(status)] += 1
-
-    sizes = [memory(process)]
-    threads = [threading.Thread(target=client, args=(seed,)) for seed in range(clients)]
-    for thread in threads:
-        thread.start()
-    for share in (0.25, 0.5, 0.75):
-        time.sleep(max(0.0, end - (1 - share) * seconds - time.monotonic()))
-        sizes.append(memory(process))
-    for thread in threads:
-        thread.join()
-    sizes.append(memory(process))
-    print(f"\n## {clients} clients at once for {seconds:g} s, random three-way tables\n")
-    print("| requests | a second | median | p99 | longest | outcomes |")
-    print("|---|---|---|---|---|---|")
-    told = ", ".join(f"{name} {count}" for name, count in sorted(outcomes.items()))
-    print(
-        f"| {len(taken)} | {len(taken) / seconds:.0f} | {statistics.median(taken) * 1e3:.0f} ms "
-        f"| {quantile(taken, 0.99) * 1e3:.0f} ms | {max(taken) * 1e3:.0f} ms | {told} |"
-    )
-    print(
-        "\nMemory of the server at the start, at each quarter and at the end: "
-        f"{', '.join(f'{size:.0f}' for size in sizes)} MiB."
-    )
-    print("Targets: no error, p99 under 3 s, memory flat.", flush=True)
+    script = Path(__file__).parent / "parts" / "server_load.py"
+    words = ["--seconds", str(given.seconds), "--questions", str(given.questions)]
+    words += [] if given.beside is None else ["--beside", str(given.beside)]
+    subprocess.run([sys.executable, str(script), "--data", str(data), *words], check=True)
 
 
 def first_pages(address: str) -> None:
@@ -326,8 +253,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--data", type=Path, help="a folder with the demo data")
     parser.add_argument("--requests", type=int, default=200)
-    parser.add_argument("--seconds", type=float, default=60.0)
-    parser.add_argument("--clients", type=int, default=50)
+    parser.add_argument("--seconds", type=float, default=20.0, help="of every line under load")
+    parser.add_argument("--questions", type=int, default=20_000, help="while memory is watched")
+    parser.add_argument(
+        "--beside", type=Path, help="the sources of another version to compare with"
+    )
     parser.add_argument("--workers", type=int, default=1, help="processes of the server")
     parser.add_argument(
         "--preset", help="serve the demo made here under keyed-rounding or cell-key"
@@ -346,10 +276,10 @@ def main() -> None:
             f"{len(os.sched_getaffinity(0))} processors, {given.workers} server process(es); "
             f"load of the machine before: {load}"
         )
-        with served(data, given.workers) as (address, process):
+        with served(data, given.workers) as address:
             one_client(service, address, given.requests)
-            many_clients(service.dataset("demo"), address, process, given.clients, given.seconds)
             first_pages(address)
+        under_load(data, given)
         load = ", ".join(f"{share:.1f}" for share in os.getloadavg())
         print(f"\nLoad of the machine after: {load}")
 

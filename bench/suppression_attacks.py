@@ -2,6 +2,8 @@
 
     python bench/suppression_attacks.py [--problems 300] [--kinds "3 linked" zeros]
     python bench/suppression_attacks.py --kinds "3 linked" --first 17 --problems 1 --keep FOLDER
+    python bench/suppression_attacks.py --problems 300 --log FILE --minutes 60   # again: goes on
+    python bench/suppression_attacks.py --faults
     python bench/suppression_attacks.py --list
 
 Each problem is drawn from its kind and number alone, written as files, protected by the command line (or the
@@ -9,69 +11,72 @@ front door for frames), read back and attacked: by a reader who knows the rule, 
 input shows, and by pairs of them. A run that withholds its files (exit code 3) or does not judge them (4) fails
 nobody. Pairs, and readers who take it for certain that no empty cell is hidden, are reported; all else that
 is found makes the exit code 1. The suite first attacks files with known leaks, and stops if it misses one.
+
+With ``--log`` every result is appended to a file at once, and problems that stand there are not run again.
+With ``--faults`` the product gets one fault after the other, and the suite must find each.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import tempfile
 import time
-from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
-from attacks.suppression.audits import Audited, audited, cases
+from attacks.suppression.audits import AUDITS, audited
 from attacks.suppression.drive import run
+from attacks.suppression.faults import FAULTS, found_by
 from attacks.suppression.intake import odd
 from attacks.suppression.judge import Outcome, judge
+from attacks.suppression.kinds import KINDS, problem
+from attacks.suppression.log import Line, append, audit_row, of_audit, of_outcome, read_log, table
 from attacks.suppression.planted import finders, planted
-from attacks.suppression.problems import KINDS, problem
 
-AUDITS = {"audit": False, "audit, negative": True}
 INTAKE = "intake"
-RESULTS = ("released", "withheld", "not judged", "refused", "crashed", "too long")
+ROUNDS = (10, 40, 100, 300)
+"""Numbers of problems after which the next kind has its turn, so that every kind has results early."""
+
+APART = 75
+"""Every so many problems of a kind the command line runs in a process of its own, as users start it."""
 
 
 def attacked(kind: str, number: int, keep: Path | None) -> Outcome:
     """One problem, protected and attacked."""
     drawn = problem(kind, number)
+    apart = number % APART == 0
     if keep is not None:
         keep.mkdir(parents=True)
-        return judge(drawn, run(drawn, keep))
+        return judge(drawn, run(drawn, keep, apart=apart))
     with tempfile.TemporaryDirectory() as folder:
-        return judge(drawn, run(drawn, Path(folder)))
+        return judge(drawn, run(drawn, Path(folder), apart=apart))
 
 
-def row(kind: str, found: list[Outcome], seconds: float) -> str:
-    """One line of the table."""
-    results = Counter(o.result for o in found)
-    numbers = [len(found), *(results[r] for r in RESULTS)]
-    numbers.append(sum(o.primary for o in found))
-    inside = [{s.leaves for s in o.insider} for o in found]
-    close = [{s.leaves for s in o.insider if s.estimates} for o in found]
-    numbers += [
-        sum(len(o.outsider) for o in found), sum(len(o.letterless) for o in found),
-        sum(map(len, inside)), sum(map(len, close)),
-        sum(len({s.leaves for s in o.pair}) for o in found), sum(len(o.zeros_known) for o in found),
-        sum(len(o.untrue) for o in found),
-    ]  # fmt: skip
-    return f"| {kind} | {' | '.join(str(n) for n in numbers)} | {seconds:.0f} |"
+def result(kind: str, number: int, keep: Path | None) -> Line:
+    """What came of a problem, or of the audit of a drawn file."""
+    start = cpu()
+    if kind in KINDS:
+        outcome = attacked(kind, number, keep)
+        return of_outcome(outcome, cpu() - start)
+    with tempfile.TemporaryDirectory() as folder:
+        said = audited(AUDITS[kind](number), Path(folder))
+    return of_audit(kind, said, cpu() - start)
 
 
-def worst(found: list[Outcome], most: int) -> list[str]:
-    """The cases to look at first: those known most closely, with the command that repeats them."""
-    lines = []
-    for o in sorted((o for o in found if o.fails), key=lambda o: -len(o.outsider) - len(o.untrue)):
-        again = f'--kinds "{o.problem.kind}" --first {o.problem.seed} --problems 1'
-        said = [str(s) for s in (*o.outsider, *o.insider)] + o.untrue
-        if o.result == "crashed":
-            said.append(o.said.strip().splitlines()[-1])
-        rules = " ".join(str(r) for r in o.problem.rules)
-        lines.append(
-            f"- {again} ({rules}, exit {o.code}): {said[0]}"
-            + (f" and {len(said) - 1} more" if said[1:] else "")
-        )
-    return lines[:most]
+def cpu() -> float:
+    """CPU seconds of this process and of those that it started."""
+    return sum(os.times()[:4])
+
+
+def turns(kinds: list[str], first: int, problems: int) -> Iterator[tuple[str, int]]:
+    """All problems, in rounds over the kinds."""
+    done = 0
+    for end in sorted({*(r for r in ROUNDS if r < problems), problems}):
+        for kind in kinds:
+            yield from ((kind, first + n) for n in range(done, end))
+        done = end
 
 
 def missed() -> list[str]:
@@ -87,28 +92,6 @@ def missed() -> list[str]:
     return lines
 
 
-def audit_files(kind: str, first: int, number: int, worst: int) -> tuple[str, list[str], bool]:
-    """What ``lustrum audit`` says about drawn files: a line, the cases to look at, and whether it failed."""
-    found: list[Audited] = []
-    for one in cases(first, number, negative=AUDITS[kind]):
-        with tempfile.TemporaryDirectory() as folder:
-            found.append(audited(one, Path(folder)))
-    codes = Counter(a.code for a in found)
-    bad = [a for a in found if a.false_clear or a.code == "crashed"]
-    alarms = sum(a.false_alarm for a in found)
-    line = (
-        f"{kind}: {number} files, {sum(bool(a.case.disclosed) for a in found)} with a disclosed cell; "
-        f"exit 0: {codes[0]}, 3: {codes[3]}, 4: {codes[4]}, 1: {codes[1]}, crashed: {codes['crashed']}; "
-        f"false all-clears: {sum(a.false_clear for a in found)}, false alarms: {alarms}"
-    )
-    listed = [
-        f'- --kinds "{kind}" --first {a.case.number} --problems 1 (exit {a.code}, '
-        f"columns beside: {a.case.companion}): "
-        f"{', '.join(a.case.disclosed)}" for a in bad[:worst]
-    ]  # fmt: skip
-    return line, listed, bool(bad)
-
-
 def take_in() -> list[str]:
     """Odd files that were not taken as they should be."""
     wrong = []
@@ -117,6 +100,19 @@ def take_in() -> list[str]:
             if text := one.taken(Path(folder)):
                 wrong.append(f"- {text}")
     return wrong
+
+
+def faults() -> int:
+    """Put faults into the product one by one; the suite must report each."""
+    lost = 0
+    for fault in FAULTS:
+        start = time.process_time()
+        found = found_by(fault)
+        lost += not found
+        seconds = time.process_time() - start
+        print(f"| {fault.name} | {found or '**not found**'} | {seconds:.0f} |", flush=True)
+    print(f"\n{len(FAULTS) - lost} of {len(FAULTS)} faults were found.")
+    return int(lost > 0)
 
 
 def main() -> int:
@@ -129,10 +125,13 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, help="number of the first problem")
     parser.add_argument("--kinds", nargs="+", choices=every, default=every, metavar="KIND")
     parser.add_argument("--worst", type=int, default=5, help="cases to list of each kind")
+    parser.add_argument("--log", type=Path, help="append results to this file, and go on from it")
+    parser.add_argument("--minutes", type=float, help="begin no problem after this time")
     parser.add_argument(
         "--keep", type=Path, help="keep inputs and files of every problem in this folder"
     )
     parser.add_argument("--list", action="store_true", help="list the kinds")
+    parser.add_argument("--faults", action="store_true", help="put faults into the product")
     asked = parser.parse_args()
     if asked.list:
         print("\n".join(every))
@@ -141,36 +140,35 @@ def main() -> int:
         print("The suite misses leaks that were planted:", *lost, sep="\n")
         return 1
     print(f"All {len(planted())} planted files were judged rightly.\n")
-    print("| kind | problems | " + " | ".join(RESULTS) + " | primary | short to outsider "
-          "| counts, without letters | short to an insider | within the rule | pairs "
-          "| if zeros are shown | untrue | s |")  # fmt: skip
-    print("|---|" + "---:|" * (len(RESULTS) + 10))
-    cases_found: list[str] = []
-    failed = False
-    for kind in (k for k in asked.kinds if k in KINDS):
-        start = time.process_time()
-        keep = asked.keep and asked.keep / kind.replace(" ", "-").replace(",", "")
-        found = [
-            attacked(kind, n, keep and keep / str(n))
-            for n in range(asked.first, asked.first + asked.problems)
-        ]
-        print(row(kind, found, time.process_time() - start), flush=True)
-        cases_found += worst(found, asked.worst)
-        failed |= any(o.fails for o in found)
-    print()
-    for kind in (k for k in asked.kinds if k in AUDITS):
-        line, listed, bad = audit_files(kind, asked.first, asked.problems, asked.worst)
-        print(line, flush=True)
-        cases_found += listed
-        failed |= bad
+    if asked.faults:
+        return faults()
+    drawn = [kind for kind in asked.kinds if kind != INTAKE]
+    wanted = list(turns(drawn, asked.first, asked.problems))
+    known = read_log(asked.log) if asked.log else {}
+    end = time.monotonic() + 60 * (asked.minutes or float("inf"))
+    for kind, number in wanted:
+        if (kind, number) in known or time.monotonic() > end:
+            continue
+        place = kind.replace(" ", "-").replace(",", "")
+        line = result(kind, number, asked.keep and asked.keep / place / str(number))
+        known[kind, number] = line
+        if asked.log:
+            append(asked.log, line)
+    found = [known[key] for key in wanted if key in known]
+    print(*table(found, [kind for kind in drawn if kind in KINDS]), "", sep="\n")
+    worst: list[str] = []
+    for kind in drawn:
+        own = [line for line in found if line.kind == kind]
+        if kind in AUDITS and own:
+            print(audit_row(kind, own))
+        bad = sorted((o for o in own if o.fails), key=lambda o: -o.outsider - o.untrue)
+        worst += [str(line) for line in bad[: asked.worst]]
     if INTAKE in asked.kinds:
         wrong = take_in()
         print(f"intake: {len(odd())} odd files, {len(wrong)} not taken as they should be")
-        cases_found += wrong
-        failed |= bool(wrong)
-    print()
-    print("\n".join(cases_found) if cases_found else "Nothing was short.")
-    return int(failed)
+        worst += wrong
+    print("", *(worst or ["Nothing was short."]), sep="\n")
+    return int(bool(worst))
 
 
 if __name__ == "__main__":

@@ -23,7 +23,12 @@ from lustrum.demo.labour_force.description import LABOUR_FORCE, REPLICATES
 from lustrum.demo.labour_force.survey import frame, survey
 from lustrum.model import Dataset
 from lustrum.protect import ProtectedPopulation
-from lustrum.protect.weighted import Part, ProtectedRespondents, ProtectedSurvey, SurveyRecords
+from lustrum.protect.weighted import (
+    ProtectedRespondents,
+    ProtectedSurvey,
+    RespondentSums,
+    SurveyRecords,
+)
 from lustrum.protect.weighted.replicates import GivenReplicates
 from lustrum.survey import Design, Estimates, ReplicateWeights, estimate_totals
 
@@ -67,7 +72,8 @@ def measured(
         first = next(iter(own.values()))
         large = first.respondents >= LARGE
         shown: dict[str, Estimates] = {
-            n: made.totals(Part(cells(made.codes), count), number) for n, made in protected.items()
+            n: made.totals(RespondentSums(cells(made.codes), count), number)
+            for n, made in protected.items()
         }
         values = next(iter(shown.values())).values
         away += np.abs(values[large] / first.values[large] - 1.0).tolist()

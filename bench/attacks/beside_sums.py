@@ -8,7 +8,7 @@ import numpy as np
 
 from attacks.asker import Asker
 from attacks.register import Register
-from attacks.sums import axes_of
+from attacks.sums.insiders import axes_of
 
 __all__ = ["Beside", "beside"]
 

@@ -13,7 +13,7 @@ from attacks.asker import HttpAsker
 from attacks.beside_sums import Beside, beside
 from attacks.register import Register
 from attacks.respondents import PlantedWeight, Weighed, standard_errors, weights
-from attacks.sums import Grown, Insiders, PlantedSums, Tables, growth, insiders
+from attacks.sums.insiders import Grown, Insiders, PlantedSums, Tables, growth, insiders
 from lustrum.model.records import Records
 from lustrum.policy import read_policy
 from lustrum.protect.magnitudes.method import ProtectedMagnitudes

@@ -1,38 +1,35 @@
-"""The quadratic programs of controlled adjustment by the own interior point method, HiGHS and Clarabel.
+"""The quadratic programs of controlled adjustment as the package solves them, by Clarabel, and by HiGHS.
 
 Run it from the root of the project: ``python bench/parts/quadratic.py``. The programs are those of
-``ControlledAdjustment(norm="l2")`` on tables of four-cell groups by ten columns with all totals. Clarabel takes
-part where it is installed (``pip install clarabel``). It prints markdown: seconds, the cost relative to the
-least, and how far relations and bounds are missed.
+``ControlledAdjustment(norm="l2")`` on tables of four-cell groups by ten columns with all totals. It prints
+markdown: seconds, the cost relative to the least, and how far relations and bounds are missed.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import time
 from typing import Any
 
 import highspy
 import numpy as np
 from adjustment import made
-from scipy import sparse
 
 from lustrum.arrays import Floats, Ints
 from lustrum.protect.adjustment.l2 import least_squares
-from lustrum.protect.adjustment.problem import Problem, as_floats, reduce_problem
+from lustrum.protect.adjustment.problem import AdjustmentProblem, as_floats, reduce_problem
 from lustrum.structure import UNBOUNDED
 
 Answer = tuple[float, Floats | None]
 
 
-def own(problem: Problem, directions: Ints) -> Answer:
+def own(problem: AdjustmentProblem, directions: Ints) -> Answer:
     """The method of the package."""
     began = time.perf_counter()
     found = least_squares(problem, directions)
     return time.perf_counter() - began, None if found is None else found.moved
 
 
-def highs(problem: Problem, directions: Ints, limit: float) -> Answer:
+def highs(problem: AdjustmentProblem, directions: Ints, limit: float) -> Answer:
     """The quadratic solver of HiGHS."""
     low, high = (as_floats(end) for end in problem.bounds(directions))
     matrix = problem.relations.tocsc()
@@ -60,31 +57,7 @@ def highs(problem: Problem, directions: Ints, limit: float) -> Answer:
     return seconds, np.array(model.getSolution().col_value)
 
 
-def clarabel(problem: Problem, directions: Ints, limit: float) -> Answer:
-    """An interior point method in Rust."""
-    import clarabel as solver
-
-    low, high = (as_floats(end) for end in problem.bounds(directions))
-    size = low.size
-    eye = sparse.eye_array(size, format="csc")
-    above, below = np.isfinite(high), np.isfinite(low)
-    rows = sparse.vstack([problem.relations, eye[above], -eye[below]]).tocsc().astype(np.float64)
-    ends = np.concatenate([np.zeros(problem.relations.shape[0]), high[above], -low[below]])
-    cones = [
-        solver.ZeroConeT(problem.relations.shape[0]),
-        solver.NonnegativeConeT(int(above.sum() + below.sum())),
-    ]
-    began = time.perf_counter()
-    settings = solver.DefaultSettings()
-    settings.verbose, settings.time_limit, settings.max_threads = False, limit, 1
-    squares = sparse.diags_array(2.0 * problem.weights, format="csc")
-    found = solver.DefaultSolver(squares, np.zeros(size), rows, ends, cones, settings).solve()
-    seconds = time.perf_counter() - began
-    good = str(found.status) in ("Solved", "AlmostSolved")
-    return seconds, np.array(found.x) if good else None
-
-
-def missed(problem: Problem, directions: Ints, moved: Floats) -> float:
+def missed(problem: AdjustmentProblem, directions: Ints, moved: Floats) -> float:
     """How far relations and bounds are missed, at most."""
     low, high = (as_floats(end) for end in problem.bounds(directions))
     outside = np.maximum(low - moved, moved - high).max(initial=0.0)
@@ -93,7 +66,6 @@ def missed(problem: Problem, directions: Ints, moved: Floats) -> float:
 
 def main() -> None:
     """Solve each program by each solver."""
-    has_clarabel = importlib.util.find_spec("clarabel") is not None
     print("| cells | groups | solver | seconds | cost | missed by |")
     print("|---:|---:|---|---:|---:|---:|")
     for groups in (5, 20, 80, 400):
@@ -104,8 +76,6 @@ def main() -> None:
         answers: dict[str, Any] = {"Lustrum": own(problem, directions)}
         if groups <= 20:  # beyond, it finds nothing in a minute
             answers["HiGHS"] = highs(problem, directions, 60.0)
-        if has_clarabel:
-            answers["Clarabel"] = clarabel(problem, directions, 60.0)
         costs = {
             name: problem.distance(moved, "l2")
             for name, (_, moved) in answers.items()

@@ -21,7 +21,7 @@ from scipy import sparse
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from lustrum.arrays import Ints
-from lustrum.protect.rounding.controlled.two_way import Layout, nearest_rounding
+from lustrum.protect.rounding.controlled.two_way import CirculationLayout, nearest_rounding
 from lustrum.protect.rounding.controlled.unbiased import unbiased_rounding
 
 NAME = "f2_200.csv.gz"
@@ -87,7 +87,7 @@ def timed(task: Callable[[], Any], runs: int) -> tuple[Any, float]:
     return result, best
 
 
-def check(layout: Layout, values: Ints, rounded: Ints, base: int) -> None:
+def check(layout: CirculationLayout, values: Ints, rounded: Ints, base: int) -> None:
     """Cells and totals are adjacent multiples of the base; totals are sums by how they are made."""
     true, shown = layout.published(values), layout.published(rounded)
     if (shown % base).any() or (np.abs(shown - true) >= base).any():
@@ -96,7 +96,7 @@ def check(layout: Layout, values: Ints, rounded: Ints, base: int) -> None:
 
 def line(name: str, values: Ints, base: int, groups: list[list[int]], runs: int) -> str:
     """One table and base, by both."""
-    layout = Layout(*values.shape, groups)
+    layout = CirculationLayout(*values.shape, groups)
     near, quick = timed(lambda: nearest_rounding(values, base, groups=groups), runs)
     fair, drawing = timed(
         lambda: unbiased_rounding(values, base, np.random.default_rng(1), groups=groups), runs
@@ -143,7 +143,7 @@ def main() -> None:
                 options.runs,
             )
             for rounded in (near.cells, fair):
-                check(Layout(size, size), table, rounded, base)
+                check(CirculationLayout(size, size), table, rounded, base)
             print(f"| {size} x {size} | {base} | {quick:.4f} | {drawing:.4f} |", flush=True)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 from pathlib import Path
+from types import ModuleType
 
 ATTACKS = Path(__file__).parents[2] / "bench" / "attacks"
 
@@ -20,3 +21,14 @@ if "attacks" not in sys.modules:
     package = importlib.util.module_from_spec(spec)
     sys.modules["attacks"] = package
     spec.loader.exec_module(package)
+
+
+def bench(name: str) -> ModuleType:
+    """A bench as a module of its own."""
+    spec = importlib.util.spec_from_file_location(f"bench_{name}", ATTACKS.parent / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[f"bench_{name}"] = module
+    spec.loader.exec_module(module)
+    return module

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import ast
 import itertools
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
 import pytest
 from attacks.suppression.attackers import insiders
-from attacks.suppression.audits import Audited, case
+from attacks.suppression.audits import Audited, case, subtotal_case
 from attacks.suppression.cells import Content, Population, Record, Variable
 from attacks.suppression.drive import run
+from attacks.suppression.faults import FAULTS, Fault, found_by
 from attacks.suppression.files import read, reason_of
 from attacks.suppression.judge import judge
+from attacks.suppression.kinds import KINDS, plain, problem
+from attacks.suppression.log import Line, append, of_outcome, read_log, table
 from attacks.suppression.planted import Planted, finders, planted, release
-from attacks.suppression.problems import KINDS, Problem, plain, problem
+from attacks.suppression.problems import Problem
 from attacks.suppression.programs import ContradictionError, Fact, Facts, Program
 from attacks.suppression.rules import Rule
 
@@ -233,9 +237,83 @@ def test_drawn_files_for_audits_hold_both_disclosures_and_none() -> None:
     assert not Audited(clean, 0, "").false_clear
 
 
+def test_an_alarm_about_a_cell_known_to_within_a_percent_is_right() -> None:
+    clean = replace(next(c for n in range(30) if not (c := case(n)).disclosed), near=())
+    assert Audited(clean, 3, "").false_alarm
+    assert not Audited(replace(clean, near=("D b2",)), 3, "").false_alarm
+
+
+def test_half_of_the_drawn_subtotals_give_a_part_away() -> None:
+    drawn = [subtotal_case(n) for n in range(20)]
+    assert 5 < sum(bool(c.disclosed) for c in drawn) < 15
+
+
+def test_pairs_fail_a_run_that_was_asked_to_withstand_them(tmp_path: Path) -> None:
+    leak = next(p for p in planted() if p.finder == "pair")
+    assert not leak.attack(tmp_path).fails
+    asked = replace(leak, problem=replace(leak.problem, options=("--attacker", "pairs")))
+    outcome = asked.attack(tmp_path)
+    assert outcome.fails
+    assert of_outcome(outcome, 0.0).fails
+
+
+def test_a_table_on_the_way_to_another_that_fits_needs_no_program() -> None:
+    facts = Facts()
+    facts.add(Fact(frozenset({0, 1, 2}), 30, 30))
+    program = Program(3, facts, whole=False, free=False, also=[frozenset({i}) for i in range(3)])
+    first = frozenset({0})
+    assert program.witnesses((10, 10, 10)).seen(first) == (10, 10)
+    assert program.range(first) == pytest.approx((0, 30))
+    assert program.witnesses((10, 10, 10)).seen(first) == pytest.approx((0, 30))
+    # Somebody knows that another cell is at least 5: half of the way up is left.
+    low, high = program.witnesses((10, 10, 10), {frozenset({1}): (5.0, 30.0)}).seen(first)
+    assert 10 <= high <= 25.000001
+    assert high <= program.range(first, {frozenset({1}): (5.0, 30.0)})[1] + 1e-6
+    assert low == pytest.approx(0)
+    assert program.witnesses((10, 10, 10), {first: (10.0, 10.0)}).seen(first) == (10, 10)
+
+
 def test_three_who_are_alone_in_a_row_are_short_to_two_of_them_only(tmp_path: Path) -> None:
     people = Population((plain("a", 3),), tuple(Record((i,), f"f{i}", 100) for i in range(3)))
     made = Problem("test", 0, people, (("a",),), (Rule("nk", (1, 80)),), "n")
     hidden = {(c,): "N" for c in ("a1", "a2", "a3")}
     text = release(made, ("a",), hidden)
     assert finders(Planted("row", made, {"t.csv": text}, "pair").attack(tmp_path)) == {"pair"}
+
+
+def test_a_log_is_gone_on_from_and_its_last_word_counts(tmp_path: Path) -> None:
+    log = tmp_path / "log.jsonl"
+    assert read_log(log) == {}
+    made = next(p for p in planted() if p.finder == "outsider")
+    line = of_outcome(made.attack(tmp_path), 1.0)
+    assert line.fails
+    append(log, line)
+    append(log, replace(line, outsider=0, said="mended"))
+    assert read_log(log) == {(line.kind, line.number): replace(line, outsider=0, said="mended")}
+    rows = table([line], [line.kind])
+    assert rows[-1].startswith("| all | 1 | 1 |")
+
+
+def test_a_false_all_clear_or_alarm_fails_and_a_doubt_does_not() -> None:
+    line = Line("audit", 1, "exit 0", "", 0.0, disclosed=True)
+    assert line.fails
+    assert not replace(line, result="exit 4").fails
+    assert not replace(line, disclosed=False).fails
+    alarm = replace(line, disclosed=False, result="exit 3")
+    assert alarm.false_alarm
+    assert alarm.fails
+    assert not replace(alarm, near=True).fails
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
+def test_the_suite_reports_a_fault_that_is_put_into_the_product(fault: Fault) -> None:
+    assert found_by(fault, most=3)
+
+
+def test_what_a_fault_replaces_is_put_back() -> None:
+    from lustrum.model import labelled_counts
+
+    before = labelled_counts._named_total
+    fault = next(f for f in FAULTS if "crosstab" in f.kinds)
+    assert found_by(replace(fault, first=10**6), most=0) == ""
+    assert labelled_counts._named_total is before

@@ -15,5 +15,8 @@ back from the files and attacked with linear and integer programs of this packag
 ``judge``      attacks on one run, and what they found
 ``audits``     files with and without disclosures, for ``lustrum audit``
 ``planted``    files with known leaks: a suite that misses one proves nothing
+``faults``     faults put into the product while it runs, which the suite must report
+``intake``     odd files, each taken or refused with a sentence
+``log``        results of problems, one line each
 =============  ==============================================================================
 """

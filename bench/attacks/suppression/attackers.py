@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from attacks.suppression.cells import Content, Leaves
 from attacks.suppression.files import Claims, Written
@@ -102,13 +102,15 @@ class Insider:
 
     def part(self, leaves: Leaves) -> int:
         """What they contribute to a cell and its parts, as far as the input says."""
-        inside = {own: amount for own, amount in self.own if own <= leaves}
-        whole = [own for own in inside if not any(own < other for other in inside)]
+        own = dict(self.own)
+        inside = [other for other in own if other < leaves]
+        whole = [other for other in inside if not any(other < more for more in inside)]
+        parts = {other: self.part(other) for other in whole}
         apart: list[Leaves] = []
-        for own in sorted(whole, key=lambda o: -inside[o]):
-            if not any(own & other for other in apart):
-                apart.append(own)
-        return max(sum(inside[own] for own in apart), inside.get(leaves, 0))
+        for other in sorted(whole, key=lambda o: -parts[o]):
+            if not any(other & taken for taken in apart):
+                apart.append(other)
+        return max(sum(parts[other] for other in apart), own.get(leaves, 0))
 
 
 def insiders(problem: Problem, cells: dict[Leaves, Content]) -> list[Insider]:
@@ -157,7 +159,7 @@ def _same(alone: Sequence[Leaves]) -> dict[Leaves, Leaves]:
 
 
 def pairs(
-    everybody: Sequence[Insider], cells: dict[Leaves, Content], *, named: bool, most: int
+    everybody: Sequence[Insider], cells: dict[Leaves, Content], *, most: int | None
 ) -> Iterator[Insider]:
     """Two contributors who pool what they know; those who know cells exactly come first."""
     ordered = sorted(everybody, key=lambda i: (-len(i.knows), i.name))
@@ -167,6 +169,9 @@ def pairs(
         for leaves, amount in other.own:
             both = leaves in parts
             parts[leaves] = parts.get(leaves, 0) + amount
-            if both and named and cells[leaves].n == 2:
+            if both and cells[leaves].n == 2:
                 knows.add(leaves)
-        yield Insider(f"{one.name} and {other.name}", frozenset(knows), tuple(parts.items()))
+        two = Insider(f"{one.name} and {other.name}", frozenset(knows), tuple(parts.items()))
+        # A total of nothing but their own contributions is their own secret too.
+        theirs = {leaves for leaves, cell in cells.items() if 0 < cell.value == two.part(leaves)}
+        yield replace(two, knows=two.knows | theirs)

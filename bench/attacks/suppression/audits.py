@@ -7,15 +7,16 @@ the programs of this package, from all that the file says.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
 from attacks.suppression.cells import Leaves, Population, Record, Variable
 from attacks.suppression.drive import command_line
-from attacks.suppression.problems import grouped, plain
-from attacks.suppression.programs import Fact, Facts, Program
+from attacks.suppression.kinds import grouped, plain
+from attacks.suppression.programs import INFINITY, Fact, Facts, Program
 
 Companion = Literal["none", "bounds", "mean", "percent", "standing"]
 
@@ -34,11 +35,12 @@ STYLES: tuple[tuple[str, str, str, str], ...] = (
 
 @dataclass(frozen=True)
 class Case:
-    """A published file, and the blanks that have one value left."""
+    """A published file, the blanks that have one value left, and those that are known to within a percent."""
 
     number: int
     text: str
     disclosed: tuple[str, ...]
+    near: tuple[str, ...]
     hidden: int
     companion: Companion
 
@@ -58,8 +60,8 @@ class Audited:
 
     @property
     def false_alarm(self) -> bool:
-        """Nothing disclosed, and an alarm."""
-        return not self.case.disclosed and self.code == 3
+        """Nothing disclosed, not even to within a percent, and an alarm."""
+        return not self.case.disclosed and not self.case.near and self.code == 3
 
 
 def _population(rng: random.Random, variables: tuple[Variable, ...], negative: bool) -> Population:
@@ -80,6 +82,33 @@ def _population(rng: random.Random, variables: tuple[Variable, ...], negative: b
     return Population(variables, tuple(records))
 
 
+def subtotal_case(number: int) -> Case:
+    """A file in which blanks of two groups protect each other, unless its reader knows the groups.
+
+    The subtotals of half of the files are blank too.
+    """
+    rng = random.Random(f"audit of subtotals {number}")
+    tree = grouped(rng, "nace", prefix=True, deep=False)
+    others = tuple(plain("bc"[i], rng.randint(2, 3)) for i in range(rng.choice((0, 1, 1))))
+    people = _population(rng, (tree, *others), False)
+    cells = people.table(v.name for v in people.variables)
+    groups = rng.sample(sorted(tree.groups), 2)
+    lines = [rng.choice(tree.groups[group]) for group in groups]
+    if rng.random() < 0.5:
+        lines += groups
+    columns = [set(rng.sample(v.leaves, 2)) for v in others]
+    hidden = {
+        i for i, cell in enumerate(cells)
+        if cell["nace"] in lines
+        and all(cell[v.name] in some for v, some in zip(others, columns, strict=True))
+    }  # fmt: skip
+    facts = _shown(people, cells, hidden)
+    total = rng.choice(("Total", "_T", "Canada"))
+    text = _text(rng, people, cells, hidden, None, rng.choice(STYLES), "none", total, facts)
+    exact, near = _disclosed(people, cells, hidden, facts, False)
+    return Case(number, text, exact, near, len(hidden), "none")
+
+
 def case(number: int, *, negative: bool = False) -> Case:
     """The file of a number; the same everywhere. At first sight its blanks protect each other.
 
@@ -97,7 +126,7 @@ def case(number: int, *, negative: bool = False) -> Case:
     hidden: set[int] = set()
     for _ in range(200):
         hidden = _blanks(rng, people, cells)
-        if not _disclosed(people, cells, hidden, _shown(people, cells, hidden), negative):
+        if not _disclosed(people, cells, hidden, _shown(people, cells, hidden), negative)[0]:
             break
     style = rng.choice(STYLES)
     companion: Companion = "none"
@@ -114,8 +143,8 @@ def case(number: int, *, negative: bool = False) -> Case:
     facts = _shown(people, cells, hidden - {standing})
     total = rng.choice(("Total", "Total", "_T", "Gesamt", "Canada"))
     text = _text(rng, people, cells, hidden, standing, style, companion, total, facts)
-    disclosed = _disclosed(people, cells, hidden, facts, negative)
-    return Case(number, text, tuple(disclosed), len(hidden), companion)
+    exact, near = _disclosed(people, cells, hidden, facts, negative)
+    return Case(number, text, exact, near, len(hidden), companion)
 
 
 def _shown(people: Population, cells: list[dict[str, str]], hidden: set[int]) -> Facts:
@@ -130,16 +159,19 @@ def _shown(people: Population, cells: list[dict[str, str]], hidden: set[int]) ->
 
 def _disclosed(
     people: Population, cells: list[dict[str, str]], hidden: set[int], facts: Facts, negative: bool
-) -> list[str]:
-    """The blanks that one value is left for."""
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The blanks that one value is left for, and those whose middle is within a percent of both ends."""
     places = {i: people.leaves(cells[i]) for i in sorted(hidden)}
     program = Program(people.size, facts, whole=True, free=negative, also=places.values())
-    found = []
+    exact, near = [], []
     for i, leaves in places.items():
         low, high = program.range(leaves)
+        name = " ".join(cells[i].values())
         if high - low < 0.5:
-            found.append(" ".join(cells[i].values()))
-    return found
+            exact.append(name)
+        elif high < INFINITY and low > -INFINITY and 100 * (high - low) <= abs(high + low):
+            near.append(name)
+    return tuple(exact), tuple(near)
 
 
 def _blanks(rng: random.Random, people: Population, cells: list[dict[str, str]]) -> set[int]:
@@ -225,6 +257,9 @@ def audited(one: Case, folder: Path) -> Audited:
     return Audited(one, code, said)
 
 
-def cases(first: int, number: int, *, negative: bool) -> Iterator[Case]:
-    """The files of these numbers."""
-    return (case(n, negative=negative) for n in range(first, first + number))
+AUDITS: dict[str, Callable[[int], Case]] = {
+    "audit": case,
+    "audit, negative": partial(case, negative=True),
+    "audit, subtotals": subtotal_case,
+}
+"""Kinds of drawn files, and the file of a number."""

@@ -107,26 +107,48 @@ class Population:
             cube[self._place(r.codes)] += r.amount
         return tuple(cube)
 
+    @cached_property
+    def _in_place(self) -> dict[int, list[Record]]:
+        found: dict[int, list[Record]] = defaultdict(list)
+        for r in self.records:
+            found[self._place(r.codes)].append(r)
+        return found
+
+    @cached_property
+    def _known_leaves(self) -> dict[tuple[str | None, ...], Leaves]:
+        return {}
+
+    @cached_property
+    def _known_contents(self) -> dict[Leaves, Content]:
+        return {}
+
     def variable(self, name: str) -> Variable:
         """The variable of a name."""
         return next(v for v in self.variables if v.name == name)
 
     def leaves(self, where: Where) -> Leaves:
         """The part of the unseen table that a cell sums."""
-        ranges = [
-            sorted(v.below(where[v.name])) if v.name in where else range(n)
-            for v, n in zip(self.variables, self.shape, strict=True)
-        ]
-        return frozenset(self._place(codes) for codes in itertools.product(*ranges))
+        key = tuple(where.get(v.name) for v in self.variables)
+        if (found := self._known_leaves.get(key)) is None:
+            ranges = [
+                range(n) if code is None else sorted(v.below(code))
+                for v, code, n in zip(self.variables, key, self.shape, strict=True)
+            ]
+            found = frozenset(self._place(codes) for codes in itertools.product(*ranges))
+            self._known_leaves[key] = found
+        return found
 
     def content(self, leaves: Leaves) -> Content:
         """The truth about a cell, where contributions of one holding are added up."""
-        own: dict[str, int] = defaultdict(int)
-        for r in self.records:
-            if self._place(r.codes) in leaves:
-                own[r.holding] += r.amount
-        parts = sorted(((amount, who) for who, amount in own.items()), key=lambda p: (-p[0], p[1]))
-        return Content(sum(amount for amount, _ in parts), tuple(parts))
+        if (found := self._known_contents.get(leaves)) is None:
+            own: dict[str, int] = defaultdict(int)
+            for place in leaves:
+                for r in self._in_place.get(place, ()):
+                    own[r.holding] += r.amount
+            parts = sorted(((x, who) for who, x in own.items()), key=lambda p: (-p[0], p[1]))
+            found = Content(sum(x for x, _ in parts), tuple(parts))
+            self._known_contents[leaves] = found
+        return found
 
     def table(self, names: Iterable[str]) -> list[dict[str, str]]:
         """All cells of a table with its totals and subtotals."""

@@ -6,13 +6,17 @@ import contextlib
 import csv
 import io
 import signal
+import subprocess
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
+
+import typer.main
 
 from attacks.suppression.problems import Problem
 from attacks.suppression.rules import MARGIN, Rule
@@ -36,10 +40,17 @@ class Ran:
     certificates: tuple[Path, ...] = ()
 
 
-def command_line(*words: str) -> tuple[int | str, str]:
-    """Run ``lustrum WORDS``; the exit code (or ``crashed``, ``too long``) and all that was printed."""
+def command_line(*words: str, apart: bool = False) -> tuple[int | str, str]:
+    """Run ``lustrum WORDS``; the exit code (or ``crashed``, ``too long``) and all that was printed.
+
+    The commands run in this process, which builds them once; with ``apart``, in a process of their own.
+    """
+    if apart:
+        return _process(words)
     from lustrum.cli import main
 
+    if not hasattr(typer.main.get_command, "cache_info"):
+        typer.main.get_command = cache(typer.main.get_command)
     printed = io.StringIO()
     before = sys.argv
     sys.argv = ["lustrum", *words]
@@ -59,14 +70,30 @@ def command_line(*words: str) -> tuple[int | str, str]:
     return code, printed.getvalue()
 
 
-def run(problem: Problem, folder: Path) -> Ran:
+def _process(words: Sequence[str]) -> tuple[int | str, str]:
+    command = [sys.executable, "-m", "lustrum", *words]
+    try:
+        ended = subprocess.run(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=8 * SECONDS,
+        )
+    except subprocess.TimeoutExpired:
+        return "too long", ""
+    crashed = ended.returncode < 0 or "Traceback (most recent call last)" in ended.stdout
+    return "crashed" if crashed else ended.returncode, ended.stdout
+
+
+def run(problem: Problem, folder: Path, *, apart: bool = False) -> Ran:
     """Protect the tables of a problem by the door that it names."""
     if problem.door == "frame":
         return _frame(problem, folder)
     if problem.door == "crosstab":
         return _crosstab(problem, folder)
     if problem.door == "programme":
-        return _programme(problem, folder)
+        return _programme(problem, folder, apart)
     source, public = folder / "confidential", folder / "public"
     source.mkdir()
     public.mkdir()
@@ -85,7 +112,7 @@ def run(problem: Problem, folder: Path) -> Ran:
     one = len(paths) == 1
     expected = [public / f"{p.stem}.{problem.format if one else 'csv'}" for p in paths]
     words += ["--out", str(expected[0]) if one else str(public)]
-    code, said = command_line(*words)
+    code, said = command_line(*words, apart=apart)
     return Ran(
         code, said, " ".join(["lustrum", *words]),
         tuple(p for p in expected if p.exists()), tuple(p for p in proofs if p.exists()),
@@ -144,6 +171,10 @@ def _frame(problem: Problem, folder: Path) -> Ran:
     kwargs: dict[str, Any] = {}
     if not problem.counts:
         kwargs = {"measure": "amount", "holding": "holding"}
+    if problem.withstands_pairs:
+        kwargs["attacker"] = "pairs"
+    if problem.zeros:
+        kwargs["zeros"] = True
     rule = _mapping(problem.rules[0], True)
     command = f"lustrum.suppress(records, {list(names)}, {rule}, {kwargs})"
     path = folder / "public.csv"
@@ -220,7 +251,7 @@ def _toml(mapping: dict[str, Any]) -> str:
     )
 
 
-def _programme(problem: Problem, folder: Path) -> Ran:
+def _programme(problem: Problem, folder: Path, apart: bool) -> Ran:
     columns = _records(problem)
     with (folder / "records.csv").open("w", newline="", encoding="utf-8") as file:
         rows = csv.writer(file, lineterminator="\n")
@@ -234,7 +265,10 @@ def _programme(problem: Problem, folder: Path) -> Ran:
     (folder / "records.toml").write_text("\n".join(lines), encoding="utf-8")
     lines = ['[programme]\nname = "p"\ntitle = "p"\nperiod = "2025"']
     lines.append('[data]\nfile = "records.csv"\ndescription = "records.toml"')
-    lines.append('[[sets]]\nname = "s"\ntitle = "s"\nmethod = "suppression"')
+    asked = 'attacker = "pairs"' if problem.withstands_pairs else 'attacker = "insiders"'
+    asked += ", zeros = true" if problem.zeros else ""
+    method = f'{{method = "suppression", {asked}}}'
+    lines.append(f'[[sets]]\nname = "s"\ntitle = "s"\nmethod = {method}')
     lines += [f"[[sets.rules]]\n{_toml(_mapping(r, problem.counts))}" for r in problem.rules]
     for names in problem.tables:
         by = ", ".join(f'{{variable = "{n}"}}' for n in names)
@@ -254,7 +288,7 @@ def _programme(problem: Problem, folder: Path) -> Ran:
         "--trace",
         str(folder / "trace.json"),
     ]
-    code, said = command_line(*words, "--workers", "1")
+    code, said = command_line(*words, "--workers", "1", apart=apart)
     return Ran(
         code, said, " ".join(["lustrum", *words]),
         tuple(sorted((public / "tables").rglob("*.*"))),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from attacks.suppression.attackers import Insider, insiders, pairs, reader_facts
+from attacks.suppression.attackers import Insider, Known, insiders, pairs, reader_facts
 from attacks.suppression.cells import Content, Leaves
 from attacks.suppression.drive import Ran
 from attacks.suppression.files import Claims, Written, read, read_certificate
@@ -63,7 +63,9 @@ class Outcome:
     @property
     def fails(self) -> bool:
         """Whether the run broke its promise."""
-        return bool(self.outsider or self.insider or self.untrue) or self.code == "crashed"
+        short = self.outsider or self.insider or self.untrue
+        asked = self.pair and self.problem.withstands_pairs
+        return bool(short or asked) or self.code == "crashed"
 
 
 def judge(problem: Problem, ran: Ran) -> Outcome:
@@ -99,11 +101,7 @@ def attack(outcome: Outcome, written: Sequence[Written], claims: Sequence[Claims
         return
     whole = problem.counts and people.size <= WHOLE
     program = Program(people.size, facts, whole=whole, free=problem.free, also=cells)
-    outsider: dict[Leaves, tuple[float, float]] = {}
-    for leaves, level in primary.items():
-        left = outsider[leaves] = program.range(leaves)
-        if short := _short(problem, "outsider", leaves, cells[leaves], level, left, None):
-            outcome.outsider.append(short)
+    outcome.outsider = _asked(problem, program, cells, primary, "outsider")
     if problem.counts:
         less = reader_facts(problem, written, claims, letters=False)
         outcome.letterless = _other(problem, "values alone", less, cells, outcome.outsider)
@@ -113,7 +111,6 @@ def attack(outcome: Outcome, written: Sequence[Written], claims: Sequence[Claims
     everybody = insiders(problem, cells)
     fixed = {leaves for leaves, (low, high) in facts.bounds.items() if high - low < 0.5}
     useful = [i for i in everybody if any(leaves not in fixed for leaves, _ in i.own)]
-    named = problem.columns == "holdings"
     # A cell that is short to anybody is counted there; insiders are asked about the others.
     rest = {
         leaves: level for leaves, level in primary.items() if leaves not in _cells(outcome.outsider)
@@ -123,7 +120,8 @@ def attack(outcome: Outcome, written: Sequence[Written], claims: Sequence[Claims
     rest = {
         leaves: level for leaves, level in rest.items() if leaves not in _cells(outcome.insider)
     }
-    for both in pairs(useful, cells, named=named, most=MOST_PAIRS):
+    most = None if problem.withstands_pairs else MOST_PAIRS
+    for both in pairs(useful, cells, most=most):
         outcome.pair += _inside(problem, program, cells, rest, both)
 
 
@@ -140,13 +138,10 @@ def _other(
         return []
     whole = problem.counts and people.size <= WHOLE
     program = Program(people.size, facts, whole=whole, free=problem.free, also=cells)
-    found = []
-    for leaves, level in problem.primary().items():
-        if among is None or leaves in _cells(among):
-            short = _short(problem, name, leaves, cells[leaves], level, program.range(leaves), None)
-            if short is not None:
-                found.append(short)
-    return found
+    primary = problem.primary()
+    if among is not None:
+        primary = {leaves: primary[leaves] for leaves in primary if leaves in _cells(among)}
+    return _asked(problem, program, cells, primary, name)
 
 
 def _cells(found: Sequence[Short]) -> set[Leaves]:
@@ -161,13 +156,29 @@ def _inside(
     who: Insider,
 ) -> list[Short]:
     """The primary cells that are short to insiders; cells that are wholly theirs are their own secret."""
-    found = []
     known = {k: v for k, v in who.bounds(cells, free=problem.free).items() if program.knows_row(k)}
+    others = {leaves: level for leaves, level in primary.items() if leaves not in who.knows}
+    return _asked(problem, program, cells, others, who.name, who, known)
+
+
+def _asked(
+    problem: Problem,
+    program: Program,
+    cells: dict[Leaves, Content],
+    primary: dict[Leaves, Fraction],
+    name: str,
+    who: Insider | None = None,
+    known: Known | None = None,
+) -> list[Short]:
+    """The cells that are short to somebody; one that reaches far enough in a known table needs no program."""
+    found = []
+    tables = program.witnesses(problem.population.values, known)
     for leaves, level in primary.items():
-        if leaves in who.knows:
+        cell = cells[leaves]
+        if _short(problem, name, leaves, cell, level, tables.seen(leaves), who) is None:
             continue
         left = program.range(leaves, known)
-        if short := _short(problem, who.name, leaves, cells[leaves], level, left, who):
+        if short := _short(problem, name, leaves, cell, level, left, who):
             found.append(short)
     return found
 

@@ -14,7 +14,8 @@ from typing import Literal
 from attacks.suppression.cells import Population, Record, Variable
 from attacks.suppression.drive import Ran
 from attacks.suppression.judge import Outcome, judge
-from attacks.suppression.problems import Columns, Problem, plain
+from attacks.suppression.kinds import plain
+from attacks.suppression.problems import Columns, Problem
 from attacks.suppression.rules import Rule
 
 Finder = Literal["outsider", "insider", "pair", "untrue", "crashed", "nobody"]

@@ -1,17 +1,15 @@
-"""Random problems, kind by kind: a population, the tables of a run, a rule and the files that go in."""
+"""A problem: a population, the tables of a run, a rule and the files that go in."""
 
 from __future__ import annotations
 
 import csv
-import itertools
 import random
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Literal
 
-from attacks.suppression.cells import Content, Leaves, Population, Record, Variable
+from attacks.suppression.cells import Content, Leaves, Population, Variable
 from attacks.suppression.rules import MARGIN, Rule, demanded
 
 Columns = Literal["none", "n", "largest", "holdings"]
@@ -51,6 +49,11 @@ class Problem:
     def zeros(self) -> bool:
         """Whether empty cells may be suppressed."""
         return "--zeros" in self.options
+
+    @property
+    def withstands_pairs(self) -> bool:
+        """Whether the run was asked to withstand any two contributors."""
+        return "pairs" in self.options
 
     @property
     def minimum(self) -> int | None:
@@ -137,7 +140,8 @@ class Problem:
         empty: object = 0 if self.blanks == "zero" else ""
         largest: list[object] = [cell.largest(i) if i < cell.n else empty for i in range(3)]
         if self.spoiled and 0 < cell.n <= 2:
-            largest = _spoil(cell, self.seed + min(leaves))
+            # A third of the problems also say what cannot be, and must be refused.
+            largest = _spoil(cell, self.seed + min(leaves), false=self.seed % 3 == 0)
         if self.columns == "largest":
             return [cell.n, *largest]
         return [cell.n, *largest, *(cell.parts[i][1] if i < cell.n else "" for i in range(3))]
@@ -146,10 +150,10 @@ class Problem:
         return random.Random(f"{self.seed} {sorted(leaves)}").random() < 0.12 and len(leaves) == 1
 
 
-def _spoil(cell: Content, seed: int) -> list[object]:
-    """Contributions that say less than the truth, in ways that occur: blanks, symbols, and parts left out."""
+def _spoil(cell: Content, seed: int, *, false: bool) -> list[object]:
+    """Contributions that say less than the truth, in ways that occur: blanks, and parts left out."""
     how = seed % 3
-    if how == 0:
+    if how == 0 or (how == 1 and not false):
         return ["", "", ""]
     if how == 1:
         return [max(cell.largest(0) // 20, 1), "", ""]
@@ -160,335 +164,3 @@ def _branch(variable: Variable, code: str, depth: int, lines: list[str]) -> None
     lines.append("@" * depth + code)
     for part in variable.groups.get(code, ()):
         _branch(variable, part, depth + 1, lines)
-
-
-def plain(name: str, n: int) -> Variable:
-    """A variable without groups."""
-    return Variable(name, tuple(f"{name}{i}" for i in range(1, n + 1)))
-
-
-def grouped(rng: random.Random, name: str, *, prefix: bool, deep: bool) -> Variable:
-    """A variable with one or two levels of groups, whose codes begin alike if asked for."""
-    leaves: list[str] = []
-    groups: dict[str, tuple[str, ...]] = {}
-    for i in range(rng.randint(2, 3)):
-        top = chr(ord("D") + i) if prefix else f"{name}_{rng.choice('klmno')}{i}"
-        parts = []
-        for j in range(rng.randint(2, 3)):
-            code = f"{top}{j + 1}" if prefix else f"{rng.choice('pqrst')}{i}{j}"
-            parts.append(code)
-            if deep and j == 0:
-                finer = [f"{code}{k + 1}" if prefix else f"u{i}{j}{k}" for k in range(2)]
-                groups[code] = tuple(finer)
-                leaves += finer
-            else:
-                leaves.append(code)
-        groups[top] = tuple(parts)
-    return Variable(name, tuple(leaves), groups)
-
-
-def _counts(rng: random.Random, variables: tuple[Variable, ...], mean: float) -> Population:
-    """People spread unevenly: some lines hold many, some cells few or none."""
-    weights = [[rng.choice((0.3, 0.6, 1, 1, 2, 4)) for _ in v.leaves] for v in variables]
-    records: list[Record] = []
-
-    def fill(codes: tuple[int, ...], weight: float) -> None:
-        place = len(codes)
-        if place == len(variables):
-            expected = mean * weight
-            n = (
-                0
-                if rng.random() < 0.15
-                else int(rng.expovariate(1 / max(expected, 0.2)) + rng.random())
-            )
-            records.extend(Record(codes, f"u{len(records) + i}") for i in range(n))
-            return
-        for code, w in enumerate(weights[place]):
-            fill((*codes, code), weight * w)
-
-    fill((), 1.0)
-    return Population(variables, tuple(records))
-
-
-def _firms(
-    rng: random.Random,
-    variables: tuple[Variable, ...],
-    mean: float,
-    *,
-    shared: float,
-    negative: bool = False,
-) -> Population:
-    """Firms with skewed sizes; some holdings own firms in several cells."""
-    records: list[Record] = []
-    owners = [f"g{i}" for i in range(1, 7)]
-
-    def fill(codes: tuple[int, ...]) -> None:
-        place = len(codes)
-        if place < len(variables):
-            for code in range(len(variables[place].leaves)):
-                fill((*codes, code))
-            return
-        if rng.random() < 0.1:
-            return
-        n = 1 if rng.random() < 0.2 else int(rng.expovariate(1 / mean)) + 1
-        size = rng.choice((20, 100, 400))
-        for _ in range(n):
-            amount = max(1, int(size * rng.lognormvariate(0, 1.2)))
-            if negative and rng.random() < 0.25:
-                amount = -amount
-            owner = rng.choice(owners) if rng.random() < shared else f"f{len(records)}"
-            records.append(Record(codes, owner, amount))
-
-    fill(())
-    return Population(variables, tuple(records))
-
-
-SUM_RULES: tuple[tuple[Rule, ...], ...] = (
-    (Rule("p", (10,)),),
-    (Rule("p", (15,)),),
-    (Rule("p", (10, 2)),),
-    (Rule("pq", (10, 50)),),
-    (Rule("pq", (15, 100)),),
-    (Rule("nk", (1, 70)),),
-    (Rule("nk", (2, 85)),),
-    (Rule("threshold", (3,)),),
-    (Rule("threshold", (4,)),),
-    (Rule("threshold", (3,)), Rule("p", (10,))),
-    (Rule("nk", (2, 80)), Rule("threshold", (3,))),
-)
-
-
-def _sum_rules(rng: random.Random) -> tuple[Rule, ...]:
-    return rng.choice(SUM_RULES)
-
-
-def _threshold(rng: random.Random) -> tuple[Rule, ...]:
-    return (Rule("threshold", (rng.choice((3, 3, 4, 5, 10)),)),)
-
-
-SIZES = {
-    1: ((4, 8),),
-    2: ((3, 6), (3, 5)),
-    3: ((2, 4), (2, 3), (2, 3)),
-    4: ((2, 3), (2, 2), (2, 2), (2, 2)),
-}
-
-
-def _variables(rng: random.Random, ways: int) -> tuple[Variable, ...]:
-    return tuple(plain("abcd"[i], rng.randint(*span)) for i, span in enumerate(SIZES[ways]))
-
-
-def _count_problem(ways: int) -> Callable[[str, int, random.Random], Problem]:
-    def make(kind: str, seed: int, rng: random.Random) -> Problem:
-        variables = _variables(rng, ways)
-        people = _counts(rng, variables, rng.choice((1.5, 3, 6, 12)))
-        names = tuple(v.name for v in variables)
-        return Problem(kind, seed, people, (names,), _threshold(rng), gaps=rng.random() < 0.3)
-
-    return make
-
-
-def _sum_problem(ways: int) -> Callable[[str, int, random.Random], Problem]:
-    def make(kind: str, seed: int, rng: random.Random) -> Problem:
-        variables = _variables(rng, ways)
-        rules = _sum_rules(rng)
-        people = _firms(rng, variables, rng.choice((2, 4, 6)), shared=0.0)
-        names = tuple(v.name for v in variables)
-        only_n = all(r.name == "threshold" for r in rules) and rng.random() < 0.6
-        return Problem(
-            kind, seed, people, (names,), rules, columns="n" if only_n else "largest",
-            blanks=rng.choice(("zero", "empty")), gaps=rng.random() < 0.2,
-        )  # fmt: skip
-
-    return make
-
-
-def _hierarchy(prefix: bool) -> Callable[[str, int, random.Random], Problem]:
-    def make(kind: str, seed: int, rng: random.Random) -> Problem:
-        tree = grouped(rng, "nace", prefix=prefix, deep=rng.random() < 0.4)
-        variables = (tree, plain("b", rng.randint(2, 3))) if rng.random() < 0.7 else (tree,)
-        names = tuple(v.name for v in variables)
-        word: Literal["prefix", "file"] = "prefix" if prefix else "file"
-        if rng.random() < 0.5:
-            people = _counts(rng, variables, rng.choice((2, 5, 10)))
-            return Problem(kind, seed, people, (names,), _threshold(rng), hierarchy=word)
-        people = _firms(rng, variables, 4, shared=0.0)
-        return Problem(
-            kind, seed, people, (names,), _sum_rules(rng), columns="largest", hierarchy=word
-        )
-
-    return make
-
-
-LINKS: dict[int, tuple[tuple[tuple[str, ...], ...], ...]] = {
-    2: ((("a", "b"), ("a", "c")), (("a", "b"), ("b", "c")), (("a", "b", "c"), ("a", "d"))),
-    3: ((("a", "b"), ("a", "c"), ("b", "c")), (("a", "b"), ("b", "c"), ("c", "d"))),
-    4: (
-        (("a", "b"), ("a", "c"), ("b", "c"), ("a", "d")),
-        (("a", "b"), ("c", "d"), ("a", "c"), ("b", "d")),
-        (("a", "b", "c"), ("a", "d"), ("b", "d"), ("c", "d")),
-    ),
-}
-
-
-def _sparse(
-    rng: random.Random,
-    variables: tuple[Variable, ...],
-    share: float,
-    *,
-    counts: bool,
-    shared: float = 0.0,
-) -> Population:
-    """Most cells of the unseen table are empty: then it says much about the tables that are shown."""
-    population = Population(variables, ())
-    records: list[Record] = []
-    owners = [f"g{i}" for i in range(1, 7)]
-    for codes in itertools.product(*(range(n) for n in population.shape)):
-        if rng.random() > share:
-            continue
-        size = rng.choice((20, 100, 400, 2000))
-        for _ in range(rng.randint(1, rng.choice((2, 8)))):
-            amount = 1 if counts else max(1, int(size * rng.lognormvariate(0, 0.8)))
-            owner = rng.choice(owners) if rng.random() < shared else f"f{len(records)}"
-            records.append(Record(codes, owner, amount))
-    return replace(population, records=tuple(records) or (Record((0,) * len(variables), "f0", 9),))
-
-
-def _linked(number: int, shared: float = 0.0) -> Callable[[str, int, random.Random], Problem]:
-    def make(kind: str, seed: int, rng: random.Random) -> Problem:
-        tables = rng.choice(LINKS[number])
-        used = sorted({name for names in tables for name in names})
-        most = 4 if len(used) == 3 else 3
-        variables = tuple(plain(name, rng.randint(2, most)) for name in used)
-        counts = rng.random() < 0.4 and not shared
-        people = _sparse(rng, variables, rng.choice((0.25, 0.4, 0.8)), counts=counts, shared=shared)
-        if counts:
-            return Problem(kind, seed, people, tables, _threshold(rng))
-        columns: Columns = "holdings" if shared else "largest"
-        return Problem(kind, seed, people, tables, _sum_rules(rng), columns=columns)
-
-    return make
-
-
-def _negative(kind: str, seed: int, rng: random.Random) -> Problem:
-    variables = _variables(rng, rng.randint(1, 3))
-    people = _firms(rng, variables, 4, shared=0.0, negative=True)
-    names = tuple(v.name for v in variables)
-    return Problem(kind, seed, people, (names,), (Rule("threshold", (3,)),), columns="n")
-
-
-def _zeros(kind: str, seed: int, rng: random.Random) -> Problem:
-    variables = _variables(rng, rng.randint(2, 3))
-    people = _counts(rng, variables, rng.choice((0.5, 1, 2)))
-    names = tuple(v.name for v in variables)
-    options = ("--zeros",) if rng.random() < 0.6 else ()
-    return Problem(
-        kind, seed, people, (names,), _threshold(rng), options=options, gaps=rng.random() < 0.5
-    )
-
-
-def _holdings(kind: str, seed: int, rng: random.Random) -> Problem:
-    variables = _variables(rng, rng.choice((1, 2, 2, 3)))
-    people = _firms(rng, variables, rng.choice((1, 2, 4)), shared=rng.choice((0.2, 0.5)))
-    names = tuple(v.name for v in variables)
-    return Problem(kind, seed, people, (names,), _sum_rules(rng), columns="holdings")
-
-
-def _linked_holdings(kind: str, seed: int, rng: random.Random) -> Problem:
-    return _linked(rng.choice((2, 3)), shared=0.4)(kind, seed, rng)
-
-
-def _pairs(kind: str, seed: int, rng: random.Random) -> Problem:
-    return replace(_holdings(kind, seed, rng), options=("--attacker", "holdings"))
-
-
-def _hand(kind: str, seed: int, rng: random.Random) -> Problem:
-    variables = _variables(rng, rng.randint(1, 3))
-    people = _firms(rng, variables, 4, shared=0.0)
-    return Problem(
-        kind, seed, people, (tuple(v.name for v in variables),), (), columns="n", by_hand=True
-    )
-
-
-def _spoiled(kind: str, seed: int, rng: random.Random) -> Problem:
-    made = _sum_problem(rng.randint(1, 2))(kind, seed, rng)
-    rules = rng.choice([r for r in SUM_RULES if all(x.name != "threshold" for x in r)])
-    return replace(made, rules=rules, columns="largest", blanks="empty", spoiled=True)
-
-
-def _written(format: str) -> Callable[[str, int, random.Random], Problem]:
-    def make(kind: str, seed: int, rng: random.Random) -> Problem:
-        inner = rng.choice(
-            (_count_problem(2), _count_problem(3), _sum_problem(2), _zeros, _linked(2))
-        )
-        made = inner(kind, seed, rng)
-        options = list(made.options)
-        if rng.random() < 0.4:
-            options.append("--partial")
-        if rng.random() < 0.3 and len(made.tables) == 1:
-            options.append("--certificate")
-        return replace(made, format=format, options=tuple(options))
-
-    return make
-
-
-def _programme(kind: str, seed: int, rng: random.Random) -> Problem:
-    inner = rng.choice((_count_problem(2), _sum_problem(2), _linked(2), _linked(3), _holdings))
-    made = inner(kind, seed, rng)
-    return replace(made, door="programme", format="all", gaps=False, blanks="zero")
-
-
-def _frame(kind: str, seed: int, rng: random.Random) -> Problem:
-    inner = rng.choice((_count_problem(2), _sum_problem(2), _holdings))
-    made = inner(kind, seed, rng)
-    return replace(made, rules=made.rules[:1], door="frame", gaps=False, blanks="zero")
-
-
-def _crosstab(kind: str, seed: int, rng: random.Random) -> Problem:
-    made = _count_problem(2)(kind, seed, rng)
-    used = [sorted({r.codes[i] for r in made.population.records}) for i in range(2)]
-    # A crosstab has no line for a code that nobody has.
-    variables = tuple(
-        replace(v, leaves=tuple(v.leaves[c] for c in codes))
-        for v, codes in zip(made.population.variables, used, strict=True)
-    )
-    records = tuple(
-        replace(r, codes=tuple(codes.index(c) for c, codes in zip(r.codes, used, strict=True)))
-        for r in made.population.records
-    )
-    return replace(made, population=Population(variables, records), door="crosstab", gaps=False)
-
-
-KINDS: dict[str, Callable[[str, int, random.Random], Problem]] = {
-    "counts, 1 way": _count_problem(1),
-    "counts, 2 ways": _count_problem(2),
-    "counts, 3 ways": _count_problem(3),
-    "counts, 4 ways": _count_problem(4),
-    "sums, 1 way": _sum_problem(1),
-    "sums, 2 ways": _sum_problem(2),
-    "sums, 3 ways": _sum_problem(3),
-    "sums, 4 ways": _sum_problem(4),
-    "prefix codes": _hierarchy(True),
-    "hierarchy file": _hierarchy(False),
-    "2 linked": _linked(2),
-    "3 linked": _linked(3),
-    "4 linked": _linked(4),
-    "negative": _negative,
-    "zeros": _zeros,
-    "holdings": _holdings,
-    "linked holdings": _linked_holdings,
-    "asked for holdings": _pairs,
-    "marked by hand": _hand,
-    "blank contributions": _spoiled,
-    "csv": _written("csv"),
-    "xlsx": _written("xlsx"),
-    "parquet": _written("parquet"),
-    "programme": _programme,
-    "frame": _frame,
-    "crosstab": _crosstab,
-}
-
-
-def problem(kind: str, seed: int) -> Problem:
-    """The problem of a kind and a seed; the same everywhere."""
-    return KINDS[kind](kind, seed, random.Random(f"{kind} {seed}"))

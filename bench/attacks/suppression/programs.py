@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import highspy
 import numpy as np
+import numpy.typing as npt
 
 from attacks.suppression.cells import Leaves
 
 INFINITY = highspy.kHighsInf
 MANY = 10_000
 """More than any drawn count."""
+
+
+STILL = 1e-7
+"""A cell that moves less than this does not move: solvers keep bounds no closer."""
+
+Numbers = npt.NDArray[np.float64]
 
 
 class ContradictionError(Exception):
@@ -59,13 +66,51 @@ class Facts:
         return found
 
 
+class Witnesses:
+    """Values that cells have in tables that fit: a cell that reaches far enough in one needs no program.
+
+    Every table on the way from the truth to a table that fits, fits too. So a table that breaks what an
+    insider knows still shows how far one can go towards it. Whole numbers allow no such steps.
+    """
+
+    def __init__(
+        self, program: Program, truth: Sequence[int], known: Mapping[Leaves, tuple[float, float]]
+    ) -> None:
+        self._program, self._done = program, 0
+        self._true = program._sums @ np.asarray(truth, float)
+        self._least = self._true.copy()
+        self._most = self._true.copy()
+        self._known = [(program._rows[leaves], bounds) for leaves, bounds in known.items()]
+
+    def seen(self, leaves: Leaves) -> tuple[float, float]:
+        """The least and the largest value of a cell in any table so far."""
+        fresh = self._program._tables[self._done :]
+        self._done += len(fresh)
+        if fresh:
+            moved = np.asarray(fresh) @ self._program._sums.T - self._true
+            steps = np.ones(len(fresh))
+            for row, (low, high) in self._known:
+                move, at = moved[:, row], self._true[row]
+                with np.errstate(divide="ignore"):
+                    up = np.where(move > STILL, (high - at) / np.maximum(move, STILL), INFINITY)
+                    down = np.where(move < -STILL, (low - at) / np.minimum(move, -STILL), INFINITY)
+                steps = np.minimum(steps, np.maximum(np.minimum(up, down), 0.0))
+            if self._program.whole:
+                steps = np.where(steps < 1.0, 0.0, 1.0)
+            moved *= steps[:, None]
+            self._least = np.minimum(self._least, self._true + moved.min(axis=0))
+            self._most = np.maximum(self._most, self._true + moved.max(axis=0))
+        row = self._program._rows[leaves]
+        return float(self._least[row]), float(self._most[row])
+
+
 class Program:
     """All tables that fit what is known: a column for each cell of the unseen table, a row for each fact."""
 
     def __init__(
         self, size: int, facts: Facts, *, whole: bool, free: bool, also: Iterable[Leaves] = ()
     ) -> None:
-        self.size = size
+        self.size, self.whole = size, whole
         rows = dict(facts.bounds)
         for leaves in also:
             rows.setdefault(leaves, (-INFINITY, INFINITY))
@@ -87,6 +132,10 @@ class Program:
         lp.a_matrix_.value_ = np.ones(len(lp.a_matrix_.index_))
         if whole:
             lp.integrality_ = [highspy.HighsVarType.kInteger] * size
+        self._sums = np.zeros((len(rows), size))
+        for i, row in enumerate(indices):
+            self._sums[i, row] = 1.0
+        self._tables: list[Numbers] = []
         self._solver = highspy.Highs()
         for option, value in (
             ("output_flag", False),
@@ -126,6 +175,12 @@ class Program:
             for row in changed:
                 self._solver.changeRowBounds(row, *self._bounds[row])
 
+    def witnesses(
+        self, truth: Sequence[int], known: Mapping[Leaves, tuple[float, float]] | None = None
+    ) -> Witnesses:
+        """What tables that were found along the way already show to somebody with these bounds."""
+        return Witnesses(self, truth, known or {})
+
     def knows_row(self, leaves: Leaves) -> bool:
         """Whether bounds of this cell can be changed."""
         return leaves in self._rows
@@ -142,6 +197,7 @@ class Program:
             self._solver.run()
             status = self._solver.getModelStatus()
         if status == highspy.HighsModelStatus.kOptimal:
+            self._tables.append(np.array(self._solver.getSolution().col_value[: self.size]))
             return sign * float(self._solver.getInfo().objective_function_value)
         if status == highspy.HighsModelStatus.kInfeasible:
             raise ContradictionError

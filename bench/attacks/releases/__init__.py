@@ -1,0 +1,1 @@
+"""Attacks by readers who hold several releases of the same people."""

@@ -1,0 +1,1 @@
+"""Attacks on sums: by insiders, with size classes, over two releases, and on large firms."""

@@ -1,0 +1,156 @@
+"""Results of problems, one line of JSON each, so that a long run can be split and nothing is lost."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from attacks.suppression.audits import Audited
+from attacks.suppression.judge import Outcome, Short
+
+RESULTS = ("released", "withheld", "not judged", "refused", "crashed", "too long")
+HEADINGS = (
+    "problems", *RESULTS, "primary", "short to outsider", "counts, without letters", "short to an insider",
+    "within the rule", "pairs", "if zeros are shown", "untrue", "s",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Line:
+    """What the attacks on one problem, or the audit of one drawn file, came to."""
+
+    kind: str
+    number: int
+    result: str
+    rules: str
+    seconds: float
+    primary: int = 0
+    outsider: int = 0
+    letterless: int = 0
+    insider: int = 0
+    close: int = 0
+    pair: int = 0
+    zeros_known: int = 0
+    untrue: int = 0
+    asked_pair: int = 0
+    """Cells that are short to pairs although the run was asked to withstand them; counted in ``pair`` too."""
+    disclosed: bool = False
+    near: bool = False
+    said: str = ""
+
+    @property
+    def false_clear(self) -> bool:
+        """An audit without a word about a disclosed cell."""
+        return self.disclosed and self.result == "exit 0"
+
+    @property
+    def false_alarm(self) -> bool:
+        """An audit that finds what is not there."""
+        return not self.disclosed and not self.near and self.result == "exit 3"
+
+    @property
+    def fails(self) -> bool:
+        """Whether a promise was broken."""
+        short = bool(self.outsider or self.insider or self.untrue or self.asked_pair)
+        return short or self.false_clear or self.false_alarm or "crashed" in self.result
+
+    def __str__(self) -> str:
+        again = f'--kinds "{self.kind}" --first {self.number} --problems 1'
+        return f"- {again} ({self.rules}, {self.result}): {self.said}"
+
+
+def of_outcome(outcome: Outcome, seconds: float) -> Line:
+    """The line of a problem that was protected and attacked."""
+    asked = outcome.pair if outcome.problem.withstands_pairs else []
+    found = [str(s) for s in (*outcome.outsider, *outcome.insider, *asked)] + outcome.untrue
+    said = found[0] if found else ""
+    if len(found) > 1:
+        said += f" and {len(found) - 1} more"
+    if not found and outcome.result != "released":
+        said = " ".join(outcome.said.split())[-200:]
+    return Line(
+        outcome.problem.kind,
+        outcome.problem.seed,
+        outcome.result,
+        " ".join(str(r) for r in outcome.problem.rules),
+        round(seconds, 2),
+        outcome.primary,
+        len(outcome.outsider),
+        len(outcome.letterless),
+        _cells(outcome.insider),
+        _cells(s for s in outcome.insider if s.estimates),
+        _cells(outcome.pair),
+        len(outcome.zeros_known),
+        len(outcome.untrue),
+        _cells(asked),
+        said=said,
+    )
+
+
+def _cells(found: Iterable[Short]) -> int:
+    return len({short.leaves for short in found})
+
+
+def of_audit(kind: str, audited: Audited, seconds: float) -> Line:
+    """The line of a drawn file that was audited."""
+    case = audited.case
+    code = audited.code if isinstance(audited.code, str) else f"exit {audited.code}"
+    said = ", ".join(case.disclosed) or " ".join(audited.said.split())[-200:]
+    rules = f"columns beside: {case.companion}"
+    return Line(
+        kind, case.number, code, rules, round(seconds, 2),
+        disclosed=bool(case.disclosed), near=bool(case.near), said=said,
+    )  # fmt: skip
+
+
+def read_log(path: Path) -> dict[tuple[str, int], Line]:
+    """All results of a log; of a problem that stands there twice, the last one."""
+    if not path.exists():
+        return {}
+    lines = [Line(**json.loads(text)) for text in path.read_text(encoding="utf-8").splitlines()]
+    return {(line.kind, line.number): line for line in lines}
+
+
+def append(path: Path, line: Line) -> None:
+    """Write a result down at once."""
+    with path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(asdict(line)) + "\n")
+
+
+def table(lines: Iterable[Line], kinds: Sequence[str]) -> list[str]:
+    """A line for each kind of problem."""
+    found = list(lines)
+    rows = [f"| kind | {' | '.join(HEADINGS)} |", "|---|" + "---:|" * len(HEADINGS)]
+    for kind in kinds:
+        if own := [line for line in found if line.kind == kind]:
+            rows.append(_row(kind, own))
+    if len(rows) > 2:
+        rows.append(_row("all", [line for line in found if line.kind in kinds]))
+    return rows
+
+
+def _row(kind: str, own: Sequence[Line]) -> str:
+    results = Counter(line.result for line in own)
+    numbers = [len(own), *(results[r] for r in RESULTS)]
+    for name in (
+        "primary outsider letterless insider close pair zeros_known untrue".split()  # noqa: SIM905
+    ):
+        numbers.append(sum(getattr(line, name) for line in own))
+    seconds = sum(line.seconds for line in own)
+    return f"| {kind} | {' | '.join(str(n) for n in numbers)} | {seconds:.0f} |"
+
+
+def audit_row(kind: str, own: Sequence[Line]) -> str:
+    """What ``lustrum audit`` said about drawn files."""
+    codes = Counter(line.result for line in own)
+    ends = ", ".join(f"{code}: {n}" for code, n in sorted(codes.items()))
+    near = sum(line.near and not line.disclosed for line in own)
+    return (
+        f"{kind}: {len(own)} files, {sum(line.disclosed for line in own)} with a disclosed cell, {near} more "
+        f"with one known to within a percent; {ends}; "
+        f"false all-clears: {sum(line.false_clear for line in own)}, "
+        f"false alarms: {sum(line.false_alarm for line in own)}"
+    )
