@@ -2,14 +2,42 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import settings
 
+from lustrum.compiled import always_compile
+
+if sys.dont_write_bytecode:
+    # Otherwise every command and server that a test starts would compile the whole package for itself.
+    sys.dont_write_bytecode = False
+    sys.pycache_prefix = str(Path(__file__).parents[1] / "build" / "pycache")
+    os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+if "PYTEST_XDIST_WORKER" in os.environ:
+    gc.disable()  # while tests are collected; what stays need not be searched for garbage
+
+
+def pytest_collection_finish() -> None:
+    """Leave all tests and modules out of later searches for garbage, each of which would take seconds."""
+    gc.freeze()
+    gc.enable()
+
+
+def pytest_unconfigure() -> None:
+    """At the end all is searched again: compiled modules complain of objects that they still hold."""
+    gc.unfreeze()
+
+
+always_compile()  # loops are compared with plain twins, however small the examples are
 settings.register_profile("steady", deadline=None, derandomize=True, max_examples=30)
 # More examples of every property, the same in every run: `make deep`.
 settings.register_profile("deep", deadline=None, derandomize=True, max_examples=400)

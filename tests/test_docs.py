@@ -253,3 +253,17 @@ def test_the_house_is_drawn_from_the_code() -> None:
         check=False,
     )
     assert drawn.returncode == 0, drawn.stdout
+
+
+def test_the_walks_through_the_code_name_files_that_are_there() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    walks = text.split("## Three walks through the code")[1].split("\n## ")[0]
+    named = [word for word in re.findall(r"`([a-z_/]+)`", walks) if "/" in word]
+    assert len(named) > 30
+    source = ROOT / "src" / "lustrum"
+    missing = [
+        word
+        for word in named
+        if not (source / word).is_dir() and not (source / f"{word}.py").is_file()
+    ]
+    assert missing == []

@@ -19,7 +19,7 @@ from lustrum.cli.maps import methods_of_words
 from lustrum.model import InputError
 from lustrum.model.parameters import parameter_names, parameters_of, spec_from_words
 from lustrum.model.plugins import load, names
-from lustrum.policy.policy import Method
+from lustrum.policy.parts import PolicyMethod
 from lustrum.protect.suppression import Suppression
 
 ROOT = Path(__file__).parent.parent
@@ -94,7 +94,7 @@ def test_a_policy_gives_back_the_method_that_was_written_into_it(name: str) -> N
     spec = spec_from_words(kind, NEEDED.get(name, {}), name)
     words = spec.to_mapping()
     assert set(words) - {"method"} <= set(parameter_names(kind))
-    assert Method.model_validate(words).spec() == spec
+    assert PolicyMethod.model_validate(words).spec() == spec
 
 
 @pytest.mark.parametrize("name", METHODS)

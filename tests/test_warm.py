@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -31,18 +32,70 @@ def test_help_imports_nothing_heavy(words: list[str]) -> None:
     assert done.stdout
 
 
+TABLE = "area,sex,value\nA,M,3\nA,F,6\nA,T,9\nB,M,12\nB,F,3\nB,T,15\nT,M,15\nT,F,9\nT,T,24\n"
+NOT_FOR_A_FILE = {
+    *HEAVY,
+    *("altair", "cryptography", "openpyxl", "pydantic_settings", "xlsxwriter"),
+    *("scipy.linalg", "scipy.optimize", "scipy.sparse.csgraph", "scipy.sparse.linalg"),
+    "lustrum.tabulate",
+} - {"scipy", "highspy"}  # sparse matrices, and the solver
+
+
+CONTRIBUTIONS = (
+    "area,sex,value,n,x1,x2\n"
+    "A,M,94,2,90,4\nA,F,91,3,36,30\nA,T,185,5,90,36\n"
+    "B,M,91,3,33,30\nB,F,101,3,41,38\nB,T,192,6,41,38\n"
+    "T,M,185,5,90,33\nT,F,192,6,41,38\nT,T,377,11,90,41\n"
+)
+NOT_FOR_SUPPRESSION = NOT_FOR_A_FILE | {
+    *("lustrum.audit.belief", "lustrum.audit.certificate", "lustrum.audit.closed"),
+    *("lustrum.audit.report", "lustrum.formats.pattern_picture", "lustrum.formats.xlsx"),
+    "lustrum.protect.suppression.decomposition.topdown",
+    "lustrum.protect.suppression.elimination",
+    "lustrum.sensitivity.rules.k_disclosure",
+}
+
+
+@pytest.mark.parametrize(
+    ("words", "table", "heavy"),
+    [
+        (["suppress", "--rule", "threshold=4", "--out", "out.csv"], TABLE, NOT_FOR_SUPPRESSION),
+        (["suppress", "--rule", "p=10", "--out", "out.csv"], CONTRIBUTIONS, NOT_FOR_SUPPRESSION),
+        (["audit", "--rounded", "3"], TABLE, NOT_FOR_A_FILE),
+    ],
+)
+def test_a_small_file_needs_neither_the_compiler_nor_other_heavy_modules(
+    words: list[str], table: str, heavy: set[str], tmp_path: Path
+) -> None:
+    (tmp_path / "table.csv").write_text(table)
+    program = (
+        "import sys\n"
+        "from lustrum.cli import main\n"
+        f"sys.argv = ['lustrum', *{[words[0], 'table.csv', *words[1:]]!r}]\n"
+        "try:\n    main()\nexcept SystemExit as end:\n    assert not end.code\n"
+        f"print(sorted(set(sys.modules) & set({heavy!r})), file=sys.stderr)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=tmp_path
+    )
+    assert done.stderr.strip().endswith("[]")
+    assert "area" in done.stdout
+
+
 AUDIT = """
 import sys
 
 import numpy as np
-from numba.core.registry import CPUDispatcher
 
+from lustrum.compiled import Loop, always_compile
 from lustrum.warm import WAYS
+
+always_compile()
 
 def kernels():
     for module in [m for n, m in sys.modules.items() if n.startswith("lustrum")]:
         for name, kernel in vars(module).items():
-            if isinstance(kernel, CPUDispatcher):
+            if isinstance(kernel, Loop) and "kernel" in vars(kernel):
                 yield module.__name__ + "." + name, kernel
 
 def compiled():

@@ -83,43 +83,18 @@ __all__ = [
     "utility",
 ]
 
-_ROOMS = (
-    "answer",
-    "audit",
-    "formats",
-    "policy",
-    "protect",
-    "publish",
-    "risk",
-    "rumap",
-    "sensitivity",
-    "structure",
-    "tabulate",
-    "utility",
-)
-
-_MODEL = (
-    "Axis",
-    "Dataset",
-    "Decision",
-    "Filter",
-    "InputError",
-    "LustrumError",
-    "Release",
-    "Table",
-    "TableQuery",
-)
-
 # Imported when first used, so that ``import lustrum`` and ``lustrum --help`` are fast.
 __getattr__, __dir__ = offer(
     __name__,
-    dict.fromkeys(_ROOMS, "")
-    | dict.fromkeys(_MODEL, "model")
-    | {
-        "best": "rumap",
-        "crosstab": "local.crosstabs",
-        "pivot_table": "local.crosstabs",
-        "suppress": "publish.frames",
+    {
+        "": (
+            "answer audit formats policy protect publish risk rumap sensitivity structure tabulate "
+            "utility"
+        ),
+        "local.crosstabs": "crosstab pivot_table",
+        "model": "Axis Dataset Decision Filter InputError LustrumError Release Table TableQuery",
+        "publish.frames": "suppress",
+        "rumap": "best",
     },
     __all__,
 )

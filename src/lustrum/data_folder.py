@@ -3,10 +3,12 @@
 ====================================  ==================================================================
 ``record-keys.secret``                the agency's secret
 ``<dataset>/current``, ``.../v...``   the records in force
+``connections/*.json``                records that stay in a database, and how to reach them
 ``policies/*.toml``                   what the agency decided
 ``bundles/<dataset>/*``               public bundles
 ``prepared/<programme>/**``           folders of prepared tables
 ``reports/**``                        the agency's own: reports, traces, and the memories of releases
+``releases/*.json``                   the digests of all releases of each dataset, in their order
 ====================================  ==================================================================
 
 A later release starts from a memory: without it, cells that did not change would show other numbers. What can
@@ -19,26 +21,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = [
-    "BUNDLES",
-    "CURRENT",
-    "POLICIES",
-    "PREPARED",
-    "REPORTS",
-    "SEARCH_STATE",
-    "kept_files",
-    "unknown_entries",
-]
+from lustrum.durable import outages
 
 CURRENT = "current"
+CONNECTIONS = "connections"
 POLICIES = "policies"
 BUNDLES = "bundles"
 PREPARED = "prepared"
 REPORTS = "reports"
+RELEASES = "releases"
 SEARCH_STATE = "search.state"
 _AGAIN = ("jobs.sqlite", "jobs.sqlite-shm", "jobs.sqlite-wal", "jobs.sqlite-journal")
 _DAMAGED = "jobs-damaged-"
 _SECRETS = "record-keys."
+
+
+def datasets_in(root: Path) -> list[str]:
+    """The names of the datasets whose records stand in a folder."""
+    with outages(root):
+        return sorted(path.parent.name for path in root.glob(f"*/{CURRENT}"))
 
 
 def kept_files(root: Path, part: str) -> Iterator[Path]:
@@ -60,7 +61,7 @@ def unknown_entries(root: Path) -> list[str]:
     for path in sorted(root.iterdir()):
         known = (
             path.name.startswith((".", _SECRETS, _DAMAGED))
-            or path.name in (*_AGAIN, POLICIES, BUNDLES, PREPARED, REPORTS)
+            or path.name in (*_AGAIN, CONNECTIONS, POLICIES, BUNDLES, PREPARED, REPORTS, RELEASES)
             or (path.is_dir() and (path / CURRENT).exists())
         )
         if not known:

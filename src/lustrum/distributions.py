@@ -14,8 +14,6 @@ import numpy.typing as npt
 from lustrum.arithmetic import HALF_LOG_2PI, exp, log, log1p, log_gamma
 from lustrum.arrays import Floats, Ints
 
-__all__ = ["binomial", "binomial_quantile", "chi_square_above", "convolved", "hypergeometric"]
-
 _EXACT_TO = 16.0
 _STIRLING = (-691 / 360360, 1 / 1188, -1 / 1680, 1 / 1260, -1 / 360, 1 / 12)
 _NEAR = 0.1

@@ -6,13 +6,11 @@ import ctypes
 import os
 import secrets
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from lustrum.model import DatasetError
-
-__all__ = ["exchange", "outages", "sync", "write_whole"]
 
 
 @contextmanager
@@ -27,8 +25,8 @@ def outages(what: object) -> Iterator[None]:
         ) from None
 
 
-def write_whole(path: Path, data: bytes, mode: int = 0o644) -> None:
-    """Put a file in place: written beside its place, made durable, then renamed.
+def write_whole(path: Path, data: bytes | Iterable[bytes], mode: int = 0o644) -> None:
+    """Put a file in place: written beside its place, in one piece or several, made durable, then renamed.
 
     Any moment at which the machine stops leaves the earlier file or the new one.
     """
@@ -36,7 +34,7 @@ def write_whole(path: Path, data: bytes, mode: int = 0o644) -> None:
     handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(data)
+            file.writelines([data] if isinstance(data, bytes) else data)
             file.flush()
             os.fsync(file.fileno())
         draft.replace(path)

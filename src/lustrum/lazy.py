@@ -6,23 +6,21 @@ import importlib
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-__all__ = ["offer"]
-
 
 def offer(
-    room: str, places: Mapping[str, str], loaded: Iterable[str] = ()
+    room: str, modules: Mapping[str, str], loaded: Iterable[str] = ()
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """``__getattr__`` and ``__dir__`` of a room: ``places`` says in which module each name lies.
+    """``__getattr__`` and ``__dir__`` of a room: ``modules`` lists the names that each module defines.
 
-    A name whose place is ``""`` is a module of the room itself. ``loaded`` are the names it has already.
+    Under ``""`` stand modules that the room offers as they are. ``loaded`` are the names it has already.
     """
-    known = sorted({*places, *loaded})
+    module_of = {name: module for module, names in modules.items() for name in names.split()}
+    known = sorted({*module_of, *loaded})
 
-    def found(name: str) -> Any:
-        if name not in places:
+    def attribute(name: str) -> Any:
+        if name not in module_of:
             raise AttributeError(f"module {room!r} has no attribute {name!r}")
-        place = places[name]
-        module = importlib.import_module(f"{room}.{place}" if place else f"{room}.{name}")
-        return getattr(module, name) if place else module
+        module = importlib.import_module(f"{room}.{module_of[name] or name}")
+        return getattr(module, name) if module_of[name] else module
 
-    return found, lambda: known
+    return attribute, lambda: known

@@ -14,8 +14,6 @@ import time
 from types import TracebackType
 from typing import Any
 
-__all__ = ["FIELDS", "JsonLines", "level_in_force", "log_strays", "set_up", "where_it_happened"]
-
 FIELDS = "lustrum_fields"
 """Where a log record carries fields of its own."""
 
@@ -35,6 +33,13 @@ class JsonLines(logging.Formatter):
         if record.exc_info and record.exc_info[0] is not None:
             line["exception"] = record.exc_info[0].__name__
         return json.dumps(line, ensure_ascii=False)
+
+
+def tell_person(log: logging.Logger, sentence: str) -> None:
+    """Log a sentence, and print it to standard error where that is a terminal or a notebook."""
+    log.info(sentence)
+    if sys.stderr is not None and (sys.stderr.isatty() or "ipykernel" in sys.modules):
+        print(sentence, file=sys.stderr, flush=True)
 
 
 def set_up(level: str = "info") -> None:

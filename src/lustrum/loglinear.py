@@ -22,8 +22,6 @@ from lustrum.arrays import Floats, Ints, Mask
 from lustrum.model import InputError
 from lustrum.structure.rank import matrix_rank
 
-__all__ = ["Generators", "LogLinearFit", "fit_generators", "maximal", "proportional_fit"]
-
 Generators = tuple[tuple[int, ...], ...]
 
 

@@ -9,8 +9,6 @@ from typing import TypeVar
 
 from lustrum.model.stop import Stopped, stop_asked, stopping
 
-__all__ = ["side_by_side"]
-
 A = TypeVar("A")
 B = TypeVar("B")
 

@@ -12,8 +12,6 @@ import numpy as np
 
 from lustrum.compiled import compiled
 
-__all__ = ["below", "below_of", "mixed", "next_word", "unit", "unit_of"]
-
 
 @compiled
 def mixed(position: Any) -> Any:  # pragma: no cover
@@ -48,6 +46,13 @@ def next_word(state: Any) -> Any:  # pragma: no cover
     ('0xe220a8397b1dcdaf', '0x6e789e6aa1b965f4')
     """
     state[0] += np.uint64(0x9E3779B97F4A7C15)
+    return mixed(state[0])
+
+
+@compiled
+def own_next_word(state: Any) -> Any:  # pragma: no cover
+    """Move on by one word of a stream with its own increment, the second word of its state."""
+    state[0] += state[1]
     return mixed(state[0])
 
 

@@ -22,9 +22,12 @@ from lustrum.model.finest import FinestCells, possible_cells
 from lustrum.model.parameters import parameter_names, spec_from_words
 from lustrum.model.plugins import load, names
 from lustrum.protect.abilities import abilities_of
+from lustrum.protect.entropy_left import MOST, left_by_row
 from lustrum.structure import Structure
 
 __all__ = ["check_method", "check_population", "example_populations", "example_tables"]
+
+_SMALL_CELLS = 2000
 
 
 def check_method(method: Any, *, tables: int = 6, seed: int = 1, keyed: bool = True) -> None:
@@ -33,7 +36,7 @@ def check_method(method: Any, *, tables: int = 6, seed: int = 1, keyed: bool = T
     It must be a frozen spec that its own words make again; give the same bytes for the same chance; leave the
     table as it is; publish a release of the table's shape whose bounds hold the truth; show known
     empty cells as empty; let nothing of the table out by ``repr``; and keep the promises that it declares
-    (:class:`~lustrum.protect.abilities.Abilities`).
+    (:class:`~lustrum.protect.abilities.Abilities`), also the share of ones and twos that change.
     """
     _is_a_spec(method)
     promised = abilities_of(method)
@@ -58,6 +61,10 @@ def check_method(method: Any, *, tables: int = 6, seed: int = 1, keyed: bool = T
         if keyed and promised.one_number:
             _shows_one_number(method, table, release)
     assert used, "the method refused every table that was tried"
+    if promised.changed:
+        _changes_what_it_states(method, promised.changed, seed, keyed)
+    if promised.entropy:
+        _leaves_what_it_states(method, promised.entropy, seed, keyed)
     if keyed and promised.one_number:
         for table in example_tables(tables, seed + 1):
             _shows_one_number_elsewhere(method, table, seed)
@@ -301,6 +308,51 @@ def _shows_one_number(method: Any, table: Table, release: Release) -> None:
             assert np.array_equal(part.published[both], whole.published[both]), (
                 "one population shows two numbers, though the method declares that it does not"
             )
+
+
+def _changes_what_it_states(method: Any, stated: float, seed: int, keyed: bool) -> None:
+    """Of many ones and twos, as many of each, at least the stated share shows another number.
+
+    Five standard errors are allowed: a right statement fails less than once in a million runs.
+    """
+    counts = np.tile([1, 2], _SMALL_CELLS // 2)
+    rng = np.random.default_rng(seed)
+    keys = rng.integers(1, 2**63, counts.size, dtype=np.uint64)
+    table = Table.from_counts(counts.tolist(), keys=keys.tolist())
+    try:
+        release = method.apply(table, None if keyed else rng)
+    except InputError as error:
+        _says_nothing(str(error), table)
+        return
+    share = float((~release.shown | (release.published != counts)).mean())
+    assert share >= stated - 2.5 / np.sqrt(counts.size), (
+        f"the method states that {stated:.1%} of ones and twos change, and {share:.1%} did"
+    )
+
+
+def _leaves_what_it_states(method: Any, stated: float, seed: int, keyed: bool) -> None:
+    """Of many small counts, as many of each, the numbers shown leave about a 1 and a 2 what is stated.
+
+    What is seen of few cells errs by less than a fifth of a bit.
+    """
+    each = _SMALL_CELLS // 20
+    counts = np.repeat(np.arange(MOST + 1), each)
+    rng = np.random.default_rng(seed)
+    keys = np.where(counts > 0, rng.integers(1, 2**63, counts.size, dtype=np.uint64), 0)
+    table = Table.from_counts(counts.tolist(), keys=keys.tolist())
+    try:
+        release = method.apply(table, None if keyed else rng)
+    except InputError as error:
+        _says_nothing(str(error), table)
+        return
+    shown = np.where(release.shown, release.published, np.iinfo(np.int64).min)
+    numbers, place = np.unique(shown, return_inverse=True)
+    seen = np.zeros((MOST + 1, numbers.size))
+    np.add.at(seen, (counts, place), 1.0 / each)
+    left = float(left_by_row(seen)[1:3].min())
+    assert left >= stated - 0.2, (
+        f"the method states that {stated:.2f} bits are left about ones and twos, and {left:.2f} were"
+    )
 
 
 def _says_nothing(text: str, table: Table) -> None:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 
-__all__ = ["WAYS", "warm"]
+from lustrum.compiled import always_compile
 
 
 def _answer() -> None:
@@ -137,6 +137,7 @@ def warm(say: Callable[[str], object] = print, *, lanes: int = 1) -> bool:
 def _run(name: str) -> tuple[bool, str]:
     """Run one way: whether it ended well, and a line that says so."""
     started = time.perf_counter()
+    always_compile()
     try:
         WAYS[name]()
     except Exception as error:  # the loops are compiled when they are used, at the latest

@@ -14,7 +14,7 @@ import lustrum as lu
 from lustrum.agency.policy_file import policy_text, toml, write_policy
 from lustrum.model import InputError, Table
 from lustrum.policy import read_policy
-from lustrum.rumap import BeforeCounting, Cube, RUMap, View, grid
+from lustrum.rumap import BeforeCounting, HypercubeTables, HypercubeView, RUMap, grid
 
 TABLE = Table.from_counts([[1, 14, 3], [17, 83, 2], [5, 0, 31]], names=["area", "faith"])
 METHODS = [
@@ -94,7 +94,7 @@ def test_a_method_that_cannot_stand_in_a_policy_leaves_the_file_alone(
 
 
 def test_a_method_before_counting_goes_under_before() -> None:
-    cube = Cube(TABLE, {"t": View(("faith",))})
+    cube = HypercubeTables(TABLE, {"t": HypercubeView(("faith",))})
     found = lu.rumap(cube, [BeforeCounting(grid("random-rounding", base=3)[0])], replications=2)
     words = tomllib.loads(policy_text(found, 0, None, None))
     assert words["before"] == [{"method": "random-rounding", "base": 3}]

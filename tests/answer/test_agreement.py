@@ -51,16 +51,21 @@ min_left = 2
 if_fewer = "report"
 extra_tables = 1100
 sweeps = 12
+refresh = 0.05
+change_odds = 0.5
+sparse_siblings = 1.0
 [[before]]
 method = "protected-magnitudes"
 p = 5.0
 directions = "known"
-search_range = 0.8
+search_range = 0.0
 max_variables = 3
 tables = []
 measures = ["pay"]
 existence = "public"
 sweeps = 10
+leader_part = 0.2
+public_classes = []
 [weights]
 weight = "w"
 classes = ["area"]
@@ -78,7 +83,8 @@ OTHER = {
     "min_left": "3", "if_fewer": '"refuse"', "extra_tables": "9", "sweeps": "3", "p": "20.0",
     "directions": '"secret"', "search_range": "0.5", "measures": "[]", "existence": '"secret"',
     "weight": '"v"', "classes": '["trade"]', "measure_classes": '["trade"]', "class_size": "100",
-    "noise": "0.4", "decimals": "1",
+    "noise": "0.4", "decimals": "1", "leader_part": "0.5", "public_classes": '["trade"]',
+    "refresh": "0.1", "change_odds": "0.3", "sparse_siblings": "0.5",
 }  # fmt: skip
 LINES = [
     number
@@ -102,11 +108,49 @@ def test_every_line_that_protects_is_compared_and_named(number: int) -> None:
     assert difference(made, made, sums=True, respondents=True) is None
 
 
-@pytest.mark.parametrize(("first", "last"), [(18, 28), (28, 35)], ids=["magnitudes", "weights"])
-def test_what_the_policy_no_longer_names_is_refused_and_not_answered(first: int, last: int) -> None:
+def test_the_lines_above_are_all_that_protect() -> None:
+    """A parameter that is added later must be compared too."""
+    made = parse_policy(WHOLE.encode(), "it")
+    before, magnitudes, weights = re.split(r"\[\[before\]\]|\[weights\]", WHOLE)[1:]
+    written = [
+        {line.split(" = ")[0] for line in part.splitlines()}
+        for part in (before, magnitudes, weights.partition("[protect]")[0])
+    ]
+    for step, lines in zip(made.before, written[:2], strict=True):
+        assert set(step.spec().to_mapping()) == lines & {*OTHER, "method"}
+    flags = {"respondents", "caution", "unreliable"}
+    assert set(type(made.weights).model_fields) - flags == written[2] & {*OTHER}
+
+
+@pytest.mark.parametrize("number", LINES)
+def test_a_line_that_is_deleted_is_its_default_or_is_named(number: int) -> None:
+    """Of policy and bundle, either may be the one with the line."""
     made = parse_policy(WHOLE.encode(), "it")
     lines = WHOLE.splitlines()
-    without = parse_policy(("\n".join([*lines[:first], *lines[last:]]) + "\n").encode(), "it")
+    key = lines.pop(number).split(" = ")[0]
+    try:
+        less = parse_policy(("\n".join(lines) + "\n").encode(), "it")
+    except PolicyError:
+        assert key == "weight"  # the one key that has no default
+        return
+    same = (less.before, less.weights) == (made.before, made.weights) or [
+        step.spec() for step in less.before
+    ] + [less.weights] == [step.spec() for step in made.before] + [made.weights]
+    for asked, bundle in ((less, made), (made, less)):
+        found = difference(asked, bundle, sums=True, respondents=True)
+        assert (found is None) == same
+        assert found is None or found.key.startswith(f"{key!r} under ")
+
+
+@pytest.mark.parametrize(
+    ("first", "last"),
+    [('[[before]]\nmethod = "protected-magnitudes"', "[weights]"), ("[weights]", "[protect]")],
+    ids=["magnitudes", "weights"],
+)
+def test_what_the_policy_no_longer_names_is_refused_and_not_answered(first: str, last: str) -> None:
+    made = parse_policy(WHOLE.encode(), "it")
+    text = WHOLE[: WHOLE.index(first)] + WHOLE[WHOLE.index(last) :]
+    without = parse_policy(text.encode(), "it")
     less = difference(without, made, sums=True, respondents=True)
     more = difference(made, without, sums=False, respondents=False)
     assert less is not None

@@ -9,8 +9,19 @@ import pytest
 
 from answer.conftest import answered
 from lustrum.answer.archive import read_decision, write_decision
-from lustrum.model import InputError, TableQuery
-from lustrum.model.text import Message
+from lustrum.model import (
+    AttackerFigures,
+    Decision,
+    DescribedStatistic,
+    InputError,
+    Release,
+    SizeFigures,
+    SumFigures,
+    TableAxis,
+    TableQuery,
+    Verdict,
+)
+from lustrum.model.text import Message, say
 from lustrum.tabulate import EmbeddedEngine
 
 
@@ -63,3 +74,70 @@ def test_a_damaged_answer_is_never_shown(engine: EmbeddedEngine, policy: Any) ->
             read_decision(text[:place] + other + text[place + 1 :])
         with pytest.raises(InputError):
             read_decision(text[:place])
+
+
+@pytest.mark.parametrize("hidden", ["A", "D", "N"])
+def test_a_hidden_cell_stays_hidden_and_has_no_value_when_it_is_read_again(hidden: str) -> None:
+    axes = (TableAxis.plain("sex", ["f", "m"]),)
+    release = Release(axes, np.array([7, 0]), np.array(["F", hidden]), {"method": "suppression"})
+    query = TableQuery.from_mapping({"dataset": "town", "by": ["sex"]})
+    read = read_decision(write_decision(Decision(query, Verdict.ANSWER, release=release))).release
+    assert read is not None
+    assert read.status.tolist() == ["F", hidden]
+    assert read.shown.tolist() == [True, False]
+
+
+def test_every_part_of_a_release_is_read_as_it_was_written() -> None:
+    inside = Message("of {n} people", {"n": 3}, inside=True)
+    axes = (TableAxis("sex", say("Sex"), TableAxis.plain("sex", ["f", "m"]).categories),)
+    made = Release(
+        axes,
+        np.array([7, -4]),
+        np.array(["F", "F"]),
+        {"method": "none"},
+        low=np.array([6, -9]),
+        high=np.array([8, -1]),
+        decimals=2,
+        unit="EUR",
+        notes=(say("Rounded to {base}.", base=3), "plain", inside),
+        undefined=np.array([False, True]),
+        structural=np.array([True, False]),
+        errors=np.array([1, -1]),
+        grades=np.array(["A", "C"]),
+        statistics=(DescribedStatistic("mean", say("Mean"), "EUR", 1),),
+        label=say("Mean pay"),
+        additive=False,
+    )
+    figures = SumFigures(
+        "pay",
+        "Pay",
+        "EUR",
+        5.0,
+        (AttackerFigures("one", 9.0, 3.0, 1.0, 4.0, 2.5, 0.4, 0.1, None),),
+        (SizeFigures(0.0, 10.0, 3, 1.5),),
+        2.0,
+    )
+    query = TableQuery.from_mapping({"dataset": "town", "by": ["sex"]})
+    text = write_decision(Decision(query, Verdict.ANSWER, release=made, sums=(figures,)))
+    kept = read_decision(text)
+    read = kept.release
+    assert read is not None
+    assert kept.sums == (figures,)
+    arrays = ("published", "status", "low", "high", "undefined", "structural", "errors", "grades")
+    for name in arrays:
+        assert np.array_equal(getattr(read, name), getattr(made, name))
+    for name in ("axes", "decimals", "unit", "notes", "statistics", "label", "additive"):
+        assert getattr(read, name) == getattr(made, name)
+    assert isinstance(read.notes[2], Message)
+    assert read.notes[2].inside
+    assert isinstance(read.notes[0], Message)
+    assert read.notes[0].inside is False
+    assert isinstance(read.label, Message)
+    assert isinstance(read.statistics[0].label, Message)
+    assert isinstance(read.axes[0].label, Message)
+    bare = Release(axes, np.array([7, 4]), np.array(["F", "F"]), {"method": "none"})
+    read = read_decision(write_decision(Decision(query, Verdict.ANSWER, release=bare))).release
+    assert read is not None
+    assert read.low is read.high is read.errors is read.grades is read.undefined is None
+    assert read.structural is None
+    assert read.additive

@@ -54,7 +54,7 @@ def turned(release: Release, picks: list[list[int]], transpose: bool) -> Release
 
 CASES = {
     "bounds": (made(), (0.179, 0.07, 0.82)),
-    "structural": (made(structural=True), (0.148, 0.074, 0.888)),
+    "structural": (made(structural=True), (0.148, 0.075, 0.888)),
     "channel": (made(bounds=False, channel=RoundingChannel(3)), (0.213, 0.082, 0.853)),
     "both": (made(channel=RoundingChannel(3)), (0.209, 0.082, 0.854)),
     "nothing": (made(bounds=False), (0.289, 0.289, 1.0)),
@@ -133,8 +133,8 @@ def test_every_order_of_a_table_is_put_into_one_order_before_it_is_looked_at() -
     """Figures of a small table round off what would differ from order to order in a large one."""
     plain = made(structural=True)
     first = _canonical(plain)
-    assert [axis.name for axis in first.axes] == ["c", "r"]
-    assert np.array_equal(first.published, plain.published.T)
+    assert [axis.name for axis in first.axes] == ["r", "c"]  # the shorter one first
+    assert np.array_equal(first.published, plain.published)
     for picks, transpose in (
         ([[2, 0, 1], [0, 1, 2, 3]], False),
         ([[0, 1, 2], [3, 1, 0, 2]], False),

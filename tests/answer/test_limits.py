@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lustrum.answer import door_audit
+from lustrum.answer import release_audit
 from lustrum.answer.coarsen import advice, coarser
-from lustrum.answer.door_audit import is_disclosive
 from lustrum.answer.figures import expected_figures
 from lustrum.answer.pipeline import answer
 from lustrum.answer.precheck import precheck
@@ -21,6 +20,7 @@ from lustrum.answer.preliminary import (
     number_rules,
     question_rules,
 )
+from lustrum.answer.release_audit import is_disclosive
 from lustrum.audit.bounding.sweep import Progress
 from lustrum.model import (
     Axis,
@@ -648,7 +648,7 @@ def test_an_audit_asks_for_whole_numbers_and_counts_its_work(
         words["progress"](Progress(0, 0, next(work)))
         return SimpleNamespace(low=np.array([0.0]), count=np.array([9.0]))
 
-    monkeypatch.setattr(door_audit, "attack", attacked)
+    monkeypatch.setattr(release_audit, "attack", attacked)
     audit = Audit.model_validate({"attackers": ["outsider"], "programs": 7})
     release = released([3, 9])
     for disclosive in (False, False, True):
@@ -660,7 +660,7 @@ def test_an_audit_asks_for_whole_numbers_and_counts_its_work(
     def impossible(*_: Any, **__: Any) -> Any:
         raise InputError("nobody can be counted here")
 
-    monkeypatch.setattr(door_audit, "attack", impossible)
+    monkeypatch.setattr(release_audit, "attack", impossible)
     assert not is_disclosive(release, audit)
 
 

@@ -19,17 +19,16 @@ NEEDED: dict[str, dict[str, Any]] = {
 """Parameters that have no default."""
 
 
-def test_parameters_are_said_by_their_declarations() -> None:
+def test_the_default_method_is_said_in_sentences_for_readers() -> None:
     method = {"method": "protected-population", "base": 3, "cells": "small", "empty_share": 0.1}
     text = protected_by([method])
     assert text == (
-        "Protected by protected-population. The smallest number above 0 that a finest cell shows, and the "
-        "step between numbers: 3. Whether all finest cells are moved, or only counts below the base: small. "
-        "At least this share of the cells that show the base is empty in truth: 0.1."
+        "Protected by protected-population. Every combination of all variables shows 0, 3 or a multiple of "
+        "it. Only combinations below that number are moved. Of the combinations that show the smallest "
+        "number above 0, at least 10% are empty in truth."
     )
     french = languages()["fr"].say(text)
-    assert "est vide en réalité\u00a0: 0,1." in french
-    assert "petits effectifs" in french
+    assert "au moins 10\u202f% sont vides en réalité" in french.replace("\u00a0", "\u202f")
     assert "empty_share" not in text + french
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import os
 import pickle
+import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -15,8 +19,9 @@ from typing import Any
 import pytest
 
 from lustrum import log_lines
-from lustrum.answer import separate_process
-from lustrum.answer.separate_process import MODULE, SeparateRecordsService
+from lustrum.answer import records_line
+from lustrum.answer.records_line import MODULE
+from lustrum.answer.separate_process import SeparateRecordsService
 from lustrum.model import DatasetError, PolicyError, QueryError, TableQuery
 from lustrum.model.errors import NotReadyError
 from lustrum.model.stop import Stopped, stopping
@@ -28,6 +33,8 @@ Reply = Callable[[int, tuple[Any, ...]], list[object]]
 
 class OtherSide:
     """Stands in for the process: notes what it gets, and replies with what is written down."""
+
+    pid = -1  # of which the system knows nothing
 
     def __init__(self, reply: Reply) -> None:
         self.reply = reply
@@ -69,6 +76,8 @@ class OtherSide:
 
     def kill(self) -> None:
         self.killed = True
+        with contextlib.suppress(OSError), socket.socket(fileno=os.dup(self.pipe.fileno())) as end:
+            end.shutdown(socket.SHUT_RDWR)
 
 
 @pytest.fixture
@@ -76,21 +85,28 @@ def start(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     """A service whose processes are the given other sides, one after the other."""
     services: list[SeparateRecordsService] = []
 
-    def started(*others: OtherSide, workers: int | None = None) -> SeparateRecordsService:
+    def started(
+        *others: OtherSide, workers: int | None = None, silence: float = 60.0
+    ) -> SeparateRecordsService:
         left = list(others)
         monkeypatch.setattr(
-            separate_process.subprocess,
+            records_line.subprocess,
             "Popen",
             lambda command, **options: left.pop(0)(command, **options),
         )
         for other in others:
             other.ends_by_itself = True
-        services.append(SeparateRecordsService(tmp_path, workers))
+        services.append(SeparateRecordsService(tmp_path, workers, silence))
         return services[-1]
 
     yield started
     for service in services:
         service.close()
+
+
+def question(service: SeparateRecordsService) -> Any:
+    """What the other side says to a question of no further meaning."""
+    return service._ask("names")
 
 
 def answering(value: object) -> Reply:
@@ -114,9 +130,9 @@ def test_the_process_gets_one_end_of_the_pipe_the_folder_and_the_settings(
     level: str | None,
     more: list[str],
 ) -> None:
-    monkeypatch.setattr(separate_process, "level_in_force", lambda: level)
+    monkeypatch.setattr(records_line, "level_in_force", lambda: level)
     other = OtherSide(answering(["town"]))
-    assert start(other, workers=workers).names() == ["town"]
+    assert question(start(other, workers=workers)) == ["town"]
     (handle,) = other.options["pass_fds"]
     assert other.command == [sys.executable, "-m", MODULE, str(handle), str(tmp_path), *more]
     # No terminal: neither its input nor an interrupt reaches the process.
@@ -130,7 +146,7 @@ def test_questions_go_as_words_with_numbers_that_differ(start: Any) -> None:
     service = start(other)
     query = TableQuery.from_mapping({"dataset": "town", "by": ["age"]})
     policy = Policy.model_validate({"dataset": "town"})
-    service.names()
+    question(service)
     service.views(query, policy)
     assert [words[1:] for words in other.heard] == [
         ("names",),
@@ -208,7 +224,7 @@ def test_a_kind_of_failure_has_its_own_sentence_and_drops_what_came_with_it(
 ) -> None:
     service = start(OtherSide(lambda number, _: [(number, kind, "17 people")]))
     with pytest.raises(error, match=sentence) as raised:
-        service.names()
+        question(service)
     assert "17" not in str(raised.value)
 
 
@@ -229,7 +245,7 @@ def test_a_question_whose_asker_leaves_is_stopped_on_the_other_side(start: Any) 
         service._ask("views")
     assert other.stop_heard.wait(30)
     assert other.heard == [(waiting[0], "views"), (waiting[0], "stop")]
-    assert service.names() == ["town"]
+    assert question(service) == ["town"]
 
 
 def test_a_question_is_waited_for_as_long_as_its_asker_stays(start: Any) -> None:
@@ -251,7 +267,7 @@ def test_a_question_is_waited_for_as_long_as_its_asker_stays(start: Any) -> None
         return still_here()
 
     with stopping(look):
-        assert start(OtherSide(reply)).names() == ["town"]
+        assert question(start(OtherSide(reply))) == ["town"]
     assert len(looks) >= 3
 
 
@@ -272,8 +288,8 @@ def test_a_reply_that_cannot_be_read_breaks_the_pipe_and_the_next_question_start
     broken, whole = OtherSide(lambda *_: [raw]), OtherSide(answering(["town"]))
     service = start(broken, whole)
     with pytest.raises(DatasetError, match="protected numbers cannot be made"):
-        service.names()
-    assert service.names() == ["town"]
+        question(service)
+    assert question(service) == ["town"]
     assert broken.closed.wait(30)
     assert len(broken.heard) == len(whole.heard) == 1
 
@@ -294,7 +310,7 @@ def test_every_question_under_way_ends_where_the_process_dies(start: Any) -> Non
 
     def ask() -> None:
         try:
-            service.names()
+            question(service)
         except DatasetError as error:
             ended.append(str(error))
 
@@ -305,7 +321,7 @@ def test_every_question_under_way_ends_where_the_process_dies(start: Any) -> Non
         thread.join(30)
     assert both.is_set()
     assert ended == ["The protected numbers cannot be made at the moment."] * 2
-    assert service.names() == ["town"]
+    assert question(service) == ["town"]
 
 
 def test_a_question_that_comes_after_the_last_reply_is_broken_too(start: Any) -> None:
@@ -320,7 +336,7 @@ def test_a_question_that_comes_after_the_last_reply_is_broken_too(start: Any) ->
 
     service = start(OtherSide(once))
     with pytest.raises(DatasetError, match="protected numbers cannot be made"):
-        service.names()
+        question(service)
     line = service._line
     assert line is not None
     line._listener.join(30)
@@ -330,7 +346,7 @@ def test_a_question_that_comes_after_the_last_reply_is_broken_too(start: Any) ->
 
 def test_nothing_of_a_line_is_left_after_its_end(start: Any) -> None:
     service = start(OtherSide(answering([])))
-    service.names()
+    question(service)
     line = service._line
     assert line is not None
     assert line._listener.daemon  # a server that ends does not wait for it
@@ -350,7 +366,7 @@ def test_a_question_that_was_given_up_is_forgotten(start: Any) -> None:
         return True
 
     with stopping(gone), pytest.raises(Stopped):
-        service.names()
+        question(service)
     assert asked == [1]
     assert service._line is not None
     assert not service._line._waiting
@@ -364,7 +380,7 @@ def test_a_reply_in_the_moment_of_giving_up_changes_nothing(start: Any) -> None:
         return True
 
     with stopping(gone), pytest.raises(Stopped):
-        service.names()
+        question(service)
 
 
 class Taken(dict[int, Any]):
@@ -376,7 +392,7 @@ class Taken(dict[int, Any]):
 
 def test_questions_that_another_thread_has_ended_are_passed_over(start: Any) -> None:
     service = start(OtherSide(answering([])))
-    service.names()
+    question(service)
     line = service._line
     assert line is not None
     line._waiting = Taken()
@@ -387,7 +403,7 @@ def test_questions_that_another_thread_has_ended_are_passed_over(start: Any) -> 
 def test_a_line_ends_only_after_the_thread_that_listens(start: Any) -> None:
     """Otherwise that thread could read from the next pipe, which gets the same number."""
     service = start(OtherSide(answering([])))
-    service.names()
+    question(service)
     line = service._line
     assert line is not None
     hold, entered = threading.Event(), threading.Event()
@@ -410,7 +426,7 @@ def test_a_line_ends_only_after_the_thread_that_listens(start: Any) -> None:
 
 def test_a_question_to_a_pipe_that_is_closed_is_broken(start: Any) -> None:
     service = start(OtherSide(answering([])))
-    service.names()
+    question(service)
     line = service._line
     assert line is not None
     assert not line.is_broken
@@ -424,20 +440,21 @@ def test_a_question_to_a_pipe_that_is_closed_is_broken(start: Any) -> None:
 def test_a_process_that_does_not_end_by_itself_is_ended(start: Any) -> None:
     calm, stubborn = OtherSide(answering([])), OtherSide(answering([]))
     service = start(calm)
-    service.names()
+    question(service)
     service.close()
     assert calm.closed.wait(30)
     assert not calm.killed
     assert len(calm.waited) == 1
     assert calm.waited[0] is not None
-    assert calm.waited[0] >= 10
+    assert calm.waited[0] >= 3
     service = start(stubborn)
-    service.names()
+    question(service)
     stubborn.ends_by_itself = False
     service.close()
     assert stubborn.closed.wait(30)
     assert stubborn.killed
-    assert stubborn.waited[1:] == [None]
+    assert len(stubborn.waited) == 2
+    assert None not in stubborn.waited  # one that cannot be killed holds nobody up
     service.close()  # a second time: nothing is left to end
 
 
@@ -447,3 +464,84 @@ def test_a_service_that_was_asked_nothing_has_no_process(start: Any) -> None:
     service.check_in_background()
     service.close()
     assert other.command == []
+
+
+SIGN = (0, "alive", None)
+SILENT = "does not answer and is started again"
+
+
+def test_a_process_that_is_silent_is_ended_and_the_next_question_starts_another(start: Any) -> None:
+    hung = OtherSide(lambda number, words: [SIGN] if words == ("hello",) else [])
+    service = start(hung, OtherSide(answering(["town"])), silence=1.0)
+    with stopping(lambda: service._line.has_started), pytest.raises(Stopped):
+        service._ask("hello")
+    begun = time.monotonic()
+    with pytest.raises(NotReadyError, match=SILENT):
+        question(service)
+    assert time.monotonic() - begun >= 1.0
+    assert hung.killed
+    assert question(service) == ["town"]
+
+
+def test_long_work_is_waited_for_while_there_are_signs_of_life(start: Any) -> None:
+    def work(number: int, _: tuple[Any, ...]) -> list[object]:
+        for _ in range(10):
+            busy.pipe.send_bytes(pickle.dumps(SIGN))
+            time.sleep(0.3)
+        return [(number, "answer", ["town"])]
+
+    busy = OtherSide(work)
+    assert question(start(busy, silence=1.0)) == ["town"]
+    assert not busy.killed
+
+
+def test_work_that_uses_the_processor_is_no_silence(
+    start: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A loop that holds the interpreter's lock keeps the thread of signs waiting."""
+    ticks = itertools.count()
+    monkeypatch.setattr(records_line, "_processor_time", lambda pid: next(ticks))
+
+    def work(number: int, _: tuple[Any, ...]) -> list[object]:
+        busy.pipe.send_bytes(pickle.dumps(SIGN))
+        time.sleep(3)
+        return [(number, "answer", ["town"])]
+
+    busy = OtherSide(work)
+    assert question(start(busy, silence=1.0)) == ["town"]
+    assert not busy.killed
+
+
+def test_a_process_that_has_not_begun_yet_has_more_time(
+    start: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def late(number: int, _: tuple[Any, ...]) -> list[object]:
+        time.sleep(2.5)
+        return [(number, "answer", ["town"])]
+
+    slow = OtherSide(late)
+    assert question(start(slow, silence=1.0)) == ["town"]
+    assert not slow.killed
+    monkeypatch.setattr(records_line, "START", 1.0)
+    never = OtherSide(lambda *_: [])
+    with pytest.raises(NotReadyError, match=SILENT):
+        question(start(never, silence=0.5))
+    assert never.killed
+
+
+def test_what_is_known_of_a_dataset_is_said_while_the_process_is_silent(start: Any) -> None:
+    def once(number: int, words: tuple[Any, ...]) -> list[object]:
+        return [(number, "answer", Version("a"))] if len(hung.heard) == 1 else []
+
+    hung = OtherSide(once)
+    service = start(hung)
+    first = service.describe("town")
+    assert service.answering
+    begun = time.monotonic()
+    assert service.describe("town") is first  # nobody answers any more
+    while service.answering:
+        assert time.monotonic() - begun < 60
+        time.sleep(0.05)
+    heard = len(hung.heard)
+    assert service.describe("town") is first
+    assert len(hung.heard) == heard  # not even asked

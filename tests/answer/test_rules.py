@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from answer.conftest import SECRET, answered
-from lustrum.answer.door_audit import is_disclosive
+from lustrum.answer.release_audit import is_disclosive
 from lustrum.model import Decision, TableQuery, Verdict
 from lustrum.model.stop import Stopped, stopping
 from lustrum.policy import Policy

@@ -43,8 +43,7 @@ from lustrum.publish.bundles.write import (
     public_description,
     write_bundle,
 )
-from lustrum.publish.folders import put_in_place
-from public.test_bundle_numbers import DATASET, SHOWN, bundle
+from public_room.test_bundle_numbers import DATASET, SHOWN, bundle
 
 HEAD = b'dataset = "town"\n[rules]\nnested_only = false\n[risk]\nlimit = 1.0\n'
 STRICT = (
@@ -78,6 +77,7 @@ class Records:
     asked: list[str] = field(default_factory=list)
     closed: bool = False
     background: bool = False
+    answering: bool = True
 
     def names(self) -> list[str]:
         return ["checking", "town"]
@@ -113,11 +113,12 @@ def test_a_bundle_is_served_under_the_policy_that_it_was_made_by(tmp_path: Path)
     answer = service.answer(BY)
     assert answer.release is not None
     assert answer.release.published.sum() == sum(SHOWN.values())
-    assert service.protection("town") is not None
+    assert service.snapshot("town").protection is not None
     assert service.dataset("town").name == "town"
     assert [d.name for d in service.datasets()] == ["town"]
     assert service.policy("town").population is not None
-    assert service.sums("town") == ((), (), ())
+    numbers = service.snapshot("town").numbers
+    assert (numbers.measures, numbers.weights, numbers.weighted_measures) == ((), (), ())
     assert service.precheck(BY).passes
     assert service._records.asked == []  # type: ignore[union-attr]
     other = STRICT.replace(b'"protected-population"', b'"protected-population"\nbase = 4')
@@ -167,8 +168,8 @@ def test_a_new_bundle_and_a_new_policy_are_taken_up_at_the_next_question(tmp_pat
     service = folder(tmp_path, town=STRICT)
     place = tmp_path / "bundles" / "town"
     write_bundle(place, packed())
-    first, mark = service.in_force("town")[0], service.mark("town")
-    assert service.in_force("town")[0] is first
+    first, mark = service.snapshot("town").numbers, service.mark("town")
+    assert service.snapshot("town").numbers is first
     assert service.mark("town") == mark
     path = tmp_path / "policies" / "town.toml"
     path.write_bytes(STRICT.replace(b"limit = 1.0", b"limit = 0.5"))
@@ -194,11 +195,11 @@ def test_a_new_bundle_and_a_new_policy_are_taken_up_at_the_next_question(tmp_pat
 def test_records_answer_where_the_policy_asks_for_no_population(tmp_path: Path) -> None:
     service = folder(tmp_path, town=KEYED, checking=KEYED.replace(b"town", b"checking"))
     assert service.names() == ["checking", "town"]
-    numbers = service.in_force("town")[0]
+    numbers = service.snapshot("town").numbers
     assert isinstance(numbers, KeyedNumbers)
     assert (numbers.mark, numbers.weights, numbers.weighted_measures) == ("version", (), ())
     assert service.mark("town").startswith("version ")
-    assert service.protection("town") is None
+    assert service.snapshot("town").protection is None
     assert service.answer(BY).release is not None
     assert service.states() == {"checking": "checking", "town": "ready"}
     strict = KEYED.replace(b"[rules]\n", b"[rules]\nmin_population = 100000\n")
@@ -209,7 +210,7 @@ def test_records_answer_where_the_policy_asks_for_no_population(tmp_path: Path) 
     assert service.names() == ["town"]
     # A bundle stands there, and the policy asks for records.
     write_bundle(tmp_path / "bundles" / "town", packed())
-    assert isinstance(service.in_force("town")[0], KeyedNumbers)
+    assert isinstance(service.snapshot("town").numbers, KeyedNumbers)
     records: Any = service._records
     records.asked.clear()
     assert service.description("town").name == "town"
@@ -261,7 +262,7 @@ def test_bundles_that_are_named_need_no_folder_of_records(tmp_path: Path) -> Non
     # A bundle that is named stands before one of the folder, and before its records.
     beside = folder(tmp_path / "data", town=KEYED)
     both = TableService(tmp_path / "data", 1, records=beside._records, bundles=[place])
-    assert isinstance(both.in_force("town")[0], BundleNumbers)
+    assert isinstance(both.snapshot("town").numbers, BundleNumbers)
     assert isinstance(both.under("town", made_by().policy), BundleNumbers)
     assert both.bundle_path("town") == place
     assert both.bundle_path("other") == tmp_path / "data" / "bundles" / "other"
@@ -499,6 +500,3 @@ def test_a_bundle_that_was_moved_aside_is_still_found(tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match="is there and is not a bundle"):
         write_bundle(filled, packed())
     assert (filled / "letter.txt").read_text() == "mine"
-    draft = tmp_path / "draft"
-    with pytest.raises(OSError, match="draft"):
-        put_in_place(draft, tmp_path / "none")

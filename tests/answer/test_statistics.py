@@ -402,7 +402,7 @@ def test_the_separate_process_gives_protected_sums_and_nothing_else(tmp_path: An
         )
         decision = service.answer(query)
         assert decision.release is not None
-        numbers, _ = service.in_force("town")
+        numbers = service.snapshot("town").numbers
         assert numbers.measures == ("income",)
         views = numbers.views(query.part(Quantity("income")))
         assert set(vars(views)) == {"everybody", "selected", "shown"}

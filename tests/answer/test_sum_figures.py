@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from lustrum.answer.figures import sum_figures
 from lustrum.answer.figures.words import attacker_words, error_words, growth_words, summary
 from lustrum.audit.contribution import contribution_belief
-from lustrum.model import Category, Measure, Release, TableAxis
+from lustrum.model import Category, CellStatus, Measure, Release, TableAxis
 from lustrum.protect.cell_key import CellKeyMagnitude
+from lustrum.protect.cell_key.noise import flex
 from lustrum.protect.magnitudes.factors import needed_factors
 from lustrum.protect.magnitudes.public_errors import (
     by_variables,
@@ -25,6 +26,7 @@ from lustrum.protect.magnitudes.public_errors import (
     relative_errors,
 )
 from lustrum.protect.magnitudes.report import PublicFactors
+from lustrum.protect.rounding.random import RoundingChannel
 from lustrum.public.bundle.sums import sum_bounds
 from lustrum.public.noise import FactorNoise, KeyedNoise
 from lustrum.structure import UNBOUNDED
@@ -107,13 +109,126 @@ def test_the_risk_is_one_over_the_entropy_where_least_is_left() -> None:
     assert told.within > second.within
 
 
+def test_an_insider_is_left_with_what_the_least_possible_sum_leaves() -> None:
+    """The noise of a cell key moves the sum itself, so that its lower bound counts and not its upper one."""
+    spec = CellKeyMagnitude(largest_change=2, steps=4, small=0.1, large=0.1)
+    noise = KeyedNoise(spec, 0)
+    sums, counts = table([9_000, 2_000, 70_000], [4, 3, 9])
+    low, high = spec.bounds(sums.published)
+    (_, second) = sum_figures(
+        TURNOVER, replace(sums, low=low, high=high), counts, noise, 1
+    ).attackers
+    assert (second.attacker, second.published) == ("second-largest", 2_000)
+    assert second.left == noise.left(sums.published[1:2], low[1:2])[0]
+    assert second.left < noise.left(sums.published[1:2], high[1:2])[0]
+
+
+def test_figures_are_of_inner_cells_that_are_shown_and_above_zero() -> None:
+    """A hidden cell would be the worst one, a 0 and a total would change the errors by size."""
+    right = sum_figures(TURNOVER, *table([5_000, 70_000], [4, 9]), NOISE, 1)
+    assert right.attackers
+    sums, counts = table([5_000, 70_000, 900, 0, 75_900], [4, 9, 3, 1, 17])
+    categories = (*sums.axes[0].categories[:4], Category("T", "all", (0, 1, 2, 3)))
+    axes = (replace(sums.axes[0], categories=categories),)
+    status = np.array(["F", "F", CellStatus.SECONDARY.value, "F", "F"])
+    sums, counts = replace(sums, axes=axes, status=status), replace(counts, axes=axes)
+    assert sum_figures(TURNOVER, sums, counts, NOISE, 1) == right
+
+
+def test_attackers_need_both_bounds_and_an_outsider_a_finite_one() -> None:
+    sums, counts = table([5_000, 900], [4, 3])
+    for part in ("low", "high"):
+        assert (
+            sum_figures(TURNOVER, replace(sums, **{part: None}), counts, NOISE, 1).attackers == ()
+        )
+    known = sum_figures(TURNOVER, sums, counts, NOISE, 1).attackers
+    endless = replace(sums, high=np.full(2, UNBOUNDED))
+    assert sum_figures(TURNOVER, endless, counts, NOISE, 1).attackers == known[1:]
+    assert sums.high is not None
+    partly = replace(sums, high=np.array([UNBOUNDED, sums.high[1]]))
+    outsider = sum_figures(TURNOVER, partly, counts, NOISE, 1).attackers[0]
+    assert (outsider.attacker, outsider.published) == ("outsider", 900)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "most", "share", "values"),
+    [(90, 110, 4, 23, 88), (90, 110, 1, 90, 21), (100, 100, 1, 100, 1), (99, 100, 1, 99, 2)],
+)
+def test_an_outsider_counts_the_values_between_an_even_share_and_the_whole_sum(
+    low: int, high: int, most: int, share: int, values: int
+) -> None:
+    sums, counts = table([100], [most])
+    sums = replace(sums, low=np.array([low]), high=np.array([high]))
+    outsider = sum_figures(TURNOVER, sums, counts, NOISE, 1).attackers[0]
+    assert (outsider.low, outsider.high, outsider.left) == (share, high, 100)
+    assert outsider.bits == float(f"{np.log2(values):.3g}")
+    assert outsider.risk == (None if values == 1 else float(f"{1 / np.log2(values):.3g}"))
+
+
+def test_the_most_contributors_follow_from_bounds_or_from_the_channel() -> None:
+    """Without either only one unit is certain for the largest."""
+    sums, counts = table([9_000], [6])
+    assert sums.low is not None
+    least = int(sums.low[0])
+    for released, most in (
+        (counts, 6),
+        (replace(counts, high=None, channel=RoundingChannel(3)), 8),
+    ):
+        outsider = sum_figures(TURNOVER, sums, released, NOISE, 1).attackers[0]
+        assert outsider.low == -(-least // most)
+    alone = sum_figures(TURNOVER, sums, replace(counts, high=None), NOISE, 1).attackers[0]
+    assert alone.low == 1
+
+
+def test_figures_have_three_digits_and_the_unit_of_the_measure() -> None:
+    sums, counts = table([512_345, 90_001, 7_000_123], [4, 3, 9])
+    plain = sum_figures(TURNOVER, sums, counts, NOISE, 1)
+    cents = sum_figures(replace(TURNOVER, decimals=2), sums, counts, NOISE, 1)
+    for one, other in zip(plain.attackers, cents.attackers, strict=True):
+        assert one.risk is not None
+        assert one.typical_risk is not None
+        for figure in (one.bits, one.typical_bits, one.risk, one.typical_risk, one.within or 0.0):
+            assert figure == float(f"{figure:.3g}")
+        assert len(f"{one.bits:g}") > 3  # and not fewer
+        for name in ("published", "left", "low", "high"):
+            assert getattr(other, name) == pytest.approx(getattr(one, name) / 100, rel=1e-12)
+        assert (other.bits, other.risk) == (one.bits, one.risk)
+        assert one.risk == pytest.approx(1 / one.bits, rel=0.01)
+        assert one.typical_risk == pytest.approx(1 / one.typical_bits, rel=0.01)
+        assert one.typical_bits > one.bits
+    assert [(e.least, e.most) for e in plain.errors] == [
+        (10**4, 10**5),
+        (10**5, 10**6),
+        (10**6, 10**7),
+    ]
+    assert [(e.least, e.most) for e in cents.errors] == [
+        (100, 1_000),
+        (1_000, 10**4),
+        (10**4, 10**5),
+    ]
+
+
+def test_sizes_are_powers_of_ten_of_the_unit_and_less_than_one_is_a_size_too() -> None:
+    figures = sum_figures(
+        replace(TURNOVER, decimals=2), *table([99, 100, 999, 1_000, 10_000], [2] * 5), NOISE, 1
+    )
+    sizes = [(error.least, error.most, error.cells) for error in figures.errors]
+    assert sizes == [(0, 1, 1), (1, 10, 2), (10, 100, 1), (100, 1_000, 1)]
+
+
 def test_less_is_open_the_less_is_left() -> None:
     bits = [NOISE.belief(left, left).bits for left in (2, 3, 5, 8, 20, 60, 200, 1000, 10**5, 10**8)]
     assert all(a < b for a, b in pairwise(bits))
 
 
-def test_nothing_depends_on_the_order_of_the_cells() -> None:
-    published, records = [900, 5_000, 900, 70_000, 333], [3, 4, 5, 9, 2]
+@pytest.mark.parametrize(
+    ("published", "records"),
+    [([900, 5_000, 900, 70_000, 333], [3, 4, 5, 9, 2]), ([3, 2, 4, 5], [2, 2, 2, 2])],
+)
+def test_nothing_depends_on_the_order_of_the_cells(
+    published: list[int], records: list[int]
+) -> None:
+    """Of small sums the same is left, so that the sums themselves decide."""
     right = sum_figures(TURNOVER, *table(published, records), NOISE, 1)
     turned = sum_figures(TURNOVER, *table(published[::-1], records[::-1]), NOISE, 1)
     assert turned == right
@@ -273,3 +388,54 @@ def test_words_say_the_figures() -> None:
     assert str(error_words(figures.errors[0], "euro")) == "From 100 to 1,000 euro: about 6 percent."
     assert "3 percentage points" in str(growth_words(figures))
     assert "3.75 percent away" in str(summary(figures))
+
+
+@pytest.mark.parametrize("left", [1, 2, 40, 1000])
+def test_of_a_known_direction_the_one_that_leaves_less_open_is_taken(left: int) -> None:
+    least, most = FACTORS.least, FACTORS.most
+    sides = ("down",) if left == 1 else ("up", "down")
+    bits = [contribution_belief(left, least, most, side).bits for side in sides]
+    assert NOISE.belief(left, left, direction=True).bits == pytest.approx(min(bits), abs=1e-8)
+    if left == 1000:
+        assert min(bits) < max(bits) - 0.01
+
+
+def test_errors_are_those_of_the_size_class_of_each_sum_or_of_the_variables() -> None:
+    shown = np.array([5.0, 100.0, -9_999.0, 10_000.0, 1e9])
+    assert NOISE.error(shown, 2).tolist() == [6.0, 6.0, 6.0, 1.5, 1.5]
+    plain = FactorNoise(
+        PublicFactors({"method": "x"}, FACTORS, {"turnover": {1: 1.0, 2: 2.5}}), "turnover"
+    )
+    assert plain.error(shown[:2], 2).tolist() == [2.5, 2.5]
+    assert plain.p is None
+    assert NOISE.p == 5.0
+
+
+def test_what_is_left_of_a_sum_is_at_least_one_and_less_than_half_by_the_largest_change() -> None:
+    half = (1 - FACTORS.most - Fraction(1, 20)) / 2
+    sums = np.array([0, 1, 1_000_000])
+    assert NOISE.left(sums, sums).tolist() == [1, 1, int(1_000_000 * half)]
+
+
+def test_keyed_noise_is_known_by_its_table() -> None:
+    spec = CellKeyMagnitude(small=0.1)
+    noise = KeyedNoise(spec, 2)
+    assert not noise.hides_direction
+    low = np.array([0, 1, 76_000])
+    half = (1 - spec.reach) / 2
+    assert noise.left(low, low).tolist() == [1, 1, int(76_000 * half)]
+    values, chances = noise._coefficients
+    assert chances.sum() == pytest.approx(1.0)
+    assert (values * chances).sum() == pytest.approx(0.0)
+    shown = np.array([50_000.0, 200_000.0])
+    share = flex(shown / 100.0, spec.flex_point, float(spec.small), float(spec.large), spec.power)
+    error = 100.0 * share * (np.abs(values) * chances).sum()
+    assert noise.error(shown, 1) == pytest.approx(error)
+    assert noise.growth_error(shown, 1) == pytest.approx(2.0**0.5 * error.mean())
+    assert noise.growth_error(shown[:0], 1) is None
+    # Noise upwards leaves a smaller contribution; every coefficient of the table is a candidate.
+    stretch = 1.0 + share[0] * values
+    found = noise.belief(1_000_000, 50_000)
+    assert found.values.tolist() == np.unique(np.rint(1_000_000 / stretch)).tolist()
+    weight = (chances / stretch)[np.argsort(-stretch, kind="stable")]
+    assert found.probability == pytest.approx(weight / weight.sum())

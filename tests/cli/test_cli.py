@@ -71,7 +71,7 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("data")
-    prepare(root, persons=10_000)
+    prepare(root, persons=4_000)
     return root
 
 
@@ -233,7 +233,7 @@ def test_a_drafted_description_leads_to_protected_sums(run: Run, tmp_path: Path)
     ("words", "sentence"),
     [
         (["shops.csv"], "--description people.toml"),
-        (["-d", "x.toml"], "Name either a file or a --query"),
+        (["-d", "x.toml"], "Name either a file, a --query"),
         (["none.csv", "-d", "none.toml"], "none.toml cannot be read: No such file"),
     ],
 )

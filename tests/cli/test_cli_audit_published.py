@@ -276,3 +276,76 @@ def test_cells_that_only_another_response_shows_may_be_negative_too(tmp_path: Pa
         "s,Total,3\ns,F,2\ns,M,1\n"
     )
     assert run(f"profit={profit}", f"staff={staff}")[0] == 0
+
+
+BRACKETS = "g,value\np,(12)\nq,\nr,\nTotal,12\n"
+
+
+def test_numbers_in_brackets_stop_an_all_clear_until_sums_or_somebody_say_what_they_are(
+    tmp_path: Path,
+) -> None:
+    """Taken for negative ones they would lift the bound of 0 from all hidden values."""
+    code, said = audit(tmp_path, BRACKETS)
+    assert code == 4
+    assert "could be negative or only marked" in said
+    assert audit(tmp_path, BRACKETS, "--signed")[0] == 0
+    code, said = audit(tmp_path, BRACKETS, "--status", "()=shown")
+    assert code == 3
+    assert "g=q │ 0 │ 0 │ exact" in said
+    assert audit(tmp_path, BRACKETS, "--status", "()=hidden")[0] == 3
+    known = "p,x,(12)\nq,x,5\nTotal,x,(7)\nTotal,y,9\nTotal,Total,2\n"
+    settled = f"g,h,value\n{known}p,y,\nq,y,\np,Total,\nq,Total,\n"
+    assert audit(tmp_path, settled)[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("column", "hidden", "shown"),
+    [
+        ("confidential", "True", "False"),
+        ("is_suppressed", "1", "0"),
+        ("flag", "suppressed", ""),
+        ("secret", "yes", "no"),
+    ],
+)
+def test_a_value_that_stands_beside_a_word_for_hidden_is_reported(
+    tmp_path: Path, column: str, hidden: str, shown: str
+) -> None:
+    def text(first: str, second: str, letter: str) -> str:
+        rows = (f"p,{first},{hidden}", f"q,{second},{letter}", f"r,20,{shown}", f"Total,74,{shown}")
+        return f"g,value,{column}\n" + "\n".join(rows) + "\n"
+
+    code, said = audit(tmp_path, text("4", "50", shown))
+    assert code == 3
+    assert "1 value stands in the file beside a status of hidden" in said
+    assert audit(tmp_path, text("", "", hidden))[0] == 0
+
+
+def test_a_second_column_of_letters_counts_too(tmp_path: Path) -> None:
+    head = "g,value,OBS_STATUS,CONF_STATUS\np,4,A,F\nr,20,A,F\nTotal,74,A,F\n"
+    for letters in ("Q,F", "A,N"):
+        code, said = audit(tmp_path, f"{head}q,50,{letters}\n")
+        assert code == 3, letters
+        assert "g=q │ 50" in said
+    assert audit(tmp_path, f"{head}q,50,A,F\n")[0] == 0
+
+
+def test_a_remark_about_confidential_values_stops_an_all_clear(tmp_path: Path) -> None:
+    text = "g,value,remark\np,4,confidential data\nq,50,\nr,20,see text\nTotal,74,\n"
+    code, said = audit(tmp_path, text)
+    assert code == 4
+    assert "'confidential data' in the column 'remark'" in said
+    assert audit(tmp_path, text, "--beside", "remark")[0] == 0
+    assert audit(tmp_path, text, "--status-column", "remark")[0] == 3
+
+
+def test_utf_16_is_read_and_an_encoding_that_is_not_clear_is_one_sentence(tmp_path: Path) -> None:
+    text = "g,value\np,\nq,50\nr,20\nTotal,74\n"
+    file = tmp_path / "t.csv"
+    file.write_bytes(text.encode("utf-16"))
+    code, said = run(file)
+    assert code == 3
+    assert "read as UTF-16" in said
+    for content in (text.encode("utf-16-le"), b"\xff\xfeg\x00,"):
+        file.write_bytes(content)
+        with pytest.raises(InputError, match="save it as UTF-8"):
+            run(file)

@@ -439,11 +439,13 @@ def test_linked_files_stay_near_the_last_period_and_say_what_changed(linked: lis
     for path in linked:
         assert (now / path.name).read_bytes() == (last / path.name).read_bytes()
     # The giant is in the south now, so that another cell is sensitive.
-    linked[0].write_text(
-        COUNTRY.replace("A,n,7013,3,6907,90", "A,n,7013,9,1100,900").replace(
-            "A,s,4507,9,1100,900", "A,s,4507,3,4400,90"
+    for path, text in zip(linked, (COUNTRY, SIZES), strict=True):
+        path.write_text(
+            text.replace("A,n,7013,3,6907,90", "A,n,7013,9,1100,900")
+            .replace("A,s,4507,9,1100,900", "A,s,4507,3,4400,90")
+            .replace("Total,s,19810,27,1300", "Total,s,19810,21,4400")
+            .replace("Total,Total,40334,48", "Total,Total,40334,42")
         )
-    )
     code, said = suppress(*words)
     assert code == 0
     with changes.open() as file:
@@ -473,9 +475,11 @@ def test_what_changed_is_said_with_its_reason(table: Path) -> None:
     first, changes = table.parent / "1.csv", table.parent / "c.csv"
     suppress(table, "--rule", "p=10", "--out", first)
     table.write_text(
-        TABLE.replace("n,a,7013,3,6907,90", "n,a,7013,9,1100,900").replace(
-            "s,c,9100,12,1100,900", "s,c,9100,3,9000,60"
-        )
+        TABLE.replace("n,a,7013,3,6907,90", "n,a,7013,9,1100,900")
+        .replace("s,c,9100,12,1100,900", "s,c,9100,3,9000,60")
+        .replace("s,Total,19810,30,1300", "s,Total,19810,21,9000")
+        .replace("Total,c,22300,30,1100", "Total,c,22300,21,9000")
+        .replace("Total,Total,52334,78,6907", "Total,Total,52334,69,9000")
     )
     words = [table, "--rule", "p=10", "--previous", first]
     code, said = suppress(*words, "--changes", changes)
@@ -595,6 +599,40 @@ def test_linked_files_are_protected_from_those_who_contribute_to_them(
     assert bool(others) == (attacker != "outsider")
 
 
+@pytest.mark.parametrize("attacker", ["insiders", "pairs"])
+@pytest.mark.parametrize("names", [True, False])
+def test_two_who_know_their_cells_do_not_learn_a_third_if_asked_for(
+    tmp_path: Path, attacker: str, names: bool
+) -> None:
+    rows = ["a1,700,1,700,", "a2,600,1,600,", "a3,650,1,650,", "a4,900,9,101,100"]
+    head = "a,value,n,x1,x2"
+    rows.append("Total,2850,12,700,650")
+    if names:
+        head += ",h1,h2"
+        held = ("A,", "B,", "C,", "D,E", "A,C")
+        rows = [f"{row},{own}" for row, own in zip(rows, held, strict=True)]
+    path, out = tmp_path / "t.csv", tmp_path / "o.csv"
+    path.write_text("\n".join([head, *rows]) + "\n")
+    code, said = suppress(path, "--rule", "p=10", "--attacker", attacker, "--out", out)
+    assert code == 0, said
+    read = read_table(out)
+    shown = {
+        key[0] for key, v in zip(read.cells, read.values["value"], strict=True) if v is not None
+    }
+    assert shown in ({"a4", "Total"}, {"a4"}, {"Total"})
+    assert (len(shown) == 2) == (attacker == "insiders")
+
+
+def test_numbers_are_rounded_before_they_are_added_up_if_asked_for(tmp_path: Path) -> None:
+    path, out = tmp_path / "t.csv", tmp_path / "o.csv"
+    path.write_text("a,value,n\nx,10.1,9\ny,5.2,1\nz,3,9\nTotal,18.3000001,19\n")
+    with pytest.raises(InputError, match="--decimals 6 would round away"):
+        suppress(path, "--rule", "threshold=3", "--out", out)
+    code, said = suppress(path, "--rule", "threshold=3", "--decimals", "1", "--out", out)
+    assert code == 0, said
+    assert "18.3000001" not in out.read_text()
+
+
 def test_linked_files_name_holdings_all_or_none(tmp_path: Path) -> None:
     files = [tmp_path / "activity.csv", tmp_path / "size.csv"]
     for path, by, names in zip(files, (0, 2), (True, False), strict=True):
@@ -606,3 +644,32 @@ def test_linked_files_name_holdings_all_or_none(tmp_path: Path) -> None:
     assert suppress(*files, "--rule", "p=10", "--attacker", "outsider")[0] == 0
     files[0].write_text(file_of_firms(0, names=False))
     assert suppress(*files, "--rule", "p=10", "--attacker", "holdings")[0] == 0
+
+
+def test_somebody_alone_in_a_cell_and_in_its_total_is_one_attacker(tmp_path: Path) -> None:
+    # x/p and Total/p are one firm, with names or without; what it knows about itself needs no protection.
+    rows = [
+        ("x,p,372,1,372,", "x,q,900,9,200,150", "x,Total,1272,10,372,200"),
+        ("y,p,0,0,,", "y,q,800,9,200,150", "y,Total,800,9,200,150"),
+        ("z,p,0,0,,", "z,q,700,9,200,150", "z,Total,700,9,200,150"),
+        ("Total,p,372,1,372,", "Total,q,2400,27,200,200", "Total,Total,2772,28,372,200"),
+    ]
+    path, out = tmp_path / "t.csv", tmp_path / "o.csv"
+    lines = [row for own in rows for row in own]
+    path.write_text("\n".join(["a,b,value,n,x1,x2", *lines]) + "\n")
+    code, said = suppress(path, "--rule", "p=10", "--zeros", "--out", out)
+    assert code == 0, said
+    assert "372" not in out.read_text()
+
+
+def test_no_file_is_written_over_the_true_table_or_over_another_one(
+    table: Path, tmp_path: Path
+) -> None:
+    """Ranges are confidential: they must not take the place of the public table."""
+    public = tmp_path / "public.csv"
+    with pytest.raises(InputError, match="name another file"):
+        suppress(table, "--rule", "p=10", "--out", table)
+    with pytest.raises(InputError, match="name another file"):
+        suppress(table, "--rule", "p=10", "--out", public, "--ranges", public)
+    assert table.read_text() == TABLE
+    assert not public.exists()

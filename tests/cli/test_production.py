@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
+import lustrum
 from faults.world import ASKED, build
 from lustrum.answer import TableService
 from lustrum.cli import app
@@ -104,6 +106,7 @@ def test_the_server_counts_only_what_it_can_answer_about(
     (root / "policies" / "town.toml").write_text("[rules]\n")
     text = said(root, monkeypatch)
     assert "Lustrum serves 1 of 2 datasets at URL" in text
+    assert "Served: shops.\n" in text
     assert "'town' is not available. " in text
 
 
@@ -114,3 +117,10 @@ def test_in_production_an_unsealed_policy_is_not_served(
     text = said(root, monkeypatch, production=True)
     assert "Lustrum serves 1 of 2 datasets at URL" in text
     assert "lustrum policy seal" in text
+
+
+def test_no_command_takes_brackets_of_a_sentence_for_markup() -> None:
+    # '[[before]]' of a policy, or a folder called '[old]', would be left out of what is said.
+    for path in (Path(lustrum.__file__).parent / "cli").rglob("*.py"):
+        for made in re.findall(r"\bConsole\(([^)]*)\)", path.read_text(encoding="utf-8")):
+            assert "markup=False" in made, path

@@ -69,6 +69,32 @@ def test_the_unit_runs_without_rights_and_starts_again() -> None:
     assert options_of(found["ExecStart"]) <= known_options()
 
 
+def test_the_system_watches_the_server() -> None:
+    found = settings()
+    assert found["Type"] == "notify"
+    assert found["NotifyAccess"] == "all"
+    # Two workers that hang take a minute each to be found by their parent.
+    assert int(found["WatchdogSec"]) >= 150
+    assert "AF_UNIX" in found["RestrictAddressFamilies"]  # by which it is told
+
+
+def test_the_container_is_healthy_only_where_questions_are_answered() -> None:
+    (check,) = [rest for word, rest in instructions(CONTAINER.read_text()) if word == "HEALTHCHECK"]
+    assert "/health/ready" in check
+
+
+def test_the_container_compiles_when_it_is_built_and_not_when_it_starts() -> None:
+    build, last = CONTAINER.read_text().split("FROM ")[1:]
+    assert "-m lustrum.warm" in build
+    for stage in (build, last):
+        # The loops are found again: the same folder, and any processor of this kind.
+        assert "NUMBA_CACHE_DIR=/var/cache/lustrum" in stage
+        assert "NUMBA_CPU_NAME=generic" in stage
+    assert "COPY --from=build --chown=10001:10001 /var/cache/lustrum /var/cache/lustrum" in last
+    # Layers keep whole seconds, and a loop is compiled again where its file has another time.
+    assert build.index("touch -d") < build.index("-m lustrum.warm")
+
+
 def test_the_container_runs_as_nobody_from_pinned_packages() -> None:
     text = CONTAINER.read_text()
     last = text.split("FROM ")[-1]

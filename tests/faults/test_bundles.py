@@ -214,9 +214,11 @@ def test_a_bundle_of_another_method_is_known_by_what_it_states(house: Path, tmp_
     assert is_made_by(stated, read_policy(path))
     path.write_text(POLICY.replace("base = 3", "base = 5"))
     assert not is_made_by(stated, read_policy(path))
-    path.write_text(POLICY.replace("base = 3", 'base = 2\nif_fewer = "larger-base"'))
+    path.write_text(POLICY.replace("base = 3", 'base = 3\nif_fewer = "larger-base"'))
     assert not is_made_by(stated, read_policy(path))
-    assert is_made_by({**stated, "if_fewer": "larger-base"}, read_policy(path))
+    larger = {**stated, "base": 5, "if_fewer": "larger-base"}
+    assert is_made_by(larger, read_policy(path))
+    assert not is_made_by({**larger, "base": 2}, read_policy(path))
     assert not is_made_by({"base": 3}, read_policy(path))
     assert stated_method(tmp_path / "none") is None
     assert not is_made_by(None, read_policy(path))
@@ -242,6 +244,6 @@ def test_a_bundle_of_another_search_is_read_and_served_and_known(
     assert other_search(place) == read_bundle(place).report.search == 1
     service = TableService(root)
     assert service.other_searches() == {"town": 1}
-    assert service.in_force("town")[0].dataset.name == "town"
+    assert service.snapshot("town").dataset.name == "town"
     assert TableService(house).other_searches() == {}
     assert earlier.search == 2

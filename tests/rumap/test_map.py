@@ -14,8 +14,8 @@ from lustrum.model.stop import Stopped, stopping
 from lustrum.rumap import (
     BeforeCounting,
     Cache,
-    Cube,
-    View,
+    HypercubeTables,
+    HypercubeView,
     default_methods,
     grid,
     growing_map,
@@ -158,7 +158,7 @@ def test_a_measure_that_is_better_when_lower_turns_the_frontier_around() -> None
 
 
 def test_a_hypercube_can_be_protected_before_anything_is_counted() -> None:
-    cube = Cube(TABLE, {"t": View(("age", "faith"), {"area": ("1", "2")})})
+    cube = HypercubeTables(TABLE, {"t": HypercubeView(("age", "faith"), {"area": ("1", "2")})})
     assert np.array_equal(cube.tables["t"].values, COUNTS[:2].sum(axis=0))
     method = grid("random-rounding", base=3)[0]
     release = cube.protect(BeforeCounting(method), np.random.default_rng(1))["t"]
@@ -225,7 +225,9 @@ def test_mistakes_are_one_sentence() -> None:
 
 def test_a_protected_population_adds_up_in_every_table_of_its_hypercube() -> None:
     (method,) = grid("protected-population", base=3, max_variables=2, sweeps=3)
-    cube = Cube(TABLE, {"fine": View(("area", "age")), "coarse": View(("age",))})
+    cube = HypercubeTables(
+        TABLE, {"fine": HypercubeView(("area", "age")), "coarse": HypercubeView(("age",))}
+    )
     made = cube.protect(method, np.random.default_rng(1))
     assert np.array_equal(made["fine"].published.sum(axis=0), made["coarse"].published)
     for name, release in made.items():

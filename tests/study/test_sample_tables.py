@@ -7,7 +7,7 @@ import pytest
 
 from lustrum.model import InputError
 from lustrum.study import Study
-from lustrum.study.chance import Figures
+from lustrum.study.chance import SampleFigures
 from lustrum.study.sample_tables import sample_tables
 
 
@@ -52,10 +52,10 @@ def test_the_number_of_workers_changes_nothing_and_progress_is_told() -> None:
 
 def test_the_spread_is_that_within_populations_as_with_the_papers_draws() -> None:
     value = np.array([1.0, 11.0, 3.0, 13.0])
-    figures = Figures(value, np.full(4, 0.5), populations=2)
+    figures = SampleFigures(value, np.full(4, 0.5), populations=2)
     assert figures.mean == 7
     assert figures.sd == pytest.approx(np.sqrt(2.0 - 0.5))
-    gap = figures.less(Figures(np.zeros(4), np.full(4, 0.25), 2))
+    gap = figures.less(SampleFigures(np.zeros(4), np.full(4, 0.25), 2))
     assert gap.noise.tolist() == [0.75] * 4
 
 

@@ -184,7 +184,7 @@ def test_every_engine_sums_and_ranks_like_a_loop_over_the_records(
 def check_sums(table: Table, world: World, expected: Truth, measure: str, weighted: bool) -> None:
     assert table.kind == "magnitude"
     assert table.decimals == {"turnover": 2, "debt": 0}[measure] + (1 if weighted else 0)
-    assert table.unit == {"turnover": "EUR", "debt": ""}[measure]
+    assert table.unit == {"turnover": "EUR", "debt": "EUR"}[measure]
     for position, cell in expected.cells.items():
         rows = [world.records[r] for r in cell.records]
         times = [units(r["weight"]) if weighted else 1 for r in rows]
@@ -201,7 +201,7 @@ def check_magnitudes(
     for position, cell in expected.cells.items():
         own: dict[int, list[int]] = {}
         for number in cell.records:
-            owner = world.records[number]["owner"] if measure == "turnover" else number
+            owner = world.records[number]["owner" if measure == "turnover" else "id"]
             own.setdefault(owner, []).append(number)
         assert table.contributors[position] == len(own)
         amounts = {o: sum(units(world.records[r][measure]) for r in rs) for o, rs in own.items()}

@@ -18,8 +18,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lustrum.model import Axis, Dataset, DatasetError, Filter, InputError, TableQuery
+from lustrum.model.identity import text_identity
 from lustrum.tabulate import FileSource, FrameEngine, FrameSource, Secret, SqlEngine, Store, ingest
-from lustrum.tabulate.keys import record_keys, text_identity
+from lustrum.tabulate.keys import record_keys
 from tabulate.worlds import MODULUS, SECRET, quick
 
 OTHER = Secret(b"another secret of 32 bytes......")

@@ -123,7 +123,7 @@ def worlds(draw: st.DrawFn, *, zeros: bool = False, variables: int = 4) -> World
         "variables": tables,
         "measures": [
             {"name": "turnover", "decimals": 2, "holding": "owner", "unit": "EUR"},
-            {"name": "debt"},
+            {"name": "debt", "unit": "EUR"},
         ],
         "weights": [{"name": "weight", "decimals": 1}],
         "structural_zeros": [

@@ -4,7 +4,15 @@ It works on true counts and is no part of the public server: neither imports the
 address, and refuses requests for other hosts, from other sites and from other machines.
 """
 
-from lustrum.agency.app import create_agency_app
-from lustrum.agency.run import serve_agency
+from typing import TYPE_CHECKING
+
+from lustrum.lazy import offer
+
+if TYPE_CHECKING:
+    from lustrum.agency.app import create_agency_app
+    from lustrum.agency.run import serve_agency
 
 __all__ = ["create_agency_app", "serve_agency"]
+
+# `lustrum map` reads its files with this room and needs no web framework.
+__getattr__, __dir__ = offer(__name__, {"app": "create_agency_app", "run": "serve_agency"})

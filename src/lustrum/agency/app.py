@@ -24,7 +24,7 @@ from starlette.staticfiles import StaticFiles
 from lustrum._version import __version__
 from lustrum.agency.detail import detail_of
 from lustrum.agency.inputs import cases_of_texts
-from lustrum.agency.jobs import Job, Jobs
+from lustrum.agency.jobs import MapJob, MapJobs
 from lustrum.agency.loopback import LocalOnly
 from lustrum.agency.offer import methods_of, offered
 from lustrum.agency.picture import map_svg
@@ -32,13 +32,11 @@ from lustrum.agency.policy_file import write_policy
 from lustrum.model import InputError, LustrumError
 from lustrum.rumap import Cases, RUMap, rumap
 from lustrum.rumap.charts import distribution_chart, risk_table_chart, svg_of
-from lustrum.rumap.report import Report, report_html, write_pdf
-
-__all__ = ["create_agency_app"]
+from lustrum.rumap.report import MapReport, report_html, write_pdf
 
 _HERE = Path(__file__).parent
 _MOST_BYTES = 64 * 1024 * 1024
-_RISKS = ("table-entropy", "cell-certainty", "close-estimates", "r2")
+_RISKS = ("table-entropy", "cell-certainty", "attribute-inference", "close-estimates", "r2")
 
 Handler = Callable[[Request], Awaitable[Response]]
 
@@ -89,7 +87,7 @@ def _warm_up(methods: Sequence[Any]) -> None:
     map_svg(found, found.tables[0], 0.1, "{index}")
 
 
-def _warm_up_rest(jobs: Jobs) -> None:
+def _warm_up_rest(jobs: MapJobs) -> None:
     """The other methods, one after the other; a map that somebody asked for has the processor to itself."""
     for own in offered():
         if jobs.all():
@@ -115,7 +113,7 @@ class _Pages:
 
     def __init__(self, data: Path | None, policy: Path, cases: Cases | None) -> None:
         self.data, self.policy_path, self.cases = data, policy, cases
-        self.jobs = Jobs()
+        self.jobs = MapJobs()
         self.token = secrets.token_urlsafe(24)
         self._environment = Environment(
             loader=FileSystemLoader(_HERE / "templates"),
@@ -146,7 +144,7 @@ class _Pages:
         job = await run_in_threadpool(self._start, cases, asked, limit)
         return JSONResponse({"address": f"/maps/{job.number}"})
 
-    def _start(self, cases: Cases, asked: dict[str, Any], limit: Any) -> Job:
+    def _start(self, cases: Cases, asked: dict[str, Any], limit: Any) -> MapJob:
         if limit is not None and not (isinstance(limit, int | float) and 0 <= limit <= 10):
             raise InputError("The limit of risk must be a number of 0 or more.")
         replications = asked.get("replications", 10)
@@ -233,7 +231,7 @@ class _Pages:
 
         def made() -> bytes:
             page = report_html(
-                Report(found, job.choice, job.limit, title=f"Choice of a method for {job.name}")
+                MapReport(found, job.choice, job.limit, title=f"Choice of a method for {job.name}")
             )
             if kind == "html":
                 return page.encode()
@@ -259,7 +257,7 @@ class _Pages:
         names = {"Content-Disposition": 'attachment; filename="map.csv"'}
         return Response(out.getvalue(), media_type="text/csv; charset=utf-8", headers=names)
 
-    def _fragment(self, job: Job) -> str:
+    def _fragment(self, job: MapJob) -> str:
         """The part of the page of a map that changes while it grows."""
         found = job.found
         shown = []
@@ -281,7 +279,7 @@ class _Pages:
         template = self._environment.get_template("_map.html")
         return template.render(job=job, tables=shown, choice=job.choice, found=found)
 
-    def _point(self, request: Request) -> tuple[Job, RUMap, str, str]:
+    def _point(self, request: Request) -> tuple[MapJob, RUMap, str, str]:
         job = self.jobs.get(request.path_params["number"])
         found = _some(job)
         label = job.point(request.path_params["index"])
@@ -297,7 +295,7 @@ class _Pages:
         return HTMLResponse(text)
 
 
-def _some(job: Job) -> RUMap:
+def _some(job: MapJob) -> RUMap:
     if job.found is None:
         raise InputError("The map has no point yet; wait a moment.")
     return job.found

@@ -12,14 +12,12 @@ from lustrum.risk.cell_certainty import CellCertainty
 from lustrum.risk.table_entropy import EntropyRisk
 from lustrum.rumap import Point, RUMap
 
-__all__ = ["Detail", "detail_of"]
-
 _ROWS = 200
 _WORST = 10
 
 
 @dataclass(frozen=True, eq=False)
-class Detail:
+class PointDetail:
     """What the page of a point shows."""
 
     point: Point
@@ -39,7 +37,7 @@ class Detail:
     cells: int
 
 
-def detail_of(found: RUMap, label: str, table: str) -> Detail:
+def detail_of(found: RUMap, label: str, table: str) -> PointDetail:
     """The point of a method on a table, with its first draw."""
     points = found.of(table)
     place = next(i for i, p in enumerate(points) if p.label == label)
@@ -50,7 +48,7 @@ def detail_of(found: RUMap, label: str, table: str) -> Detail:
     rows = _rows(true, release)
     original = next(p for p in points if p.family == "original data")
     inner = true.inner
-    return Detail(
+    return PointDetail(
         point=points[place],
         table=table,
         beaten_by=points[by] if by >= 0 else None,

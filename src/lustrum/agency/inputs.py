@@ -8,17 +8,15 @@ from pathlib import Path
 
 from lustrum.answer.replay import read_questions
 from lustrum.formats.table_files import (
-    SaidTotals,
+    StatedTotals,
     confidential_table,
     read_table,
     recognise,
 )
 from lustrum.model import InputError, Table
 from lustrum.model.errors import choices
-from lustrum.rumap import Cases, Records, Tables
+from lustrum.rumap import Cases, RecordTables, Tables
 from lustrum.tabulate import Store
-
-__all__ = ["cases_of_files", "cases_of_texts"]
 
 _QUESTIONS = (".json", ".jsonl", ".log")
 
@@ -38,7 +36,7 @@ def cases_of_files(
         raise InputError("A map is of files with tables, or of saved questions, not of both.")
     if asked:
         return _questions(asked, data)
-    said = SaidTotals(none=frozenset(no_totals))
+    said = StatedTotals(none=frozenset(no_totals))
     tables: dict[str, Table] = {}
     for path in found:
         file = read_table(path)
@@ -87,7 +85,7 @@ def _questions(paths: Iterable[Path], data: Path | None) -> Cases:
         name = _free(by + (f" where {where}" if where else ""), titled)
         titled[name] = None
         named[name] = query
-    return Records(engine, named)
+    return RecordTables(engine, named)
 
 
 def _free(name: str, taken: Mapping[str, object]) -> str:

@@ -14,14 +14,12 @@ from lustrum.model.stop import Stopped, stopping
 from lustrum.rumap import Cases, RUMap, growing_map, sweep_of
 from lustrum.rumap.choose import Choice, best_of
 
-__all__ = ["Job", "Jobs"]
-
 _MOST = 20
 """Maps that are kept; the oldest finished one goes first."""
 
 
 @dataclass(eq=False)
-class Job:
+class MapJob:
     """One map: what was asked for, how far it is, and what is there."""
 
     number: int
@@ -61,15 +59,15 @@ class Job:
         return labels[index]
 
 
-class Jobs:
+class MapJobs:
     """The maps of one page, by number."""
 
     def __init__(self) -> None:
-        self._jobs: dict[int, Job] = {}
+        self._jobs: dict[int, MapJob] = {}
         self._lock = threading.Lock()
         self._next = 1
 
-    def get(self, number: int) -> Job:
+    def get(self, number: int) -> MapJob:
         """A map by its number."""
         job = self._jobs.get(number)
         if job is None:
@@ -78,7 +76,7 @@ class Jobs:
             )
         return job
 
-    def all(self) -> list[Job]:
+    def all(self) -> list[MapJob]:
         """All maps, the newest first."""
         return sorted(self._jobs.values(), key=lambda job: -job.number)
 
@@ -92,11 +90,11 @@ class Jobs:
         limit: float | None,
         replications: int,
         seed: int,
-    ) -> Job:
+    ) -> MapJob:
         """Begin a map; mistakes in what is asked for are noticed at once."""
         sweep = sweep_of(cases, methods, measures, attackers, replications=replications, seed=seed)
         with self._lock:
-            job = Job(self._next, ", ".join(cases.tables), limit)
+            job = MapJob(self._next, ", ".join(cases.tables), limit)
             self._next += 1
             old = [n for n, j in self._jobs.items() if j.finished]
             for number in old[: max(0, len(self._jobs) - _MOST + 1)]:

@@ -11,8 +11,6 @@ from lustrum.model import InputError
 from lustrum.model.plugins import names
 from lustrum.rumap import grid
 
-__all__ = ["OFFERED", "Offered", "methods_of", "offered"]
-
 
 @dataclass(frozen=True)
 class Offered:

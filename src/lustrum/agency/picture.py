@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from html import escape
 from itertools import pairwise
 
 import numpy as np
 
 from lustrum.arithmetic import power_of_ten
 from lustrum.rumap import Point, RUMap
-
-__all__ = ["map_svg"]
+from lustrum.svg import element, words
 
 _WIDTH, _HEIGHT = 720, 460
 _SHAPES = 10
@@ -41,48 +39,54 @@ def map_svg(found: RUMap, table: str, limit: float | None, address: str) -> str:
             round(_HEIGHT - _BOTTOM - y * (_HEIGHT - _TOP - _BOTTOM), 1),
         )
 
-    parts = [
-        f'<svg class="map" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="group" '
-        f'aria-label="Map of {escape(table)}: {len(pairs)} points, utility to the right, risk upwards">',
-        *_axes(x_ends, y_ends, at, found),
-    ]
+    parts = _axes(x_ends, y_ends, at, found)
     if limit is not None:
         (x1, y), (x2, _) = at(x_ends[0], limit), at(x_ends[1], limit)
-        parts.append(f'<line class="limit" x1="{x1}" y1="{y}" x2="{x2}" y2="{y}"/>')
-        parts.append(f'<text class="limit-name" x="{x1 + 4}" y="{y - 5}">limit {limit:g}</text>')
+        parts.append(element("line", class_="limit", x1=x1, y1=y, x2=x2, y2=y))
+        name = f"limit {limit:g}"
+        parts.append(element("text", name, class_="limit-name", x=x1 + 4, y=y - 5))
     steps = sorted((p for p, by in pairs if by == -1), key=lambda p: round(p.risk, 9))
     if len(steps) > 1:
         corners = [at(steps[0].utility, steps[0].risk)]
         for before, after in pairwise(steps):
             corners += [at(before.utility, after.risk), at(after.utility, after.risk)]
         line = " ".join(f"{x},{y}" for x, y in corners)
-        parts.append(f'<polyline class="frontier-line" points="{line}"/>')
+        parts.append(element("polyline", class_="frontier-line", points=line))
     for point, by in pairs:
         parts += _drawn(point, by, at, families, address)
-    parts.append("</svg>")
-    return "".join(parts)
+    said = f"Map of {table}: {len(pairs)} points, utility to the right, risk upwards"
+    box = f"0 0 {_WIDTH} {_HEIGHT}"
+    return element("svg", *parts, class_="map", viewBox=box, role="group", aria_label=said)
 
 
 def _drawn(point: Point, by: int, at: object, families: Sequence[str], address: str) -> list[str]:
     assert callable(at)
     x, y = at(point.utility, point.risk)
     if point.is_corner:
+        name = words(point.label)
+        square = element("rect", x=x - 4, y=y - 4, width=8, height=8)
         return [
-            f'<g class="corner"><title>{escape(point.label)}</title>'
-            f'<rect x="{x - 4}" y="{y - 4}" width="8" height="8"/></g>',
-            f'<text class="name" x="{x - 8}" y="{y + 4}">{escape(point.label)}</text>',
+            element("g", element("title", name), square, class_="corner"),
+            element("text", name, class_="name", x=x - 8, y=y + 4),
         ]
     number = families.index(point.family)
     state = "frontier" if by == -1 else "dominated"
-    words = f"{point.label}: risk {point.risk:.4f}, utility {point.utility:.4f}, {state}"
+    said = f"{point.label}: risk {point.risk:.4f}, utility {point.utility:.4f}, {state}"
     outline = point.region(24)
     region = ""
     if len(outline) > 1:
         line = " ".join(f"{a},{b}" for a, b in (at(u, r) for u, r in outline))
-        region = f'<polygon class="region" points="{line}"/>'
+        region = element("polygon", class_="region", points=line)
     return [
-        f'<a class="point f{number % _COLOURS} {state}" href="{escape(address.format(index=point.index))}" '
-        f'aria-label="{escape(words)}"><title>{escape(words)}</title>{region}{_shape(number, x, y)}</a>'
+        element(
+            "a",
+            element("title", words(said)),
+            region,
+            _shape(number, x, y),
+            class_=f"point f{number % _COLOURS} {state}",
+            href=address.format(index=point.index),
+            aria_label=said,
+        )
     ]
 
 
@@ -90,9 +94,9 @@ def _shape(number: int, x: float, y: float) -> str:
     """A shape for each family, as in the charts."""
     kind = number % _SHAPES
     if kind == 0:
-        return f'<circle cx="{x}" cy="{y}" r="6"/>'
+        return element("circle", cx=x, cy=y, r=6)
     if kind == 1:
-        return f'<rect x="{x - 5.5}" y="{y - 5.5}" width="11" height="11"/>'
+        return element("rect", x=x - 5.5, y=y - 5.5, width=11, height=11)
     corners = {
         2: ((0, -7), (6.5, 5), (-6.5, 5)),
         3: ((0, -7.5), (6.5, 0), (0, 7.5), (-6.5, 0)),
@@ -117,7 +121,7 @@ def _shape(number: int, x: float, y: float) -> str:
         9: ((-6, -6), (-6, 6), (6, -6), (6, 6)),
     }[kind]
     line = " ".join(f"{round(x + a, 1)},{round(y + b, 1)}" for a, b in corners)
-    return f'<polygon class="mark" points="{line}"/>'
+    return element("polygon", class_="mark", points=line)
 
 
 def _axes(
@@ -128,22 +132,20 @@ def _axes(
     for value in _ticks(*x_ends):
         x, bottom = at(value, y_ends[0])
         _, top = at(value, y_ends[1])
-        parts.append(f'<line class="grid" x1="{x}" y1="{top}" x2="{x}" y2="{bottom}"/>')
-        parts.append(f'<text class="tick" x="{x}" y="{bottom + 16}">{value:g}</text>')
+        parts.append(element("line", class_="grid", x1=x, y1=top, x2=x, y2=bottom))
+        parts.append(element("text", f"{value:g}", class_="tick", x=x, y=bottom + 16))
     for value in _ticks(*y_ends):
         left, y = at(x_ends[0], value)
         right, _ = at(x_ends[1], value)
-        parts.append(f'<line class="grid" x1="{left}" y1="{y}" x2="{right}" y2="{y}"/>')
-        parts.append(f'<text class="tick left" x="{left - 6}" y="{y + 4}">{value:g}</text>')
+        parts.append(element("line", class_="grid", x1=left, y1=y, x2=right, y2=y))
+        parts.append(element("text", f"{value:g}", class_="tick left", x=left - 6, y=y + 4))
     better = "higher is better" if found.sign > 0 else "lower is better"
     middle = (_LEFT + _WIDTH - _RIGHT) / 2
-    parts.append(
-        f'<text class="axis" x="{middle}" y="{_HEIGHT - 8}">utility: {escape(found.utility)} ({better})</text>'
-    )
+    name = words(f"utility: {found.utility} ({better})")
+    parts.append(element("text", name, class_="axis", x=middle, y=_HEIGHT - 8))
     height = (_TOP + _HEIGHT - _BOTTOM) / 2
-    parts.append(
-        f'<text class="axis" transform="translate(14 {height}) rotate(-90)">risk: {escape(found.risk)}</text>'
-    )
+    turned = f"translate(14 {height}) rotate(-90)"
+    parts.append(element("text", words(f"risk: {found.risk}"), class_="axis", transform=turned))
     return parts
 
 

@@ -9,11 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from lustrum.model import InputError
-from lustrum.policy import Before, Method
+from lustrum.policy import Before, PolicyMethod
 from lustrum.policy.read import END, parse_policy
 from lustrum.rumap import BeforeCounting, RUMap
-
-__all__ = ["policy_text", "toml", "write_policy"]
 
 _STARTER: Mapping[str, Any] = {
     "dataset": "*",
@@ -46,7 +44,7 @@ def policy_text(
         words["before"] = [own]
         words["protect"] = words.get("protect", {"method": "none"})
     else:
-        Method.model_validate(own).check_for_tables()
+        PolicyMethod.model_validate(own).check_for_tables()
         words["protect"] = own
     if limit is not None:
         words["risk"] = _risk(found, words.get("risk", {}), limit)

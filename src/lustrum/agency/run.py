@@ -11,8 +11,6 @@ from lustrum.agency.app import create_agency_app
 from lustrum.agency.loopback import listen
 from lustrum.rumap import Cases
 
-__all__ = ["serve_agency"]
-
 
 def serve_agency(
     host: str = "127.0.0.1",

@@ -32,11 +32,9 @@ from lustrum.model import (
     TraceStep,
     Verdict,
 )
-from lustrum.model.text import Message
+from lustrum.model.text import Label, Message
 
-__all__ = ["read_decision", "write_decision"]
-
-FORMAT = 4
+FORMAT = 6
 
 
 def write_decision(decision: Decision) -> str:
@@ -105,7 +103,7 @@ def _release(release: Release) -> dict[str, Any]:
             [
                 axis.name,
                 _text(axis.label),
-                [[c.code, _text(c.label), list(c.members)] for c in axis.categories],
+                [[c.code, _text(c.label), list(c.members), _text(c.note)] for c in axis.categories],
             ]
             for axis in release.axes
         ],
@@ -117,14 +115,20 @@ def _release(release: Release) -> dict[str, Any]:
         "errors": None if release.errors is None else _packed(release.errors),
         "grades": None if release.grades is None else release.grades.ravel().tolist(),
         "decimals": release.decimals,
-        "unit": release.unit,
+        "unit": _text(release.unit),
         "notes": [_text(note) for note in release.notes],
         "label": _text(release.label),
         "additive": release.additive,
+        "margin": release.margin,
         "undefined": None
         if release.undefined is None or not release.undefined.any()
         else _packed(release.undefined.astype(np.int64)),
-        "statistics": [[s.code, _text(s.label), s.unit, s.decimals] for s in release.statistics],
+        "structural": None
+        if release.structural is None
+        else _packed(release.structural.astype(np.int64)),
+        "statistics": [
+            [s.code, _text(s.label), _text(s.unit), s.decimals] for s in release.statistics
+        ],
     }
 
 
@@ -133,7 +137,9 @@ def _read_release(raw: Mapping[str, Any]) -> Release:
         TableAxis(
             name,
             _said(label),
-            tuple(Category(c, _said(text), tuple(m)) for c, text, m in categories),
+            tuple(
+                Category(c, _said(text), tuple(m), _said(note)) for c, text, m, note in categories
+            ),
         )
         for name, label, categories in raw["axes"]
     )
@@ -149,15 +155,19 @@ def _read_release(raw: Mapping[str, Any]) -> Release:
         grades=None if raw.get("grades") is None else np.array(raw["grades"]).reshape(shape),
         method=raw["method"],
         decimals=raw["decimals"],
-        unit=raw["unit"],
+        unit=_said(raw["unit"]),
         notes=tuple(_said(note) for note in raw["notes"]),
         label=_said(raw["label"]),
         additive=raw["additive"],
+        margin=raw["margin"],
         undefined=None
         if raw["undefined"] is None
         else _unpacked(raw["undefined"], shape).astype(np.bool_),
+        structural=None
+        if raw["structural"] is None
+        else _unpacked(raw["structural"], shape).astype(np.bool_),
         statistics=tuple(
-            DescribedStatistic(code, _said(label), unit, decimals)
+            DescribedStatistic(code, _said(label), _said(unit), decimals)
             for code, label, unit, decimals in raw["statistics"]
         ),
     )
@@ -173,7 +183,9 @@ def _unpacked(text: str, shape: Sequence[int]) -> npt.NDArray[np.int64]:
 
 
 def _text(text: Any) -> Any:
-    """A message keeps its template, so that it can still be translated."""
+    """A message keeps its template and a label its translations, so that they can still be translated."""
+    if isinstance(text, Label):
+        return {"label": str(text), "others": dict(text.others)}
     if not isinstance(text, Message):
         return text
     values = {name: _text(value) for name, value in text.values.items()}
@@ -184,5 +196,7 @@ def _text(text: Any) -> Any:
 def _said(raw: Any) -> Any:
     if not isinstance(raw, dict):
         return raw
+    if "label" in raw:
+        return Label(raw["label"], raw["others"])
     values = {name: _said(value) for name, value in raw["values"].items()}
     return Message(raw["say"], values, raw["many"], raw["number"], raw.get("inside", False))

@@ -10,8 +10,6 @@ from lustrum.model.hierarchy import Level
 from lustrum.model.text import say
 from lustrum.model.variable import Variable
 
-__all__ = ["Coarser", "advice", "coarser"]
-
 
 @dataclass(frozen=True)
 class Coarser:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from typing import Any
 
 from lustrum.model.parameters import parameters_of
 from lustrum.model.plugins import load, names
 from lustrum.model.text import Message, say
-
-__all__ = ["protected_by"]
 
 _METHODS = "lustrum.methods"
 _CHOICES = {
@@ -25,6 +24,21 @@ _CHOICES = {
     )
 }
 """Choices of methods that answer questions, for translation; others are shown as they are."""
+
+
+_POPULATION = "protected-population"
+_SENTENCES: dict[tuple[Any, ...], str] = {
+    (_POPULATION, "base"): say(
+        "Every combination of all variables shows 0, {value} or a multiple of it.", value=3
+    ).template,
+    (_POPULATION, "cells", "all"): say("All combinations are moved.").template,
+    (_POPULATION, "cells", "small"): say("Only combinations below that number are moved.").template,
+    (_POPULATION, "empty_share"): say(
+        "Of the combinations that show the smallest number above 0, at least {value:.0%} are empty in truth.",
+        value=0.1,
+    ).template,
+}
+"""What readers of the default method are told, in place of what its declarations say to the agency."""
 
 
 def protected_by(methods: Iterable[Mapping[str, Any]]) -> Message:
@@ -48,13 +62,17 @@ def _described(method: Mapping[str, Any]) -> Message:
     said = [say("Protected by {method}.", method=name)]
     for key, value in words.items():
         shown = _shown(value)
-        if shown is not None:
+        sentence = _SENTENCES.get((name, key)) or _SENTENCES.get((name, key, str(value)))
+        if sentence is not None:
+            said.append(Message(sentence, {"value": value}))
+        elif shown is not None:
             # The sentence of a declaration ends with a full stop, and goes on with the value here.
             meaning = Message(meanings[key].rstrip("."), {}) if key in meanings else key
             said.append(say("{meaning}: {value}.", meaning=meaning, value=shown))
     return _joined(said)
 
 
+@cache
 def _meanings(name: str) -> dict[str, str]:
     """What each parameter of a method means; nothing for a method that is not installed here."""
     if name not in names(_METHODS):

@@ -19,11 +19,11 @@ from dataclasses import replace
 import numpy as np
 
 from lustrum.answer.coarsen import advice, coarser
-from lustrum.answer.door_audit import is_disclosive
 from lustrum.answer.figures import expected_figures, sum_figures
 from lustrum.answer.method_words import protected_by
 from lustrum.answer.preliminary import TOTAL, failing_areas, number_rules, question_rules
 from lustrum.answer.question_state import QuestionState
+from lustrum.answer.release_audit import is_disclosive
 from lustrum.answer.statistics.compose import compose, quantities, share_totals
 from lustrum.model import (
     Decision,
@@ -37,13 +37,11 @@ from lustrum.model import (
     describe_statistics,
 )
 from lustrum.model.stop import check_stop, report_progress
-from lustrum.model.text import Message, say
+from lustrum.model.text import Message, listed, say
 from lustrum.policy import Fallback, Policy
 from lustrum.public.numbers import CannotProtectError, ProtectedNumbers
 
 log = logging.getLogger("lustrum.answer")
-
-__all__ = ["MENDABLE", "STEPS", "answer"]
 
 Step = Callable[[QuestionState], QuestionState]
 
@@ -152,7 +150,7 @@ def _unprotected(query: TableQuery, numbers: ProtectedNumbers) -> Reason | None:
     else:
         return None
     way = (
-        say("Ask for one of: {names}.", names=", ".join(offered))
+        say("Ask for one of: {names}.", names=listed(offered))
         if offered
         else say("Ask for counts.")
     )
@@ -261,7 +259,7 @@ def _without(case: QuestionState, failing: frozenset[str], release: Release) -> 
 
 
 def _some(labels: list[str], most: int = 20) -> str:
-    first, rest = ", ".join(labels[:most]), len(labels) - most
+    first, rest = listed(labels[:most]), len(labels) - most
     return say("{some} and {rest} more", some=first, rest=rest) if rest > 0 else first
 
 
@@ -373,6 +371,9 @@ def _shown_parts(case: QuestionState) -> dict[Quantity, Release]:
 
 def _kept(case: QuestionState, part: Release) -> Release:
     assert case.release is not None
+    shown = case.release.axes
+    if all(axis is kept for axis, kept in zip(part.axes, shown, strict=False)):
+        return part
     return part.take(
         [
             *(

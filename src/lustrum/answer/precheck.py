@@ -15,8 +15,6 @@ from lustrum.model import Reason, TableQuery
 from lustrum.policy import Policy
 from lustrum.public.numbers import ProtectedNumbers
 
-__all__ = ["Precheck", "precheck"]
-
 
 @dataclass(frozen=True)
 class Precheck:

@@ -16,10 +16,8 @@ from lustrum.answer.coarsen import advice
 from lustrum.arrays import Ints
 from lustrum.model import Category, Dataset, Reason, Release, TableQuery, Variable
 from lustrum.model.table import inner_cells
-from lustrum.model.text import say, say_many
+from lustrum.model.text import listed, say, say_many
 from lustrum.policy import Rules
-
-__all__ = ["area_axis", "failing_areas", "inner_count", "number_rules", "question_rules"]
 
 TOTAL = "_T"
 
@@ -43,7 +41,7 @@ def question_rules(query: TableQuery, dataset: Dataset, rules: Rules) -> Iterato
             say(
                 "Leave out {extra} of: {names}.",
                 extra=extra,
-                names=", ".join(_labels(query, dataset)),
+                names=listed(_labels(query, dataset)),
             ),
         )
     if len(query.where) > rules.max_filters:
@@ -107,7 +105,10 @@ def number_rules(
         )
     if area_axis(release, rules) is not None:
         return
-    help_ = advice(query, dataset) or say("Choose fewer variables or a larger population.")
+
+    def help_() -> str:
+        return advice(query, dataset) or say("Choose fewer variables or a larger population.")
+
     if inner.size and people / inner.size < rules.min_mean_cell_size:
         yield Reason(
             "mean-cell-size",
@@ -117,7 +118,7 @@ def number_rules(
                 least=rules.min_mean_cell_size,
                 units=dataset.units,
             ),
-            help_,
+            help_(),
         )
     if _small_share(possible, rules) > rules.max_small_share:
         yield Reason(
@@ -127,7 +128,7 @@ def number_rules(
                 share=rules.max_small_share,
                 population=population,
             ),
-            help_,
+            help_(),
         )
 
 
@@ -194,7 +195,7 @@ def _combinations(query: TableQuery, dataset: Dataset, rules: Rules) -> Iterator
 def _listed(labels: list[str]) -> str:
     if len(labels) == 1:
         return labels[0]
-    return say("{some} and {last}", some=", ".join(labels[:-1]), last=labels[-1])
+    return say("{some} and {last}", some=listed(labels[:-1]), last=labels[-1])
 
 
 def _nesting(query: TableQuery, dataset: Dataset) -> Iterator[Reason]:

@@ -10,8 +10,6 @@ import numpy as np
 
 from lustrum.public.bundle.files import Bundle
 
-__all__ = ["KnownTotal", "Protection", "StillOpen", "TypicalError", "protection_of"]
-
 
 @dataclass(frozen=True)
 class StillOpen:
@@ -41,7 +39,7 @@ class KnownTotal:
 
 
 @dataclass(frozen=True)
-class Protection:
+class StatedProtection:
     """All that the public report says, ready to be read.
 
     ``existence_public`` says whether everybody may know which finest cells are occupied; ``open`` is then about
@@ -57,7 +55,7 @@ class Protection:
     existence_public: bool = False
 
 
-def protection_of(bundle: Bundle) -> Protection:
+def protection_of(bundle: Bundle) -> StatedProtection:
     """The public report of a bundle."""
     report = bundle.report
     base = report.support.base
@@ -73,7 +71,7 @@ def protection_of(bundle: Bundle) -> Protection:
         for cell, total in zip(cells, totals.values, strict=True):
             known.append(KnownTotal(variables, tuple(c.label for c in cell), total))
     kinds = sorted({*report.errors, *report.group_errors})
-    return Protection(
+    return StatedProtection(
         method=dict(report.method),
         changed=report.changed,
         open=tuple(

@@ -20,8 +20,6 @@ from lustrum.model.text import say
 from lustrum.policy import Policy
 from lustrum.public.numbers import ProtectedNumbers, Views
 
-__all__ = ["QuestionState"]
-
 
 @dataclass(frozen=True)
 class QuestionState:

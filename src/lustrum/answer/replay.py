@@ -15,8 +15,6 @@ from lustrum.answer.table_service import TableService
 from lustrum.model import Decision, InputError, LustrumError, QueryError, TableQuery
 from lustrum.policy import Policy
 
-__all__ = ["Change", "read_questions", "replay"]
-
 
 @dataclass(frozen=True)
 class Change:

@@ -15,19 +15,16 @@ service, by default one in a separate process, for protected numbers.
 
 from __future__ import annotations
 
-import hashlib
 import tempfile
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lustrum._version import __version__
-from lustrum.answer.pipeline import answer
-from lustrum.answer.precheck import Precheck, precheck
+from lustrum.answer.precheck import Precheck
 from lustrum.answer.prepared import PreparedShelf, check_one_population, check_other_folders
-from lustrum.answer.protection import Protection, protection_of
-from lustrum.answer.separate_process import SeparateRecordsService
+from lustrum.answer.separate_process import SILENCE, SeparateRecordsService
+from lustrum.answer.snapshot import Snapshot
 from lustrum.data_folder import BUNDLES, POLICIES
 from lustrum.durable import outages
 from lustrum.model import (
@@ -39,7 +36,8 @@ from lustrum.model import (
     QueryError,
     TableQuery,
 )
-from lustrum.model.errors import NotReadyError, choices
+from lustrum.model.errors import NotAnsweringError, NotReadyError, choices
+from lustrum.model.stop import Stopped, within
 from lustrum.policy import Policy, check_names, read_policy
 from lustrum.policy.read import is_sealed, line_of
 from lustrum.public.bundle.agreement import difference
@@ -55,15 +53,27 @@ from lustrum.public.bundle.place import MANIFEST, bundles_in, standing
 from lustrum.public.numbers import KeyedNumbers, ProtectedNumbers, RecordsService
 from lustrum.public.prepared import PreparedFolder
 
-__all__ = ["TableService"]
-
 Stamp = tuple[int, int, int]
+AT_ONCE = 1.0
+"""Seconds within which pages, the catalogue and readiness are told what they ask of all datasets."""
 
 
 @dataclass(frozen=True)
 class _Kept:
     stamp: Stamp
     policy: Policy
+
+
+@dataclass(frozen=True)
+class _Standing:
+    """A snapshot of files, with their stamps from before they were read."""
+
+    stamps: tuple[tuple[Path, Stamp], ...]
+    snapshot: Snapshot
+
+    def is_current(self) -> bool:
+        """Whether the files still look as they did then."""
+        return all(_stamp(path) == stamp for path, stamp in self.stamps)
 
 
 class TableService:
@@ -79,20 +89,27 @@ class TableService:
         prepared: Sequence[Path] = (),
         folder: Path | None = None,
         sealed_only: bool = False,
+        silence: float = SILENCE,
+        coming: Sequence[str] = (),
     ) -> None:
         self.root = root
+        self.coming = tuple(coming)
+        """Datasets that are still made: that they are not there yet is no fault."""
         self.sealed_only = sealed_only
         """Whether policies without a seal are refused."""
         self.bundles = tuple(bundles)
         self.shelf = PreparedShelf(root, prepared)
         """The prepared tables that are there; :meth:`prepared` opens those that may be served."""
         self._workers = workers
-        self._records = records or (None if root is None else SeparateRecordsService(root, workers))
+        self._records = records or (
+            None if root is None else SeparateRecordsService(root, workers, silence)
+        )
         self._lock = threading.Lock()
         self._policies: dict[Path, _Kept] = {}
         self._opened: dict[Path, tuple[Stamp, BundleNumbers]] = {}
         self._named: dict[str, Path] = {}
-        self._agreed: dict[str, tuple[Policy, BundleNumbers]] = {}
+        self._agreed: dict[str, tuple[Policy, BundleNumbers, BundleNumbers]] = {}
+        self._standing: dict[str, _Standing] = {}
         for path in self.bundles:
             name = bundle_name(path)
             if name in self._named:
@@ -117,23 +134,39 @@ class TableService:
         if self._own is not None:
             self._own.cleanup()
 
+    def let_records_go(self) -> None:
+        """End the process that holds the records, if there is one; it is started again when it is needed."""
+        if self._records is not None:
+            self._records.close()
+
     def check_in_background(self) -> None:
         """Check large datasets in the background from now on, as a server does."""
         if self._records is not None:
             self._records.check_in_background()
 
     def states(self) -> dict[str, str]:
-        """Of each dataset, whether it is ``ready``, still ``checking`` or ``unavailable``."""
+        """Of each dataset, whether it is ``ready``, ``starting``, still ``checking`` or ``unavailable``.
+
+        Nobody waits long for it: what the part that holds the records does not say at once is ``starting``.
+        """
         found = {}
-        for name in self.names():
-            try:
-                self.in_force(name)
-                found[name] = "ready"
-            except NotReadyError:
-                found[name] = "checking"
-            except LustrumError:
-                found[name] = "unavailable"
+        with within(AT_ONCE):
+            for name in self.names():
+                try:
+                    numbers = self.snapshot(name).numbers
+                    silent = isinstance(numbers, KeyedNumbers) and not numbers.records.answering
+                    found[name] = "starting" if silent else "ready"
+                except (NotAnsweringError, Stopped):
+                    found[name] = "starting"
+                except NotReadyError:
+                    found[name] = "checking"
+                except LustrumError:
+                    found[name] = "unavailable"
         return found
+
+    def lives(self) -> bool:
+        """Whether the part that holds the records lives, or is being started again."""
+        return self._records is None or self._records.revive()
 
     def policy_path(self, name: str) -> Path:
         """Where the policy of a dataset of the folder stands."""
@@ -170,7 +203,7 @@ class TableService:
 
     def dataset(self, name: str) -> Dataset:
         """The description of one; a clear error where there is none."""
-        return self.in_force(name)[0].dataset
+        return self.snapshot(name).dataset
 
     def description(self, name: str) -> Dataset:
         """The description of a dataset whatever its policy says, for the agency that writes one."""
@@ -180,20 +213,56 @@ class TableService:
 
     def policy(self, name: str) -> Policy:
         """The policy in force; read again when it changed."""
-        return self.in_force(name)[1]
+        return self.snapshot(name).policy
 
-    def in_force(self, name: str) -> tuple[ProtectedNumbers, Policy]:
-        """The numbers, with the policy that was checked against the very same version of the data."""
+    def published(self, name: str) -> Snapshot | None:
+        """The snapshot of a dataset that can be asked about; None without dataset or policy."""
+        kept = self.standing(name)
+        if kept is None and name not in self.names():
+            return None
+        return kept or self.snapshot(name)
+
+    def snapshot(self, name: str) -> Snapshot:
+        """The numbers and the policy in force; files that look as they did are not read again, nor listed."""
+        kept = self.standing(name)
+        if kept is not None:
+            return kept
         if name in self._named:
             numbers = self._open(self._named[name])
-            return numbers, numbers.bundle.policy
+            return self._keep(name, Snapshot(numbers, numbers.bundle.policy))
         # The part that holds the records is asked only where no bundle stands.
         if name not in self._in_bundles() and name not in self.described():
             raise QueryError(f"There is no dataset {name!r}; {choices(name, self.names())}.")
         policy = self._policy(name)
         found = self.under(name, policy, self.policy_path(name))
         check_names(policy, found.dataset, str(self.policy_path(name)))
-        return found, policy
+        return self._keep(name, Snapshot(found, policy))
+
+    def standing(self, name: str) -> Snapshot | None:
+        """The snapshot of a bundle whose files look as they did when it was taken; nothing is read."""
+        kept = self._standing.get(name)
+        return kept.snapshot if kept is not None and kept.is_current() else None
+
+    def _keep(self, name: str, snapshot: Snapshot) -> Snapshot:
+        """Keep a snapshot of a bundle while its files look the same; a records service is asked each time."""
+        place = self.bundle_path(name)
+        with self._lock:
+            opened, agreed = self._opened.get(place), self._agreed.get(name)
+            if opened is None:
+                return snapshot
+            # The numbers of the bundle itself, or those that a policy flags in its own way.
+            own = opened[1] if agreed is None or agreed[1] is not opened[1] else agreed[2]
+            if snapshot.numbers is not own:
+                return snapshot
+            stamps = [(place / MANIFEST, opened[0])]
+            if name not in self._named:
+                path = self.policy_path(name)
+                kept = self._policies.get(path)
+                if kept is None or kept.policy is not snapshot.policy:
+                    return snapshot
+                stamps.append((path, kept.stamp))
+            self._standing[name] = _Standing(tuple(stamps), snapshot)
+        return snapshot
 
     def under(self, name: str, policy: Policy, path: Path | None = None) -> ProtectedNumbers:
         """The protected numbers of a dataset under a policy, in force or not; ``path`` is where it stands."""
@@ -205,9 +274,10 @@ class TableService:
         # Compared once for each policy that was read and each bundle that was opened.
         if agreed is None or agreed[0] is not policy or agreed[1] is not numbers:
             _require_agreement(name, policy, numbers.bundle, path)
+            agreed = (policy, numbers, numbers.flagged_by(policy))
             with self._lock:
-                self._agreed[name] = (policy, numbers)
-        return numbers
+                self._agreed[name] = agreed
+        return agreed[2]
 
     def unsealed(self) -> list[Path]:
         """The policies in force without a seal: a line that is deleted from one would leave a default."""
@@ -226,7 +296,7 @@ class TableService:
         found = {}
         for name in self.names():
             try:
-                self.in_force(name)
+                self.snapshot(name)
             except NotReadyError:
                 continue
             except LustrumError as error:
@@ -250,8 +320,8 @@ class TableService:
         folder = self.shelf.folder(name)
         check_other_folders(folder, self.shelf.others(name))
         if folder.dataset in self.names():
-            numbers, _ = self.in_force(folder.dataset)
-            digest = numbers.mark if isinstance(numbers, BundleNumbers) else None
+            found = self.snapshot(folder.dataset)
+            digest = found.numbers.mark if found.from_bundle else None
             check_one_population(folder, {folder.dataset: digest})
         return folder
 
@@ -263,34 +333,23 @@ class TableService:
         if there:
             check_names(read_policy(path), dataset, str(path))
 
-    def protection(self, name: str) -> Protection | None:
-        """The public report of a dataset that is served from a bundle; None for one that is not."""
-        numbers = self.in_force(name)[0]
-        return protection_of(numbers.bundle) if isinstance(numbers, BundleNumbers) else None
-
     def forget_policies(self) -> None:
         """Read every policy again before the next question, even if its file looks the same."""
         with self._lock:
             self._policies.clear()
+            self._standing.clear()
 
     def answer(self, query: TableQuery) -> Decision:
         """An answer or a refusal, under the policy in force."""
-        return answer(query, *self.in_force(query.dataset))
-
-    def sums(self, name: str) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
-        """The measures, the weights and the weighted measures of which a dataset has protected numbers."""
-        numbers, _ = self.in_force(name)
-        return numbers.measures, numbers.weights, numbers.weighted_measures
+        return self.snapshot(query.dataset).answer(query)
 
     def mark(self, name: str) -> str:
-        """Names the numbers and the policy in force: while it is the same, a question has the same answer."""
-        numbers, policy = self.in_force(name)
-        digest = hashlib.sha256(policy.model_dump_json().encode()).hexdigest()[:16]
-        return f"{numbers.mark} {digest} {__version__}"
+        """Names the numbers and the policy in force."""
+        return self.snapshot(name).mark
 
     def precheck(self, query: TableQuery, *, count: bool = True) -> Precheck:
         """What the rules would say."""
-        return precheck(query, *self.in_force(query.dataset), count=count)
+        return self.snapshot(query.dataset).precheck(query, count=count)
 
     def _in_bundles(self) -> set[str]:
         if self.root is None:

@@ -1,5 +1,8 @@
-"""The command line: a thin door to the service."""
+"""The command line: a thin layer over the library and the server."""
 
-from lustrum.cli.application import app, main
+from lustrum.cli.importing import without_collection
+
+with without_collection():
+    from lustrum.cli.application import app, main
 
 __all__ = ["app", "main"]

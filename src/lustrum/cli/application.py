@@ -14,6 +14,7 @@ from lustrum._version import __version__
 
 from lustrum.cli.commands import service  # isort: skip - the order of the list of commands
 from lustrum.cli.commands import files  # isort: skip
+from lustrum.cli.commands import release  # isort: skip
 from lustrum.cli.commands import agency  # isort: skip
 from lustrum.cli.inputs.options import app
 from lustrum.model import LustrumError
@@ -21,7 +22,7 @@ from lustrum.model.errors import NotJudgedError
 
 __all__ = ["COMMANDS", "app", "main"]
 
-COMMANDS = (service, files, agency)
+COMMANDS = (service, files, release, agency)
 """The modules whose commands the application has; importing them adds the commands, in this order."""
 
 

@@ -43,12 +43,10 @@ from lustrum.model import InputError, Release
 from lustrum.model.errors import choices
 from lustrum.structure import UNBOUNDED
 
-__all__ = ["audit_files"]
-
 How = Literal["adjacent", "nearest"]
 
 
-class Outcome(IntEnum):
+class AuditOutcome(IntEnum):
     """What an audit found, as the exit code of the command."""
 
     SAFE = 0
@@ -77,7 +75,7 @@ def audit_files(
     options: FileOptions = _PLAIN,
     unrelated: bool = False,
     close: float = 1.0,
-) -> Outcome:
+) -> AuditOutcome:
     """Audit files and print the report; gives whether nothing is disclosed or too narrow, or not judged."""
     opened = _open(files, relations, options)
     sources = [table.file for table in opened]
@@ -104,7 +102,7 @@ def audit_files(
     doubts += _same_variables(distinct, unrelated)
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     try:
-        with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        with Progress(*columns, console=Console(stderr=True, markup=False), transient=True) as bar:
             bar.add_task("Auditing", total=None)
             report = audit_tables(
                 seen,
@@ -122,7 +120,11 @@ def audit_files(
         )
         for doubt in dict.fromkeys(doubts):
             console.print(Text(f"Not judged: {doubt}"))
-        return Outcome.DISCLOSED if _standing(opened, releases, console) else Outcome.NOT_JUDGED
+        return (
+            AuditOutcome.DISCLOSED
+            if _standing(opened, releases, console)
+            else AuditOutcome.NOT_JUDGED
+        )
     report = _without_shown(report, opened, releases, coarse)
     if equations_only:
         console.print(
@@ -150,8 +152,8 @@ def audit_files(
         certify(known, list(dict.fromkeys(cells))).write(certificate)
         console.print(Text(f"The proof is in {certificate}; check it with 'lustrum verify'."))
     if report.disclosed or report.unprotected or standing or hidden:
-        return Outcome.DISCLOSED
-    return Outcome.NOT_JUDGED if doubts else Outcome.SAFE
+        return AuditOutcome.DISCLOSED
+    return AuditOutcome.NOT_JUDGED if doubts else AuditOutcome.SAFE
 
 
 def _coarse(

@@ -20,8 +20,6 @@ from lustrum.rumap.choose import Choice, best_of
 from lustrum.rumap.grids import usual_parameters
 from lustrum.rumap.map import rumap
 
-__all__ = ["draw_map", "methods_of_words", "open_page"]
-
 
 def draw_map(
     files: Sequence[Path],
@@ -47,7 +45,7 @@ def draw_map(
     columns = (
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
     )  # fmt: skip
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with Progress(*columns, console=Console(stderr=True, markup=False), transient=True) as bar:
         task = bar.add_task("Draws", total=None)
         given: dict[str, Any] = {
             "measures": measures or None,
@@ -109,6 +107,9 @@ def open_page(
     console: Console,
 ) -> None:
     """Serve the agency's page until stopped."""
+    from lustrum.cli.inputs.extras import need_server
+
+    need_server("The page of a map")
     from lustrum.agency import serve_agency
 
     cases = cases_of_files(files, data, no_totals) if files else None
@@ -178,10 +179,10 @@ def _write(
         found.save(chart, limit=limit)
         console.print(Text(f"The map is in {chart}."))
     if report is not None:
-        from lustrum.rumap.report import Report, write_report
+        from lustrum.rumap.report import MapReport, write_report
 
         source = f"Read from {', '.join(path.name for path in files)}."
-        write_report(Report(found, choice, limit, source=source), report)
+        write_report(MapReport(found, choice, limit, source=source), report)
         console.print(Text(f"The report is in {report}."))
     if table is not None:
         import pyarrow.csv

@@ -13,8 +13,6 @@ from lustrum.data_folder import PREPARED, REPORTS
 from lustrum.publish.programme.read import read_programme
 from lustrum.publish.programme.run import check_programme, run_programme
 
-__all__ = ["release_tables"]
-
 
 def release_tables(
     file: Path,
@@ -35,7 +33,7 @@ def release_tables(
         return
     place = out or data / PREPARED / programme.name
     kept = trace or data / REPORTS / f"{programme.name}.json"
-    with progress_bars(Console(stderr=True)) as progress:
+    with progress_bars(Console(stderr=True, markup=False)) as progress:
         made = run_programme(programme, data, place, kept, workers=workers, progress=progress)
     grid = Grid(header_style="bold")
     grid.add_column("table")

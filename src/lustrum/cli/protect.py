@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
@@ -15,13 +16,13 @@ from lustrum.model.errors import choices
 from lustrum.policy import read_policy
 from lustrum.protect.population.public import SEARCH
 from lustrum.public.bundle.files import bundle_digest, other_search
-from lustrum.publish.bundles.make import Made, earlier_memory, make_bundle, replaced_memory
+from lustrum.publish.bundles.history import ReleaseHistory
+from lustrum.publish.bundles.make import MadeBundle, earlier_memory, make_bundle, replaced_memory
 from lustrum.publish.bundles.memory import read_memory
 from lustrum.publish.report import findings, write_report
 from lustrum.publish.report.sums import sum_lines
 from lustrum.tabulate import Store
-
-__all__ = ["progress_bars", "protect_dataset"]
+from lustrum.tabulate.remote import connected_names
 
 
 def protect_dataset(
@@ -33,24 +34,23 @@ def protect_dataset(
     out: Path | None = None,
     report: Path | None = None,
     previous: Path | None = None,
-    fresh: bool = False,
+    never_published: bool = False,
     workers: int | None = None,
-) -> Made:
+) -> MadeBundle:
     """Make the bundle of a dataset; by default in the data folder, with the agency's folder beside it.
 
     The release that the bundle replaces is continued, unless another one is named or all is drawn anew.
     """
     store = Store(data)
-    if name not in store.names():
-        raise DatasetError(
-            f"There is no dataset {name!r} in {data}; {choices(name, store.names())}."
-        )
+    known = [*store.names(), *connected_names(data)]
+    if name not in known:
+        raise DatasetError(f"There is no dataset {name!r} in {data}; {choices(name, known)}.")
     words = policy or data / POLICIES / f"{name}.toml"
     if not words.is_file():
         raise DatasetError(f"Dataset {name!r} has no policy; write {words}.")
-    if fresh and previous is not None:
+    if never_published and previous is not None:
         raise InputError(
-            "--fresh draws all numbers anew; leave it out to continue from --previous."
+            "--never-published draws all numbers anew; leave it out to continue from --previous."
         )
     place = out or data / BUNDLES / name
     folder = report or data / REPORTS / name
@@ -60,12 +60,13 @@ def protect_dataset(
             "with --report."
         )
     memory = None if previous is None else read_memory(previous)
-    if previous is None and not fresh:
+    if previous is None and not never_published:
         memory = earlier_memory(folder, place)
     # All numbers are drawn anew, and readers may hold the release that is replaced: what both tell is measured.
-    replaced = replaced_memory(folder, place) if fresh else None
-    stands = fresh and bundle_digest(place) is not None
+    replaced = replaced_memory(folder, place) if never_published else None
+    stands = never_published and bundle_digest(place) is not None
     earlier_search = other_search(place)
+    history = ReleaseHistory.read(data, name)
     with progress_bars(console) as progress:
         made = make_bundle(
             store,
@@ -77,7 +78,9 @@ def protect_dataset(
             replaced=replaced,
             workers=workers,
             progress=progress,
+            accept=None if never_published else partial(history.require_continued, memory),
         )
+        history.record(memory, made.digest, begins=never_published)
         progress("measuring the report of the agency", 0.0)
         found = findings(made, read_policy(words))
         write_report(folder, found)
@@ -87,20 +90,24 @@ def protect_dataset(
         console.print(
             f"The release before it was made by search {earlier_search}, this one by search {SEARCH}"
             + (
-                "." if fresh else "; cells that kept their records keep the numbers of that search."
+                "."
+                if never_published
+                else "; cells that are not drawn again keep the numbers of that search."
             ),
             highlight=False,
         )
     if memory is not None:
+        apart = made.result.agency.differences
         console.print(
             f"It continues an earlier release: {made.result.agency.unchanged:,} cells kept their records, "
-            f"{made.result.agency.changed:,} did not.",
+            f"{made.result.agency.changed:,} did not. {apart.cells:,} cells show another number, and "
+            f"{apart.changed:,} of them are among these.",
             highlight=False,
         )
     for line in sum_lines(made):
         console.print(line, highlight=False)
     if stands:
-        known = (
+        told = (
             "the report says what both tell together"
             if replaced is not None
             else (
@@ -108,8 +115,8 @@ def protect_dataset(
             )
         )
         console.print(
-            "Note well: --fresh drew numbers without regard to the release that stood here. If that was "
-            f"published, readers of both know more than of one; {known}.",
+            "Note well: --never-published drew numbers without regard to the release that stood here. If that "
+            f"was published, readers of both know more than of one; {told}.",
             highlight=False,
         )
     for sentence in found.warnings:

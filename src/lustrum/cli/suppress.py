@@ -12,10 +12,10 @@ from rich.text import Text
 
 from lustrum.cli.inputs.rule_words import rule_of
 from lustrum.cli.inputs.table_options import FileOptions
-from lustrum.cli.terminal.search import StoppableSearch
 from lustrum.cli.terminal.suppression import show_changes, show_report
 from lustrum.formats.table_files import TableFile, confidential_table, read_table, recognise
 from lustrum.model import InputError
+from lustrum.model.identity import text_identity
 from lustrum.protect.suppression import Pattern, Suppression
 from lustrum.protect.suppression.method import attacker_of
 from lustrum.publish.suppression.files import SuppressFiles, write_files, write_tables
@@ -26,12 +26,10 @@ from lustrum.publish.suppression.inputs import (
     same_names,
     taken_as_counts,
 )
+from lustrum.publish.suppression.long_search import StoppableSearch
 from lustrum.publish.suppression.read_back import audit_of_files
 from lustrum.publish.suppression.tables import TablesTogether
 from lustrum.publish.waivers import read_waivers
-from lustrum.tabulate.keys import text_identity
-
-__all__ = ["suppress_files"]
 
 _MOST_SHORT = 20
 
@@ -55,6 +53,8 @@ def suppress_files(
     background = read_waivers(waivers)
     columns = options.columns()
     reads = [read_table(path, columns, options.hidden) for path in paths]
+    if options.decimals is not None:
+        reads = [read.rounded(options.decimals) for read in reads]
     found = recognise(reads, options.said())
     for sentence in (*found.sentences(), *(said for read in reads for said in _ignored(read))):
         console.print(Text(sentence))
@@ -94,7 +94,7 @@ def suppress_files(
         SpinnerColumn(),
         TextColumn("{task.description}"),
         TimeElapsedColumn(),
-        console=Console(stderr=True),
+        console=Console(stderr=True, markup=False),
         transient=True,
     )
     with bar:

@@ -17,14 +17,6 @@ from lustrum.tabulate.store.rotate import rotate
 from lustrum.tabulate.store.secret_files import NEXT
 from lustrum.tabulate.store.upgrade import upgrade
 
-__all__ = [
-    "back_up_folder",
-    "restore_folder",
-    "rotate_secret",
-    "show_health",
-    "upgrade_folder",
-]
-
 RISKS = (
     "A new secret gives every record a new key, so every table is perturbed a second time. Readers who kept "
     "earlier tables can compare the two: the more often a number is perturbed anew, the closer they come to "

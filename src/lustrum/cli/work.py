@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,7 +24,7 @@ from lustrum.answer import TableService
 from lustrum.cli.protect import progress_bars
 from lustrum.durable import write_whole
 from lustrum.local import local_service
-from lustrum.model import DatasetError, InputError
+from lustrum.model import Dataset, DatasetError, InputError
 from lustrum.policy import check_names
 from lustrum.policy.presets import preset
 from lustrum.policy.read import parse_policy, sealed
@@ -35,11 +38,13 @@ from lustrum.tabulate import (
     ingest,
     read_description,
 )
+from lustrum.tabulate.remote import connect, read_connection, write_keys
 
 if TYPE_CHECKING:
     from lustrum.server import Settings
 
-__all__ = ["describe_file", "ingest_source", "make_demo", "run_server"]
+
+_GLANCE = 0.2  # seconds between two looks at what is made
 
 
 def make_demo(data: Path, console: Console, persons: int = 1_500_000) -> None:
@@ -48,6 +53,34 @@ def make_demo(data: Path, console: Console, persons: int = 1_500_000) -> None:
 
     with progress_bars(console) as report:
         prepare(data, persons, report)
+
+
+@contextmanager
+def demo_beside(data: Path, command: Sequence[str] | None = None) -> Iterator[list[str]]:
+    """The demo data while they are made: gives the datasets that are still to come.
+
+    The census takes longest to protect. It is made in a process of its own, and the first dataset that is there
+    can be asked about meanwhile. That process ends with the server; what it has made so far is kept.
+    """
+    from lustrum.demo.setup import missing
+
+    coming = missing(data)
+    if not coming:
+        yield []
+        return
+    words = command or [sys.executable, "-m", "lustrum", "demo", "--data", str(data)]
+    making = subprocess.Popen(words, stdout=subprocess.DEVNULL)
+    try:
+        left = coming
+        while left == coming and making.poll() is None:
+            time.sleep(_GLANCE)
+            left = missing(data)
+        if making.poll():
+            raise InputError("The demo data could not be made; see above.")
+        yield left
+    finally:
+        making.terminate()
+        making.wait()
 
 
 def describe_file(file: Path, name: str | None, out: Path | None, console: Console) -> None:
@@ -67,19 +100,34 @@ def describe_file(file: Path, name: str | None, out: Path | None, console: Conso
     console.print(f"Next: lustrum ingest {file} --description {out}", highlight=False)
 
 
+def make_record_keys(
+    description: Path, connection: Path, reader: str | None, data: Path, console: Console
+) -> None:
+    """Make the keys of records in a database."""
+    dataset, where = read_description(description), read_connection(connection)
+    with console.status(f"Making keys of {dataset.units}"):
+        rows = write_keys(Store(data), dataset, where, reader)
+    console.print(f"{where.keys} holds the keys of {rows:,} {dataset.units}.", highlight=False)
+    console.print(
+        f"Next: lustrum ingest --description {description} --connection {connection} --data {data}",
+        highlight=False,
+    )
+
+
 def ingest_source(
     file: Path | None,
     description: Path | None,
     query: str | None,
     database: Path | None,
+    connection: Path | None,
     data: Path,
     console: Console,
 ) -> None:
-    """Ingest a file or a query, and write a cautious policy if the dataset has none."""
+    """Ingest a file or a query, or connect to a table, and write a cautious policy if the dataset has none."""
     if description is None:
         raise InputError("Say how the dataset is described: --description people.toml.")
-    if (file is None) == (query is None):
-        raise InputError("Name either a file or a --query for DuckDB.")
+    if sum(given is not None for given in (file, query, connection)) != 1:
+        raise InputError("Name either a file, a --query for DuckDB, or a --connection to a table.")
     dataset = read_description(description)
     service = local_service(data)
     service.check_replacement(dataset)
@@ -87,6 +135,31 @@ def ingest_source(
     policy = sealed(policy, str(path))
     if not path.exists():
         check_names(parse_policy(policy, str(path)), dataset, "The strict policy to begin with")
+    if connection is not None:
+        with console.status(f"Checking {dataset.units}"):
+            rows = connect(Store(data), dataset, read_connection(connection))
+        console.print(
+            f"{dataset.name}: {rows:,} {dataset.units}, which stay where they are.", highlight=False
+        )
+    else:
+        _copy(file, query, database, dataset, data, console)
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, policy)
+        console.print(f"A strict policy was written to {path}; read it before you serve.")
+        console.print(
+            f"Next: lustrum protect --dataset {dataset.name} --data {data}", highlight=False
+        )
+
+
+def _copy(
+    file: Path | None,
+    query: str | None,
+    database: Path | None,
+    dataset: Dataset,
+    data: Path,
+    console: Console,
+) -> None:
     source: Source
     source = FileSource(file) if file is not None else QuerySource(query or "", database)
     bar = Progress(
@@ -106,13 +179,6 @@ def ingest_source(
             lambda done, total: bar.update(task, completed=done, total=total),
         )
     console.print(f"{dataset.name}: {rows:,} {dataset.units} in {data}.", highlight=False)
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, policy)
-        console.print(f"A strict policy was written to {path}; read it before you serve.")
-        console.print(
-            f"Next: lustrum protect --dataset {dataset.name} --data {data}", highlight=False
-        )
 
 
 def run_server(
@@ -129,21 +195,29 @@ def run_server(
     metrics_port: int | None = None,
     logs: str | None = None,
     production: bool = False,
+    coming: Sequence[str] = (),
 ) -> None:
-    """Serve until stopped; in production, sealed policies only."""
+    """Serve until stopped; in production, sealed policies only. Datasets that are coming are still made."""
     from lustrum.log_lines import set_up
-    from lustrum.server import serve
+    from lustrum.server import Settings, serve
 
+    settings = settings or Settings()
     if logs:
         set_up(logs)  # before the process that holds the records is started, which follows it
     if state is not None:
         state.mkdir(parents=True, exist_ok=True)
     service = TableService(
-        data, bundles=bundles, prepared=prepared, folder=state, sealed_only=production
+        data,
+        bundles=bundles,
+        prepared=prepared,
+        folder=state,
+        sealed_only=production,
+        silence=settings.records_seconds,
+        coming=coming,
     )
     service.check_in_background()
     for name in service.names() if bundles else ():
-        service.in_force(name)  # a damaged bundle is heard of now, not by the first visitor
+        service.snapshot(name)  # a damaged bundle is heard of now, not by the first visitor
     programmes = service.shelf.names()
     for name in programmes:
         service.prepared(name)  # the same people served in two ways are heard of now too
@@ -160,14 +234,23 @@ def run_server(
         )
 
     unavailable = service.unavailable()
+    to_come = [name for name in coming if unavailable.pop(name, None)]
 
     def ready(url: str) -> None:
         beside = f" and {len(programmes)} programmes of prepared tables" if programmes else ""
         all_of_them = len(service.names())
-        served = all_of_them - len(unavailable)
-        how_many = f"{served} of {all_of_them}" if unavailable else f"{served}"
+        served = all_of_them - len(unavailable) - len(to_come)
+        how_many = f"{served} of {all_of_them}" if served < all_of_them else f"{served}"
         console.print(f"Lustrum serves {how_many} datasets{beside} at {url}", highlight=False)
         # After the address, which is what programs that start a server read first.
+        if unavailable and served:
+            there = ", ".join(name for name in service.names() if name not in unavailable)
+            console.print(f"Served: {there}.", highlight=False)
+        if to_come:
+            said = ", ".join(to_come)
+            console.print(
+                f"Still being made, and served when they are there: {said}.", highlight=False
+            )
         for path in () if production else service.unsealed():
             console.print(
                 f"Note well: {path} is not sealed, so that a line lost from it goes unnoticed; seal it with "

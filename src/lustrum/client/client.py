@@ -13,8 +13,6 @@ from urllib.request import Request, urlopen
 
 from lustrum.client.shapes import Answer, Hint, Reason
 
-__all__ = ["Client", "ServerError"]
-
 _LONGEST_WAIT = 60.0
 _BETWEEN = 0.5  # seconds between two looks at a job
 

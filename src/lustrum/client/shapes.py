@@ -9,8 +9,6 @@ from importlib import import_module
 from itertools import product
 from typing import Any
 
-__all__ = ["Answer", "Cell", "Hint", "Reason"]
-
 
 @dataclass(frozen=True)
 class Reason:

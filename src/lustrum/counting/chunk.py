@@ -10,8 +10,6 @@ import numpy.typing as npt
 
 from lustrum.arrays import Array
 
-__all__ = ["Chunk"]
-
 
 @dataclass(frozen=True, repr=False)
 class Chunk:

@@ -18,8 +18,6 @@ from lustrum.counting.plan import Plan
 from lustrum.counting.two_largest import empty_rows, rank_several
 from lustrum.model import Contributions
 
-__all__ = ["Owners", "rank_contributions", "rank_two", "several_rows"]
-
 
 class Owners(NamedTuple):
     """Records by their owners: those who are all that their owner has, and the others sorted by owner.
@@ -143,16 +141,14 @@ def _rolled_up(found: _Ranked, plan: Plan) -> _Ranked:
     """From cells of atoms to shown cells, where nobody has anything in two cells of atoms."""
     shape = [axis.atoms.count for axis in plan.axes]
     for place, axis in enumerate(plan.axes):
-        held = axis.shown_atoms.membership
-        atoms = np.nonzero(held)[1]
-        first = np.concatenate(([0], np.cumsum(held.sum(axis=1)))).astype(np.int64)
+        held = axis.shown_atoms.held
         outer = int(np.prod(shape[:place], dtype=np.int64))
         inner = int(np.prod(shape[place + 1 :], dtype=np.int64))
-        cells = outer * len(held) * inner
+        cells = outer * held.count * inner
         out = _Ranked.empty(cells, found.values.shape[1], found.weights.shape[1] > 0)
-        _roll_up(outer, shape[place], inner, first, atoms.astype(np.int64), *found, *out)
+        _roll_up(outer, shape[place], inner, held.indptr, held.items, *found, *out)
         found = out
-        shape[place] = len(held)
+        shape[place] = held.count
     return found
 
 
@@ -183,10 +179,9 @@ def _categories(plan: Plan) -> tuple[Ints, Ints, Ints, Ints]:
     lists: list[Ints] = []
     start = 0
     for row, axis in zip(first, plan.axes, strict=True):
-        held = axis.shown_atoms.membership
-        categories, atoms = np.nonzero(held)
-        lists.append(categories[np.argsort(atoms, kind="stable")].astype(np.int64))
-        ends = start + np.cumsum(np.concatenate(([0], held.sum(axis=0))))
+        holders = axis.shown_atoms.held.transposed(axis.atoms.count)
+        lists.append(holders.items)
+        ends = start + holders.indptr
         row[: ends.size] = ends
         row[ends.size :] = ends[-1]
         start = int(ends[-1])

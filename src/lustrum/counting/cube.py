@@ -9,11 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.counting.plan import Plan
-from lustrum.counting.structural import impossible
+from lustrum.counting.structural import PossibleCells
 from lustrum.model import Category, Contributions, Dataset, Table
 from lustrum.structure import Atoms
-
-__all__ = ["Cube", "View"]
 
 View = Literal["shown", "widened", "unfiltered"]
 
@@ -29,6 +27,7 @@ class Cube:
     sums: npt.NDArray[np.int64] | None = None
     contributors: npt.NDArray[np.int64] | None = None
     contributions: Contributions | None = None
+    possible: PossibleCells | None = None
 
     def shown(self) -> Table:
         """The table that was asked for."""
@@ -38,16 +37,22 @@ class Cube:
             return table
         return replace(table, contributors=self.contributors, contributions=self.contributions)
 
-    def widened(self, *, structural: bool = True) -> Table:
+    def widened(self, *, structural: bool = True, keys: bool = True) -> Table:
         """The table of the filtered population with every choice along an axis undone.
 
-        Without ``structural`` it does not say which cells cannot hold anybody, which takes time.
+        Without ``structural`` it does not say which cells cannot hold anybody, which takes time; without
+        ``keys`` it has none, nor words about where it comes from.
         """
-        return self._table(self._wide, filtered=True, structural=structural)
+        return self._table(self._wide, filtered=True, structural=structural, keys=keys)
 
-    def unfiltered(self, *, structural: bool = True) -> Table:
+    def unfiltered(self, *, structural: bool = True, keys: bool = True) -> Table:
         """The table of everybody, with neither choice nor filter."""
-        return self._table(self._wide, filtered=False, structural=structural)
+        return self._table(self._wide, filtered=False, structural=structural, keys=keys)
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether the table that was asked for is that of everybody: nothing chosen, filtered or added up."""
+        return not self.plan.filters and all(axis.shown == axis.wide for axis in self.plan.axes)
 
     def completed(self, view: View = "shown") -> tuple[Table, list[npt.NDArray[np.intp]]]:
         """A view with all parts of its totals, and where its own cells stand in it.
@@ -73,6 +78,7 @@ class Cube:
         axes: list[tuple[tuple[Category, ...], Atoms]],
         filtered: bool,
         structural: bool = True,
+        keys: bool = True,
     ) -> Table:
         layers = slice(0, 1) if filtered else slice(None)
 
@@ -85,7 +91,6 @@ class Cube:
             return one
 
         counts = rolled(self.counts)
-        asked = self.plan.query if filtered else replace(self.plan.query, where=())
         measure = self.plan.query.measure and self.dataset.measure(self.plan.query.measure)
         weight = self.plan.query.weight and self.dataset.weight(self.plan.query.weight)
         decimals = (measure.decimals if measure else 0) + (weight.decimals if weight else 0)
@@ -101,10 +106,14 @@ class Cube:
             unit=measure.unit if measure else self.dataset.units,
             # Records; how many holdings they belong to is only known for what is shown.
             contributors=None if measure and measure.holding else counts,
-            keys=None if self.keys is None else rolled(self.keys),
+            keys=rolled(self.keys) if keys and self.keys is not None else None,
             structural=self._structural([c for c, _ in axes], filtered) if structural else None,
-            provenance={"dataset": self.dataset.name, "query": asked.to_mapping()},
+            provenance=self._origin(filtered) if keys else {},
         )
+
+    def _origin(self, filtered: bool) -> dict[str, Any]:
+        asked = self.plan.query if filtered else replace(self.plan.query, where=())
+        return {"dataset": self.dataset.name, "query": asked.to_mapping()}
 
     def _structural(
         self, axes: list[tuple[Category, ...]], filtered: bool
@@ -112,4 +121,5 @@ class Cube:
         """The cells that cannot hold anybody."""
         names = [axis.variable.name for axis in self.plan.axes]
         passing = {f.variable.name: f.passing for f in self.plan.filters} if filtered else {}
-        return impossible(self.dataset, list(zip(names, axes, strict=True)), passing)
+        possible = self.possible or PossibleCells(self.dataset)
+        return possible.impossible(list(zip(names, axes, strict=True)), passing)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
-from typing import Any, ClassVar, NamedTuple, Protocol, Self
+from functools import cache
+from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -20,13 +22,19 @@ from lustrum.counting.contributions import (
     several_rows,
 )
 from lustrum.counting.cube import Cube
-from lustrum.counting.plan import Plan
+from lustrum.counting.plan import AxisPlan, Plan
+from lustrum.counting.structural import PossibleCells
 from lustrum.counting.two_largest import empty_rows, merge_rows, tally_ranked
 from lustrum.model import Dataset, InternalError, QueryError, Table, TableQuery
 from lustrum.model.stop import Stopped, stop_asked
 from lustrum.model.workers import workers as available
+from lustrum.remembered import Remembered
 
-__all__ = ["Engine", "KernelEngine", "SumEngine"]
+_AXES_KEPT = 1024
+_FEWEST_BLOCKS = 16  # a thread for fewer takes longer than it saves
+
+S = TypeVar("S")
+T = TypeVar("T")
 
 
 class Several(NamedTuple):
@@ -71,6 +79,8 @@ class KernelEngine:
         self._sorted: dict[str | None, tuple[Ints, Owners]] = {}
         self._opened_by: KernelEngine | None = None
         self._apart: dict[tuple[str | None, int], tuple[Several, ...]] = {}
+        self._axes = Remembered[AxisPlan](_AXES_KEPT)
+        self._possible = PossibleCells(dataset)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._dataset.name!r})"
@@ -87,7 +97,17 @@ class KernelEngine:
             raise InternalError("Another description has other codes than the records.")
         other = copy(self)
         other._dataset = dataset
+        other._axes = Remembered[AxisPlan](_AXES_KEPT)
+        other._possible = PossibleCells(dataset)
         # Files are closed when the engine that opened them goes, so that it has to stay.
+        other._opened_by = self
+        return other
+
+    def over(self, chunk: Chunk) -> Self:
+        """Other cells of the same dataset, with all that was worked out about its description."""
+        other = copy(self)
+        other._chunks = (chunk,)
+        other._largest, other._sorted, other._apart = {}, {}, {}
         other._opened_by = self
         return other
 
@@ -102,17 +122,16 @@ class KernelEngine:
 
     def cube(self, query: TableQuery, *, unfiltered: bool = False, ranks: int = 0) -> Cube:
         """Count by atoms in one pass."""
-        plan = Plan.of(query, self._dataset, unfiltered)
+        plan = Plan.of(query, self._dataset, unfiltered, self._axes)
         self._check_range(query)
         total = plan.size * plan.layers
         work = list(self._blocks())
-        parts = min(self._workers, max(1, len(work)))
+        parts = min(self._workers, max(1, len(work) // _FEWEST_BLOCKS))
         shares = [work[i::parts] for i in range(parts)]
         if self._ranks_in_one_pass(query, ranks):
             return self._ranked_cube(plan, total, shares, ranks)
-        with ThreadPoolExecutor(parts) as pool:
-            asked = stop_asked()
-            done = list(pool.map(lambda share: self._tally(plan, total, share, asked), shares))
+        asked = stop_asked()
+        done = in_threads(lambda share: self._tally(plan, total, share, asked), shares)
         shape = (plan.layers, *plan.shape)
         cells = np.add.reduce([d[0] for d in done])
         keyed = all(chunk.keys is not None for chunk in self._chunks)
@@ -129,6 +148,7 @@ class KernelEngine:
             sums=None if sums is None else sums.reshape(shape),
             contributors=contributors,
             contributions=contributions if ranks else None,
+            possible=self._possible,
         )
 
     def _ranks_in_one_pass(self, query: TableQuery, ranks: int) -> bool:
@@ -182,10 +202,8 @@ class KernelEngine:
             own = _index(part.chunk, 0, part.chunk.rows, entries, space)
             return several_rows(plan, own, part.owner, part.chunk.numbers[query.measure or ""])
 
-        with ThreadPoolExecutor(len(shares)) as pool:
-            later = [pool.submit(ranked, part) for part in self._several(holding, len(shares))]
-            done = list(pool.map(tallied, shares))
-            others = [waiting.result() for waiting in later]
+        done = in_threads(tallied, shares)
+        others = in_threads(ranked, self._several(holding, len(shares)))
         for found in (done, others):
             for other in found[1:]:
                 merge_rows(found[0], other)
@@ -205,6 +223,7 @@ class KernelEngine:
             sums=np.ascontiguousarray(cells[:, 2]).reshape(shape),
             contributors=contributors,
             contributions=contributions if ranks else None,
+            possible=self._possible,
         )
 
     def _joined(self, name: str) -> Ints:
@@ -334,9 +353,14 @@ class KernelEngine:
         """The owner of every record, and the order of owners, worked out once."""
         if holding not in self._sorted:
             rows = sum(chunk.rows for chunk in self._chunks)
-            owner = np.arange(rows, dtype=np.int64)
+            order = np.arange(rows, dtype=np.intp)
+            owner = order.astype(np.int64)
+            known = self._dataset.record_id
+            if known is not None and all(known in chunk.ids for chunk in self._chunks):
+                # Ties do not depend on the order of the records, which a database does not have.
+                owner = np.concatenate([owner[:0], *(c.ids[known] for c in self._chunks)])
             every = np.ones(rows, dtype=np.bool_)
-            owners = Owners(owner.astype(np.intp), np.empty(0, dtype=np.intp), every)
+            owners = Owners(order, np.empty(0, dtype=np.intp), every)
             if holding is not None:
                 owner = np.concatenate([owner[:0], *(c.ids[holding] for c in self._chunks)])
                 owners = Owners.of(owner)
@@ -367,3 +391,34 @@ def _index(
         else:
             kernel.add_codes(codes, entry, index)
     return index
+
+
+@cache
+def _pool() -> ThreadPoolExecutor:
+    """Started once for the process, since starting threads takes longer than a small table."""
+    return ThreadPoolExecutor(max(1, available() - 1), thread_name_prefix="lustrum-count")
+
+
+if hasattr(os, "register_at_fork"):
+    # A child has the object but none of its threads.
+    os.register_at_fork(after_in_child=_pool.cache_clear)
+
+
+def in_threads(work: Callable[[S], T], shares: Sequence[S]) -> list[T]:
+    """Do the first share here and the others in threads; the results are in the order of the shares.
+
+    >>> in_threads(lambda n: n * n, [1, 2, 3])
+    [1, 4, 9]
+    """
+    later = [_pool().submit(work, share) for share in shares[1:]]
+    done: list[T] = []
+    try:
+        done += [work(share) for share in shares[:1]]
+    finally:
+        # Whatever happens here, no thread works on after the question has ended.
+        waited = [(waiting.exception(), waiting) for waiting in later]
+    for error, waiting in waited:
+        if error is not None:
+            raise error
+        done.append(waiting.result())
+    return done

@@ -12,8 +12,6 @@ import numpy as np
 from lustrum.arrays import Array
 from lustrum.compiled import compiled
 
-__all__ = ["BLOCK", "OUTSIDE", "add_codes", "start_codes", "tally", "tally_counts", "tally_numbers"]
-
 BLOCK = 1 << 15
 OUTSIDE = -(1 << 58)
 """Far enough below zero that no sum of other entries brings a record back in."""

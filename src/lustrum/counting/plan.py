@@ -8,16 +8,16 @@ categories that either table needs, and it keeps those whom a filter drops apart
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from lustrum.counting.kernel import OUTSIDE
 from lustrum.model import Category, Dataset, QueryError, TableAxis, TableQuery, Variable
+from lustrum.remembered import Remembered
 from lustrum.structure import Atoms
-
-__all__ = ["AxisPlan", "FilterPlan", "Plan"]
 
 MOST_CELLS = 1 << 27
 HIDDEN = "_H"
@@ -42,12 +42,23 @@ class AxisPlan:
 
     def table_axis(self, categories: tuple[Category, ...]) -> TableAxis:
         """The axis of a table that shows these categories."""
+        for known, axis in self._axes:
+            if known is categories:
+                return axis
         return TableAxis(self.variable.name, self.variable.label, categories)
 
-    @property
+    @cached_property
+    def _axes(self) -> tuple[tuple[tuple[Category, ...], TableAxis], ...]:
+        """The two axes that are asked for again and again."""
+        return tuple(
+            (categories, TableAxis(self.variable.name, self.variable.label, categories))
+            for categories in (self.shown, self.wide)
+        )
+
+    @cached_property
     def shown_atoms(self) -> Atoms:
         """How the shown categories are made of atoms."""
-        return replace(self.atoms, membership=self.atoms.membership[: len(self.shown)])
+        return self.atoms.part(slice(len(self.shown)))
 
     def completed(self, categories: Sequence[Category]) -> tuple[Category, ...]:
         """Categories with the pieces of their totals that are not among them.
@@ -55,26 +66,27 @@ class AxisPlan:
         Age 20 to 29 beside the total of all ages leaves one such piece, everybody else. Categories that lie
         apart leave none.
         """
-        piece_of = Atoms.of(len(self.variable.codes), categories).of_code
-        order = np.argsort(piece_of, kind="stable")
-        starts = np.flatnonzero(np.diff(piece_of[order], prepend=-1))
-        pieces = [tuple(piece.tolist()) for piece in np.split(order, starts)[1:]]
-        there = {c.member_set for c in categories}
-        left = [piece for piece in pieces if frozenset(piece) not in there]
-        hidden = (Category(f"{HIDDEN}{i}", "not shown", p) for i, p in enumerate(left, start=1))
+        own = Atoms.of(len(self.variable.codes), categories)
+        # A category of one atom is that piece itself.
+        single = own.held.indptr[:-1][own.held.lengths == 1]
+        left = np.setdiff1d(np.arange(own.count), own.held.items[single])
+        codes = np.flatnonzero(np.isin(own.of_code, left))
+        codes = codes[np.argsort(own.of_code[codes], kind="stable")]
+        pieces = np.split(codes, np.searchsorted(own.of_code[codes], left))[1:]
+        hidden = (
+            Category(f"{HIDDEN}{i}", "not shown", tuple(piece.tolist()))
+            for i, piece in enumerate(pieces, start=1)
+        )
         return (*categories, *hidden)
 
     def atoms_of(self, categories: Sequence[Category]) -> Atoms:
         """How any categories are made of the atoms of this axis; each must be a union of some."""
-        rows = np.zeros((len(categories), self.atoms.count), dtype=np.bool_)
-        for row, category in zip(rows, categories, strict=True):
-            row[self.atoms.of_code[np.array(category.members, dtype=np.int64)]] = True
-        return replace(self.atoms, membership=rows)
+        return self.atoms.regrouped(categories)
 
-    @property
+    @cached_property
     def wide_atoms(self) -> Atoms:
         """How the unfiltered categories are made of atoms."""
-        return replace(self.atoms, membership=self.atoms.membership[len(self.shown) :])
+        return self.atoms.part(slice(len(self.shown), None))
 
 
 @dataclass(frozen=True)
@@ -102,8 +114,14 @@ class Plan:
     keep_dropped: bool
 
     @classmethod
-    def of(cls, query: TableQuery, dataset: Dataset, unfiltered: bool = False) -> Plan:
-        """Resolve a question; ``unfiltered`` also keeps what the rules need."""
+    def of(
+        cls,
+        query: TableQuery,
+        dataset: Dataset,
+        unfiltered: bool = False,
+        known: Remembered[AxisPlan] | None = None,
+    ) -> Plan:
+        """Resolve a question; ``unfiltered`` also keeps what the rules need, ``known`` are earlier axes."""
         if query.dataset != dataset.name:
             raise QueryError(
                 f"The question is for {query.dataset!r}, but this is {dataset.name!r}."
@@ -114,9 +132,14 @@ class Plan:
             dataset.weight(query.weight)
         axes = []
         for axis in query.by:
-            variable = dataset.variable(axis.variable)
-            wide = axis.widened(variable) if unfiltered else ()
-            axes.append(AxisPlan.of(variable, axis.categories(variable), wide))
+            found = None if known is None else known.find((axis, unfiltered))
+            if found is None:
+                variable = dataset.variable(axis.variable)
+                wide = axis.widened(variable) if unfiltered else ()
+                found = AxisPlan.of(variable, axis.categories(variable), wide)
+                if known is not None:
+                    known.keep((axis, unfiltered), found)
+            axes.append(found)
         filters = []
         for item in query.where:
             variable = dataset.variable(item.variable)
@@ -147,12 +170,19 @@ class Plan:
         """Layer ``f`` holds the records that fail ``f`` filters; only the first one is shown."""
         return 1 + len(self.filters) if self.keep_dropped else 1
 
+    @property
+    def strides(self) -> list[int]:
+        """What one step along each axis adds to a cell's number."""
+        out, stride = [], self.size
+        for axis in self.axes:
+            stride //= max(axis.atoms.count, 1)
+            out.append(stride)
+        return out
+
     def entries(self) -> list[tuple[str, npt.NDArray[np.int64]]]:
         """Per column, what each code adds to a record's cell number."""
         out: list[tuple[str, npt.NDArray[np.int64]]] = []
-        stride = self.size
-        for axis in self.axes:
-            stride //= max(axis.atoms.count, 1)
+        for axis, stride in zip(self.axes, self.strides, strict=True):
             of_code = axis.atoms.of_code
             out.append((axis.variable.name, np.where(of_code < 0, OUTSIDE, of_code * stride)))
         for item in self.filters:

@@ -12,8 +12,6 @@ import numpy as np
 from lustrum.arrays import Array, Ints
 from lustrum.compiled import compiled
 
-__all__ = ["COLUMNS", "empty_rows", "merge_rows", "rank_several", "tally_ranked"]
-
 COLUMNS = 8
 _OWNERS = [5, 7]
 

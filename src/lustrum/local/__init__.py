@@ -25,10 +25,8 @@ __all__ = ["ProtectedTable", "crosstab", "health", "local_service", "pivot_table
 __getattr__, __dir__ = offer(
     __name__,
     {
-        "ProtectedTable": "protected_table",
-        "crosstab": "crosstabs",
-        "health": "service",
-        "local_service": "service",
-        "pivot_table": "crosstabs",
+        "crosstabs": "crosstab pivot_table",
+        "protected_table": "ProtectedTable",
+        "service": "health local_service",
     },
 )

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +12,7 @@ import numpy.typing as npt
 
 from lustrum.answer.pipeline import answer
 from lustrum.local.protected_table import ProtectedTable
+from lustrum.local.secrets import apply_with_secret, needs_secret, secret_of
 from lustrum.model import (
     Axis,
     CellStatus,
@@ -26,14 +24,13 @@ from lustrum.model import (
     TableQuery,
 )
 from lustrum.model.errors import choices, kind_of
+from lustrum.model.labelled_counts import is_labelled
 from lustrum.model.spelling import known_words
 from lustrum.model.variable import TOTAL_CODE
 from lustrum.policy import Policy, check_names, read_policy
 from lustrum.policy.presets import PRESETS, preset
 from lustrum.policy.read import parse_policy
-from lustrum.protect.abilities import KeysEmptyCells, abilities_of
 from lustrum.protect.suppression import Suppression
-from lustrum.protect.unchanged import Unchanged
 from lustrum.publish.frames import judges_contributions, ranks_of
 from lustrum.publish.records.protected_input import ProtectedInput
 from lustrum.publish.records.views import EngineNumbers
@@ -42,9 +39,6 @@ from lustrum.tabulate.keys import Secret
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-SECRET_VARIABLE = "LUSTRUM_SECRET"
-"""The environment variable that names the file of the secret, where a call names none."""
 
 _RECORD = "lustrum record"
 _COUNTS = ("count", "size", "len")
@@ -102,7 +96,7 @@ def crosstab(
         margins=margins,
         margins_name=margins_name,
         policy=policy,
-        secret=_secret(secret),
+        secret=secret_of(secret),
         holding=holding_name,
         record_id=_RECORD,
     )
@@ -147,7 +141,7 @@ def pivot_table(
         margins=margins,
         margins_name=margins_name,
         policy=policy,
-        secret=_secret(secret),
+        secret=secret_of(secret),
         holding=holding,
         record_id=record_id or _RECORD,
     )
@@ -198,7 +192,7 @@ def _protected(
             )
         ranks = 0 if measure is None else ranks_of(decided.rule)
     counted = FrameEngine(table, described, secret).tabulate(query, ranks=ranks)
-    made = _called(_applied(decided, counted, described, secret), margins_name)
+    made = _called(apply_with_secret(decided, counted, described, secret), margins_name)
     if isinstance(decided, Suppression):
         return ProtectedTable(made, rows, _reasons_of(decided, counted, made))
     return ProtectedTable(made, rows, _plain_reasons(made))
@@ -221,81 +215,11 @@ def _answered(
             "'keyed-rounding' or 'cell-key'."
         )
     if secret is None:
-        raise InputError(_needs_secret("The policy"))
+        raise InputError(needs_secret("The policy"))
     engine = FrameEngine(table, described, secret)
     numbers = EngineNumbers(engine, policy, ProtectedInput(engine, secret=secret))
     query = TableQuery(described.name, tuple(Axis(n, total=margins) for n in by), measure=measure)
     return answer(query, numbers, policy)
-
-
-def _applied(method: Any, table: Table, described: Dataset, secret: Secret | None) -> Release:
-    """The table protected by a method whose chance, if any, follows from the secret and the table."""
-    if isinstance(method, Unchanged):
-        raise InputError("The method 'none' shows true numbers; name one that protects.")
-    if "table" not in method.stages:
-        raise InputError(f"The method {method.name!r} does not work on tables; name one that does.")
-    if not abilities_of(method).repeatable:
-        raise InputError(
-            f"The method {method.name!r} does not promise the same numbers each time, and asking often would "
-            "undo fresh draws; apply it once to a Table yourself, and keep the release."
-        )
-    if secret is None:
-        try:
-            found: Release = method.apply(table)
-        except InputError:
-            if _works(method, table, np.random.default_rng(0)):
-                raise InputError(_needs_secret(f"The method {method.name!r}")) from None
-            raise
-        return found
-    if isinstance(method, KeysEmptyCells):
-        method = method.with_zeros(secret.derive("lustrum empty cells"), described)
-    try:
-        keyed: Release = method.apply(table)
-    except InputError:
-        rng = _chance(method, table, secret)
-        if not _works(method, table, rng):
-            raise
-        drawn: Release = method.apply(table, rng=_chance(method, table, secret))
-        return drawn
-    return keyed
-
-
-def _works(method: Any, table: Table, rng: np.random.Generator) -> bool:
-    try:
-        method.apply(table, rng=rng)
-    except InputError:
-        return False
-    return True
-
-
-def _chance(method: Any, table: Table, secret: Secret) -> np.random.Generator:
-    """Chance that the secret, the method, the table and its records fix."""
-    digest = hashlib.sha256(table.values.tobytes())
-    digest.update(b"" if table.keys is None else table.keys.tobytes())
-    words = json.dumps(
-        [method.to_mapping(), [[axis.name, *axis.codes] for axis in table.axes]], sort_keys=True
-    )
-    purpose = f"lustrum crosstab {words} {digest.hexdigest()}"
-    key = int.from_bytes(secret.derive(purpose), "big")
-    return np.random.Generator(np.random.Philox(key=key))
-
-
-def _needs_secret(what: str) -> str:
-    return (
-        f"{what} changes numbers at random and needs the agency's secret, so that the same table always shows "
-        f"the same numbers; give the path of its file as 'secret', or name it in {SECRET_VARIABLE}. "
-        "Secret.random().write(path) makes one."
-    )
-
-
-def _secret(given: object) -> Secret | None:
-    if given is None:
-        given = os.environ.get(SECRET_VARIABLE) or None
-    if given is None or isinstance(given, Secret):
-        return given
-    if isinstance(given, (str, Path)):
-        return Secret.load(Path(given))
-    raise InputError(f"'secret' is a Secret or the path of its file, not {kind_of(given)}.")
 
 
 def _decided(policy: object, described: Dataset) -> Any:
@@ -380,7 +304,7 @@ def _frame_of(columns: Mapping[str, Any]) -> pa.Table:
     """The columns side by side, with the records' identities."""
     if len({len(column) for column in columns.values()}) != 1:
         raise InputError("The columns of a cross tabulation must be equally long.")
-    indexed = [c for c in columns.values() if _has_index(c)]
+    indexed = [c for c in columns.values() if is_labelled(c)]
     if any(not one.index.equals(indexed[0].index) for one in indexed[1:]):
         raise InputError(
             "The columns have different indices; take them from one frame, or align them first."
@@ -389,13 +313,9 @@ def _frame_of(columns: Mapping[str, Any]) -> pa.Table:
         return _with_records(as_arrow({n: _plain(c) for n, c in columns.items()}), None)
     import pandas as pd
 
-    plain = {n: c if _has_index(c) else np.asarray(c) for n, c in columns.items()}
+    plain = {n: c if is_labelled(c) else np.asarray(c) for n, c in columns.items()}
     frame = pd.DataFrame(plain, index=indexed[0].index)
     return _with_records(as_arrow(frame, list(columns)), frame)
-
-
-def _has_index(column: object) -> bool:
-    return type(column).__module__.partition(".")[0] == "pandas" and hasattr(column, "index")
 
 
 def _plain(column: Any) -> Any:
@@ -407,7 +327,7 @@ def _with_records(table: pa.Table, frame: object) -> pa.Table:
     """The table with a column of identities: the index of a pandas frame, otherwise places from 0 on."""
     import pyarrow as pa
 
-    own: Any = frame.index if _has_index(frame) else None  # type: ignore[attr-defined]
+    own: Any = frame.index if is_labelled(frame) else None  # type: ignore[attr-defined]
     if own is not None and not own.is_unique:
         own = None
     usual = own is None or (own.dtype.kind in "iu" and bool((own >= 0).all()))

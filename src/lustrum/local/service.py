@@ -6,10 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from lustrum.answer.table_service import TableService
-from lustrum.publish.doctor import Finding, examine
+from lustrum.publish.doctor import HealthFinding, examine
 from lustrum.publish.records.local import LocalRecordsService
-
-__all__ = ["health", "local_service"]
 
 
 def local_service(root: Path, workers: int | None = None) -> TableService:
@@ -17,10 +15,10 @@ def local_service(root: Path, workers: int | None = None) -> TableService:
     return TableService(root, records=LocalRecordsService(root, workers))
 
 
-def health(root: Path) -> Iterator[Finding]:
+def health(root: Path) -> Iterator[HealthFinding]:
     """What the doctor finds in a data folder, by the same judgement that a server has of every dataset."""
     service = local_service(root, workers=1)
     try:
-        yield from examine(root, service.in_force)
+        yield from examine(root, service.snapshot)
     finally:
         service.close()

@@ -3,7 +3,9 @@
 ==============================================  ====================================================
 :func:`rumap`                                   every method on every table, as points of one map
 :func:`grid`, :func:`default_methods`           the methods: parameter grids, a set to begin with
-:class:`Cube`, :class:`View`, :class:`Records`  tables of one hypercube, or of records
+:class:`HypercubeTables`,                       tables of one hypercube
+:class:`HypercubeView`
+:class:`RecordTables`                           tables of records
 :class:`BeforeCounting`                         a method that protects the hypercube
 :func:`best`, :func:`decide`                    the choice: under a limit of risk, or by losses
 :func:`find_frontier`, :func:`space`            a search among parameters that no grid can list
@@ -22,7 +24,7 @@ from types import ModuleType
 from typing import Any
 
 from lustrum.rumap.cache import Cache
-from lustrum.rumap.cases import Cases, Cube, Records, Tables, View
+from lustrum.rumap.cases import Cases, HypercubeTables, HypercubeView, RecordTables, Tables
 from lustrum.rumap.choose import Choice, best, decide
 from lustrum.rumap.frontier import dominated_area, frontier
 from lustrum.rumap.grids import BeforeCounting, default_methods, grid
@@ -37,18 +39,18 @@ __all__ = [
     "Cache",
     "Cases",
     "Choice",
-    "Cube",
     "Draw",
+    "HypercubeTables",
+    "HypercubeView",
     "Measures",
     "Point",
     "Question",
     "RUMap",
-    "Records",
+    "RecordTables",
     "SeriesMap",
     "Space",
     "Span",
     "Tables",
-    "View",
     "best",
     "decide",
     "default_methods",

@@ -17,8 +17,6 @@ from typing import Any
 from lustrum._version import __version__
 from lustrum.model import InputError
 
-__all__ = ["Cache", "cache_key"]
-
 
 class Cache:
     """Figures by key, in memory or in a file."""

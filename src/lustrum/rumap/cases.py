@@ -24,8 +24,6 @@ from lustrum.structure import UNBOUNDED
 if TYPE_CHECKING:
     from lustrum.tabulate import KernelEngine
 
-__all__ = ["Cases", "Cube", "Records", "Tables", "View", "cases_of", "digest"]
-
 
 class Cases(Protocol):
     """Named tables, and what a method makes of them in one go."""
@@ -63,7 +61,7 @@ class Tables:
 
 
 @dataclass(frozen=True)
-class View:
+class HypercubeView:
     """A table of a hypercube: the variables that span it, the categories that are selected, and totals."""
 
     by: tuple[str, ...]
@@ -72,16 +70,16 @@ class View:
 
 
 @dataclass(frozen=True, eq=False)
-class Cube:
+class HypercubeTables:
     """Tables added up from one hypercube, which methods can protect before anything is counted.
 
     >>> cube = Table.from_counts([[[1, 2], [3, 4]], [[5, 6], [7, 8]]], names=["a", "b", "c"])
-    >>> Cube(cube, {"t": View(("b",), {"a": ("2",)})}).tables["t"].values.tolist()
+    >>> HypercubeTables(cube, {"t": HypercubeView(("b",), {"a": ("2",)})}).tables["t"].values.tolist()
     [11, 15]
     """
 
     cube: Table
-    views: Mapping[str, View]
+    views: Mapping[str, HypercubeView]
 
     @cached_property
     def tables(self) -> Mapping[str, Table]:
@@ -121,7 +119,9 @@ class Cube:
             name: self._release(view, method, shown, made[0]) for name, view in self.views.items()
         }
 
-    def _release(self, view: View, method: MapMethod, shown: Ints, made: Release) -> Release:
+    def _release(
+        self, view: HypercubeView, method: MapMethod, shown: Ints, made: Release
+    ) -> Release:
         table = self._table(view)
         return released(
             table,
@@ -133,7 +133,7 @@ class Cube:
             high=np.full(table.shape, UNBOUNDED, dtype=np.int64),
         )
 
-    def _added_up(self, view: View, method: MapMethod, whole: Release) -> Release:
+    def _added_up(self, view: HypercubeView, method: MapMethod, whole: Release) -> Release:
         """A table of a protected population: all that is known of it is added up too."""
         assert whole.low is not None
         assert whole.high is not None
@@ -157,7 +157,7 @@ class Cube:
             raise InputError(f"The hypercube has no variable {name!r}; {choices(name, known)}.")
         return known.index(name)
 
-    def _table(self, view: View) -> Table:
+    def _table(self, view: HypercubeView) -> Table:
         axes = tuple(self.cube.axes[self._axis(name)] for name in view.by)
         if view.totals:
             axes = tuple(_with_total(axis) for axis in axes)
@@ -171,7 +171,7 @@ class Cube:
             provenance={"query": {"where": dict(view.where)}} if view.where else {},
         )
 
-    def _summed(self, view: View, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def _summed(self, view: HypercubeView, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
         for name, codes in view.where.items():
             axis = self._axis(name)
             known = self.cube.axes[axis].codes
@@ -194,7 +194,7 @@ class Cube:
 
 
 @dataclass(frozen=True, eq=False)
-class Records:
+class RecordTables:
     """Tables counted from records by their questions, which methods for records can protect."""
 
     engine: KernelEngine

@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Watched"]
-
 
 class Watched(np.random.Generator):
     """A generator that tells whether anything was drawn from it, or from those that come from it.

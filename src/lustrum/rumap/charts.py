@@ -21,18 +21,6 @@ if TYPE_CHECKING:
     from lustrum.rumap.points import MapLike, Point
     from lustrum.rumap.series import SeriesMap
 
-__all__ = [
-    "COLOURS",
-    "SHAPES",
-    "distribution_chart",
-    "map_chart",
-    "risk_table_chart",
-    "save_chart",
-    "series_chart",
-    "svg_of",
-    "tables_chart",
-]
-
 Chart: TypeAlias = Any
 
 COLOURS = (

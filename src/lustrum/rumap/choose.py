@@ -29,8 +29,6 @@ from lustrum.rumap.sweep import Progress, Sweep, reporter
 if TYPE_CHECKING:
     from lustrum.audit import Attacker
 
-__all__ = ["Choice", "best", "best_of", "decide"]
-
 _FIRST = 2
 """Draws of every method in the first round of a search by halves."""
 

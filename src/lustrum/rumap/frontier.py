@@ -11,8 +11,6 @@ import numpy.typing as npt
 
 from lustrum.arrays import Mask
 
-__all__ = ["dominated_area", "dominators", "frontier"]
-
 
 def frontier(risk: npt.ArrayLike, utility: npt.ArrayLike) -> Mask:
     """Which points no other point dominates. Equal points stand or fall together; NaN never stands.

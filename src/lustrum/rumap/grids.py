@@ -12,16 +12,6 @@ from lustrum.model import InputError, Table
 from lustrum.model.parameters import spec_from_words
 from lustrum.model.plugins import load, names
 
-__all__ = [
-    "BeforeCounting",
-    "MapMethod",
-    "default_methods",
-    "grid",
-    "labels",
-    "usual_parameters",
-    "words",
-]
-
 MapMethod: TypeAlias = Any
 """A method for tables or for records, or :class:`BeforeCounting`."""
 

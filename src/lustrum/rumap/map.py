@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     from lustrum.audit import Attacker
 
-__all__ = ["Over", "RUMap", "growing_map", "ordered", "rumap", "sweep_of"]
-
 Over = Literal["worst", "mean"]
 """How several tables become one: by the worst of them, or on average."""
 
@@ -175,18 +173,6 @@ class RUMap:
             for d in sorted(self.draws, key=lambda d: (d.table, d.method, d.replication))
         ]  # fmt: skip
         return pa.Table.from_pylist(rows)
-
-    def with_methods(self, other: RUMap) -> RUMap:
-        """This map and the methods of another one of the same tables and measures."""
-        if (
-            self.sweep.cases.identity != other.sweep.cases.identity
-            or self.measures.identity != other.measures.identity
-        ):
-            raise InputError("Maps can be joined if their tables and measures are the same.")
-        shift = len(self.sweep.methods)
-        moved = [replace(d, method=d.method + shift) for d in other.draws]
-        sweep = replace(self.sweep, methods=(*self.sweep.methods, *other.sweep.methods))
-        return RUMap(sweep, (*self.draws, *moved), self.provenance)
 
     def chart(
         self,

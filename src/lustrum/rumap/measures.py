@@ -20,8 +20,6 @@ from lustrum.utility import HellingerUtility, Impute
 if TYPE_CHECKING:
     from lustrum.audit import Attacker
 
-__all__ = ["Measures", "measures_of"]
-
 
 @dataclass(frozen=True)
 class Measures:

@@ -12,9 +12,6 @@ import numpy as np
 from lustrum.arithmetic import circle, expm1, log, student_quantile
 from lustrum.arrays import Floats
 
-__all__ = ["CORNERS", "Draw", "MapLike", "Point", "compared", "corner", "point_of"]
-
-
 ORIGINAL, NOTHING = "original data", "no data"
 CORNERS = (NOTHING, ORIGINAL)
 """The two ends of every map."""

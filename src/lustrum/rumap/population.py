@@ -16,8 +16,6 @@ from lustrum.protect.method import released, whole_counts
 from lustrum.protect.totals.inner_table import InnerTable
 from lustrum.structure import UNBOUNDED
 
-__all__ = ["protects_populations", "released_population"]
-
 
 def protects_populations(method: Any) -> bool:
     """Whether a method protects the finest cells of a population, and not a table."""

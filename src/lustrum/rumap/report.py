@@ -25,8 +25,6 @@ from lustrum.rumap.choose import Choice
 from lustrum.rumap.map import RUMap
 from lustrum.rumap.points import Point
 
-__all__ = ["Report", "report_html", "write_pdf", "write_report"]
-
 _STYLE = """
 body { font: 11pt/1.45 "Source Sans Pro", Helvetica, Arial, sans-serif; color: #1b1b1b; margin: 2rem auto;
   max-width: 50rem; padding: 0 1rem; background: #fff; }
@@ -58,7 +56,7 @@ CAVEATS = (
 
 
 @dataclass(frozen=True, eq=False)
-class Report:
+class MapReport:
     """What goes into a report beside the map."""
 
     found: RUMap
@@ -69,7 +67,7 @@ class Report:
     source: str = ""
 
 
-def write_report(report: Report, path: Path | str) -> Path:
+def write_report(report: MapReport, path: Path | str) -> Path:
     """Write a report as .html or, through Chromium, as .pdf."""
     target = Path(path)
     kind = target.suffix.lower()
@@ -81,7 +79,7 @@ def write_report(report: Report, path: Path | str) -> Path:
     return target
 
 
-def report_html(report: Report) -> str:
+def report_html(report: MapReport) -> str:
     """The report as a page without scripts."""
     found = report.found
     parts = [
@@ -136,7 +134,7 @@ def write_pdf(page: str, target: Path) -> Path:
     return target
 
 
-def _question(report: Report) -> str:
+def _question(report: MapReport) -> str:
     found = report.found
     methods = sorted({p.family for p in found.points if not p.is_corner})
     limit = "" if report.limit is None else f" The risk may be at most {report.limit:g}."
@@ -147,7 +145,7 @@ def _question(report: Report) -> str:
     return f"<p>{_text(asked)}{limit}</p>"
 
 
-def _choice(report: Report) -> str:
+def _choice(report: MapReport) -> str:
     choice = report.choice
     if choice is None:
         best = report.found.frontier(over="worst")
@@ -156,7 +154,7 @@ def _choice(report: Report) -> str:
     return f'<p class="choice">{_text(choice.reason)}</p>'
 
 
-def _has_others(report: Report) -> bool:
+def _has_others(report: MapReport) -> bool:
     return report.choice is not None and bool(report.choice.others)
 
 
@@ -170,7 +168,7 @@ def _others(choice: Choice | None) -> str:
     return f"<table><thead>{head}</thead><tbody>{rows}</tbody></table>"
 
 
-def _maps(report: Report) -> str:
+def _maps(report: MapReport) -> str:
     found, parts = report.found, []
     for name in found.tables:
         svg = svg_of(map_chart(found, name, limit=report.limit, width=460, height=330))
@@ -219,7 +217,7 @@ def _points(found: RUMap, table: str, choice: Choice | None) -> str:
     return f"<table><thead>{head}</thead><tbody>{''.join(rows)}</tbody></table>"
 
 
-def _data(report: Report) -> str:
+def _data(report: MapReport) -> str:
     found = report.found
     rows = "".join(
         f"<tr><td>{_text(name)}</td><td>{_text(_shape(table))}</td><td class='n'>{table.values.size:,}</td>"
@@ -231,7 +229,7 @@ def _data(report: Report) -> str:
     return f"{source}<table><thead>{head}</thead><tbody>{rows}</tbody></table>"
 
 
-def _methods(report: Report) -> str:
+def _methods(report: MapReport) -> str:
     rows = "".join(
         f"<tr><td class='label'>{_text(label)}</td>"
         f"<td><code>{_text(_words(method.to_mapping()))}</code></td></tr>"

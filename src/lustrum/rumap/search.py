@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
     from lustrum.audit import Attacker
 
-__all__ = ["Space", "Span", "find_frontier", "searched", "space"]
-
 _GROUP = 4
 """Proposals that are measured together; part of the result, so it does not follow the machine."""
 

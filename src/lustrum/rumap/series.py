@@ -46,8 +46,6 @@ from lustrum.utility import hellinger_utility
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Answering", "Question", "SeriesMap", "SeriesPoint", "series", "series_map"]
-
 How = Literal["keyed", "redrawn", "once", "budget"]
 
 _HOW = ("keyed", "redrawn", "once", "budget")

@@ -17,9 +17,6 @@ from lustrum.model import Channel, Release, Table, TableAxis
 from lustrum.model.channel import ObservedChannel
 from lustrum.structure import UNBOUNDED
 
-__all__ = ["base_certainty", "same_people", "with_someone_in"]
-
-
 _PAIRS = 4_000_000
 """Pairs of cells that are compared at most for two tables."""
 _VALUES = 4096

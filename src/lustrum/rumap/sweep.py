@@ -26,8 +26,6 @@ from lustrum.rumap.grids import MapMethod
 from lustrum.rumap.measures import Measures
 from lustrum.rumap.points import Draw
 
-__all__ = ["Progress", "Sweep", "method_rng"]
-
 Progress = Callable[[int, int], None]
 
 

@@ -11,8 +11,6 @@ import numpy.typing as npt
 from lustrum.arrays import Mask
 from lustrum.model import InputError
 
-__all__ = ["NOTHING", "Background"]
-
 
 @dataclass(frozen=True, repr=False)
 class Background:

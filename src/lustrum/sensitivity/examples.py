@@ -8,8 +8,6 @@ import numpy as np
 
 from lustrum.model import Contributions, Table, TableAxis
 
-__all__ = ["table_of"]
-
 
 def table_of(
     cells: Sequence[Sequence[int]],

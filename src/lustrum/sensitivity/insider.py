@@ -18,8 +18,6 @@ from lustrum.sensitivity.background import NOTHING, Background
 from lustrum.sensitivity.parameters import check_whole
 from lustrum.sensitivity.ranked import Ranked, Weights
 
-__all__ = ["insider_bounds"]
-
 
 def insider_bounds(
     table: Table,

@@ -16,20 +16,9 @@ from lustrum.arrays import Indices, Ints, Mask
 from lustrum.model import CellStatus, InputError, Reason, Table, TableAxis
 from lustrum.sensitivity.result import Finding, Sensitivity
 
-__all__ = [
-    "Family",
-    "along",
-    "counts_of",
-    "distinct",
-    "families",
-    "judge_lines",
-    "open_cells",
-    "spread",
-]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Family:
+class PeopleAlong:
     """A group of people along an axis, and the categories that tell where they are.
 
     ``total`` are the places that add up to the group: its own category, or the largest ones of an axis
@@ -46,7 +35,7 @@ class Family:
     within: tuple[Indices, ...]
 
 
-def families(axis: TableAxis) -> list[Family]:
+def families(axis: TableAxis) -> list[PeopleAlong]:
     """Every total and subtotal of an axis with what it holds; the line itself if it has no total."""
     sets = [c.member_set for c in axis.categories]
     found = []
@@ -64,7 +53,9 @@ def families(axis: TableAxis) -> list[Family]:
     return [family for family in found if family.children.size]
 
 
-def _family(axis: TableAxis, total: list[int], whole: frozenset[int], held: list[int]) -> Family:
+def _family(
+    axis: TableAxis, total: list[int], whole: frozenset[int], held: list[int]
+) -> PeopleAlong:
     sets = [c.member_set for c in axis.categories]
     own = [i for i in held if axis.minimal[i]]
     once = _first_of_each(own, sets)
@@ -74,7 +65,7 @@ def _family(axis: TableAxis, total: list[int], whole: frozenset[int], held: list
         for c in held
     )
     covered = frozenset[int]().union(*(sets[i] for i in once))
-    return Family(
+    return PeopleAlong(
         total=np.array(total, dtype=np.intp),
         children=np.array(held, dtype=np.intp),
         inner=np.array(own, dtype=np.intp),

@@ -7,15 +7,6 @@ from fractions import Fraction
 
 from lustrum.model import InputError
 
-__all__ = [
-    "Percent",
-    "check_choice",
-    "check_percent",
-    "check_share",
-    "check_whole",
-    "exact",
-]
-
 Percent = int | float
 
 

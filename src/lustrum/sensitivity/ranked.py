@@ -32,8 +32,6 @@ from lustrum.arrays import Mask
 from lustrum.model import Contributions, InputError, Table
 from lustrum.sensitivity.background import Background
 
-__all__ = ["Ranked", "Weights"]
-
 Weights = Literal["expanded", "sample"]
 Exact = npt.NDArray[Any]
 """Whole numbers: 64 bits where all products fit, Python's own where they might not."""

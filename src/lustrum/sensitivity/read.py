@@ -12,8 +12,6 @@ from lustrum.model.plugins import load, names
 from lustrum.sensitivity.rule import Rule
 from lustrum.sensitivity.rules.combine import AllOf, AnyOf, Unless
 
-__all__ = ["read_rule"]
-
 _RULES = "lustrum.rules"
 _JOINED: dict[str, type[Any]] = {kind.name: kind for kind in (AnyOf, AllOf)}
 

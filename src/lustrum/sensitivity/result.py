@@ -13,8 +13,6 @@ import numpy.typing as npt
 from lustrum.arrays import Ints, Mask
 from lustrum.model import CellStatus, InputError, Reason, Table
 
-__all__ = ["Finding", "Sensitivity"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Finding:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from lustrum.model import Table
+from lustrum.model.parameters import DeclaredSpec
 from lustrum.sensitivity.background import NOTHING, Background
 from lustrum.sensitivity.result import Sensitivity
-
-__all__ = ["Rule"]
 
 
 @runtime_checkable
@@ -27,3 +26,9 @@ class Rule(Protocol):
     def to_mapping(self) -> dict[str, Any]:
         """The rule in the words of a policy file."""
         ...
+
+
+class RuleSpec(DeclaredSpec):
+    """What rules share whose words are their declared parameters."""
+
+    group: ClassVar[str] = "rule"

@@ -26,9 +26,6 @@ from lustrum.risk.cell_entropy import cell_entropy as risk_of
 from lustrum.study.markov import IJ, IK, JK
 from lustrum.study.result import Line, Panel, Progress, Study, panels_of
 
-__all__ = ["cell_entropy"]
-
-
 # Table 1: economic activity by size class with totals; -1 stands for a suppressed cell. The total of
 # size 4 is printed as 1148 in both tables of the paper, which adds up neither down nor across.
 TABLE_1 = (

@@ -9,16 +9,13 @@ import numpy as np
 from lustrum.arithmetic import normal_quantile, student_quantile
 from lustrum.arrays import Floats, Ints
 
-__all__ = ["Figures"]
-
-
 _PAPER_SAMPLES = 1000
 _ALARM = 0.001
 """How often a tolerance is exceeded by chance alone."""
 
 
 @dataclass(frozen=True, eq=False)
-class Figures:
+class SampleFigures:
     """One figure per sample: its value, and the variance of a mean over draws that hides in it."""
 
     value: Floats
@@ -72,9 +69,9 @@ class Figures:
             variance += max(0.0, float(own.var(ddof=1)) - single / float(counts.mean()))
         return float(normal_quantile(1.0 - _ALARM / 2) * np.sqrt(variance)) + 5e-5
 
-    def less(self, other: Figures) -> Figures:
+    def less(self, other: SampleFigures) -> SampleFigures:
         """The difference of two figures, sample by sample."""
-        return Figures(self.value - other.value, self.noise + other.noise, self.populations)
+        return SampleFigures(self.value - other.value, self.noise + other.noise, self.populations)
 
     def _centres(self) -> Floats:
         sums = np.bincount(self.groups, self.value, self.populations)

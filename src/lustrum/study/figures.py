@@ -15,15 +15,6 @@ from lustrum.study.result import Study
 if TYPE_CHECKING:
     import altair
 
-__all__ = [
-    "CAPTIONS",
-    "components_figure",
-    "figures_of",
-    "map_figure",
-    "tables_figure",
-    "write_figures",
-]
-
 CAPTIONS = {
     "components": "The three terms of the risk: share of empty cells, entropy, and number of people",
     "table-server-map": "Risk against utility of each method on the four tables, ours and as printed",

@@ -27,25 +27,31 @@ from lustrum.model import Channel, Release, Table
 from lustrum.model.channel import swapping_channel
 from lustrum.protect.method import released
 from lustrum.risk.table_entropy import EntropyRisk
-from lustrum.rumap import BeforeCounting, Cube, Point, RUMap, View, frontier, grid, rumap
+from lustrum.rumap import (
+    BeforeCounting,
+    HypercubeTables,
+    HypercubeView,
+    Point,
+    RUMap,
+    frontier,
+    grid,
+    rumap,
+)
 from lustrum.study.markov import markov
 from lustrum.study.result import Line, Panel, Progress, Study
 from lustrum.study.table_server_methods import ServerMethods, regions_swapped
 from lustrum.study.table_server_outcomes import VARIABLES, hypercube
 from lustrum.utility import HellingerUtility
 
-__all__ = ["Assumed", "RegionSwapping", "map_of_2015", "map_with_totals", "maps", "study_cube"]
-
-
 DRAWS = 10
 """Draws of every method, as in the study ``table-server``."""
 
 _RISK = EntropyRisk(parts="true", shared="expected")
 _TABLES = {
-    "table 1": View(("age", "education", "occupation"), {"region": ("1",)}),
-    "table 2": View(("sex", "age", "citizenship"), {"region": ("2",)}),
-    "table 3": View(("employment", "occupation", "education"), {"sex": ("1",)}),
-    "table 4": View(("region", "occupation", "education"), {"age": ("10",)}),
+    "table 1": HypercubeView(("age", "education", "occupation"), {"region": ("1",)}),
+    "table 2": HypercubeView(("sex", "age", "citizenship"), {"region": ("2",)}),
+    "table 3": HypercubeView(("employment", "occupation", "education"), {"sex": ("1",)}),
+    "table 4": HypercubeView(("region", "occupation", "education"), {"age": ("10",)}),
 }
 """The four tables of section 5.1."""
 
@@ -143,7 +149,7 @@ def map_of_2015(
     """The four methods of the paper and those beyond it, on the four tables."""
     report = None if progress is None else (lambda done, total: progress(done / max(total, 1)))
     return rumap(
-        Cube(cube, _TABLES),
+        HypercubeTables(cube, _TABLES),
         [*paper_methods(cube).values(), *more_methods()],
         [_RISK, HellingerUtility()],
         replications=draws,
@@ -190,7 +196,7 @@ def map_with_totals(cube: Table, seed: int, draws: int = 5) -> RUMap:
         *grid("differential-privacy", epsilon=[0.5, 2.0]),
     ]
     return rumap(
-        Cube(cube, {"table 4": view}),
+        HypercubeTables(cube, {"table 4": view}),
         methods,
         attackers=["outsider"],
         replications=draws,

@@ -20,9 +20,6 @@ from lustrum.model import Category, TableAxis
 from lustrum.risk.cell_entropy import cell_entropy
 from lustrum.study.result import Line, Panel, Progress, Study, panels_of
 
-__all__ = ["markov"]
-
-
 CUBE = {"I": 4, "J": 4, "K": 3}
 IJ = ((3, 87, 68, 72), (5, 8, 80, 4), (3, 4, 7, 107), (64, 6, 56, 7))
 JK = ((5, 2, 68), (10, 10, 85), (69, 81, 61), (7, 132, 51))

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-__all__ = ["Line", "Panel", "Progress", "Study", "panels_of"]
-
 Progress = Callable[[float], None]
 """Called with how far a study is, from 0 to 1."""
 

@@ -32,11 +32,8 @@ from lustrum.risk.population import (
     simple_random_samples,
 )
 from lustrum.risk.r1 import r1
-from lustrum.study.chance import Figures
+from lustrum.study.chance import SampleFigures
 from lustrum.study.result import Line, Panel, Progress, Study
-
-__all__ = ["AREAS_BY_RELIGION", "sample_tables"]
-
 
 AREAS_BY_RELIGION: Ints = np.array(
     [
@@ -81,12 +78,12 @@ class Scenario:
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
+class ScenarioOutcome:
     """The risks of one scenario: with the true population, and under each model."""
 
-    original: Figures
-    first: tuple[Figures, ...]
-    second: tuple[Figures, ...]
+    original: SampleFigures
+    first: tuple[SampleFigures, ...]
+    second: tuple[SampleFigures, ...]
 
 
 def sample_tables(
@@ -164,7 +161,7 @@ def _run(
     seed: int,
     progress: Progress | None,
     workers: int | None,
-) -> dict[tuple[str, float], Outcome]:
+) -> dict[tuple[str, float], ScenarioOutcome]:
     """All scenarios, some samples a task; the compiled loops let threads run side by side."""
     starts = range(0, samples, _SAMPLES_A_TASK)
     rows: dict[int, list[Floats]] = {s: [np.empty(0)] * len(starts) for s in range(len(scenarios))}
@@ -209,15 +206,16 @@ def _samples(scenario: Scenario, which: range, draws: int, key: tuple[int, int])
     return np.array(rows)
 
 
-def _outcome(rows: Floats, populations: int, draws: int) -> Outcome:
+def _outcome(rows: Floats, populations: int, draws: int) -> ScenarioOutcome:
     # What a mean over our draws adds to the spread beyond what the paper's number of draws adds.
     share = 1.0 / draws - 1.0 / _PAPER_DRAWS
     means, variances = rows[:, 1::2], rows[:, 2::2]
     figures = tuple(
-        Figures(means[:, k], variances[:, k] * share, populations) for k in range(means.shape[1])
+        SampleFigures(means[:, k], variances[:, k] * share, populations)
+        for k in range(means.shape[1])
     )
-    original = Figures(rows[:, 0], np.zeros(len(rows)), populations)
-    return Outcome(original, figures[0::2], figures[1::2])
+    original = SampleFigures(rows[:, 0], np.zeros(len(rows)), populations)
+    return ScenarioOutcome(original, figures[0::2], figures[1::2])
 
 
 def _table_one() -> Panel:
@@ -226,7 +224,9 @@ def _table_one() -> Panel:
     return Panel("Table 1: output area by religion, 10 x 9 cells, 2,449 people", (line,))
 
 
-def _both(what: str, figures: Figures, mean: float, sd: float, note: str) -> tuple[Line, Line]:
+def _both(
+    what: str, figures: SampleFigures, mean: float, sd: float, note: str
+) -> tuple[Line, Line]:
     return (
         Line(f"{what}, mean", mean, figures.mean, figures.mean_tolerance, note=note),
         Line(f"{what}, sd", sd, figures.sd, figures.sd_tolerance, note=note),
@@ -237,7 +237,7 @@ _ONE_TABLE = "the paper's samples come from one generated table, ours from {} of
 _LONG_RUN = "8,000 samples give {:.4f}".format
 
 
-def _table_two(outcomes: dict[tuple[str, float], Outcome]) -> Panel:
+def _table_two(outcomes: dict[tuple[str, float], ScenarioOutcome]) -> Panel:
     lines: list[Line] = []
     printed: dict[tuple[str, float], tuple[float, float, float, float]] = {
         ("log-linear", 0.1): (0.1538, 0.0043, 0.1568, 0.0039),
@@ -266,7 +266,7 @@ def _table_two(outcomes: dict[tuple[str, float], Outcome]) -> Panel:
     return Panel("Table 2: R2 with the original and with the estimated population", tuple(lines))
 
 
-def _real_lines(outcomes: dict[tuple[str, float], Outcome]) -> list[Line]:
+def _real_lines(outcomes: dict[tuple[str, float], ScenarioOutcome]) -> list[Line]:
     tenth, twentieth = outcomes["real", 0.1], outcomes["real", 0.05]
     rows = (
         ("real table, 0.1: original", tenth.original, 0.1697, 0.0048, 0.1696),
@@ -283,9 +283,9 @@ def _real_lines(outcomes: dict[tuple[str, float], Outcome]) -> list[Line]:
     ]
 
 
-def _short_paper(outcomes: dict[tuple[str, float], Outcome]) -> Panel:
+def _short_paper(outcomes: dict[tuple[str, float], ScenarioOutcome]) -> Panel:
     """Table 1 of the short paper: the same by the log-linear model, for three fractions."""
-    take: dict[str, Callable[[Outcome], Figures]] = {
+    take: dict[str, Callable[[ScenarioOutcome], SampleFigures]] = {
         "R1, estimated": lambda outcome: outcome.first[0],
         "R2, original": lambda outcome: outcome.original,
         "R2, estimated": lambda outcome: outcome.second[0],

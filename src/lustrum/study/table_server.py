@@ -38,17 +38,7 @@ from lustrum.risk.simple import share_of_small_cells
 from lustrum.risk.table_entropy import EntropyRisk, entropy_term, size_term
 from lustrum.study.result import Line, Panel, Progress, Study
 from lustrum.study.table_server_methods import ASSUMED, METHODS
-from lustrum.study.table_server_outcomes import RUNS, Outcome, hypercube, server_outcomes
-
-__all__ = [
-    "TABLE_2",
-    "Components",
-    "PrintedTable",
-    "components",
-    "small_part",
-    "table_server",
-]
-
+from lustrum.study.table_server_outcomes import RUNS, MethodOutcome, hypercube, server_outcomes
 
 _ORIGINAL = (0.318, 0.248, 0.339, 0.298)
 """Table 5: the risk of the tables as they are."""
@@ -226,7 +216,7 @@ def _name(number: int) -> str:
     return f"table {number}" if number else "hypercube"
 
 
-def _small_cells(outcomes: tuple[Outcome, ...]) -> tuple[Line, ...]:
+def _small_cells(outcomes: tuple[MethodOutcome, ...]) -> tuple[Line, ...]:
     lines = []
     for o in outcomes:
         if o.changed is None:
@@ -243,7 +233,7 @@ def _small_cells(outcomes: tuple[Outcome, ...]) -> tuple[Line, ...]:
     return tuple(lines)
 
 
-def _results(outcomes: tuple[Outcome, ...]) -> tuple[Line, ...]:
+def _results(outcomes: tuple[MethodOutcome, ...]) -> tuple[Line, ...]:
     lines = []
     for number, printed in enumerate(_ORIGINAL, start=1):
         found = [o for o in outcomes if o.table == number]
@@ -260,7 +250,7 @@ def _results(outcomes: tuple[Outcome, ...]) -> tuple[Line, ...]:
     return tuple(lines)
 
 
-def _order(outcomes: tuple[Outcome, ...]) -> tuple[Line, ...]:
+def _order(outcomes: tuple[MethodOutcome, ...]) -> tuple[Line, ...]:
     """What the printed figures say about the order, as 1 where it is so here too."""
     lines = []
     for number in range(1, len(_ORIGINAL) + 1):
@@ -270,7 +260,7 @@ def _order(outcomes: tuple[Outcome, ...]) -> tuple[Line, ...]:
     return tuple(lines)
 
 
-def _order_as_printed(outcomes: tuple[Outcome, ...]) -> tuple[Line, ...]:
+def _order_as_printed(outcomes: tuple[MethodOutcome, ...]) -> tuple[Line, ...]:
     """The same with the printed formula and the printed matrix, which nobody need reproduce."""
     lines = []
     for number in range(1, len(_ORIGINAL) + 1):
@@ -285,7 +275,7 @@ def _order_as_printed(outcomes: tuple[Outcome, ...]) -> tuple[Line, ...]:
 
 
 def _claims(
-    by: Mapping[str, Outcome], risk: Mapping[str, float], perturbation: Outcome
+    by: Mapping[str, MethodOutcome], risk: Mapping[str, float], perturbation: MethodOutcome
 ) -> dict[str, bool]:
     return {
         "every method lowers the risk": max(risk.values()) < by["RR"].before,
@@ -301,7 +291,7 @@ def _claims(
     }
 
 
-def _literal(outcomes: tuple[Outcome, ...]) -> tuple[Line, ...]:
+def _literal(outcomes: tuple[MethodOutcome, ...]) -> tuple[Line, ...]:
     return tuple(
         Line(
             f"table {o.table}: {METHODS[o.method]}: risk",

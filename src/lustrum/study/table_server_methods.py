@@ -19,9 +19,6 @@ from lustrum.protect import RoundingChannel, StochasticPerturbation
 from lustrum.protect.perturbation.invariant import frequencies_of
 from lustrum.protect.rounding.semi_controlled import SemiControlledRounding
 
-__all__ = ["ASSUMED", "METHODS", "ServerMethods", "regions_swapped"]
-
-
 METHODS = {
     "RS": "record swapping of the hypercube",
     "RR": "rounding of the hypercube",

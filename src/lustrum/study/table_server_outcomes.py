@@ -14,17 +14,6 @@ from lustrum.study.result import Progress
 from lustrum.study.table_server_methods import ServerMethods
 from lustrum.utility import hellinger_utility
 
-__all__ = [
-    "RUNS",
-    "Outcome",
-    "RUPoint",
-    "hypercube",
-    "output_tables",
-    "ru_points",
-    "server_outcomes",
-]
-
-
 VARIABLES = ("region", "sex", "age", "employment", "occupation", "education", "citizenship")
 
 _SELECTIONS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
@@ -41,7 +30,7 @@ RUNS = 10
 
 
 @dataclass(frozen=True)
-class Outcome:
+class MethodOutcome:
     """One table under one method: means over the runs, and the standard error of the utility's mean.
 
     ``literal`` is the risk by the printed formula; ``changed`` the share of cells of 1 and 2
@@ -88,7 +77,9 @@ def output_tables(cube: Ints) -> tuple[Ints, ...]:
     return tuple(tables)
 
 
-def server_outcomes(cube: Ints, seed: int, progress: Progress | None = None) -> tuple[Outcome, ...]:
+def server_outcomes(
+    cube: Ints, seed: int, progress: Progress | None = None
+) -> tuple[MethodOutcome, ...]:
     """All methods on all tables; number 0 is the hypercube itself, of which only changes are reported."""
     if cube.ndim != len(VARIABLES) or cube.shape[0] != 2:
         raise InputError("The study needs a hypercube of its seven variables with two regions.")
@@ -119,7 +110,7 @@ def server_outcomes(cube: Ints, seed: int, progress: Progress | None = None) -> 
     )
 
 
-def ru_points(outcomes: tuple[Outcome, ...]) -> tuple[RUPoint, ...]:
+def ru_points(outcomes: tuple[MethodOutcome, ...]) -> tuple[RUPoint, ...]:
     """The points of Figure 2, as ``T1 RS``: low risk and high utility are wanted."""
     return tuple(RUPoint(f"T{o.table} {o.method}", o.risk, o.utility) for o in outcomes if o.table)
 
@@ -129,10 +120,10 @@ def _changed(table: Ints, release: Ints) -> float:
     return float((table != release)[small].mean()) if small.any() else np.nan
 
 
-def _outcome(number: int, method: str, before: float, figures: Floats) -> Outcome:
+def _outcome(number: int, method: str, before: float, figures: Floats) -> MethodOutcome:
     risk, literal, utility, changed = figures.mean(axis=0)
     error = figures[:, 2].std(ddof=1) / np.sqrt(len(figures))
-    return Outcome(
+    return MethodOutcome(
         table=number,
         method=method,
         before=before,

@@ -18,8 +18,6 @@ import numpy.typing as npt
 from lustrum.arrays import Floats, Ints
 from lustrum.model import InputError
 
-__all__ = ["Design", "Lonely", "ReplicateWeights"]
-
 Lonely = Literal["refuse", "certainty", "centre"]
 
 _LONELY = ("refuse", "certainty", "centre")

@@ -8,8 +8,6 @@ from typing import Any
 from lustrum.arithmetic_loops import exp, log
 from lustrum.compiled import compiled
 
-__all__ = ["draw_times"]
-
 
 @compiled
 def _binomial(n: int, p: float, rng: Any) -> int:  # pragma: no cover

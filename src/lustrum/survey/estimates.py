@@ -10,8 +10,6 @@ import numpy.typing as npt
 from lustrum.arrays import Floats, Ints, Mask
 from lustrum.model import InputError
 
-__all__ = ["Estimates", "Reliability"]
-
 
 @dataclass(frozen=True)
 class Reliability:

@@ -26,8 +26,6 @@ from lustrum.model import InputError
 from lustrum.survey.design import Design, ReplicateWeights
 from lustrum.survey.estimates import Estimates
 
-__all__ = ["Sample", "checked", "estimate_ratios", "estimate_totals", "sums_by_cell"]
-
 Sample = Design | ReplicateWeights
 
 

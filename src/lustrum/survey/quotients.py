@@ -21,8 +21,6 @@ from lustrum.survey.design import Design, ReplicateWeights
 from lustrum.survey.estimates import Estimates
 from lustrum.survey.linearised import Sample, checked, sums_by_cell
 
-__all__ = ["Sums", "estimate_quotients"]
-
 
 @dataclass(frozen=True, eq=False)
 class Sums:

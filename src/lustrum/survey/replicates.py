@@ -19,8 +19,6 @@ from lustrum.arrays import Floats
 from lustrum.model import InputError
 from lustrum.survey.design import Design, ReplicateWeights
 
-__all__ = ["balanced_half_samples", "bootstrap", "jackknife"]
-
 
 def jackknife(design: Design) -> ReplicateWeights:
     """Leave out one cluster in each replicate, and give its weight to the others of its stratum.

@@ -14,8 +14,6 @@ import pyarrow.compute as pc
 from lustrum.model import IngestError
 from lustrum.tabulate.ingest import FileSource
 
-__all__ = ["draft_description"]
-
 MOST_CODES = 1000
 MOST_NUMBERS = 60
 _COLUMN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")

@@ -28,7 +28,8 @@ from lustrum.model import (
 )
 from lustrum.model.errors import choices
 from lustrum.model.finest import code_type
-from lustrum.tabulate.keys import Secret, record_keys, text_identity
+from lustrum.model.identity import text_identity
+from lustrum.tabulate.keys import Secret, record_keys
 
 __all__ = ["Chunk", "encode"]
 

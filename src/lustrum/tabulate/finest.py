@@ -6,7 +6,7 @@ and record keys. Work and memory grow with records and occupied cells, not with 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -20,14 +20,19 @@ from lustrum.model.stop import check_stop, report_progress
 from lustrum.stream import mixed
 from lustrum.tabulate.encode import Chunk
 
-__all__ = ["finest_cells"]
-
-
 _BLOCK = 1 << 18
 _NOBODY = np.uint64(2**64 - 1)
 
 
-def finest_cells(engine: KernelEngine) -> FinestCells:
+class CountsFinestCells(Protocol):
+    """An engine that counts its finest cells itself, because the records are elsewhere."""
+
+    def finest_cells(self) -> FinestCells:
+        """The occupied finest cells."""
+        ...
+
+
+def finest_cells(engine: KernelEngine | CountsFinestCells) -> FinestCells:
     """The occupied finest cells behind an engine, with summed record keys if the records have any.
 
     >>> import pyarrow as pa
@@ -37,10 +42,12 @@ def finest_cells(engine: KernelEngine) -> FinestCells:
     >>> cells.codes.tolist(), cells.counts.tolist()
     ([[0, 1], [0, 1]], [2, 1])
     """
+    if not isinstance(engine, KernelEngine):
+        return engine.finest_cells()
     dataset = engine.dataset
     if len(dataset.variables) == 0:
         raise InputError("A dataset without variables has no finest cells.")
-    strides = _strides(dataset)
+    steps = strides(dataset)
     rows = sum(chunk.rows for chunk in engine.chunks)
     keyed = bool(engine.chunks) and all(chunk.keys is not None for chunk in engine.chunks)
     table = _HashTable()
@@ -49,7 +56,7 @@ def finest_cells(engine: KernelEngine) -> FinestCells:
         for start in range(0, chunk.rows, _BLOCK):
             check_stop()
             stop = min(start + _BLOCK, chunk.rows)
-            table.add(*_block(chunk, dataset, strides, start, stop))
+            table.add(*_block(chunk, dataset, steps, start, stop))
             done += stop - start
             report_progress("counting", done / rows)
     numbers, counts, keys = table.sorted()
@@ -58,13 +65,13 @@ def finest_cells(engine: KernelEngine) -> FinestCells:
     most = max(len(v.codes) for v in dataset.variables)
     codes = np.empty((len(dataset.variables), numbers.size), dtype=code_type(most))
     rest = numbers
-    for row, stride in zip(codes, strides, strict=True):
+    for row, stride in zip(codes, steps, strict=True):
         row[:] = rest // stride
         rest = rest % stride
     return FinestCells(dataset, codes, counts, keys if keyed else None)
 
 
-def _strides(dataset: Dataset) -> list[np.uint64]:
+def strides(dataset: Dataset) -> list[np.uint64]:
     """What one step along each variable adds to the number of a cell, the last variable fastest."""
     strides, size = [], 1
     for variable in reversed(dataset.variables):

@@ -26,8 +26,6 @@ from lustrum.model.errors import choices, kind_of
 from lustrum.tabulate.encode import encode
 from lustrum.tabulate.keys import Secret
 
-__all__ = ["FrameEngine", "as_arrow", "describe_frame"]
-
 
 class FrameEngine(KernelEngine):
     """Answers from a table in memory.

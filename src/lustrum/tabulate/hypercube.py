@@ -13,8 +13,6 @@ from lustrum.model.query import Axis
 from lustrum.tabulate.encode import Chunk, encode
 from lustrum.tabulate.frame import as_arrow
 
-__all__ = ["HypercubeEngine", "aggregate", "cells_of"]
-
 COUNT = "count"
 KEY = "key"
 

@@ -6,10 +6,11 @@ import csv
 import glob
 import gzip
 import itertools
+import json
 import re
 import tomllib
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,8 +28,6 @@ from lustrum.tabulate.encode import encode
 from lustrum.tabulate.frame import as_arrow
 from lustrum.tabulate.keys import Secret
 from lustrum.tabulate.store import Store
-
-__all__ = ["FileSource", "FrameSource", "QuerySource", "Source", "ingest", "read_description"]
 
 BATCH = 1 << 20
 LONGEST_HEADER = 1 << 20
@@ -247,9 +246,30 @@ def read_description(path: Path) -> Dataset:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise DescriptionError(f"{path} is not valid TOML: {error}.") from None
     try:
-        return Dataset.from_mapping(raw)
+        return Dataset.from_mapping(_with_maps(raw, path.parent))
     except DescriptionError as error:
         raise DescriptionError(f"{path}: {error}") from None
+
+
+def _with_maps(raw: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """The description with the content of the files that its maps name, so that it can stand alone."""
+    maps = raw.get("maps", ())
+    if not maps or not all(isinstance(m, Mapping) for m in maps):
+        return raw
+    return {**raw, "maps": [_with_shapes(one, folder) for one in maps]}
+
+
+def _with_shapes(words: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    rest = {key: value for key, value in words.items() if key != "file"}
+    if "file" not in words:
+        return rest
+    file = folder / str(words["file"])
+    try:
+        return {**rest, "shapes": json.loads(file.read_text(encoding="utf-8"))}
+    except OSError as error:
+        raise DescriptionError(f"The map {file.name} cannot be read: {error.strerror}.") from None
+    except ValueError:
+        raise DescriptionError(f"The map {file.name} is not valid JSON.") from None
 
 
 def _check_unique(ids: np.ndarray[Any, np.dtype[np.int64]], name: str, source: str) -> None:

@@ -8,7 +8,6 @@ set of records is uniform to anybody without the secret, and the same set always
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import re
 import secrets
@@ -24,18 +23,8 @@ from lustrum.durable import sync
 from lustrum.model import DatasetError, InputError
 from lustrum.model.keys import scramble
 
-__all__ = [
-    "KEY_VERSION",
-    "Secret",
-    "SecretExistsError",
-    "SecretMissingError",
-    "record_keys",
-    "text_identity",
-]
-
 KEY_VERSION = 1
 _BYTES = 32
-_WHOLE = re.compile(r"0|[1-9][0-9]{0,18}")
 
 
 class SecretMissingError(DatasetError):
@@ -131,18 +120,3 @@ def record_keys(
     """The keys of records of these identities: AES as a pseudo-random function of the identity."""
     key = secret.derive(f"lustrum record key {KEY_VERSION} {dataset}")
     return scramble(key, identity)
-
-
-def text_identity(text: str) -> int:
-    """The 63-bit identity of a record or holding whose id is a text.
-
-    A plain whole number is its own, so that a CSV file, where all is text, and a Parquet file of the
-    same records give the same keys.
-
-    >>> text_identity("17"), text_identity("017") == 17
-    (17, False)
-    """
-    if _WHOLE.fullmatch(text) and int(text) < 1 << 63:
-        return int(text)
-    digest = hashlib.sha256(text.encode()).digest()
-    return int.from_bytes(digest[:8], "big") >> 1

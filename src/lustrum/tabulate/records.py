@@ -11,8 +11,6 @@ from lustrum.counting.chunk import Chunk
 from lustrum.counting.engine import KernelEngine
 from lustrum.model.records import Records
 
-__all__ = ["RecordsEngine", "records_of"]
-
 
 class RecordsEngine(KernelEngine):
     """Answers from records in memory."""

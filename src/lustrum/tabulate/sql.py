@@ -19,8 +19,6 @@ from lustrum.counting.kernel import OUTSIDE
 from lustrum.counting.plan import Plan
 from lustrum.model import Contributions, Dataset, QueryError, Table, TableQuery
 
-__all__ = ["SqlEngine"]
-
 _RECORDS = "lustrum_records"
 
 
@@ -135,7 +133,7 @@ class SqlEngine:
     ) -> tuple[npt.NDArray[np.int64], Contributions]:
         query = plan.query
         assert query.measure is not None
-        holding = self._dataset.measure(query.measure).holding
+        holding = self._dataset.measure(query.measure).holding or self._dataset.record_id
         owner = "row_number" if holding is None else self._column[holding]
         value = self._column[query.measure]
         weight = self._column[query.weight] if query.weight else "1::BIGINT"

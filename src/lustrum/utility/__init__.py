@@ -4,7 +4,7 @@ Each is a pure function on arrays with a frozen spec beside it, which has a ``na
 end of the range that is ``better``, and ``of(table, release)``. Measures look at inner cells; those that
 need every value have a rule, :class:`Impute`, for suppressed ones.
 
-=====================================================  ==================================================
+======================================================  ==================================================
 :class:`HellingerUtility`, :class:`HellingerDistance`,  Hellinger distance, as a utility, of counts,
 :class:`HellingerShares`                                of shares
 :class:`MeanSquaredPrecision`                           one over the mean squared error
@@ -18,7 +18,7 @@ need every value have a rule, :class:`Impute`, for suppressed ones.
 :class:`EntropyChange`, :class:`Divergence`             information
 :class:`ConditionalError`                               probabilities of one variable given others
 :class:`SuppressedCells`, :class:`SuppressedValue`      what is not shown
-=====================================================  ==================================================
+======================================================  ==================================================
 """
 
 from lustrum.utility.compare import Comparison, UtilityMeasure, compare

@@ -10,8 +10,6 @@ import numpy as np
 from lustrum.model import InputError, TableAxis
 from lustrum.model.errors import choices
 
-__all__ = ["axis_position", "inner_grid", "margin_grid", "total_position"]
-
 Grid = tuple[Any, ...]
 
 

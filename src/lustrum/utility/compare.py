@@ -16,8 +16,6 @@ from lustrum.model.table import check_table
 from lustrum.utility.blocks import inner_grid
 from lustrum.utility.impute import NO_RULE, Impute
 
-__all__ = ["Better", "Comparison", "UtilityMeasure", "UtilitySpec", "as_pair", "compare"]
-
 Better = Literal["higher", "lower"]
 
 

@@ -18,8 +18,6 @@ from lustrum.model import InputError, Release, TableAxis
 from lustrum.model.errors import choices
 from lustrum.utility.blocks import inner_grid, margin_grid
 
-__all__ = ["NO_RULE", "Impute", "Rule", "spread"]
-
 Rule = Literal["none", "zero", "midpoint", "proportional"]
 
 _RULES = ("none", "zero", "midpoint", "proportional")

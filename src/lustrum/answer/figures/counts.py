@@ -7,28 +7,29 @@ public facts alone, so that it tells a reader nothing new.
 
 The tables are not drawn at random. Of ``n`` cells that look alike, each gets another quantile of their common
 belief, so that together they follow it closely, and each of the few tables that are looked at shifts the
-quantiles. The cells are put in the order of names and codes first: a question asked in another order, or with
-totals, has the same figures to the last digit.
+quantiles. The cells are put into one order first: a question asked in another order, at a level or
+by groups with the same members, or with totals, has the same figures to the last digit.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cache
 from math import sqrt
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arrays import Ints
+from lustrum.answer.figures.belief_loops import believed_counts
+from lustrum.arrays import Ints, Mask
+from lustrum.audit.belief.belief import Belief
 from lustrum.audit.belief.posterior import weighted
 from lustrum.audit.belief.priors import Uniform
-from lustrum.model import InputError, Release, Table
+from lustrum.model import Channel, InputError, Release, Table
 from lustrum.model.plugins import load
-
-__all__ = ["Figures", "expected_figures", "possible_tables"]
-
+from lustrum.protect.population.channel import PopulationChannel
 
 _REACH = 64
 """How far from the published number a belief is followed; further out no method for counts is likely."""
@@ -50,58 +51,122 @@ class Figures:
 
 def expected_figures(release: Release, measure: Any) -> Figures:
     """The mean risk before and after protection, and the mean utility, over what may be behind a release."""
-    inner = _canonical(release)
-    utility = load("lustrum.utilities", "hellinger")()
-    found: list[tuple[float, float, float]] = []
-    for table in possible_tables(inner):
-        try:
-            found.append(
-                (measure.before(table), measure.after(table, inner), utility.of(table, inner))
-            )
-        except InputError:
-            continue  # nobody is left in this table, so that there is nothing to measure
+    utility = _hellinger()
+    many = getattr(measure, "of_many", None)
+    if many is not None and release.channel is not None:
+        found = _of_many(release, many, utility.of_many)
+    else:
+        found = list(_one_by_one(_canonical(release), measure, utility))
     if not found:
         return Figures(None, None, None)
     before, after, worth = (round(float(np.mean(column)), 3) for column in zip(*found, strict=True))
     return Figures(before, after, worth)
 
 
+@cache
+def _hellinger() -> Any:
+    return load("lustrum.utilities", "hellinger")()
+
+
+def _one_by_one(
+    release: Release, measure: Any, utility: Any
+) -> Iterator[tuple[float, float, float]]:
+    for table in possible_tables(release):
+        try:
+            yield measure.before(table), measure.after(table, release), utility.of(table, release)
+        except InputError:
+            continue  # nobody is left in this table, so that there is nothing to measure
+
+
+def _of_many(release: Release, many: Any, utility: Any) -> list[tuple[float, float, float]]:
+    """All tables at once. Such measures look at cells without their names, so that no order is needed."""
+    inner = release.inner
+    if not bool(release.shown[inner].all()) or not inner.any():
+        return []
+    # Cells that cannot exist are left out first: a question may or may not spell them out.
+    if release.structural is not None:
+        inner = inner & ~release.structural
+    shown = release.published[inner]
+    possible = _possible_values(shown, *_range(release, inner, shown), release.channel)
+    # Where nobody is left in a table there is nothing to measure.
+    possible = possible[possible.any(axis=1)]
+    if shown.size < 2 or not len(possible):
+        return []
+    risks = many(possible, shown, release.channel)
+    return list(zip(*risks, utility(possible, shown), strict=True))
+
+
 def possible_tables(release: Release) -> Iterator[Table]:
     """Tables that together follow the belief of a reader about the cells of a release."""
     if not bool(release.shown.all()):
         return
-    shown = release.published.ravel()
-    low, high = _range(release, shown)
-    kinds, kind_of, size = np.unique(
-        np.stack([shown, low, high], axis=1), axis=0, return_inverse=True, return_counts=True
-    )
-    belief = _believed(release, kinds)
-    indptr = belief.indptr
-    # Every kind of cell has its own stretch of this rising line: its number plus the quantile.
-    line = np.cumsum(belief.probabilities)
-    base = np.concatenate(([0.0], line))[indptr[:-1]]
-    row = np.repeat(np.arange(len(kinds)), np.diff(indptr))
-    line = row + np.minimum(line - base[row], 1.0)
-    kind_of = kind_of.ravel()
-    place = _places(kind_of)
-    turns = max(2, min(8, _MOST_CELLS // max(shown.size, 1)))
-    for turn in range(turns):
-        shift = ((turn + 0.5) / turns + np.arange(len(kinds)) * _GOLDEN) % 1.0
-        quantile = (place + shift[kind_of]) / size[kind_of]
-        at = np.searchsorted(line, kind_of + quantile, side="left")
-        values = belief.values[np.clip(at, indptr[kind_of], indptr[kind_of + 1] - 1)]
+    open_cells = np.ones(release.shape, dtype=np.bool_)
+    if release.structural is not None:
+        open_cells &= ~release.structural
+    shown = release.published[open_cells]
+    for values in _possible_values(shown, *_range(release, open_cells, shown), release.channel):
+        whole = np.zeros(release.shape, dtype=np.int64)
+        whole[open_cells] = values
         yield Table(
             axes=release.axes,
-            values=values.reshape(release.shape).astype(np.int64),
+            values=whole,
             unit=release.unit,
             structural=release.structural,
         )
 
 
-def _range(release: Release, shown: Ints) -> tuple[Ints, Ints]:
-    """What the release leaves open for each cell, as far as it is followed."""
+def _possible_values(shown: Ints, low: Ints, high: Ints, channel: Channel | None) -> Ints:
+    """Counts that may stand behind numbers shown, one table a row, each value as often as it is believed."""
+    turns = max(2, min(8, _MOST_CELLS // max(shown.size, 1)))
+    if not shown.size:  # no cell of the question can exist
+        return np.zeros((turns, 0), dtype=np.int64)
+    order = np.lexsort((high, low, shown))
+    if isinstance(channel, PopulationChannel):
+        rows = (*channel.rows, channel.step, channel.repeats_from)
+        quick = believed_counts(order, shown, low, high, *rows, turns, _GOLDEN)
+        if len(quick):
+            return np.asarray(quick)
+    columns = np.stack([shown, low, high])[:, order]
+    first = np.ones(shown.size, dtype=np.bool_)
+    first[1:] = (columns[:, 1:] != columns[:, :-1]).any(axis=0)
+    starts = np.flatnonzero(first)
+    kind_of = np.cumsum(first) - 1
+    size = np.diff(starts, append=shown.size)[kind_of]
+    place = np.arange(shown.size) - starts[kind_of]
+    line, values, ends, row_of, moved = _lines(columns[:, starts], channel)
+    turn = (np.arange(turns) + 0.5) / turns
+    shift = (turn[:, None] + np.arange(starts.size) * _GOLDEN) % 1.0
+    row = row_of[kind_of]
+    at = np.searchsorted(line, row + (place + shift[:, kind_of]) / size, side="left")
+    found = np.empty((turns, shown.size), dtype=np.int64)
+    found[:, order] = values[np.clip(at, ends[row], ends[row + 1] - 1)] + moved[kind_of]
+    return found
+
+
+def _lines(
+    kinds: Ints, channel: Channel | None
+) -> tuple[npt.NDArray[np.float64], Ints, Ints, npt.NDArray[np.intp], Ints]:
+    """What is believed of each kind of cell, as stretches of one rising line: a number plus the quantile.
+
+    Large numbers are believed in alike, so that they share a stretch; ``moved`` says by how much each is larger
+    than the one that the stretch is about.
+    """
+    shift = getattr(channel, "moved_down", None)
+    moved = np.zeros(kinds.shape[1], dtype=np.int64) if shift is None else shift(kinds[1])
+    rows, row_of = np.unique(kinds - moved, axis=1, return_inverse=True)
+    belief = _believed(channel, rows)
+    ends = belief.indptr
+    line = np.cumsum(belief.probabilities)
+    base = np.concatenate(([0.0], line))[ends[:-1]]
+    row = np.repeat(np.arange(rows.shape[1]), np.diff(ends))
+    stretched = row.astype(np.float64) + np.minimum(line - base[row], 1.0)
+    return stretched, belief.values, ends, row_of.ravel(), moved
+
+
+def _range(release: Release, cells: Mask, shown: Ints) -> tuple[Ints, Ints]:
+    """What the release leaves open for each of these cells, as far as it is followed."""
     if release.low is not None and release.high is not None:
-        low, high = release.low.ravel(), release.high.ravel()
+        low, high = release.low[cells], release.high[cells]
     elif release.channel is not None:
         low, high = release.channel.support(shown)
     else:
@@ -110,37 +175,39 @@ def _range(release: Release, shown: Ints) -> tuple[Ints, Ints]:
     high = np.clip(high, None, shown + _REACH)
     low, high = np.minimum(low, high), np.maximum(low, high)
     if release.structural is not None:
-        fixed = release.structural.ravel()
+        fixed = release.structural[cells]
         low, high = np.where(fixed, 0, low), np.where(fixed, 0, high)
     return low.astype(np.int64), high.astype(np.int64)
 
 
-def _believed(release: Release, kinds: Ints) -> Any:
-    shown, low, high = (np.ascontiguousarray(column) for column in kinds.T)
+def _believed(channel: Channel | None, kinds: Ints) -> Belief:
+    shown, low, high = (np.ascontiguousarray(column) for column in kinds)
     try:
-        return weighted(low, high, Uniform(), shown, release.channel)
+        return weighted(low, high, Uniform(), shown, channel)
     except InputError:
         # The channel leads none of these counts to the number shown; then all are alike.
         return weighted(low, high, Uniform())
 
 
-def _places(kind_of: npt.NDArray[np.intp]) -> Ints:
-    """For each cell, how many cells of its kind come before it."""
-    order = np.argsort(kind_of, kind="stable")
-    starts = np.searchsorted(kind_of[order], kind_of[order], side="left")
-    out = np.empty(kind_of.size, dtype=np.int64)
-    out[order] = np.arange(kind_of.size) - starts
-    return out
-
-
 def _canonical(release: Release) -> Release:
-    """The inner cells of a release, axes in the order of their names and categories in that of their codes."""
+    """The inner cells of a release, in an order that does not depend on how the question was phrased.
+
+    Categories stand in the order of their members, and axes in that of their lengths and totals: names and
+    codes differ between a level, groups with the same members, and a variable that says the same.
+    """
     picks = []
     for axis in release.axes:
         inner = np.flatnonzero(axis.inner).tolist()
-        picks.append(np.array(sorted(inner, key=axis.codes.__getitem__), dtype=np.intp))
+        members = [axis.categories[place].members for place in inner]
+        order = sorted(range(len(inner)), key=members.__getitem__)
+        picks.append(np.array([inner[place] for place in order], dtype=np.intp))
     part = release.take(picks)
-    turn = sorted(range(len(part.axes)), key=lambda a: part.axes[a].name)
+
+    def rank(place: int) -> tuple[Any, ...]:
+        rest = tuple(other for other in range(len(part.axes)) if other != place)
+        return part.shape[place], part.published.sum(axis=rest).tolist(), part.axes[place].name
+
+    turn = sorted(range(len(part.axes)), key=rank)
 
     def turned(array: Any) -> Any:
         return None if array is None else np.ascontiguousarray(array.transpose(turn))

@@ -26,8 +26,6 @@ from lustrum.model import AttackerFigures, Measure, Release, SizeFigures, SumFig
 from lustrum.public.noise import SumNoise
 from lustrum.structure import UNBOUNDED
 
-__all__ = ["sum_figures"]
-
 _DIGITS = 3
 
 

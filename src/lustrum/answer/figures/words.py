@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from lustrum.model import AttackerFigures, SizeFigures, SumFigures
 from lustrum.model.text import lowered, say
 
-__all__ = ["AttackerWords", "attacker_words", "error_words", "growth_words", "summary"]
-
 _WHO = {
     "outsider": say("An outsider who knows how many contributors there are at most"),
     "second-largest": say(

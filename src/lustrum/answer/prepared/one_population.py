@@ -14,8 +14,6 @@ from collections.abc import Iterable, Mapping
 from lustrum.model import DatasetError
 from lustrum.public.prepared.folder import PreparedFolder
 
-__all__ = ["check_one_population", "check_other_folders"]
-
 
 def check_one_population(folder: PreparedFolder, bundles: Mapping[str, str | None]) -> None:
     """Refuse a folder whose people are also served in another way.

@@ -12,9 +12,8 @@ from lustrum.durable import outages
 from lustrum.model import DatasetError, QueryError
 from lustrum.model.errors import choices
 from lustrum.model.text import say
-from lustrum.public.prepared.folder import MANIFEST, PreparedFolder, prepared_name, read_prepared
-
-__all__ = ["PreparedShelf"]
+from lustrum.public.bundle.place import MANIFEST, bundles_in, standing
+from lustrum.public.prepared.folder import PreparedFolder, prepared_name, read_prepared
 
 Stamp = tuple[int, int, int]
 
@@ -53,7 +52,7 @@ class PreparedShelf:
             )
         path = places[name]
         with outages(path):
-            status = (path / MANIFEST).stat()
+            status = (standing(path) / MANIFEST).stat()
         stamp = (status.st_mtime_ns, status.st_size, status.st_ino)
         with self._lock:
             kept = self._read.get(path)
@@ -79,7 +78,6 @@ class PreparedShelf:
         found = dict(self._places)
         if self._root is not None:
             with outages(self._root):
-                for manifest in self._root.glob(f"*/{MANIFEST}"):
-                    if not manifest.parent.name.startswith("."):
-                        found.setdefault(manifest.parent.name, manifest.parent)
+                for name in bundles_in(self._root):
+                    found.setdefault(name, self._root / name)
         return found

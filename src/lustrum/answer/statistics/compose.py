@@ -30,8 +30,6 @@ from lustrum.model.text import say
 from lustrum.model.variable import TOTAL_CODE
 from lustrum.structure import UNBOUNDED
 
-__all__ = ["AXIS", "compose", "quantities", "share_totals"]
-
 Rounding = Literal["near", "down", "up"]
 
 AXIS = "statistic"
@@ -110,6 +108,7 @@ def compose(
             additive=not asked[0].derived,
             errors=only.errors,
             grades=only.grades,
+            margin=None if asked[0].derived else needed[0].margin,
         )
         return whole.take(picks)
     most = max(column.decimals for column in made)

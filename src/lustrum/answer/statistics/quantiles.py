@@ -14,8 +14,6 @@ from lustrum.arrays import Floats, Ints, Mask
 from lustrum.model import InputError, Release
 from lustrum.structure import UNBOUNDED
 
-__all__ = ["quantile"]
-
 _PARTS = 1000
 """Quantiles are asked for in thousandths."""
 

@@ -32,7 +32,7 @@ def study(
     """Compute a paper's figures again and print them beside the printed ones."""
     from lustrum.cli.terminal.studies import as_markdown, show_study, with_progress
 
-    result = with_progress(name, Console(stderr=True))
+    result = with_progress(name, Console(stderr=True, markup=False))
     pictures = {}
     if figures is not None:
         from lustrum.study.figures import CAPTIONS, write_figures
@@ -43,7 +43,7 @@ def study(
     if markdown:
         sys.stdout.write(as_markdown(result, pictures))
     else:
-        show_study(result, Console())
+        show_study(result, Console(markup=False))
     if not result.reproduced:
         raise typer.Exit(1)
 
@@ -82,7 +82,7 @@ def policy_check(
     """Check a policy file, also against its dataset, and say in sentences what it decides."""
     from lustrum.cli.terminal.policies import check_policy
 
-    check_policy(file, data, Console())
+    check_policy(file, data, Console(markup=False))
 
 
 @policy_app.command("seal")
@@ -90,7 +90,7 @@ def policy_seal(file: Annotated[Path, typer.Argument(help="A policy file (TOML).
     """Write the digest of a policy file as its last line, so that no change goes unnoticed."""
     from lustrum.cli.terminal.policies import seal_policy
 
-    seal_policy(file, Console())
+    seal_policy(file, Console(markup=False))
 
 
 @policy_app.command("preset")
@@ -122,7 +122,7 @@ def policy_try(
     """Replay questions under a new policy and show what would change. Exit code 3: something would."""
     from lustrum.cli.terminal.policies import try_policy
 
-    if try_policy(file, questions, data, Console(), Console(stderr=True)):
+    if try_policy(file, questions, data, Console(markup=False), Console(stderr=True, markup=False)):
         raise typer.Exit(3)
 
 
@@ -136,7 +136,7 @@ def secret_rotate(
     """Give all datasets record keys of a new secret. Every table is then perturbed a second time."""
     from lustrum.cli.upkeep import rotate_secret
 
-    rotate_secret(data, Console(), yes=yes)
+    rotate_secret(data, Console(markup=False), yes=yes)
 
 
 @app.command()
@@ -144,7 +144,7 @@ def doctor(data: Data = HERE) -> None:
     """Check a data folder and say what to do. Exit code 3: something stops answers."""
     from lustrum.cli.upkeep import show_health
 
-    if not show_health(data, Console()):
+    if not show_health(data, Console(markup=False)):
         raise typer.Exit(3)
 
 
@@ -156,7 +156,7 @@ def backup(
     """Copy a data folder, checked byte by byte, while it is served."""
     from lustrum.cli.upkeep import back_up_folder
 
-    back_up_folder(data, target, Console())
+    back_up_folder(data, target, Console(markup=False))
 
 
 @app.command()
@@ -167,7 +167,7 @@ def restore(
     """Put a backup into an empty folder, whole or not at all."""
     from lustrum.cli.upkeep import restore_folder
 
-    restore_folder(source, data, Console())
+    restore_folder(source, data, Console(markup=False))
 
 
 @app.command()
@@ -175,4 +175,4 @@ def upgrade(data: Data = HERE) -> None:
     """Bring datasets written by an earlier version of Lustrum to the present format."""
     from lustrum.cli.upkeep import upgrade_folder
 
-    upgrade_folder(data, Console())
+    upgrade_folder(data, Console(markup=False))

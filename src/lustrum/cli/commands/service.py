@@ -1,8 +1,9 @@
-"""Datasets and questions: serve, demo, protect, ingest, datasets, table."""
+"""Datasets and questions: serve, demo, protect, ingest, keys, datasets, table."""
 
 from __future__ import annotations
 
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
@@ -88,6 +89,16 @@ def serve(
     send_seconds: Annotated[
         float, typer.Option(help="Longest that a client may take to read an answer.")
     ] = 30.0,
+    records_seconds: Annotated[
+        float,
+        typer.Option(help="Longest silence of the process that holds the records."),
+    ] = 15.0,
+    answers_memory: Annotated[
+        int, typer.Option(help="MiB of answers from bundles kept in memory; 0: none at all.", min=0)
+    ] = 64,
+    answers_disk: Annotated[
+        int, typer.Option(help="MiB of answers from bundles kept on disk; 0: none.", min=0)
+    ] = 256,
     metrics_port: Annotated[
         int | None,
         typer.Option(help="Port for Prometheus, on this machine only.", min=1, max=65535),
@@ -100,6 +111,9 @@ def serve(
     ] = False,
 ) -> None:
     """Serve tables: pages for people, an API for programs."""
+    from lustrum.cli.inputs.extras import need_server
+
+    need_server("lustrum serve")
     from lustrum.cli import work
     from lustrum.server import Settings
 
@@ -121,28 +135,32 @@ def serve(
         body_seconds=body_seconds,
         idle_seconds=idle_seconds,
         send_seconds=send_seconds,
+        records_seconds=records_seconds,
+        answers_memory=answers_memory,
+        answers_disk=answers_disk,
     )
     alone = bool(bundle or prepared)
     if demo and alone:
         raise InputError("--demo makes data of its own; leave it out to serve public folders.")
     if state is not None and not alone:
         raise InputError("--state is for public folders; jobs of a data folder are kept in it.")
-    if demo:
-        work.make_demo(data, Console(stderr=True))
-    work.run_server(
-        None if alone else data,
-        host,
-        port,
-        Console(),
-        bundles=bundle or (),
-        prepared=prepared or (),
-        state=state,
-        settings=settings,
-        workers=workers,
-        metrics_port=metrics_port,
-        logs=logs,
-        production=production,
-    )
+    with ExitStack() as open_:
+        coming = open_.enter_context(work.demo_beside(data)) if demo else []
+        work.run_server(
+            None if alone else data,
+            host,
+            port,
+            Console(markup=False),
+            bundles=bundle or (),
+            prepared=prepared or (),
+            state=state,
+            settings=settings,
+            workers=workers,
+            metrics_port=metrics_port,
+            logs=logs,
+            production=production,
+            coming=coming,
+        )
 
 
 @app.command()
@@ -153,7 +171,7 @@ def demo(
     """Make the demo data: a census, a business register and a survey, all invented."""
     from lustrum.cli import work
 
-    work.make_demo(data, Console(stderr=True), persons)
+    work.make_demo(data, Console(stderr=True, markup=False), persons)
 
 
 @app.command()
@@ -175,16 +193,18 @@ def protect(
             help="The memory of an earlier release of the same people; by default that of the bundle."
         ),
     ] = None,
-    fresh: Annotated[
+    never_published: Annotated[
         bool,
         typer.Option(
-            "--fresh", help="Draw all numbers anew, as if nothing had been released before."
+            "--never-published",
+            help="No earlier release of these people was published: draw all numbers anew.",
         ),
     ] = False,
 ) -> None:
     """Make one protected population of a dataset, as a public bundle that can be served anywhere.
 
-    Where a bundle is replaced, unchanged cells keep their numbers. The agency's own folder holds the
+    Where a bundle is replaced, cells keep their numbers or are drawn again by key, so that nobody sees which
+    records changed. The agency's own folder holds the
     confidential report, and the memory from which a later release starts.
     """
     from lustrum.cli.protect import protect_dataset
@@ -192,12 +212,12 @@ def protect(
     protect_dataset(
         dataset,
         data,
-        Console(stderr=True),
+        Console(stderr=True, markup=False),
         policy=policy,
         out=out,
         report=report,
         previous=previous,
-        fresh=fresh,
+        never_published=never_published,
     )
 
 
@@ -214,7 +234,7 @@ def describe(
     """Draft the description of a dataset from its columns, for you to check and complete."""
     from lustrum.cli import work
 
-    work.describe_file(file, name, out, Console(stderr=True))
+    work.describe_file(file, name, out, Console(stderr=True, markup=False))
 
 
 @app.command()
@@ -227,12 +247,36 @@ def ingest(
         str | None, typer.Option(help="A query for DuckDB, instead of a file.")
     ] = None,
     database: Annotated[Path | None, typer.Option(help="A DuckDB file for the query.")] = None,
+    connection: Annotated[
+        Path | None, typer.Option(help="A connection (TOML) to a table that stays where it is.")
+    ] = None,
     data: Data = HERE,
 ) -> None:
     """Check and encode a dataset. It replaces an earlier version at the end, or not at all."""
     from lustrum.cli import work
 
-    work.ingest_source(file, description, query, database, data, Console(stderr=True))
+    work.ingest_source(
+        file, description, query, database, connection, data, Console(stderr=True, markup=False)
+    )
+
+
+@app.command()
+def keys(
+    description: Annotated[
+        Path, typer.Option("--description", "-d", help="The dataset's description (TOML).")
+    ],
+    connection: Annotated[
+        Path, typer.Option(help="A connection (TOML) whose role may make the table of keys.")
+    ],
+    reader: Annotated[
+        str | None, typer.Option(help="The role of PostgreSQL that may read the keys.")
+    ] = None,
+    data: Data = HERE,
+) -> None:
+    """Make the keys of records that stay in a database, once."""
+    from lustrum.cli import work
+
+    work.make_record_keys(description, connection, reader, data, Console(stderr=True, markup=False))
 
 
 @app.command()
@@ -313,11 +357,17 @@ def table(
             sys.stdout.write(written)
         raise typer.Exit
     show_decision(
-        decision, service.dataset(dataset), service.policy(dataset), Console(), explain=explain
+        decision,
+        service.dataset(dataset),
+        service.policy(dataset),
+        Console(markup=False),
+        explain=explain,
     )
     if confidential and decision.release is not None:
         from lustrum.cli.terminal.show import show_true_figures
 
-        show_true_figures(decision, LocalRecordsService(data), service.policy(dataset), Console())
+        show_true_figures(
+            decision, LocalRecordsService(data), service.policy(dataset), Console(markup=False)
+        )
     if decision.release is None:
         raise typer.Exit(3)

@@ -7,21 +7,6 @@ from typing import Annotated
 
 import typer
 
-__all__ = [
-    "HERE",
-    "By",
-    "Data",
-    "HiddenSymbol",
-    "HierarchyFile",
-    "NoTotals",
-    "Rest",
-    "Total",
-    "Values",
-    "app",
-    "policy_app",
-    "secret_app",
-]
-
 app = typer.Typer(
     help="Let people build their own tables without giving away anybody's secret.",
     no_args_is_help=True,

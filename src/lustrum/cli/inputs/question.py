@@ -6,8 +6,6 @@ from collections.abc import Sequence
 
 from lustrum.model import Axis, Filter, QueryError, Statistic, TableQuery
 
-__all__ = ["read_question"]
-
 
 def read_question(
     dataset: str,

@@ -8,8 +8,6 @@ from typing import Any
 from lustrum.model import InputError
 from lustrum.sensitivity import AnyOf, Rule, read_rule
 
-__all__ = ["rule_of"]
-
 _SHORT: dict[str, tuple[str, tuple[str, ...]]] = {
     "p": ("p-percent", ("p", "coalition")),
     "pq": ("prior-posterior", ("p", "q")),

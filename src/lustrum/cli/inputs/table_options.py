@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias, get_args
 
-from lustrum.formats.table_files import ColumnNames, Groups, SaidTotals, read_groups
+from lustrum.formats.table_files import ColumnNames, Groups, StatedTotals, read_groups
 from lustrum.formats.table_files.published.reading import Reading, said_letters, said_symbols
 from lustrum.formats.table_files.status_letters import StatusList
 from lustrum.model import InputError
-
-__all__ = ["FileOptions", "dimensions"]
 
 _EVERY = "all"
 
@@ -78,7 +76,7 @@ class FileOptions:
             beside=tuple(self.beside),
         )
 
-    def said(self) -> SaidTotals:
+    def said(self) -> StatedTotals:
         """What is said about totals.
 
         >>> FileOptions(total=["Total", "sex=T"], no_totals=["all"]).said().named["sex"]
@@ -103,7 +101,7 @@ class FileOptions:
             dimension, equals, code = word.partition("=")
             if equals:
                 parts[dimension] = parts.get(dimension, frozenset()) | {code}
-        return SaidTotals(
+        return StatedTotals(
             named,
             groups,
             dimensions(self.no_totals),

@@ -8,11 +8,9 @@ from itertools import product
 
 import numpy as np
 
-from lustrum.audit import Verdict
+from lustrum.audit import ProtectionVerdict
 from lustrum.audit.report import AuditedCell, AuditReport
 from lustrum.model import Release
-
-__all__ = ["number", "page"]
 
 _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 72rem; padding: 0 1rem;
@@ -98,9 +96,9 @@ def _cell(
     kind = "exact" if cell.disclosed else "narrow" if cell.count <= narrow else "open"
     words = " to ".join(dict.fromkeys(_ends(cell, decimals)))
     title = ""
-    if cell.protection is not Verdict.NOT_ASKED:
+    if cell.protection is not ProtectionVerdict.NOT_ASKED:
         title = f' title="protection: {cell.protection}"'
-    if cell.protection is Verdict.TOO_NARROW:
+    if cell.protection is ProtectionVerdict.TOO_NARROW:
         kind += " close"
         words += ' <span aria-label="within the protection interval">!</span>'
     return f'<td class="{kind}"{title}>{words}</td>'

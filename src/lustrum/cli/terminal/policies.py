@@ -18,8 +18,6 @@ from lustrum.policy import check_names, read_policy
 from lustrum.policy.explain import explain, warnings
 from lustrum.policy.read import sealed
 
-__all__ = ["check_policy", "seal_policy", "try_policy"]
-
 _MOST = 50
 
 

@@ -13,8 +13,6 @@ from lustrum.model import Dataset, Decision, Release, SumFigures, TableAxis
 from lustrum.policy import Policy
 from lustrum.publish.records import LocalRecordsService, true_figures
 
-__all__ = ["show_decision", "show_true_figures"]
-
 
 def show_decision(
     decision: Decision, dataset: Dataset, policy: Policy, console: Console, *, explain: bool = False

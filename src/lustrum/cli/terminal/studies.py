@@ -11,8 +11,6 @@ from rich.text import Text
 
 from lustrum.study import Line, Study, run_study
 
-__all__ = ["as_markdown", "show_study", "with_progress"]
-
 _HEADS = ("figure", "paper", "exact", "ours", "difference", "")
 
 

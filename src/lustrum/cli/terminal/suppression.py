@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from rich.console import Console
@@ -11,9 +12,10 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from lustrum.model import Table
-from lustrum.protect.suppression import Pattern, PatternChanges, SuppressionProblem, level_counts
+from lustrum.protect.suppression import Pattern, SuppressionProblem, level_counts
 
-__all__ = ["show_changes", "show_report"]
+if TYPE_CHECKING:
+    from lustrum.protect.suppression import PatternChanges
 
 _MOST_NAMED = 5
 _MOST_LISTED = 20

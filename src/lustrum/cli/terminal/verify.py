@@ -9,9 +9,7 @@ from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
-from lustrum.audit.certificate import Proven, Report, verify_file
-
-__all__ = ["show_verification"]
+from lustrum.audit.certificate import ProvenCell, Report, verify_file
 
 
 def show_verification(
@@ -41,7 +39,7 @@ def _grid(report: Report) -> Grid:
     return grid
 
 
-def _remark(item: Proven) -> str:
+def _remark(item: ProvenCell) -> str:
     loose = [
         word for word, sharp in (("low", item.low_sharp), ("high", item.high_sharp)) if not sharp
     ]

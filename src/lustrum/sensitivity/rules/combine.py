@@ -22,8 +22,6 @@ from lustrum.sensitivity.background import NOTHING, Background
 from lustrum.sensitivity.result import Sensitivity
 from lustrum.sensitivity.rule import Rule
 
-__all__ = ["AllOf", "AnyOf", "Unless"]
-
 
 @dataclass(frozen=True, init=False)
 class AnyOf:

@@ -19,13 +19,13 @@ about the largest contributor.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from lustrum.arrays import Mask
 from lustrum.model import CellStatus, Reason, Table
-from lustrum.model.parameters import checks_parameters, parameter, words_of
+from lustrum.model.parameters import checks_parameters, parameter
 from lustrum.model.table import check_table
 from lustrum.sensitivity.background import NOTHING, Background
 from lustrum.sensitivity.parameters import (
@@ -37,14 +37,13 @@ from lustrum.sensitivity.parameters import (
 )
 from lustrum.sensitivity.ranked import Exact, Ranked, Weights
 from lustrum.sensitivity.result import Finding, Sensitivity
-
-__all__ = ["Dominance", "dominance_findings", "dominance_gap"]
+from lustrum.sensitivity.rule import RuleSpec
 
 WAY_FORWARD = "Merge categories, so that more contributors share the cell."
 
 
 @dataclass(frozen=True)
-class Dominance:
+class Dominance(RuleSpec):
     """Sensitive if the ``n`` largest have more than ``k`` percent of the cell.
 
     >>> from lustrum.sensitivity.examples import table_of
@@ -92,10 +91,6 @@ class Dominance:
             self.name, [g > 0 for g in gaps], cells, table.shape, merged=self.letters == "merged"
         )
         return Sensitivity.of(table, self.to_mapping(), found, ranked.downwards(upper), upper)
-
-    def to_mapping(self) -> dict[str, Any]:
-        """The rule in the words of a policy file."""
-        return words_of(self, "rule")
 
 
 def dominance_gap(ranked: Ranked, together: Exact, k: Percent) -> Exact:

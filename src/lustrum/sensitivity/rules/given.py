@@ -13,8 +13,6 @@ from lustrum.model.table import check_table
 from lustrum.sensitivity.background import NOTHING, Background
 from lustrum.sensitivity.result import Finding, Sensitivity
 
-__all__ = ["GivenCells"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GivenCells:

@@ -14,24 +14,23 @@ too many for the rule.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from lustrum.arrays import Ints, Mask
 from lustrum.model import Reason, Table
-from lustrum.model.parameters import checks_parameters, parameter, words_of
+from lustrum.model.parameters import checks_parameters, parameter
 from lustrum.model.table import check_table
 from lustrum.sensitivity.background import NOTHING, Background
 from lustrum.sensitivity.lines import along, counts_of, distinct, judge_lines, open_cells
 from lustrum.sensitivity.parameters import check_whole
 from lustrum.sensitivity.result import Sensitivity
-
-__all__ = ["GroupDisclosure"]
+from lustrum.sensitivity.rule import RuleSpec
 
 
 @dataclass(frozen=True)
-class GroupDisclosure:
+class GroupDisclosure(RuleSpec):
     """Sensitive if all people of a line are in at most ``populated`` cells.
 
     The mask marks the populated cells of such lines; :meth:`lines` gives the lines themselves.
@@ -75,7 +74,3 @@ class GroupDisclosure:
             found = (filled >= 1) & (filled <= self.populated) & empty
             out.append(np.where(found, self.populated + 1 - filled, 0))
         return out
-
-    def to_mapping(self) -> dict[str, Any]:
-        """The rule in the words of a policy file."""
-        return words_of(self, "rule")

@@ -19,24 +19,23 @@ impossible anyway (structural zeros).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from lustrum.arrays import Ints, Mask
 from lustrum.model import CellStatus, Reason, Table
-from lustrum.model.parameters import checks_parameters, parameter, words_of
+from lustrum.model.parameters import checks_parameters, parameter
 from lustrum.model.table import check_table
 from lustrum.sensitivity.background import NOTHING, Background
-from lustrum.sensitivity.lines import Family, counts_of, families, open_cells
+from lustrum.sensitivity.lines import PeopleAlong, counts_of, families, open_cells
 from lustrum.sensitivity.parameters import check_whole
 from lustrum.sensitivity.result import Finding, Sensitivity
-
-__all__ = ["KDisclosure"]
+from lustrum.sensitivity.rule import RuleSpec
 
 
 @dataclass(frozen=True)
-class KDisclosure:
+class KDisclosure(RuleSpec):
     """Sensitive if all but ``k`` of a group are in the cell.
 
     >>> table = Table.from_counts([[6, 0], [5, 1], [2, 2]], names=["status", "hours"])
@@ -85,7 +84,7 @@ class KDisclosure:
             np.zeros(table.shape, dtype=np.int64),
         )
 
-    def _one_by_one(self, family: Family, own: Ints, room: Mask, needed: Ints) -> None:
+    def _one_by_one(self, family: PeopleAlong, own: Ints, room: Mask, needed: Ints) -> None:
         group = _group(family, own)
         everywhere = np.count_nonzero(room[family.distinct], axis=0)
         for child, held in zip(family.children, family.within, strict=True):
@@ -96,7 +95,9 @@ class KDisclosure:
             hit = (own[child] > 0) & (short > 0) & elsewhere
             needed[child] = np.maximum(needed[child], np.where(hit, short, 0))
 
-    def _joined(self, family: Family, number: int, own: Ints, room: Mask, needed: Ints) -> None:
+    def _joined(
+        self, family: PeopleAlong, number: int, own: Ints, room: Mask, needed: Ints
+    ) -> None:
         if family.distinct.size < number:
             return
         cells = own[family.inner]
@@ -109,10 +110,6 @@ class KDisclosure:
             chosen &= (room[family.inner] & ~chosen).any(axis=0)
         needed[family.inner] = np.maximum(needed[family.inner], np.where(chosen, short, 0))
 
-    def to_mapping(self) -> dict[str, Any]:
-        """The rule in the words of a policy file."""
-        return words_of(self, "rule")
 
-
-def _group(family: Family, own: Ints) -> Ints:
+def _group(family: PeopleAlong, own: Ints) -> Ints:
     return np.asarray(own[family.total].sum(axis=0))

@@ -13,10 +13,10 @@ never leads below 0 where nothing is negative. SDMX has no letter of its own for
 from __future__ import annotations
 
 from dataclasses import MISSING, dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from lustrum.model import Table
-from lustrum.model.parameters import checks_parameters, parameter, words_of
+from lustrum.model.parameters import checks_parameters, parameter
 from lustrum.model.table import check_table
 from lustrum.sensitivity.background import NOTHING, Background
 from lustrum.sensitivity.parameters import (
@@ -28,13 +28,12 @@ from lustrum.sensitivity.parameters import (
 )
 from lustrum.sensitivity.ranked import Weights
 from lustrum.sensitivity.result import Sensitivity
+from lustrum.sensitivity.rule import RuleSpec
 from lustrum.sensitivity.rules.prior_posterior import judge_ratio
-
-__all__ = ["PPercent"]
 
 
 @dataclass(frozen=True)
-class PPercent:
+class PPercent(RuleSpec):
     """Sensitive if the largest contribution can be estimated to within ``p`` percent.
 
     >>> from lustrum.sensitivity.examples import table_of
@@ -67,7 +66,3 @@ class PPercent:
             self.weights,
             self.to_mapping(),
         )
-
-    def to_mapping(self) -> dict[str, Any]:
-        """The rule in the words of a policy file."""
-        return words_of(self, "rule")

@@ -23,7 +23,7 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from lustrum.model import CellStatus, InputError, Reason, Table
-from lustrum.model.parameters import checks_parameters, parameter, words_of
+from lustrum.model.parameters import checks_parameters, parameter
 from lustrum.model.table import check_table
 from lustrum.sensitivity.background import NOTHING, Background
 from lustrum.sensitivity.parameters import (
@@ -35,12 +35,11 @@ from lustrum.sensitivity.parameters import (
 )
 from lustrum.sensitivity.ranked import Ranked, Weights
 from lustrum.sensitivity.result import Finding, Sensitivity
-
-__all__ = ["PriorPosterior", "judge_ratio"]
+from lustrum.sensitivity.rule import RuleSpec
 
 
 @dataclass(frozen=True)
-class PriorPosterior:
+class PriorPosterior(RuleSpec):
     """Sensitive if somebody who knows others to ``q`` percent comes to know one to ``p`` percent.
 
     >>> from lustrum.sensitivity.examples import table_of
@@ -84,10 +83,6 @@ class PriorPosterior:
             self.weights,
             self.to_mapping(),
         )
-
-    def to_mapping(self) -> dict[str, Any]:
-        """The rule in the words of a policy file."""
-        return words_of(self, "rule")
 
 
 def judge_ratio(

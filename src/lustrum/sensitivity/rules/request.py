@@ -15,7 +15,7 @@ contributors sensitive as soon as one of them asked. Who asked is the
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -32,14 +32,13 @@ from lustrum.sensitivity.parameters import (
 )
 from lustrum.sensitivity.ranked import Ranked, Weights
 from lustrum.sensitivity.result import Finding, Sensitivity
+from lustrum.sensitivity.rule import RuleSpec
 from lustrum.sensitivity.rules.dominance import dominance_findings, dominance_gap
 from lustrum.sensitivity.rules.threshold import contributors_of
 
-__all__ = ["Request"]
-
 
 @dataclass(frozen=True)
-class Request:
+class Request(RuleSpec):
     """Sensitive if the largest asked for protection and have more than their share.
 
     >>> from lustrum.sensitivity.examples import table_of
@@ -106,12 +105,3 @@ class Request:
             found.append(Finding(reason, CellStatus.SMALL_COUNT, few.reshape(table.shape)))
             upper = np.where(few, np.maximum(upper, 1), upper)
         return Sensitivity.of(table, self.to_mapping(), found, ranked.downwards(upper), upper)
-
-    def to_mapping(self) -> dict[str, Any]:
-        """The rule in the words of a policy file; who asked is no part of it."""
-        return {
-            "rule": self.name,
-            "shares": list(self.shares),
-            "minimum": self.minimum,
-            "weights": self.weights,
-        }

@@ -14,24 +14,23 @@ sensitive: there is nobody to learn about.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from lustrum.arrays import Ints, Mask
 from lustrum.model import Reason, Table
-from lustrum.model.parameters import checks_parameters, parameter, words_of
+from lustrum.model.parameters import checks_parameters, parameter
 from lustrum.model.table import check_table
 from lustrum.sensitivity.background import NOTHING, Background
 from lustrum.sensitivity.lines import along, counts_of, distinct, judge_lines, open_cells
 from lustrum.sensitivity.parameters import check_share, exact
 from lustrum.sensitivity.result import Sensitivity
-
-__all__ = ["Sparsity"]
+from lustrum.sensitivity.rule import RuleSpec
 
 
 @dataclass(frozen=True)
-class Sparsity:
+class Sparsity(RuleSpec):
     """Sensitive if more than ``max_share`` of a line's cells are empty.
 
     The mask marks the populated cells of such lines; :meth:`lines` gives the lines themselves.
@@ -74,7 +73,3 @@ class Sparsity:
             allowed = cells * share.numerator // share.denominator
             out.append(np.where(empty < cells, np.maximum(empty - allowed, 0), 0))
         return out
-
-    def to_mapping(self) -> dict[str, Any]:
-        """The rule in the words of a policy file."""
-        return words_of(self, "rule")

@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from lustrum.arrays import Ints
 from lustrum.model import CellStatus, InputError, Reason, Table
-from lustrum.model.parameters import checks_parameters, parameter, words_of
+from lustrum.model.parameters import checks_parameters, parameter
 from lustrum.model.table import check_table
 from lustrum.sensitivity.background import NOTHING, Background
 from lustrum.sensitivity.parameters import (
@@ -34,15 +34,14 @@ from lustrum.sensitivity.parameters import (
     exact,
 )
 from lustrum.sensitivity.result import Finding, Sensitivity
-
-__all__ = ["DEFAULT_MARGIN", "Threshold", "contributors_of", "margin_level"]
+from lustrum.sensitivity.rule import RuleSpec
 
 DEFAULT_MARGIN = 10
 """The protection of a sum in percent of the cell, where an agency does not say another."""
 
 
 @dataclass(frozen=True)
-class Threshold:
+class Threshold(RuleSpec):
     """Sensitive if fewer than ``minimum`` contribute.
 
     ``empty`` says whether a cell to which nobody contributes is sensitive too: that nobody is there
@@ -93,10 +92,6 @@ class Threshold:
         reason = Reason(self.name, "few contributors", "Merge categories, so that cells hold more.")
         found = Finding(reason, CellStatus.SMALL_COUNT, cells)
         return Sensitivity.of(table, self.to_mapping(), [found], lower, upper)
-
-    def to_mapping(self) -> dict[str, Any]:
-        """The rule in the words of a policy file."""
-        return words_of(self, "rule")
 
 
 def contributors_of(table: Table) -> Ints:

@@ -17,14 +17,20 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from lustrum.data_folder import BUNDLES, POLICIES, PREPARED, REPORTS, kept_files
+from lustrum.data_folder import (
+    BUNDLES,
+    CONNECTIONS,
+    POLICIES,
+    PREPARED,
+    RELEASES,
+    REPORTS,
+    kept_files,
+)
 from lustrum.durable import outages, sync, write_whole
 from lustrum.model import DatasetError, InputError
 from lustrum.tabulate.store.folder import Store
 from lustrum.tabulate.store.manifest import KEYS, MANIFEST, RECORDS, read_manifest
 from lustrum.tabulate.store.secret_files import NEXT, SECRET
-
-__all__ = ["BACKUP", "back_up", "check_backup", "restore"]
 
 BACKUP = "backup.json"
 FORMAT = 1
@@ -40,7 +46,7 @@ def back_up(root: Path, target: Path, report: Report | None = None) -> int:
     Tables made in the background are not part of a backup; they can be made again.
     """
     store = Store(root)
-    if not store.names():
+    if not store.names() and not any(kept_files(root, CONNECTIONS)):
         raise InputError(f"There is no dataset in {root} to back up.")
     with outages(target):
         if target.exists() and any(target.iterdir()):
@@ -76,7 +82,8 @@ def _copied(store: Store, target: Path, report: Report) -> Iterator[tuple[str, s
             yield _write(target, Path(name) / "current", [f"{files.version}\n".encode()])
         finally:
             files.close()
-    yield from _part(store.root, POLICIES, target, report)
+    for part in (CONNECTIONS, POLICIES):
+        yield from _part(store.root, part, target, report)
     for public in (BUNDLES, PREPARED):
         before = _manifests(store.root / public)
         yield from _part(store.root, public, target, report)
@@ -85,7 +92,8 @@ def _copied(store: Store, target: Path, report: Report) -> Iterator[tuple[str, s
             if after.get(place) != words:
                 raise DatasetError(f"{place} was replaced while it was copied; back up again.")
     # A memory is written before its bundle, so every bundle that was copied has its own.
-    yield from _part(store.root, REPORTS, target, report)
+    for own in (REPORTS, RELEASES):
+        yield from _part(store.root, own, target, report)
     yield _write(target, Path(SECRET), [(store.root / SECRET).read_bytes()])
 
 

@@ -16,8 +16,6 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from lustrum.model.workers import workers as available
 
-__all__ = ["SEGMENT", "Digest", "HashedFile", "digest_of", "joined", "segment_tag"]
-
 SEGMENT = 1 << 26
 """Bytes that have a tag of their own, so that several processors can check one file."""
 

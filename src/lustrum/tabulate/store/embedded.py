@@ -15,8 +15,6 @@ from lustrum.tabulate.encode import Chunk
 from lustrum.tabulate.store.files import VersionFiles
 from lustrum.tabulate.store.manifest import RECORDS
 
-__all__ = ["EmbeddedEngine"]
-
 
 class EmbeddedEngine(KernelEngine):
     """Answers from a dataset on disk, through a memory map of files that were checked before.

@@ -9,8 +9,6 @@ from lustrum.model import DatasetError
 from lustrum.tabulate.store.digest import digest_of
 from lustrum.tabulate.store.manifest import KEYS, RECORDS, FileMark, read_manifest
 
-__all__ = ["DamagedError", "VersionFiles"]
-
 
 class DamagedError(DatasetError):
     """The files are not what was written; reading them again does not help."""

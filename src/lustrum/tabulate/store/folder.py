@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import json
 import os
 import re
 import secrets
@@ -24,7 +25,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from lustrum.data_folder import CURRENT
+from lustrum.data_folder import CONNECTIONS, CURRENT, datasets_in
 from lustrum.durable import outages, sync, write_whole
 from lustrum.model import Dataset, DatasetError, DescriptionError
 from lustrum.model.errors import choices
@@ -34,8 +35,6 @@ from lustrum.tabulate.store.embedded import EmbeddedEngine
 from lustrum.tabulate.store.files import VersionFiles
 from lustrum.tabulate.store.manifest import VERSION, read_manifest, version_of
 from lustrum.tabulate.store.writer import Writer
-
-__all__ = ["LEFTOVER", "Store"]
 
 _LOCK = ".lock"
 _LONGEST = 64  # bytes of the file that names the version in force
@@ -51,10 +50,7 @@ class Store:
 
     def names(self) -> list[str]:
         """The datasets that are there."""
-        with outages(self.root):
-            if not self.root.is_dir():
-                return []
-            return sorted(p.parent.name for p in self.root.glob(f"*/{CURRENT}"))
+        return datasets_in(self.root)
 
     def version(self, name: str) -> str:
         """The version of a dataset that is in force."""
@@ -119,6 +115,10 @@ class Store:
         for name in self.names():
             with contextlib.suppress(DatasetError):
                 found.append(read_manifest(self.root / name / self.version(name)).secret)
+        # The keys of records in a database were made with the secret too; their receipts name it.
+        for path in self.root.glob(f"{CONNECTIONS}/*.keys.json"):
+            with contextlib.suppress(ValueError, KeyError, TypeError):
+                found.append(str(json.loads(path.read_bytes())["secret"]))
         if not (self.root / secret_files.SECRET).exists():
             # A version nobody can read, or that nothing names as in force, still has its secret somewhere.
             found += ["unknown" for path in self.root.glob("*/v*") if VERSION.fullmatch(path.name)]

@@ -11,24 +11,13 @@ import json
 import re
 import secrets
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from lustrum.model import Dataset, DatasetError
 from lustrum.model.errors import LustrumError
 from lustrum.tabulate.keys import KEY_VERSION
-
-__all__ = [
-    "FORMAT",
-    "KEYS",
-    "MANIFEST",
-    "RECORDS",
-    "VERSION",
-    "FileMark",
-    "Manifest",
-    "read_manifest",
-    "version_of",
-]
 
 FORMAT = 2
 RECORDS = "records.arrow"
@@ -55,7 +44,7 @@ class Manifest:
     secret: str
     description: Any
 
-    @property
+    @cached_property
     def dataset(self) -> Dataset:
         """The description of the data."""
         return Dataset.from_mapping(self.description)

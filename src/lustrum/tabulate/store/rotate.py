@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from lustrum.data_folder import CONNECTIONS
 from lustrum.durable import outages, sync
 from lustrum.model import DatasetError
 from lustrum.tabulate.encode import Chunk
@@ -24,8 +25,6 @@ from lustrum.tabulate.store.manifest import KEYS, RECORDS, Manifest
 from lustrum.tabulate.store.secret_files import NEXT, SECRET
 from lustrum.tabulate.store.writer import KeyWriter, write_manifest
 
-__all__ = ["keys_of", "rotate"]
-
 
 def rotate(store: Store, progress: Callable[[str], None] | None = None) -> list[str]:
     """Give every dataset keys of a new secret; gives the names of the datasets that were changed.
@@ -34,6 +33,12 @@ def rotate(store: Store, progress: Callable[[str], None] | None = None) -> list[
     ``progress`` gets the name of each dataset before its turn.
     """
     with outages(store.root), store.exclusive():
+        if any(store.root.glob(f"{CONNECTIONS}/*.keys.json")):
+            raise DatasetError(
+                f"{store.root / CONNECTIONS} names records in a database, whose keys cannot be rotated from "
+                "here; drop their tables of keys, remove these files, rotate, and make keys again with "
+                "'lustrum keys'."
+            )
         for name in store.names():  # a damaged dataset is found before anything is changed
             _checked(store, name).files.close()
         try:

@@ -13,8 +13,6 @@ from pathlib import Path
 from lustrum.model import DatasetError
 from lustrum.tabulate.keys import Secret, SecretExistsError, SecretMissingError
 
-__all__ = ["NEXT", "SECRET", "adopt", "find", "for_writing"]
-
 SECRET = "record-keys.secret"
 NEXT = "record-keys.secret.next"
 """The new secret while datasets are rotated to it, one by one."""

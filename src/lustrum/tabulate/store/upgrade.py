@@ -24,8 +24,6 @@ from lustrum.tabulate.store.manifest import KEYS, MANIFEST, RECORDS, FileMark, M
 from lustrum.tabulate.store.secret_files import SECRET
 from lustrum.tabulate.store.writer import record_schema, write_manifest
 
-__all__ = ["upgrade"]
-
 
 def upgrade(store: Store) -> list[str]:
     """Bring every dataset of the first format to the present one; gives their names."""

@@ -16,8 +16,6 @@ from lustrum.tabulate.keys import Secret
 from lustrum.tabulate.store.digest import HashedFile
 from lustrum.tabulate.store.manifest import KEYS, MANIFEST, RECORDS, FileMark, Manifest
 
-__all__ = ["KeyWriter", "Writer", "new_file"]
-
 
 class Writer:
     """Writes chunks to a version's files; ``secret`` is the one behind their keys."""

@@ -19,8 +19,6 @@ from lustrum.utility.blocks import axis_position
 from lustrum.utility.compare import Better, UtilitySpec, compare
 from lustrum.utility.impute import NO_RULE, Impute
 
-__all__ = ["ChiSquareChange", "CramersVChange", "chi_square", "cramers_v"]
-
 
 @dataclass(frozen=True)
 class ChiSquareChange(UtilitySpec):

@@ -13,13 +13,6 @@ from lustrum.model.parameters import parameter
 from lustrum.utility.compare import Better, UtilitySpec, as_pair, compare
 from lustrum.utility.impute import NO_RULE, Impute
 
-__all__ = [
-    "AverageDistance",
-    "AverageRelativeDistance",
-    "average_distance",
-    "average_relative_distance",
-]
-
 
 @dataclass(frozen=True)
 class AverageDistance(UtilitySpec):

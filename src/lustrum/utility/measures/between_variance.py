@@ -19,8 +19,6 @@ from lustrum.utility.blocks import axis_position
 from lustrum.utility.compare import Better, UtilitySpec, compare
 from lustrum.utility.impute import NO_RULE, Impute
 
-__all__ = ["BetweenVarianceChange", "between_variance", "between_variance_ratio"]
-
 
 @dataclass(frozen=True)
 class BetweenVarianceChange(UtilitySpec):

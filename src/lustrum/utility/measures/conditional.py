@@ -15,8 +15,6 @@ from lustrum.utility.blocks import axis_position
 from lustrum.utility.compare import Better, UtilitySpec, as_pair, compare
 from lustrum.utility.impute import NO_RULE, Impute
 
-__all__ = ["ConditionalError", "conditional_errors"]
-
 Summary = Literal["mean", "largest"]
 
 

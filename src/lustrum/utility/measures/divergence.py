@@ -14,8 +14,6 @@ from lustrum.model.parameters import parameter
 from lustrum.utility.compare import Better, UtilitySpec, as_pair, compare
 from lustrum.utility.impute import NO_RULE, Impute
 
-__all__ = ["Divergence", "divergence"]
-
 
 @dataclass(frozen=True)
 class Divergence(UtilitySpec):

@@ -12,8 +12,6 @@ from lustrum.model.parameters import parameter
 from lustrum.utility.compare import Better, UtilitySpec, as_pair, compare
 from lustrum.utility.impute import NO_RULE, Impute
 
-__all__ = ["ExactCells", "share_of_exact_cells"]
-
 
 @dataclass(frozen=True)
 class ExactCells(UtilitySpec):

@@ -8,19 +8,11 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.arrays import Floats, Ints
 from lustrum.model import InputError, Release, Table
 from lustrum.model.parameters import parameter
 from lustrum.utility.compare import Better, UtilitySpec, as_pair, compare
 from lustrum.utility.impute import NO_RULE, Impute
-
-__all__ = [
-    "HellingerDistance",
-    "HellingerShares",
-    "HellingerUtility",
-    "hellinger_counts",
-    "hellinger_shares",
-    "hellinger_utility",
-]
 
 
 @dataclass(frozen=True)
@@ -41,6 +33,16 @@ class HellingerUtility(UtilitySpec):
     def of(self, table: Table, release: Release) -> float:
         """The utility of a release in place of its table, cut at 0."""
         return hellinger_utility(*compare(table, release, self.impute).cells)
+
+    def of_many(self, tables: Ints, published: Ints) -> Floats:
+        """The utility of the same published counts in place of each table, one a row, with somebody in it.
+
+        >>> HellingerUtility().of_many(np.array([[4, 0], [1, 3]]), np.array([4, 0])).round(3).tolist()
+        [1.0, 0.293]
+        """
+        apart = ((np.sqrt(tables) - np.sqrt(published)) ** 2).sum(axis=-1)
+        distance = np.sqrt(apart / 2)
+        return np.asarray(np.maximum(0.0, 1.0 - distance / np.sqrt(tables.sum(axis=-1))))
 
 
 @dataclass(frozen=True)

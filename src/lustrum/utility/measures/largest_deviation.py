@@ -13,8 +13,6 @@ from lustrum.model.parameters import parameter
 from lustrum.utility.compare import Better, UtilitySpec, as_pair, compare
 from lustrum.utility.impute import NO_RULE, Impute
 
-__all__ = ["LargestDeviation", "largest_deviation"]
-
 
 @dataclass(frozen=True)
 class LargestDeviation(UtilitySpec):

@@ -20,14 +20,6 @@ from lustrum.utility.blocks import margin_grid
 from lustrum.utility.compare import Better, UtilitySpec, as_pair, compare
 from lustrum.utility.impute import NO_RULE, Impute
 
-__all__ = [
-    "LargestMarginError",
-    "MarginsKept",
-    "largest_margin_error",
-    "one_way_margins",
-    "share_of_margins_kept",
-]
-
 
 @dataclass(frozen=True)
 class MarginsKept(UtilitySpec):

@@ -13,8 +13,6 @@ from lustrum.model.parameters import parameter
 from lustrum.utility.compare import Better, UtilitySpec, as_pair, compare
 from lustrum.utility.impute import NO_RULE, Impute
 
-__all__ = ["MeanSquaredPrecision", "mean_squared_precision"]
-
 
 @dataclass(frozen=True)
 class MeanSquaredPrecision(UtilitySpec):

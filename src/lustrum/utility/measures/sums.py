@@ -11,8 +11,6 @@ import numpy.typing as npt
 from lustrum.model import InputError
 from lustrum.utility.compare import as_pair
 
-__all__ = ["GrowthErrors", "SizeErrors", "growth_errors", "relative_errors_by_size"]
-
 
 @dataclass(frozen=True)
 class SizeErrors:

@@ -13,8 +13,6 @@ from lustrum.model.table import check_table
 from lustrum.utility.blocks import inner_grid
 from lustrum.utility.compare import Better, UtilitySpec
 
-__all__ = ["SuppressedCells", "SuppressedValue"]
-
 
 @dataclass(frozen=True)
 class SuppressedCells(UtilitySpec):

@@ -14,8 +14,6 @@ from lustrum.audit.bounding.sweep import Progress
 from lustrum.model import InputError, Release
 from lustrum.policy import Audit
 
-__all__ = ["is_disclosive"]
-
 _ATTACKERS: dict[str, Attacker] = {"outsider": Outsider(), "insider": Insider(contribution=1)}
 """Somebody who knows what is published, and somebody who is also counted in the cell in question."""
 

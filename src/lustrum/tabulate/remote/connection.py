@@ -1,0 +1,334 @@
+"""A connection to the database where the records stay, and what is said when it fails.
+
+A connection is described in a file of its own. It names where credentials are found, in a file or in an
+environment variable, and holds none. A driver's own words may quote a record or a password, so that none of
+them is ever repeated.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import tomllib
+import weakref
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pyarrow as pa
+
+from lustrum.model import DatasetError, DescriptionError, InputError
+from lustrum.model.errors import LustrumError, choices
+
+BACKENDS = {"duckdb": "DuckDB", "postgres": "PostgreSQL", "spark": "Spark"}
+_SERVER = ("host", "port", "user", "password_env", "password_file")
+_ONLY = {
+    "duckdb": ("database",),
+    "postgres": ("database", *_SERVER),
+    "spark": ("database", "master", "settings"),
+}
+_HIDDEN = ("password", "secret", "token", "credential", "key.id", "access.key")
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True)
+class Connection:
+    """Where the records are: a backend, a table, and the table of their keys.
+
+    Without ``keys`` the table of the records holds the keys itself. ``settings`` are those of Spark.
+    """
+
+    backend: str
+    table: str
+    keys: str | None = None
+    database: str | None = None
+    host: str | None = None
+    port: int | None = None
+    user: str | None = None
+    password_env: str | None = None
+    password_file: str | None = None
+    master: str | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.backend not in BACKENDS:
+            raise DescriptionError(
+                f"A connection to {self.backend!r} is not known; {choices(self.backend, BACKENDS)}."
+            )
+        allowed = ("backend", "table", "keys", *_ONLY[self.backend])
+        for item in fields(self):
+            if item.name not in allowed and getattr(self, item.name):
+                raise DescriptionError(
+                    f"A connection to {BACKENDS[self.backend]} has no {item.name!r}; it has "
+                    f"{', '.join(allowed)}."
+                )
+        if self.backend == "duckdb" and self.database is None:
+            raise DescriptionError("A connection to DuckDB needs 'database', the path of its file.")
+        if self.password_env and self.password_file:
+            raise DescriptionError(
+                "Name the password's file or its environment variable, not both."
+            )
+        for name in self.settings:
+            if any(word in name.lower() for word in _HIDDEN):
+                raise DescriptionError(
+                    f"The setting {name!r} may hold a credential, which has no place in a connection; set it "
+                    "in Spark's own configuration."
+                )
+        for name in (self.table, *([self.keys] if self.keys else [])):
+            if not all(name.split(".")) or len(name.split(".")) > 2:
+                raise DescriptionError(
+                    f"{name!r} is not the name of a table; write table or schema.table."
+                )
+
+    @property
+    def name(self) -> str:
+        """How the source is called in messages."""
+        return f"The table {self.table} in {BACKENDS[self.backend]}"
+
+    @classmethod
+    def from_mapping(cls, raw: Mapping[str, Any], where: str = "The connection") -> Connection:
+        """Check a connection as read from TOML or JSON."""
+        if "password" in raw:
+            raise DescriptionError(
+                f"{where}: a password has no place in a connection; write 'password_file' or 'password_env', "
+                "which say where it is."
+            )
+        known = {item.name: item for item in fields(cls)}
+        for key, value in raw.items():
+            if key not in known:
+                raise DescriptionError(
+                    f"{where}: unknown key {key!r}; {choices(key, list(known))}."
+                )
+            if key == "port":
+                good = type(value) is int and 0 < value < 65536
+            elif key == "settings":
+                good = isinstance(value, Mapping) and all(
+                    isinstance(v, str) for v in value.values()
+                )
+            else:
+                good = isinstance(value, str)
+            if not good:
+                kind = {"port": "a port number", "settings": "a table of texts"}.get(key, "a text")
+                raise DescriptionError(f"{where}: {key!r} must be {kind}.")
+        for key in ("backend", "table"):
+            if not raw.get(key):
+                raise DescriptionError(f"{where}: {key!r} is missing.")
+        try:
+            return cls(**raw)
+        except DescriptionError as error:
+            raise DescriptionError(f"{where}: {error}") from None
+
+    def to_mapping(self) -> dict[str, Any]:
+        """The words of the file; they hold no credentials."""
+        found = {item.name: getattr(self, item.name) for item in fields(self)}
+        return {name: dict(v) if name == "settings" else v for name, v in found.items() if v}
+
+    def password(self) -> str | None:
+        """The password from where the connection says it is; a clear sentence where it is not there."""
+        if self.password_env is not None:
+            found = os.environ.get(self.password_env)
+            if not found:
+                raise InputError(
+                    f"The environment variable {self.password_env}, which the connection names, is not set."
+                )
+            return found
+        if self.password_file is None:
+            return None
+        path = Path(self.password_file)
+        try:
+            return path.read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            words = getattr(error, "strerror", None) or "it is not a text"
+        raise InputError(f"The password file {path} cannot be read: {words}.")
+
+
+def read_connection(path: Path) -> Connection:
+    """Read and check a connection in TOML."""
+    try:
+        raw = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise DescriptionError(f"{path} cannot be read: {error.strerror}.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError):  # its own words may quote a password
+        raise DescriptionError(f"{path} is not valid TOML.") from None
+    return Connection.from_mapping(raw, str(path))
+
+
+class Database:
+    """An open connection that runs one question at a time, and connects again once where it was lost."""
+
+    def __init__(self, connection: Connection, *, read_only: bool = True) -> None:
+        self.connection = connection
+        self._read_only = read_only
+        self._lock = threading.RLock()
+        self._backend: Any = None
+        self._end: Callable[[], Any] = lambda: None
+
+    def __repr__(self) -> str:
+        return f"Database({BACKENDS[self.connection.backend]})"
+
+    def schema(self, table: str) -> Any:
+        """Columns and types of a table."""
+        database, _, name = table.rpartition(".")
+        return self.run(
+            lambda backend: backend.table(name, database=database or None).schema(), table
+        )
+
+    def table(self, name: str) -> Any:
+        """A table as an expression that is bound to no connection, so that another one can answer it."""
+        schema = self.schema(name)
+        database, _, plain = name.rpartition(".")
+        return import_ibis().table(schema, name=plain, database=database or None)
+
+    def rows(self, expression: Any, *, few: bool = False) -> pa.Table:
+        """The answer to an expression; ``few`` says that it has so few rows that they may come at once.
+
+        Ibis reads from PostgreSQL through a cursor, for which that server plans no parallel work.
+        """
+        at_once = few and self.connection.backend == "postgres"
+        found: pa.Table = self.run(
+            lambda backend: (
+                _at_once(backend, expression) if at_once else backend.to_pyarrow(expression)
+            )
+        )
+        return found
+
+    def run(self, work: Callable[[Any], Answer], table: str | None = None) -> Answer:
+        """Do something with the backend; any failure of it becomes one sentence without its words."""
+        table = table or self.connection.table
+        with self._lock:
+            for last in (False, True):
+                failed = lost = None
+                fresh = self._backend is None
+                try:
+                    if fresh:
+                        self._backend = self._connect()
+                        self._end = weakref.finalize(
+                            self, _disconnect, self._backend, self.connection.backend
+                        )
+                    return work(self._backend)
+                except LustrumError:
+                    raise
+                except Exception as error:  # whatever a driver throws
+                    lost = _is_outage(error)
+                    failed = _sentence(self.connection, error, table)
+                if lost:
+                    self.close()
+                if last or fresh or not lost:
+                    break
+            raise DatasetError(failed)
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        with self._lock:
+            if self._backend is not None:
+                self._end()
+                self._backend = None
+
+    def _connect(self) -> Any:
+        ibis = import_ibis()
+        own = self.connection
+        if own.backend == "duckdb":
+            if not Path(str(own.database)).is_file():
+                raise DatasetError(f"There is no DuckDB file {own.database}.")
+            return ibis.duckdb.connect(own.database, read_only=self._read_only)
+        if own.backend == "postgres":
+            given = {"host": own.host, "port": own.port, "user": own.user}
+            return ibis.postgres.connect(
+                **{name: value for name, value in given.items() if value is not None},
+                password=own.password(),
+                database=own.database,
+                connect_timeout=10,
+                keepalives_idle=30,
+                application_name="lustrum",
+                options="-c default_transaction_read_only=on" if self._read_only else "",
+            )
+        return ibis.pyspark.connect(spark_session(own))
+
+
+def _at_once(backend: Any, expression: Any) -> pa.Table:
+    """All rows that PostgreSQL answers; sums, which it gives as decimals, are whole numbers."""
+    schema = expression.schema().to_pyarrow()
+    with backend.con.transaction(), backend.con.cursor() as cursor:
+        found = cursor.execute(backend.compile(expression)).fetchall()
+    columns = list(zip(*found, strict=True)) or [()] * len(schema)
+    made = {}
+    for field_, column in zip(schema, columns, strict=True):
+        if any(isinstance(value, Decimal) for value in column):
+            made[field_.name] = pa.array([None if v is None else int(v) for v in column])
+        else:
+            made[field_.name] = pa.array(column, field_.type)
+    return pa.table(made)
+
+
+def _disconnect(backend: Any, kind: str) -> None:
+    # Spark's session belongs to the process, in which others may use it.
+    if kind != "spark":
+        with contextlib.suppress(Exception):  # it may be lost already
+            backend.disconnect()
+
+
+def import_ibis() -> Any:
+    """Ibis, or the command that installs it."""
+    try:
+        import ibis
+    except ImportError:
+        raise InputError(
+            "A connection to a database needs Ibis; install the extra: pip install 'lustrum[ibis]'."
+        ) from None
+    return ibis
+
+
+def spark_session(connection: Connection) -> Any:
+    """The session of this process on a cluster."""
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError:
+        raise InputError(
+            "A connection to Spark needs PySpark; install the extra: pip install 'lustrum[spark]'."
+        ) from None
+    builder = SparkSession.builder.appName("lustrum")
+    if connection.master is not None:
+        builder = builder.master(connection.master)
+    given = {"spark.ui.enabled": "false", **connection.settings}
+    for name, value in given.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def _is_outage(error: BaseException) -> bool:
+    """Whether a connection was lost, or never made."""
+    names = {kind.__name__ for kind in type(error).__mro__}
+    if type(error).__module__.startswith("psycopg"):
+        state = getattr(error, "sqlstate", None)
+        lost = bool(names & {"OperationalError", "InterfaceError"})
+        return lost and (state is None or state.startswith(("08", "28", "3D", "57P")))
+    return bool(names & {"Py4JNetworkError", "ConnectionError"})
+
+
+def _sentence(connection: Connection, error: BaseException, table: str) -> str:
+    """What failed, by the kind of the error alone."""
+    label = BACKENDS[connection.backend]
+    names = {kind.__name__ for kind in type(error).__mro__}
+    state = getattr(error, "sqlstate", None) or ""
+    if state == "42501":
+        return f"{label} does not let this role read {table}; grant it SELECT on it and USAGE on its schema."
+    if "TableNotFound" in names or state == "42P01":
+        return f"{label} has no table {table} that this role can see; check the names in the connection."
+    if _is_outage(error):
+        at = ""
+        if connection.host or connection.port:
+            at = f" at {connection.host or 'localhost'}:{connection.port or 5432}"
+        elif connection.master:
+            at = f" at {connection.master}"
+        return (
+            f"{label}{at} cannot be reached, or did not accept user, password or database; nothing was "
+            "answered, and you can try again."
+        )
+    kind = f"{type(error).__name__} {state}".strip()
+    return (
+        f"{label} could not answer a question about {table} ({kind}); its own words may quote a record and are "
+        "in its log. Check that every column has the type that the description needs."
+    )

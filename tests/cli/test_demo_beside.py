@@ -1,0 +1,114 @@
+"""The first start with demo data serves what is there, while the rest is still made."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from lustrum.answer import TableService
+from lustrum.cli import work
+from lustrum.demo import setup
+from lustrum.model import Dataset, DatasetError, InputError
+from lustrum.server.operation.warmup import warm_up
+from lustrum.server.service.offer import catalogue
+
+LONG = "import sys, time, pathlib; pathlib.Path(sys.argv[1], 'survey').touch(); time.sleep(600)"
+
+
+@pytest.fixture(autouse=True)
+def _by_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ("demo", "survey")
+    monkeypatch.setattr(
+        setup, "missing", lambda root: [n for n in names if not (root / n).exists()]
+    )
+
+
+def test_nothing_is_made_where_everything_is_there(tmp_path: Path) -> None:
+    (tmp_path / "demo").touch()
+    (tmp_path / "survey").touch()
+    with work.demo_beside(tmp_path, ["no such program"]) as coming:
+        assert coming == []
+
+
+def test_the_first_dataset_is_served_before_the_last_is_made(tmp_path: Path) -> None:
+    started: list[int] = []
+    process = work.subprocess.Popen
+
+    def noted(*words: object, **options: object) -> object:
+        made = process(*words, **options)  # type: ignore[call-overload]
+        started.append(made)
+        return made
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(work.subprocess, "Popen", noted)
+        with work.demo_beside(tmp_path, [sys.executable, "-c", LONG, str(tmp_path)]) as coming:
+            assert coming == ["demo"]
+            assert started[0].poll() is None  # type: ignore[attr-defined]
+    assert started[0].poll() is not None  # type: ignore[attr-defined]
+
+
+def test_a_demo_that_cannot_be_made_is_one_sentence(tmp_path: Path) -> None:
+    with (
+        pytest.raises(InputError, match="could not be made"),
+        work.demo_beside(tmp_path, [sys.executable, "-c", "raise SystemExit(2)"]),
+    ):
+        pass
+
+
+def test_a_demo_that_was_made_at_once_leaves_nothing_to_come(tmp_path: Path) -> None:
+    both = "import sys, pathlib; [pathlib.Path(sys.argv[1], n).touch() for n in ('demo', 'survey')]"
+    with work.demo_beside(tmp_path, [sys.executable, "-c", both, str(tmp_path)]) as coming:
+        assert coming == []
+
+
+def test_what_is_still_made_is_named_and_not_called_unavailable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Service:
+        def __init__(self, *_: object, **__: object) -> None:
+            self.shelf = self
+
+        def names(self) -> list[str]:
+            return ["demo", "survey"]
+
+        def prepared(self, name: str) -> None: ...
+
+        def check_in_background(self) -> None: ...
+
+        def other_searches(self) -> dict[str, int]:
+            return {}
+
+        def unavailable(self) -> dict[str, str]:
+            return {"demo": "It has no bundle."}
+
+        def unsealed(self) -> list[Path]:
+            return []
+
+    monkeypatch.setattr(work, "TableService", Service)
+    monkeypatch.setattr("lustrum.server.serve", lambda *_, ready, **__: ready("http://here"))
+    work.run_server(tmp_path, "127.0.0.1", 0, Console(width=200), coming=["demo"])
+    said = capsys.readouterr().out
+    assert "Lustrum serves 1 of 2 datasets" in said
+    assert "Still being made, and served when they are there: demo." in said
+    assert "not available" not in said
+
+
+def test_the_log_says_nothing_about_a_dataset_that_is_still_made(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    service = TableService(tmp_path, coming=["demo"])
+    service.names = lambda: ["demo", "survey"]  # type: ignore[method-assign]
+
+    def missing(name: str) -> Dataset:
+        raise DatasetError(f"{name} is not a bundle.")
+
+    service.dataset = service.snapshot = missing  # type: ignore[method-assign, assignment]
+    warm_up(service)
+    assert catalogue(service) == ()
+    assert caplog.messages == [
+        "dataset survey is not served: survey is not a bundle.",
+        "dataset left out: survey is not a bundle.",
+    ]

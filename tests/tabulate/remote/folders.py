@@ -1,0 +1,63 @@
+"""Data folders of records in a database and of a copy of them, and the bundles that they give."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+import services
+from lustrum.cli.protect import protect_dataset
+from lustrum.cli.work import ingest_source, make_record_keys
+from lustrum.tabulate import FrameSource, Store, ingest
+from lustrum.tabulate.remote import Connection
+from tabulate.worlds import SECRET, World
+
+QUIET = Console(file=io.StringIO())
+
+
+def toml(words: Mapping[str, Any]) -> str:
+    """A file in TOML, nested tables inline."""
+
+    def inline(value: Any) -> str:
+        if isinstance(value, dict):
+            return "{" + ", ".join(f"{json.dumps(k)} = {inline(v)}" for k, v in value.items()) + "}"
+        if isinstance(value, list):
+            return "[" + ", ".join(map(inline, value)) + "]"
+        return json.dumps(value)
+
+    return "".join(f"{name} = {inline(value)}\n" for name, value in words.items())
+
+
+def connected(world: World, folder: Path, owner: Connection, reader: Connection) -> Path:
+    """The data folder after `lustrum keys` and `lustrum ingest`."""
+    data = folder / "data"
+    data.mkdir()
+    SECRET.write(data / "record-keys.secret")
+    text = folder / "world.toml"
+    text.write_text(toml(world.description))
+    (folder / "owner.toml").write_text(toml(owner.to_mapping()))
+    (folder / "reader.toml").write_text(toml(reader.to_mapping()))
+    role = services.READER if owner.backend == "postgres" else None
+    make_record_keys(text, folder / "owner.toml", role, data, QUIET)
+    ingest_source(None, text, None, None, folder / "reader.toml", data, QUIET)
+    return data
+
+
+def copied(world: World, folder: Path, policy: Path) -> Path:
+    """The same records in a data folder of their own, under the same policy and secret."""
+    data = folder / "copied"
+    ingest(FrameSource(world.arrow()), world.dataset, Store(data), secret=SECRET)
+    (data / "policies").mkdir()
+    (data / "policies" / "world.toml").write_bytes(policy.read_bytes())
+    return data
+
+
+def bundle(data: Path) -> dict[str, bytes]:
+    protect_dataset("world", data, QUIET)
+    made = data / "bundles" / "world"
+    return {p.name: p.read_bytes() for p in sorted(made.iterdir()) if p.is_file()}
