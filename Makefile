@@ -61,6 +61,7 @@ PARALLEL := -n 2 --dist worksteal
 .PHONY: test
 test: install
 	@$(BIN)/python scripts/ensure_chromium.py
+	@$(BIN)/python scripts/ensure_services.py postgresql
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
@@ -71,12 +72,14 @@ test: install
 .PHONY: coverage
 coverage: install
 	@$(BIN)/python scripts/ensure_chromium.py
+	@$(BIN)/python scripts/ensure_services.py postgresql
 	@$(BIN)/pytest $(PARALLEL) --cov --cov-report=term:skip-covered
 
 # Proofs that take minutes: every byte of a dataset damaged, every call to the system failing, kills at every step;
 # then every property on many more examples.
 .PHONY: deep
 deep: install
+	@$(BIN)/python scripts/ensure_services.py
 	$(BIN)/pytest -n 2 -m deep
 	HYPOTHESIS_PROFILE=deep $(BIN)/pytest $(PARALLEL) -m "hypothesis and not deep"
 
@@ -109,7 +112,7 @@ COMPILE = $(UV) pip compile pyproject.toml --universal --python-version 3.11 --g
 .PHONY: lock
 lock:
 	@command -v $(UV) >/dev/null || { echo "make lock needs uv; install it: pipx install uv" >&2; exit 2; }
-	$(COMPILE) --upgrade --extra build -o requirements/run.txt
+	$(COMPILE) --upgrade --extra build --extra server -o requirements/run.txt
 	$(COMPILE) --upgrade --all-extras -c requirements/run.txt -o requirements/dev.txt
 
 # A release: the wheel, byte for byte the same from the same commit, and the bill of its materials.

@@ -34,12 +34,11 @@ def become_root() -> list[str] | None:
     return None
 
 
-def install(prefix: list[str]) -> bool:
-    quiet = ["env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-qq"]
-    for step in (
-        ["update"],
-        ["install", "-y", "--no-install-recommends", "chromium", "fonts-dejavu-core"],
-    ):
+def install(prefix: list[str], packages: list[str]) -> bool:
+    # Another installation may hold the lock for a while.
+    patient = ["-o", "DPkg::Lock::Timeout=300", "-o", "Acquire::Retries=3"]
+    quiet = ["env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-qq", *patient]
+    for step in (["update"], ["install", "-y", "--no-install-recommends", *packages]):
         result = subprocess.run(
             [*prefix, *quiet, *step], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False
         )
@@ -61,7 +60,7 @@ def main() -> int:
     prefix = become_root()
     if prefix is not None and shutil.which("apt-get"):
         print("Installing Chromium for the browser tests ...", flush=True)
-        if install(prefix) and find():
+        if install(prefix, ["chromium", "fonts-dejavu-core"]) and find():
             return 0
     print(f"The browser tests need Chromium, which is not here; {ADVICE}", file=sys.stderr)
     return 1

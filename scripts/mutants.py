@@ -81,7 +81,12 @@ def run(name: str, budget: float, untried: bool) -> None:
         ended = subprocess.run(
             [sys.executable, "-m", "mutation.worker", str(written)],
             cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": str(ROOT / "scripts"), **loops},
+            # The sources beside the tests, wherever an installed package comes from.
+            env={
+                **os.environ,
+                "PYTHONPATH": f"{ROOT / 'scripts'}{os.pathsep}{ROOT / 'src'}",
+                **loops,
+            },
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,

@@ -51,7 +51,7 @@ def _answer(*names: str) -> tuple[str, ...]:
 
 
 def _public(*names: str) -> tuple[str, ...]:
-    return tuple(f"tests/public/test_{name}.py" for name in names)
+    return tuple(f"tests/public_room/test_{name}.py" for name in names)
 
 
 def _publish(*names: str) -> tuple[str, ...]:
@@ -105,7 +105,7 @@ GROUPS = {
         ("tests/audit/test_certificate_makers.py",),
     ),
     "rules": Group(
-        _in("answer", "pipeline", "precheck", "preliminary", "door_audit", "question_state")
+        _in("answer", "pipeline", "precheck", "preliminary", "release_audit", "question_state")
         + _in("answer", "coarsen"),
         _answer("limits", "rules", "sum_figures", "carried"),
     ),
@@ -131,7 +131,7 @@ GROUPS = {
         _in("public/bundle", "files", "layout", "place")
         + _in("publish", "folders")
         + _in("publish/bundles", "write"),
-        _public("bundle_files_by_hand") + _answer("service_by_hand"),
+        _public("bundle_files_by_hand", "prepared_by_hand") + _answer("service_by_hand"),
     ),
     "bundle-survey": Group(
         _in("public/bundle", "respondents", "weighted"), _public("bundle_survey_by_hand")
@@ -249,8 +249,12 @@ GROUPS = {
         _POPULATION,
     ),
     "population-start": Group(
-        _in("protect/population", "start", "prepare", "together"),
-        ("tests/protect/population/test_start_by_hand.py",),
+        _in("protect/population", "start", "prepare", "together")
+        + _in("protect/population/later", "before", "again", "continued", "refined", "differences"),
+        (
+            "tests/protect/population/test_start_by_hand.py",
+            "tests/protect/population/test_later.py",
+        ),
     ),
     "population-search": Group(
         _in("protect/population/search", "run", "kernels", "exchanges", "replay", "lanes", "walk")
@@ -325,9 +329,31 @@ GROUPS = {
     "survey": Group(
         _in("protect/weighted", "method", "respondents"),
         (
-            "tests/public/test_bundle_survey_by_hand.py",
+            "tests/public_room/test_bundle_survey_by_hand.py",
             "tests/protect/weighted/test_survey_by_hand.py",
         ),
     ),
     "policy": Group(_in("policy", "check", "policy", "read"), ("tests/policy",)),
+    "archive": Group(_in("answer", "archive"), _answer("archive")),
+    "noise": Group(_in("public", "noise"), _answer("sum_figures")),
+    "sum-figures": Group(
+        _in("answer/figures", "sums"), _answer("sum_figures", "carried_figures", "carried")
+    ),
+    "programme": Group(
+        _in("publish/programme", "judge", "audit"),
+        ("tests/publish/programme/test_judge_and_moves.py",),
+    ),
+    "prepared": Group(
+        _in("public/prepared", "folder", "table_words") + _in("publish", "prepared"),
+        _public("prepared_by_hand"),
+    ),
+    "jobs": Group(_in("server/service", "jobs"), ("tests/server/test_jobs.py",), patience=60),
+    "table-files": Group(
+        _in("formats/table_files", "releases"),
+        ("tests/formats/test_releases_by_hand.py", "tests/formats/test_status_letters.py"),
+    ),
+    "shared-means": Group(
+        _in("protect/weighted", "values", "means"),
+        ("tests/protect/weighted/test_shared_means.py",),
+    ),
 }
