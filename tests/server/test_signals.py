@@ -124,10 +124,13 @@ def test_workers_answer_alike_are_replaced_hear_hangups_and_leave_with_their_par
         lines = [line for line in log.read_text().splitlines() if line.startswith("{")]
         assert sum(json.loads(line)["event"] == "decision" for line in lines) == 12
         # One dies: the other answers, and there are two again.
+        # It was silent before, so that its parent was asking for a sign of life, which may take a minute.
+        os.kill(min(first), signal.SIGSTOP)
+        time.sleep(2)
         os.kill(min(first), signal.SIGKILL)
         # What waits in the queue of a process that is going away is lost with it, and its sockets stay
         # open until its last thread has ended: only then does its parent hear of it, and /proc forgets it.
-        until(lambda: not Path(f"/proc/{min(first)}").exists())
+        until(lambda: not Path(f"/proc/{min(first)}").exists(), 45)
         for _ in range(5):
             assert status(url + QUESTION) == 200
         second = until(

@@ -150,6 +150,10 @@ class _Processes(Multiprocess):
 
         Nothing waits for it: signals are heard meanwhile.
         """
+        for process in self.processes:
+            # The other end of its pipe is the worker's alone. If this process kept it open too, a worker that
+            # was killed while it was asked for a sign of life would be waited for until the question times out.
+            process.child_conn.close()
         super().keep_subprocess_alive()
         if self._tell and any(process.is_ready(timeout=1) for process in self.processes):
             tell, self._tell = self._tell, None
