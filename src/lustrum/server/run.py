@@ -144,6 +144,7 @@ class _Processes(Multiprocess):
     ) -> None:
         super().__init__(config, [listening])  # type: ignore[list-item]  # see OwnSocket
         self._tell: Callable[[], None] | None = started
+        self._to_hang_up: set[int] = set()
 
     def keep_subprocess_alive(self) -> None:
         """Start again what died, and say so once one of them answers, however long that takes.
@@ -158,12 +159,19 @@ class _Processes(Multiprocess):
         if self._tell and any(process.is_ready(timeout=1) for process in self.processes):
             tell, self._tell = self._tell, None
             tell()
+        self._pass_hangup_on()
 
     def handle_hup(self) -> None:
-        """Let every process read the policies again; one that is still starting reads them anyway."""
+        """Let every process read the policies again."""
+        self._to_hang_up = {process.pid for process in self.processes if process.pid is not None}
+
+    def _pass_hangup_on(self) -> None:
+        """A hangup ends a process that is still starting; one that is starting or busy hears of it later."""
+        self._to_hang_up &= {process.pid for process in self.processes if process.pid is not None}
         for process in self.processes:
-            if process.pid is not None and process.is_ready(timeout=1):
+            if process.pid in self._to_hang_up and process.is_ready(timeout=1):
                 os.kill(process.pid, signal.SIGHUP)
+                self._to_hang_up.discard(process.pid)
 
 
 @contextmanager
