@@ -221,9 +221,10 @@ def test_a_description_that_is_known_is_asked_for_again_only_for_a_moment(
 
 
 def test_a_dataset_whose_records_are_still_being_opened_is_named_and_holds_nobody_up(
-    both: Path,
+    both: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A server in its first seconds, or one to which a dataset was added while the process hangs."""
+    monkeypatch.setattr(separate_process, "START", 3600.0)  # nobody waits for that
     service = TableService(both, workers=1, silence=3600.0)
     records = service._records
     assert isinstance(records, SeparateRecordsService)
@@ -236,15 +237,15 @@ def test_a_dataset_whose_records_are_still_being_opened_is_named_and_holds_nobod
             with served(app, lifespan="off") as url:
                 page = get(f"{url}/en/").text
                 cards = page.split('<ul class="cards">')[1].split("</ul>")[0].split("</li>")
-                (card,) = [card for card in cards if "still being opened" in card]
+                (card,) = [card for card in cards if "not ready yet" in card]
                 # By the title of its policy; what cannot be asked about yet is no link.
                 assert "Demo business register, public tables" in card
                 assert "href" not in card
                 assert "not available at the moment" not in page
                 assert "/datasets/demo" in page
-                assert "en cours d’ouverture" in get(f"{url}/fr/").text
-                assert "still being opened" in get(f"{url}/en/?q=register").text
-                assert "still being opened" not in get(f"{url}/en/?q=nothing").text
+                assert "n’est pas encore prêt" in get(f"{url}/fr/").text
+                assert "not ready yet" in get(f"{url}/en/?q=register").text
+                assert "not ready yet" not in get(f"{url}/en/?q=nothing").text
                 said = get(f"{url}/api/v1/datasets").json()
                 assert [dataset["name"] for dataset in said["datasets"]] == ["demo"]
                 assert said["opening"] == ["businesses"]

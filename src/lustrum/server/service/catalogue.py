@@ -16,7 +16,7 @@ log = logging.getLogger("lustrum.server")
 
 @dataclass(frozen=True)
 class Opening:
-    """A dataset that cannot be described yet: its records are still being opened or checked."""
+    """A dataset that is not ready yet: its records are being opened or checked, or it is still being made."""
 
     name: str
     title: str
@@ -34,7 +34,7 @@ class Catalogue:
 def catalogue(service: TableService) -> Catalogue:
     """All datasets with a policy; one that cannot be read does not take the others with it.
 
-    Nor does one whose records do not answer at once: it is named as one that is still being opened.
+    Nor does one whose records do not answer at once: it is named as one that is not ready yet.
     """
     found: list[Dataset] = []
     opening: list[Opening] = []
@@ -48,7 +48,9 @@ def catalogue(service: TableService) -> Catalogue:
                 opening.append(Opening(name, service.policy_title(name) or name))
                 log.warning("the records of %r are still being opened", name)
             except LustrumError as error:
-                unavailable += 1
-                if name not in service.coming:  # of which the start has said so
+                if name in service.coming:  # of which the start has said so
+                    opening.append(Opening(name, service.policy_title(name) or name))
+                else:
+                    unavailable += 1
                     log.error("dataset left out: %s", error)
     return Catalogue(tuple(found), tuple(opening), unavailable)
