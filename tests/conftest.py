@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from lustrum.compiled import always_compile
 
@@ -38,11 +38,14 @@ def pytest_unconfigure() -> None:
 
 
 always_compile()  # loops are compared with plain twins, however small the examples are
-settings.register_profile("steady", deadline=None, derandomize=True, max_examples=30)
+# Nor does it matter how long a busy machine takes to draw examples.
+settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+patient = settings.get_profile("patient")
+settings.register_profile("steady", patient, derandomize=True, max_examples=30)
 # More examples of every property, the same in every run: `make deep`.
-settings.register_profile("deep", deadline=None, derandomize=True, max_examples=400)
+settings.register_profile("deep", patient, derandomize=True, max_examples=400)
 # To look for new counterexamples: HYPOTHESIS_PROFILE=explore make test
-settings.register_profile("explore", deadline=None, max_examples=1000)
+settings.register_profile("explore", patient, max_examples=1000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
 
 

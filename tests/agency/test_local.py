@@ -109,7 +109,7 @@ def test_what_another_site_cannot_do_to_the_policy(
 ) -> None:
     client = client_of(local)
     client.post("/maps", json=asked(table_file, limit=0.5), headers=right(local))
-    local.state.jobs.get(1).wait(60)
+    local.state.jobs.get(1).wait(300)
     address = "/maps/1/points/0/policy"
     assert client.post(address, headers={"Origin": "http://evil.example"}).status_code == 403
     assert client.get(address).status_code == 405
@@ -170,7 +170,7 @@ def test_a_method_without_a_place_on_the_map_is_named_beside_it(
     client = client_of(local)
     methods = {"conventional-rounding": "3", "suppression": ""}
     client.post("/maps", json=asked(table_file, methods=methods), headers=right(local))
-    local.state.jobs.get(1).wait(60)
+    local.state.jobs.get(1).wait(300)
     page = client.get("/maps/1").text
     assert "<strong>suppression</strong> is not on the map." in page
     assert "the entropy risk is for methods that show all" in page

@@ -27,6 +27,7 @@ from lustrum.model.errors import NotReadyError
 from lustrum.model.stop import Stopped, stopping
 from lustrum.policy import Policy
 from lustrum.public.numbers import CannotProtectError
+from waiting import LONG, until
 
 Reply = Callable[[int, tuple[Any, ...]], list[object]]
 
@@ -243,7 +244,7 @@ def test_a_question_whose_asker_leaves_is_stopped_on_the_other_side(start: Any) 
     service = start(other)
     with stopping(lambda: bool(waiting)), pytest.raises(Stopped):
         service._ask("views")
-    assert other.stop_heard.wait(30)
+    assert other.stop_heard.wait(LONG)
     assert other.heard == [(waiting[0], "views"), (waiting[0], "stop")]
     assert question(service) == ["town"]
 
@@ -258,7 +259,7 @@ def test_a_question_is_waited_for_as_long_as_its_asker_stays(start: Any) -> None
     slow = threading.Event()
 
     def reply(number: int, _: tuple[Any, ...]) -> list[object]:
-        slow.wait(30)
+        slow.wait(LONG)
         return [(number, "answer", ["town"])]
 
     def look() -> bool:
@@ -290,7 +291,7 @@ def test_a_reply_that_cannot_be_read_breaks_the_pipe_and_the_next_question_start
     with pytest.raises(DatasetError, match="protected numbers cannot be made"):
         question(service)
     assert question(service) == ["town"]
-    assert broken.closed.wait(30)
+    assert broken.closed.wait(LONG)
     assert len(broken.heard) == len(whole.heard) == 1
 
 
@@ -318,7 +319,7 @@ def test_every_question_under_way_ends_where_the_process_dies(start: Any) -> Non
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(LONG)
     assert both.is_set()
     assert ended == ["The protected numbers cannot be made at the moment."] * 2
     assert question(service) == ["town"]
@@ -339,7 +340,7 @@ def test_a_question_that_comes_after_the_last_reply_is_broken_too(start: Any) ->
         question(service)
     line = service._line
     assert line is not None
-    line._listener.join(30)
+    line._listener.join(LONG)
     with pytest.raises(DatasetError, match="protected numbers cannot be made"):
         line.ask(("names",))
 
@@ -410,16 +411,16 @@ def test_a_line_ends_only_after_the_thread_that_listens(start: Any) -> None:
 
     def busy() -> None:
         entered.set()
-        hold.wait(60)
+        hold.wait(LONG)
 
     line._broke = busy  # type: ignore[method-assign]
     ending = threading.Thread(target=service.close)
     ending.start()
-    assert entered.wait(60)
+    assert entered.wait(LONG)
     ending.join(0.2)
     still_open = ending.is_alive() and not line._pipe.closed
     hold.set()
-    ending.join(60)
+    ending.join(LONG)
     assert still_open
     assert line._pipe.closed
 
@@ -442,7 +443,7 @@ def test_a_process_that_does_not_end_by_itself_is_ended(start: Any) -> None:
     service = start(calm)
     question(service)
     service.close()
-    assert calm.closed.wait(30)
+    assert calm.closed.wait(LONG)
     assert not calm.killed
     assert len(calm.waited) == 1
     assert calm.waited[0] is not None
@@ -451,7 +452,7 @@ def test_a_process_that_does_not_end_by_itself_is_ended(start: Any) -> None:
     question(service)
     stubborn.ends_by_itself = False
     service.close()
-    assert stubborn.closed.wait(30)
+    assert stubborn.closed.wait(LONG)
     assert stubborn.killed
     assert len(stubborn.waited) == 2
     assert None not in stubborn.waited  # one that cannot be killed holds nobody up
@@ -473,9 +474,9 @@ SILENT = "does not answer and is started again"
 def test_a_process_that_is_silent_is_ended_and_the_next_question_starts_another(start: Any) -> None:
     hung = OtherSide(lambda number, words: [SIGN] if words == ("hello",) else [])
     service = start(hung, OtherSide(answering(["town"])), silence=1.0)
+    begun = time.monotonic()  # before the sign, from which on silence is counted
     with stopping(lambda: service._line.has_started), pytest.raises(Stopped):
         service._ask("hello")
-    begun = time.monotonic()
     with pytest.raises(NotReadyError, match=SILENT):
         question(service)
     assert time.monotonic() - begun >= 1.0
@@ -483,15 +484,30 @@ def test_a_process_that_is_silent_is_ended_and_the_next_question_starts_another(
     assert question(service) == ["town"]
 
 
-def test_long_work_is_waited_for_while_there_are_signs_of_life(start: Any) -> None:
-    def work(number: int, _: tuple[Any, ...]) -> list[object]:
-        for _ in range(10):
+def test_long_work_is_waited_for_while_there_are_signs_of_life(
+    start: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A sign comes after each look at the process, however busy the machine is."""
+    looks, begun, done = itertools.count(), threading.Event(), threading.Event()
+
+    def look(pid: int) -> None:
+        if begun.is_set():
+            signs = service._line._signs
             busy.pipe.send_bytes(pickle.dumps(SIGN))
-            time.sleep(0.3)
+            until(lambda: service._line._signs > signs or done.is_set(), pause=0.001)
+            if next(looks) == 20:
+                done.set()
+
+    def work(number: int, _: tuple[Any, ...]) -> list[object]:
+        begun.set()
+        assert done.wait(LONG)
         return [(number, "answer", ["town"])]
 
+    monkeypatch.setattr(records_line, "_WATCH", 0.05)
+    monkeypatch.setattr(records_line, "_processor_time", look)
     busy = OtherSide(work)
-    assert question(start(busy, silence=1.0)) == ["town"]
+    service = start(busy, silence=0.2)  # five times as long, in looks
+    assert question(service) == ["town"]
     assert not busy.killed
 
 
@@ -529,7 +545,12 @@ def test_a_process_that_has_not_begun_yet_has_more_time(
     assert never.killed
 
 
-def test_what_is_known_of_a_dataset_is_said_while_the_process_is_silent(start: Any) -> None:
+def test_what_is_known_of_a_dataset_is_said_while_the_process_is_silent(
+    start: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One question in vain is enough for a doubt, which holds until the next sign of life."""
+    monkeypatch.setattr(records_line, "_QUIET", 3600.0)
+
     def once(number: int, words: tuple[Any, ...]) -> list[object]:
         return [(number, "answer", Version("a"))] if len(hung.heard) == 1 else []
 
@@ -537,11 +558,10 @@ def test_what_is_known_of_a_dataset_is_said_while_the_process_is_silent(start: A
     service = start(hung)
     first = service.describe("town")
     assert service.answering
-    begun = time.monotonic()
     assert service.describe("town") is first  # nobody answers any more
-    while service.answering:
-        assert time.monotonic() - begun < 60
-        time.sleep(0.05)
+    assert not service.answering
     heard = len(hung.heard)
     assert service.describe("town") is first
     assert len(hung.heard) == heard  # not even asked
+    hung.pipe.send_bytes(pickle.dumps(SIGN))
+    until(lambda: service.answering)

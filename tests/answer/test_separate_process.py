@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import pickle
+import socket
 import sys
 import threading
-import time
 from collections.abc import Iterator
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +24,10 @@ from lustrum.model import DatasetError, QueryError, TableQuery
 from lustrum.model.stop import Stopped, stopping
 from lustrum.policy import Policy
 from lustrum.public.numbers import Described, Views
-from lustrum.publish.records import LocalRecordsService
+from lustrum.publish.records import LocalRecordsService, process
 from lustrum.publish.records.process import RequestHandler
 from lustrum.tabulate import FrameSource, Store, ingest
+from waiting import LONG, until
 
 POLICY = 'dataset = "town"\n[rules]\n[risk]\nlimit = 1.0\n[protect]\nmethod = "random-rounding"\nend = true\n'
 QUERY = {"dataset": "town", "by": ["age", "job"], "where": {"area": ["n"]}, "totals": True}
@@ -89,9 +92,8 @@ def test_a_process_that_died_is_started_again(root: Path) -> None:
     assert records._line is not None
     records._line._process.kill()
     records._line._process.wait()
-    end = time.monotonic() + 90
-    while not records._line.is_broken and time.monotonic() < end:
-        time.sleep(0.01)
+    line = records._line
+    until(lambda: line.is_broken)
     assert service.answer(query).released
     service.close()
 
@@ -100,6 +102,53 @@ def test_a_question_whose_asker_has_left_is_stopped(apart: TableService) -> None
     with stopping(lambda: True), pytest.raises(Stopped):
         apart.answer(TableQuery.from_mapping(QUERY))
     assert apart.answer(TableQuery.from_mapping(QUERY)).released
+
+
+class Busy(LocalRecordsService):
+    """A records service all of whose tables take until somebody lets them go."""
+
+    go_on = threading.Event()
+
+    def __init__(self, *_: object) -> None:
+        """Nothing is opened."""
+
+    def check_in_background(self) -> None:
+        """Nothing is checked."""
+
+    def names(self) -> list[str]:
+        return ["town"]
+
+    def describe(self, name: str) -> Described:
+        return Described("version", town())
+
+    def views(self, query: TableQuery, policy: Policy) -> Views:
+        self.go_on.wait(LONG)
+        raise QueryError("too large")
+
+
+def test_a_description_never_waits_for_tables(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many are being counted: pages, the catalogue and readiness need nothing else."""
+    monkeypatch.setattr(process, "LocalRecordsService", Busy)
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        other = threading.Thread(target=process.main, args=(os.dup(theirs.fileno()), tmp_path))
+        other.start()
+        with Connection(os.dup(ours.fileno())) as pipe:
+            policy = Policy.model_validate({}).model_dump_json()
+            for number in range(1, 3 * process._AT_ONCE):
+                pipe.send_bytes(pickle.dumps((number, "views", QUERY, policy)))
+            pipe.send_bytes(pickle.dumps((1000, "describe", "town", None)))
+            heard: list[tuple[int, str, Any]] = []
+            try:
+                until(lambda: heard.append(pickle.loads(pipe.recv_bytes())) or heard[-1][0], 90)  # type: ignore[func-returns-value]
+                assert heard[-1][:2] == (1000, "answer")
+            finally:
+                Busy.go_on.set()
+                ours.shutdown(socket.SHUT_RDWR)
+                other.join(LONG)
+    assert not other.is_alive()
 
 
 SECRETS = "4711 people, key 12345678901234567890"

@@ -337,7 +337,7 @@ def test_the_version_and_the_plugins_are_told(run: Run, data: Path) -> None:
 def test_the_module_runs_as_a_command_of_its_own(data: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "lustrum", "table", "--dataset", "demo", "--by", "agee"],
-        capture_output=True, text=True, env=os.environ | {"LUSTRUM_DATA": str(data)}, timeout=120,
+        capture_output=True, text=True, env=os.environ | {"LUSTRUM_DATA": str(data)}, timeout=600,
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("lustrum: Dataset 'demo' has no variable 'agee'")

@@ -11,9 +11,10 @@ from rich.console import Console
 from lustrum.answer import TableService
 from lustrum.cli import work
 from lustrum.demo import setup
-from lustrum.model import Dataset, DatasetError, InputError
+from lustrum.model import Dataset, DatasetError, InputError, LustrumError
+from lustrum.model.errors import NotReadyError
 from lustrum.server.operation.warmup import warm_up
-from lustrum.server.service.offer import catalogue
+from lustrum.server.service.catalogue import catalogue
 
 LONG = "import sys, time, pathlib; pathlib.Path(sys.argv[1], 'survey').touch(); time.sleep(600)"
 
@@ -72,7 +73,7 @@ def test_what_is_still_made_is_named_and_not_called_unavailable(
             self.shelf = self
 
         def names(self) -> list[str]:
-            return ["demo", "survey"]
+            return ["demo", "shops", "survey"]
 
         def prepared(self, name: str) -> None: ...
 
@@ -81,8 +82,11 @@ def test_what_is_still_made_is_named_and_not_called_unavailable(
         def other_searches(self) -> dict[str, int]:
             return {}
 
-        def unavailable(self) -> dict[str, str]:
-            return {"demo": "It has no bundle."}
+        def not_served(self) -> dict[str, LustrumError]:
+            return {
+                "demo": DatasetError("It has no bundle."),
+                "shops": NotReadyError("Wait."),
+            }
 
         def unsealed(self) -> list[Path]:
             return []
@@ -91,8 +95,9 @@ def test_what_is_still_made_is_named_and_not_called_unavailable(
     monkeypatch.setattr("lustrum.server.serve", lambda *_, ready, **__: ready("http://here"))
     work.run_server(tmp_path, "127.0.0.1", 0, Console(width=200), coming=["demo"])
     said = capsys.readouterr().out
-    assert "Lustrum serves 1 of 2 datasets" in said
+    assert "Lustrum serves 1 of 3 datasets" in said
     assert "Still being made, and served when they are there: demo." in said
+    assert "Still being opened, and served soon: shops." in said
     assert "not available" not in said
 
 
@@ -107,7 +112,9 @@ def test_the_log_says_nothing_about_a_dataset_that_is_still_made(
 
     service.dataset = service.snapshot = missing  # type: ignore[method-assign, assignment]
     warm_up(service)
-    assert catalogue(service) == ()
+    there = catalogue(service)
+    assert (there.datasets, there.unavailable) == ((), 1)
+    assert [dataset.name for dataset in there.opening] == ["demo"]
     assert caplog.messages == [
         "dataset survey is not served: survey is not a bundle.",
         "dataset left out: survey is not a bundle.",

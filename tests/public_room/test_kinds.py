@@ -165,7 +165,7 @@ def rephrased(draw: st.DrawFn) -> tuple[TableQuery, TableQuery]:
 @settings(
     max_examples=examples(40, 400),
     deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(both=rephrased())
 def test_any_rephrasing_keeps_risk_utility_and_notes(

@@ -69,6 +69,8 @@ def test_the_process_writes_the_lines_of_the_server(
     assert any("keys.arrow does not hold what was written" in line["event"] for line in found)
     for line in found:
         assert {"time", "level", "event"} <= set(line)
+        if line["event"].startswith("Still compiling: "):
+            continue  # on a slow machine, with the number of loops
         # Apart from the name of the folder, which is a digest, no digit is said.
         assert not re.search(r"\d", line["event"].replace(str(keys.parent), "")), line
 
@@ -81,7 +83,7 @@ def test_a_server_and_its_records_write_nothing_but_lines_of_json(root: Path) ->
         address = process.stdout.readline().split()[-1]
         (root / "record-keys.secret").chmod(0o644)
         with pytest.raises(urllib.error.HTTPError, match="503"):
-            urllib.request.urlopen(f"{address}/api/v1/tables?dataset=town&by=age", timeout=60)
+            urllib.request.urlopen(f"{address}/api/v1/tables?dataset=town&by=age", timeout=300)
         process.terminate()
         written = process.stderr.read()
     events = [json.loads(line)["event"] for line in written.splitlines()]

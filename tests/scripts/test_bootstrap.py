@@ -52,7 +52,7 @@ def make(house: Path, *words: str) -> subprocess.CompletedProcess[str]:
         env={**os.environ, "PATH": tools, "HOME": str(hidden)},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
     )
 
 

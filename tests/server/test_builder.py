@@ -137,7 +137,10 @@ def same(query: TableQuery) -> tuple[object, ...]:
     return by, where
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=40,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(questions())
 def test_a_form_without_scripts_sends_back_the_question_it_was_filled_with(
     client: TestClient, query: TableQuery

@@ -189,7 +189,7 @@ def test_a_server_runs_where_the_records_never_were(bundle: Path, tmp_path: Path
     environment = {k: v for k, v in os.environ.items() if k != "LUSTRUM_DATA"}
     done = subprocess.run(
         [sys.executable, "-c", script, str(copy)],
-        cwd=tmp_path / "empty", env=environment, capture_output=True, text=True, timeout=180, check=False,
+        cwd=tmp_path / "empty", env=environment, capture_output=True, text=True, timeout=600, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     values = json.loads(done.stdout)

@@ -117,7 +117,9 @@ class _Listening(logging.Handler):
         self.lines = lines
 
     def emit(self, record: logging.LogRecord) -> None:
-        self.lines.append(self.format(record))
+        # That loops are compiled is said by the first of two houses, if the machine is slow.
+        if record.name != "lustrum.compiled":
+            self.lines.append(self.format(record))
 
 
 def _house(root: Path, counts: Ints, policy: str, rules: str = RULES) -> House:

@@ -13,6 +13,7 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from lustrum.server.pages.guides import behind, described, shown_as
+from waiting import LONG
 
 
 def test_every_route_of_the_description_is_on_the_page(bundled: TestClient) -> None:
@@ -50,7 +51,11 @@ def test_examples_work_when_they_are_pasted(live: str, bundled: TestClient, name
     address = shlex.split(texts["curl"])[-1]
     assert bundled.get(address.removeprefix(live)).text.startswith("age,")
     found = subprocess.run(
-        [sys.executable, "-c", texts[name]], capture_output=True, text=True, timeout=120, check=True
+        [sys.executable, "-c", texts[name]],
+        capture_output=True,
+        text=True,
+        timeout=LONG,
+        check=True,
     )
     assert "age" in found.stdout
 

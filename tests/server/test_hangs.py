@@ -7,22 +7,24 @@ import shutil
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
 
-from lustrum.answer import TableService
+from lustrum.answer import TableService, separate_process
+from lustrum.answer.records_line import RecordsLine
 from lustrum.answer.separate_process import SeparateRecordsService
 from lustrum.server import Settings, create_app
+from lustrum.server.service.catalogue import catalogue
 from server.conftest import STRICT, fill, served
+from waiting import LONG, has_ended, until
 
 SILENCE = 8.0
 # Far longer than any of these takes on a busy machine, far shorter than for ever.
-SOON = 60.0
+SOON = 200.0
 BUNDLED = "/api/v1/tables?dataset=demo&by=sex"
 KEYED = "/api/v1/tables?dataset=businesses&by=size"
 AT_ONCE = ("/", "/api/v1/datasets", "/health", "/health/ready", "/datasets/demo", BUNDLED)
@@ -60,15 +62,13 @@ def pid_of(records: SeparateRecordsService) -> int:
     return records._line._process.pid
 
 
+def answered(url: str) -> httpx.Response:
+    """The answer, once the process has started, which takes long on a busy machine."""
+    return until(lambda: found if (found := get(url)).status_code == 200 else None)
+
+
 def get(url: str) -> httpx.Response:
-    return httpx.get(url, timeout=120)
-
-
-def until(condition: Callable[[], Any], seconds: float = 120.0) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.1)
+    return httpx.get(url, timeout=LONG)
 
 
 @contextmanager
@@ -100,15 +100,12 @@ def test_everybody_else_is_answered_while_a_question_waits_for_a_process_that_ha
 ) -> None:
     # Nothing ends the wait: the process stays as it is until the test lets it go on.
     with running(both, 3600.0) as (records, url):
-        right = get(url + KEYED)
-        assert right.status_code == 200
+        right = answered(url + KEYED)
         hung = pid_of(records)
         line = records._line
         assert line is not None
         answers: list[str] = []
-        waits = threading.Thread(
-            target=lambda: answers.append(httpx.get(url + KEYED, timeout=600).text)
-        )
+        waits = threading.Thread(target=lambda: answers.append(get(url + KEYED).text))
         os.kill(hung, signal.SIGSTOP)
         try:
             waits.start()
@@ -117,9 +114,16 @@ def test_everybody_else_is_answered_while_a_question_waits_for_a_process_that_ha
             for path in (*AT_ONCE, *AT_ONCE):
                 assert get(url + path).status_code == 200, path
                 assert waits.is_alive(), path
+            # Readiness tells which records do not answer; the list of datasets has them all.
+            datasets = {"businesses": "starting", "demo": "ready"}
+            said = {"status": "degraded", "datasets": datasets}
+            until(lambda: get(f"{url}/health/ready").json() == said)
+            listed = get(f"{url}/api/v1/datasets").json()
+            assert {dataset["name"] for dataset in listed["datasets"]} == {*datasets}
+            assert listed["opening"] == []
         finally:
             os.kill(hung, signal.SIGCONT)
-        waits.join(timeout=120)
+        waits.join(timeout=LONG)
         assert answers == [right.text]
         assert pid_of(records) == hung
 
@@ -129,25 +133,17 @@ def test_nobody_waits_for_a_records_process_that_is_gone_and_it_comes_back(
     both: Path, how: str
 ) -> None:
     with running(both) as (records, url):
-        right = get(url + KEYED)
-        assert right.status_code == 200
+        right = answered(url + KEYED)
         first = pid_of(records)
         with load(url) as seen:
             until(lambda: {path for path, *_ in seen} == {*AT_ONCE, KEYED})
             before = len(seen)
             os.kill(first, getattr(signal, how))
             killed = time.monotonic()
-            if how == "SIGSTOP":
-                # Readiness tells which records do not answer; the list of datasets has them all.
-                datasets = {"businesses": "starting", "demo": "ready"}
-                said = {"status": "degraded", "datasets": datasets}
-                assert get(f"{url}/health/ready").json() == said
-                listed = get(f"{url}/api/v1/datasets").json()["datasets"]
-                assert {dataset["name"] for dataset in listed} == {*datasets}
             until(lambda: pid_of(records) != first)
             replaced = time.monotonic()
             until(lambda: get(url + KEYED).status_code == 200)
-        assert not Path(f"/proc/{first}/cmdline").exists() or how == "SIGKILL"
+        until(lambda: has_ended(first))
         assert replaced - killed < SILENCE + SOON
         for path, status, begun, end, text in seen[before:]:
             seconds = end - begun
@@ -160,20 +156,104 @@ def test_nobody_waits_for_a_records_process_that_is_gone_and_it_comes_back(
                 assert status == 200, path
                 assert seconds < SOON, path
         assert get(url + KEYED).text == right.text
-        assert get(f"{url}/health/ready").json()["status"] == "ready"
+        until(lambda: get(f"{url}/health/ready").json()["status"] == "ready")
 
 
 def test_a_server_that_can_answer_nothing_is_not_ready_and_recovers_by_itself(
     tmp_path: Path,
 ) -> None:
     root = fill(tmp_path / "data", 2000)
-    with running(root) as (records, url):
-        assert get(f"{url}/health/ready").status_code == 200
+    with running(root, 3600.0) as (records, url):
+        until(lambda: get(f"{url}/health/ready").status_code == 200)
         os.kill(pid_of(records), signal.SIGSTOP)
+        # A sign of life may have been under way.
+        until(lambda: get(f"{url}/health/ready").status_code == 503)
         said = get(f"{url}/health/ready")
-        assert said.status_code == 503
         assert said.json()["datasets"] == {"businesses": "starting", "demo": "starting"}
         assert get(f"{url}/health").status_code == 200
+        assert records._line is not None
+        records._line._silence = SILENCE
         # Asking whether it is ready is enough to start the process again.
         until(lambda: get(f"{url}/health/ready").status_code == 200)
         assert get(url + KEYED).status_code == 200
+
+
+@contextmanager
+def stopped(records: SeparateRecordsService) -> Iterator[RecordsLine]:
+    """The process stands still, and nobody takes it for lively any more."""
+    line, pid = records._line, pid_of(records)
+    assert line is not None
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        until(lambda: not line.is_lively)
+        yield line
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+def test_what_is_known_is_said_without_a_question_to_a_process_that_is_silent(
+    both: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not even for a moment: a page for which each dataset waits a little waits long."""
+    with running(both, 3600.0) as (records, url):
+        answered(url + KEYED)
+        with stopped(records) as line:
+            asked: list[object] = []
+            monkeypatch.setattr(line, "ask", asked.append)
+            for path in (*AT_ONCE, "/datasets/businesses", "/api/v1/datasets/businesses"):
+                assert get(url + path).status_code == 200, path
+            assert asked == []
+            monkeypatch.undo()
+
+
+def test_a_description_that_is_known_is_asked_for_again_only_for_a_moment(
+    both: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process has just fallen silent and nobody knows it yet; a new one would have long to start."""
+    monkeypatch.setattr(separate_process, "START", 3600.0)
+    with running(both, 3600.0) as (records, url):
+        answered(url + KEYED)
+        with stopped(records):
+            monkeypatch.setattr(RecordsLine, "is_lively", True)
+            for path in ("/datasets/businesses", "/", "/health/ready"):
+                assert get(url + path).status_code == 200, path
+            monkeypatch.undo()
+
+
+def test_a_dataset_whose_records_are_still_being_opened_is_named_and_holds_nobody_up(
+    both: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server in its first seconds, or one to which a dataset was added while the process hangs."""
+    monkeypatch.setattr(separate_process, "START", 3600.0)  # nobody waits for that
+    service = TableService(both, workers=1, silence=3600.0)
+    records = service._records
+    assert isinstance(records, SeparateRecordsService)
+    try:
+        records._current()
+        with stopped(records):
+            # Without its life the server does not wait for the records at its start.
+            app = create_app(service, Settings(rate=""))
+            app.state.ready = True
+            with served(app, lifespan="off") as url:
+                page = get(f"{url}/en/").text
+                cards = page.split('<ul class="cards">')[1].split("</ul>")[0].split("</li>")
+                (card,) = [card for card in cards if "not ready yet" in card]
+                # By the title of its policy; what cannot be asked about yet is no link.
+                assert "Demo business register, public tables" in card
+                assert "href" not in card
+                assert "not available at the moment" not in page
+                assert "/datasets/demo" in page
+                assert "n’est pas encore prêt" in get(f"{url}/fr/").text
+                assert "not ready yet" in get(f"{url}/en/?q=register").text
+                assert "not ready yet" not in get(f"{url}/en/?q=nothing").text
+                said = get(f"{url}/api/v1/datasets").json()
+                assert [dataset["name"] for dataset in said["datasets"]] == ["demo"]
+                assert said["opening"] == ["businesses"]
+                assert get(f"{url}/api/v1/datasets?q=x").json()["opening"] == []
+                ready = get(f"{url}/health/ready").json()
+                assert ready["datasets"] == {"businesses": "starting", "demo": "ready"}
+        # The process goes on: all that was said of it becomes true without a restart.
+        until(lambda: not catalogue(service).opening)
+        assert [d.name for d in catalogue(service).datasets] == ["businesses", "demo"]
+    finally:
+        service.close()

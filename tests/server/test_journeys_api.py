@@ -24,6 +24,7 @@ from lustrum.server.http.problems import ProblemError
 from lustrum.server.operation.gate import Gate
 from lustrum.server.run import _bound
 from lustrum.server.service.jobs import Jobs
+from waiting import LONG, until
 
 
 @pytest.fixture(scope="module")
@@ -42,12 +43,10 @@ def small(own: TableService) -> Iterator[Client]:
         server = uvicorn.Server(uvicorn.Config(app, log_level="warning", server_header=False))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
-        deadline = time.monotonic() + 90
-        while not server.started and thread.is_alive() and time.monotonic() < deadline:
-            time.sleep(0.02)
+        until(lambda: server.started or not thread.is_alive())
         yield Client(f"http://127.0.0.1:{listening.getsockname()[1]}")
         server.should_exit = True
-        thread.join(timeout=90)
+        thread.join(timeout=LONG)
 
 
 def test_from_the_catalogue_to_a_file(small: Client) -> None:
@@ -99,20 +98,19 @@ def test_small_packets_are_not_held_back() -> None:
 
 
 def test_requests_are_answered_in_the_order_they_came() -> None:
-    gate = Gate(Settings(concurrency=1, patience=30))
+    gate = Gate(Settings(concurrency=1))
     order: list[int] = []
 
     def ask(number: int) -> None:
         with gate.pass_through():
             order.append(number)
-            time.sleep(0.05)
 
     threads = []
     with gate.pass_through():
         for number in range(12):
             threads.append(threading.Thread(target=ask, args=(number,)))
             threads[-1].start()
-            time.sleep(0.05)  # so that they come in this order
+            until(lambda number=number: gate.waiting == number + 1)
     for thread in threads:
         thread.join()
     assert order == list(range(12))
@@ -124,7 +122,7 @@ def test_a_request_that_gives_up_leaves_its_turn_to_the_next() -> None:
     got = threading.Event()
 
     def patient() -> None:
-        with gate.pass_through(patience=30):
+        with gate.pass_through(patience=LONG):
             got.set()
 
     with gate.pass_through():
@@ -132,13 +130,13 @@ def test_a_request_that_gives_up_leaves_its_turn_to_the_next() -> None:
             raise AssertionError("there was no turn left")
         thread = threading.Thread(target=patient)
         thread.start()
-    assert got.wait(90)
+    assert got.wait(LONG)
     thread.join()
     assert gate.inside == 0
 
 
 def test_everything_else_is_answered_while_many_wait_for_tables(own: TableService) -> None:
-    app = create_app(own, Settings(rate="", concurrency=1, patience=60))
+    app = create_app(own, Settings(rate="", concurrency=1))
     gate = app.state.questions._gate
     with TestClient(app, base_url="http://lustrum.test") as client:
 
@@ -148,10 +146,7 @@ def test_everything_else_is_answered_while_many_wait_for_tables(own: TableServic
         with ThreadPoolExecutor(60) as pool:
             with gate.pass_through():
                 asked = pool.map(ask, range(60))
-                deadline = time.monotonic() + 90
-                while gate.waiting < 60 and time.monotonic() < deadline:
-                    time.sleep(0.02)
-                assert gate.waiting == 60
+                until(lambda: gate.waiting == 60)
                 for path in ("/health", "/health/ready", "/api/v1/datasets"):
                     assert client.get(path).status_code == 200
             assert set(asked) == {200}
@@ -161,7 +156,7 @@ def test_hints_count_as_questions_however_they_are_asked_for(own: TableService) 
     asked = ["/datasets/demo/hint?by=sex", "/datasets/demo?by=sex"]
     asked += [f"/{code}/datasets/demo?by=sex" for code in languages() if code != ENGLISH]
     for path in asked:
-        app = create_app(own, Settings(rate="2/minute"))
+        app = create_app(own, Settings(rate="2/day"))
         client = TestClient(app, base_url="http://lustrum.test")
         statuses = [client.get(path).status_code for _ in range(3)]
         assert statuses == [200, 200, 429]
@@ -184,11 +179,11 @@ def test_a_job_waits_for_its_turn_longer_than_any_asker(root: Path, tmp_path: Pa
             name = client.post("/api/v1/jobs", json=question).json()["id"]
             time.sleep(1.0)  # several times the patience of an asker
             assert client.get(f"/api/v1/jobs/{name}").json()["state"] in ("waiting", "running")
-        deadline = time.monotonic() + 90
-        state = ""
-        while state not in ("done", "failed") and time.monotonic() < deadline:
-            state = client.get(f"/api/v1/jobs/{name}").json()["state"]
-            time.sleep(0.05)
-        assert state == "done"
+
+        def ended() -> str:
+            state: str = client.get(f"/api/v1/jobs/{name}").json()["state"]
+            return state if state in ("done", "failed") else ""
+
+        assert until(ended) == "done"
     finally:
         jobs.stop()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import resource
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ from lustrum.server.service import estimate as estimating
 from lustrum.server.service.estimate import available_memory, estimate
 from lustrum.tabulate import read_description
 from server.conftest import started
+from waiting import LONG, until
 
 DEMO = read_description(description_path("demo"))
 
@@ -47,16 +47,15 @@ class Queue:
         thread = threading.Thread(target=pass_through)
         thread.start()
         self.threads.append(thread)
-        while self.gate.waiting < len(self.threads):
-            time.sleep(0.001)
+        until(lambda: self.gate.waiting == len(self.threads), pause=0.001)
 
     def join(self) -> None:
         for thread in self.threads:
-            thread.join(20)
+            thread.join(LONG)
 
 
 def test_askers_take_turns() -> None:
-    queue = Queue(Gate(Settings(concurrency=1, patience=60)))
+    queue = Queue(Gate(Settings(concurrency=1)))
     with queue.gate.pass_through():
         for i in range(4):
             queue.ask("many", f"many {i}")
@@ -70,7 +69,7 @@ def test_askers_take_turns() -> None:
 
 
 def test_one_asker_cannot_hold_all_places() -> None:
-    queue = Queue(Gate(Settings(concurrency=1, patience=60)))
+    queue = Queue(Gate(Settings(concurrency=1)))
     with queue.gate.pass_through():
         for i in range(MOST_OF_ONE):
             queue.ask("many", str(i))
@@ -86,7 +85,7 @@ def test_one_asker_cannot_hold_all_places() -> None:
 
 
 def test_an_asker_who_leaves_gives_the_place_up() -> None:
-    gate = Gate(Settings(concurrency=1, patience=60))
+    gate = Gate(Settings(concurrency=1))
     gone = threading.Event()
     raised: list[BaseException] = []
 
@@ -100,10 +99,9 @@ def test_an_asker_who_leaves_gives_the_place_up() -> None:
     with gate.pass_through():
         thread = threading.Thread(target=wait)
         thread.start()
-        while not gate.waiting:
-            time.sleep(0.001)
+        until(lambda: gate.waiting, pause=0.001)
         gone.set()
-        thread.join(20)
+        thread.join(LONG)
         assert len(raised) == 1
         assert gate.waiting == 0
     assert gate.inside == 0

@@ -24,6 +24,7 @@ from lustrum.server.http.problems import ProblemError
 from lustrum.server.operation.gate import Gate
 from lustrum.tabulate import FrameSource, Secret, Store, ingest, read_description
 from server.conftest import fill
+from waiting import LONG, until
 
 LINK = "dataset=demo&by=age:ten-year&by=sex"
 
@@ -54,16 +55,16 @@ def test_settings_reach_another_process_as_they_are() -> None:
 
 
 def test_who_asks_too_often_is_asked_to_wait_and_told_how_long(root: Path) -> None:
-    client = made(root, rate="3/minute")
+    client = made(root, rate="3/hour")
     for left in (2, 1, 0):
         response = client.get(f"/api/v1/tables?{LINK}")
         assert response.status_code == 200
-        assert response.headers["ratelimit-policy"] == '"asks";q=3;w=60'
+        assert response.headers["ratelimit-policy"] == '"asks";q=3;w=3600'
         assert response.headers["ratelimit"].startswith(f'"asks";r={left};')
     refused = client.get(f"/api/v1/tables?{LINK}")
     assert refused.status_code == 429
     assert refused.headers["content-type"] == "application/problem+json"
-    assert 1 <= int(refused.headers["retry-after"]) <= 60
+    assert 1 <= int(refused.headers["retry-after"]) <= 3600
     assert client.get("/datasets/demo/table?by=sex").status_code == 429
     # What costs nothing is not counted.
     for path in ("/", "/datasets/demo", "/api/v1/datasets", "/health"):
@@ -82,11 +83,11 @@ def test_only_so_many_are_answered_at_once_and_nobody_waits_for_ever() -> None:
     def stay() -> None:
         with gate.pass_through():
             inside.set()
-            leave.wait(90)
+            leave.wait(LONG)
 
     thread = threading.Thread(target=stay)
     thread.start()
-    assert inside.wait(90)
+    assert inside.wait(LONG)
     with pytest.raises(ProblemError) as caught, gate.pass_through():
         raise AssertionError("there was no turn left")
     assert caught.value.problem.status == 503
@@ -143,9 +144,9 @@ def test_work_stops_when_its_asker_leaves() -> None:
         await DisconnectWatcher(application)({"type": "http"}, receive, send)
 
     # In a thread of its own: a browser of other tests may have a loop running in this one.
-    thread = threading.Thread(target=lambda: asyncio.run(asyncio.wait_for(go(), 10)))
+    thread = threading.Thread(target=lambda: asyncio.run(asyncio.wait_for(go(), LONG)))
     thread.start()
-    thread.join(20)
+    thread.join(LONG)
     assert ended == ["stopped"]
 
 
@@ -223,7 +224,7 @@ def test_a_large_table_is_made_in_the_background_for_programs(root: Path) -> Non
         first = client.get(f"/api/v1/tables?{LINK}")
         assert first.status_code == 202
         address = first.headers["location"]
-        end = time.monotonic() + 90
+        end = time.monotonic() + LONG
         while (job := client.get(address).json())["state"] != "done" and time.monotonic() < end:
             time.sleep(0.05)
         assert job["share"] == 1
@@ -253,7 +254,7 @@ def test_a_large_table_is_made_in_the_background_for_people(root: Path) -> None:
         first = client.get(link)
         assert first.status_code == 303
         page = client.get(first.headers["location"])
-        end = time.monotonic() + 90
+        end = time.monotonic() + LONG
         while page.status_code == 200 and time.monotonic() < end:
             assert page.headers["refresh"] == "2"
             assert "is being made" in page.text
@@ -272,7 +273,7 @@ def test_a_finished_job_is_not_shown_under_another_policy(tmp_path: Path) -> Non
     app = create_app(local_service(root, workers=1), Settings(background_cells=10))
     with TestClient(app, base_url="http://lustrum.test", follow_redirects=False) as client:
         address = client.get(f"/api/v1/tables?{LINK}").headers["location"]
-        end = time.monotonic() + 90
+        end = time.monotonic() + LONG
         while (job := client.get(address).json())["state"] != "done" and time.monotonic() < end:
             time.sleep(0.05)
         assert client.get(job["links"]["result"]).status_code == 200
@@ -309,6 +310,7 @@ def test_data_may_be_replaced_while_they_are_served(tmp_path: Path) -> None:
     thread = threading.Thread(target=ask)
     thread.start()
     try:
+        until(lambda: seen)
         description = read_description(description_path("demo"))
         secret = Secret(bytes(range(32)))
         ingest(FrameSource(people(8000, 5)), description, Store(root), secret=secret)

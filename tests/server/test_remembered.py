@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import hashlib
 import json
 import stat
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -24,7 +28,7 @@ from lustrum.server.api.repeated import Answered, RepeatedRequests
 from lustrum.server.operation.metrics import Metrics
 from lustrum.server.service import remembered_answers
 from lustrum.server.service.questions import Questions
-from lustrum.server.service.remembered_answers import FOLDER, Key, Written
+from lustrum.server.service.remembered_answers import FOLDER, Key, RememberedAnswers, Written
 from server.conftest import run_alone
 
 ASK = {"dataset": "town", "by": ["sex", "job"]}
@@ -264,6 +268,52 @@ def test_the_room_on_disk_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert 0 < sum(path.stat().st_size for path in entries(tmp_path)) <= 6000
 
 
+def test_answers_are_kept_on_disk_again_once_there_is_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """After a full disk one answer is tried now and then, more and more rarely, until one is written."""
+    now = [1000.0]
+    clock = SimpleNamespace(**vars(time))
+    clock.monotonic = lambda: now[0]
+    monkeypatch.setattr(remembered_answers, "time", clock)
+    tried: list[float] = []
+    write = remembered_answers.write_whole
+    full = [True]
+
+    def writing(*words: Any, **more: Any) -> None:
+        tried.append(now[0])
+        if full[0]:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        write(*words, **more)
+
+    monkeypatch.setattr(remembered_answers, "write_whole", writing)
+    answers = RememberedAnswers(tmp_path, Settings())
+
+    def keep(number: int) -> Key:
+        key = Key("d" * 40, "m" * 40, f"{number:040}")
+        answers.keep(key, Written("town", "answer", "application/json", b"%d" % number))
+        answers.stop()  # waits for what is being written
+        return key
+
+    with caplog.at_level("WARNING", logger="lustrum.server"):
+        for second in range(4000):
+            now[0] = 1000.0 + second
+            key = keep(second)
+            assert answers.at_hand(key) is not None  # in memory all the while
+        pauses = [later - earlier for earlier, later in pairwise(tried)]
+        assert pauses == [10, 20, 40, 80, 160, 320, 600, 600, 600, 600, 600]
+        assert entries(tmp_path) == []
+        full[0] = False
+        now[0] += 600
+        kept = [keep(number) for number in (5000, 5001)]
+    assert [path.name for path in entries(tmp_path)] == [key.name for key in kept]
+    assert RememberedAnswers(tmp_path, Settings()).find(kept[0]) is not None
+    assert caplog.messages == [
+        "answers are not kept on disk for now: No space left on device",
+        "answers are kept on disk again, after 12 tries",
+    ]
+
+
 def test_an_answer_from_records_is_never_remembered(tmp_path: Path) -> None:
     with serving(folder(tmp_path, town=KEYED)) as client:
         for _ in range(3):
@@ -284,7 +334,7 @@ def test_nothing_is_remembered_where_that_is_turned_off(tmp_path: Path) -> None:
 
 
 def test_an_answer_at_hand_counts_towards_the_rate(tmp_path: Path) -> None:
-    with serving(town(tmp_path), rate="3/minute") as client:
+    with serving(town(tmp_path), rate="3/day") as client:
         found = [client.post("/api/v1/tables", json=ASK) for _ in range(5)]
     assert [r.status_code for r in found] == [200, 200, 200, 429, 429]
     assert found[1].headers["ratelimit"].startswith('"asks";r=1')
@@ -309,6 +359,24 @@ def test_a_tag_names_the_very_bytes_compressed_or_not(tmp_path: Path) -> None:
             assert client.get(path, headers=known).status_code == 304
             other = {**known, "accept-encoding": "gzip" if coding == "identity" else "identity"}
             assert client.get(path, headers=other).status_code == 200
+
+
+@pytest.mark.parametrize("coding", ["identity", "gzip", "gzip;q=0", "br, gzip;q=0.5"])
+def test_what_an_answer_varies_by_is_said_once(tmp_path: Path, coding: str) -> None:
+    wanted = {"accept-encoding": coding}
+    taken = coding in ("gzip", "br, gzip;q=0.5")
+    with serving(town(tmp_path)) as client:
+        table = "api/v1/tables?dataset=town&by=sex&by=job&include=bounds,trace"
+        for path in (f"/{table}", f"/fr/{table}", "/en/", "/datasets/town", "/static/base.css"):
+            with client.stream("GET", path, headers=wanted) as response:
+                raw = b"".join(response.iter_raw())
+            assert response.status_code == 200
+            assert response.headers.get_list("vary", split_commas=True) == ["Accept-Encoding"], path
+            assert (response.headers.get("content-encoding") == "gzip") == taken, path
+            assert int(response.headers["content-length"]) == len(raw)
+            if "/api/" in path:
+                digest = hashlib.sha256(raw).hexdigest()[:32]
+                assert response.headers["etag"] == f'"{digest}"'
 
 
 def test_a_snapshot_of_another_dataset_has_another_mark(tmp_path: Path) -> None:

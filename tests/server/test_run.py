@@ -7,7 +7,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 import urllib.request
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,6 +17,7 @@ from lustrum.local import local_service
 from lustrum.model import InputError
 from lustrum.server import serve
 from lustrum.server.run import _Processes
+from waiting import LONG, listeners, until
 
 PROGRAM = """
 import sys
@@ -65,13 +65,13 @@ def test_it_listens_when_it_says_so_and_ends_at_a_signal(
         assert process.stdout is not None
         assert process.stderr is not None
         url = process.stdout.readline().decode().strip()
-        with urllib.request.urlopen(f"{url}/health", timeout=90) as response:
+        with urllib.request.urlopen(f"{url}/health", timeout=LONG) as response:
             assert response.status == 200
             assert "Server" not in response.headers
         process.send_signal(number)
         assert process.stdout.read().decode().strip() == "ended"
         assert process.stderr.read() == b""
-        assert process.wait(90) == 0
+        assert process.wait(LONG) == 0
 
 
 def established(pid: int, port: int) -> int:
@@ -98,15 +98,16 @@ def test_connections_spread_over_all_processes_and_no_other_server_takes_the_por
         assert process.stdout is not None
         port = int(process.stdout.readline().decode().strip().rsplit(":", 1)[1])
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
-        held: list[int] = []
-        for _ in range(60):  # the second process may still be starting
-            for _ in range(10):
-                kept.enter_context(socket.create_connection(("127.0.0.1", port)))
-            time.sleep(0.5)
+        until(lambda: listeners(port) == 2)  # the second process may still be starting
+        # The system spreads by chance: that all of 40 go to one of two has a chance of 2 in 10^12.
+        for _ in range(40):
+            kept.enter_context(socket.create_connection(("127.0.0.1", port)))
+
+        def spread() -> bool:
             held = [established(int(pid), port) for pid in children.read_text().split()]
-            if sum(number > 0 for number in held) == 2:
-                break
-        assert sum(number > 0 for number in held) == 2, held
+            return sum(number > 0 for number in held) == 2
+
+        until(spread)
         # A server of the same user could join in by the same option; it must not.
         for workers in (1, 2):
             with pytest.raises(InputError, match=f"Port {port} on 127.0.0.1 is in use"):

@@ -26,6 +26,7 @@ from lustrum.answer import TableService
 from lustrum.local import local_service
 from lustrum.model import Dataset
 from lustrum.server import Settings, create_app
+from waiting import LONG
 
 OPERATIONS = (
     "GET /api/v1/datasets",
@@ -229,7 +230,7 @@ def test_a_job_is_described_from_its_beginning_to_its_end(
     look = _operation(described, "GET /api/v1/jobs/{name}").Case(
         path_parameters={"name": job["id"]}
     )
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + LONG
     while job["state"] != "done" and time.monotonic() < deadline:
         job = _kept(look, session).json()
         time.sleep(0.05)

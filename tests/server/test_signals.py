@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
 import socket
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from server.conftest import fill
+from waiting import LONG, has_ended, listeners, unshared_port, until
 
 SERVER = """
 import sys
@@ -55,23 +55,15 @@ def serving(
 
 def status(url: str) -> int:
     try:
-        with urllib.request.urlopen(url, timeout=60) as response:
+        with urllib.request.urlopen(url, timeout=LONG) as response:
             return int(response.status)
     except urllib.error.HTTPError as error:
         return error.code
 
 
 def body(url: str) -> bytes:
-    with urllib.request.urlopen(url, timeout=60) as response:
+    with urllib.request.urlopen(url, timeout=LONG) as response:
         found: bytes = response.read()
-    return found
-
-
-def until(condition: Callable[[], Any], seconds: float = 60.0) -> Any:
-    end = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < end
-        time.sleep(0.05)
     return found
 
 
@@ -92,17 +84,18 @@ def workers_of(parent: int) -> set[int]:
 def test_a_hangup_reads_the_policies_again_and_ends_nothing(tmp_path: Path) -> None:
     root = fill(tmp_path / "data", 2000)
     with serving(root, 1) as (process, url, log):
+        until(lambda: status(f"{url}/health/ready") == 200)
         for times in range(1, 4):
             process.send_signal(signal.SIGHUP)
             until(lambda times=times: log.read_text().count("policy of demo read again") == times)
-            assert status(f"{url}/health/ready") == 200
+            until(lambda: status(f"{url}/health/ready") == 200)
         broken = root / "policies" / "businesses.toml"
         broken.write_text("dataset = [")
         process.send_signal(signal.SIGHUP)
         until(lambda: "policy of businesses refused" in log.read_text())
         assert status(f"{url}/health") == 200
         process.terminate()
-        assert process.wait(90) == 0
+        assert process.wait(LONG) == 0
 
 
 @pytest.mark.slow
@@ -111,11 +104,13 @@ def test_workers_answer_alike_are_replaced_hear_hangups_and_leave_with_their_par
     tmp_path: Path,
 ) -> None:
     root = fill(tmp_path / "data", 6000)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        metrics_port = free.getsockname()[1]
+    metrics_port = unshared_port()
     with serving(root, 2, metrics_port) as (process, url, log):
-        first = until(lambda: len(found := workers_of(process.pid)) == 2 and found)
+        host, _, port = url.removeprefix("http://").partition(":")
+        # The server is announced when one of them listens; until the other does, nobody may die.
+        until(lambda: listeners(int(port)) == 2)
+        first = workers_of(process.pid)
+        assert len(first) == 2
         # Whoever answers, the answer is the same; figures and logs are those of all.
         assert len({body(url + QUESTION) for _ in range(12)}) == 1
         figures = body(f"http://127.0.0.1:{metrics_port}/metrics").decode().splitlines()
@@ -136,9 +131,7 @@ def test_workers_answer_alike_are_replaced_hear_hangups_and_leave_with_their_par
         second = until(
             lambda: len(found := workers_of(process.pid)) == 2 and min(first) not in found and found
         )
-        until(
-            lambda: log.read_text().count("Uvicorn") >= 0 and status(f"{url}/health/ready") == 200
-        )
+        until(lambda: listeners(int(port)) == 2 and status(f"{url}/health/ready") == 200)
         # A hangup reaches those that are up, and ends none of them.
         process.send_signal(signal.SIGHUP)
         until(lambda: "policy of demo read again" in log.read_text())
@@ -146,9 +139,15 @@ def test_workers_answer_alike_are_replaced_hear_hangups_and_leave_with_their_par
         assert workers_of(process.pid) == second
         # The parent is killed: its workers leave, and the port is free.
         process.kill()
-        process.wait(90)
-        until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in second))
-        host, _, port = url.removeprefix("http://").partition(":")
-        with socket.socket() as again:
-            again.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            again.bind((host, int(port)))
+        process.wait(LONG)
+        until(lambda: all(has_ended(pid) for pid in second))
+
+        def port_is_free() -> bool:
+            with socket.socket() as again:
+                again.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                with contextlib.suppress(OSError):
+                    again.bind((host, int(port)))
+                    return True
+            return False
+
+        until(port_is_free)

@@ -162,7 +162,7 @@ def test_a_killed_ingest_leaves_the_old_dataset_and_the_next_one_cleans_up(
     done = subprocess.run(
         [sys.executable, "-c", KILLED, str(store.root), "8", tests],
         capture_output=True,
-        timeout=60,
+        timeout=600,
         check=False,
     )
     assert done.returncode == -signal.SIGKILL, done.stderr.decode()

@@ -84,6 +84,7 @@ class RecordsLine:
         self._silence = silence
         self._signs = 0  # messages that came, replies and signs of life
         self._quiet = 0.0  # seconds since the last sign, as far as they were watched
+        self._doubted = 0  # signs that had come when the process was last taken for silent
         self._why = "broken"
         self._over = threading.Event()
         self._listener = threading.Thread(target=self._listen, name="records", daemon=True)
@@ -104,11 +105,11 @@ class RecordsLine:
     @property
     def is_lively(self) -> bool:
         """Whether the process has just given a sign of life."""
-        return self.has_started and not self.is_broken and self._quiet < _QUIET
+        return self._signs > self._doubted and not self.is_broken and self._quiet < _QUIET
 
     def doubt(self) -> None:
         """Take the process for silent until its next sign: it did not answer a short question in time."""
-        self._quiet = max(self._quiet, _QUIET)
+        self._doubted = self._signs
 
     def ask(self, words: tuple[Any, ...]) -> Any:
         """The answer to a question; stops waiting if its asker has left, and says so to the other side."""

@@ -23,6 +23,7 @@ from pathlib import Path
 
 from lustrum.answer.precheck import Precheck
 from lustrum.answer.prepared import PreparedShelf, check_one_population, check_other_folders
+from lustrum.answer.records_line import FAILURES, START
 from lustrum.answer.separate_process import SILENCE, SeparateRecordsService
 from lustrum.answer.snapshot import Snapshot
 from lustrum.data_folder import BUNDLES, POLICIES
@@ -215,6 +216,13 @@ class TableService:
         """The policy in force; read again when it changed."""
         return self.snapshot(name).policy
 
+    def policy_title(self, name: str) -> str:
+        """The title that the policy of a dataset gives it, read without its records; it may be empty."""
+        try:
+            return self._policy(name).title
+        except LustrumError:
+            return ""
+
     def published(self, name: str) -> Snapshot | None:
         """The snapshot of a dataset that can be asked about; None without dataset or policy."""
         kept = self.standing(name)
@@ -266,7 +274,7 @@ class TableService:
 
     def under(self, name: str, policy: Policy, path: Path | None = None) -> ProtectedNumbers:
         """The protected numbers of a dataset under a policy, in force or not; ``path`` is where it stands."""
-        if policy.population is None and self._records is not None and name not in self._named:
+        if self._records is not None and self._is_keyed(name, policy):
             return KeyedNumbers(self._records, policy, self._records.describe(name))
         numbers = self._open(self.bundle_path(name))
         with self._lock:
@@ -278,6 +286,10 @@ class TableService:
             with self._lock:
                 self._agreed[name] = agreed
         return agreed[2]
+
+    def _is_keyed(self, name: str, policy: Policy) -> bool:
+        """Whether questions about a dataset go to its records, each protected by keys."""
+        return policy.population is None and self._records is not None and name not in self._named
 
     def unsealed(self) -> list[Path]:
         """The policies in force without a seal: a line that is deleted from one would leave a default."""
@@ -291,16 +303,17 @@ class TableService:
                     found.append(path)
         return found
 
-    def unavailable(self) -> dict[str, str]:
-        """The datasets that nothing can be answered about, and why; those still being checked are left out."""
-        found = {}
-        for name in self.names():
-            try:
-                self.snapshot(name)
-            except NotReadyError:
-                continue
-            except LustrumError as error:
-                found[name] = str(error)
+    def not_served(self) -> dict[str, LustrumError]:
+        """The datasets that nothing can be answered about now, and why; some may only be not ready yet."""
+        found: dict[str, LustrumError] = {}
+        with within(START):
+            for name in self.names():
+                try:
+                    self.snapshot(name)
+                except LustrumError as error:
+                    found[name] = error
+                except Stopped:
+                    found[name] = FAILURES["silent"]
         return found
 
     def other_searches(self) -> dict[str, int]:
@@ -319,10 +332,13 @@ class TableService:
         """Prepared tables that may stand beside the flexible ones; refused where the same people would leak."""
         folder = self.shelf.folder(name)
         check_other_folders(folder, self.shelf.others(name))
-        if folder.dataset in self.names():
-            found = self.snapshot(folder.dataset)
-            digest = found.numbers.mark if found.from_bundle else None
-            check_one_population(folder, {folder.dataset: digest})
+        name_beside = folder.dataset
+        if name_beside in self.names():
+            # What is protected question by question has no bundle, whatever its records say: none are asked.
+            named = name_beside in self._named
+            keyed = not named and self._is_keyed(name_beside, self._policy(name_beside))
+            digest = None if keyed else self.snapshot(name_beside).numbers.mark
+            check_one_population(folder, {name_beside: digest})
         return folder
 
     def check_replacement(self, dataset: Dataset) -> None:

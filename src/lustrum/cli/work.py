@@ -25,6 +25,7 @@ from lustrum.cli.protect import progress_bars
 from lustrum.durable import write_whole
 from lustrum.local import local_service
 from lustrum.model import Dataset, DatasetError, InputError
+from lustrum.model.errors import NotReadyError
 from lustrum.policy import check_names
 from lustrum.policy.presets import preset
 from lustrum.policy.read import parse_policy, sealed
@@ -233,24 +234,31 @@ def run_server(
             highlight=False,
         )
 
-    unavailable = service.unavailable()
-    to_come = [name for name in coming if unavailable.pop(name, None)]
+    not_served = service.not_served()
+    opening = [name for name, why in not_served.items() if isinstance(why, NotReadyError)]
+    to_come = [name for name in coming if name in not_served and name not in opening]
+    unavailable = {
+        name: why for name, why in not_served.items() if name not in (*opening, *to_come)
+    }
 
     def ready(url: str) -> None:
         beside = f" and {len(programmes)} programmes of prepared tables" if programmes else ""
         all_of_them = len(service.names())
-        served = all_of_them - len(unavailable) - len(to_come)
+        served = all_of_them - len(not_served)
         how_many = f"{served} of {all_of_them}" if served < all_of_them else f"{served}"
         console.print(f"Lustrum serves {how_many} datasets{beside} at {url}", highlight=False)
         # After the address, which is what programs that start a server read first.
         if unavailable and served:
-            there = ", ".join(name for name in service.names() if name not in unavailable)
+            there = ", ".join(name for name in service.names() if name not in not_served)
             console.print(f"Served: {there}.", highlight=False)
         if to_come:
             said = ", ".join(to_come)
             console.print(
                 f"Still being made, and served when they are there: {said}.", highlight=False
             )
+        if opening:
+            said = ", ".join(opening)
+            console.print(f"Still being opened, and served soon: {said}.", highlight=False)
         for path in () if production else service.unsealed():
             console.print(
                 f"Note well: {path} is not sealed, so that a line lost from it goes unnoticed; seal it with "

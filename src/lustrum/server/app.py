@@ -11,7 +11,6 @@ from fastapi import FastAPI
 from limits.storage import MemoryStorage
 from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
-from starlette.middleware.gzip import GZipMiddleware
 from starlette.staticfiles import StaticFiles
 
 from lustrum.answer import TableService
@@ -23,7 +22,7 @@ from lustrum.server.api.repeated import RepeatedRequests
 from lustrum.server.http import errors
 from lustrum.server.http.askers import AskerContext
 from lustrum.server.http.disconnects import DisconnectWatcher
-from lustrum.server.http.etags import ETags
+from lustrum.server.http.etags import ETags, PageCompression
 from lustrum.server.http.languages import LanguagePrefix
 from lustrum.server.http.middleware import HeadAsGet, SecurityHeaders, SizeLimits, UnexpectedErrors
 from lustrum.server.http.origins import AllowedHosts, SameOriginWrites
@@ -82,9 +81,9 @@ def create_app(
         middleware=[
             Middleware(RequestMetrics, metrics=metrics, log=log_request),
             Middleware(SecurityHeaders),
-            Middleware(GZipMiddleware, minimum_size=2048, compresslevel=5),
             Middleware(HeadAsGet),
             Middleware(LanguagePrefix),
+            Middleware(PageCompression),
             Middleware(ETags),
             Middleware(UnexpectedErrors, pages=templates),
             Middleware(AllowedHosts, hosts=settings.host_names, pages=templates),

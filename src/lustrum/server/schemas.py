@@ -273,6 +273,9 @@ class Datasets(BaseModel):
     datasets: list[DatasetSummary]
     total: int = Field(description="How many datasets match.")
     next: str | None = Field(description="Address of the next page, or null.")
+    opening: list[str] = Field(
+        description="Names of datasets that are not ready yet: their records are still being opened."
+    )
 
 
 class Categories(BaseModel):

@@ -17,7 +17,10 @@ from tabulate.worlds import SECRET, World, question_of, questions, quick, worlds
 
 
 def quick_here(usual: int, deep: int) -> settings:
-    return settings(quick(usual, deep), suppress_health_check=[HealthCheck.function_scoped_fixture])
+    return settings(
+        quick(usual, deep),
+        suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    )
 
 
 def check_same(data: st.DataObject, world: World, engine: IbisEngine) -> None:

@@ -22,7 +22,8 @@ from lustrum.server.schemas import (
     ProtectionOut,
 )
 from lustrum.server.service.answers import only
-from lustrum.server.service.offer import Offer, catalogue, find
+from lustrum.server.service.catalogue import catalogue
+from lustrum.server.service.offer import Offer, find
 
 Thing = TypeVar("Thing")
 Limit = Annotated[int, Query(ge=1, le=1000, description="Most entries of a page.")]
@@ -38,13 +39,15 @@ def router(service: TableService) -> APIRouter:
     def datasets(
         request: Request, q: Search = "", limit: Limit = 100, offset: Offset = 0
     ) -> Datasets:
-        """Every dataset that can be asked about."""
-        found = [d for d in catalogue(service) if matches(q, d.name, d.title, d.description)]
+        """Every dataset that can be asked about, and the names of those that can be soon."""
+        there = catalogue(service)
+        found = [d for d in there.datasets if matches(q, d.name, d.title, d.description)]
         page, following = _page(found, request, limit, offset, ("q", "limit", "offset"))
         return Datasets(
             datasets=[DatasetSummary(**_summary(d)) for d in page],
             total=len(found),
             next=following,
+            opening=[d.name for d in there.opening if matches(q, d.name, d.title)],
         )
 
     @routes.get(

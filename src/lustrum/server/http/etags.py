@@ -1,7 +1,7 @@
 """Conditional requests: a tag made from the very bytes that go out, so that it can tell nothing more.
 
 The API compresses its answers itself, always to the same bytes, so that the tag is a strong one: a client
-that has it has these bytes.
+that has it has these bytes. Pages have no tags and are compressed apart.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import hashlib
 
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lustrum.remembered import Remembered
@@ -21,6 +22,25 @@ SMALLEST = 2048
 
 LEVEL = 5
 _LARGE = 1 << 16  # bytes from which on others need not wait for it
+_API = "/api/"
+
+
+class PageCompression(GZipMiddleware):
+    """Compresses pages and files for browsers that take it; the API sees to its own answers."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        super().__init__(app, minimum_size=SMALLEST, compresslevel=LEVEL)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on and compress its response."""
+        if scope["type"] != "http" or scope["path"].startswith(_API):
+            await self.app(scope, receive, send)
+            return
+        if not _takes_gzip(Headers(scope=scope)):
+            # The layer below looks for the word alone, also where it says "gzip;q=0".
+            kept = [pair for pair in scope["headers"] if pair[0] != b"accept-encoding"]
+            scope = {**scope, "headers": kept}
+        await super().__call__(scope, receive, send)
 
 
 class ETags:
@@ -32,12 +52,12 @@ class ETags:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on and tag its response."""
-        if scope["type"] != "http" or not scope["path"].startswith("/api/"):
+        if scope["type"] != "http" or not scope["path"].startswith(_API):
             await self.app(scope, receive, send)
             return
         asked = Headers(scope=scope)
         known = _tags(asked.get("if-none-match", "")) if scope["method"] == "GET" else set()
-        wanted = "gzip" in preferred(asked.get("accept-encoding", ""))
+        wanted = _takes_gzip(asked)
         start: Message | None = None
         body = bytearray()
 
@@ -87,6 +107,10 @@ class ETags:
         """The compressed bytes, without the time that a file would state."""
         key = hashlib.sha256(body).digest()
         return self._compressed.get(key, lambda: gzip.compress(body, LEVEL, mtime=0))
+
+
+def _takes_gzip(headers: Headers) -> bool:
+    return "gzip" in preferred(headers.get("accept-encoding", ""))
 
 
 def _tags(header: str) -> set[str]:

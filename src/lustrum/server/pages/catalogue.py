@@ -23,7 +23,8 @@ from lustrum.server.pages.answer import answer_values, refusal_values
 from lustrum.server.pages.builder import form
 from lustrum.server.pages.hints import PageHint, hint, mistaken
 from lustrum.server.pages.workspace import default_query, fitting, search, workspace
-from lustrum.server.service.offer import Offer, catalogue, find, fitted
+from lustrum.server.service.catalogue import catalogue
+from lustrum.server.service.offer import Offer, find, fitted
 from lustrum.server.service.programmes import programmes
 from lustrum.server.service.questions import Questions
 from lustrum.server.service.synonyms import means, meant
@@ -42,10 +43,10 @@ def router(service: TableService, pages: Pages) -> APIRouter:
     @routes.get("/")
     def home(request: Request) -> Response:
         wanted = _search(request)
-        everything = catalogue(service)
+        there = catalogue(service)
         found = [
             d
-            for d in everything
+            for d in there.datasets
             if means(
                 wanted, d.name, d.title, d.description, d.units, *(v.label for v in d.variables)
             )
@@ -57,8 +58,9 @@ def router(service: TableService, pages: Pages) -> APIRouter:
             datasets=found,
             programmes=[p for p in programmes(service) if means(wanted, p.title, p.period)],
             wanted=wanted,
-            search=len(everything) > 1 or bool(wanted),
-            missing=len(service.names()) - len(everything),
+            opening=[d for d in there.opening if means(wanted, d.name, d.title)],
+            search=len(there.datasets) + len(there.opening) > 1 or bool(wanted),
+            missing=there.unavailable,
         )
 
     @routes.get("/accessibility")

@@ -13,7 +13,8 @@ from fastapi.responses import Response
 from lustrum.answer import TableService
 from lustrum.server.http.templating import Pages
 from lustrum.server.pages.workspace import default_query
-from lustrum.server.service.offer import Offer, catalogue
+from lustrum.server.service.catalogue import catalogue
+from lustrum.server.service.offer import Offer
 from lustrum.server.urls import forms
 
 BASE = 3
@@ -73,7 +74,7 @@ def router(service: TableService, pages: Pages) -> APIRouter:
     def api(request: Request) -> Response:
         app: FastAPI = request.app
         host = str(request.base_url).rstrip("/")
-        datasets = catalogue(service)
+        datasets = catalogue(service).datasets
         address = ""
         if datasets:
             found = service.published(datasets[0].name)

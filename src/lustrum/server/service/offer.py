@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 
 from lustrum.answer import Snapshot, TableService
-from lustrum.answer.table_service import AT_ONCE
-from lustrum.model import Dataset, Level, LustrumError, Measure, TableQuery, Variable, Weight
-from lustrum.model.stop import Stopped, within
+from lustrum.model import Dataset, Level, Measure, TableQuery, Variable, Weight
 from lustrum.model.text import listed, say, say_many
 from lustrum.policy import Policy, Rules
 from lustrum.server.http.problems import not_found
-
-log = logging.getLogger("lustrum.server")
 
 
 @dataclass(frozen=True)
@@ -261,24 +256,6 @@ def offered_levels(variable: Variable, rules: Rules) -> tuple[Level, ...]:
     if not rules.nested_only:
         return variable.levels
     return variable.hierarchies[0].levels if variable.hierarchies else ()
-
-
-def catalogue(service: TableService) -> tuple[Dataset, ...]:
-    """The datasets that can be asked about; one that cannot be read does not take the others with it.
-
-    Nor does one whose records do not answer at once.
-    """
-    found: list[Dataset] = []
-    with within(AT_ONCE):
-        for name in service.names():
-            try:
-                found.append(service.snapshot(name).dataset)
-            except LustrumError as error:
-                if name not in service.coming:  # of which the start has said so
-                    log.error("dataset left out: %s", error)
-            except Stopped:
-                log.error("dataset left out: the records of %r do not answer", name)
-    return tuple(found)
 
 
 def find(service: TableService, name: str) -> Offer:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import logging
 
 from lustrum.answer import TableService
-from lustrum.answer.table_service import AT_ONCE
 from lustrum.model import LustrumError
-from lustrum.model.stop import Stopped, within
 from lustrum.public.prepared import PreparedFolder, PreparedTable
 from lustrum.server.http.problems import not_found
 
@@ -25,14 +23,11 @@ _MEDIA = {
 def programmes(service: TableService) -> list[PreparedFolder]:
     """All that may be served; one that is damaged, or that other numbers would undo, is left out and logged."""
     found = []
-    with within(AT_ONCE):
-        for name in service.shelf.names():
-            try:
-                found.append(service.prepared(name))
-            except LustrumError as error:
-                log.error("prepared tables %s: %s", name, error)
-            except Stopped:
-                log.error("prepared tables %s: the records beside them do not answer", name)
+    for name in service.shelf.names():
+        try:
+            found.append(service.prepared(name))
+        except LustrumError as error:
+            log.error("prepared tables %s: %s", name, error)
     return found
 
 

@@ -11,6 +11,7 @@ or host. A fast answer shows that somebody asked the same before; nothing else f
 
 Entries are private to the server's own user, written as a whole, and checked when they are read: one that is
 damaged, or stands under another key, is as good as none. Those of earlier numbers or policies are removed.
+Where the disk is full, answers are kept in memory alone for a while; then one is tried again.
 """
 
 from __future__ import annotations
@@ -19,9 +20,11 @@ import functools
 import hashlib
 import json
 import logging
+import math
 import queue
 import shutil
 import threading
+import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -43,6 +46,8 @@ _OVERHEAD = (
 _LARGEST = 4 << 20  # bytes of an answer that is kept
 _MOST_WAITING = 200  # answers that wait to be written to disk
 _LEFT = 0.75  # of the room on disk, after the oldest entries were removed
+_FIRST_PAUSE = 10.0  # seconds without a try after one that failed; twice as many after the next
+_LONGEST_PAUSE = 600.0
 
 
 @dataclass(frozen=True)
@@ -90,6 +95,8 @@ class RememberedAnswers:
         self._lock = threading.Lock()
         self._marks: dict[str, str] = {}
         self._unlooked: int | None = None
+        self._failed = 0  # tries to write one after the other that failed
+        self._resting_until = -math.inf
 
     def at_hand(self, key: Key) -> Written | None:
         """An answer that is in memory."""
@@ -109,7 +116,7 @@ class RememberedAnswers:
         if not self.on or len(written.body) > _LARGEST:
             return
         self._memory.keep(key, written)
-        if not self._room:
+        if not self._room or time.monotonic() < self._resting_until:
             return
         with self._lock:
             if self._writer is None:
@@ -131,11 +138,22 @@ class RememberedAnswers:
 
     def _write_all(self) -> None:
         while (one := self._waiting.get()) is not None:
-            try:
-                self._write(*one)
-            except OSError as error:  # a full disk, or a folder that may only be read
-                log.warning("answers are not kept on disk: %s", error.strerror)
-                self._room = 0
+            if time.monotonic() >= self._resting_until:
+                self._try_to_write(*one)
+
+    def _try_to_write(self, key: Key, written: Written) -> None:
+        try:
+            self._write(key, written)
+        except OSError as error:  # a full disk, or a folder that may only be read
+            if not self._failed:
+                log.warning("answers are not kept on disk for now: %s", error.strerror)
+            pause = min(_FIRST_PAUSE * 2 ** min(self._failed, 10), _LONGEST_PAUSE)
+            self._failed += 1
+            self._resting_until = time.monotonic() + pause
+            return
+        if self._failed:
+            log.warning("answers are kept on disk again, after %d tries", self._failed)
+            self._failed = 0
 
     def _write(self, key: Key, written: Written) -> None:
         if self._marks.get(key.dataset) != key.mark:
