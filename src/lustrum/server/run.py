@@ -35,6 +35,9 @@ from lustrum.server.operation.watchdog import notify
 from lustrum.server.settings import Settings
 from lustrum.server.worker import worker_environment
 
+SIGN_OF_LIFE = 60
+"""Seconds for a worker's sign of life: one that compiles or solves may be silent for a while."""
+
 
 class _Server(uvicorn.Server):
     """Tells when it really listens, and ends at a signal without raising it again."""
@@ -95,8 +98,7 @@ def serve(
             "access_log": False,
             "server_header": False,
             "timeout_graceful_shutdown": 10,
-            # A worker that compiles or solves may be silent for a while and is not dead.
-            "timeout_worker_healthcheck": 60,
+            "timeout_worker_healthcheck": SIGN_OF_LIFE,
             "http": partial(
                 BoundedProtocol,
                 limits=ConnectionLimits.of(settings, workers).within_open_files(),
