@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -22,6 +23,7 @@ from waiting import LONG, has_ended, listeners, unshared_port, until
 
 SERVER = """
 import sys
+import time
 from pathlib import Path
 from lustrum.answer import TableService
 from lustrum.server import Settings, serve
