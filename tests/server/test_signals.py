@@ -23,7 +23,6 @@ from waiting import LONG, has_ended, listeners, unshared_port, until
 
 SERVER = """
 import sys
-import time
 from pathlib import Path
 from lustrum.answer import TableService
 from lustrum.server import Settings, run, serve
