@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
+from collections import defaultdict
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -37,3 +39,13 @@ def test_array_types_are_named_in_one_place() -> None:
         if file.name != "arrays.py" and alias.search(file.read_text())
     ]
     assert not elsewhere, "import these from lustrum.arrays"
+
+
+def test_no_two_classes_have_one_name() -> None:
+    files = defaultdict(list)
+    for file in sorted((ROOT / "src").rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.ClassDef):
+                files[node.name].append(str(file.relative_to(ROOT)))
+    assert len(files) > 500
+    assert not {name: where for name, where in files.items() if len(where) > 1}

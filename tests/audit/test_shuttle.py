@@ -21,7 +21,7 @@ from lustrum.audit.shuttle import Detail, Effort, generalised, search, sharp_bou
 from lustrum.audit.shuttle.effort import Clock
 from lustrum.audit.shuttle.kernels import refit
 from lustrum.audit.shuttle.lattice import Lattice, collapses
-from lustrum.audit.shuttle.search import _fitted, _Search
+from lustrum.audit.shuttle.search import _CubeSearch, _fitted
 from lustrum.model import InputError
 from lustrum.structure import Relations, propagate
 from lustrum.structure.ragged import Lists
@@ -163,7 +163,7 @@ def test_the_compiled_narrowing_ends_where_the_plain_one_does(case):
 def test_the_compiled_fit_ends_where_the_plain_one_does():
     table = np.random.default_rng(8).poisson(9, (3, 4, 2)) + 1
     margins = Margins.of_table(table, pairs(3))
-    inside = _Search(margins, None, PURE, Clock.start(PURE))
+    inside = _CubeSearch(margins, None, PURE, Clock.start(PURE))
     low = np.zeros_like(inside.lattice.low)
     high = np.full_like(low, margins.total)
     guide = np.ones(table.size)

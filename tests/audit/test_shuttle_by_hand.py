@@ -17,7 +17,7 @@ from lustrum.audit.shuttle import lattice as lattice_module
 from lustrum.audit.shuttle.effort import Clock
 from lustrum.audit.shuttle.kernels import CUT, FOUND, NO_TABLE, dive, drain, narrow, refit
 from lustrum.audit.shuttle.lattice import Lattice, collapses
-from lustrum.audit.shuttle.search import _box, _fitted, _Search
+from lustrum.audit.shuttle.search import _box, _CubeSearch, _fitted
 from lustrum.model import InputError
 from lustrum.solve import Outcome
 
@@ -195,7 +195,7 @@ def test_contradictions_are_reported_at_once():
 def search(effort=PURE, box=None):
     table = np.array([[[1, 0], [0, 2], [1, 1]], [[0, 1], [1, 0], [0, 1]]])
     margins = Margins.of_table(table, PAIRS)
-    return table, _Search(margins, box, effort, Clock.start(effort))
+    return table, _CubeSearch(margins, box, effort, Clock.start(effort))
 
 
 def test_only_tables_with_all_margins_count():
@@ -247,7 +247,7 @@ def test_each_way_of_searching_keeps_all_tables(seed):
     least, most = every.min(axis=0), every.max(axis=0)
     effort = Effort()
     for way in ("vertices", "programs", "whole programs", "dives"):
-        inside = _Search(margins, None, effort, Clock.start(effort))
+        inside = _CubeSearch(margins, None, effort, Clock.start(effort))
         if way == "vertices":
             inside._try_vertices(effort.solver)
         elif way == "dives":
@@ -427,7 +427,7 @@ def test_one_cell_is_narrowed_with_what_follows():
 
 def dived(table, generators, nodes=1000, box=None, depth=64):
     margins = Margins.of_table(table, generators)
-    inside = _Search(margins, box, PURE, Clock.start(PURE))
+    inside = _CubeSearch(margins, box, PURE, Clock.start(PURE))
     low, high = inside.lattice.low.copy(), inside.lattice.high.copy()
     saved = np.empty((depth, low.size), np.int64), np.empty((depth, low.size), np.int64)
     outcome, used = dive(

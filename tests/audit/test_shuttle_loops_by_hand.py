@@ -17,7 +17,7 @@ from lustrum.audit.shuttle import lattice as lattice_module
 from lustrum.audit.shuttle.effort import Clock
 from lustrum.audit.shuttle.kernels import CUT, FOUND, NO_TABLE, _settle, dive, drain, narrow
 from lustrum.audit.shuttle.lattice import Lattice
-from lustrum.audit.shuttle.search import _fitted, _Search
+from lustrum.audit.shuttle.search import _CubeSearch, _fitted
 
 PURE = Effort(solver=None)
 PAIRS = [(0, 1), (0, 2), (1, 2)]
@@ -175,7 +175,7 @@ def dived(margins, low, high, *, visits, nodes=10**6, depth=40, guide=None, lean
     least, most = lattice.low.copy(), lattice.high.copy()
     least[lattice.inner] = np.maximum(least[lattice.inner], low)
     most[lattice.inner] = np.minimum(most[lattice.inner], high)
-    inside = _Search(margins, None, PURE, Clock.start(PURE))
+    inside = _CubeSearch(margins, None, PURE, Clock.start(PURE))
     fitted_to = inside.released[2] * lean
     fitted_to.setflags(write=False)  # as in a search, so that nothing is compiled again
     rows, width = lattice.indptr.size - 1, least.size

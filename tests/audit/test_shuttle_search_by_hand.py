@@ -15,7 +15,7 @@ from lustrum.audit.shuttle import Detail, Effort
 from lustrum.audit.shuttle import effort as effort_module
 from lustrum.audit.shuttle.effort import Clock
 from lustrum.audit.shuttle.lattice import Lattice
-from lustrum.audit.shuttle.search import _fitted, _Search
+from lustrum.audit.shuttle.search import _CubeSearch, _fitted
 from lustrum.solve import Optimum, Outcome
 
 PURE = Effort(solver=None)
@@ -28,7 +28,7 @@ PAIRS = [(0, 1), (0, 2), (1, 2)]
 def wide_search(table, generators, effort=PURE, visits=0, box=None):
     """A search that knows no more than that cells lie between nothing and everybody."""
     margins = Margins.of_table(table, generators)
-    inside = _Search(margins, box, effort, Clock.start(effort))
+    inside = _CubeSearch(margins, box, effort, Clock.start(effort))
     inside.lattice = Lattice.of(margins, box, detail=Detail.SINGLES, visits=0)
     inside.cells = inside.lattice.inner
     inside.visits = visits

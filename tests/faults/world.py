@@ -34,6 +34,7 @@ __all__ = [
     "build",
     "change",
     "described",
+    "job_wrong",
     "observe",
     "verdict",
 ]
@@ -176,7 +177,7 @@ def _job(root: Path) -> None:
         job_store.LEASE = lease
 
 
-def _job_wrong(root: Path, right: Seen, done: bool) -> list[str]:
+def job_wrong(root: Path, right: Seen, done: bool) -> list[str]:
     """A job that was handed in is there once, and its answer, if it has one, is the right one."""
     base = sqlite3.connect(root / "jobs.sqlite")
     try:
@@ -240,7 +241,7 @@ def verdict(
     if work.changes == "upgrade":
         return _upgrade_verdict(root, done)
     seen = observe(root)
-    wrong = _job_wrong(root, before["town"], done) if work.run is _job else []
+    wrong = job_wrong(root, before["town"], done) if work.run is _job else []
     if seen["forbidden"][0] != "refused":
         wrong.append("looser: the forbidden table was answered")
     for name in ASKED:

@@ -153,7 +153,7 @@ def test_the_search_never_ends_worse_than_it_starts(scope: Scope) -> None:
     for seed in range(40):
         tables = cube(3, 3, 3)
         inner = counts(27, seed)
-        first = local._Search.of(inner, tables, 4, scope, rng(seed), 0.5)
+        first = local._LocalRounding.of(inner, tables, 4, scope, rng(seed), 0.5)
         local_kernels.greedy_start(
             *local._pair(first.by_cell),
             first.error,
@@ -163,7 +163,7 @@ def test_the_search_never_ends_worse_than_it_starts(scope: Scope) -> None:
             4,
             first.state,
         )
-        whole = local._Search.of(inner, tables, 4, scope, rng(seed), 0.5)
+        whole = local._LocalRounding.of(inner, tables, 4, scope, rng(seed), 0.5)
         whole.run(3, 4, None, None)
         assert whole._rank(3) <= first._rank(3)
 
@@ -297,7 +297,7 @@ def test_a_promise_that_would_give_counts_away_is_refused() -> None:
 class Plain:
     """The kernels once more, with dense arrays and Python's own numbers."""
 
-    def __init__(self, search: local._Search) -> None:
+    def __init__(self, search: local._LocalRounding) -> None:
         self.member = search.by_margin.toarray().astype(np.int64)  # margins by cells
         self.base, self.residue, self.lean = search.base, search.residue, search.lean
         self.error, self.up = search.error.copy(), search.up.astype(np.int64)
@@ -426,7 +426,7 @@ class Plain:
 @pytest.mark.parametrize(("base", "scope"), [(2, "all"), (3, "all"), (5, "small")])
 def test_the_kernels_do_what_plain_loops_do(base: int, scope: Scope, lean: float) -> None:
     tables = Structure.of_tables([[with_total("a", 4), halves("b", 2), with_total("c", 3)]])
-    search = local._Search.of(counts(48, 4), tables, base, scope, rng(3), lean)
+    search = local._LocalRounding.of(counts(48, 4), tables, base, scope, rng(3), lean)
     search.by_margin.sort_indices()
     search.by_cell.sort_indices()
     plain = Plain(search)

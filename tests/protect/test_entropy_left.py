@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from lustrum.model import MatrixChannel
+from lustrum.arrays import Ints
+from lustrum.model import MatrixChannel, Transitions
 from lustrum.protect import AdditiveNoise, CellKey, PostRandomisation, RandomRounding, abilities_of
 from lustrum.protect.entropy_left import (
     entropy_left,
@@ -99,3 +101,33 @@ def test_noise_without_end_is_stated_in_no_time() -> None:
     stated = abilities_of(AdditiveNoise(sd=1e12, relative=True))
     assert stated.changed > 0.9
     assert stated.entropy > 3
+
+
+@dataclass
+class Changeable:
+    """Random rounding to a base that may be changed afterwards."""
+
+    base: int
+
+    def transitions(self, true: Ints) -> Transitions:
+        return RoundingChannel(self.base).transitions(true)
+
+    def support(self, published: Ints) -> tuple[Ints, Ints]:
+        return RoundingChannel(self.base).support(published)
+
+    def stay(self, lowest: int, highest: int | None) -> float:
+        return 1.0 / self.base
+
+    def __hash__(self) -> int:
+        return 1
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Changeable)
+
+
+def test_only_what_cannot_change_is_remembered() -> None:
+    channel = Changeable(5)
+    before = entropy_left(channel)
+    channel.base = 2
+    assert entropy_left(channel) == entropy_left(RoundingChannel(2)) < before
+    assert entropy_left(RoundingChannel(5)) == before

@@ -384,7 +384,7 @@ def test_probabilities_by_size_add_up(sizes: list[int], share: float) -> None:
 
 MISTAKES: list[tuple[Any, dict[str, Any], str]] = [
     (SimpleSampling, {"fraction": 0}, "above 0"),
-    (SimpleSampling, {"population": 0}, "whole number from 1"),
+    (SimpleSampling, {"population": 0}, "a whole number of 1 or more"),
     (PoissonSampling, {"fraction": 1.1}, "below 1"),
     (BinomialThinning, {"fraction": 0}, "at most 1"),
     (HypergeometricChannel, {"population": 3, "sample": 4}, "at most as large"),

@@ -483,7 +483,7 @@ def test_readers_calculate_as_far_as_they_are_said_to():
     with pytest.raises(InputError, match="differ in shape or decimals"):
         CloseEstimates().cells(Table.from_counts([1, 2, 3]), release)
     for percent in (0, -1, np.inf, np.nan, True, "5"):
-        with pytest.raises(InputError, match="close within a percentage above 0"):
+        with pytest.raises(InputError, match="'percent' must be a number above 0"):
             CloseEstimates(percent=percent)
     with pytest.raises(InputError, match="'cell', 'propagate' or 'sharp'"):
         CloseEstimates(audit="far")

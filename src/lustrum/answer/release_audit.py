@@ -35,7 +35,7 @@ def is_disclosive(release: Release, audit: Audit) -> bool:
 
 
 def _finds(release: Release, attacker: Attacker, cells: list[int], audit: Audit) -> bool:
-    work = _Work(audit.programs)
+    work = _WorkCount(audit.programs)
     try:
         belief = attack(
             release,
@@ -56,7 +56,7 @@ def _finds(release: Release, attacker: Attacker, cells: list[int], audit: Audit)
     return bool((small & (belief.count < audit.min_values)).any())
 
 
-class _Work:
+class _WorkCount:
     """Counts programs, searches and flows."""
 
     def __init__(self, most: int) -> None:

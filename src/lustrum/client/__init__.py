@@ -8,6 +8,6 @@
 """
 
 from lustrum.client.client import Client, ServerError
-from lustrum.client.shapes import Answer, Cell, Hint, Reason
+from lustrum.client.shapes import Answer, Cell, Hint, RefusalReason
 
-__all__ = ["Answer", "Cell", "Client", "Hint", "Reason", "ServerError"]
+__all__ = ["Answer", "Cell", "Client", "Hint", "RefusalReason", "ServerError"]

@@ -11,7 +11,7 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlencode, urlsplit
 from urllib.request import Request, urlopen
 
-from lustrum.client.shapes import Answer, Hint, Reason
+from lustrum.client.shapes import Answer, Hint, RefusalReason
 
 _LONGEST_WAIT = 60.0
 _BETWEEN = 0.5  # seconds between two looks at a job
@@ -77,7 +77,7 @@ class Client:
         asked = {k: v for k, v in query.items() if k != "dataset"}
         pairs = [("dataset", dataset), ("query", json.dumps(asked | {"dataset": dataset}))]
         body = self._get(f"/api/v1/hints?{urlencode(pairs)}")
-        reasons = tuple(Reason(**reason) for reason in body["reasons"])
+        reasons = tuple(RefusalReason(**reason) for reason in body["reasons"])
         return Hint(body["cells"], body["most"], body["passes"], reasons)
 
     def table(

@@ -11,7 +11,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Reason:
+class RefusalReason:
     """Why something is not shown, and what would help."""
 
     rule: str
@@ -26,7 +26,7 @@ class Hint:
     cells: int
     most: int
     passes: bool
-    reasons: tuple[Reason, ...]
+    reasons: tuple[RefusalReason, ...]
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Answer:
 
     id: str
     decision: str
-    reasons: tuple[Reason, ...]
+    reasons: tuple[RefusalReason, ...]
     table: Mapping[str, Any] | None = field(repr=False)
     notes: tuple[str, ...] = field(repr=False)
     links: Mapping[str, str] = field(repr=False)
@@ -71,7 +71,7 @@ class Answer:
         return cls(
             id=body["id"],
             decision=body["decision"],
-            reasons=tuple(Reason(**reason) for reason in body["reasons"]),
+            reasons=tuple(RefusalReason(**reason) for reason in body["reasons"]),
             table=body["table"],
             notes=tuple(body["notes"]),
             links=body["links"],

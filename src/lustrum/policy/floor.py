@@ -32,7 +32,7 @@ _ROUNDING_ERROR = 1e-9
 
 
 @dataclass(frozen=True)
-class Step:
+class CountStep:
     """A step for counts: where it stands in the file, what it is called, and what it states."""
 
     place: tuple[str | int, ...]
@@ -43,7 +43,7 @@ class Step:
     channels: tuple[Channel, ...] = ()
 
 
-def judged_together(steps: Sequence[Step]) -> list[Step]:
+def judged_together(steps: Sequence[CountStep]) -> list[CountStep]:
     """The steps with those on counts made into one, which stands where the first of them does."""
     counts = [step for step in steps if step.on_counts]
     if len(counts) < 2:
@@ -58,7 +58,7 @@ def judged_together(steps: Sequence[Step]) -> list[Step]:
         changed = min(1.0 - way.stay(1, 2) for way in ways)
         entropy = min(map(entropy_left, ways))
     name = " then ".join(step.method for step in counts)
-    return [*(s for s in steps if not s.on_counts), Step(first.place, name, changed, entropy)]
+    return [*(s for s in steps if not s.on_counts), CountStep(first.place, name, changed, entropy)]
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,9 @@ class Shortfall:
     sentence: str
 
 
-def shortfall(steps: Sequence[Step], min_changed: float, min_entropy: float) -> Shortfall | None:
+def shortfall(
+    steps: Sequence[CountStep], min_changed: float, min_entropy: float
+) -> Shortfall | None:
     """What the steps change or leave too little of, with the numbers; None where they do enough."""
     way = (
         "put a method such as 'random-rounding' under [protect], or say in 'true_counts_because' why true "

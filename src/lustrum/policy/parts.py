@@ -19,13 +19,13 @@ from lustrum.survey import Reliability
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
-class Part(BaseModel):
+class PolicyPart(BaseModel):
     """Knows its own keys only."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
-class Rules(Part):
+class Rules(PolicyPart):
     """Preliminary rules: what may be asked at all (Shlomo, Antal, Elliot 2015, section 2.3)."""
 
     max_dimensions: int = Field(3, ge=1, description="Most variables that may span a table.")
@@ -82,7 +82,7 @@ class Rules(Part):
         return self
 
 
-class Risk(Part):
+class Risk(PolicyPart):
     """How risk is measured, and how much may go out; other keys are the measure's own parameters."""
 
     model_config = ConfigDict(frozen=True, extra="allow", strict=True)
@@ -110,7 +110,7 @@ class Risk(Part):
         return spec_from_words(kind, self.model_extra or {}, f"The risk measure {self.measure!r}")
 
 
-class PolicyMethod(Part):
+class PolicyMethod(PolicyPart):
     """How tables are protected; the keys beside ``method`` are the method's own parameters."""
 
     model_config = ConfigDict(frozen=True, extra="allow", strict=True)
@@ -166,7 +166,7 @@ class Before(PolicyMethod):
         return self
 
 
-class Fallback(Part):
+class Fallback(PolicyPart):
     """What is tried next where a table fails: ``merge``. Another method would show other numbers."""
 
     method: str = Field("merge", description="'merge' asks again at coarser levels.")
@@ -185,7 +185,7 @@ class Fallback(Part):
         return self
 
 
-class Audit(Part):
+class Audit(PolicyPart):
     """Which attackers the audit of a protected table considers, and what they must not find out."""
 
     attackers: list[Literal["outsider", "insider"]] = Field(
@@ -203,7 +203,7 @@ class Audit(Part):
     )
 
 
-class Weights(Part):
+class Weights(PolicyPart):
     """How weights of a survey are protected, and when an estimate is flagged."""
 
     weight: str = Field(description="The weight that tables can be weighted by.")

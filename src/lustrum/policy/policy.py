@@ -14,7 +14,7 @@ from lustrum.model.text import say
 from lustrum.policy.floor import (
     LEAST_CHANGED,
     LEAST_ENTROPY,
-    Step,
+    CountStep,
     bits,
     judged_together,
     percent,
@@ -24,8 +24,8 @@ from lustrum.policy.parts import (
     Audit,
     Before,
     Fallback,
-    Part,
     PolicyMethod,
+    PolicyPart,
     Risk,
     Rules,
     Weights,
@@ -44,7 +44,7 @@ class MistakeAt(ValueError):  # noqa: N818 - a mistake in a policy, with the pla
         self.place = place
 
 
-class Policy(Part):
+class Policy(PolicyPart):
     """All decisions of an agency about a dataset."""
 
     dataset: str = Field("*", description="Name of the dataset, or '*' for any.")
@@ -130,7 +130,7 @@ class Policy(Part):
         reason = self.reason_for_true_counts
         return (*(() if reason is None else (reason,)), *self.notes)
 
-    def _steps(self) -> list[Step]:
+    def _steps(self) -> list[CountStep]:
         """Every step that protects counts, with what it states; those on counts together."""
         places: list[tuple[tuple[str | int, ...], PolicyMethod, bool]] = [
             (("before", number), step, not step.on_records)
@@ -141,7 +141,9 @@ class Policy(Part):
         for at, one, on_counts in places:
             does = abilities_of(one.spec())
             counts = on_counts and not does.sums_only
-            found.append(Step(at, one.method, does.changed, does.entropy, counts, does.channels))
+            found.append(
+                CountStep(at, one.method, does.changed, does.entropy, counts, does.channels)
+            )
         return judged_together(found)
 
     @property

@@ -12,7 +12,10 @@ It follows from the channel, never from the records. A number that only one coun
 
 from __future__ import annotations
 
+from dataclasses import fields
+from functools import lru_cache
 from math import comb
+from typing import Any
 
 import numpy as np
 
@@ -33,6 +36,28 @@ def entropy_left(channel: Channel) -> float:
     >>> round(entropy_left(RoundingChannel(3)), 3), round(entropy_left(RoundingChannel(2)), 3)
     (1.705, 1.209)
     """
+    # The checks of a policy ask several times for each of its methods.
+    same: Any = channel
+    return _remembered(same) if _is_plain(same) else _measured(channel)
+
+
+def _is_plain(channel: Any) -> bool:
+    """Whether it is nothing but numbers and texts that stay as they are, so that an equal one is the same."""
+    kind = vars(type(channel)).get("__dataclass_params__")
+    if kind is None or not (kind.frozen and kind.eq):
+        return False
+    return all(
+        one.compare and type(getattr(channel, one.name)) in (int, float, bool, str)
+        for one in fields(channel)
+    )
+
+
+@lru_cache(maxsize=64)
+def _remembered(channel: Channel) -> float:
+    return _measured(channel)
+
+
+def _measured(channel: Channel) -> float:
     counts, rows = [], []
     for true in range(MOST + 1):
         try:

@@ -16,7 +16,7 @@ import numpy as np
 
 from lustrum.arrays import Floats, Ints, Mask
 from lustrum.model import InputError, Release, Table
-from lustrum.model.parameters import checks_parameters, parameter
+from lustrum.model.parameters import parameter
 from lustrum.model.release import check_release
 from lustrum.model.table import check_table
 from lustrum.risk.measure import RiskSpec
@@ -63,15 +63,6 @@ class AttributeInference(RiskSpec):
     fewest: int = parameter(
         200, "Variables with fewer people than this in such rows are not judged.", least=1
     )
-
-    @checks_parameters("Attribute inference")
-    def __post_init__(self) -> None:
-        for name in ("up_to", "fewest"):
-            if type(getattr(self, name)) is not int or getattr(self, name) < 1:
-                raise InputError(
-                    f"Attribute inference: {name!r} must be a whole number of 1 or more, not "
-                    f"{getattr(self, name)!r}."
-                )
 
     def before(self, table: Table) -> float:
         """The gain from the table as it is."""

@@ -20,7 +20,7 @@ import numpy as np
 
 from lustrum.arrays import Floats, Mask
 from lustrum.model import InputError, Release, Table
-from lustrum.model.parameters import checks_parameters, parameter
+from lustrum.model.parameters import parameter
 from lustrum.model.release import check_release
 from lustrum.model.table import check_table
 from lustrum.risk.measure import RiskSpec
@@ -44,23 +44,13 @@ class CloseEstimates(RiskSpec):
     """
 
     name: ClassVar[str] = "close-estimates"
+    what: ClassVar[str] = "Close estimates"
     measures_releases: ClassVar[bool] = True
     percent: float = parameter(10.0, "An estimate within this percentage is close.", above=0)
     audit: Literal["cell", "propagate", "sharp"] = parameter(
         "propagate", "How far the reader calculates."
     )
     rule: Rule | None = parameter(None, "Which cells are sensitive; by default the p% rule.")
-
-    @checks_parameters("Close estimates")
-    def __post_init__(self) -> None:
-        if type(self.percent) not in (int, float) or not 0 < self.percent < np.inf:
-            raise InputError(
-                f"An estimate is close within a percentage above 0, not {self.percent!r}."
-            )
-        if self.audit not in ("cell", "propagate", "sharp"):
-            raise InputError(
-                f"A reader calculates by 'cell', 'propagate' or 'sharp', not {self.audit!r}."
-            )
 
     def before(self, table: Table) -> float:
         """1 where a cell is sensitive, as the true table gives it away; otherwise 0."""

@@ -135,7 +135,7 @@ def find_frontier(
     True
     """
     sweep = _open(tables, spaces, measures, attackers, replications, seed, workers, cache)
-    work = _Search(sweep, spaces, over, progress, trials)
+    work = _MethodSearch(sweep, spaces, over, progress, trials)
     sign = sweep.measures.sign
     with _optuna() as optuna:
         study = optuna.create_study(
@@ -162,7 +162,7 @@ def searched(
 ) -> RUMap:
     """What a search for most utility under a limit of risk has measured; the best are drawn in full."""
     sweep = _open(tables, spaces, measures, attackers, replications, seed, workers, cache)
-    work = _Search(sweep, spaces, over, progress, trials)
+    work = _MethodSearch(sweep, spaces, over, progress, trials)
     sign = sweep.measures.sign
     with _optuna() as optuna:
         study = optuna.create_study(direction="maximize", sampler=_sampler(optuna, seed))
@@ -185,7 +185,7 @@ def searched(
     return work.map
 
 
-class _Search:
+class _MethodSearch:
     """Measures what is proposed; the same method twice is measured once."""
 
     def __init__(

@@ -23,7 +23,7 @@ _PLAIN = re.compile(r"-?\d+(\.\d+)?\Z")
 
 
 @dataclass
-class _Column:
+class _DraftColumn:
     """What a draft needs to know about one column."""
 
     name: str
@@ -72,7 +72,7 @@ def draft_description(source: FileSource, name: str | None = None) -> str:
         raise IngestError(
             f"{source.name} has no column that can be described; name columns by letters, digits and _."
         )
-    found = [_Column(column) for column in usable]
+    found = [_DraftColumn(column) for column in usable]
     distinct = {column: _Distinct() for column in usable if _IDENTITY.search(column)}
     distinct.setdefault(usable[0], _Distinct())
     for table, _ in source.batches(usable):
@@ -102,7 +102,7 @@ class _Distinct:
             self.all_differ = len(self.seen) == before + len(values)
 
 
-def _lines(columns: list[_Column], name: str, unusable: list[str]) -> Iterator[str]:
+def _lines(columns: list[_DraftColumn], name: str, unusable: list[str]) -> Iterator[str]:
     identity = next((c for c in columns if c.unique and _IDENTITY.search(c.name)), None)
     identity = identity or next((c for c in columns if c.unique and c.rows > MOST_NUMBERS), None)
     yield "# A draft, made from the columns of the data. Check every line, and complete what only you can know."
@@ -135,7 +135,7 @@ def _lines(columns: list[_Column], name: str, unusable: list[str]) -> Iterator[s
         yield f"# Left out: {', '.join(left)}."
 
 
-def _variable(column: _Column) -> Iterator[str]:
+def _variable(column: _DraftColumn) -> Iterator[str]:
     yield from ("", "[[variables]]", *_named(column))
     yield "# These codes occur in the data. Add those that could occur, so that the list itself tells nothing."
     yield "codes = ["
@@ -150,7 +150,7 @@ def _variable(column: _Column) -> Iterator[str]:
         yield "]"
 
 
-def _named(column: _Column) -> tuple[str, str]:
+def _named(column: _DraftColumn) -> tuple[str, str]:
     return f"name = {_text(column.name)}", f"label = {_text(_label(column.name))}"
 
 

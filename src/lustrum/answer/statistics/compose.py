@@ -141,7 +141,7 @@ def compose(
     return whole.take([*picks, np.arange(len(made))])
 
 
-def _with_errors(column: _Column, estimated: Release | None) -> _Column:
+def _with_errors(column: _StatisticColumn, estimated: Release | None) -> _StatisticColumn:
     """A column with standard errors and grades, which a number that does not exist has none of."""
     if estimated is None or estimated.errors is None or estimated.grades is None:
         return column
@@ -190,7 +190,7 @@ def _method(needed: Sequence[Release]) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, eq=False)
-class _Column:
+class _StatisticColumn:
     """One statistic over all cells."""
 
     published: Ints
@@ -202,7 +202,7 @@ class _Column:
     errors: Ints | None = None
     grades: npt.NDArray[np.str_] | None = None
 
-    def scaled(self, decimals: int) -> _Column:
+    def scaled(self, decimals: int) -> _StatisticColumn:
         """The same with more decimals."""
         factor = 10 ** (decimals - self.decimals)
         if factor == 1:
@@ -223,7 +223,7 @@ def _column(
     query: TableQuery,
     parts: Mapping[Quantity, Release],
     edges: Mapping[str, tuple[float, ...]],
-) -> _Column:
+) -> _StatisticColumn:
     needed = statistic.quantities(query.weight)
     if statistic.variable is not None:
         at = 0.5 if statistic.at is None else statistic.at
@@ -232,10 +232,10 @@ def _column(
         values, exists, least, most = found
         hidden = ~histogram.shown.all(axis=-1)
         status = np.where(hidden, CellStatus.NOT_FOR_PUBLICATION.value, counted.status)
-        return _Column(values, status, words.decimals, least, most, ~exists & ~hidden)
+        return _StatisticColumn(values, status, words.decimals, least, most, ~exists & ~hidden)
     over = parts[needed[0]]
     if not statistic.derived:
-        return _Column(
+        return _StatisticColumn(
             np.where(over.shown, over.published, 0),
             over.status,
             over.decimals,
@@ -261,7 +261,7 @@ def _base(over: Release, statistic: Statistic) -> Release:
 
 def _quotient(
     over: Release, under: Release, statistic: Statistic, words: DescribedStatistic
-) -> _Column:
+) -> _StatisticColumn:
     percent = 2 if words.unit == "%" else 0
     shift = words.decimals + percent + under.decimals - over.decimals
     up, down = 10 ** max(shift, 0), 10 ** max(-shift, 0)
@@ -283,7 +283,7 @@ def _quotient(
         if low is not None and high is not None:
             low = np.where(low <= -UNBOUNDED, low, low - one)
             high = np.where(high >= UNBOUNDED, high, high - one)
-    return _Column(published, status, words.decimals, low, high, undefined)
+    return _StatisticColumn(published, status, words.decimals, low, high, undefined)
 
 
 def _ends(

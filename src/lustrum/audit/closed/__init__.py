@@ -26,17 +26,17 @@ from lustrum.audit.closed.choose import (
 from lustrum.audit.closed.decomposable import decomposable, is_decomposable
 from lustrum.audit.closed.dichotomous import dichotomous, is_dichotomous
 from lustrum.audit.closed.frechet import frechet
-from lustrum.audit.closed.graphs import Part, Step, parts, perfect_sequence
+from lustrum.audit.closed.graphs import CliqueStep, IrreduciblePart, parts, perfect_sequence
 from lustrum.audit.closed.margins import Margins
 from lustrum.audit.closed.reducible import reducible
 from lustrum.audit.closed.two_way import operator, project
 
 __all__ = [
+    "CliqueStep",
     "ClosedForm",
     "FormulaChoice",
+    "IrreduciblePart",
     "Margins",
-    "Part",
-    "Step",
     "applicable",
     "bonferroni",
     "closed_bounds",

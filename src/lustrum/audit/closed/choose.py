@@ -12,7 +12,7 @@ from lustrum.audit.bounding.compute import Bounds
 from lustrum.audit.closed.bonferroni import bonferroni
 from lustrum.audit.closed.decomposable import decomposable
 from lustrum.audit.closed.dichotomous import is_dichotomous
-from lustrum.audit.closed.graphs import Part, parts, perfect_sequence
+from lustrum.audit.closed.graphs import IrreduciblePart, parts, perfect_sequence
 from lustrum.audit.closed.margins import Margins
 from lustrum.audit.closed.reducible import reducible
 from lustrum.audit.closed.two_way import project
@@ -36,8 +36,8 @@ class FormulaChoice:
     """The formula that applies, and the parts that have none."""
 
     form: ClosedForm
-    parts: tuple[Part, ...]
-    unsolved: tuple[Part, ...]
+    parts: tuple[IrreduciblePart, ...]
+    unsolved: tuple[IrreduciblePart, ...]
 
     @property
     def sharp(self) -> bool:

@@ -6,7 +6,7 @@ import numpy as np
 
 from lustrum.arrays import Ints
 from lustrum.audit.bounding.compute import Bounds
-from lustrum.audit.closed.graphs import Step, perfect_sequence
+from lustrum.audit.closed.graphs import CliqueStep, perfect_sequence
 from lustrum.audit.closed.margins import Margins
 from lustrum.model import InputError
 
@@ -36,7 +36,7 @@ def decomposable(margins: Margins) -> Bounds:
     return margins.bounds(*margins.spread(low, high), True)
 
 
-def decomposable_arrays(margins: Margins, steps: tuple[Step, ...]) -> tuple[Ints, Ints]:
+def decomposable_arrays(margins: Margins, steps: tuple[CliqueStep, ...]) -> tuple[Ints, Ints]:
     """The same over the covered variables, before the bounds are extended to the cube."""
     low = high = margins.margin(steps[0].clique)
     for step in steps[1:]:
@@ -46,7 +46,7 @@ def decomposable_arrays(margins: Margins, steps: tuple[Step, ...]) -> tuple[Ints
     return np.maximum(low, 0), high
 
 
-def sequence(margins: Margins) -> tuple[Step, ...]:
+def sequence(margins: Margins) -> tuple[CliqueStep, ...]:
     """The cliques in a perfect order; raises an error that names an alternative if there is none."""
     steps = perfect_sequence(margins.generators)
     if steps is None:

@@ -13,7 +13,7 @@ Axes = frozenset[int]
 
 
 @dataclass(frozen=True)
-class Step:
+class CliqueStep:
     """A clique of a perfect sequence, and what it shares with those before it."""
 
     clique: Axes
@@ -21,7 +21,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Part:
+class IrreduciblePart:
     """An irreducible part, the margins inside it, and what it shares with the parts before it.
 
     The first part shares nothing: its ``separator`` is None. An empty separator means the grand total.
@@ -68,7 +68,7 @@ def search_order(graph: Mapping[int, Axes]) -> tuple[int, ...]:
     return tuple(order)
 
 
-def perfect_sequence(generators: Iterable[Axes]) -> tuple[Step, ...] | None:
+def perfect_sequence(generators: Iterable[Axes]) -> tuple[CliqueStep, ...] | None:
     """The cliques in an order in which each meets those before it inside one of them.
 
     None where the graph is not chordal, or where the margins are not its maximal cliques.
@@ -81,7 +81,7 @@ def perfect_sequence(generators: Iterable[Axes]) -> tuple[Step, ...] | None:
     margins = _largest(generators)
     graph = joined(margins)
     if not graph:
-        return tuple(Step(m, frozenset()) for m in margins)
+        return tuple(CliqueStep(m, frozenset()) for m in margins)
     cliques: list[Axes] = []
     visited: set[int] = set()
     for vertex in search_order(graph):
@@ -94,7 +94,7 @@ def perfect_sequence(generators: Iterable[Axes]) -> tuple[Step, ...] | None:
         return None
     steps, covered = [], frozenset[int]()
     for clique in cliques:
-        steps.append(Step(clique, clique & covered))
+        steps.append(CliqueStep(clique, clique & covered))
         covered |= clique
     return tuple(steps)
 
@@ -116,7 +116,7 @@ def components(vertices: Iterable[int], graph: Mapping[int, Axes]) -> list[Axes]
     return found
 
 
-def parts(generators: Iterable[Axes]) -> tuple[Part, ...]:
+def parts(generators: Iterable[Axes]) -> tuple[IrreduciblePart, ...]:
     """The irreducible parts, split wherever variables inside one margin separate the others.
 
     A separator must lie in one margin: then its own margin is known, and tables of the two sides that share
@@ -132,7 +132,7 @@ def parts(generators: Iterable[Axes]) -> tuple[Part, ...]:
     return _split(_largest(generators), None)
 
 
-def _split(generators: tuple[Axes, ...], separator: Axes | None) -> tuple[Part, ...]:
+def _split(generators: tuple[Axes, ...], separator: Axes | None) -> tuple[IrreduciblePart, ...]:
     everything: Axes = frozenset().union(*generators)
     graph = joined(generators)
     found: list[tuple[Axes, Axes]] = []
@@ -142,7 +142,7 @@ def _split(generators: tuple[Axes, ...], separator: Axes | None) -> tuple[Part, 
             if piece | shared != everything:
                 found.append((shared, piece))
     if not found:
-        return (Part(everything, generators, separator),)
+        return (IrreduciblePart(everything, generators, separator),)
     # The smallest first: a larger set may hold more than the separator and create a redundant part.
     shared, piece = min(found, key=lambda pair: (len(pair[0]), sorted(pair[0]), sorted(pair[1])))
     near = _largest(g for g in generators if not g & piece)

@@ -10,7 +10,7 @@ import numpy as np
 from lustrum.arrays import Ints, Mask
 from lustrum.audit.bounding.compute import Bounds
 from lustrum.audit.closed.dichotomous import dichotomous, is_dichotomous
-from lustrum.audit.closed.graphs import Part, parts
+from lustrum.audit.closed.graphs import IrreduciblePart, parts
 from lustrum.audit.closed.margins import Margins
 from lustrum.model import InputError
 
@@ -52,7 +52,9 @@ def reducible(margins: Margins, solve: PartSolver | None = None) -> Bounds:
     return margins.bounds(*margins.spread(np.maximum(low, 0), high), sharp)
 
 
-def _part_bounds(margins: Margins, part: Part, solve: PartSolver | None) -> tuple[Ints, Ints, Mask]:
+def _part_bounds(
+    margins: Margins, part: IrreduciblePart, solve: PartSolver | None
+) -> tuple[Ints, Ints, Mask]:
     if part.closed:
         shown = margins.margin(part.axes)
         return shown, shown, np.ones((), dtype=np.bool_)

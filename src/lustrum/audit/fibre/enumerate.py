@@ -99,7 +99,7 @@ def log_factorials(block: FibreBlock) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class _Found(Tally):
+class _EnumeratedTables(Tally):
     top: float
 
 
@@ -142,7 +142,7 @@ class _Ordered:
         hypergeometric: bool = False,
         reference: float = np.nan,
         tables: Ints | None = None,
-    ) -> _Found:
+    ) -> _EnumeratedTables:
         """Search through the block, and restore the order of its columns."""
         from lustrum.audit.fibre.walk import walk  # imported here because it loads the compiler
 
@@ -152,7 +152,7 @@ class _Ordered:
         rest_low, rest_high = _rests(matrix, low, high)
         begin = np.concatenate(([0], np.cumsum(high - low + 1))).astype(np.int64)
         if begin[-1] > 1 << 27:
-            return _Found(0, (), False, -np.inf)
+            return _EnumeratedTables(0, (), False, -np.inf)
         sums = np.zeros(int(begin[-1]))
         room = np.empty((0 if tables is None else len(tables), len(block)), dtype=np.int64)
         none = np.zeros(len(block), dtype=np.bool_)
@@ -177,7 +177,7 @@ class _Ordered:
             tables[:points, order] = room[:points]
         back = np.argsort(order, kind="stable")
         parts = tuple(sums[begin[k] : begin[k + 1]] for k in back)
-        return _Found(int(points), parts, bool(tried <= nodes), float(top))
+        return _EnumeratedTables(int(points), parts, bool(tried <= nodes), float(top))
 
 
 def _rests(matrix: object, low: Ints, high: Ints) -> tuple[Ints, Ints]:

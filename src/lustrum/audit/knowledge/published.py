@@ -178,7 +178,7 @@ def from_tables(
     relations = complete_relations(structure)
     zeros = np.zeros(relations.count, dtype=np.int64)
     return Knowledge(
-        names=_Names(structure),
+        names=_PublishedNames(structure),
         low=np.concatenate([s.low.ravel() for s in seen]),
         high=np.concatenate([s.high.ravel() for s in seen]),
         matrix=relations.matrix,
@@ -280,7 +280,7 @@ def _cube(structure: Structure) -> list[TableAxis]:
 
 
 @dataclass(frozen=True, eq=False)
-class _Names(Sequence[str]):
+class _PublishedNames(Sequence[str]):
     """The names of published cells, made on demand because there may be millions."""
 
     structure: Structure

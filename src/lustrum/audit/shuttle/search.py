@@ -76,8 +76,8 @@ def sharp_bounds(
     clock = Clock.start(spent)
     box = _box(margins, within)
     if box is not None:
-        return _Search(margins, box, spent, clock).run()
-    return reducible(margins, lambda part: _Search(part, None, spent, clock).run())
+        return _CubeSearch(margins, box, spent, clock).run()
+    return reducible(margins, lambda part: _CubeSearch(part, None, spent, clock).run())
 
 
 def _box(margins: Margins, within: Box | None) -> tuple[Ints, Ints] | None:
@@ -94,7 +94,7 @@ def _box(margins: Margins, within: Box | None) -> tuple[Ints, Ints] | None:
     return ends[0].astype(np.int64), ends[1].astype(np.int64)
 
 
-class _Search:
+class _CubeSearch:
     """The search inside one cube: proven bounds, and the values that tables found so far reach."""
 
     def __init__(

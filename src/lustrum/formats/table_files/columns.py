@@ -54,7 +54,7 @@ class ColumnNames:
 
 
 @dataclass(frozen=True)
-class Columns:
+class FileColumns:
     """The columns of one file by what they hold; ``ignored`` are those that hold nothing of use."""
 
     dimensions: tuple[str, ...]
@@ -77,7 +77,7 @@ def find_columns(
     *,
     published: bool = False,
     figures: Collection[str] = (),
-) -> Columns:
+) -> FileColumns:
     """Sort the columns of a file; every name that is missing is one clear sentence.
 
     In a published file status columns have more names, and a column that repeats another one is no variable;
@@ -125,7 +125,7 @@ def find_columns(
     ignored = tuple(name for name in ignored if name not in labels.values())
     if not dimensions:
         raise InputError(f"{rows.source}: there is no column of codes; a table needs a variable.")
-    return Columns(
+    return FileColumns(
         dimensions,
         named.values,
         status,

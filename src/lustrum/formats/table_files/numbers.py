@@ -44,7 +44,7 @@ def groups_by_numbers(
     >>> groups_by_numbers(rows, rows >= 0, ["a", "b", "ab", "c", "z"])
     {2: frozenset({0, 1}), 4: frozenset({0, 1, 3})}
     """
-    search = _Search(values, known, codes)
+    search = _NumberSearch(values, known, codes)
     places = [c for c in range(len(codes)) if c not in set(skip)]
     order = sorted(places, key=lambda c: (search.size[c], c))
     found: dict[int, frozenset[int]] = {}
@@ -74,7 +74,7 @@ def _flattened(found: dict[int, frozenset[int]]) -> dict[int, frozenset[int]]:
 
 
 @dataclass(frozen=True, eq=False)
-class _Search:
+class _NumberSearch:
     values: Ints
     known: Mask
     codes: Sequence[str]

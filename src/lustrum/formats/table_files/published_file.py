@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from lustrum.formats.table_files.columns import (
     ColumnNames,
-    Columns,
+    FileColumns,
     find_columns,
     is_flag,
     value_column,
@@ -233,7 +233,7 @@ def _places(places: Mapping[Key, Sequence[int]], rows: Sequence[int]) -> tuple[i
 
 
 def _other_letters(
-    rows: Rows, columns: Columns, read: Mapping[str, PublishedColumn]
+    rows: Rows, columns: FileColumns, read: Mapping[str, PublishedColumn]
 ) -> tuple[dict[str, PublishedColumn], list[str]]:
     """What further columns of letters or words say about numbers: two columns can contradict each other."""
     out, doubts = dict(read), list[str]()
@@ -258,7 +258,7 @@ def _other_letters(
     return out, doubts
 
 
-def _parents(rows: Rows, columns: Columns) -> dict[str, dict[str, str]]:
+def _parents(rows: Rows, columns: FileColumns) -> dict[str, dict[str, str]]:
     """For a dimension with a column that names a code of it in every row: the parent of each code."""
     found: dict[str, dict[str, str]] = {}
     for name in columns.dimensions:

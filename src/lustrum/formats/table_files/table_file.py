@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.formats.table_files.columns import ColumnNames, Columns, find_columns
+from lustrum.formats.table_files.columns import ColumnNames, FileColumns, find_columns
 from lustrum.formats.table_files.published.formulas import CellFact
 from lustrum.formats.table_files.published.number_text import decimals_of
 from lustrum.formats.table_files.published.reading import Bound
@@ -197,7 +197,7 @@ def _check_once(rows: Rows, cells: Sequence[Key]) -> None:
 
 def unexplained(
     rows: Rows,
-    columns: Columns,
+    columns: FileColumns,
     named: ColumnNames,
     explained: Iterable[str] = (),
     *,
@@ -227,7 +227,7 @@ def unexplained(
     ]
 
 
-def _tells_nothing(rows: Rows, name: str, columns: Columns) -> bool:
+def _tells_nothing(rows: Rows, name: str, columns: FileColumns) -> bool:
     """Whether a column cannot tell hidden cells apart: one word throughout, row numbers, names of codes."""
     own = rows.columns[name]
     word = own[0] if len(set(own)) == 1 else ""
@@ -301,7 +301,7 @@ def _marks(rows: Rows, name: str) -> tuple[bool, ...]:
     return tuple(found)
 
 
-def labels_of(rows: Rows, columns: Columns) -> dict[tuple[str, str], str]:
+def labels_of(rows: Rows, columns: FileColumns) -> dict[tuple[str, str], str]:
     return {
         (name, code): text
         for name, label in columns.labels.items()

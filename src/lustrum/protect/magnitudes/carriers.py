@@ -197,7 +197,7 @@ def carried_by(
     place[free[waiting]] = candidates[waiting, 0]
     whole = pieces == 1
     np.add.at(holders, place[free[waiting & whole[free]]], 1)
-    search = _Search(plan, codes, amounts, shown, own, free, candidates, whole)
+    search = _CarrierSearch(plan, codes, amounts, shown, own, free, candidates, whole)
     search.settle(place, holders, sweeps)
     return Carried(record, piece, pieces, place)
 
@@ -211,7 +211,7 @@ def _pieces(values: Ints) -> Ints:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class _Search:
+class _CarrierSearch:
     """Choose among the near cells of every free record so that tables of protected sums stay close."""
 
     plan: TablePlan

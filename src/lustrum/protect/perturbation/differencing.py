@@ -95,7 +95,7 @@ def differencing_risk(
         raise InputError(
             "The differencing test needs 2 parts or more, counts up to 1 or more and 'small' of 0 or more."
         )
-    rows = _Rows(channel)
+    rows = _ChannelRows(channel)
     if keyed and set(rows.forward(0)) != {0}:
         raise InputError("With cell keys zeros must stay, as cells without records have no key.")
     patterns: list[RevealingPattern] = []
@@ -117,7 +117,7 @@ def differencing_risk(
     return DifferencingReport(tuple(patterns), exposed, parts, largest)
 
 
-class _Rows:
+class _ChannelRows:
     """The rows of a channel, and the true values that lead to each published one, computed once."""
 
     def __init__(self, channel: Channel) -> None:
@@ -148,7 +148,7 @@ class _Rows:
 class _Line:
     """Published parts, all true parts that can lead to them, and those that agree with a total."""
 
-    def __init__(self, rows: _Rows, published: Counts, largest: int, keyed: bool) -> None:
+    def __init__(self, rows: _ChannelRows, published: Counts, largest: int, keyed: bool) -> None:
         self.rows, self.published, self.keyed = rows, published, keyed
         self.origins = [rows.back(p) for p in published]
         grid = np.meshgrid(*self.origins, indexing="ij")

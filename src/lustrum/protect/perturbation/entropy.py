@@ -148,7 +148,7 @@ def _descend(p: Floats, equal: Floats, to: Floats, below: Floats) -> Floats:
         gradient = log(p) + 1.0
         # Scaled by sqrt(p) the system keeps its digits where probabilities are tiny.
         root = np.sqrt(p)
-        multipliers = _Rows(matrix * root, 1e-12).nearest(-gradient * root)
+        multipliers = _OrthogonalRows(matrix * root, 1e-12).nearest(-gradient * root)
         step = -p * (gradient + _combined(multipliers, matrix))
         if float(np.abs(step / root).max()) < _EXACT * 10:
             own = multipliers[len(equal) :]
@@ -199,11 +199,11 @@ def _restored(p: Floats, equal: Floats, to: Floats) -> Floats:
     """The point corrected so that the conditions hold exactly, each probability by a small share of itself."""
     for _ in range(3):
         missing = to - _times(equal, p)
-        p = p + p * _combined(_Rows(equal * np.sqrt(p), 1e-7).solved(missing), equal)
+        p = p + p * _combined(_OrthogonalRows(equal * np.sqrt(p), 1e-7).solved(missing), equal)
     return p
 
 
-class _Rows:
+class _OrthogonalRows:
     """Rows of a matrix as combinations of orthogonal ones.
 
     Rows that depend on those before are left out, and those smaller than the share ``least`` of the largest.

@@ -128,7 +128,7 @@ def redesign(
     >>> found.merged, found.optimal
     ({'age': (('1', '2'),)}, True)
     """
-    return _Search(table, rule, ways_along(table, merges), measure, work).run()
+    return _RecodeSearch(table, rule, ways_along(table, merges), measure, work).run()
 
 
 def ways_along(
@@ -151,7 +151,7 @@ def _cells(count: int) -> str:
     return "the sensitive cell" if count == 1 else f"all {count} sensitive cells"
 
 
-class _Search:
+class _RecodeSearch:
     def __init__(
         self, table: Table, rule: Rule, ways: Sequence[AxisWays], measure: MeasureWord, work: int
     ) -> None:

@@ -12,7 +12,7 @@ from lustrum.distributions import binomial_quantile
 from lustrum.model import InputError, Release, Table
 from lustrum.model.chance import Seed, required_generator
 from lustrum.model.errors import choices
-from lustrum.model.parameters import checks_parameters, parameter
+from lustrum.model.parameters import parameter
 from lustrum.model.records import Records
 from lustrum.model.text import say
 from lustrum.protect.abilities import Abilities, changed_by_leaving
@@ -21,7 +21,7 @@ from lustrum.protect.method import MethodSpec, Stage, checked_input, uniform_wor
 from lustrum.protect.microdata import canonical_order
 from lustrum.protect.sampling import estimates
 from lustrum.protect.sampling.channels import BinomialThinning
-from lustrum.protect.sampling.publish import check_fraction, sample_release
+from lustrum.protect.sampling.publish import sample_release
 from lustrum.protect.sampling.weights import drawn_records
 from lustrum.protect.totals.inner_table import InnerTable
 
@@ -42,14 +42,11 @@ class PoissonSampling(MethodSpec):
     """
 
     name: ClassVar[str] = "poisson-sampling"
+    what: ClassVar[str] = "Poisson sampling"
     stages: ClassVar[tuple[Stage, ...]] = ("microdata", "hypercube", "table")
     fraction: float = parameter(0.1, "The share of people drawn.", above=0, below=1)
     size: str | None = parameter(None, "A measure to which probabilities are in proportion.")
     weight: str = parameter("weight", "The name of the weight that drawn records get.", brief=True)
-
-    @checks_parameters("Poisson sampling")
-    def __post_init__(self) -> None:
-        check_fraction(self.fraction)
 
     @property
     def abilities(self) -> Abilities:

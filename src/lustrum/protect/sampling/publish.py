@@ -5,15 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from lustrum.arrays import Ints
-from lustrum.model import Channel, InputError, Release, Table
+from lustrum.model import Channel, Release, Table
 from lustrum.protect.method import RecordMethod, released
 from lustrum.structure import UNBOUNDED
-
-
-def check_fraction(fraction: float) -> None:
-    """Raise an error for an invalid sampling fraction."""
-    if isinstance(fraction, bool) or not 0 < fraction < 1:
-        raise InputError(f"A sampling fraction is above 0 and below 1, not {fraction!r}.")
 
 
 def sample_release(

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from lustrum.model import InputError, Release, Table
 from lustrum.model.chance import Seed, required_generator
-from lustrum.model.parameters import checks_parameters, parameter
+from lustrum.model.parameters import parameter
 from lustrum.model.records import Records
 from lustrum.model.text import say
 from lustrum.protect.abilities import Abilities, changed_by_leaving
@@ -19,7 +19,7 @@ from lustrum.protect.method import MethodSpec, Stage, checked_input, whole_count
 from lustrum.protect.microdata import canonical_order
 from lustrum.protect.sampling import estimates
 from lustrum.protect.sampling.channels import HypergeometricChannel
-from lustrum.protect.sampling.publish import check_fraction, sample_release
+from lustrum.protect.sampling.publish import sample_release
 from lustrum.protect.sampling.weights import drawn_records
 from lustrum.protect.totals.inner_table import InnerTable
 
@@ -37,22 +37,13 @@ class SimpleSampling(MethodSpec):
     """
 
     name: ClassVar[str] = "simple-sampling"
+    what: ClassVar[str] = "Simple sampling"
     stages: ClassVar[tuple[Stage, ...]] = ("microdata", "hypercube", "table")
     fraction: float = parameter(0.1, "The share of people drawn.", above=0, below=1)
     population: int | None = parameter(
         None, "The size of the population, if it is public.", least=1
     )
     weight: str = parameter("weight", "The name of the weight that drawn records get.", brief=True)
-
-    @checks_parameters("Simple sampling")
-    def __post_init__(self) -> None:
-        check_fraction(self.fraction)
-        if self.population is not None and (
-            type(self.population) is not int or self.population < 1
-        ):
-            raise InputError(
-                f"The size of a population is a whole number from 1, not {self.population!r}."
-            )
 
     def size(self, population: int) -> int:
         """How many are drawn from this many."""

@@ -19,7 +19,7 @@ from lustrum.protect.abilities import Abilities
 from lustrum.protect.method import MICRODATA, Stage, whole_counts
 from lustrum.protect.microdata import canonical_order, combined, names
 from lustrum.protect.sampling import estimates
-from lustrum.protect.sampling.publish import check_fraction, sample_release
+from lustrum.protect.sampling.publish import sample_release
 from lustrum.protect.sampling.weights import drawn_records
 from lustrum.protect.totals.axis_parts import AxisParts
 
@@ -51,7 +51,6 @@ class StratifiedSampling:
 
     @checks_parameters("Stratified sampling")
     def __post_init__(self) -> None:
-        check_fraction(self.fraction)
         given = self.sizes.items() if isinstance(self.sizes, Mapping) else self.sizes
         object.__setattr__(self, "by", names(self.by, "The strata of a sample"))
         object.__setattr__(self, "sizes", tuple((str(code), size) for code, size in given))

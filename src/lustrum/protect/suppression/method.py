@@ -305,7 +305,7 @@ def problem_of(
         ),
         frozen=frozen & ~primary,
         whole=table.kind == "count",
-        names=_Names(structure),
+        names=_CellNames(structure),
         views=views,
         unions=unions,
         axes=tuple(AxisSums(family.lists.count, family.sums) for family in structure.families[0]),
@@ -416,7 +416,7 @@ def least_hidden(table: Table, hidden: Mask, *, zeros: bool) -> int:
     return 0 if table.kind != "count" or zeros or empty else 1
 
 
-class _Names:
+class _CellNames:
     """The names of cells by their codes, made on demand."""
 
     def __init__(self, structure: Structure) -> None:

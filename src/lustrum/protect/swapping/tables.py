@@ -19,7 +19,7 @@ from lustrum.arrays import Ints, Mask
 from lustrum.compiled import compiled
 from lustrum.model import InputError, Release, Table
 from lustrum.model.chance import Seed
-from lustrum.model.parameters import check_parameters, parameter
+from lustrum.model.parameters import parameter
 from lustrum.model.text import say
 from lustrum.protect.abilities import Abilities
 from lustrum.protect.method import TABULAR, MethodSpec, Stage, checked_input, released, whole_counts
@@ -45,16 +45,11 @@ class TableSwapping(MethodSpec):
     """
 
     name: ClassVar[str] = "table-swapping"
+    what: ClassVar[str] = "Table swapping"
     stages: ClassVar[tuple[Stage, ...]] = TABULAR
     abilities: ClassVar[Abilities] = Abilities(repeatable=True)
     order: int = parameter(2, "All totals of this many variables are kept.", least=1)
     sweeps: int = parameter(50, "How many moves are tried for each inner cell.", least=1)
-
-    def __post_init__(self) -> None:
-        check_parameters(self, "Table swapping")
-        for what, value in (("an order", self.order), ("a number of sweeps", self.sweeps)):
-            if type(value) is not int or value < 1:
-                raise InputError(f"Table swapping needs {what} of 1 or more, not {value!r}.")
 
     def apply(self, table: Table, rng: Seed = None) -> Release:
         """Swap within a table of counts; without a generator, random numbers come from the table's keys.

@@ -57,7 +57,7 @@ class MadeProgramme:
 
 
 @dataclass(frozen=True, eq=False)
-class _Work:
+class _ProgrammeRun:
     """What the steps of one run share."""
 
     programme: Programme
@@ -166,7 +166,7 @@ def _from_records(
     if beside is not None:
         check_beside(bound, beside.dataset, records.dataset)
     previous = None if bound.previous is None else read_prepared(bound.previous)
-    work = _Work(bound, records, previous, workers, tell)
+    work = _ProgrammeRun(bound, records, previous, workers, tell)
     tell("reading records", 1.0)
     made: list[MadeTable] = []
     sets: list[SetReport] = []
@@ -215,7 +215,7 @@ def check_beside(programme: Programme, beside: Dataset, dataset: Dataset) -> Non
 
 
 def _one_set(
-    work: _Work, own: PreparedSet
+    work: _ProgrammeRun, own: PreparedSet
 ) -> tuple[list[MadeTable], SetReport, dict[str, bytes], dict[str, Any]]:
     programme, records = work.programme, work.records
     spec = method_of(own)

@@ -25,14 +25,11 @@ import numpy as np
 
 from lustrum.arrays import Mask
 from lustrum.model import CellStatus, Reason, Table
-from lustrum.model.parameters import checks_parameters, parameter
+from lustrum.model.parameters import parameter
 from lustrum.model.table import check_table
 from lustrum.sensitivity.background import NOTHING, Background
 from lustrum.sensitivity.parameters import (
     Percent,
-    check_choice,
-    check_percent,
-    check_whole,
     exact,
 )
 from lustrum.sensitivity.ranked import Exact, Ranked, Weights
@@ -53,6 +50,7 @@ class Dominance(RuleSpec):
     """
 
     name: ClassVar[str] = "dominance"
+    what: ClassVar[str] = "The dominance rule"
     n: int = parameter(2, "How many of the largest contributors count.", least=1)
     k: Percent = parameter(
         85, "A larger percentage of the cell than this is too much.", above=0, below=100
@@ -61,13 +59,6 @@ class Dominance(RuleSpec):
     letters: Literal["exact", "merged"] = parameter(
         "exact", "Whether status letters tell 1, 2 and more contributors apart."
     )
-
-    @checks_parameters("The dominance rule")
-    def __post_init__(self) -> None:
-        check_whole(self.n, "The number n of the dominance rule", 1)
-        check_percent(self.k, "The percentage k of the dominance rule")
-        check_choice(self.weights, "The weights of the dominance rule", ("expanded", "sample"))
-        check_choice(self.letters, "The letters of the dominance rule", ("exact", "merged"))
 
     def judge(self, table: Table, background: Background = NOTHING) -> Sensitivity:
         """Judge every cell by its largest contributors."""

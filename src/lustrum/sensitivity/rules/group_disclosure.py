@@ -20,11 +20,10 @@ import numpy as np
 
 from lustrum.arrays import Ints, Mask
 from lustrum.model import Reason, Table
-from lustrum.model.parameters import checks_parameters, parameter
+from lustrum.model.parameters import parameter
 from lustrum.model.table import check_table
 from lustrum.sensitivity.background import NOTHING, Background
 from lustrum.sensitivity.lines import along, counts_of, distinct, judge_lines, open_cells
-from lustrum.sensitivity.parameters import check_whole
 from lustrum.sensitivity.result import Sensitivity
 from lustrum.sensitivity.rule import RuleSpec
 
@@ -41,13 +40,10 @@ class GroupDisclosure(RuleSpec):
     """
 
     name: ClassVar[str] = "group-disclosure"
+    what: ClassVar[str] = "The group disclosure rule"
     populated: int = parameter(
         2, "A line with at most this many populated cells discloses its group.", least=1
     )
-
-    @checks_parameters("The group disclosure rule")
-    def __post_init__(self) -> None:
-        check_whole(self.populated, "'populated' of the group disclosure rule", 1)
 
     def lines(self, table: Table) -> tuple[Mask, ...]:
         """For each axis the lines along it that disclose, with that axis of length 1."""

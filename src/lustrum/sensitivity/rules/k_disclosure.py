@@ -25,11 +25,10 @@ import numpy as np
 
 from lustrum.arrays import Ints, Mask
 from lustrum.model import CellStatus, Reason, Table
-from lustrum.model.parameters import checks_parameters, parameter
+from lustrum.model.parameters import parameter
 from lustrum.model.table import check_table
 from lustrum.sensitivity.background import NOTHING, Background
 from lustrum.sensitivity.lines import PeopleAlong, counts_of, families, open_cells
-from lustrum.sensitivity.parameters import check_whole
 from lustrum.sensitivity.result import Finding, Sensitivity
 from lustrum.sensitivity.rule import RuleSpec
 
@@ -46,15 +45,11 @@ class KDisclosure(RuleSpec):
     """
 
     name: ClassVar[str] = "k-disclosure"
+    what: ClassVar[str] = "The k-disclosure rule"
     k: int = parameter(
         1, "A group is disclosed if at most this many of its people are elsewhere.", least=0
     )
     together: int = parameter(1, "How many people share what they know.", least=1)
-
-    @checks_parameters("The k-disclosure rule")
-    def __post_init__(self) -> None:
-        check_whole(self.k, "The number k of the k-disclosure rule", 0)
-        check_whole(self.together, "'together' of the k-disclosure rule", 1)
 
     def judge(self, table: Table, background: Background = NOTHING) -> Sensitivity:
         """Judge the cells along every line."""

@@ -16,14 +16,11 @@ from dataclasses import MISSING, dataclass
 from typing import ClassVar
 
 from lustrum.model import Table
-from lustrum.model.parameters import checks_parameters, parameter
+from lustrum.model.parameters import parameter
 from lustrum.model.table import check_table
 from lustrum.sensitivity.background import NOTHING, Background
 from lustrum.sensitivity.parameters import (
     Percent,
-    check_choice,
-    check_percent,
-    check_whole,
     exact,
 )
 from lustrum.sensitivity.ranked import Weights
@@ -43,17 +40,12 @@ class PPercent(RuleSpec):
     """
 
     name: ClassVar[str] = "p-percent"
+    what: ClassVar[str] = "The p% rule"
     p: Percent = parameter(
         MISSING, "Nobody may estimate a contribution within this percentage.", above=0, below=100
     )
     coalition: int = parameter(1, "How many contributors share what they know.", least=1)
     weights: Weights = parameter("expanded", "Whether contributions count with their weights.")
-
-    @checks_parameters("The p% rule")
-    def __post_init__(self) -> None:
-        check_percent(self.p, "The percentage p of the p% rule")
-        check_whole(self.coalition, "The coalition of the p% rule", 1)
-        check_choice(self.weights, "The weights of the p% rule", ("expanded", "sample"))
 
     def judge(self, table: Table, background: Background = NOTHING) -> Sensitivity:
         """Judge every cell by what the largest others can find out."""

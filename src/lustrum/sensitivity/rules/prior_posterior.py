@@ -26,13 +26,7 @@ from lustrum.model import CellStatus, InputError, Reason, Table
 from lustrum.model.parameters import checks_parameters, parameter
 from lustrum.model.table import check_table
 from lustrum.sensitivity.background import NOTHING, Background
-from lustrum.sensitivity.parameters import (
-    Percent,
-    check_choice,
-    check_percent,
-    check_whole,
-    exact,
-)
+from lustrum.sensitivity.parameters import Percent, exact
 from lustrum.sensitivity.ranked import Ranked, Weights
 from lustrum.sensitivity.result import Finding, Sensitivity
 from lustrum.sensitivity.rule import RuleSpec
@@ -60,17 +54,11 @@ class PriorPosterior(RuleSpec):
 
     @checks_parameters("The prior-posterior rule")
     def __post_init__(self) -> None:
-        check_percent(self.p, "The percentage p of the prior-posterior rule", below=None)
-        check_percent(self.q, "The percentage q of the prior-posterior rule", below=None)
         if self.q <= self.p:
             raise InputError(
                 f"The prior-posterior rule has q = {self.q} and p = {self.p}; q must be above p, since "
                 "publication cannot make anybody know less than before."
             )
-        check_whole(self.coalition, "The coalition of the prior-posterior rule", 1)
-        check_choice(
-            self.weights, "The weights of the prior-posterior rule", ("expanded", "sample")
-        )
 
     def judge(self, table: Table, background: Background = NOTHING) -> Sensitivity:
         """Judge every cell by what the largest others can find out."""

@@ -25,9 +25,6 @@ from lustrum.model.table import check_table
 from lustrum.sensitivity.background import NOTHING, Background
 from lustrum.sensitivity.parameters import (
     Percent,
-    check_choice,
-    check_percent,
-    check_whole,
     exact,
 )
 from lustrum.sensitivity.ranked import Ranked, Weights
@@ -60,18 +57,10 @@ class Request(RuleSpec):
 
     @checks_parameters("The request rule")
     def __post_init__(self) -> None:
-        given: object = self.shares
-        if not isinstance(given, list | tuple):
-            raise InputError("The shares of the request rule must be a list of percentages.")
-        object.__setattr__(self, "shares", tuple(given))
         if not self.shares:
             raise InputError(
                 "The request rule has no share; it needs one for the largest at least."
             )
-        for number, share in enumerate(self.shares, start=1):
-            check_percent(share, f"Share {number} of the request rule")
-        check_whole(self.minimum, "The minimum of the request rule", 0)
-        check_choice(self.weights, "The weights of the request rule", ("expanded", "sample"))
 
     def judge(self, table: Table, background: Background = NOTHING) -> Sensitivity:
         """Judge every cell to which somebody on request contributes."""

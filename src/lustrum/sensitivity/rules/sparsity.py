@@ -20,11 +20,11 @@ import numpy as np
 
 from lustrum.arrays import Ints, Mask
 from lustrum.model import Reason, Table
-from lustrum.model.parameters import checks_parameters, parameter
+from lustrum.model.parameters import parameter
 from lustrum.model.table import check_table
 from lustrum.sensitivity.background import NOTHING, Background
 from lustrum.sensitivity.lines import along, counts_of, distinct, judge_lines, open_cells
-from lustrum.sensitivity.parameters import check_share, exact
+from lustrum.sensitivity.parameters import exact
 from lustrum.sensitivity.result import Sensitivity
 from lustrum.sensitivity.rule import RuleSpec
 
@@ -41,11 +41,8 @@ class Sparsity(RuleSpec):
     """
 
     name: ClassVar[str] = "sparsity"
+    what: ClassVar[str] = "The sparsity rule"
     max_share: float = parameter(0.5, "The largest share of empty cells.", least=0, below=1)
-
-    @checks_parameters("The sparsity rule")
-    def __post_init__(self) -> None:
-        check_share(self.max_share, "The largest share of empty cells")
 
     def lines(self, table: Table) -> tuple[Mask, ...]:
         """For each axis the lines along it that are too sparse, with that axis of length 1."""

@@ -23,14 +23,11 @@ import numpy.typing as npt
 
 from lustrum.arrays import Ints
 from lustrum.model import CellStatus, InputError, Reason, Table
-from lustrum.model.parameters import checks_parameters, parameter
+from lustrum.model.parameters import parameter
 from lustrum.model.table import check_table
 from lustrum.sensitivity.background import NOTHING, Background
 from lustrum.sensitivity.parameters import (
     Percent,
-    check_choice,
-    check_percent,
-    check_whole,
     exact,
 )
 from lustrum.sensitivity.result import Finding, Sensitivity
@@ -54,6 +51,7 @@ class Threshold(RuleSpec):
     """
 
     name: ClassVar[str] = "threshold"
+    what: ClassVar[str] = "The threshold rule"
     minimum: int = parameter(3, "Fewer contributors than this are too few.", least=1)
     empty: Literal["safe", "sensitive"] = parameter(
         "safe", "Whether a cell to which nobody contributes is sensitive too."
@@ -64,13 +62,6 @@ class Threshold(RuleSpec):
     margin: Percent = parameter(
         DEFAULT_MARGIN, "The protection of a magnitude, in percent of the cell.", above=0
     )
-
-    @checks_parameters("The threshold rule")
-    def __post_init__(self) -> None:
-        check_whole(self.minimum, "The minimum of the threshold rule", 1)
-        check_choice(self.empty, "'empty' of the threshold rule", ("safe", "sensitive"))
-        check_choice(self.zeros, "'zeros' of the threshold rule", ("counted", "ignored"))
-        check_percent(self.margin, "The margin of the threshold rule", below=None)
 
     def judge(self, table: Table, background: Background = NOTHING) -> Sensitivity:
         """Judge every cell by how many contribute."""

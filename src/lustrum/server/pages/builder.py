@@ -34,7 +34,7 @@ class BuilderOption:
 
 
 @dataclass(frozen=True)
-class Slot:
+class VariableSlot:
     """A place for a variable of the table, with a list of its categories once it is chosen."""
 
     number: int
@@ -58,8 +58,8 @@ class BuilderForm:
     filters: tuple[Picker, ...]
     population: str
     selected: tuple[tuple[str, str], ...]
-    area: Slot | None
-    slots: tuple[Slot, ...]
+    area: VariableSlot | None
+    slots: tuple[VariableSlot, ...]
     places: tuple[Arranged, ...]
     totals: bool
     shown: Shown | None
@@ -139,7 +139,7 @@ def _slot(
     axis: Axis | None,
     number: int,
     variables: Sequence[Variable] | None = None,
-) -> Slot:
+) -> VariableSlot:
     if variables is None:
         variables = [v for v in offer.variables if v != offer.area]
     if axis is not None and axis.variable not in {v.name for v in variables}:
@@ -148,7 +148,7 @@ def _slot(
     beside = {other.variable for other in query.by if other is not axis}
     chosen = beside | {item.variable for item in query.where}
     label = say("Variable {number}", number=number) if number else say("Type of area")
-    return Slot(
+    return VariableSlot(
         number,
         label,
         tuple((v.label, _options(offer, v, axis, beside, chosen)) for v in variables),

@@ -25,7 +25,7 @@ EXAMPLE = (0, 1, 2, 3, 4, 5, 6)
 
 
 @dataclass(frozen=True)
-class Parameter:
+class RouteParameter:
     """A parameter of a route; ``values`` are the ones that it may have, if they are few."""
 
     name: str
@@ -44,7 +44,7 @@ class Route:
     path: str
     summary: str
     words: str
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[RouteParameter, ...]
     answers: tuple[tuple[str, str], ...]
 
     @property
@@ -114,11 +114,11 @@ def described(openapi: Mapping[str, Any]) -> Iterator[Route]:
             )
 
 
-def _parameter(raw: Mapping[str, Any]) -> Parameter:
+def _parameter(raw: Mapping[str, Any]) -> RouteParameter:
     schema = raw.get("schema", {})
     several = schema.get("type") == "array"
     values = (schema.get("items", {}) if several else schema).get("enum", ())
-    return Parameter(
+    return RouteParameter(
         raw["name"],
         raw["in"],
         raw.get("required", False),

@@ -26,7 +26,7 @@ _KEYS = {"rows": "r", "columns": "c", "wafers": "l", "where": "f", "drop": "Dele
 
 
 @dataclass(frozen=True)
-class Choice:
+class TableLink:
     """A link to the table with one change; ``to`` is the zone that it puts a variable into."""
 
     text: str
@@ -43,8 +43,8 @@ class Entry:
     name: str
     label: str
     said: str
-    moves: tuple[Choice, ...]
-    levels: tuple[Choice, ...] = ()
+    moves: tuple[TableLink, ...]
+    levels: tuple[TableLink, ...] = ()
     categories: str = ""
     why: str = ""
 
@@ -63,7 +63,7 @@ class Found:
     """Categories of a variable that a search found, each with a link that counts only these."""
 
     variable: str
-    choices: tuple[Choice, ...]
+    choices: tuple[TableLink, ...]
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Workspace:
     """All that can be chosen."""
 
     zones: tuple[Zone, ...]
-    filters: tuple[Choice, ...]
+    filters: tuple[TableLink, ...]
     variables: tuple[Entry, ...]
 
 
@@ -118,7 +118,7 @@ def workspace(offer: Offer, query: TableQuery, view: TableView) -> Workspace:
             for place, label in ZONES.items()
         ),
         tuple(
-            Choice(words.condition(item, offer.dataset), hand.filtered(item.variable, ()))
+            TableLink(words.condition(item, offer.dataset), hand.filtered(item.variable, ()))
             for item in query.where
         ),
         tuple(hand.spare(v) for v in offer.variables if v.name not in chosen),
@@ -140,7 +140,7 @@ def search(
         own = list(islice(_categories(offer, variable, wanted), left))
         left -= len(own)
         if own and offer.rules.max_filters:
-            links = (Choice(c.label, hand.filtered(variable.name, (c.code,))) for c in own)
+            links = (TableLink(c.label, hand.filtered(variable.name, (c.code,))) for c in own)
             found.append(Found(variable.label, tuple(links)))
     return tuple(entries), tuple(found)
 
@@ -167,14 +167,14 @@ class _Hand:
         here = next(place for own, place in self.placed if own is axis)
         rest = [pair for pair in self.placed if pair[0] is not axis]
         moves = [
-            Choice(label, self._written([*rest, (axis, place)]), to=place, key=_KEYS[place])
+            TableLink(label, self._written([*rest, (axis, place)]), to=place, key=_KEYS[place])
             for place, label in ZONES.items()
             if place != here
         ]
-        moves.append(Choice(say("Remove"), self._written(rest), to="drop", key=_KEYS["drop"]))
+        moves.append(TableLink(say("Remove"), self._written(rest), to="drop", key=_KEYS["drop"]))
         now = axis.level if not axis.groups else None
         levels = [
-            Choice(
+            TableLink(
                 way.text,
                 self._written([(_at(own, axis, way.value), place) for own, place in self.placed]),
                 way.value == (axis.variable if now is None else f"{axis.variable}:{now}")
@@ -202,7 +202,9 @@ class _Hand:
         total = any(axis.total for axis in query.by) or not query.by
         axis = replace(_axis(offer, variable), total=total)
         moves = [
-            Choice(label, self._written([*self.placed, (axis, place)]), to=place, key=_KEYS[place])
+            TableLink(
+                label, self._written([*self.placed, (axis, place)]), to=place, key=_KEYS[place]
+            )
             for place, label in ZONES.items()
             if not why
         ]
@@ -210,7 +212,7 @@ class _Hand:
             address = (
                 f"/datasets/{query.dataset}/variables/{variable.name}?as=where&{forms.write(query)}"
             )
-            moves.append(Choice(say("Count only some"), address, to="where", key=_KEYS["where"]))
+            moves.append(TableLink(say("Count only some"), address, to="where", key=_KEYS["where"]))
         return Entry(variable.name, variable.label, variable.label, tuple(moves), why=why)
 
     def filtered(self, variable: str, codes: tuple[str, ...]) -> str:

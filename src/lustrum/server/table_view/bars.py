@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from lustrum.server.table_view.drawing import Pen, Scale, Slot
+from lustrum.server.table_view.drawing import PanelPlan, Pen, Scale
 
 SPACE = 82.0
 """Percent of the width for bars; the rest is for the figure behind the longest of them."""
@@ -77,7 +77,7 @@ class ChartPanel:
 
 
 def bars_panel(
-    pen: Pen, slot: Slot, rows: Sequence[int], ends: tuple[float, float], stacked: bool
+    pen: Pen, slot: PanelPlan, rows: Sequence[int], ends: tuple[float, float], stacked: bool
 ) -> ChartPanel:
     """A panel with its groups of bars below each other."""
     left = LEFT if ends[0] < 0 else 0.0
@@ -95,7 +95,7 @@ def bars_panel(
     return ChartPanel(slot.labels, tuple(groups), y, scale.ticks(), scale.at(0.0))
 
 
-def _bars(pen: Pen, slot: Slot, row: int, scale: Scale, y: int) -> tuple[Bar, ...]:
+def _bars(pen: Pen, slot: PanelPlan, row: int, scale: Scale, y: int) -> tuple[Bar, ...]:
     """Bars of a category side by side, each with its figure."""
     bars = []
     for number, column in enumerate(slot.columns):
@@ -124,7 +124,7 @@ def _bars(pen: Pen, slot: Slot, row: int, scale: Scale, y: int) -> tuple[Bar, ..
     return tuple(bars)
 
 
-def _stack(pen: Pen, slot: Slot, row: int, scale: Scale, y: int) -> tuple[Bar, ...]:
+def _stack(pen: Pen, slot: PanelPlan, row: int, scale: Scale, y: int) -> tuple[Bar, ...]:
     """Bars of a category end to end."""
     bars, start = [], 0.0
     for number, column in enumerate(slot.columns):

@@ -18,7 +18,7 @@ from lustrum.model.text import listed, lowered, say, say_many
 from lustrum.server.table_view.arrange import Arrangement
 from lustrum.server.table_view.bars import ChartPanel, bars_panel
 from lustrum.server.table_view.classes import Classes, classed
-from lustrum.server.table_view.drawing import Pen, Reach, Slot, ends_of, reach_of
+from lustrum.server.table_view.drawing import PanelPlan, Pen, Reach, ends_of, reach_of
 from lustrum.server.table_view.layout import named
 from lustrum.server.table_view.marks import MarksPanel, heat_panel, lines_panel, pyramid_panel
 
@@ -203,7 +203,7 @@ def _apart(wanted: str, scales: Sequence[tuple[float, float]]) -> bool:
     return len(sizes) > 1 and max(sizes) > UNLIKE * min(sizes)
 
 
-def _slots(table: Arrangement, together: bool = False) -> tuple[list[Slot], list[str]]:
+def _slots(table: Arrangement, together: bool = False) -> tuple[list[PanelPlan], list[str]]:
     """A panel for each block and outer column; for each column too, if there are more than colours.
 
     All columns stay ``together`` where colours do not tell them apart.
@@ -229,19 +229,19 @@ def _slots(table: Arrangement, together: bool = False) -> tuple[list[Slot], list
         labels = tuple((axis.label, named(category, names)) for axis, category in above)
         columns = [group * inner + j for j in kept]
         if not apart:
-            slots.append(Slot(labels, block, tuple(columns)))
+            slots.append(PanelPlan(labels, block, tuple(columns)))
             continue
         for column in columns:
             axis, category = table.columns[column][-1]
             own = (*labels, (axis.label, named(category, names)))
-            slots.append(Slot(own, block, (column,)))
+            slots.append(PanelPlan(own, block, (column,)))
     return slots, [] if apart else series
 
 
 def _words(
     pen: Pen,
     kind: str,
-    parts: dict[Slot, list[int]],
+    parts: dict[PanelPlan, list[int]],
     values: npt.NDArray[np.float64],
     series: Sequence[str],
 ) -> str:
@@ -276,7 +276,7 @@ def _words(
     return whole
 
 
-def _extremes(pen: Pen, parts: dict[Slot, list[int]]) -> tuple[str, str] | None:
+def _extremes(pen: Pen, parts: dict[PanelPlan, list[int]]) -> tuple[str, str] | None:
     """The smallest and the largest figure with their categories; none where all are alike."""
     places = [
         (slot, (slot.block, row, column))

@@ -21,7 +21,7 @@ At = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
-class Slot:
+class PanelPlan:
     """A panel before it is drawn: a block of rows, and columns with the number of their colour."""
 
     labels: tuple[tuple[str, str], ...]
@@ -66,7 +66,7 @@ def reach_of(table: Arrangement) -> Reach | None:
 
 def ends_of(
     reach: Reach | None,
-    slot: Slot,
+    slot: PanelPlan,
     rows: Sequence[int],
     values: npt.NDArray[np.float64],
     stacked: bool,

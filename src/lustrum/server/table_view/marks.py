@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from math import ceil
 
 from lustrum.server.table_view.classes import Classes
-from lustrum.server.table_view.drawing import At, Pen, Scale, Slot
+from lustrum.server.table_view.drawing import At, PanelPlan, Pen, Scale
 
 TOP, ROW, BAR = 24, 18, 13
 """Pixels: the scale above, a row of a pyramid and its bar."""
@@ -54,7 +54,7 @@ class MarksPanel:
 
 
 def pyramid_panel(
-    pen: Pen, slot: Slot, rows: Sequence[int], ends: tuple[float, float]
+    pen: Pen, slot: PanelPlan, rows: Sequence[int], ends: tuple[float, float]
 ) -> MarksPanel:
     """Two series back to back, the first row at the bottom, as ages are drawn."""
     halves = (
@@ -88,7 +88,9 @@ def pyramid_panel(
     return MarksPanel(slot.labels, tuple(marks), height)
 
 
-def lines_panel(pen: Pen, slot: Slot, rows: Sequence[int], ends: tuple[float, float]) -> MarksPanel:
+def lines_panel(
+    pen: Pen, slot: PanelPlan, rows: Sequence[int], ends: tuple[float, float]
+) -> MarksPanel:
     """A line for each series along the rows; it is broken where a figure is not shown."""
     scale = Scale(pen, ends, TOP + PLOT, -PLOT)
     step = (EDGES[1] - EDGES[0]) / max(1, len(rows) - 1)
@@ -137,7 +139,7 @@ def lines_panel(pen: Pen, slot: Slot, rows: Sequence[int], ends: tuple[float, fl
     return MarksPanel(slot.labels, tuple(marks), TOP + PLOT + 26)
 
 
-def heat_panel(pen: Pen, slot: Slot, rows: Sequence[int], classes: Classes) -> MarksPanel:
+def heat_panel(pen: Pen, slot: PanelPlan, rows: Sequence[int], classes: Classes) -> MarksPanel:
     """A strip of shades for each row; columns are numbered, and the numbers are explained above."""
     width = 100 / len(slot.columns)
     marks = [

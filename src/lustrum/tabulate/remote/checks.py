@@ -6,11 +6,11 @@ from typing import Any
 
 from lustrum.model import IngestError, Measure, Weight
 from lustrum.model.variable import FRAME_ROOM
-from lustrum.tabulate.remote.columns import Columns, among
+from lustrum.tabulate.remote.columns import RemoteColumns, among
 from lustrum.tabulate.remote.connection import Database
 
 
-def check_records(database: Database, columns: Columns) -> int:
+def check_records(database: Database, columns: RemoteColumns) -> int:
     """Refuse records that an ingest would refuse, and gives how many there are.
 
     Rows cannot be named, since a table has no order: a sentence names the column.

@@ -40,7 +40,7 @@ MOST_CASES = 1000
 _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
 
 
-class Columns:
+class RemoteColumns:
     """The described columns of a table of records, with keys beside them if there are any."""
 
     def __init__(self, dataset: Dataset, records: Any, keys: Any | None, source: str) -> None:

@@ -21,7 +21,7 @@ from lustrum.counting.plan import AxisPlan, Plan
 from lustrum.model import Contributions, QueryError
 from lustrum.tabulate.remote.columns import (
     MOST_CASES,
-    Columns,
+    RemoteColumns,
     aggregated,
     identities,
     recoded,
@@ -48,7 +48,7 @@ class _Part:
 
 
 def ranked_contributions(
-    database: Database, columns: Columns, plan: Plan, ranks: int
+    database: Database, columns: RemoteColumns, plan: Plan, ranks: int
 ) -> tuple[Ints, Contributions]:
     """The number of contributors of each shown cell, and the largest contributions.
 
@@ -99,7 +99,7 @@ def _parts(axis: AxisPlan) -> list[_Part]:
     return [_Part(axis, of_code) for of_code in found]
 
 
-def _question(columns: Columns, plan: Plan, parts: Sequence[_Part], ranks: int) -> Any:
+def _question(columns: RemoteColumns, plan: Plan, parts: Sequence[_Part], ranks: int) -> Any:
     import ibis
 
     query, dataset, table = plan.query, columns.dataset, columns.table
@@ -134,7 +134,7 @@ def _question(columns: Columns, plan: Plan, parts: Sequence[_Part], ranks: int) 
     return ranked.filter(ranked["place"] < ranks)
 
 
-def _categories(columns: Columns, part: _Part, found: pa.Table, name: str) -> Ints:
+def _categories(columns: RemoteColumns, part: _Part, found: pa.Table, name: str) -> Ints:
     if name not in found.schema.names:
         return np.full(found.num_rows, part.of_code[0], dtype=np.int64)
     if part.is_finest:

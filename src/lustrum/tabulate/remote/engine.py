@@ -26,7 +26,7 @@ from lustrum.tabulate.remote.columns import (
     KEY_HIGH,
     KEY_LOW,
     MOST_CASES,
-    Columns,
+    RemoteColumns,
     aggregated,
     among,
     recoded,
@@ -75,7 +75,7 @@ class IbisEngine:
         own = self.database.connection
         records = self.database.table(own.table)
         keys = None if own.keys is None else self.database.table(own.keys)
-        self.columns = Columns(dataset, records, keys, own.name)
+        self.columns = RemoteColumns(dataset, records, keys, own.name)
         self._checked = checked
         self._largest: dict[tuple[str | None, str | None], float] = {}
         self._axes = Remembered[AxisPlan](_AXES_KEPT)

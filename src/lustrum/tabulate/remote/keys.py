@@ -16,7 +16,7 @@ import pyarrow as pa
 from lustrum.arrays import Ints
 from lustrum.model import Dataset, DatasetError, DescriptionError, IngestError
 from lustrum.tabulate.keys import Secret, record_keys
-from lustrum.tabulate.remote.columns import KEY_HIGH, KEY_LOW, Columns, identities
+from lustrum.tabulate.remote.columns import KEY_HIGH, KEY_LOW, RemoteColumns, identities
 from lustrum.tabulate.remote.connection import BACKENDS, Connection, Database
 
 _BATCH = 100_000
@@ -43,8 +43,10 @@ def make_keys(
     database = Database(connection, read_only=False)
     try:
         records = database.table(connection.table)
-        Columns(dataset, records, None, connection.name)  # every column that is described is there
-        work = _Work(connection, dataset, secret, progress or (lambda _: None))
+        RemoteColumns(
+            dataset, records, None, connection.name
+        )  # every column that is described is there
+        work = _KeyBatches(connection, dataset, secret, progress or (lambda _: None))
         write = {"postgres": _to_postgres, "duckdb": _to_duckdb, "spark": _to_spark}[
             connection.backend
         ]
@@ -54,7 +56,7 @@ def make_keys(
         database.close()
 
 
-class _Work:
+class _KeyBatches:
     """Keys batch by batch, with how many there are and what they sum to."""
 
     def __init__(
@@ -106,7 +108,7 @@ def _there_already(name: str) -> DatasetError:
     )
 
 
-def _to_postgres(backend: Any, work: _Work, records: Any, reader: str | None) -> None:
+def _to_postgres(backend: Any, work: _KeyBatches, records: Any, reader: str | None) -> None:
     from psycopg import sql
 
     def named(table: str) -> Any:
@@ -155,13 +157,13 @@ def _to_postgres(backend: Any, work: _Work, records: Any, reader: str | None) ->
             cursor.execute(sql.SQL("ANALYZE {keys}").format(**words))
 
 
-def _batches(backend: Any, work: _Work, records: Any) -> Iterator[pa.Table]:
+def _batches(backend: Any, work: _KeyBatches, records: Any) -> Iterator[pa.Table]:
     ids = backend.to_pyarrow(records.select(work.identity)).column(0)
     for start in range(0, len(ids), _BATCH):
         yield work.keys(pa.concat_arrays(ids.slice(start, _BATCH).chunks))
 
 
-def _to_duckdb(backend: Any, work: _Work, records: Any, _: str | None) -> None:
+def _to_duckdb(backend: Any, work: _KeyBatches, records: Any, _: str | None) -> None:
     name = str(work.connection.keys)
     plain = name.rpartition(".")[2]
     known = "SELECT count(*) FROM information_schema.tables WHERE table_name = ?"
@@ -175,7 +177,7 @@ def _to_duckdb(backend: Any, work: _Work, records: Any, _: str | None) -> None:
     backend.con.unregister("lustrum_made_keys")
 
 
-def _to_spark(backend: Any, work: _Work, records: Any, _: str | None) -> None:
+def _to_spark(backend: Any, work: _KeyBatches, records: Any, _: str | None) -> None:
     session, name = backend._session, str(work.connection.keys)
     if session.catalog.tableExists(name):
         raise _there_already(name)

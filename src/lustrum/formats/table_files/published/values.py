@@ -89,7 +89,7 @@ class PublishedColumn:
 
 
 @dataclass
-class _Column:
+class _ValueColumn:
     rows: Rows
     name: str
     reading: Reading
@@ -151,7 +151,7 @@ def published_column(
     )
 
 
-def _read(rows: Rows, name: str, reading: Reading) -> _Column:
+def _read(rows: Rows, name: str, reading: Reading) -> _ValueColumn:
     texts = list(rows.columns[name])
     known = HIDDEN_SYMBOLS | _MORE_SYMBOLS | {""}
     if any("%" in t for t in texts) and all("%" in t for t in texts if re.search(r"\d", t)):
@@ -160,7 +160,7 @@ def _read(rows: Rows, name: str, reading: Reading) -> _Column:
         (t for t in texts if t.lower() not in reading.symbols), rows.delimiter, reading.thousands
     )
     size = len(texts)
-    made = _Column(
+    made = _ValueColumn(
         rows, name, reading, [None] * size, [UNKNOWN] * size, [None] * size, [""] * size, [None] * size
     )  # fmt: skip
     if style.doubt:
@@ -230,7 +230,7 @@ def _read(rows: Rows, name: str, reading: Reading) -> _Column:
     return made
 
 
-def _clean(made: _Column) -> None:
+def _clean(made: _ValueColumn) -> None:
     """Round to the decimals asked for, or take off the tails of binary floats."""
     asked = made.reading.decimals
     if asked is not None:
@@ -248,7 +248,7 @@ def _clean(made: _Column) -> None:
 
 
 def _judge_letters(
-    made: _Column, letters: Sequence[str], column: str | None, stated: StatusList | None
+    made: _ValueColumn, letters: Sequence[str], column: str | None, stated: StatusList | None
 ) -> set[int]:
     """Which numbers stand beside a letter of hidden, and what letters say about hidden values."""
     said = made.reading.letters
@@ -315,7 +315,7 @@ def _judge_letters(
     return standing
 
 
-def _judge_marks(made: _Column, standing: set[int]) -> None:
+def _judge_marks(made: _ValueColumn, standing: set[int]) -> None:
     """Marks behind numbers: remarks leave a number as it is, unknown ones are a doubt."""
     said = made.reading.letters
     odd: dict[str, None] = {}
@@ -342,7 +342,7 @@ def _judge_marks(made: _Column, standing: set[int]) -> None:
         )
 
 
-def _judge_blanks(made: _Column, letters: Sequence[str]) -> None:
+def _judge_blanks(made: _ValueColumn, letters: Sequence[str]) -> None:
     """Blanks beside other signs for hidden values could be zeros."""
     if "" in made.reading.symbols:
         return
@@ -361,7 +361,7 @@ def _judge_blanks(made: _Column, letters: Sequence[str]) -> None:
         )
 
 
-def _apply_rule(made: _Column, letters: Sequence[str]) -> None:
+def _apply_rule(made: _ValueColumn, letters: Sequence[str]) -> None:
     """What a known threshold says about hidden counts with their letters."""
     least = made.reading.threshold
     for row, letter in enumerate(letters):

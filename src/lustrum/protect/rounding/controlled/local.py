@@ -94,7 +94,7 @@ def round_inner(
     """
     whole_base(base)
     values = _counts(inner)
-    search = _Search.of(values, tables, base, scope, rng, inner_weight)
+    search = _LocalRounding.of(values, tables, base, scope, rng, inner_weight)
     target = base - 1 if goal is None else goal
     if type(target) is not int or target < 0:
         raise InputError(f"The goal of rounding must be a whole number of 0 or more, not {goal!r}.")
@@ -119,7 +119,7 @@ def whole_base(base: int) -> None:
 
 
 @dataclass(eq=False)
-class _Search:
+class _LocalRounding:
     """The cells that can move and the sums they are part of, in the layout of the kernels."""
 
     base: int
@@ -141,7 +141,7 @@ class _Search:
         scope: Scope,
         rng: np.random.Generator,
         inner_weight: float,
-    ) -> _Search:
+    ) -> _LocalRounding:
         if scope not in ("all", "small"):
             raise InputError(f"The scope of rounding is 'all' or 'small', not {scope!r}.")
         if not 0.0 <= inner_weight < np.inf:

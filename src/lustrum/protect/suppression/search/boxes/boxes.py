@@ -121,10 +121,10 @@ def protect_by_boxes(
         if made is None:
             return None
         every.append(made)
-    return _Search(problem, shape, every).run(tell)
+    return _BoxSearch(problem, shape, every).run(tell)
 
 
-class _Search:
+class _BoxSearch:
     def __init__(
         self,
         problem: SuppressionProblem,
