@@ -10,7 +10,8 @@ import pytest
 
 import lustrum
 from lustrum import log_lines
-from lustrum.protect.suppression import SuppressionProblem, suppress
+from lustrum.model.stop import Stopped, stopping, taking_best
+from lustrum.protect.suppression import AxisSums, SuppressionProblem, suppress
 from lustrum.publish.suppression import long_search as module
 from lustrum.publish.suppression.long_search import StoppableSearch
 from protect.suppression.test_suppress import three_way
@@ -71,6 +72,58 @@ def test_a_search_that_is_stopped_gives_a_safe_pattern_with_less_work() -> None:
     assert stopped.safe
     assert told
     assert stopped.steps < whole.steps
+
+
+def test_a_search_that_is_stopped_in_the_middle_of_a_program_keeps_its_best_pattern() -> None:
+    """Programs of the solver ask too; whichever of them is stopped, the pattern is safe and the bound holds."""
+    rng = np.random.default_rng(5)
+    values, relations = three_way(rng.integers(1, 100, (4, 4, 4)))
+    cells = np.flatnonzero(values < 100)
+    primary = rng.choice(cells, 8, replace=False)
+    problem = SuppressionProblem.of(values, relations, primary, values[primary] // 5 + 1)
+    whole = suppress(problem, algorithm="exact", work=300)
+    for questions in (0, 3, 40, 100):
+        asked: list[bool] = []
+
+        def enough(asked: list[bool] = asked, questions: int = questions) -> bool:
+            asked.append(len(asked) >= questions)
+            return asked[-1]
+
+        with taking_best(enough):
+            stopped = suppress(problem, algorithm="exact", work=300)
+        assert any(asked), "the search ended by itself"
+        assert stopped.safe
+        assert stopped.steps < whole.steps
+        assert stopped.lower_bound <= whole.cost <= stopped.cost
+
+
+def test_a_stop_of_everything_is_no_wish_for_the_best_pattern() -> None:
+    values, relations = three_way(np.arange(1, 28).reshape(3, 3, 3))
+    problem = SuppressionProblem.of(values, relations, [0, 5], [1, 3])
+    with taking_best(lambda: False), stopping(lambda: True), pytest.raises(Stopped):
+        suppress(problem, algorithm="exact", work=500)
+
+
+def test_bounds_of_sub_tables_that_were_reached_stay_a_bound() -> None:
+    axis = AxisSums(7, ((4, (0, 1)), (5, (2, 3)), (6, (4, 5))))
+    inner = np.random.default_rng(3).integers(1, 40, (4, 4))
+    up = np.zeros((7, 4), dtype=np.int64)
+    up[[0, 1, 2, 3], [0, 1, 2, 3]] = 1
+    up[4, :2] = up[5, 2:] = up[6] = 1
+    values = (up @ inner @ up.T).ravel()
+    number = np.arange(49).reshape(7, 7)
+    relations = [
+        (int(line[total]), [int(line[p]) for p in parts])
+        for lines in (number, number.T)
+        for line in lines
+        for total, parts in axis.sums
+    ]
+    problem = SuppressionProblem.of(values, relations, [0, 9, 17], [3, 4, 2], axes=(axis, axis))
+    least = suppress(problem, algorithm="exact").cost
+    with taking_best(lambda: True):
+        stopped = suppress(problem, algorithm="decomposition")
+    assert stopped.safe
+    assert stopped.lower_bound <= least <= stopped.cost
 
 
 def test_a_search_for_a_frame_can_be_stopped_too(

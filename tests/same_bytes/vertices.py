@@ -12,7 +12,10 @@ from typing import Any
 import numpy as np
 
 Order = np.ndarray
-SAME = {"run", "getModelStatus", "getInfo", "getRunTime", "clearSolver", "cbMipInterrupt"}
+SAME = {
+    "run", "getModelStatus", "getInfo", "getRunTime", "clearSolver", "enableCallbacks",
+    "cbSimplexInterrupt", "cbIpmInterrupt", "cbMipInterrupt",
+}  # fmt: skip
 
 
 class Shuffled:

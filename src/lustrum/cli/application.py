@@ -22,6 +22,7 @@ from lustrum.model.errors import NotJudgedError
 
 __all__ = ["COMMANDS", "app", "main"]
 
+_INTERRUPTED = 130  # what typer ends with after Ctrl-C
 COMMANDS = (service, files, release, agency)
 """The modules whose commands the application has; importing them adds the commands, in this order."""
 
@@ -46,9 +47,11 @@ def main() -> None:
     except LustrumError as error:
         typer.echo(f"lustrum: {error}", err=True)
         raise SystemExit(1) from None
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, SystemExit) as ended:
+        if isinstance(ended, SystemExit) and ended.code != _INTERRUPTED:
+            raise
         typer.echo("lustrum: stopped; nothing half-done was kept.", err=True)
-        raise SystemExit(130) from None
+        raise SystemExit(_INTERRUPTED) from None
     except BrokenPipeError:
         sys.stderr.close()
         raise SystemExit(0) from None

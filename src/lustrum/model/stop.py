@@ -11,11 +11,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-_asked: ContextVar[Callable[[], bool] | None] = ContextVar("lustrum_stop", default=None)
-
-
-class Stopped(Exception):  # noqa: N818 - not an error: the caller asked for it
-    """The caller asked to stop."""
+from lustrum.asked_to_stop import Stopped as Stopped
+from lustrum.asked_to_stop import asked as _asked
+from lustrum.asked_to_stop import stop_asked as stop_asked
 
 
 @contextmanager
@@ -44,9 +42,42 @@ def within(seconds: float) -> Iterator[None]:
         yield
 
 
-def stop_asked() -> Callable[[], bool]:
-    """How to ask whether to stop; worker threads take it along, as they do not see the context."""
-    return _asked.get() or (lambda: False)
+_enough: ContextVar[Callable[[], bool] | None] = ContextVar("lustrum_enough", default=None)
+
+
+@contextmanager
+def taking_best(enough: Callable[[], bool]) -> Iterator[None]:
+    """Searches that run inside end soon after ``enough`` returns True, with the best that they have found.
+
+    >>> with taking_best(lambda: False), keeping_best():
+    ...     check_stop()
+    """
+    token = _enough.set(enough)
+    try:
+        yield
+    finally:
+        _enough.reset(token)
+
+
+@contextmanager
+def keeping_best() -> Iterator[None]:
+    """A search that holds its best at any moment runs inside, and is left where somebody takes that.
+
+    >>> with taking_best(lambda: True):
+    ...     with keeping_best():
+    ...         check_stop()
+    ...         print("not reached")
+    """
+    gone, enough = stop_asked(), _enough.get()
+    if enough is None:
+        yield
+        return
+    try:
+        with stopping(lambda: gone() or enough()):
+            yield
+    except Stopped:
+        if gone() or not enough():
+            raise
 
 
 def check_stop() -> None:

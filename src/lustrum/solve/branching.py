@@ -24,6 +24,7 @@ import numpy as np
 from lustrum.arrays import Floats, Indices
 from lustrum.solve.highs_model import FINE, SIMPLEX, highs_model, single_optimum
 from lustrum.solve.products import cleared, dot, power_of_two
+from lustrum.solve.running import run
 
 # scipy ships no types; this stands for scipy.sparse.csr_array.
 Sparse: TypeAlias = Any
@@ -90,7 +91,7 @@ def finished_search(
         known = highspy.HighsSolution()
         known.col_value = list(start)
         model.setSolution(known)
-    model.run()
+    run(model)
     status = model.getModelStatus()
     if status in (highspy.HighsModelStatus.kInfeasible, highspy.HighsModelStatus.kObjectiveBound):
         return WholeSearch(None, np.inf, 0, True)
@@ -256,10 +257,10 @@ class _Search:
         if changed.size:
             model.changeColsBounds(changed.size, changed, low[changed], high[changed])
         self._ends[id(model)] = low, high
-        model.run()
+        run(model)
         if model.getModelStatus() not in _ENDED:
             model.clearSolver()
-            model.run()
+            run(model)
         if model.getModelStatus() != highspy.HighsModelStatus.kOptimal:
             return None
         return np.array(model.getSolution().col_value)

@@ -25,6 +25,7 @@ from lustrum.arrays import Floats, Indices, Mask
 from lustrum.solve.branching import finished_search, search_whole
 from lustrum.solve.highs_model import FINE, SIMPLEX, highs_model, single_optimum
 from lustrum.solve.products import cleared, dot, floored, sparse_product
+from lustrum.solve.running import run
 
 _SIZE = 20  # rows and columns of a search that ends by itself and takes as long as one question
 _NODE = 3  # questions that a node of a search in vain takes as long as
@@ -295,10 +296,10 @@ class CuttingProgram:
 
 def _optimal(model: Any) -> bool:
     """Run a model, from scratch where going on leads nowhere; gives whether it has an optimum."""
-    model.run()
+    run(model)
     if model.getModelStatus() != highspy.HighsModelStatus.kOptimal:
         model.clearSolver()
-        model.run()
+        run(model)
     return bool(model.getModelStatus() == highspy.HighsModelStatus.kOptimal)
 
 

@@ -22,6 +22,7 @@ from scipy import sparse
 from lustrum.arrays import Floats
 from lustrum.solve.highs_model import FINE, highs_model
 from lustrum.solve.products import cleared, power_of_two, snapped, sparse_product
+from lustrum.solve.running import run
 
 # scipy ships no types; this stands for scipy.sparse.csr_array.
 Sparse: TypeAlias = Any
@@ -112,7 +113,7 @@ class DeviationProgram:
         # go on from the last basis takes three times as long.
         model.clearSolver()
         model.setOptionValue("simplex_strategy", _DUAL)
-        model.run()
+        run(model)
         both_ways = cleared(np.array(model.getSolution().col_value), _BITS)
         return np.asarray(both_ways[:width] - both_ways[width:])
 
@@ -187,7 +188,7 @@ class DeviationProgram:
         # feasible, and ten times slower to go on from.
         model.clearSolver()
         model.setOptionValue("simplex_strategy", _DUAL)
-        model.run()
+        run(model)
         if model.getModelStatus() != _OPTIMAL:
             return None
         both_ways = cleared(np.array(model.getSolution().col_value), _BITS)
@@ -198,14 +199,14 @@ class DeviationProgram:
         limit = _LEAST_PIVOTS + _PIVOTS_EACH * sum(self.matrix.shape)
         model.setOptionValue("simplex_strategy", _PRIMAL)
         model.setOptionValue("simplex_iteration_limit", limit)
-        model.run()
+        run(model)
         if model.getModelStatus() != _OPTIMAL:
             # No deviation at all is always feasible, so this is a circle or numerical trouble.
             self.restarts += 1
             model.clearSolver()
             model.setOptionValue("simplex_iteration_limit", highspy.kHighsIInf)
             model.setOptionValue("simplex_strategy", _DUAL)
-            model.run()
+            run(model)
 
 
 def _factor(weight: Floats) -> float:

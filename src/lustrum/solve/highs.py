@@ -21,6 +21,7 @@ from lustrum.solve.duality import Prover, drawn_back
 from lustrum.solve.highs_model import FINE, highs_model, set_options
 from lustrum.solve.problem import LinearProblem, Optimum, Outcome
 from lustrum.solve.products import cleared, dot, power_of_two
+from lustrum.solve.running import run
 
 _ROOM = 26  # solvers tell 1e-7 from nothing, so numbers are brought below 2**26
 _BITS = (
@@ -37,6 +38,7 @@ _PLAIN = {
     "mip_heuristic_run_root_reduced_cost": False,
 }
 _STATUS = highspy.HighsModelStatus
+_CUT_SHORT = (_STATUS.kTimeLimit, _STATUS.kIterationLimit, _STATUS.kInterrupt)
 _OUTCOMES = {
     _STATUS.kOptimal: Outcome.OPTIMAL,
     _STATUS.kInfeasible: Outcome.INFEASIBLE,
@@ -121,7 +123,7 @@ class _Loaded:
         found = self._run(cost, _DUAL if fresh else _PRIMAL, limits)
         if found.outcome is Outcome.UNBOUNDED or self._good(cost, found):
             return found
-        if model.getModelStatus() in (_STATUS.kTimeLimit, _STATUS.kIterationLimit):
+        if model.getModelStatus() in _CUT_SHORT:
             return found
         if fresh and found.outcome is Outcome.INFEASIBLE:
             return found
@@ -134,7 +136,7 @@ class _Loaded:
     def _run(self, cost: Floats, strategy: int, limits: Limits) -> Optimum:
         set_options(self._linear, simplex_strategy=strategy)
         limits.set(self._linear)
-        self._linear.run()
+        run(self._linear, limits.stop)
         return self._read(cost)
 
     def _good(self, cost: Floats, found: Optimum) -> bool:
@@ -185,7 +187,7 @@ class _Loaded:
         set_options(model, objective_target=-highspy.kHighsInf if target is None else target + 1e-6)
         limits.set(model)
         with limits.watching(model) as looks:
-            model.run()
+            run(model)
         outcome = _OUTCOMES.get(model.getModelStatus(), Outcome.CUT_SHORT)
         if outcome is Outcome.INFEASIBLE:
             return Optimum(outcome, np.inf)

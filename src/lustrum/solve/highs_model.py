@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from lustrum.arrays import Floats
 from lustrum.solve.products import power_of_two
+from lustrum.solve.running import run
 
 # scipy ships no types; this stands for scipy.sparse.csr_array.
 Sparse: TypeAlias = Any
@@ -70,7 +71,7 @@ def single_optimum(cost: Floats) -> Floats:
 
 def solved(model: Any) -> npt.NDArray[np.float64] | None:
     """Run a model: its point, or None where it has none or the solver did not end by itself."""
-    model.run()
+    run(model)
     if model.getModelStatus() != highspy.HighsModelStatus.kOptimal:
         return None
     return np.array(model.getSolution().col_value)

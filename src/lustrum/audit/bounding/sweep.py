@@ -78,14 +78,16 @@ class Watch:
     @property
     def over(self) -> bool:
         """Whether to ask no more."""
-        if self._end is not None and time.monotonic() >= self._end:
-            return True
+        return (self._end is not None and time.monotonic() >= self._end) or self.stopped()
+
+    def stopped(self) -> bool:
+        """Whether somebody stopped the work; solvers also ask in the middle of a program."""
         if not self._halted and self._stop is not None and self._stop():
             self._halted = True
         return self._halted
 
     def halt(self) -> None:
-        """Make all workers stop at the next question."""
+        """Make all workers stop."""
         self._halted = True
 
     def tell(self, settled: int, programs: int = 0, searches: int = 0, flows: int = 0) -> None:
@@ -371,28 +373,28 @@ class BoundSweep:
                 self.least[cell] = min(self.least[cell], self.low[cell])
         self._tell_done()
 
-    def _load(self, whole: bool) -> Loaded:
-        """The piece in a solver, with the narrower bounds known by now where that helps."""
+    def _asked(self, cost: Floats, whole: bool, target: float | None) -> Optimum:
+        """The answer of a solver, which holds the narrower bounds known by now where that helps."""
         if self.loaded is None:
             self.asked_piece = self.asked_piece or without_repeats(self.piece)
             problem = self.asked_piece.problem
             if whole:
                 problem = replace(problem, low=self.low, high=self.high)
             self.loaded = self.solver.load(problem)
-        return self.loaded
+        goal, watch = target if whole else None, self.watch
+        return self.loaded.minimise(
+            cost, whole=whole, seconds=watch.left, target=goal, stop=watch.stopped
+        )
 
     def _minimised(
         self, cost: Floats, whole: bool, cell: int, target: float | None = None
     ) -> Optimum:
         """Ask a solver, and remember the table that it found."""
-        goal = target if whole else None
-        found = self._load(whole).minimise(cost, whole=whole, seconds=self.watch.left, target=goal)
+        found = self._asked(cost, whole, target)
         if found.point is not None and not self._fits(found.point):
             # An equation was left out that does not follow from the others after all.
             self.asked_piece, self.loaded = self.piece, None
-            found = self._load(whole).minimise(
-                cost, whole=whole, seconds=self.watch.left, target=goal
-            )
+            found = self._asked(cost, whole, target)
         self.watch.tell(0, programs=int(not whole), searches=int(whole))
         if found.outcome is Outcome.INFEASIBLE:
             raise Impossible(int(self.piece.cells[cell]), whole)

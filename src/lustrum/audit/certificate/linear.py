@@ -18,6 +18,7 @@ from lustrum.arrays import Floats
 from lustrum.audit.certificate.exact import Boxes, Ends, FactSystem
 from lustrum.solve.highs import Limits
 from lustrum.solve.highs_model import FINE, highs_model, single_optimum
+from lustrum.solve.running import run
 
 _STATUS = highspy.HighsModelStatus
 _DUAL, _PRIMAL = 1, 4  # HiGHS's numbers for the variants of the simplex method
@@ -123,7 +124,7 @@ class Linear:
                 # HiGHS counts its time limit from the first run of a model.
                 limit = model.getRunTime() + max(seconds, 0.001)
                 model.setOptionValue("time_limit", limit)
-            model.run()
+            run(model)
             if model is self._single and model.getModelStatus() == _STATUS.kOptimal:
                 self._model.setBasis(model.getBasis())
         status = self._model.getModelStatus()
@@ -162,7 +163,7 @@ def elastic(system: FactSystem, boxes: Boxes) -> Floats | None:
     for number in range(facts):
         for way in (1.0, -1.0):
             model.addCol(1.0, 0.0, highspy.kHighsInf, 1, np.array([number], np.int32), one * way)
-    model.run()
+    run(model)
     if model.getModelStatus() != _STATUS.kOptimal:
         return None
     return np.array(model.getSolution().row_dual)
@@ -205,7 +206,7 @@ def _whole_point(
     limits = Limits(seconds, _LOOKS * nodes, None)
     limits.set(model)
     with limits.watching(model):
-        model.run()
+        run(model)
     if model.getInfo().primal_solution_status != highspy.SolutionStatus.kSolutionStatusFeasible:
         return None
     return np.round(system.expanded(model.getSolution().col_value))

@@ -14,11 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.arrays import Floats
-from lustrum.model.stop import check_stop, stop_asked
+from lustrum.model.stop import check_stop
 from lustrum.protect.adjustment.work import SEARCH_STEP, Work
 from lustrum.solve import Outcome
 from lustrum.solve.highs_model import highs_model
 from lustrum.solve.products import cleared, dot, floored
+from lustrum.solve.running import run
 
 # scipy ships no types; this stands for scipy.sparse.csr_array.
 Sparse: TypeAlias = Any
@@ -99,7 +100,7 @@ class WholeProgram:
         else:
             left = highspy.kHighsIInf if work is None else min(work.left, highspy.kHighsIInf)
             model.setOptionValue("simplex_iteration_limit", left)
-            model.run()
+            run(model)
             if work is not None:
                 work.spend(max(int(model.getInfo().simplex_iteration_count), 1))
         check_stop()
@@ -123,18 +124,18 @@ class WholeProgram:
 
     def _search(self, work: Work | None) -> None:
         """Branch and bound; it checks its limits after steps that are counted, never by the clock."""
-        stop, looks = stop_asked(), 0
+        looks = 0
         most = None if work is None else max(1, work.left // SEARCH_STEP)
 
         def look(event: Any) -> None:
             nonlocal looks
             looks += 1
-            if (most is not None and looks > most) or stop():
+            if most is not None and looks > most:
                 event.data_in.user_interrupt = True
 
         self._model.cbMipInterrupt.subscribe(look)
         try:
-            self._model.run()
+            run(self._model)
         finally:
             self._model.cbMipInterrupt.unsubscribe(look)
         if work is not None:

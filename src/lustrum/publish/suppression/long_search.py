@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 
 from lustrum.log_lines import tell_person
+from lustrum.model.stop import taking_best
 
 log = logging.getLogger("lustrum.suppression")
 
@@ -59,6 +60,7 @@ class StoppableSearch:
             yield
             return
         try:
-            yield
+            with taking_best(lambda: self.stopped):
+                yield
         finally:
             signal.signal(signal.SIGINT, before)

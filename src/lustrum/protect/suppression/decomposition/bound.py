@@ -13,6 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from lustrum.arrays import Floats
+from lustrum.model.stop import keeping_best
 from lustrum.protect.suppression.decomposition.subtables import SubTable
 from lustrum.protect.suppression.problem import SuppressionProblem
 from lustrum.protect.suppression.search.attacks.attack import Attacks, attacks_on
@@ -29,17 +30,18 @@ _STALLED = 3  # rounds with hardly any rise
 def bound_by_parts(problem: SuppressionProblem, parts: Iterable[SubTable]) -> tuple[float, int]:
     """What no safe pattern costs less than, and the steps that took."""
     left, total, steps = problem.cost.copy(), 0.0, 0
-    for part in parts:
-        asked = problem.primary & (problem.upper + problem.lower + problem.sliding > 0)
-        if not bool(asked[part.cells].any()):
-            continue
-        own = cut_out(problem, part.cells, part.rows).with_cost(left[part.cells])
-        # Where sums of cells are judged, a secondary cell may be of use without a companion.
-        attacks = attacks_on(Tasks.of(replace(own, unions=problem.unions)))
-        bound, rest = _part_bound(attacks)
-        left[part.cells] = rest
-        total += bound
-        steps += attacks.steps
+    with keeping_best():  # the bounds of some parts are a bound too
+        for part in parts:
+            asked = problem.primary & (problem.upper + problem.lower + problem.sliding > 0)
+            if not bool(asked[part.cells].any()):
+                continue
+            own = cut_out(problem, part.cells, part.rows).with_cost(left[part.cells])
+            # Where sums of cells are judged, a secondary cell may be of use without a companion.
+            attacks = attacks_on(Tasks.of(replace(own, unions=problem.unions)))
+            bound, rest = _part_bound(attacks)
+            left[part.cells] = rest
+            total += bound
+            steps += attacks.steps
     return total, steps
 
 

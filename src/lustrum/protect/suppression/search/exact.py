@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lustrum.arrays import Floats, Mask
+from lustrum.model.stop import keeping_best
 from lustrum.protect.suppression.result import is_least
 from lustrum.protect.suppression.search.attacks.attack import Attacks
 from lustrum.protect.suppression.search.attacks.cuts import (
@@ -125,14 +126,9 @@ class BranchAndCut:
             self.work = min(self.work, self.spent)
 
     def run(self) -> ProvenPattern:
-        """Search until the best pattern is proven, or the work is used up."""
-        if not self.done and self.choice.size:
-            self._root()
-            self._search(self.spent + (self.work - self.spent) // 2, _SMALL)
-            self._anew()
-            self._nearby()
-            if not self._is_wide(_TOO_WIDE):
-                self._search(self.work)
+        """Search until the best pattern is proven, the work is used up, or somebody takes the best so far."""
+        with keeping_best():
+            self._run()
         if not self.done and self.near is None:
             self._clean(self.best)
             self.cost = self.problem.total_cost(self.best.suppressed)
@@ -140,6 +136,16 @@ class BranchAndCut:
         return ProvenPattern(
             self.best, self.cost, min(float(bound), self.cost), self.done, self.spent
         )
+
+    def _run(self) -> None:
+        if self.done or not self.choice.size:
+            return
+        self._root()
+        self._search(self.spent + (self.work - self.spent) // 2, _SMALL)
+        self._anew()
+        self._nearby()
+        if not self._is_wide(_TOO_WIDE):
+            self._search(self.work)
 
     def _root(self) -> None:
         """Cut off fractional optima while that raises the bound."""

@@ -14,6 +14,7 @@ import numpy as np
 
 from lustrum.arithmetic import exp, log, normal_draws
 from lustrum.arrays import Floats, Ints, Mask
+from lustrum.model.stop import keeping_best
 from lustrum.protect.suppression.search.attacks.attack import Attacks, program_weight
 from lustrum.protect.suppression.search.attacks.joint import JointWitnesses, Pool
 from lustrum.protect.suppression.search.attacks.needs import Needs, Slack
@@ -152,14 +153,15 @@ class Publisher:
         """The cheapest of many patterns, each from the best before it; ends where ``tell`` gives True."""
         self.end = end = self.steps + work
         in_vain, patience = 0, min(_PATIENCE, 3 + int(self.choice.sum()) // 20)
-        while self.steps < end and in_vain < patience:
-            found = self.again(best, best.cost)
-            cheaper = found is not None and found.cost < best.cost
-            in_vain = 0 if cheaper else in_vain + 1
-            if found is not None and found.cost <= best.cost:
-                best = found
-            if tell(best.cost):
-                break
+        with keeping_best():
+            while self.steps < end and in_vain < patience:
+                found = self.again(best, best.cost)
+                cheaper = found is not None and found.cost < best.cost
+                in_vain = 0 if cheaper else in_vain + 1
+                if found is not None and found.cost <= best.cost:
+                    best = found
+                if tell(best.cost):
+                    break
         return best
 
     def pattern(self, found: PublishedPattern) -> Mask:
