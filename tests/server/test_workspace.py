@@ -280,3 +280,27 @@ def test_paper_shows_the_whole_table_and_the_chart_on_its_first_page(
         chart = page.locator(".chart svg[role=img]").first.bounding_box()
         assert chart is not None
         assert chart["y"] + chart["height"] <= 1000
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize(
+    ("path", "width", "height", "most"),
+    [
+        (OPEN, 1440, 900, 200),
+        (OPEN, 390, 800, 400),
+        ("/datasets/demo/table?by=age&by=sex&totals=on", 1440, 900, 200),
+        ("/datasets/demo/table?by=age&by=sex&totals=on", 390, 800, 400),
+        (f"{OPEN}?by=age&by=sex&totals=on&heat=on&margins=off&names=both", 390, 800, 400),
+        ("/datasets/demo/embed?by=age&by=sex", 390, 800, 200),
+    ],
+)
+def test_the_first_number_stands_near_the_top(
+    browser: Browser, live: str, path: str, width: int, height: int, most: int
+) -> None:
+    with visit(browser, live, viewport={"width": width, "height": height}) as page:
+        page.goto(path)
+        first = page.locator("table.data tbody td").first
+        expect(first).to_be_visible()
+        box = first.bounding_box()
+        assert box is not None
+        assert box["y"] <= most

@@ -94,7 +94,6 @@ class Controls:
     everything: str
     plain: str
     changed: bool
-    further_used: bool
     sorts: dict[str, tuple[str, str]]
 
 
@@ -142,11 +141,6 @@ def controls(table: Arrangement, grid: Grid, page: str, mapped: str | None = Non
         plain=TableView(form=view.form).address(page),
         changed=view.but(wafer=view.wafer if view.form != "map" else ())
         != TableView(form=view.form),
-        further_used=view.margins == "off"
-        or view.empty == "hide"
-        or view.bounds == "on"
-        or view.heat == "on"
-        or view.names != "labels",
         sorts={
             key: _cycled(view, key, page)
             for key in ("label", *(head.sort for head in grid.columns if head.sort))
