@@ -57,9 +57,9 @@ PICTURES = (
     ),
     Picture(
         "builder",
-        "/datasets/demo?by=age:ten-year&by=sex&where=region:1&totals=on&as=chart",
+        "/datasets/demo?by=age&by=region&totals=on",
         1280,
-        900,
+        860,
     ),
     Picture("map", "/datasets/demo?by=area:district&by=sex&totals=on&as=map", 1280, 860),
     Picture("refusal", "/datasets/demo/table?by=area&by=age&by=occupation&by=education", 1280, 980),

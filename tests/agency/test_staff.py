@@ -413,6 +413,16 @@ def test_the_check_finds_what_the_doctor_finds(staff: Starlette, own_town: Path)
     assert "1 fault stops answers" in client_of(staff).get("/check").text
 
 
+def test_a_folder_that_is_not_there_yet_is_where_one_begins(tmp_path: Path) -> None:
+    data = tmp_path / "new"
+    with client_of(create_agency_app(data=data)) as client:
+        assert "There is no dataset in" in client.get("/").text
+        for path in ("/import", "/usage", "/tasks", "/maps"):
+            assert client.get(path).status_code == 200
+        assert "There is no such folder" in client.get("/check").text
+    assert not data.exists()
+
+
 def test_without_a_data_folder_there_are_maps_alone() -> None:
     app = create_agency_app()
     answer = client_of(app).get("/")

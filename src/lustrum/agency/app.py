@@ -42,11 +42,13 @@ def create_agency_app(
     tasks = Tasks()
     routes = maps.routes()
     imports: ImportPages | None = None
+    datasets: DatasetPages | None = None
     if data is None:
         routes.append(Route("/", _to_maps))
     else:
         imports = ImportPages(pages, data, tasks)
-        routes += DatasetPages(pages, data, tasks).routes()
+        datasets = DatasetPages(pages, data, tasks)
+        routes += datasets.routes()
         routes += imports.routes()
         routes += UsagePages(pages, data, tasks, metrics_port).routes()
     files = StaticFiles(directory=STATIC, packages=[("lustrum", "design")])
@@ -63,6 +65,8 @@ def create_agency_app(
         await run_in_threadpool(tasks.stop)
         if imports is not None:
             await run_in_threadpool(imports.clear)
+        if datasets is not None:
+            await run_in_threadpool(datasets.close)
 
     app = Starlette(
         routes=[*routes, Mount("/static", files)],

@@ -53,6 +53,10 @@ class DatasetPages:
             Route(own + "/protect", guarded(self.protect), methods=["POST"]),
         ]
 
+    def close(self) -> None:
+        """Close what was opened of the records."""
+        self._service.close()
+
     async def home(self, request: Request) -> Response:
         """All datasets and how they stand."""
         found = await run_in_threadpool(states, self._data, self._service)
