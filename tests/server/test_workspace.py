@@ -361,10 +361,10 @@ def test_blocks_of_rows_are_folded_to_their_totals_by_plain_links(bundled: TestC
 @pytest.mark.parametrize(
     ("points", "ends", "labels"),
     [
-        ("0, 15, 65", False, ["0 to 14", "15 to 64", "65 and over"]),
-        ("65 15", False, ["0 to 14", "15 to 64", "65 and over"]),
-        ("90,95", True, ["0 to 89", "90 to 94", "95 and over"]),
-        ("10", True, ["0 to 4", "5 to 9", "10 and over"]),
+        ("0, 15, 65", False, ["0 to 14", "15 to 64", "65+"]),
+        ("65 15", False, ["0 to 14", "15 to 64", "65+"]),
+        ("90,95", True, ["0 to 89", "90 to 94", "95+"]),
+        ("10", True, ["0 to 4", "5 to 9", "10+"]),
     ],
 )
 def test_cut_points_become_own_groups_of_the_question(

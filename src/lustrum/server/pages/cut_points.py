@@ -2,8 +2,8 @@
 
 ::
 
-    cut.age=0, 15, 65           0 to 14, 15 to 64, 65 and over
-    cut.age=15, 65&ends.age=on  0 to 14, every class from 15 to 64, 65 and over
+    cut.age=0, 15, 65           0 to 14, 15 to 64, 65+
+    cut.age=15, 65&ends.age=on  0 to 14, every class from 15 to 64, 65+
 
 The page turns them into groups of the question, so that addresses, files and the API know groups alone.
 """
@@ -106,14 +106,11 @@ def _points(variable: Variable, text: str) -> list[float]:
             near = sorted(begins, key=lambda begin: (abs(begin - point), begin))[:2]
             raise QueryError(
                 say(
-                    "No category of {variable!r} begins at {point}; cut at {near} instead.",
+                    "No category of {variable!r} begins at {point}; cut at {first} or {second} instead.",
                     variable=variable.name,
                     point=_written(point),
-                    near=say(
-                        "{first} or {second}",
-                        first=_written(near[0]),
-                        second=_written(near[-1]),
-                    ),
+                    first=_written(near[0]),
+                    second=_written(near[-1]),
                 )
             )
     # What begins with the first category cuts nothing off.
@@ -134,16 +131,16 @@ def _label(variable: Variable, low: float | None, high: float | None) -> str:
     closed = variable.edges[-1] if len(variable.edges) > len(variable.codes) else None
     first = variable.edges[0]
     if low is None and first != 0:
-        said = say("under {high}", high=_written(high or 0))
+        said = f"<{_written(high or 0)}"
     else:
         low = first if low is None else low
         top = closed if high is None else high
         if top is None:
-            said = say("{low} and over", low=_written(low))
+            said = f"{_written(low)}+"
         elif whole:
             said = say("{low} to {high}", low=_written(low), high=_written(top - 1))
         else:
-            said = say("{low} to under {high}", low=_written(low), high=_written(top))
+            said = f"[{_written(low)}, {_written(top)})"
     text = str(current().say(said))
     return text[:1].upper() + text[1:]
 
