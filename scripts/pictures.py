@@ -22,7 +22,9 @@ from pathlib import Path
 
 import uvicorn
 from playwright.sync_api import Browser, sync_playwright
+from starlette.applications import Starlette
 
+from lustrum.agency import create_agency_app
 from lustrum.demo import businesses, description_path, people
 from lustrum.local import local_service
 from lustrum.publish.bundles.make import make_bundle
@@ -51,21 +53,24 @@ PICTURES = (
         "page",
         "/datasets/demo/table?by=age:ten-year&by=sex&by=citizenship&totals=on",
         1280,
-        1030,
+        900,
     ),
     Picture(
         "builder",
-        "/datasets/demo?by=age:ten-year&by=sex&where=region:1&totals=on",
+        "/datasets/demo?by=age&by=region&totals=on",
         1280,
-        1540,
+        860,
     ),
+    Picture("map", "/datasets/demo?by=area:district&by=sex&totals=on&as=map", 1280, 860),
     Picture("refusal", "/datasets/demo/table?by=area&by=age&by=occupation&by=education", 1280, 980),
-    Picture("phone", "/datasets/demo/table?by=age:ten-year&as=chart", 390, 1120, 1.25),
+    Picture("phone", "/datasets/demo?by=age&by=sex&totals=on&as=chart", 390, 900, 1.25),
 )
+AGENCY = (Picture("agency", "/datasets/demo/policy", 1280, 1080),)
 
 
 def filled(root: Path) -> Path:
     """A data folder with the demo datasets and their policies."""
+    root.mkdir()
     store, secret = Store(root), Secret(bytes(range(32)))
     for name, frame in {"demo": people(PEOPLE, SEED), "businesses": businesses(3000)}.items():
         ingest(FrameSource(frame), read_description(description_path(name)), store, secret=secret)
@@ -77,13 +82,11 @@ def filled(root: Path) -> Path:
 
 
 @contextmanager
-def served(root: Path) -> Iterator[str]:
-    """The address of a server on a data folder, on a free port."""
+def served(app: Starlette) -> Iterator[str]:
+    """The address of a server on a free port."""
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
-        server = uvicorn.Server(
-            uvicorn.Config(create_app(local_service(root, workers=1)), log_level="warning")
-        )
+        server = uvicorn.Server(uvicorn.Config(app, log_level="warning"))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
         while not server.started and thread.is_alive():
@@ -116,13 +119,13 @@ def main() -> int:
     """Take all pictures."""
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else IMAGES
     program = os.environ.get("LUSTRUM_CHROMIUM") or next(filter(None, map(shutil.which, BROWSERS)))
-    with (
-        tempfile.TemporaryDirectory() as root,
-        served(filled(Path(root))) as address,
-        sync_playwright() as playwright,
-    ):
+    with tempfile.TemporaryDirectory() as root, sync_playwright() as playwright:
+        data = filled(Path(root) / "lustrum-data")
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        paths = [taken(picture, browser, address, folder) for picture in PICTURES]
+        with served(create_app(local_service(data, workers=1))) as address:
+            paths = [taken(picture, browser, address, folder) for picture in PICTURES]
+        with served(create_agency_app(data=data)) as address:
+            paths += [taken(picture, browser, address, folder) for picture in AGENCY]
         browser.close()
     for path in paths:
         size = path.stat().st_size

@@ -13,7 +13,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from lustrum.agency.offer import OFFERED, Offered, methods_of
+from lustrum.agency.maps.offer import OFFERED, Offered, methods_of
 from lustrum.cli import app
 from lustrum.cli.maps import methods_of_words
 from lustrum.model import InputError

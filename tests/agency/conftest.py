@@ -1,7 +1,8 @@
-"""Small true tables, the agency's page on a real port, and a browser."""
+"""Small true tables, a small data folder, the agency's pages on a real port, and a browser."""
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 from starlette.applications import Starlette
 
+from agency.towns import town
 from lustrum.agency import create_agency_app
 from server.conftest import served
 
@@ -53,3 +55,15 @@ def address(app: Starlette) -> Iterator[str]:
     """The page on a real port of this machine."""
     with served(app) as found:  # type: ignore[arg-type]
         yield found
+
+
+@pytest.fixture(scope="session")
+def town_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data folder with a protected town; no test changes it."""
+    return town(tmp_path_factory.mktemp("town") / "data")
+
+
+@pytest.fixture
+def own_town(town_data: Path, tmp_path: Path) -> Path:
+    """The same, for a test that changes it."""
+    return Path(shutil.copytree(town_data, tmp_path / "data"))

@@ -55,14 +55,18 @@ LIVE_PAGES = {
     "map": "/datasets/demo?by=area:district&by=sex&totals=on&as=map",
     "shaded table": "/datasets/demo?by=age:ten-year&by=employment&totals=on&heat=on",
     "differences": "/datasets/demo?by=age&by=sex&where=region:1&show=difference",
+    "index": "/datasets/demo?by=age&by=region&totals=on&show=index",
+    "folded": "/datasets/demo?by=region&by=sex&by=employment&totals=on&pivot=region:rows&pivot=sex:rows"
+    "&pivot=employment:columns&fold=region:1",
+    "own groups": "/datasets/demo?by=age&by=sex&group=age:Young=1..4&group=age:Older=5..21&totals=on",
     "frame": "/datasets/demo/embed?by=age&by=sex&as=chart",
     "too large": "/datasets/demo?by=area&by=age&by=occupation&by=education",
     "large": "/datasets/demo?by=area&by=age&by=occupation",
     "api": "/api",
     "protection": "/protection",
 }
-LIVE_ON_A_PHONE = ("workspace", "pyramid", "map", "shaded table", "api", "protection")
-LIVE_IN_THE_DARK = ("workspace", "lines", "map", "shaded table", "differences", "protection")
+LIVE_ON_A_PHONE = ("workspace", "folded", "pyramid", "map", "shaded table", "api", "protection")
+LIVE_IN_THE_DARK = ("workspace", "folded", "lines", "map", "shaded table", "differences", "protection")
 ON_A_PHONE = ("home", "filled builder", "chooser", "table", "chart", "refusal")
 IN_THE_DARK = ("filled builder", "stacked chart", "refusal", "mistake")
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lustrum.model import Category, Release, TableAxis
-from lustrum.server.http.templating import STATIC
+from lustrum.server.http.templating import DESIGN, STATIC
 from lustrum.server.table_view import chart
 from lustrum.server.table_view.arrange import arrange
 from lustrum.server.table_view.bars import LEFT, SPACE
@@ -197,7 +197,8 @@ def _light(colour: str) -> float:
 @pytest.mark.parametrize("dark", [False, True])
 def test_every_colour_stands_out_from_the_ground(dark: bool) -> None:
     def found(file: str, name: str) -> str:
-        text = (STATIC / file).read_text(encoding="utf-8")
+        place = next(folder / file for folder in (STATIC, DESIGN) if (folder / file).is_file())
+        text = place.read_text(encoding="utf-8")
         values = re.findall(rf"--{name}: (#[0-9a-f]{{6}});", text)
         assert len(values) == 2, "one for light and one for dark"
         return str(values[dark])

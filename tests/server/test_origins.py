@@ -160,3 +160,46 @@ def test_links_from_other_sites_may_lead_here(root: Path) -> None:
 def test_one_customer_is_one_asker(address: str, asker: str) -> None:
     assert asker_of({"client": (address, 1)}) == asker
     assert asker_of({}) == "unknown"
+
+
+API = "/api/v1/tables?dataset=demo&by=sex&format=csv"
+
+
+@cache
+def open_client(bundle: Path, cors: bool) -> TestClient:
+    service = TableService(bundles=[bundle], workers=1)
+    return TestClient(
+        create_app(service, Settings(rate="", cors=cors)), base_url="http://127.0.0.1:8000"
+    )
+
+
+@pytest.mark.parametrize("path", [API, "/api/v1/datasets", "/api/v1/datasets/none", "/"])
+def test_pages_of_other_sites_read_nothing_unless_the_agency_says_so(
+    bundle: Path, path: str
+) -> None:
+    headers = open_client(bundle, False).get(path, headers={"Origin": "https://a.example"}).headers
+    assert not [name for name in headers if name.startswith("access-control")]
+    assert headers["cross-origin-resource-policy"] == "same-origin"
+
+
+def test_pages_of_other_sites_read_the_api_alone_and_without_credentials(bundle: Path) -> None:
+    client = open_client(bundle, True)
+    elsewhere = {"Origin": "https://a.example", "Sec-Fetch-Site": "cross-site"}
+    # Twice: the second answer is a remembered one. Refusals and mistakes can be read as well.
+    for path in (API, API, "/api/v1/datasets", "/api/v1/datasets/none", "/api/v1/tables?by=agge"):
+        answer = client.get(path, headers=elsewhere)
+        assert answer.headers["access-control-allow-origin"] == "*"
+        assert "access-control-allow-credentials" not in answer.headers
+        assert answer.headers["cross-origin-resource-policy"] == "cross-origin"
+    for path in ("/", "/datasets/demo", "/datasets/demo/table?by=sex", "/static/base.css"):
+        headers = client.get(path, headers=elsewhere).headers
+        assert "access-control-allow-origin" not in headers
+        assert headers["cross-origin-resource-policy"] == "same-origin"
+    query = {"dataset": "demo", "by": ["sex"]}
+    asked = client.post("/api/v1/tables", json=query, headers=elsewhere)
+    assert asked.status_code == 403
+    assert "access-control-allow-origin" not in asked.headers
+    wanted = {**elsewhere, "Access-Control-Request-Method": "POST"}
+    preflight = client.options("/api/v1/tables", headers=wanted)
+    assert preflight.status_code >= 400
+    assert not [name for name in preflight.headers if name.startswith("access-control")]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import html
+import io
 import re
 from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 from fastapi.testclient import TestClient
@@ -280,3 +283,143 @@ def test_paper_shows_the_whole_table_and_the_chart_on_its_first_page(
         chart = page.locator(".chart svg[role=img]").first.bounding_box()
         assert chart is not None
         assert chart["y"] + chart["height"] <= 1000
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize(
+    ("path", "width", "height", "most"),
+    [
+        (OPEN, 1440, 900, 200),
+        (OPEN, 390, 800, 400),
+        ("/datasets/demo/table?by=age&by=sex&totals=on", 1440, 900, 200),
+        ("/datasets/demo/table?by=age&by=sex&totals=on", 390, 800, 400),
+        (f"{OPEN}?by=age&by=sex&totals=on&heat=on&margins=off&names=both", 390, 800, 400),
+        ("/datasets/demo/embed?by=age&by=sex", 390, 800, 200),
+    ],
+)
+def test_the_first_number_stands_near_the_top(
+    browser: Browser, live: str, path: str, width: int, height: int, most: int
+) -> None:
+    with visit(browser, live, viewport={"width": width, "height": height}) as page:
+        page.goto(path)
+        first = page.locator("table.data tbody td").first
+        expect(first).to_be_visible()
+        box = first.bounding_box()
+        assert box is not None
+        assert box["y"] <= most
+
+
+def test_an_index_makes_the_first_column_100_and_files_hold_it(bundled: TestClient) -> None:
+    query = "by=age&by=region&totals=on"
+    plain = csv_of(bundled, query)
+    index = csv_of(bundled, f"{query}&show=index")
+    assert len(plain) == len(index)
+    first = {row["age"]: int(row["value"]) for row in plain if row["region"] == "1"}
+    for before, after in zip(plain, index, strict=True):
+        base = first[before["age"]]
+        if base > 0:
+            assert float(after["value"]) == round(1000 * int(before["value"]) / base) / 10
+        else:
+            assert after["value"] == ""
+    page = bundled.get(f"{OPEN}?{query}&show=index").text
+    assert "Index, first column = 100" in page
+    assert ">100.0" in page
+    # A chart or a table without columns has no first column to compare with.
+    for other in ("by=age&show=index", f"{query}&show=index&as=chart"):
+        assert "Index, first column = 100</caption" not in bundled.get(f"{OPEN}?{other}").text
+
+
+def csv_of(client: TestClient, query: str) -> list[dict[str, str]]:
+    answer = client.get(f"/api/v1/tables?dataset=demo&{query}&format=csv")
+    assert answer.status_code == 200, answer.text
+    return list(csv.DictReader(io.StringIO(answer.text.lstrip("\ufeff"))))
+
+
+def test_blocks_of_rows_are_folded_to_their_totals_by_plain_links(bundled: TestClient) -> None:
+    query = "by=region&by=age&by=sex&totals=on&pivot=region:rows&pivot=age:rows&pivot=sex:columns"
+    page = bundled.get(f"{OPEN}?{query}").text
+    links = re.findall(r'id="fold-(region:[^"]*)" href="([^"]*)"', page)
+    assert [key for key, _ in links] == ["region:1", "region:2", "region:_T"]
+    rows = page.count('<th scope="row"')
+    folded = bundled.get(html.unescape(links[0][1])).text
+    assert folded.count('<th scope="row"') == rows - 21
+    # The block is still there, with its total and a way to open it.
+    assert 'aria-expanded="false">Expand' in folded
+    assert folded.count('aria-expanded="true">Collapse') == 2
+    every = re.search(r'id="fold-all" href="([^"]*)"', page)
+    assert every is not None
+    all_folded = bundled.get(html.unescape(every[1])).text
+    assert all_folded.count('aria-expanded="false">Expand') == 3
+    back = re.search(r'id="unfold" href="([^"]*)"', all_folded)
+    assert back is not None
+    assert "fold=" not in back[1]
+    # What cannot be folded is passed over; what is no block is a mistake.
+    assert bundled.get(f"{OPEN}?by=age&by=sex&fold=region:1").status_code == 200
+    assert bundled.get(f"{OPEN}?by=age&by=sex&fold=nonsense").status_code == 400
+
+
+@pytest.mark.parametrize(
+    ("points", "ends", "labels"),
+    [
+        ("0, 15, 65", False, ["0 to 14", "15 to 64", "65+"]),
+        ("65 15", False, ["0 to 14", "15 to 64", "65+"]),
+        ("90,95", True, ["0 to 89", "90 to 94", "95+"]),
+        ("10", True, ["0 to 4", "5 to 9", "10+"]),
+    ],
+)
+def test_cut_points_become_own_groups_of_the_question(
+    bundled: TestClient, points: str, ends: bool, labels: list[str]
+) -> None:
+    fields = {"by": ["age", "sex"], "totals": "on", "cut.age": points, "show": "row-percent"}
+    if ends:
+        fields["ends.age"] = "on"
+    answer = bundled.get(OPEN, params=fields, follow_redirects=False)
+    assert answer.status_code == 303
+    place = answer.headers["location"]
+    asked = parse_qsl(urlsplit(place).query)
+    assert [value.partition("=")[0] for name, value in asked if name == "group"] == [
+        f"age:{label}" for label in labels
+    ]
+    assert ("show", "row-percent") in asked
+    assert not [name for name, _ in asked if name.startswith(("cut", "ends"))]
+    page = bundled.get(place).text
+    for label in labels:
+        assert f">{label}</th>" in page
+    # Nobody is lost or counted twice: all codes of the variable stand in one group each.
+    codes = [code for name, value in asked if name == "group" for code in codes_of(value)]
+    assert sorted(codes, key=int) == [str(code) for code in range(1, 22)]
+
+
+def codes_of(group: str) -> list[str]:
+    listed = group.rpartition("=")[2]
+    found: list[str] = []
+    for part in listed.split(","):
+        low, dots, high = part.partition("..")
+        found += [str(n) for n in range(int(low), int(high) + 1)] if dots else [low]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("by=age&cut.age=17", "15 or 20"),
+        ("by=age&cut.age=x", "Cut points are numbers"),
+        ("by=age&cut.age=0", "above 0"),
+        ("by=age&cut.age=10,20,30&ends.age=on", "one point or two"),
+        ("by=sex&cut.sex=1", "no classes of a number"),
+        ("by=sex&cut.age=15", "not in the table"),
+        ("by=sex&cut.agge=15", "agge"),
+    ],
+)
+def test_a_mistake_in_cut_points_is_one_sentence(
+    bundled: TestClient, query: str, words: str
+) -> None:
+    answer = bundled.get(f"{OPEN}?{query}", headers={"Accept": "text/html"})
+    assert answer.status_code == 400
+    assert words in html.unescape(answer.text)
+
+
+def test_cut_points_are_offered_where_a_variable_counts_something(bundled: TestClient) -> None:
+    page = bundled.get(f"{OPEN}?by=age&by=sex").text
+    assert 'name="cut.age"' in page
+    assert 'name="cut.sex"' not in page

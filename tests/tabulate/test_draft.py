@@ -44,9 +44,9 @@ def test_roles_follow_from_the_columns(people: Path) -> None:
     dataset = drafted(people)
     assert dataset.name == "town-people"
     assert dataset.record_id == "id"
-    assert {v.name: len(v.codes) for v in dataset.variables} == {"area": 3, "sex": 2}
-    # 90 ages are a number; incomes end in .50, of which one decimal is enough
-    assert {m.name: m.decimals for m in dataset.measures} == {"age": 0, "income": 1}
+    assert {v.name: len(v.codes) for v in dataset.variables} == {"area": 3, "sex": 2, "age": 90}
+    # Incomes end in .50, of which one decimal is enough.
+    assert {m.name: m.decimals for m in dataset.measures} == {"income": 1}
     assert {w.name: w.decimals for w in dataset.weights} == {"weight": 3}
 
 

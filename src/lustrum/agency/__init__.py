@@ -1,7 +1,7 @@
-"""The agency's own page: maps of risk against utility, on this machine only.
+"""The agency's own pages, on this machine only: datasets, policies, imports, reports, usage and maps.
 
-It works on true counts and is no part of the public server: neither imports the other. It listens on a loopback
-address, and refuses requests for other hosts, from other sites and from other machines.
+They work on true counts and are no part of the public server: neither imports the other. They listen on a
+loopback address, and refuse requests for other hosts, from other sites and from other machines.
 """
 
 from typing import TYPE_CHECKING

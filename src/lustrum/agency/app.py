@@ -1,321 +1,83 @@
-"""The page's routes. Nothing here is part of the public server."""
+"""The agency's application: routes put together. Nothing here is part of the public server."""
 
 from __future__ import annotations
 
-import base64
-import binascii
-import json
-import secrets
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from lustrum._version import __version__
-from lustrum.agency.detail import detail_of
-from lustrum.agency.inputs import cases_of_texts
-from lustrum.agency.jobs import MapJob, MapJobs
+from lustrum.agency.dataset_pages import DatasetPages
+from lustrum.agency.import_pages import ImportPages
 from lustrum.agency.loopback import LocalOnly
-from lustrum.agency.offer import methods_of, offered
-from lustrum.agency.picture import map_svg
-from lustrum.agency.policy_file import write_policy
-from lustrum.model import InputError, LustrumError
-from lustrum.rumap import Cases, RUMap, rumap
-from lustrum.rumap.charts import distribution_chart, risk_table_chart, svg_of
-from lustrum.rumap.report import MapReport, report_html, write_pdf
-
-_HERE = Path(__file__).parent
-_MOST_BYTES = 64 * 1024 * 1024
-_RISKS = ("table-entropy", "cell-certainty", "attribute-inference", "close-estimates", "r2")
-
-Handler = Callable[[Request], Awaitable[Response]]
+from lustrum.agency.maps.pages import MapPages
+from lustrum.agency.tasks import Tasks
+from lustrum.agency.templating import STATIC, AgencyPages
+from lustrum.agency.usage_pages import UsagePages
+from lustrum.rumap import Cases
 
 
 def create_agency_app(
-    *, data: Path | None = None, policy: Path | None = None, cases: Cases | None = None
+    *,
+    data: Path | None = None,
+    policy: Path | None = None,
+    cases: Cases | None = None,
+    metrics_port: int | None = None,
 ) -> Starlette:
-    """The page for one agency; ``cases`` are tables to begin with."""
-    pages = _Pages(data, policy or Path("policy-from-map.toml"), cases)
-    routes = [
-        Route("/", pages.home),
-        Route("/maps", _guarded(pages.start), methods=["POST"]),
-        Route("/maps/{number:int}", _guarded(pages.map)),
-        Route("/maps/{number:int}/state", _guarded(pages.state)),
-        Route("/maps/{number:int}/stop", _guarded(pages.stop), methods=["POST"]),
-        Route("/maps/{number:int}/points/{index:int}", _guarded(pages.point)),
-        Route("/maps/{number:int}/points/{index:int}/{chart:str}.svg", _guarded(pages.chart)),
-        Route(
-            "/maps/{number:int}/points/{index:int}/policy", _guarded(pages.policy), methods=["POST"]
-        ),
-        Route("/maps/{number:int}/report.{kind:str}", _guarded(pages.report)),
-        Route("/maps/{number:int}/points.csv", _guarded(pages.csv)),
-        Mount("/static", StaticFiles(directory=_HERE / "static")),
-    ]
-    token = Middleware(LocalOnly, token=pages.token)
+    """The pages of one agency over its data folder; without one, those of maps alone.
+
+    ``cases`` are tables that maps begin with. ``metrics_port`` is where the public server on this machine
+    counts questions.
+    """
+    pages = AgencyPages(data=data is not None)
+    maps = MapPages(pages, data, policy or Path("policy-from-map.toml"), cases)
+    tasks = Tasks()
+    routes = maps.routes()
+    imports: ImportPages | None = None
+    datasets: DatasetPages | None = None
+    if data is None:
+        routes.append(Route("/", _to_maps))
+    else:
+        imports = ImportPages(pages, data, tasks)
+        datasets = DatasetPages(pages, data, tasks)
+        routes += datasets.routes()
+        routes += imports.routes()
+        routes += UsagePages(pages, data, tasks, metrics_port).routes()
+    files = StaticFiles(directory=STATIC, packages=[("lustrum", "design")])
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         # What every map needs is loaded before the page opens, the rest while its first visitor reads.
-        await run_in_threadpool(_warm_up, methods_of({"random-rounding": "3"}))
-        rest = threading.Thread(
-            target=_warm_up_rest, args=(pages.jobs,), name="warm-up", daemon=True
-        )
-        rest.start()
+        if data is None:
+            await run_in_threadpool(maps.warm_up)
+            rest = threading.Thread(target=maps.warm_up_rest, name="warm-up", daemon=True)
+            rest.start()
         yield
-        pages.jobs.stop()
+        maps.jobs.stop()
+        await run_in_threadpool(tasks.stop)
+        if imports is not None:
+            await run_in_threadpool(imports.clear)
+        if datasets is not None:
+            await run_in_threadpool(datasets.close)
 
-    app = Starlette(routes=routes, middleware=[token], lifespan=lifespan)
-    app.state.jobs = pages.jobs
+    app = Starlette(
+        routes=[*routes, Mount("/static", files)],
+        middleware=[Middleware(LocalOnly, token=pages.token)],
+        lifespan=lifespan,
+    )
+    app.state.jobs = maps.jobs
+    app.state.tasks = tasks
     app.state.token = pages.token
     return app
 
 
-def _warm_up(methods: Sequence[Any]) -> None:
-    """Load and compile what maps of some methods need, so that a first point does not wait for that."""
-    text = b"area,faith,value\nA,F,1\nA,G,4\nB,F,9\nB,G,2\n"
-    found = rumap(cases_of_texts({"warm.csv": text}), methods, replications=1, workers=1)
-    map_svg(found, found.tables[0], 0.1, "{index}")
-
-
-def _warm_up_rest(jobs: MapJobs) -> None:
-    """The other methods, one after the other; a map that somebody asked for has the processor to itself."""
-    for own in offered():
-        if jobs.all():
-            return
-        if own.ticked:
-            _warm_up(methods_of({own.name: own.values}))
-
-
-def _guarded(handler: Handler) -> Handler:
-    """Every mistake that was foreseen is one sentence."""
-
-    async def guarded(request: Request) -> Response:
-        try:
-            return await handler(request)
-        except LustrumError as error:
-            return PlainTextResponse(str(error), status_code=422)
-
-    return guarded
-
-
-class _Pages:
-    """The handlers, with the maps that they share."""
-
-    def __init__(self, data: Path | None, policy: Path, cases: Cases | None) -> None:
-        self.data, self.policy_path, self.cases = data, policy, cases
-        self.jobs = MapJobs()
-        self.token = secrets.token_urlsafe(24)
-        self._environment = Environment(
-            loader=FileSystemLoader(_HERE / "templates"),
-            autoescape=True,
-            undefined=StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
-
-    async def home(self, request: Request) -> Response:
-        """The form, and the maps that are there."""
-        given = list(self.cases.tables) if self.cases is not None else []
-        return self._page(
-            "home.html", offered=offered(), risks=_RISKS, jobs=self.jobs.all(), given=given
-        )
-
-    async def start(self, request: Request) -> Response:
-        """Begin a map from what was dropped in and ticked."""
-        asked = await _json(request)
-        files = {str(f["name"]): _decoded(str(f["content"])) for f in asked.get("files", [])}
-        if files:
-            cases: Cases = await run_in_threadpool(cases_of_texts, files, self.data)
-        elif self.cases is not None:
-            cases = self.cases
-        else:
-            raise InputError("Drop in a table or saved questions first.")
-        limit = asked.get("limit")
-        job = await run_in_threadpool(self._start, cases, asked, limit)
-        return JSONResponse({"address": f"/maps/{job.number}"})
-
-    def _start(self, cases: Cases, asked: dict[str, Any], limit: Any) -> MapJob:
-        if limit is not None and not (isinstance(limit, int | float) and 0 <= limit <= 10):
-            raise InputError("The limit of risk must be a number of 0 or more.")
-        replications = asked.get("replications", 10)
-        if type(replications) is not int or not 1 <= replications <= 1000:
-            raise InputError("The number of draws must be a whole number from 1 to 1000.")
-        risk, attacker = asked.get("risk"), asked.get("attacker")
-        return self.jobs.start(
-            cases,
-            methods_of(asked.get("methods", {})),
-            None if not risk else [str(risk)],
-            None if not attacker or risk != "cell-certainty" else [str(attacker)],
-            limit=None if limit is None else float(limit),
-            replications=replications,
-            seed=0,
-        )
-
-    async def map(self, request: Request) -> Response:
-        """A map, as far as it is."""
-        job = self.jobs.get(request.path_params["number"])
-        fragment = await run_in_threadpool(self._fragment, job)
-        return self._page("map.html", job=job, fragment=fragment, policy=str(self.policy_path))
-
-    async def state(self, request: Request) -> Response:
-        """How far a map is; the picture is sent along if there is something new."""
-        job = self.jobs.get(request.path_params["number"])
-        seen = request.query_params.get("seen", "")
-        state: dict[str, Any] = {"done": job.done, "total": job.total, "finished": job.finished}
-        mark = f"{job.done}-{job.finished}"
-        if seen != mark:
-            state["html"] = await run_in_threadpool(self._fragment, job)
-        return JSONResponse({**state, "mark": mark})
-
-    async def stop(self, request: Request) -> Response:
-        """Stop a map; what is there stays."""
-        job = self.jobs.get(request.path_params["number"])
-        job.stop()
-        return JSONResponse({"stopped": True})
-
-    async def point(self, request: Request) -> Response:
-        """One method: what it publishes, and why it scored so."""
-        job, found, label, table = self._point(request)
-        detail = await run_in_threadpool(detail_of, found, label, table)
-        index = request.path_params["index"]
-        return self._page(
-            "point.html", job=job, detail=detail, index=index, policy=str(self.policy_path),
-            tables=found.tables,
-        )  # fmt: skip
-
-    async def chart(self, request: Request) -> Response:
-        """A picture for the page of a point."""
-        _, found, label, table = self._point(request)
-        kind = request.path_params["chart"]
-        makers: dict[str, Callable[..., Any]] = {
-            "cells": risk_table_chart,
-            "values": distribution_chart,
-        }
-        if kind not in makers:
-            raise InputError("A point has the pictures 'cells' and 'values'.")
-
-        def drawn() -> str:
-            return svg_of(
-                makers[kind](found.sweep.cases.tables[table], found.release(label, table))
-            )
-
-        return Response(await run_in_threadpool(drawn), media_type="image/svg+xml")
-
-    async def policy(self, request: Request) -> Response:
-        """Write the method into the policy."""
-        job, found, _, _ = self._point(request)
-        index = request.path_params["index"]
-        kept = await run_in_threadpool(write_policy, self.policy_path, found, index, job.limit)
-        words = f"The policy is in {self.policy_path}."
-        if kept is not None:
-            words += f" The one before is in {kept}."
-        return JSONResponse({"said": words})
-
-    async def report(self, request: Request) -> Response:
-        """The report as a page or as PDF."""
-        job = self.jobs.get(request.path_params["number"])
-        found = _some(job)
-        kind = request.path_params["kind"]
-        if kind not in ("html", "pdf"):
-            raise InputError("A report is .html or .pdf.")
-
-        def made() -> bytes:
-            page = report_html(
-                MapReport(found, job.choice, job.limit, title=f"Choice of a method for {job.name}")
-            )
-            if kind == "html":
-                return page.encode()
-            import tempfile
-
-            with tempfile.TemporaryDirectory(prefix="lustrum-report-") as folder:
-                return write_pdf(page, Path(folder) / "report.pdf").read_bytes()
-
-        content = await run_in_threadpool(made)
-        media = "text/html; charset=utf-8" if kind == "html" else "application/pdf"
-        names = {"Content-Disposition": f'attachment; filename="report.{kind}"'}
-        return Response(content, media_type=media, headers=names)
-
-    async def csv(self, request: Request) -> Response:
-        """The tidy frame."""
-        import io
-
-        import pyarrow.csv
-
-        found = _some(self.jobs.get(request.path_params["number"]))
-        out = io.BytesIO()
-        pyarrow.csv.write_csv(found.to_arrow(), out)
-        names = {"Content-Disposition": 'attachment; filename="map.csv"'}
-        return Response(out.getvalue(), media_type="text/csv; charset=utf-8", headers=names)
-
-    def _fragment(self, job: MapJob) -> str:
-        """The part of the page of a map that changes while it grows."""
-        found = job.found
-        shown = []
-        for table in found.tables if found is not None else ():
-            assert found is not None
-            points = found.of(table)
-            address = f"/maps/{job.number}/points/{{index}}?table={found.tables.index(table)}"
-            shown.append(
-                {
-                    "name": table,
-                    "svg": map_svg(found, table, job.limit, address),
-                    "points": [
-                        (p, points[by] if by >= 0 else None, by, address.format(index=p.index))
-                        for p, by in zip(points, found.dominators(table), strict=True)
-                    ],
-                    "families": list(dict.fromkeys(p.family for p in points if not p.is_corner)),
-                }
-            )
-        template = self._environment.get_template("_map.html")
-        return template.render(job=job, tables=shown, choice=job.choice, found=found)
-
-    def _point(self, request: Request) -> tuple[MapJob, RUMap, str, str]:
-        job = self.jobs.get(request.path_params["number"])
-        found = _some(job)
-        label = job.point(request.path_params["index"])
-        number = request.query_params.get("table", "0")
-        if not number.isdigit() or int(number) >= len(found.tables):
-            raise InputError("The map has no such table.")
-        return job, found, label, found.tables[int(number)]
-
-    def _page(self, template: str, **values: Any) -> HTMLResponse:
-        text = self._environment.get_template(template).render(
-            {"version": __version__, "token": self.token, **values}
-        )
-        return HTMLResponse(text)
-
-
-def _some(job: MapJob) -> RUMap:
-    if job.found is None:
-        raise InputError("The map has no point yet; wait a moment.")
-    return job.found
-
-
-async def _json(request: Request) -> dict[str, Any]:
-    said = request.headers.get("content-length", "")
-    if not said.isdigit() or int(said) > _MOST_BYTES:
-        raise InputError(f"A map takes files of up to {_MOST_BYTES // 2**20} MB.")
-    try:
-        found = json.loads(await request.body())
-    except (json.JSONDecodeError, UnicodeDecodeError):
-        raise InputError("The page sent something that is not JSON; load it again.") from None
-    if not isinstance(found, dict):
-        raise InputError("The page sent something that is not an object; load it again.")
-    return found
-
-
-def _decoded(text: str) -> bytes:
-    try:
-        return base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError):
-        raise InputError("A file did not arrive whole; drop it in again.") from None
+async def _to_maps(request: Request) -> Response:
+    return RedirectResponse("/maps", 303)

@@ -6,6 +6,7 @@ import ipaddress
 import re
 import secrets
 import socket
+from urllib.parse import parse_qs
 
 from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse
@@ -21,11 +22,13 @@ HEADERS = {
     "Cache-Control": "no-store",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
-    "Referrer-Policy": "no-referrer",
+    "Referrer-Policy": "same-origin",
     "X-Content-Type-Options": "nosniff",
 }
 """Sent with every response: nothing is kept, framed or loaded from elsewhere."""
 
+FORM = "application/x-www-form-urlencoded"
+MOST_OF_FORM = 4 * 1024 * 1024
 _HOST = re.compile(r"(?:localhost|127\.0\.0\.1|\[::1\])(?::[0-9]{1,5})?")
 """The names of this machine, with a port or without, and nothing before or after them."""
 
@@ -64,7 +67,7 @@ class LocalOnly:
 
     A request must come from a loopback address and name a loopback host, so that a name that somebody else
     points to this machine does not reach the page. Everything but reading also needs the origin of the page and
-    a token that only the page knows.
+    a token that only the page knows: in a header or, where a plain form is sent, in its field ``token``.
     """
 
     def __init__(self, app: ASGIApp, token: str) -> None:
@@ -77,6 +80,8 @@ class LocalOnly:
             await self.app(scope, receive, send)
             return
         reason = self.refusal(scope)
+        if reason is None and scope["method"] not in ("GET", "HEAD"):
+            reason, receive = await self._token_checked(scope, receive)
         target: ASGIApp = self.app if reason is None else PlainTextResponse(reason, status_code=403)
 
         async def complete(message: Message) -> None:
@@ -102,9 +107,46 @@ class LocalOnly:
             return None if site in ("same-origin", "none") else "This page is for no other site."
         if site != "same-origin" or headers.get("origin", "") != f"http://{host}":
             return "Only the page itself may change something."
-        if not secrets.compare_digest(headers.get("x-lustrum-token", ""), self.token):
-            return "The token is missing or wrong; load the page again."
         return None
+
+    async def _token_checked(self, scope: Scope, receive: Receive) -> tuple[str | None, Receive]:
+        """Why a change is refused, or nothing; and the body of the request, which may have been read."""
+        headers = Headers(scope=scope)
+        given, again = headers.get("x-lustrum-token", ""), receive
+        kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+        if not given and kind == FORM:
+            body = await _read(receive)
+            if body is None:
+                return f"A form may hold up to {MOST_OF_FORM // 2**20} MB.", receive
+            given = parse_qs(body.decode("utf-8", "replace")).get("token", [""])[0]
+            again = _replayed(body)
+        if not secrets.compare_digest(given.encode(), self.token.encode()):
+            return "The token is missing or wrong; load the page again.", receive
+        return None, again
+
+
+async def _read(receive: Receive) -> bytes | None:
+    """The whole body of a request; None where it is too long or did not arrive."""
+    body = bytearray()
+    while True:
+        message = await receive()
+        if message["type"] != "http.request":
+            return None
+        body += message.get("body", b"")
+        if len(body) > MOST_OF_FORM:
+            return None
+        if not message.get("more_body", False):
+            return bytes(body)
+
+
+def _replayed(body: bytes) -> Receive:
+    """The body once more, for the page behind; then the end of the connection, as far as that page knows."""
+    messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def receive() -> Message:
+        return messages.pop() if messages else {"type": "http.disconnect"}
+
+    return receive
 
 
 def _is_loopback(address: str) -> bool:

@@ -1,4 +1,4 @@
-"""Serve the agency's page on this machine."""
+"""Serve the agency's pages on this machine."""
 
 from __future__ import annotations
 
@@ -19,11 +19,16 @@ def serve_agency(
     data: Path | None = None,
     policy: Path | None = None,
     cases: Cases | None = None,
+    metrics_port: int | None = None,
     ready: Callable[[str], object] | None = None,
 ) -> None:
-    """Serve until stopped; ``cases`` are tables to begin with, ``policy`` is where a choice is written."""
+    """Serve until stopped.
+
+    ``cases`` are tables that maps begin with; ``policy`` is where a choice is written; ``metrics_port`` where
+    the public server counts questions.
+    """
     with listen(host, port) as listening:
-        app = create_agency_app(data=data, policy=policy, cases=cases)
+        app = create_agency_app(data=data, policy=policy, cases=cases, metrics_port=metrics_port)
         # No proxy in front is believed: whom the page answers is decided by the connection itself.
         config = uvicorn.Config(app, log_level="warning", server_header=False, proxy_headers=False)
         name, bound = listening.getsockname()[:2]

@@ -54,10 +54,14 @@ def replay(
     policy: Policy,
     questions: Iterable[TableQuery],
     progress: Callable[[int], object] | None = None,
+    now: Policy | None = None,
 ) -> Iterator[Change]:
-    """Ask every question twice. Nothing is written down and nothing is let out."""
+    """Ask every question twice. Nothing is written down and nothing is let out.
+
+    ``now`` is the policy to compare with; without it, that in force.
+    """
     for number, query in enumerate(questions, start=1):
-        yield Change(query, _asked(service, query, None), _asked(service, query, policy))
+        yield Change(query, _asked(service, query, now), _asked(service, query, policy))
         if progress is not None:
             progress(number)
 

@@ -13,7 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table as Grid
 from rich.text import Text
 
-from lustrum.agency.inputs import cases_of_files
+from lustrum.agency.maps.inputs import cases_of_files
 from lustrum.model import InputError
 from lustrum.rumap import RUMap, Space, Span, best, find_frontier, grid, space
 from lustrum.rumap.choose import Choice, best_of
@@ -118,8 +118,10 @@ def open_page(
         data=data,
         policy=policy,
         cases=cases,
-        ready=lambda url: console.print(f"Maps are drawn at {url}, on this machine only.", highlight=False),
-    )  # fmt: skip
+        ready=lambda url: console.print(
+            f"Maps are drawn at {url}/maps, on this machine only.", highlight=False
+        ),
+    )
 
 
 def _span(word: str, values: str) -> Span | None:

@@ -27,7 +27,7 @@ from lustrum.server.http.languages import LanguagePrefix
 from lustrum.server.http.middleware import HeadAsGet, SecurityHeaders, SizeLimits, UnexpectedErrors
 from lustrum.server.http.origins import AllowedHosts, SameOriginWrites
 from lustrum.server.http.rates import Rates
-from lustrum.server.http.templating import STATIC, Pages
+from lustrum.server.http.templating import DESIGN, STATIC, Pages
 from lustrum.server.operation import health
 from lustrum.server.operation.gate import THREADS
 from lustrum.server.operation.logs import log_request
@@ -80,7 +80,7 @@ def create_app(
         lifespan=lifespan,
         middleware=[
             Middleware(RequestMetrics, metrics=metrics, log=log_request),
-            Middleware(SecurityHeaders),
+            Middleware(SecurityHeaders, cors=settings.cors),
             Middleware(HeadAsGet),
             Middleware(LanguagePrefix),
             Middleware(PageCompression),
@@ -110,5 +110,6 @@ def create_app(
     app.include_router(answer_pages.router(questions, templates))
     app.include_router(job_routes.router(questions, templates))
     app.include_router(health.router)
-    app.mount("/static", StaticFiles(directory=STATIC), name="static")
+    files = StaticFiles(directory=STATIC, packages=[("lustrum", DESIGN.name)])
+    app.mount("/static", files, name="static")
     return app

@@ -29,6 +29,7 @@ class Settings:
     ``keep_hours``          how long a table made in the background is kept
     ``trusted_proxies``     addresses whose word about the asker's own address is taken, with commas
     ``allowed_host``        names that the server answers to, with commas; ``.example.org``: all below it
+    ``cors``                whether pages of other sites may read the API in the browsers of their visitors
     ``memory``              most memory that a question may need, in MiB; 0: a share of what the machine has
     ``connections``         connections of one process at the same time
     ``header_seconds``      longest that the headers of a request may take to arrive
@@ -50,6 +51,7 @@ class Settings:
     keep_hours: float = 24.0
     trusted_proxies: str = ""
     allowed_host: str = ""
+    cors: bool = False
     memory: int = 0
     connections: int = 1000
     header_seconds: float = 10.0
@@ -90,6 +92,8 @@ class Settings:
                 raise InputError(f"The setting {name!r} must be a whole number of 0 or more.")
         if not self.connections:
             raise InputError("The setting 'connections' must be a whole number of 1 or more.")
+        if type(self.cors) is not bool:
+            raise InputError("The setting 'cors' must be true or false.")
         listed_hosts(self.allowed_host)
         if self.rate:
             try:

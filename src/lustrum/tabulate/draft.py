@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 
@@ -12,10 +12,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lustrum.model import IngestError
+from lustrum.model.errors import choices as choices_of
+from lustrum.tabulate.draft_levels import suggested_levels
 from lustrum.tabulate.ingest import FileSource
+
+VARIABLE, MEASURE, WEIGHT, IDENTITY, LEFT_OUT = (
+    "variable",
+    "measure",
+    "weight",
+    "identity",
+    "left out",
+)
+"""The roles that a column can have."""
 
 MOST_CODES = 1000
 MOST_NUMBERS = 60
+OLDEST = 130
+_AGE = re.compile(r"(^|_)(age|ages)($|_)", re.IGNORECASE)
 _COLUMN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _IDENTITY = re.compile(r"(^|_)(id|ident|identifier|key|uuid|nr|no|number)$", re.IGNORECASE)
 _WEIGHT = re.compile(r"(^|_)(weight|weights|wgt|wt)($|_)", re.IGNORECASE)
@@ -55,8 +68,145 @@ class _DraftColumn:
 
     @property
     def is_number(self) -> bool:
-        """Numbers of many kinds are a measure; a few whole numbers are codes."""
-        return self.numeric and (self.many or self.decimals > 0 or len(self.codes) > MOST_NUMBERS)
+        """Numbers of many kinds are a measure; a few whole numbers, and ages, are codes."""
+        if not self.numeric or self.is_age:
+            return False
+        return self.many or self.decimals > 0 or len(self.codes) > MOST_NUMBERS
+
+    @property
+    def is_age(self) -> bool:
+        """Whole numbers up to the age of the oldest, in a column that is called so."""
+        whole = not self.many and all(code.isascii() and code.isdecimal() for code in self.codes)
+        return bool(_AGE.search(self.name)) and whole and all(int(c) <= OLDEST for c in self.codes)
+
+    @property
+    def possible(self) -> tuple[str, ...]:
+        """The roles that the column can have."""
+        if self.empty == self.rows:
+            return (LEFT_OUT,)
+        can = {
+            VARIABLE: not self.many,
+            MEASURE: self.numeric,
+            WEIGHT: self.numeric and not self.empty,
+            IDENTITY: self.unique,
+        }
+        return (*(role for role, there in can.items() if there), LEFT_OUT)
+
+    @property
+    def guess(self) -> str:
+        """The role that fits best, where another column is the identity of records."""
+        if self.empty == self.rows:
+            return LEFT_OUT
+        if self.numeric and _WEIGHT.search(self.name):
+            return WEIGHT
+        if self.is_number:
+            return MEASURE
+        return LEFT_OUT if self.many else VARIABLE
+
+
+@dataclass(frozen=True)
+class ColumnChoice:
+    """What a person said of a column; what is not said is guessed."""
+
+    role: str | None = None
+    label: str | None = None
+    unit: str = ""
+    missing: str = ""
+    levels: bool = True
+
+
+@dataclass(frozen=True)
+class ColumnGuess:
+    """What the data say of a column."""
+
+    name: str
+    label: str
+    role: str
+    possible: tuple[str, ...]
+    values: int | None
+    empty: int
+    levels: tuple[int, ...]
+    """How many groups each level has that the codes suggest, from fine to coarse."""
+
+
+@dataclass(frozen=True)
+class Draft:
+    """The columns of a file, looked at once; a description follows from them and from what a person says."""
+
+    name: str
+    rows: int
+    columns: tuple[_DraftColumn, ...] = field(repr=False)
+    unusable: tuple[str, ...]
+
+    def guesses(self) -> list[ColumnGuess]:
+        """What each column seems to be."""
+        identity = self._identity()
+        return [
+            ColumnGuess(
+                c.name,
+                _label(c.name),
+                IDENTITY if c is identity else c.guess,
+                c.possible,
+                None if c.many else len(c.codes),
+                c.empty,
+                tuple(len(one.groups) for one in suggested_levels(sorted(c.codes, key=_order)))
+                if VARIABLE in c.possible
+                else (),
+            )
+            for c in self.columns
+        ]
+
+    def text(
+        self,
+        choices: Mapping[str, ColumnChoice] | None = None,
+        *,
+        name: str | None = None,
+        title: str | None = None,
+        unit: str = "person",
+        units: str = "people",
+    ) -> str:
+        """The description as TOML; every key that only a person can complete is a comment."""
+        name = name or self.name
+        said = choices or {}
+        lines = _head(name, title or _label(name), unit, units)
+        return "\n".join([*lines, *self._lines(said)]) + "\n"
+
+    def _identity(self) -> _DraftColumn | None:
+        named = next((c for c in self.columns if c.unique and _IDENTITY.search(c.name)), None)
+        return named or next((c for c in self.columns if c.unique and c.rows > MOST_NUMBERS), None)
+
+    def _lines(self, said: Mapping[str, ColumnChoice]) -> Iterator[str]:
+        guessed = {guess.name: guess.role for guess in self.guesses()}
+        plain = ColumnChoice()
+        roles = {c.name: said.get(c.name, plain).role or guessed[c.name] for c in self.columns}
+        for column in self.columns:
+            if roles[column.name] not in column.possible:
+                raise IngestError(
+                    f"{column.name!r} cannot be {roles[column.name]!r}; "
+                    f"{choices_of(roles[column.name], column.possible)}."
+                )
+        identities = [name for name, role in roles.items() if role == IDENTITY]
+        if len(identities) > 1:
+            raise IngestError(
+                f"{' and '.join(map(repr, identities))} cannot both be the identity of a record; choose one."
+            )
+        yield from (f"record_id = {_text(name)}" for name in identities)
+        left = [f"{column!r} (its name)" for column in self.unusable]
+        for column in self.columns:
+            role, choice = roles[column.name], said.get(column.name, plain)
+            if role == LEFT_OUT:
+                why = "empty" if column.empty == column.rows else f"more than {MOST_CODES:,} values"
+                left.append(f"{column.name!r} ({why if column.guess == LEFT_OUT else 'chosen'})")
+            elif role == WEIGHT:
+                yield from ("", "[[weights]]", *_named(column, choice))
+                yield f"decimals = {min(column.decimals, 9)}"
+            elif role == MEASURE:
+                yield from _measure(column, choice)
+            elif role == VARIABLE:
+                yield from _variable(column, choice)
+        if left:
+            yield ""
+            yield f"# Left out: {', '.join(left)}."
 
 
 def draft_description(source: FileSource, name: str | None = None) -> str:
@@ -65,7 +215,11 @@ def draft_description(source: FileSource, name: str | None = None) -> str:
     A draft can be read as it is, except that measures without a unit have no tables of sums. The dataset
     is named after the file unless it is given a name.
     """
-    name = name or _dataset_name(source.path.name)
+    return look_at(source).text(name=name)
+
+
+def look_at(source: FileSource) -> Draft:
+    """Look at the columns of a file, all of its rows once."""
     columns = source.columns()
     usable = [column for column in columns if _COLUMN.match(column)]
     if not usable:
@@ -85,7 +239,12 @@ def draft_description(source: FileSource, name: str | None = None) -> str:
     for column in found:
         if column.name in distinct and column.empty == 0 and column.decimals == 0:
             column.unique = distinct[column.name].all_differ
-    return "\n".join(_lines(found, name, [c for c in columns if c not in usable])) + "\n"
+    return Draft(
+        _dataset_name(source.path.name),
+        found[0].rows,
+        tuple(found),
+        tuple(column for column in columns if column not in usable),
+    )
 
 
 class _Distinct:
@@ -102,56 +261,61 @@ class _Distinct:
             self.all_differ = len(self.seen) == before + len(values)
 
 
-def _lines(columns: list[_DraftColumn], name: str, unusable: list[str]) -> Iterator[str]:
-    identity = next((c for c in columns if c.unique and _IDENTITY.search(c.name)), None)
-    identity = identity or next((c for c in columns if c.unique and c.rows > MOST_NUMBERS), None)
+def _head(name: str, title: str, unit: str, units: str) -> Iterator[str]:
     yield "# A draft, made from the columns of the data. Check every line, and complete what only you can know."
     yield "# Labels and codes become public. Every key: docs/reference/dataset-description.md"
     yield "[dataset]"
     yield f"name = {_text(name)}"
-    yield f"title = {_text(_label(name))}"
-    yield 'unit = "person"      # what a record is'
-    yield 'units = "people"'
-    if identity is not None:
-        yield f"record_id = {_text(identity.name)}"
-    left: list[str] = [f"{column!r} (its name)" for column in unusable]
-    for column in (c for c in columns if c is not identity):
-        if column.empty == column.rows:
-            left.append(f"{column.name!r} (empty)")
-        elif column.numeric and _WEIGHT.search(column.name):
-            yield from ("", "[[weights]]", *_named(column), f"decimals = {min(column.decimals, 9)}")
-        elif column.is_number:
-            yield from ("", "[[measures]]", *_named(column))
-            yield '# unit = "EUR"      # needed for tables of sums'
-            yield f"decimals = {min(column.decimals, 9)}"
-            if column.empty:
-                yield '# missing = "0"     # some values are empty; say what that means, or correct them'
-        elif column.many:
-            left.append(f"{column.name!r} (more than {MOST_CODES:,} values)")
-        else:
-            yield from _variable(column)
-    if left:
-        yield ""
-        yield f"# Left out: {', '.join(left)}."
+    yield f"title = {_text(title)}"
+    yield f"unit = {_text(unit)}      # what a record is"
+    yield f"units = {_text(units)}"
 
 
-def _variable(column: _DraftColumn) -> Iterator[str]:
-    yield from ("", "[[variables]]", *_named(column))
+def _measure(column: _DraftColumn, choice: ColumnChoice) -> Iterator[str]:
+    yield from ("", "[[measures]]", *_named(column, choice))
+    if choice.unit:
+        yield f"unit = {_text(choice.unit)}"
+    else:
+        yield '# unit = "EUR"      # needed for tables of sums'
+    yield f"decimals = {min(column.decimals, 9)}"
+    if column.empty and choice.missing:
+        yield f"missing = {_text(choice.missing)}"
+    elif column.empty:
+        yield '# missing = "0"     # some values are empty; say what that means, or correct them'
+
+
+def _variable(column: _DraftColumn, choice: ColumnChoice) -> Iterator[str]:
+    codes = sorted(column.codes, key=_order)
+    yield from ("", "[[variables]]", *_named(column, choice))
     yield "# These codes occur in the data. Add those that could occur, so that the list itself tells nothing."
     yield "codes = ["
-    for code in sorted(column.codes, key=_order):
+    for code in codes:
         yield f"  [{_text(code)}, {_text(code or '(empty)')}],"
+    levels = suggested_levels(codes) if choice.levels else []
     if column.empty:
-        free = next(c for c in ("-", "missing", "not stated", "?!") if c not in column.codes)
+        taken = {*column.codes, *(code for level in levels for code in level.groups)}
+        free = next(c for c in ("-", "missing", "not stated", "?!") if c not in taken)
         yield f'  [{_text(free)}, "Not stated"],'
         yield "]"
         yield f"missing = {_text(free)}       # some values are empty"
     else:
         yield "]"
+    if levels:
+        yield from ("", "[[variables.hierarchies]]", 'name = "coarser"', 'label = "Coarser levels"')
+    for level in levels:
+        yield from ("", "[[variables.hierarchies.levels]]", f"name = {_text(level.name)}")
+        yield f"label = {_text(level.label)}"
+        yield "groups = ["
+        for code, members in level.groups.items():
+            listed = ", ".join(map(_text, members))
+            label = _text(level.label_of(code))
+            yield f"  {{ code = {_text(code)}, label = {label}, members = [{listed}] }},"
+        yield "]"
 
 
-def _named(column: _DraftColumn) -> tuple[str, str]:
-    return f"name = {_text(column.name)}", f"label = {_text(_label(column.name))}"
+def _named(column: _DraftColumn, choice: ColumnChoice) -> tuple[str, str]:
+    label = (choice.label or "").strip() or _label(column.name)
+    return f"name = {_text(column.name)}", f"label = {_text(label)}"
 
 
 def _decimals(number: str) -> int:

@@ -1,4 +1,3 @@
-"use strict";
 // Sends the form, takes the growing map in, writes the policy. Without scripts the pages can still be read.
 
 const token = document.querySelector("meta[name=lustrum-token]").content;

@@ -20,6 +20,40 @@ from lustrum.model import InputError
 
 
 @app.command()
+def agency(
+    data: Data = HERE,
+    port: Annotated[int, typer.Option(help="Port of the pages.", min=0, max=65535)] = 8001,
+    metrics_port: Annotated[
+        int | None,
+        typer.Option(
+            help="The port on which the public server counts questions (its --metrics-port).",
+            min=1,
+            max=65535,
+        ),
+    ] = None,
+    policy: Annotated[Path, typer.Option(help="Where a map writes the chosen method.")] = Path(
+        "policy-from-map.toml"
+    ),
+) -> None:
+    """Open the agency's own pages, on this machine only: datasets, policies, import, reports, usage, maps."""
+    from lustrum.cli.inputs.extras import need_server
+
+    need_server("lustrum agency")
+    from lustrum.agency import serve_agency
+
+    console = Console(markup=False)
+    serve_agency(
+        port=port,
+        data=data,
+        policy=policy,
+        metrics_port=metrics_port,
+        ready=lambda url: console.print(
+            f"The agency's pages are at {url}, on this machine only.", highlight=False
+        ),
+    )
+
+
+@app.command()
 def study(
     name: Annotated[
         str, typer.Argument(help="cell-entropy, sample-tables, markov, table-server or maps.")

@@ -71,6 +71,13 @@ def serve(
         list[str] | None,
         typer.Option(help="A name that the server answers to; .example.org for all below it."),
     ] = None,
+    cors: Annotated[
+        bool,
+        typer.Option(
+            "--cors",
+            help="Let pages of other sites read the API in the browsers of their visitors.",
+        ),
+    ] = False,
     memory: Annotated[
         int, typer.Option(help="Most memory for a question, in MiB; 0: by the machine.", min=0)
     ] = 0,
@@ -129,6 +136,7 @@ def serve(
         keep_hours=keep_hours,
         trusted_proxies=trusted_proxies,
         allowed_host=",".join(allowed_host or ()),
+        cors=cors,
         memory=memory,
         connections=connections,
         header_seconds=header_seconds,

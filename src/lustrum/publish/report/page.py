@@ -52,7 +52,7 @@ details { margin: 1rem 0 } summary { cursor: pointer; color: var(--accent) }
 def page(found: Findings) -> str:
     """The whole report."""
     words = found.words
-    body = "".join(_sections(words, found.warnings))
+    body = report_body(words, found.warnings)
     title = f"Protected population of {escape(words['dataset'])}"
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
@@ -61,6 +61,11 @@ def page(found: Findings) -> str:
         '<body><main><p class="secret">Confidential: measured on the true counts. For the agency alone; do not '
         f"put it beside the bundle.</p><h1>{title}</h1>{body}</main></body></html>\n"
     )
+
+
+def report_body(words: dict[str, Any], warnings: Sequence[str]) -> str:
+    """All that the report says, as HTML that may stand in another page; also from its figures read back."""
+    return "".join(_sections(words, warnings))
 
 
 def _sections(words: dict[str, Any], warnings: Sequence[str]) -> Iterator[str]:

@@ -46,11 +46,22 @@ def framed_by(sites: Sequence[str]) -> str:
     )
 
 
-class SecurityHeaders:
-    """Adds the security headers. Only files that never change may be kept: a saved link asks again."""
+READABLE = {
+    "Access-Control-Allow-Origin": "*",
+    "Cross-Origin-Resource-Policy": "cross-origin",
+}
+"""What lets a page of any site read an answer; never with what a browser knows of its user (no credentials)."""
 
-    def __init__(self, app: ASGIApp) -> None:
+
+class SecurityHeaders:
+    """Adds the security headers. Only files that never change may be kept: a saved link asks again.
+
+    ``cors`` lets pages of other sites read the API by GET: nothing else of the server, and by no other method.
+    """
+
+    def __init__(self, app: ASGIApp, cors: bool = False) -> None:
         self.app = app
+        self.cors = cors
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on and complete its response."""
@@ -59,6 +70,7 @@ class SecurityHeaders:
             return
         kept = scope["path"].startswith("/static/")
         tagged = scope["path"].startswith("/api/")
+        readable = self.cors and tagged and scope["method"] in ("GET", "HEAD")
 
         async def complete(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -67,6 +79,8 @@ class SecurityHeaders:
                     # A page that certain sites may frame says so itself.
                     if name != CONTENT_POLICY or name not in headers:
                         headers[name] = value
+                if readable:
+                    headers.update(READABLE)
                 good = message["status"] in (200, 304)
                 headers["Cache-Control"] = (
                     "public, max-age=86400"

@@ -26,6 +26,8 @@ from lustrum.server.http.languages import ENGLISH, Language, current, here, lang
 _labels: ContextVar[Language] = ContextVar("lustrum_labels", default=languages()[ENGLISH])
 _HERE = Path(__file__).parent.parent
 STATIC = _HERE / "static"
+DESIGN = _HERE.parent / "design"
+"""Files that pages load: those of the server, and those that it shares with the agency's own pages."""
 
 
 class Pages:
@@ -59,7 +61,9 @@ class Pages:
         self._environment.globals["at"] = lambda path: current().at(path)
         # An address that changes with the file lets a browser keep the file for long.
         self._environment.globals["asset"] = {
-            path.name: f"/static/{path.name}?v={_digest(path)}" for path in sorted(STATIC.iterdir())
+            path.name: f"/static/{path.name}?v={_digest(path)}"
+            for folder in (STATIC, DESIGN)
+            for path in sorted(folder.iterdir())
         }
 
     def render(self, template: str, status: int = 200, **values: Any) -> HTMLResponse:

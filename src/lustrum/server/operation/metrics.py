@@ -6,10 +6,12 @@ They are served on an address of their own, so that they can be kept from the pu
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from lustrum.model.decision import Verdict
 
 _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
@@ -38,6 +40,12 @@ class Metrics:
             ["dataset", "verdict"],
             registry=self.registry,
         )
+        self.refusals = Counter(
+            "lustrum_refusals",
+            "Refused questions, by the rules that refused them.",
+            ["dataset", "rule"],
+            registry=self.registry,
+        )
         self.remembered = Counter(
             "lustrum_remembered_answers",
             "Questions that an answer was at hand for.",
@@ -60,6 +68,12 @@ class Metrics:
             "Times that the file of jobs did not answer the process that works on them.",
             registry=self.registry,
         )
+
+    def decided(self, dataset: str, verdict: str, rules: Iterable[str]) -> None:
+        """Count a question by what became of it, and a refused one for each rule that refused it."""
+        self.decisions.labels(dataset, verdict).inc()
+        for rule in sorted(set(rules)) if verdict == Verdict.REFUSAL.value else ():
+            self.refusals.labels(dataset, rule).inc()
 
 
 class RequestMetrics:

@@ -134,7 +134,7 @@ def _captions(table: Arrangement) -> list[str]:
     if table.view.derived:
         said.append(SHARES[table.view.show])
     release = table.release
-    if release.label and not release.statistics and release.unit and not table.view.percent:
+    if release.label and not release.statistics and release.unit and not table.view.relative:
         said.append(say("Unit: {unit}", unit=release.unit))
     if table.release.errors is not None and not table.view.derived:
         said.append(say("Beside each estimate: its standard error"))

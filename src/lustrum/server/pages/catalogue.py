@@ -6,18 +6,21 @@ that changed into place; so there is one place where the form is made, and that 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 from urllib.parse import parse_qsl
 
 from fastapi import APIRouter, Request
-from fastapi.responses import Response
+from fastapi.responses import RedirectResponse, Response
 
 from lustrum.answer import TableService
 from lustrum.answer.preliminary import inner_count
 from lustrum.model import QueryError, TableQuery, Variable
 from lustrum.model.text import say
+from lustrum.server.http.languages import current
 from lustrum.server.http.templating import Pages
+from lustrum.server.pages import cut_points
 from lustrum.server.pages import variable as variable_pages
 from lustrum.server.pages.answer import answer_values, refusal_values
 from lustrum.server.pages.builder import form
@@ -85,6 +88,9 @@ def router(service: TableService, pages: Pages) -> APIRouter:
     def builder(name: str, request: Request) -> Response:
         offer = find(service, name)
         if offer.snapshot is not None and offer.snapshot.from_bundle:
+            cuts, ends, rest = cut_points.split(request.query_params.multi_items())
+            if cuts:
+                return _cut(offer, cuts, ends, rest)
             return _workspace(offer, request, pages)
         query = _asked(request, name)
         return pages.render(
@@ -121,9 +127,26 @@ def router(service: TableService, pages: Pages) -> APIRouter:
     return routes
 
 
+def _cut(
+    offer: Offer, cuts: dict[str, str], ends: set[str], rest: list[tuple[str, str]]
+) -> Response:
+    """Leads to the question with variables cut into own groups."""
+    _, query, view, _ = _read(offer, rest)
+    for name, text in cuts.items():
+        query = cut_points.cut(query, offer.dataset.variable(name), text, ends=name in ends)
+    address = fitting(view, query).but().address(f"/datasets/{query.dataset}?{forms.write(query)}")
+    return RedirectResponse(current().at(address), 303)
+
+
 def _chosen(offer: Offer, request: Request) -> tuple[bool, TableQuery, TableView, str]:
     """Whether anything was asked, the question, its view and what is searched for."""
-    pairs = request.query_params.multi_items()
+    *_, pairs = cut_points.split(request.query_params.multi_items())
+    return _read(offer, pairs)
+
+
+def _read(
+    offer: Offer, pairs: Sequence[tuple[str, str]]
+) -> tuple[bool, TableQuery, TableView, str]:
     wanted = next((value for name, value in pairs if name == "q"), "").strip()[:200]
     view, rest = display.read((name, value) for name, value in pairs if name != "q")
     tidied = forms.tidied(rest)

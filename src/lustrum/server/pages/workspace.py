@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
+from urllib.parse import parse_qsl
 
 from lustrum.formats.placing import Placing, usual_placing
 from lustrum.model import Axis, Category, Filter, TableQuery, Variable
@@ -37,6 +38,15 @@ class TableLink:
 
 
 @dataclass(frozen=True)
+class Cutting:
+    """A form for cut points: an example of them, where the form leads, and what it sends along."""
+
+    example: str
+    action: str
+    kept: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
 class Entry:
     """A variable with what can be done with it; ``why`` says why it cannot be chosen."""
 
@@ -47,6 +57,7 @@ class Entry:
     levels: tuple[TableLink, ...] = ()
     categories: str = ""
     why: str = ""
+    cutting: Cutting | None = None
 
 
 @dataclass(frozen=True)
@@ -190,6 +201,7 @@ class _Hand:
             tuple(moves),
             tuple(levels) if len(levels) > 1 else (),
             f"/datasets/{self._query.dataset}/variables/{variable.name}?as=codes&{forms.write(self._query)}",
+            cutting=self._cutting(variable),
         )
 
     def spare(self, variable: Variable) -> Entry:
@@ -214,6 +226,16 @@ class _Hand:
             )
             moves.append(TableLink(say("Count only some"), address, to="where", key=_KEYS["where"]))
         return Entry(variable.name, variable.label, variable.label, tuple(moves), why=why)
+
+    def _cutting(self, variable: Variable) -> Cutting | None:
+        """A form for cut points, where the codes are classes of a number and own groups are allowed."""
+        begins = variable.edges[: len(variable.codes)]
+        if len(begins) < 3 or self._offer.rules.nested_only:
+            return None
+        some = (begins[0], begins[len(begins) // 3], begins[2 * len(begins) // 3])
+        kept = [*parse_qsl(forms.write(self._query)), *self._view.pairs()]
+        example = ", ".join(f"{point:g}" for point in some)
+        return Cutting(example, f"/datasets/{self._query.dataset}", tuple(kept))
 
     def filtered(self, variable: str, codes: tuple[str, ...]) -> str:
         """The table of those with one of the codes; of everybody where there are none."""

@@ -77,7 +77,7 @@ class Questions:
 
     def count(self, written: Written, seconds: float) -> None:
         """Count and log an answer that was remembered."""
-        self.metrics.decisions.labels(written.dataset, written.verdict).inc()
+        self.metrics.decided(written.dataset, written.verdict, written.rules)
         self.metrics.remembered.inc()
         log_repeat(written.question, written.verdict, written.rules, seconds)
 
@@ -159,6 +159,7 @@ class Questions:
                 decision = snapshot.answer(query)
             finally:
                 self.metrics.busy.dec()
-        self.metrics.decisions.labels(query.dataset, decision.verdict.value).inc()
+        rules = (reason.rule for reason in decision.reasons)
+        self.metrics.decided(query.dataset, decision.verdict.value, rules)
         log_decision(decision, time.perf_counter() - started)
         return decision

@@ -73,6 +73,14 @@ class Arrangement:
         return list(self._combinations(self.outer))
 
     @cached_property
+    def block_keys(self) -> tuple[str, ...]:
+        """What names each block of rows that can be folded to its totals; nothing where none can."""
+        can = bool(self.outer) and self.view.form == "table"
+        if not can or not self.total_rows.any() or self.total_rows.all():
+            return ()
+        return tuple(sort_key(block) for block in self.blocks)
+
+    @cached_property
     def columns(self) -> list[tuple[tuple[TableAxis, Category], ...]]:
         """The variables and categories above each column, the outer ones first."""
         return list(self._combinations(self.placing.columns))
@@ -154,7 +162,7 @@ def arrange(release: Release, view: TableView, mapped: str | None = None) -> Arr
     """
     if not release.additive and view.percent:
         view = replace(view, show="counts")  # a share of means has no meaning
-    if view.show == "difference" and (view.form != "table" or release.statistics):
+    if view.compared and (view.form != "table" or release.statistics):
         view = replace(
             view, show="counts"
         )  # drawn or of several statistics it would not be read rightly
@@ -164,7 +172,7 @@ def arrange(release: Release, view: TableView, mapped: str | None = None) -> Arr
     if view.form == "map":
         # Shares are within a place, though a single category is shown of it.
         placing = Placing(placing.rows, placing.wafers, ())
-    if view.show == "difference" and not placing.columns:
+    if view.compared and not placing.columns:
         view = replace(view, show="counts")  # there is no other column
     over = {
         "counts": (),
@@ -172,6 +180,7 @@ def arrange(release: Release, view: TableView, mapped: str | None = None) -> Arr
         "column-percent": placing.rows,
         "whole-percent": tuple(range(len(release.axes))),
         "difference": placing.columns[-1:],
+        "index": placing.columns[-1:],
     }[view.show]
     made = figures(release, view.show, over, view.decimals)
     if view.form == "map":
@@ -185,11 +194,13 @@ def arrange(release: Release, view: TableView, mapped: str | None = None) -> Arr
         hidden = int(empty.sum()) // max(1, _wafers(bare))
     else:
         empty, hidden = np.zeros_like(empty), 0
+    keys = bare.block_keys
+    folded = {block for block, key in enumerate(keys) if key in view.fold}
     lines = tuple(
         TableLine(block, int(row))
         for block, order in enumerate(_orders(bare))
         for row in order
-        if not empty[block, row]
+        if not empty[block, row] and (block not in folded or bare.total_rows[row])
     )
     return Arrangement(release, view, placing, made, picks, lines, hidden)
 
@@ -293,6 +304,7 @@ def _tidied(bare: Arrangement) -> TableView:
         if placing == usual_placing(bare.release.shape) or view.form == "map"
         else view.pivot,
         wafer=tuple(pair for pair in view.wafer if pair[0] in here),
+        fold=tuple(key for key in view.fold if key in bare.block_keys),
         sort="" if idle else view.sort,
         heat=view.heat if view.form == "table" else TableView.heat,
         decimals=view.decimals if view.percent else TableView.decimals,

@@ -14,6 +14,9 @@ from lustrum.server.table_view.layout import Grid, named
 from lustrum.server.table_view.percentages import SHARES
 from lustrum.server.urls.display import TableView
 
+MOST_FOLDED = 40
+"""So many blocks of rows are folded at once: an address names each of them."""
+
 _SHOWN = (
     ("counts", say("Counts")),
     *SHARES.items(),
@@ -94,8 +97,11 @@ class Controls:
     everything: str
     plain: str
     changed: bool
-    further_used: bool
     sorts: dict[str, tuple[str, str]]
+    folds: dict[str, tuple[str, bool]]
+    """For each block of rows the address that folds or opens it, and whether it is folded."""
+    fold_all: str
+    unfold: str
 
 
 def controls(table: Arrangement, grid: Grid, page: str, mapped: str | None = None) -> Controls:
@@ -126,6 +132,7 @@ def controls(table: Arrangement, grid: Grid, page: str, mapped: str | None = Non
         hidden=(
             *parse_qsl(parts.query, keep_blank_values=True),
             *((("as", view.form),) if view.form != "table" else ()),
+            *(("fold", key) for key in view.fold),
         ),
         forms=tuple(
             Link(text, view.but(form=form).address(page), view.form == form)
@@ -142,15 +149,15 @@ def controls(table: Arrangement, grid: Grid, page: str, mapped: str | None = Non
         plain=TableView(form=view.form).address(page),
         changed=view.but(wafer=view.wafer if view.form != "map" else ())
         != TableView(form=view.form),
-        further_used=view.margins == "off"
-        or view.empty == "hide"
-        or view.bounds == "on"
-        or view.heat == "on"
-        or view.names != "labels",
         sorts={
             key: _cycled(view, key, page)
             for key in ("label", *(head.sort for head in grid.columns if head.sort))
         },
+        folds={key: _folded(view, key, page) for key in table.block_keys},
+        fold_all=view.but(fold=table.block_keys).address(page)
+        if 1 < len(table.block_keys) <= MOST_FOLDED and set(table.block_keys) != set(view.fold)
+        else "",
+        unfold=view.but(fold=()).address(page) if view.fold else "",
     )
 
 
@@ -177,12 +184,14 @@ def _charts(table: Arrangement) -> list[Select]:
 
 def _offered(table: Arrangement) -> list[tuple[str, str]]:
     """Percentages only of what runs that way."""
+    compared = (
+        bool(table.placing.columns) and table.view.form == "table" and not table.release.statistics
+    )
     there = {
         "row-percent": bool(table.placing.columns) or table.view.form == "map",
         "column-percent": bool(table.placing.rows),
-        "difference": bool(table.placing.columns)
-        and table.view.form == "table"
-        and not table.release.statistics,
+        "difference": compared,
+        "index": compared,
     }
     found: list[tuple[str, str]] = [
         (v, t) for v, t in _SHOWN if there.get(v, True) or v == table.view.show
@@ -277,6 +286,13 @@ def _pages(view: TableView, grid: Grid, page: str) -> Iterable[Link]:
     for number in sorted(n for n in wanted if 1 <= n <= grid.pages):
         here = view.page is not None and number == grid.page
         yield Link(str(number), view.but(page=number).address(page), here)
+
+
+def _folded(view: TableView, key: str, page: str) -> tuple[str, bool]:
+    """The address that folds a block of rows to its totals, or opens it again, and whether it is folded."""
+    there = key in view.fold
+    rest = tuple(own for own in view.fold if own != key)
+    return view.but(fold=rest if there else (*rest, key)).address(page), there
 
 
 def _cycled(view: TableView, key: str, page: str) -> tuple[str, str]:

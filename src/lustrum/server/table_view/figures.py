@@ -19,6 +19,7 @@ from lustrum.structure import UNBOUNDED
 THIN_SPACE = "\u202f"
 NO_PERCENTAGE = "\u2013"
 MINUS = "\u2212"
+INDEX_DECIMALS = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,10 +47,12 @@ class CellFigures:
 
 
 def figures(release: Release, show: str, over: Collection[int], decimals: int = 1) -> CellFigures:
-    """The figures of a release: its values, percentages of the sum over some axes, or differences along one."""
+    """The figures of a release: its values, percentages of the sum over some axes, or comparisons along one."""
     low, high = _ends(release)
     if show == "difference":
         return _differences(release, *over)
+    if show == "index":
+        return _index(release, *over)
     if show == "counts":
         return CellFigures(release.published, release.known, release.decimals, low, high)
     values = np.where(release.known, release.published, np.nan)
@@ -87,6 +90,18 @@ def _differences(release: Release, position: int) -> CellFigures:
         shape[position] = -1
         blurred = blurred & ~itself.reshape(shape)
     return CellFigures(units, known, release.decimals, blurred=blurred)
+
+
+def _index(release: Release, position: int) -> CellFigures:
+    """Each figure per hundred of the first one along an axis; the marks are those of the differences."""
+    apart = _differences(release, position)
+    base = np.take(release.published, [0], axis=position)
+    known = apart.known & (base > 0)
+    scale = 10**INDEX_DECIMALS
+    with np.errstate(divide="ignore", invalid="ignore"):
+        shares = np.where(known, 100 * scale * (release.published / base), 0.0)
+    units = np.rint(shares).astype(np.int64)
+    return CellFigures(units, known, INDEX_DECIMALS, blurred=apart.blurred)
 
 
 def number(value: int, decimals: int = 0, point: str = ".") -> str:

@@ -78,6 +78,8 @@ class RowBlock:
     labels: tuple[tuple[str, str], ...]
     rows: tuple[Row, ...]
     continued: bool = False
+    key: str = ""
+    """What names it where it can be folded to its totals."""
 
 
 @dataclass(frozen=True)
@@ -150,7 +152,8 @@ def grid(table: Arrangement, point: str = ".") -> Grid:
         )
         rows = tuple(writer.row(block, line.row) for line in shown[start:end])
         continued = start == 0 and first > 0 and lines[first - 1].block == block
-        blocks.append(RowBlock(labels, rows, continued))
+        key = table.block_keys[block] if table.block_keys else ""
+        blocks.append(RowBlock(labels, rows, continued, key))
         start = end
     return Grid(
         corner=_corner(table),

@@ -15,6 +15,7 @@ SHARES = {
     "column-percent": say("Percentages of each column"),
     "whole-percent": say("Percentages of the whole table"),
     "difference": say("Difference to the first column"),
+    "index": say("Index, first column = 100"),
 }
 
 
@@ -29,7 +30,7 @@ def as_shown(release: Release, view: TableView) -> Release:
         published=made.units,
         undefined=release.shown & ~made.known,
         decimals=made.decimals,
-        unit=PERCENT if table.view.percent else release.unit,
+        unit=PERCENT if table.view.percent else "" if table.view.relative else release.unit,
         label=SHARES[table.view.show],
         additive=False,
         channel=None,

@@ -7,12 +7,13 @@ published values::
 
 ============  ===================================================================================
 ``as``        ``table``, ``chart`` or, where the dataset has shapes, ``map``
-``show``      ``counts``, ``row-percent``, ``column-percent``, ``whole-percent`` or
-              ``difference``, to the first column
+``show``      ``counts``, ``row-percent``, ``column-percent``, ``whole-percent``, or to the first
+              column ``difference`` or ``index``, which makes it 100
 ``pivot``     ``variable:rows``, ``variable:columns`` or ``variable:wafers``; once for a variable, the outer
               ones first
 ``wafer``     ``variable:code``: only this category of a variable that stands in the wafers
 ``sort``      ``label``, ``value`` or a column such as ``sex:2``; a minus sign in front turns the order round
+``fold``      a block of rows such as ``region:1``, of which only the totals are shown; once for each
 ``empty``     ``hide`` leaves out the rows that hold nothing but published zeros
 ``heat``      ``on`` gives cells a shade by their size
 ``names``     ``labels``, ``codes`` or ``both``
@@ -44,7 +45,7 @@ from lustrum.server.urls import forms
 PLACES = ("rows", "columns", "wafers")
 _WORDS = {
     "as": ("table", "chart", "map"),
-    "show": ("counts", "row-percent", "column-percent", "whole-percent", "difference"),
+    "show": ("counts", "row-percent", "column-percent", "whole-percent", "difference", "index"),
     "empty": ("show", "hide"),
     "heat": ("off", "on"),
     "names": ("labels", "codes", "both"),
@@ -57,7 +58,7 @@ _WORDS = {
 }
 """What each parameter may say; the first stands if it is absent."""
 
-PARAMETERS = (*_WORDS, "pivot", "wafer", "sort", "page")
+PARAMETERS = (*_WORDS, "pivot", "wafer", "fold", "sort", "page")
 Pairs = tuple[tuple[str, str], ...]
 
 
@@ -69,6 +70,7 @@ class TableView:
     show: str = "counts"
     pivot: Pairs = ()
     wafer: Pairs = ()
+    fold: tuple[str, ...] = ()
     sort: str = ""
     empty: str = "show"
     heat: str = "off"
@@ -88,8 +90,18 @@ class TableView:
 
     @property
     def derived(self) -> bool:
-        """Whether something else than the published figures is shown: percentages or differences."""
+        """Whether something else than the published figures is shown, such as percentages."""
         return self.show != "counts"
+
+    @property
+    def compared(self) -> bool:
+        """Whether columns are compared with the first one."""
+        return self.show in ("difference", "index")
+
+    @property
+    def relative(self) -> bool:
+        """Whether figures have no unit of their own: percentages and an index."""
+        return self.percent or self.show == "index"
 
     def but(self, **changes: Any) -> TableView:
         """The same with changes, from its first page."""
@@ -101,6 +113,7 @@ class TableView:
         pairs = [(name, value) for name, value in said if value != _WORDS[name][0]]
         pairs += [("pivot", f"{variable}:{place}") for variable, place in self.pivot]
         pairs += [("wafer", f"{variable}:{code}") for variable, code in self.wafer]
+        pairs += [("fold", key) for key in self.fold]
         if self.sort:
             pairs.append(("sort", self.sort))
         if self.page != 1:
@@ -124,6 +137,7 @@ def read(pairs: Iterable[tuple[str, str]]) -> tuple[TableView, list[tuple[str, s
     rest: list[tuple[str, str]] = []
     said: dict[str, str] = {}
     several: dict[str, list[tuple[str, str]]] = {"pivot": [], "wafer": []}
+    folds: list[str] = []
     asked = (*forms.PARAMETERS, *forms.CHOICES)
     for name, value in pairs:
         if forms.is_known(name):
@@ -139,6 +153,9 @@ def read(pairs: Iterable[tuple[str, str]]) -> tuple[TableView, list[tuple[str, s
             )
         elif value == "":
             continue
+        elif name == "fold":
+            column_of(value, name)
+            folds.append(value)
         elif name in several:
             several[name].append(_named(name, value))
         elif name in said:
@@ -171,7 +188,13 @@ def read(pairs: Iterable[tuple[str, str]]) -> tuple[TableView, list[tuple[str, s
         words["decimals"] = int(said["decimals"])
     if "page" in said:
         words["page"] = _page(said["page"])
-    return TableView(**words, pivot=tuple(several["pivot"]), wafer=tuple(several["wafer"])), rest
+    made = TableView(
+        **words,
+        pivot=tuple(several["pivot"]),
+        wafer=tuple(several["wafer"]),
+        fold=tuple(dict.fromkeys(folds)),
+    )
+    return made, rest
 
 
 def column_key(categories: Iterable[tuple[str, str]]) -> str:
@@ -184,12 +207,19 @@ def column_key(categories: Iterable[tuple[str, str]]) -> str:
     return ",".join(parts) or "value"
 
 
-def column_of(key: str) -> dict[str, str]:
-    """The codes in the name of a column; :func:`column_key` read back."""
+def column_of(key: str, name: str = "sort") -> dict[str, str]:
+    """The codes in the name of a column or of a block of rows; :func:`column_key` read back."""
     found = {}
     for part in key.split(","):
         variable, colon, code = part.partition(":")
         if not colon or not variable or not code:
+            if name == "fold":
+                raise QueryError(
+                    say(
+                        "'fold' must be a block of rows such as region:1, not {given!r}.",
+                        given=unquote(key),
+                    )
+                )
             raise QueryError(
                 say(
                     "'sort' must be label, value or a column such as sex:2, not {given!r}.",

@@ -1,0 +1,217 @@
+"""The pages of datasets: how they stand, their policies and what a change would do, reports, protection."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from lustrum.agency.effect import Effect, effect, usual_questions
+from lustrum.agency.state import (
+    DatasetState,
+    draft_path,
+    policy_path,
+    read_report,
+    read_state,
+    state_of,
+    states,
+    unsealed,
+)
+from lustrum.agency.tasks import Tasks
+from lustrum.agency.templating import AgencyPages, form_of
+from lustrum.durable import outages, write_whole
+from lustrum.local import local_service
+from lustrum.model import LustrumError, PolicyError
+from lustrum.policy import Policy, check_names
+from lustrum.policy.explain import explain, warnings
+from lustrum.policy.presets import preset
+from lustrum.policy.read import parse_policy, sealed
+from lustrum.publish.report.page import report_body
+
+
+class DatasetPages:
+    """The handlers, over one data folder."""
+
+    def __init__(self, pages: AgencyPages, data: Path, tasks: Tasks) -> None:
+        self._pages, self._data, self._tasks = pages, data, tasks
+        self._service = local_service(data, workers=1)
+
+    def routes(self) -> list[Route]:
+        """The routes of datasets."""
+        guarded, own = self._pages.guarded, "/datasets/{name:str}"
+        return [
+            Route("/", guarded(self.home)),
+            Route(own, guarded(self.dataset)),
+            Route(own + "/report", guarded(self.report)),
+            Route(own + "/policy", guarded(self.policy)),
+            Route(own + "/policy", guarded(self.change_policy), methods=["POST"]),
+            Route(own + "/protect", guarded(self.protect), methods=["POST"]),
+        ]
+
+    def close(self) -> None:
+        """Close what was opened of the records."""
+        self._service.close()
+
+    async def home(self, request: Request) -> Response:
+        """All datasets and how they stand."""
+        found = await run_in_threadpool(states, self._data, self._service)
+        return self._pages.page("datasets.html", "/", states=found, data=str(self._data))
+
+    async def dataset(self, request: Request) -> Response:
+        """One dataset: state, next step, policy in sentences, variables."""
+        state = await run_in_threadpool(self._state, request)
+        policy = state.policy.policy
+        return self._pages.page(
+            "dataset.html",
+            "/",
+            state=state,
+            sentences=[] if policy is None else list(explain(policy)),
+            warnings=[] if policy is None else list(warnings(policy)),
+            task=self._tasks.of(state.name),
+            data=str(self._data),
+        )
+
+    async def report(self, request: Request) -> Response:
+        """The confidential report of the protected population, in the design of these pages."""
+        state = await run_in_threadpool(self._state, request)
+        words = await run_in_threadpool(read_report, self._data, state.name)
+        try:
+            body = report_body(words, [str(sentence) for sentence in words.get("warnings", ())])
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError):
+            raise PolicyError(
+                "The report was written by another version; protect the dataset again to renew it."
+            ) from None
+        return self._pages.page("report.html", "/", state=state, body=body)
+
+    async def policy(self, request: Request) -> Response:
+        """The policy to be edited: the draft if there is one, else the one in force."""
+        state = await run_in_threadpool(self._state, request)
+        text = await run_in_threadpool(self._text, state)
+        questions = [] if state.dataset is None else usual_questions(state.dataset)
+        return await run_in_threadpool(self._edited, state, text, questions, "")
+
+    async def change_policy(self, request: Request) -> Response:
+        """Check a draft, keep it, give it up, or seal it and put it in force."""
+        state = await run_in_threadpool(self._state, request)
+        form = await form_of(request)
+        text = unsealed(form.get("text", ""))
+        questions = form.get("questions", "").splitlines()
+        if request.headers.get("x-lustrum-part"):
+            values = await run_in_threadpool(self._checked, state, text, questions)
+            return HTMLResponse(self._pages.part("_effect.html", state=state, **values))
+        wanted = form.get("do", "check")
+        if wanted == "check":
+            return await run_in_threadpool(self._edited, state, text, questions, "")
+        if form.get("seen") != _mark(policy_path(self._data, state.name)):
+            raise PolicyError(
+                "The policy in force was changed since this page was loaded; load it again and compare."
+            )
+        if wanted == "forget":
+            await run_in_threadpool(draft_path(self._data, state.name).unlink, missing_ok=True)
+            return RedirectResponse(f"/datasets/{state.name}/policy", 303)
+        if wanted == "keep":
+            said = await run_in_threadpool(self._keep, state, text)
+            return await run_in_threadpool(self._edited, state, text, questions, said)
+        if wanted != "seal" or form.get("meant") != "yes":
+            raise PolicyError("Tick that the change is meant before you seal the policy.")
+        await run_in_threadpool(self._seal, state, text)
+        return RedirectResponse(f"/datasets/{state.name}", 303)
+
+    async def protect(self, request: Request) -> Response:
+        """Make the protected population, as ``lustrum protect`` does."""
+        state = await run_in_threadpool(self._state, request)
+        arguments = ["protect", "--dataset", state.name, "--data", str(self._data)]
+        task = self._tasks.start(f"Protect {state.name}", state.name, arguments)
+        return RedirectResponse(f"/tasks/{task.number}", 303)
+
+    def _state(self, request: Request) -> DatasetState:
+        return state_of(self._data, self._service, request.path_params["name"])
+
+    def _text(self, state: DatasetState) -> str:
+        """What the editor begins with."""
+        draft = draft_path(self._data, state.name)
+        with outages(draft):
+            if draft.is_file():
+                return draft.read_text(encoding="utf-8", errors="replace")
+        if state.policy.text:
+            return unsealed(state.policy.text)
+        return preset("strict", state.dataset if state.dataset is not None else state.name)
+
+    def _edited(
+        self, state: DatasetState, text: str, questions: list[str], said: str
+    ) -> HTMLResponse:
+        values = self._checked(state, text, questions)
+        return self._pages.page(
+            "policy.html",
+            "/",
+            state=state,
+            text=text,
+            questions="\n".join(line.strip() for line in questions if line.strip()),
+            said=said,
+            seen=_mark(policy_path(self._data, state.name)),
+            has_draft=draft_path(self._data, state.name).is_file(),
+            **values,
+        )
+
+    def _checked(self, state: DatasetState, text: str, questions: list[str]) -> dict[str, Any]:
+        """What the draft decides and changes, or the first mistake in it."""
+        try:
+            draft = self._parsed(state, text)
+        except LustrumError as error:
+            return {"mistake": str(error), "sentences": [], "warnings": [], "effect": Effect()}
+        now = state.policy.policy
+        known = set() if now is None else set(explain(now))
+        try:
+            found = effect(self._data, state.name, now, draft, questions)
+        except LustrumError as error:
+            found = Effect(sentence=str(error))
+        return {
+            "mistake": "",
+            "sentences": [(sentence, sentence not in known) for sentence in explain(draft)],
+            "warnings": list(warnings(draft)),
+            "effect": found,
+        }
+
+    def _parsed(self, state: DatasetState, text: str) -> Policy:
+        policy = parse_policy(text.encode(), "The draft")
+        if policy.dataset not in ("*", state.name):
+            raise PolicyError(
+                f"The draft is for the dataset {policy.dataset!r}, not for {state.name!r}."
+            )
+        if state.dataset is not None:
+            check_names(policy, state.dataset, "The draft")
+        return policy
+
+    def _keep(self, state: DatasetState, text: str) -> str:
+        """Keep a draft, which no server reads; it may have mistakes."""
+        path = draft_path(self._data, state.name)
+        with outages(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(path, text.encode())
+        return "The draft is kept. It is not in force: nothing changes for the public until it is sealed."
+
+    def _seal(self, state: DatasetState, text: str) -> None:
+        """Put a valid draft in force, sealed; the policy before is kept beside it."""
+        self._parsed(state, text)
+        raw = sealed(text.encode(), "The draft")
+        path = policy_path(self._data, state.name)
+        with outages(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if path.is_file():
+                write_whole(path.with_name(f"{path.name}.before"), path.read_bytes())
+            write_whole(path, raw)
+            draft_path(self._data, state.name).unlink(missing_ok=True)
+        self._service.forget_policies()
+        if read_state(path, state.dataset).kind != "sealed":
+            raise PolicyError(f"{path} was not written as it was meant; look at it.")
+
+
+def _mark(path: Path) -> str:
+    """Names the bytes of a policy file, so that a change behind one's back is noticed."""
+    with outages(path):
+        return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "none"

@@ -1,0 +1,270 @@
+"""The pages of maps: what is dropped in, the map as it grows, one method of it, the policy and the report."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from lustrum.agency.maps.detail import detail_of
+from lustrum.agency.maps.inputs import cases_of_texts
+from lustrum.agency.maps.jobs import MapJob, MapJobs
+from lustrum.agency.maps.offer import methods_of, offered
+from lustrum.agency.maps.picture import map_svg
+from lustrum.agency.maps.policy_file import write_policy
+from lustrum.agency.templating import AgencyPages, Handler
+from lustrum.model import InputError
+from lustrum.rumap import Cases, RUMap, rumap
+from lustrum.rumap.charts import distribution_chart, risk_table_chart, svg_of
+from lustrum.rumap.report import MapReport, report_html, write_pdf
+
+_MOST_BYTES = 64 * 1024 * 1024
+_RISKS = ("table-entropy", "cell-certainty", "attribute-inference", "close-estimates", "r2")
+
+
+def _warm_up(methods: Sequence[Any]) -> None:
+    text = b"area,faith,value\nA,F,1\nA,G,4\nB,F,9\nB,G,2\n"
+    found = rumap(cases_of_texts({"warm.csv": text}), methods, replications=1, workers=1)
+    map_svg(found, found.tables[0], 0.1, "{index}")
+
+
+class MapPages:
+    """The handlers, with the maps that they share."""
+
+    def __init__(
+        self, pages: AgencyPages, data: Path | None, policy: Path, cases: Cases | None
+    ) -> None:
+        self._pages, self.data, self.policy_path, self.cases = pages, data, policy, cases
+        self.jobs = MapJobs()
+
+    def routes(self) -> list[Route]:
+        """The routes of the maps."""
+        point = "/maps/{number:int}/points/{index:int}"
+        return [
+            Route("/maps", self._guarded(self.home)),
+            Route("/maps", self._guarded(self.start), methods=["POST"]),
+            Route("/maps/{number:int}", self._guarded(self.map)),
+            Route("/maps/{number:int}/state", self._guarded(self.state)),
+            Route("/maps/{number:int}/stop", self._guarded(self.stop), methods=["POST"]),
+            Route(point, self._guarded(self.point)),
+            Route(point + "/{chart:str}.svg", self._guarded(self.chart)),
+            Route(point + "/policy", self._guarded(self.policy), methods=["POST"]),
+            Route("/maps/{number:int}/report.{kind:str}", self._guarded(self.report)),
+            Route("/maps/{number:int}/points.csv", self._guarded(self.csv)),
+        ]
+
+    def warm_up(self) -> None:
+        """Load and compile what every map needs, so that a first point does not wait for that."""
+        _warm_up(methods_of({"random-rounding": "3"}))
+
+    def warm_up_rest(self) -> None:
+        """The other methods, one after the other; a map that somebody asked for has the processor to itself."""
+        for own in offered():
+            if self.jobs.all():
+                return
+            if own.ticked:
+                _warm_up(methods_of({own.name: own.values}))
+
+    def _guarded(self, handler: Handler) -> Handler:
+        return self._pages.guarded(handler, "/maps")
+
+    async def home(self, request: Request) -> Response:
+        """The form, and the maps that are there."""
+        given = list(self.cases.tables) if self.cases is not None else []
+        return self._page(
+            "maps.html", offered=offered(), risks=_RISKS, jobs=self.jobs.all(), given=given
+        )
+
+    async def start(self, request: Request) -> Response:
+        """Begin a map from what was dropped in and ticked."""
+        asked = await _json(request)
+        files = {str(f["name"]): _decoded(str(f["content"])) for f in asked.get("files", [])}
+        if files:
+            cases: Cases = await run_in_threadpool(cases_of_texts, files, self.data)
+        elif self.cases is not None:
+            cases = self.cases
+        else:
+            raise InputError("Drop in a table or saved questions first.")
+        limit = asked.get("limit")
+        job = await run_in_threadpool(self._start, cases, asked, limit)
+        return JSONResponse({"address": f"/maps/{job.number}"})
+
+    def _start(self, cases: Cases, asked: dict[str, Any], limit: Any) -> MapJob:
+        if limit is not None and not (isinstance(limit, int | float) and 0 <= limit <= 10):
+            raise InputError("The limit of risk must be a number of 0 or more.")
+        replications = asked.get("replications", 10)
+        if type(replications) is not int or not 1 <= replications <= 1000:
+            raise InputError("The number of draws must be a whole number from 1 to 1000.")
+        risk, attacker = asked.get("risk"), asked.get("attacker")
+        return self.jobs.start(
+            cases,
+            methods_of(asked.get("methods", {})),
+            None if not risk else [str(risk)],
+            None if not attacker or risk != "cell-certainty" else [str(attacker)],
+            limit=None if limit is None else float(limit),
+            replications=replications,
+            seed=0,
+        )
+
+    async def map(self, request: Request) -> Response:
+        """A map, as far as it is."""
+        job = self.jobs.get(request.path_params["number"])
+        fragment = await run_in_threadpool(self._fragment, job)
+        return self._page("map.html", job=job, fragment=fragment, policy=str(self.policy_path))
+
+    async def state(self, request: Request) -> Response:
+        """How far a map is; the picture is sent along if there is something new."""
+        job = self.jobs.get(request.path_params["number"])
+        seen = request.query_params.get("seen", "")
+        state: dict[str, Any] = {"done": job.done, "total": job.total, "finished": job.finished}
+        mark = f"{job.done}-{job.finished}"
+        if seen != mark:
+            state["html"] = await run_in_threadpool(self._fragment, job)
+        return JSONResponse({**state, "mark": mark})
+
+    async def stop(self, request: Request) -> Response:
+        """Stop a map; what is there stays."""
+        job = self.jobs.get(request.path_params["number"])
+        job.stop()
+        return JSONResponse({"stopped": True})
+
+    async def point(self, request: Request) -> Response:
+        """One method: what it publishes, and why it scored so."""
+        job, found, label, table = self._point(request)
+        detail = await run_in_threadpool(detail_of, found, label, table)
+        index = request.path_params["index"]
+        return self._page(
+            "point.html", job=job, detail=detail, index=index, policy=str(self.policy_path),
+            tables=found.tables,
+        )  # fmt: skip
+
+    async def chart(self, request: Request) -> Response:
+        """A picture for the page of a point."""
+        _, found, label, table = self._point(request)
+        kind = request.path_params["chart"]
+        makers: dict[str, Callable[..., Any]] = {
+            "cells": risk_table_chart,
+            "values": distribution_chart,
+        }
+        if kind not in makers:
+            raise InputError("A point has the pictures 'cells' and 'values'.")
+
+        def drawn() -> str:
+            return svg_of(
+                makers[kind](found.sweep.cases.tables[table], found.release(label, table))
+            )
+
+        return Response(await run_in_threadpool(drawn), media_type="image/svg+xml")
+
+    async def policy(self, request: Request) -> Response:
+        """Write the method into the policy."""
+        job, found, _, _ = self._point(request)
+        index = request.path_params["index"]
+        kept = await run_in_threadpool(write_policy, self.policy_path, found, index, job.limit)
+        words = f"The policy is in {self.policy_path}."
+        if kept is not None:
+            words += f" The one before is in {kept}."
+        return JSONResponse({"said": words})
+
+    async def report(self, request: Request) -> Response:
+        """The report as a page or as PDF."""
+        job = self.jobs.get(request.path_params["number"])
+        found = _some(job)
+        kind = request.path_params["kind"]
+        if kind not in ("html", "pdf"):
+            raise InputError("A report is .html or .pdf.")
+
+        def made() -> bytes:
+            page = report_html(
+                MapReport(found, job.choice, job.limit, title=f"Choice of a method for {job.name}")
+            )
+            if kind == "html":
+                return page.encode()
+            import tempfile
+
+            with tempfile.TemporaryDirectory(prefix="lustrum-report-") as folder:
+                return write_pdf(page, Path(folder) / "report.pdf").read_bytes()
+
+        content = await run_in_threadpool(made)
+        media = "text/html; charset=utf-8" if kind == "html" else "application/pdf"
+        names = {"Content-Disposition": f'attachment; filename="report.{kind}"'}
+        return Response(content, media_type=media, headers=names)
+
+    async def csv(self, request: Request) -> Response:
+        """The tidy frame."""
+        import io
+
+        import pyarrow.csv
+
+        found = _some(self.jobs.get(request.path_params["number"]))
+        out = io.BytesIO()
+        pyarrow.csv.write_csv(found.to_arrow(), out)
+        names = {"Content-Disposition": 'attachment; filename="map.csv"'}
+        return Response(out.getvalue(), media_type="text/csv; charset=utf-8", headers=names)
+
+    def _fragment(self, job: MapJob) -> str:
+        """The part of the page of a map that changes while it grows."""
+        found = job.found
+        shown = []
+        for table in found.tables if found is not None else ():
+            assert found is not None
+            points = found.of(table)
+            address = f"/maps/{job.number}/points/{{index}}?table={found.tables.index(table)}"
+            shown.append(
+                {
+                    "name": table,
+                    "svg": map_svg(found, table, job.limit, address),
+                    "points": [
+                        (p, points[by] if by >= 0 else None, by, address.format(index=p.index))
+                        for p, by in zip(points, found.dominators(table), strict=True)
+                    ],
+                    "families": list(dict.fromkeys(p.family for p in points if not p.is_corner)),
+                }
+            )
+        return self._pages.part("_map.html", job=job, tables=shown, choice=job.choice, found=found)
+
+    def _point(self, request: Request) -> tuple[MapJob, RUMap, str, str]:
+        job = self.jobs.get(request.path_params["number"])
+        found = _some(job)
+        label = job.point(request.path_params["index"])
+        number = request.query_params.get("table", "0")
+        if not number.isdigit() or int(number) >= len(found.tables):
+            raise InputError("The map has no such table.")
+        return job, found, label, found.tables[int(number)]
+
+    def _page(self, template: str, **values: Any) -> Response:
+        return self._pages.page(template, "/maps", **values)
+
+
+def _some(job: MapJob) -> RUMap:
+    if job.found is None:
+        raise InputError("The map has no point yet; wait a moment.")
+    return job.found
+
+
+async def _json(request: Request) -> dict[str, Any]:
+    said = request.headers.get("content-length", "")
+    if not said.isdigit() or int(said) > _MOST_BYTES:
+        raise InputError(f"A map takes files of up to {_MOST_BYTES // 2**20} MB.")
+    try:
+        found = json.loads(await request.body())
+    except (json.JSONDecodeError, UnicodeDecodeError):
+        raise InputError("The page sent something that is not JSON; load it again.") from None
+    if not isinstance(found, dict):
+        raise InputError("The page sent something that is not an object; load it again.")
+    return found
+
+
+def _decoded(text: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        raise InputError("A file did not arrive whole; drop it in again.") from None

@@ -1,0 +1,137 @@
+"""The agency's pages in a real browser: an import by hand, a policy that is tried while it is written, axe."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+
+from agency.towns import people
+from browsing import arrive, expect, visit
+from lustrum.agency import create_agency_app
+from server.conftest import served
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+pytestmark = pytest.mark.browser
+
+PAGES = (
+    "/",
+    "/datasets/town",
+    "/datasets/town/policy",
+    "/datasets/town/report",
+    "/import",
+    "/maps",
+)
+PAGES += ("/usage", "/tasks", "/check", "/datasets/none")
+
+
+@pytest.fixture(scope="module")
+def staff(town_data: Path) -> Iterator[str]:
+    """The pages over a data folder that no test changes."""
+    with served(create_agency_app(data=town_data)) as found:  # type: ignore[arg-type]
+        yield found
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1440), ("dark", 390)])
+def test_pages_pass_axe_and_fit_their_screen(
+    browser: Browser, staff: str, town_data: Path, tmp_path: Path, scheme: str, width: int
+) -> None:
+    size = {"width": width, "height": 900}
+    options: dict[str, Any] = {"viewport": size, "color_scheme": scheme, "bypass_csp": True}
+    with visit(browser, staff, **options) as page:
+        page.goto("/import")
+        page.fill("#path", str(people(tmp_path / "people.csv", 90)))
+        arrive(page, page.get_by_role("button", name="Look at it"), re.compile(r"/import/\d+"))
+        for path in (page.url, *PAGES[:-1]):
+            page.goto(path)
+            page.locator("details").evaluate_all("(all) => all.forEach((one) => one.open = true)")
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, path
+            found = Axe().run(page).response["violations"]
+            assert [(v["id"], [n["html"][:160] for n in v["nodes"]]) for v in found] == [], path
+
+
+def test_the_page_of_a_mistake_passes_axe(browser: Browser, staff: str) -> None:
+    context = browser.new_context(base_url=staff, bypass_csp=True)
+    try:
+        page = context.new_page()
+        page.goto(PAGES[-1])
+        expect(page.get_by_role("alert")).to_contain_text("There is no dataset")
+        assert Axe().run(page).response["violations"] == []
+    finally:
+        context.close()
+
+
+def test_a_policy_is_tried_while_it_is_written(browser: Browser, staff: str) -> None:
+    with visit(browser, staff) as page:
+        page.goto("/datasets/town/policy")
+        expect(page.locator("#effect")).to_contain_text("No question would end in another way.")
+        text = page.locator("#text").input_value()
+        page.locator("#text").fill(re.sub(r"max_dimensions = \d+", "max_dimensions = 1", text))
+        expect(page.locator("#effect")).to_contain_text(
+            "2 of 3 questions would end in another way."
+        )
+        page.locator("#text").fill("nonsense\nend = true\n")
+        expect(page.locator("#effect")).to_contain_text("not valid TOML")
+        page.locator("#text").fill(text)
+        page.locator("#questions").fill("age where area=N")
+        expect(page.locator("#effect tbody th")).to_have_text(["age where area=N"])
+
+
+def test_a_file_is_dropped_in_and_guessed(browser: Browser, staff: str, tmp_path: Path) -> None:
+    path = people(tmp_path / "Dropped People.csv", 120)
+    with visit(browser, staff) as page:
+        page.goto("/import")
+        page.locator("#drop").wait_for()
+        data = page.evaluate_handle(
+            """(text) => { const held = new DataTransfer();
+            held.items.add(new File([text], "Dropped People.csv", { type: "text/csv" })); return held; }""",
+            path.read_text(encoding="utf-8"),
+        )
+        page.dispatch_event("#drop", "drop", {"dataTransfer": data})
+        page.wait_for_url(re.compile(r"/import/\d+"))
+        expect(page.get_by_role("heading", level=1)).to_have_text("Import Dropped People.csv")
+        expect(page.locator("[name='role.id']")).to_have_value("identity")
+        expect(page.locator("[name='role.area']")).to_have_value("variable")
+        page.locator("[name='label.area']").fill("Part of the town")
+        page.get_by_role("button", name="Look again").click()
+        expect(page.locator("details pre")).to_contain_text("Part of the town")
+
+
+def test_a_file_that_cannot_be_read_is_one_sentence_on_the_page(
+    browser: Browser, staff: str, tmp_path: Path
+) -> None:
+    wrong = tmp_path / "wrong.csv"
+    wrong.write_text("the area,1st\nN,f\n", encoding="utf-8")
+    context = browser.new_context(base_url=staff)
+    try:
+        page = context.new_page()
+        page.goto("/import")
+        page.set_input_files("#file", wrong)
+        expect(page.locator("#said")).to_contain_text("has no column that can be described")
+        assert str(tmp_path) not in page.inner_text("#said")
+        assert ".import-" not in page.inner_text("#said")
+    finally:
+        context.close()
+
+
+def test_without_scripts_a_policy_is_checked_and_a_file_is_named(
+    browser: Browser, staff: str, tmp_path: Path
+) -> None:
+    with visit(browser, staff, java_script_enabled=False) as page:
+        page.goto("/datasets/town/policy")
+        text = page.locator("#text").input_value()
+        page.locator("#text").fill(re.sub(r"max_dimensions = \d+", "max_dimensions = 1", text))
+        page.locator("#check").click()
+        expect(page.locator("#effect")).to_contain_text("2 of 3 questions")
+        page.goto("/import")
+        expect(page.locator("#drop")).to_be_hidden()
+        page.fill("#path", str(people(tmp_path / "people.csv", 90)))
+        page.keyboard.press("Enter")
+        page.wait_for_url(re.compile(r"/import/\d+"))
+        expect(page.locator("tbody").first).to_contain_text("N")
