@@ -113,11 +113,40 @@ def test_a_later_release_does_not_lower_the_share_of_empty_cells(made: Made) -> 
         memory.require_same_method({**words, "empty_share": share})
 
 
-def test_the_agency_is_told_if_too_many_records_changed_to_hide_them(copy: Path) -> None:
-    made, said = release(copy, NAMES, moved=200)
+def test_a_release_in_which_too_many_records_changed_is_refused(copy: Path) -> None:
+    """Too few others can move beside them, so that readers of both would know who changed."""
+    before = history(copy), sorted(p.name for p in (copy / "reports" / "town").iterdir())
+    bundle = (copy / "bundles" / "town").stat().st_mtime_ns
+    with pytest.raises(
+        InputError, match=r"Too many records changed.*--new-series.*never published"
+    ):
+        release(copy, NAMES, moved=200)
+    assert (history(copy), sorted(p.name for p in (copy / "reports" / "town").iterdir())) == before
+    assert (copy / "bundles" / "town").stat().st_mtime_ns == bundle
+
+
+def test_a_new_series_continues_and_the_agency_is_told_what_it_reveals(copy: Path) -> None:
+    last = history(copy)
+    made, said = release(copy, NAMES, moved=200, new_series=True)
+    assert history(copy) == (*last, made.digest)
     over = made.result.agency.differences.beyond(0.5, 3)
     assert over
     for step in over:
         end = "9 or more" if step.after == 9 else str(step.after)
         assert f" to {end} the records of {step.changed:,} changed" in said
     assert "right more often than 50%" in said
+    # It is no second draw: what all releases leave is counted, and the next one continues it.
+    memory = read_memory(memory_path(copy / "reports" / "town", made.digest))
+    assert memory.earlier == last
+
+
+def test_a_mass_change_is_made_if_nothing_was_published(copy: Path) -> None:
+    made, _ = release(copy, NAMES, moved=200, never_published=True)
+    assert history(copy) == (made.digest,)
+
+
+def test_a_new_series_needs_a_release_that_it_continues(copy: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="choose one of them"):
+        release(copy, NAMES, moved=200, new_series=True, never_published=True)
+    with pytest.raises(InputError, match="there is none"):
+        release(tmp_path / "empty", NAMES, new_series=True)

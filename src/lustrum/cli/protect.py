@@ -35,6 +35,7 @@ def protect_dataset(
     report: Path | None = None,
     previous: Path | None = None,
     never_published: bool = False,
+    new_series: bool = False,
     workers: int | None = None,
 ) -> MadeBundle:
     """Make the bundle of a dataset; by default in the data folder, with the agency's folder beside it.
@@ -52,6 +53,11 @@ def protect_dataset(
         raise InputError(
             "--never-published draws all numbers anew; leave it out to continue from --previous."
         )
+    if never_published and new_series:
+        raise InputError(
+            "--new-series continues the release before, and --never-published says that there is none; choose "
+            "one of them."
+        )
     place = out or data / BUNDLES / name
     folder = report or data / REPORTS / name
     if place.resolve() in (folder.resolve(), *folder.resolve().parents):
@@ -66,6 +72,8 @@ def protect_dataset(
     replaced = replaced_memory(folder, place) if never_published else None
     stands = never_published and bundle_digest(place) is not None
     earlier_search = other_search(place)
+    if new_series and memory is None:
+        raise InputError("--new-series continues an earlier release, and there is none.")
     history = ReleaseHistory.read(data, name)
     with progress_bars(console) as progress:
         made = make_bundle(
@@ -79,6 +87,7 @@ def protect_dataset(
             workers=workers,
             progress=progress,
             accept=None if never_published else partial(history.require_continued, memory),
+            new_series=new_series,
         )
         history.record(memory, made.digest, begins=never_published)
         progress("measuring the report of the agency", 0.0)

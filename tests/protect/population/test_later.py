@@ -321,3 +321,16 @@ def test_kinds_of_cells_that_changed_too_often_are_named() -> None:
     # Cells that moved by two steps are counted apart: they have certainly changed.
     assert apart.beyond(0.5, 3) == [steps[1]]
     assert apart.beyond(0.4, 3) == steps[:2]
+
+
+def test_a_release_reveals_who_changed_if_a_kind_or_all_cells_are_beyond_the_odds() -> None:
+    few = NumberChange(3, 0, 19, 19)
+    assert Differences(19, 19, 0, (few,)).reveals(0.5, 3) is None, "too few to speak of odds"
+    kind = NumberChange(0, 3, 20, 11)
+    others = NumberChange(3, 0, 100, 5)
+    assert Differences(120, 16, 0, (kind, others)).reveals(0.5, 3) == (20, 11)
+    assert Differences(120, 16, 0, (kind, others)).reveals(0.55, 3) is None
+    # All cells together count those that moved by two steps, which have certainly changed.
+    jumps = NumberChange(0, 6, 20, 20)
+    assert Differences(39, 30, 20, (few, jumps)).reveals(0.5, 3) == (39, 30)
+    assert Differences(139, 24, 20, (jumps, others)).reveals(0.5, 3) is None

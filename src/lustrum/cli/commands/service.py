@@ -208,6 +208,13 @@ def protect(
             help="No earlier release of these people was published: draw all numbers anew.",
         ),
     ] = False,
+    new_series: Annotated[
+        bool,
+        typer.Option(
+            "--new-series",
+            help="Readers may know which records changed: continue the last release without hiding that.",
+        ),
+    ] = False,
 ) -> None:
     """Make one protected population of a dataset, as a public bundle that can be served anywhere.
 
@@ -226,6 +233,7 @@ def protect(
         report=report,
         previous=previous,
         never_published=never_published,
+        new_series=new_series,
     )
 
 

@@ -26,7 +26,7 @@ from lustrum.protect.entropy_left import left_between_multiples
 from lustrum.protect.method import MethodSpec
 from lustrum.protect.method import Stage as MethodStage
 from lustrum.protect.population.agency import AgencyReport, agency_report, true_counts
-from lustrum.protect.population.later.differences import differences
+from lustrum.protect.population.later.differences import Differences, differences
 from lustrum.protect.population.measure import public_report
 from lustrum.protect.population.prepare import Prepared, prepare
 from lustrum.protect.population.public import PublicReport
@@ -208,6 +208,7 @@ class ProtectedPopulation(MethodSpec):
         progress: Progress | None = None,
         state: Path | None = None,
         held: Words | None = None,
+        new_series: bool = False,
     ) -> PopulationResult:
         """Protect the finest cells of a dataset; all chance comes from the key and the record keys.
 
@@ -215,13 +216,32 @@ class ProtectedPopulation(MethodSpec):
         which the search keeps where it stands after every sweep; called again with the same input it goes
         on from there and ends with the same bytes. ``held`` are numbers of occupied cells that show their
         upper number, because large sums are tied to them; see :mod:`lustrum.protect.magnitudes.held`.
+
+        A release is refused if so many records changed that readers of both are right about them more often
+        than ``change_odds``. With ``new_series`` readers may know which records changed, and it is made.
         """
         if len(key) < 16:
             raise InputError("The key of a protected population must have at least 16 bytes.")
         if not cells.possible.all():
             raise InputError("A record has a combination that the description says cannot exist.")
         with nullcontext() if progress is None else reporting_progress(progress):
-            return self._held_to_readers(cells, key, previous, state, held)
+            result = self._held_to_readers(cells, key, previous, state, held)
+        if not new_series:
+            self._require_hidden_changes(result.agency.differences)
+        return result
+
+    def _require_hidden_changes(self, apart: Differences) -> None:
+        """Refuse a release in which too few others can move beside the cells that changed."""
+        found = apart.reveals(self.change_odds, self.base)
+        if found is not None:
+            cells, changed = found
+            raise InputError(
+                f"Too many records changed since the earlier release to hide which: of {cells:,} cells that "
+                f"show another number {changed:,} changed, more than change_odds = {self.change_odds:g} "
+                "allows. If readers may know which records changed, say that a new series begins "
+                "(--new-series, in Python new_series=True); if the earlier release was never published, say so "
+                "(--never-published)."
+            )
 
     def _held_to_readers(
         self,

@@ -93,6 +93,11 @@ def population_of(policy: Policy, where: str) -> PopulationMethod:
     return method
 
 
+def _takes(method: PopulationMethod, word: str) -> bool:
+    """Whether a method can be told this; what it cannot be told does not concern it."""
+    return word in signature(method.protect).parameters
+
+
 def earlier_memory(folder: Path, out: Path) -> Memory | None:
     """The memory of the bundle that is to be replaced; None where no bundle stands there."""
     digest = bundle_digest(out)
@@ -139,6 +144,7 @@ def make_bundle(
     workers: int | None = None,
     progress: Progress | None = None,
     accept: Callable[[str], None] | None = None,
+    new_series: bool = False,
 ) -> MadeBundle:
     """Protect a dataset once and write its public bundle.
 
@@ -146,7 +152,8 @@ def make_bundle(
     ``folder`` is the agency's own: the memory is kept there, and a search that was stopped goes on from
     there. ``previous`` is the memory of an earlier release of the same people, from which this one goes on;
     ``replaced`` that of one from which it does not, and which readers may hold nevertheless. ``accept`` is
-    given the digest before anything is written, and raises if the release may not be made.
+    given the digest before anything is written, and raises if the release may not be made. With
+    ``new_series`` readers may know which records changed since the release before.
     """
     decided = read_policy(policy)
     spec = population_of(decided, str(policy))
@@ -171,6 +178,7 @@ def make_bundle(
         progress=report,
         state=None if folder is None else folder / SEARCH_STATE,
         **({} if held is None else {"held": held}),
+        **({"new_series": True} if new_series and _takes(spec, "new_series") else {}),
     )
     earlier = None if previous is None else previous.sums
     magnitudes = None if sums is None else sums.protected(result.cells, earlier, report)
@@ -282,7 +290,7 @@ class _SumsOf:
     def held(self, cells: FinestCells, population: PopulationMethod) -> Words | None:
         """The cells that are to show a count, if the method for counts can hold any."""
         base = getattr(population, "base", None)
-        if base is None or "held" not in signature(population.protect).parameters:
+        if base is None or not _takes(population, "held"):
             return None
         found: Words | None = self.spec.held(self.records, cells, base, self.key)
         return found

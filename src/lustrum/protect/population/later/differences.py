@@ -11,6 +11,9 @@ from lustrum.arrays import Ints, Words
 from lustrum.model.finest import FinestCells
 from lustrum.protect.population.start import cell_numbers
 
+FEWEST_DIFFERENT = 20
+"""Odds are held among so many cells that differ or more: what is right of fewer may be chance."""
+
 
 @dataclass(frozen=True)
 class NumberChange:
@@ -41,6 +44,19 @@ class Differences:
             for step in self.steps
             if abs(step.after - step.before) <= base and step.changed > odds * step.cells
         ]
+
+    def reveals(self, odds: float, base: int) -> tuple[int, int] | None:
+        """Cells that differ, and those of them with other records, where these are beyond the odds.
+
+        A single kind of cells decides, or all that differ together, those that moved further among them.
+        """
+        beyond = [step for step in self.beyond(odds, base) if step.cells >= FEWEST_DIFFERENT]
+        if beyond:
+            worst = max(beyond, key=lambda step: step.changed / step.cells)
+            return worst.cells, worst.changed
+        if self.cells >= FEWEST_DIFFERENT and self.changed > odds * self.cells:
+            return self.cells, self.changed
+        return None
 
     def to_mapping(self) -> dict[str, Any]:
         """The figures as plain values, for the agency's report."""
