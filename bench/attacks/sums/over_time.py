@@ -48,7 +48,8 @@ class OverTime:
         ours, control = self.classes["method"], self.classes["control"]
         second = self.small["method"]
         safe = not (ours.certain or second.certain_by_factor or self.any_size.certain_by_factor)
-        safe &= not second.certain
+        # What a firm lost can be too large a part of it to be hidden; but then hardly any share hides it.
+        safe &= not (second.certain or self.any_size.avoidable)
         safe &= second.near < 0.6 and self.spreads["method"].uniform
         safe &= self.pairs["method"].gain <= GAIN and self.pairs["method"].most <= GAIN
         seen = control.certain > 0.01 * control.firms and self.small["control"].near > 0.85
@@ -69,7 +70,8 @@ class OverTime:
                 f"two releases and the change known: {who}",
                 f"{s.contributions:,} changed firms; {100 * s.near:.0f} % within p percent "
                 f"({100 * s.alone:.0f} % from one release), {100 * s.within_one:.0f} % within one; certain "
-                f"{s.certain}, with the factor known {s.certain_by_factor}",
+                f"{s.certain}, {s.avoidable} of which one share in 32 would have hidden; with the factor known "
+                f"{s.certain_by_factor}",
             )
         for who, one in self.spreads.items():
             yield (

@@ -13,6 +13,8 @@ from attacks.sums.channel import Channel
 __all__ = ["Changed", "SecondRead", "read_both"]
 
 Ints = np.ndarray[Any, Any]
+TRIED = 400
+"""Numbers that the second release could have shown instead, from the least amount to the largest."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,7 @@ class SecondRead:
     """Guesses within p and within one percent, those of one release alone, and certain ones.
 
     ``certain`` are to readers who know the difference, ``certain_by_factor`` to those who know the factor.
+    ``avoidable`` are those of the first that one share in 32 or more would have hidden from both.
     """
 
     contributions: int
@@ -38,6 +41,7 @@ class SecondRead:
     alone: float
     certain: int
     certain_by_factor: int
+    avoidable: int
 
 
 def read_both(found: Changed, channel: Channel, share: Fraction) -> SecondRead:
@@ -57,17 +61,18 @@ def read_both(found: Changed, channel: Channel, share: Fraction) -> SecondRead:
     guess = found.before / np.where(np.isfinite(nearest), nearest, 1 + a)
     off = np.abs(guess / found.true_before - 1)
     plain = np.abs(found.before * (1 - p) / (1 + a) / found.true_before - 1) <= p
-    certain = by_factor = 0
+    certain = by_factor = avoidable = 0
     middle = found.before.astype(np.float64)
     for k in range(found.before.size):
         y, z = int(found.before[k]), int(found.after[k])
         old, new = int(found.true_before[k]), int(found.true_after[k])
-        ranges = _ranges(channel, y), _ranges(channel, z)
-        by_factor += _sure([(lo * new, hi * new) for lo, hi in ranges[0]],
-                           [(lo * old, hi * old) for lo, hi in ranges[1]], share)  # fmt: skip
-        shifted = [(lo - new + old, hi - new + old) for lo, hi in ranges[1]]
-        certain += _sure(ranges[0], shifted, share)
-        left = _left(ranges[0], shifted)
+        sure = _sure_of_both(channel, (y, z), (old, new), share)
+        by_factor += sure.by_factor
+        certain += sure.by_difference
+        if sure.by_difference:
+            avoidable += _avoidable(channel, y, (old, new), z > new, share)
+        shifted = [(lo - new + old, hi - new + old) for lo, hi in _ranges(channel, z)]
+        left = _left(_ranges(channel, y), shifted)
         if left:
             low, high = max(left, key=lambda ends: ends[1] / ends[0])
             middle[k] = (low * high) ** 0.5
@@ -76,8 +81,39 @@ def read_both(found: Changed, channel: Channel, share: Fraction) -> SecondRead:
         off = wide
     return SecondRead(
         off.size, float((off <= p).mean()), float((off <= 0.01).mean()), float(plain.mean()),
-        certain, by_factor,
+        certain, by_factor, avoidable,
     )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Sure:
+    """Whether readers of two releases are certain of a contribution, by what they know of its change."""
+
+    by_factor: bool
+    by_difference: bool
+
+
+def _sure_of_both(
+    channel: Channel, shown: tuple[int, int], true: tuple[int, int], share: Fraction
+) -> _Sure:
+    """What two shown numbers tell of the first contribution."""
+    old, new = true
+    one, two = (_ranges(channel, y) for y in shown)
+    by_factor = _sure([(lo * new, hi * new) for lo, hi in one],
+                      [(lo * old, hi * old) for lo, hi in two], share)  # fmt: skip
+    shifted = [(lo - new + old, hi - new + old) for lo, hi in two]
+    return _Sure(by_factor, _sure(one, shifted, share))
+
+
+def _avoidable(
+    channel: Channel, before: int, true: tuple[int, int], up: bool, share: Fraction
+) -> bool:
+    """Whether one in 32 or more of the numbers of the second release would have left both readers in doubt."""
+    new = true[1]
+    sign = 1 if up else -1
+    amounts = np.unique(np.linspace(*channel.amounts(new), TRIED).astype(np.int64)).tolist()
+    sure = [_sure_of_both(channel, (before, new + sign * d), true, share) for d in amounts]
+    return 32 * sum(not (one.by_factor or one.by_difference) for one in sure) >= len(amounts)
 
 
 def _ranges(channel: Channel, shown: int) -> list[tuple[int, int]]:

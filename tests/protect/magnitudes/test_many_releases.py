@@ -130,20 +130,38 @@ def certain_by_difference(y: int, z: int, grown: int) -> tuple[bool, bool]:
 
 
 def test_readers_who_know_the_difference_are_certain_only_where_hardly_any_share_hides() -> None:
+    """And that is only of firms that lost more than the stated part of their value."""
     values = np.random.default_rng(6).integers(300, 900, 150)
-    found, _ = released(values, 1, (0.2, 0.45))
+    found, _ = released(values, 1, (0.2, 0.6))
     (old, before), (new, after) = found
+    a, b = SPEC.factors.least, SPEC.factors.most
+    limit = (a + b) * (1 + b) / (2 * b * (1 + a))
+    assert Fraction(7, 10) < limit < Fraction(73, 100)
     hidden = seen = 0
-    for x, y, w, z in zip(*(a.tolist() for a in (old, before, new, after)), strict=True):
+    for x, y, w, z in zip(*(v.tolist() for v in (old, before, new, after)), strict=True):
         if x == w:
             continue
-        least, most = (int(a[0]) for a in SPEC.factors.amounts(np.array([w])))
+        least, most = (int(v[0]) for v in SPEC.factors.amounts(np.array([w])))
         sign = 1 if y > x else -1
-        all_ = [certain_by_difference(y, w + sign * d, w - x) for d in range(least, most + 1)]
-        if sum(not any(c) for c in all_) * 5 < len(all_):
+        every = [
+            certain_by_difference(y, w + sign * d, w - x)
+            for d in range(least, most + 1)
+            if not certain_by_factor(y, w + sign * d, x, w)
+        ]
+        hides = sum(not any(c) for c in every)
+        # One share of each of 64 parts of the range is tried.
+        if 64 * hides <= 2 * (most - least + 1):
             seen += 1
-            continue
-        assert not any(certain_by_difference(y, z, w - x)), (x, w)
-        hidden += any(any(c) for c in all_)
+            # Rounding to whole units moves the limit by less than a hundredth of these values.
+            assert w < (limit + Fraction(1, 100)) * x, (x, w)
+        else:
+            assert not any(certain_by_difference(y, z, w - x)), (x, w)
+            hidden += any(any(c) for c in every)
     assert hidden > 10
-    assert seen > 0
+    assert seen > 3
+
+
+def certain_by_factor(y: int, z: int, x: int, w: int) -> bool:
+    """Whether readers who know the factor are certain of the value now."""
+    left = left_by([(np.array([x]), np.array([y])), (np.array([w]), np.array([z]))], 0)
+    return left is not None and (1 - P) * left[1] <= (1 + P) * left[0]

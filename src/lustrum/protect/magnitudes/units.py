@@ -22,7 +22,9 @@ from lustrum.protect.population.start import derived
 from lustrum.sensitivity import Background
 
 _ATTEMPTS = 32
-"""How many further draws are tried to hide a contribution."""
+"""How many further draws are tried to hide a contribution,"""
+_PARTS = 64
+"""and from how many parts of the range of shares one more each if none of them does."""
 
 
 class Units(NamedTuple):
@@ -121,9 +123,11 @@ def other_amounts(
     secret: Words,
     release: int,
 ) -> Iterator[Ints]:
-    """Further keyed draws of all amounts, at last the least and the largest; ``own`` are identities of records.
+    """Further keyed draws of all amounts, the least and the largest; ``own`` are identities of records.
 
-    Owners with values of both signs and contributors who gave a waiver keep what they have.
+    At last one is drawn from each part of the range, in turn from a keyed one on: what only a few shares hide
+    is then found as well. Owners with values of both signs and contributors who gave a waiver keep what they
+    have.
     """
     size = np.abs(values)
     free = ~_mixed(values, units.owner, units.first) & (units.high > 0)
@@ -135,6 +139,14 @@ def other_amounts(
         amount = factors.chosen(size, factors.low + (shares * spread >> 20), none)[0]
         yield np.where(free, amount, units.amount)
     for amount in factors.amounts(size):
+        yield np.where(free, amount, units.amount)
+    wide = SHARES // _PARTS
+    first = _shares(family, key, f"{_again(release)} part", secret[units.owner], own) // wide
+    for attempt in range(_PARTS):
+        again = f"{_again(release)} part {attempt}"
+        within = _shares(family, key, again, secret[units.owner], own) // _PARTS
+        shares = (first + attempt) % _PARTS * wide + within
+        amount = factors.chosen(size, factors.low + (shares * spread >> 20), none)[0]
         yield np.where(free, amount, units.amount)
 
 
