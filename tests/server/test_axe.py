@@ -66,7 +66,15 @@ LIVE_PAGES = {
     "protection": "/protection",
 }
 LIVE_ON_A_PHONE = ("workspace", "folded", "pyramid", "map", "shaded table", "api", "protection")
-LIVE_IN_THE_DARK = ("workspace", "folded", "lines", "map", "shaded table", "differences", "protection")
+LIVE_IN_THE_DARK = (
+    "workspace",
+    "folded",
+    "lines",
+    "map",
+    "shaded table",
+    "differences",
+    "protection",
+)
 ON_A_PHONE = ("home", "filled builder", "chooser", "table", "chart", "refusal")
 IN_THE_DARK = ("filled builder", "stacked chart", "refusal", "mistake")
 

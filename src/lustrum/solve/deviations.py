@@ -28,13 +28,13 @@ from lustrum.solve.running import run
 Sparse: TypeAlias = Any
 
 _OPTIMAL = highspy.HighsModelStatus.kOptimal
-_PRIMAL, _DUAL = 4, 1
+_DUAL = 1
 _LEAST_PIVOTS, _PIVOTS_EACH = (
     1000,
     2,
 )  # a program that goes on: in any case, and for each row and column
 # Multipliers of sums of cells are nearly always multiples of one of these.
-_DIVISORS = (1, 2, 6, 12, 60, 840)
+_DIVISORS = (1, 2, 6, 12, 60, 840, 2520)
 _BITS = 36  # of a move; what is left of a solver's noise is below
 # Moves have small irregular costs, so that one deviation is the best. They are far above what a solver
 # tells apart, and so far below the weights of a question that thousands of moves do not outweigh one.
@@ -195,9 +195,11 @@ class DeviationProgram:
         return np.asarray(both_ways[:width] - both_ways[width:])
 
     def _run(self, model: Any) -> None:
-        # Where ends change much, the primal simplex method may go in circles from its last basis.
+        # All columns have two ends, so any basis is dual feasible once each stands at the right one: the dual
+        # method goes on from the last basis, in a quarter of the time of the primal one on large tables. Where
+        # ends change much, either may go in circles.
         limit = _LEAST_PIVOTS + _PIVOTS_EACH * sum(self.matrix.shape)
-        model.setOptionValue("simplex_strategy", _PRIMAL)
+        model.setOptionValue("simplex_strategy", _DUAL)
         model.setOptionValue("simplex_iteration_limit", limit)
         run(model)
         if model.getModelStatus() != _OPTIMAL:
@@ -205,7 +207,6 @@ class DeviationProgram:
             self.restarts += 1
             model.clearSolver()
             model.setOptionValue("simplex_iteration_limit", highspy.kHighsIInf)
-            model.setOptionValue("simplex_strategy", _DUAL)
             run(model)
 
 
