@@ -25,7 +25,7 @@ from lustrum.publish.bundles.make import make_bundle
 from lustrum.server import create_app
 from lustrum.server.settings import Settings
 from lustrum.tabulate import FrameSource, Secret, Store, ingest, read_description
-from waiting import LONG, until
+from waiting import until
 
 POLICIES = description_path("demo").parent
 NAMES = (
@@ -170,8 +170,11 @@ def served(app: FastAPI, **options: Any) -> Iterator[str]:
             assert server.started, "the server did not start"
             yield f"http://127.0.0.1:{listening.getsockname()[1]}"
         finally:
+            # A page that a browser has left may still wait for an answer; nobody waits for it here.
             server.should_exit = True
-            thread.join(timeout=LONG)
+            thread.join(timeout=10)
+            server.force_exit = True
+            thread.join(timeout=30)
 
 
 @pytest.fixture(scope="session")

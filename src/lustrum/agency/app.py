@@ -19,7 +19,7 @@ from lustrum.agency.dataset_pages import DatasetPages
 from lustrum.agency.import_pages import ImportPages
 from lustrum.agency.loopback import LocalOnly
 from lustrum.agency.maps.pages import MapPages
-from lustrum.agency.tasks import Tasks
+from lustrum.agency.tasks import AgencyTasks
 from lustrum.agency.templating import STATIC, AgencyPages
 from lustrum.agency.usage_pages import UsagePages
 from lustrum.rumap import Cases
@@ -39,7 +39,7 @@ def create_agency_app(
     """
     pages = AgencyPages(data=data is not None)
     maps = MapPages(pages, data, policy or Path("policy-from-map.toml"), cases)
-    tasks = Tasks()
+    tasks = AgencyTasks()
     routes = maps.routes()
     imports: ImportPages | None = None
     datasets: DatasetPages | None = None

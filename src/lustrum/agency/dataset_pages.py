@@ -22,7 +22,7 @@ from lustrum.agency.state import (
     states,
     unsealed,
 )
-from lustrum.agency.tasks import Tasks
+from lustrum.agency.tasks import AgencyTasks
 from lustrum.agency.templating import AgencyPages, form_of
 from lustrum.durable import outages, write_whole
 from lustrum.local import local_service
@@ -37,7 +37,7 @@ from lustrum.publish.report.page import report_body
 class DatasetPages:
     """The handlers, over one data folder."""
 
-    def __init__(self, pages: AgencyPages, data: Path, tasks: Tasks) -> None:
+    def __init__(self, pages: AgencyPages, data: Path, tasks: AgencyTasks) -> None:
         self._pages, self._data, self._tasks = pages, data, tasks
         self._service = local_service(data, workers=1)
 

@@ -10,7 +10,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from lustrum.agency.intake import ENDINGS, Intake, Intakes
-from lustrum.agency.tasks import Tasks
+from lustrum.agency.tasks import AgencyTasks
 from lustrum.agency.templating import AgencyPages, Handler, form_of
 from lustrum.data_folder import datasets_in
 from lustrum.model import InputError, LustrumError
@@ -19,7 +19,7 @@ from lustrum.model import InputError, LustrumError
 class ImportPages:
     """The handlers, over one data folder."""
 
-    def __init__(self, pages: AgencyPages, data: Path, tasks: Tasks) -> None:
+    def __init__(self, pages: AgencyPages, data: Path, tasks: AgencyTasks) -> None:
         self._pages, self._data, self._tasks = pages, data, tasks
         self._intakes = Intakes(data)
 

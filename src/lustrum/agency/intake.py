@@ -21,7 +21,7 @@ from lustrum.model.errors import choices
 from lustrum.tabulate import FileSource
 from lustrum.tabulate.draft import ColumnChoice, Draft, look_at
 
-MOST_BYTES = 4 * 1024**3
+MOST_BYTES = 4 << 30
 MOST = 10
 PREVIEW = 8
 ENDINGS = (".csv", ".tsv", ".txt", ".parquet", ".csv.gz", ".tsv.gz")

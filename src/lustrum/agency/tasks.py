@@ -92,7 +92,7 @@ class Task:
         self.ended = datetime.now(UTC)
 
 
-class Tasks:
+class AgencyTasks:
     """The tasks of one page, by number."""
 
     def __init__(self) -> None:

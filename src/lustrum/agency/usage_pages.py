@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from lustrum.agency.tasks import Tasks
+from lustrum.agency.tasks import AgencyTasks
 from lustrum.agency.templating import AgencyPages
 from lustrum.agency.usage import VERDICTS, Usage, jobs_at_hand, read_usage
 from lustrum.local.service import health
@@ -22,7 +22,7 @@ class UsagePages:
     """The handlers, over one data folder."""
 
     def __init__(
-        self, pages: AgencyPages, data: Path, tasks: Tasks, metrics_port: int | None
+        self, pages: AgencyPages, data: Path, tasks: AgencyTasks, metrics_port: int | None
     ) -> None:
         self._pages, self._data, self._tasks, self._port = pages, data, tasks, metrics_port
 

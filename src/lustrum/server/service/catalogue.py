@@ -23,7 +23,7 @@ class Opening:
 
 
 @dataclass(frozen=True)
-class Catalogue:
+class DatasetCatalogue:
     """What can be asked about now, what can be soon, and how many datasets are not available at all."""
 
     datasets: tuple[Dataset, ...]
@@ -31,7 +31,7 @@ class Catalogue:
     unavailable: int
 
 
-def catalogue(service: TableService) -> Catalogue:
+def catalogue(service: TableService) -> DatasetCatalogue:
     """All datasets with a policy; one that cannot be read does not take the others with it.
 
     Nor does one whose records do not answer at once: it is named as one that is not ready yet.
@@ -53,4 +53,4 @@ def catalogue(service: TableService) -> Catalogue:
                 else:
                     unavailable += 1
                     log.error("dataset left out: %s", error)
-    return Catalogue(tuple(found), tuple(opening), unavailable)
+    return DatasetCatalogue(tuple(found), tuple(opening), unavailable)
