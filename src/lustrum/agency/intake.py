@@ -113,7 +113,7 @@ class Intakes:
                     size += len(block)
                     if size > MOST_BYTES:
                         raise InputError(
-                            f"A file that is dropped in may have up to {MOST_BYTES // 1024**3} GB; name a "
+                            f"A file that is dropped in may have up to {MOST_BYTES // (1 << 30)} GB; name a "
                             "larger one by its place on this machine."
                         )
                     file.write(block)
