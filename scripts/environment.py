@@ -140,9 +140,11 @@ def install(goal: str, target: str) -> None:
         make_environment(target)
     begin()
     try:
+        # The pins are complete, so pip has nothing to find out: without --no-deps some versions of it look
+        # for the newest release where a package asks for another with an extra, and refuse it for its hash.
         pip_install(
             f"Installing {REQUIREMENTS[goal].relative_to(ROOT)}",
-            ["--require-hashes", "-r", str(REQUIREMENTS[goal])],
+            ["--require-hashes", "--no-deps", "-r", str(REQUIREMENTS[goal])],
             goal,
             target,
         )

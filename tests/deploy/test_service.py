@@ -99,7 +99,7 @@ def test_the_container_runs_as_nobody_from_pinned_packages() -> None:
     text = CONTAINER.read_text()
     last = text.split("FROM ")[-1]
     assert re.search(r"^USER 10001:10001$", last, flags=re.M)
-    assert "--require-hashes" in text
+    assert "--require-hashes --no-deps" in text
     assert "--only-binary :all:" in text
     assert not re.search(r"^ADD ", text, flags=re.M)
     assert not re.search(r"https?://(?!127\.0\.0\.1)", text)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import stat
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
 FAKE = """#!/bin/sh
@@ -104,6 +108,35 @@ def test_the_lock_files_name_no_host_and_hash_everything() -> None:
         pinned = [line for line in text.splitlines() if line and line[0].isalpha()]
         assert pinned
         assert all("==" in line and line.endswith("\\") for line in pinned)
+
+
+@pytest.mark.parametrize(
+    ("pins", "extras"), [("run", ("build", "server")), ("dev", ("all",))], ids=["run", "dev"]
+)
+def test_the_pins_are_complete_so_that_pip_has_nothing_to_find_out(
+    pins: str, extras: tuple[str, ...]
+) -> None:
+    """pip is told to look for no further package, so every package that another needs is pinned."""
+    text = (ROOT / "requirements" / f"{pins}.txt").read_text()
+    pinned = dict(re.findall(r"^([a-z0-9.-]+)==([^ ;]+)", text, flags=re.M))
+    own = metadata.metadata("lustrum").get_all("Provides-Extra") or []
+    wanted = [("lustrum", extra) for extra in ("", *(own if extras == ("all",) else extras))]
+    seen = set()
+    while wanted:
+        name, extra = wanted.pop()
+        if (name, extra) in seen:
+            continue
+        seen.add((name, extra))
+        for line in metadata.requires(name) or []:
+            need = Requirement(line)
+            if need.marker is None or need.marker.evaluate({"extra": extra}):
+                needed = canonicalize_name(need.name)
+                if needed != "lustrum":
+                    assert needed in pinned, f"{name} needs {line}"
+                    assert need.specifier.contains(pinned[needed], prereleases=True), line
+                wanted += [(needed, option) for option in ("", *need.extras)]
+    assert len(seen) > len(pinned) // 2
+    assert '"--require-hashes", "--no-deps"' in (ROOT / "scripts/environment.py").read_text()
 
 
 def test_a_port_counts_from_the_environment_and_an_address_does_not() -> None:
