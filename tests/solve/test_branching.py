@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
+from lustrum.protect.suppression.search.attacks.space import independent_part
 from lustrum.solve import highs_model
 from lustrum.solve.branching import WholeSearch, search_whole
 from lustrum.solve.cutting import Cut, CuttingProgram
@@ -70,11 +71,31 @@ def one_after_the_other(luck: np.random.Generator) -> list[object]:
     matrix = luck.choice([-1, 0, 0, 0, 1], (7, 24))
     program = DeviationProgram(sparse.csr_array(matrix))
     every = sparse.csr_array(matrix).T.tocsr()
+    rows = sparse.csr_array(np.concatenate([matrix, matrix[:2] + matrix[2:4]]))
+    chosen, certain = independent_part(rows)
+    assert certain
+    assert chosen.size == np.linalg.matrix_rank(matrix)
+    rows = rows[chosen]
+    apart = DeviationProgram(rows, independent=True)
     for column in range(8):
         low, high = -luck.integers(1, 3, 24).astype(float), luck.integers(1, 3, 24).astype(float)
         low[luck.random(24) < 0.3] = 0.0
         question = column, 1, low, high, 2.0
-        out.append(program.furthest(*question).deviation)
+        furthest = program.furthest(*question)
+        out.append(furthest.deviation)
+        # the other ways to ask agree about how far the column gets
+        low[column], high[column] = -2.0, 2.0
+        weight = np.zeros(24)
+        weight[column] = 1.0
+        corner = program.corner(weight, low, high)
+        assert np.abs(matrix @ corner).max() < 1e-6
+        assert corner[column] == pytest.approx(furthest.reach)
+        assert program.reaches(question) == (furthest.reach > 2.0 - 1e-6)
+        assert program.reasons(every, column, question)[0] == pytest.approx(furthest.reach)
+        out.append(corner)
+        known = rows.T.tocsr()
+        out.extend(apart.reasons(known, column, question))
+        assert apart.reasons(known, column, question)[0] == pytest.approx(furthest.reach)
         out.extend(program.reasons(every, column, question))
         light = program.lightest(column, 0.5, low, high, luck.integers(0, 2, 24).astype(float))
         out.append(None if light is None else light)

@@ -12,6 +12,7 @@ wider.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -29,6 +30,7 @@ Sparse: TypeAlias = Any
 
 _OPTIMAL = highspy.HighsModelStatus.kOptimal
 _DUAL = 1
+_NEARLY = 1e-9  # the limit of a question counts as reached up to this share
 _LEAST_PIVOTS, _PIVOTS_EACH = (
     1000,
     2,
@@ -36,6 +38,7 @@ _LEAST_PIVOTS, _PIVOTS_EACH = (
 # Multipliers of sums of cells are nearly always multiples of one of these.
 _DIVISORS = (1, 2, 6, 12, 60, 840, 2520)
 _BITS = 36  # of a move; what is left of a solver's noise is below
+_CORNER_BITS = 26  # of a move at a corner, which may be far away
 # Moves have small irregular costs, so that one deviation is the best. They are far above what a solver
 # tells apart, and so far below the weights of a question that thousands of moves do not outweigh one.
 _UNIT = 2.0**6  # the least weight of a question
@@ -55,12 +58,18 @@ class Furthest:
 
 
 class DeviationProgram:
-    """Deviations for one matrix of whole numbers."""
+    """Deviations for one matrix of whole numbers.
 
-    def __init__(self, matrix: Sparse) -> None:
+    Say that no row follows from others where it is so: reasons are then found many times quicker.
+    """
+
+    def __init__(self, matrix: Sparse, *, independent: bool = False) -> None:
         self.matrix = matrix.tocsr().astype(np.int64)
+        self._independent = independent
         self._far: Any = None
         self._light: Any = None
+        self._corner: _Corners | None = None
+        self._plain: _Corners | None = None
         width = self.matrix.shape[1]
         self._why: Any = None
         self._columns: Sparse = None
@@ -117,6 +126,20 @@ class DeviationProgram:
         both_ways = cleared(np.array(model.getSolution().col_value), _BITS)
         return np.asarray(both_ways[:width] - both_ways[width:])
 
+    def corner(self, weight: Floats, low: Floats, high: Floats) -> Floats:
+        """The deviation with the most ``weight @ d``, and of these the one that small irregular costs choose.
+
+        It may move columns that need not move, but goes on from the last question, which is up to a hundred
+        times quicker than :meth:`most` on large tables.
+        """
+        width = self.matrix.shape[1]
+        if self._corner is None:
+            # Costs of both signs, so that the corner without a question is nowhere special.
+            uneven = np.where(np.arange(width) % 2, self._chance[:width], -self._chance[:width])
+            self._corner = _Corners(self.matrix, uneven * _MOVE, self._go_on)
+        point = self._corner.most(weight * _factor(weight), low, high)
+        return np.clip(cleared(point, _CORNER_BITS), low, high)
+
     def reasons(
         self, columns: Sparse, place: int, question: tuple[int, int, Floats, Floats, float]
     ) -> tuple[float, Floats]:
@@ -129,9 +152,11 @@ class DeviationProgram:
         """
         column, sign, low, high, limit = question
         if self._why is None:
-            # Rows that the columns here cannot tell apart differ in other columns, so rows are wider too.
+            # Where rows follow from others, many mixtures of rows are the same reason here, but not in columns
+            # that were left out. Wider rows decide between them.
             wider = _WIDER * (1.0 + np.random.default_rng(1).random(self.matrix.shape[0]))
-            self._why = _model(self.matrix, *self._why_ends, wider)
+            rows = None if self._independent else wider
+            self._why = _model(self.matrix, *self._why_ends, rows)
             self._why.setOptionValue("primal_feasibility_tolerance", FINE)
             self._columns = self.matrix.T.tocsr()
         model = self._why
@@ -149,7 +174,7 @@ class DeviationProgram:
             model.changeColCost(self._asked, 0.0)
         model.changeColCost(column, -float(sign))
         self._asked = column
-        self._run(model)
+        self._go_on(model)
         duals = np.array(model.getSolution().row_dual)
         mixed, inside = _mixed(columns, duals), _mixed(self._columns, duals)
         own = -sign * float(inside[column])
@@ -159,6 +184,19 @@ class DeviationProgram:
         # The cell in question moves no further than the others carry it, and no further than its own end.
         carried = np.where(inside > 0, inside * high, inside * low) / own
         return min(float(carried.sum()), limit), mixed / own
+
+    def reaches(self, question: tuple[int, int, Floats, Floats, float]) -> bool:
+        """Whether the column of a question for reasons gets to its limit; quicker than to find out why not."""
+        column, sign, low, high, limit = question
+        unit = power_of_two(limit)
+        least, most = np.maximum(low / unit, -_FAR), np.minimum(high / unit, _FAR)
+        least[column], most[column] = -limit / unit, limit / unit
+        if self._plain is None:
+            self._plain = _Corners(self.matrix, np.zeros(least.size), self._go_on)
+        weight = np.zeros(least.size)
+        weight[column] = float(sign)
+        point = self._plain.most(weight, least, most)
+        return sign * float(point[column]) * unit >= limit * (1.0 - _NEARLY)
 
     def lightest(
         self, column: int, amount: float, low: Floats, high: Floats, weight: Floats
@@ -194,10 +232,12 @@ class DeviationProgram:
         both_ways = cleared(np.array(model.getSolution().col_value), _BITS)
         return np.asarray(both_ways[:width] - both_ways[width:])
 
-    def _run(self, model: Any) -> None:
-        # All columns have two ends, so any basis is dual feasible once each stands at the right one: the dual
-        # method goes on from the last basis, in a quarter of the time of the primal one on large tables. Where
-        # ends change much, either may go in circles.
+    def _go_on(self, model: Any) -> None:
+        """Run from the last basis.
+
+        All columns have two ends, so any basis is dual feasible once each stands at the right one, and the
+        dual method goes on from it. Where ends change much, it may go in circles.
+        """
         limit = _LEAST_PIVOTS + _PIVOTS_EACH * sum(self.matrix.shape)
         model.setOptionValue("simplex_strategy", _DUAL)
         model.setOptionValue("simplex_iteration_limit", limit)
@@ -208,6 +248,33 @@ class DeviationProgram:
             model.clearSolver()
             model.setOptionValue("simplex_iteration_limit", highspy.kHighsIInf)
             run(model)
+
+
+class _Corners:
+    """Furthest deviations for one matrix with costs of their own, each found from the last one."""
+
+    def __init__(self, matrix: Sparse, cost: Floats, run_on: Callable[[Any], None]) -> None:
+        self._run_on = run_on
+        width = matrix.shape[1]
+        self._own, self._cost = cost, np.zeros(width)
+        self._low, self._high = np.zeros(width), np.zeros(width)
+        self._model = _model(matrix, self._low, self._high)
+        self._model.setOptionValue("dual_feasibility_tolerance", FINE)
+
+    def most(self, weight: Floats, low: Floats, high: Floats) -> Floats:
+        """A corner with the most ``weight @ d`` less the costs."""
+        model = self._model
+        changed = np.flatnonzero((low != self._low) | (high != self._high)).astype(np.int32)
+        if changed.size:
+            model.changeColsBounds(changed.size, changed, low[changed], high[changed])
+        self._low, self._high = low.copy(), high.copy()
+        cost = self._own - weight
+        moved = np.flatnonzero(cost != self._cost).astype(np.int32)
+        if moved.size:
+            model.changeColsCost(moved.size, moved, cost[moved])
+        self._cost = cost
+        self._run_on(model)
+        return np.array(model.getSolution().col_value)
 
 
 def _factor(weight: Floats) -> float:

@@ -474,6 +474,37 @@ def test_the_pairs_that_are_kept_find_all_that_any_two_holdings_find(seed: int) 
         assert found[0] == found[1]
 
 
+def test_a_total_needs_protection_from_two_as_far_down_as_they_contribute_to_parts_that_cross() -> (
+    None
+):
+    # 0 and 3 contribute 1332 of 1371; only 1310 of it stands among the largest contributions to the total.
+    firms = [
+        Firm(0, (0, 0, 0), 22), Firm(1, (0, 1, 0), 23), Firm(2, (1, 0, 0), 16), Firm(3, (1, 1, 0), 1310),
+    ]  # fmt: skip
+    table = made(firms, 2, ranks=2)
+    problem = replace(RULE, rule=PPercent(10), attacker="pairs").problem(table)
+    total = problem.values.size - 1
+    assert problem.values[total] - problem.lower[total] < 1332
+    two = next(
+        number for number, view in enumerate(problem.views) if view.late and _knows(view, (0, 4))
+    )
+    view = problem.views[two]
+    at = int(np.flatnonzero(view.cells == total)[0])
+    assert view.low[at] == 1332
+    assert view.own is not None
+    assert view.own[0, at] == 1371 - 1332
+    everything = np.ones(problem.values.size, dtype=np.bool_)
+    assert audit_pattern(problem, everything).safe
+    # Once 23 of somebody else are published, the two know that the total is at least 1355.
+    everything[1] = False
+    assert (total, two) in audit_pattern(problem, everything).short
+
+
+def _knows(view: ContributorView, cells: tuple[int, ...]) -> bool:
+    """Whether an attacker knows these cells exactly."""
+    return set(cells) <= set(view.cells[view.low == view.high].tolist())
+
+
 def test_too_many_pairs_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     firms = [Firm(i, CUBE[i % 8], 10 + i) for i in range(9)]
     monkeypatch.setattr("lustrum.protect.suppression.contributors.MOST_PAIRS", 3)

@@ -11,10 +11,11 @@ import numpy.typing as npt
 from lustrum.arrays import Mask
 from lustrum.model import InputError
 from lustrum.model.errors import choices
+from lustrum.model.stop import best_is_taken
 from lustrum.protect.suppression.check import PatternAudit, audit_deviations, audit_pattern
 from lustrum.protect.suppression.explain import unprotectable_cells
 from lustrum.protect.suppression.problem import ContributorView, SuppressionProblem
-from lustrum.protect.suppression.result import Changes, Pattern, Unprotectable
+from lustrum.protect.suppression.result import Changes, Pattern, Unprotectable, is_least
 from lustrum.protect.suppression.search.attacks.attack import Attacks, attacks_on, is_network
 from lustrum.protect.suppression.search.attacks.cuts import InfeasibleError
 from lustrum.protect.suppression.search.attacks.tasks import Tasks
@@ -80,8 +81,8 @@ def suppress(
         if not 0 <= discount <= 1:
             raise InputError("The discount for cells suppressed before must be between 0 and 1.")
         priced = problem.with_cost(np.where(before, problem.cost * (1 - discount), problem.cost))
-    tell = progress or (lambda what, cost, bound: None)
-    asked = SearchRequest(algorithm, work, tell)
+    tell = _Listener(progress)
+    asked = SearchRequest(algorithm, work, tell, stopped=tell.has_stopped)
     large = algorithm == "auto" and problem.values.size > _LARGE
     if large and is_network(problem):
         why = f"The table has more than {_LARGE} cells and is a network."
@@ -100,6 +101,7 @@ def suppress(
         active = tuple(view for number, view in enumerate(priced.views) if number not in late)
         found, attacks, hopeless = _searched(replace(priced, views=active), asked)
         steps += found.steps
+        found = _named_stopped(priced, found, tell)
         tell("audit", priced.total_cost(found.suppressed), found.lower_bound)
         audit = audit_pattern(priced, found.suppressed, workers=workers)
         lost = {cell.cell for cell in hopeless}
@@ -110,6 +112,32 @@ def suppress(
     found = replace(found, steps=steps)
     found, audit = _repaired(priced, attacks, found, audit, hopeless, workers)
     return _pattern(problem, priced, before, found, audit, hopeless)
+
+
+class _Listener:
+    """Passes progress on, and remembers whether the listener ended the search."""
+
+    def __init__(self, progress: Progress | None) -> None:
+        self._progress, self._stopped = progress, False
+
+    def __call__(self, what: str, cost: float, bound: float) -> bool:
+        self._stopped |= self._progress is not None and bool(self._progress(what, cost, bound))
+        return self._stopped
+
+    def has_stopped(self) -> bool:
+        """Whether the listener, or whoever takes the best pattern so far, ended the search."""
+        return self._stopped or best_is_taken()
+
+
+def _named_stopped(
+    problem: SuppressionProblem, found: PatternOutcome, listener: _Listener
+) -> PatternOutcome:
+    """Say of a pattern that might not be the cheapest that its search was stopped."""
+    cost = problem.total_cost(found.suppressed)
+    if not listener.has_stopped() or is_least(cost, found.lower_bound):
+        return found
+    why = f"{found.why} The search was stopped, with the best safe pattern so far."
+    return replace(found, why=why)
 
 
 def _is_taken_apart(problem: SuppressionProblem) -> bool:

@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 
 from lustrum.arrays import Mask
+from lustrum.model.stop import best_is_taken
 from lustrum.protect.suppression.decomposition.subtables import SubTable, subtables_of
 from lustrum.protect.suppression.problem import SuppressionProblem
 from lustrum.protect.suppression.result import is_least
@@ -38,7 +39,6 @@ AlgorithmWord = Literal[
 ]
 Progress = Callable[[str, float, float], object]
 """Is told what goes on, the cost of the best pattern and a bound; if it gives True, the search ends with it."""
-"""Is told what is going on, the cost of the best pattern so far, and the lower bound."""
 
 _MOST_WORK = 150_000
 _SHARE = 0.4  # the share of the work for a first pattern, before anything is proven
@@ -47,10 +47,8 @@ _WORK_BELOW = 500  # for one sub-table of a hierarchy
 _ON = 4000  # cells up to which a pattern by sub-tables is improved in the table as a whole
 _WHOLE = 10_000  # cells up to which a table whose sub-tables are no networks is searched as a whole
 _WORK_WHOLE = 12_000  # steps by default for such a table where it is a large one
-_WORK, _WORK_EACH = (
-    40_000,
-    60,
-)  # steps by default: for any problem, and for each attack of average size
+# Steps by default: for any problem, by programs or by flows, which are quicker; and for each average attack.
+_WORK, _WORK_FLOWS, _WORK_EACH = 40_000, 80_000, 60
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +71,8 @@ class SearchRequest:
     tell: Progress
     known: Mask | None = None
     why: str = "Asked for."
+    stopped: Callable[[], bool] = best_is_taken
+    """Whether somebody ended the search before its end."""
 
 
 def solve(problem: SuppressionProblem, attacks: Attacks, asked: SearchRequest) -> PatternOutcome:
@@ -256,7 +256,9 @@ def _part(
         suppressed, steps = eliminated_pattern(attacks, tell, work)
         why = f"{asked.why} Levels were tested by {kind}."
         return PatternOutcome(suppressed, simple_bound(problem), steps, "elimination", why)
-    limit = min(_WORK + _WORK_EACH * tasks * attacks.weight, _MOST_WORK) if work is None else work
+    by_flows = not isinstance(attacks, ProgramAttacks)
+    usual = (_WORK_FLOWS if by_flows else _WORK) + _WORK_EACH * tasks * attacks.weight
+    limit = min(usual, _MOST_WORK) if work is None else work
     first = None
     if not isinstance(attacks, ProgramAttacks):
         state = WitnessedPattern(attacks, problem.fixed)
@@ -290,7 +292,7 @@ def _part(
     )
     why += f" Levels were tested by {kind}."
     bound = max(found.lower_bound, min(simple_bound(problem), found.cost))
-    if not found.finished and not is_least(found.cost, bound):
+    if not found.finished and not is_least(found.cost, bound) and not asked.stopped():
         why += (
             f" The search ended at its limit of {limit} steps, with the best safe pattern so far."
         )

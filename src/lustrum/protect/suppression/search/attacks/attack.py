@@ -322,10 +322,13 @@ class ProgramAttacks:
             for sign in self._signs(task):
                 limit = min(_A_LITTLE * level, up if sign > 0 else down) / unit
                 question = column, sign, low, high, limit
+                self.steps += few.weight
+                if few.program.reaches(question):
+                    share[i] += limit * (unit / level)
+                    continue
                 reach, weights = few.program.reasons(
                     few.every, int(self.tasks.cell[task]), question
                 )
-                self.steps += few.weight
                 share[i] += reach * (unit / level)
                 if reach < limit - _NEARLY:
                     cells = np.flatnonzero(weights)

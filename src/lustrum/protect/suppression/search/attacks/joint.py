@@ -255,12 +255,12 @@ class JointWitnesses:
             or asked.held.size > _SPARE * free.sum()
         ):
             held = np.flatnonzero(free)
-            rows = independent_part(self._relations[:, held].tocsr())
-            program = DeviationProgram(self._relations[rows][:, held])
+            rows, certain = independent_part(self._relations[:, held])
+            program = DeviationProgram(self._relations[rows][:, held], independent=certain)
             asked = self._asked[narrow] = _Asked(program, free, held, rows)
         held = asked.held
         out = np.zeros(self.cells.size)
-        out[held] = asked.program.most(weight[held], low[held], high[held]) * self.scale
+        out[held] = asked.program.corner(weight[held], low[held], high[held]) * self.scale
         return out
 
     def _learn(

@@ -13,6 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from lustrum.arrays import Ints, Mask
+from lustrum.protect.suppression.search.attacks.space import independent_part
 from lustrum.solve.deviations import DeviationProgram
 
 # scipy ships no types; this stands for scipy.sparse.csr_array.
@@ -86,6 +87,6 @@ class FewCells:
         # A question that goes on from the last one takes time in proportion to the cells.
         self.weight = 1 + self.cells.size // _SMALL
         part = matrix[:, self.cells].tocsr()
-        rows = np.flatnonzero(np.diff(part.indptr))
-        self.program = DeviationProgram(part[rows])
+        rows, certain = independent_part(part)
+        self.program = DeviationProgram(part[rows], independent=certain)
         self.every = matrix[rows].T.tocsr()

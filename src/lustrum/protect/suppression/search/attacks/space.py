@@ -19,8 +19,7 @@ from scipy import sparse
 
 from lustrum.arithmetic import normal_draws
 from lustrum.arrays import Floats, Ints, Mask
-from lustrum.audit.knowledge.independent import echelon, independent_rows
-from lustrum.audit.knowledge.reduce import Piece
+from lustrum.audit.knowledge.independent import echelon
 from lustrum.compiled import compiled
 from lustrum.solve.dense import inner_product
 from lustrum.solve.products import dot, snapped
@@ -174,18 +173,7 @@ def deviation_basis(relations: Sparse) -> Floats | None:
     """
     rows = sparse.csr_array(relations)
     width = rows.shape[1]
-    lengths = np.diff(rows.indptr)
-    order = np.argsort(lengths, kind="stable").astype(np.int64)
-    kept, cell_of, _, _, _, _, done = echelon(
-        rows.indptr.astype(np.int64),
-        rows.indices.astype(np.int64),
-        rows.data.astype(np.int64) % _PRIME,
-        np.zeros(rows.shape[0], dtype=np.int64),
-        order,
-        np.bincount(rows.indices, minlength=width).astype(np.int64),
-        _FILL * max(rows.nnz, 1),
-        _PRIME,
-    )
+    order, kept, cell_of, done = _eliminated(rows)
     if not done:
         return None
     free = np.setdiff1d(np.arange(width), cell_of)
@@ -218,22 +206,28 @@ def fixed_order(relations: Sparse) -> list[int]:
     return sorted(filled, key=words)
 
 
-def independent_part(relations: Sparse) -> Ints:
-    """Which relations do not follow from others, as far as is quickly seen."""
-    filled = np.flatnonzero(np.diff(relations.indptr))
-    rows = relations[filled]
-    height, width = rows.shape
-    nothing = np.zeros(height, dtype=np.int64)
-    ends = np.ones(width, dtype=np.int64)
-    piece = Piece(
-        cells=np.arange(width),
-        matrix=rows,
-        fact_low=nothing,
-        fact_high=nothing,
-        low=-ends,
-        high=ends,
+def independent_part(relations: Sparse) -> tuple[Ints, bool]:
+    """The relations that do not follow from others, and whether that was found out; if not, some may."""
+    order, kept, _, done = _eliminated(sparse.csr_array(relations))
+    return np.sort(order[kept]), done
+
+
+def _eliminated(rows: Sparse) -> tuple[Ints, Mask, Ints, bool]:
+    """Relations, short ones first, which of them are kept, the cell of each, and whether all were looked at."""
+    lengths = np.diff(rows.indptr)
+    order = np.flatnonzero(lengths)
+    order = order[np.argsort(lengths[order], kind="stable")].astype(np.int64)
+    kept, cell_of, _, _, _, _, done = echelon(
+        rows.indptr.astype(np.int64),
+        rows.indices.astype(np.int64),
+        rows.data.astype(np.int64) % _PRIME,
+        np.zeros(rows.shape[0], dtype=np.int64),
+        order,
+        np.bincount(rows.indices, minlength=rows.shape[1]).astype(np.int64),
+        _FILL * max(rows.nnz, 1),
+        _PRIME,
     )
-    return np.asarray(filled[independent_rows(piece)])
+    return order, kept, cell_of, bool(done)
 
 
 @compiled
