@@ -26,6 +26,7 @@ _TOP = 1e3  # the largest weight inside a solver, whose tolerance is 1e-7
 _PENALTY = 100.0 * _TOP
 _RULED_OUT = 2**60  # a level this large means that a cell cannot move that way
 _LARGEST_LEVEL = 2.0**20
+_TIE = 2.0**-22  # of the least cost, over all directions: what decides between equal ones
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +80,7 @@ class Directed:
         return np.full(2 * self.problem.places.size, _PENALTY)
 
     def solve(self, directions: Signs, work: Work | None = None) -> DirectedMovement | None:
-        """The least cost with these directions, or None if the work ran out."""
+        """The least cost with these directions, or None if there is none."""
         problem, count = self.problem, self.problem.low.size
         changed = (
             np.arange(directions.size)
@@ -192,13 +193,19 @@ class MixedProgram:
         free, none = np.full(choices, np.inf), np.zeros(choices)
         row_low = np.concatenate([np.zeros(rows), none, -free, down, -free])
         row_high = np.concatenate([np.zeros(rows), free, none, free, fall])
+        # Small irregular costs of rises decide between directions that are equally good.
+        least = np.minimum(problem.up, problem.down) * problem.weights[problem.places]
+        chance = 1.0 + np.random.default_rng(choices).random(choices)
+        ties = chance * (float(least.sum()) * self.scale / self.unit * _TIE / max(choices, 1))
+        self._ties = 0.0 if relaxed else float(ties.sum())
         self._program = WholeProgram(
             matrix,
             (row_low, row_high),
             (np.concatenate([low, self._least]), np.concatenate([high, self._most])),
-            np.concatenate([np.tile(problem.weights * self.scale, 2), none]),
+            np.concatenate([np.tile(problem.weights * self.scale, 2), none if relaxed else ties]),
             whole=None if relaxed else np.arange(2 * count, 2 * count + choices),
-            mip_rel_gap=1e-6,
+            mip_rel_gap=0.0,
+            mip_abs_gap=0.0,
         )
 
     def rounded(self, start: DirectedMovement, work: Work | None) -> Signs:
@@ -216,7 +223,11 @@ class MixedProgram:
         work: Work | None,
         nodes: int | None = None,
     ) -> tuple[Signs, float, Outcome]:
-        """The best open directions with the others fixed, and a lower bound of the cost."""
+        """The best open directions with the others fixed, and a lower bound of the cost.
+
+        With a number of nodes only a search that finishes changes directions: what one that is cut short has
+        met by then depends on the solver's way, which differs between processors.
+        """
         problem, count = self.problem, self.problem.low.size
         chosen = np.clip((start.directions > 0).astype(np.float64), self._least, self._most)
         low, high = chosen.copy(), chosen.copy()
@@ -229,11 +240,12 @@ class MixedProgram:
             self._program.start(np.concatenate(split))
         answer = self._program.run(work, nodes)
         factor = self.unit / self.scale
-        if answer.point is None:
-            bound = answer.bound * factor
+        unfinished = nodes is not None and answer.outcome is not Outcome.OPTIMAL
+        if answer.point is None or unfinished:
+            bound = (answer.bound - self._ties) * factor
             return start.directions, bound, answer.outcome
         directions = np.where(answer.point[2 * count :] > 0.5, 1, -1).astype(np.int64)
-        return directions, max(answer.bound * factor, 0.0), answer.outcome
+        return directions, max((answer.bound - self._ties) * factor, 0.0), answer.outcome
 
 
 def split_bounds(problem: AdjustmentProblem, unit: float) -> tuple[Floats, Floats]:

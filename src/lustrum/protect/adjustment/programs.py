@@ -1,7 +1,8 @@
 """Linear and mixed programs in HiGHS whose bounds change from one question to the next.
 
-One thread and fixed seeds: the same questions in the same order get the same answers. Counted steps limit
-the work; a run that is stopped returns nothing.
+One thread and fixed seeds: the same questions in the same order get the same answers. On another kind of
+processor the solver takes other steps to them, so work is counted by the size of questions. Only a search for
+the best of all directions is stopped by its own steps.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from lustrum.solve.running import run
 # scipy ships no types; this stands for scipy.sparse.csr_array.
 Sparse: TypeAlias = Any
 
+_COLUMNS_A_STEP = 8  # rows and columns of a linear program for each step that it counts for
+_SEARCH_OF_FEW = 4 * SEARCH_STEP  # steps that a search with a limit of nodes counts for
 _BITS = 30  # of a column, and of a price in units of the largest
 _STATUS = highspy.HighsModelStatus
 _OUTCOMES = {
@@ -61,6 +64,7 @@ class WholeProgram:
         self._whole = whole is not None
         self._cost = np.asarray(cost, dtype=np.float64)
         self._model = highs_model(matrix, rows, columns, cost, whole, **options)
+        self._steps = 1 + sum(matrix.shape) // _COLUMNS_A_STEP
 
     def column_bounds(self, places: npt.NDArray[Any], low: Floats, high: Floats) -> None:
         """Other bounds for some columns."""
@@ -91,18 +95,16 @@ class WholeProgram:
         self._model.setSolution(solution)
 
     def run(self, work: Work | None = None, nodes: int | None = None) -> ProgramSolution:
-        """Solve from the present basis, within the given work and number of nodes."""
+        """Solve from the present basis; a search ends after the given number of nodes, or with the work."""
         model = self._model
         check_stop()
         model.setOptionValue("mip_max_nodes", highspy.kHighsIInf if nodes is None else nodes)
-        if self._whole:
+        if self._whole and nodes is None:
             self._search(work)
         else:
-            left = highspy.kHighsIInf if work is None else min(work.left, highspy.kHighsIInf)
-            model.setOptionValue("simplex_iteration_limit", left)
             run(model)
             if work is not None:
-                work.spend(max(int(model.getInfo().simplex_iteration_count), 1))
+                work.spend(_SEARCH_OF_FEW if self._whole else self._steps)
         check_stop()
         outcome = _OUTCOMES.get(model.getModelStatus(), Outcome.CUT_SHORT)
         solution, info = model.getSolution(), model.getInfo()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 STEPS = 500_000
-"""Steps of linear programs that a search takes at most, unless the caller says otherwise."""
+"""Steps that a search takes at most, unless the caller says otherwise; a linear program counts by its size."""
 
 SEARCH_STEP = 500
 """A look that a search for whole numbers takes at its limits counts as this many steps of a linear program."""
