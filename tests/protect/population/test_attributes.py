@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from itertools import product
 
 import numpy as np
@@ -17,6 +18,8 @@ from lustrum.protect.population.attributes import (
     root_variables,
 )
 from lustrum.protect.population.method import ProtectedPopulation
+from lustrum.protect.population.prepare import prepare
+from lustrum.protect.population.public import SEARCH
 from lustrum.protect.population.siblings import CANDIDATES, candidates, sibling_candidates
 from lustrum.protect.population.start import cell_numbers
 from protect.population.worlds import KEY, cells_of, town
@@ -32,6 +35,14 @@ def sparse(seed: int = 2, people: int = 4000) -> FinestCells:
     drawn = tuple(rng.choice(n, people, p=p) for n, p in zip(SIZES, shares, strict=True))
     np.add.at(counts, drawn, 1)
     return cells_of(town(SIZES), counts)
+
+
+def scattered() -> FinestCells:
+    """600 people in 64,800 cells."""
+    rng = np.random.default_rng(4)
+    counts = np.zeros((300, 6, 6, 6), dtype=np.int64)
+    np.add.at(counts, tuple(rng.integers(n, size=600) for n in counts.shape), 1)
+    return cells_of(town(counts.shape, zeros=False), counts)
 
 
 def by_hand(true: FinestCells, shown: FinestCells, place: int, base: int) -> tuple[int, int]:
@@ -137,13 +148,61 @@ def test_siblings_are_empty_possible_cells_that_differ_in_one_variable() -> None
 
 def test_without_empty_cells_that_may_show_there_are_no_siblings() -> None:
     cells = sparse()
-    found, needed, one_in = candidates(cells, KEY, 3, 0.0, 1.0)
+    people = int((cells.counts % 3).sum())
+    found, needed, one_in = candidates(cells, KEY, 3, 0.0, 1.0, people)
     assert (found.shape[1], needed, one_in) == (0, 0.0, CANDIDATES)
-    found, needed, one_in = candidates(cells, KEY, 3, 10.0, 0.0)
+    found, needed, one_in = candidates(cells, KEY, 3, 10.0, 0.0, people)
     assert (found.shape[1], needed, one_in) == (10 * CANDIDATES, 10.0, CANDIDATES)
-    found, needed, one_in = candidates(cells, KEY, 3, 10.0, 1.0)
-    assert needed == found.shape[1] / 8
-    assert one_in == 8
+
+
+def test_siblings_share_the_people_of_the_start_with_occupied_cells() -> None:
+    """The chances of both shrink by the same factor: one in six for siblings that added nobody."""
+    cells = sparse()
+    found, needed, one_in = candidates(cells, KEY, 3, 10.0, 1.0, 10**12)
+    assert needed == pytest.approx(found.shape[1] / 6)
+    assert one_in == 6
+    for people in (1000, 5000):
+        found, needed, one_in = candidates(cells, KEY, 3, 10.0, 1.0, people)
+        alone = found.shape[1] / 6
+        factor = people / (people + 3 * alone)
+        assert needed == pytest.approx(factor * alone)
+        assert people - 3 * needed == pytest.approx(factor * people)
+        assert one_in == round(6 / factor)
+    assert candidates(cells, KEY, 3, 4000.0, 1.0, 1000)[1] == 4000.0, "what must be shown is shown"
+
+
+def test_the_start_is_right_on_average_where_siblings_are_many() -> None:
+    cells = scattered()
+    started = prepare(
+        cells, KEY, base=3, small_only=False, empty_share=0.1, sparse_siblings=1.0
+    ).problem
+    share, of = started.start_share or (0, 1)
+    assert of == int((cells.counts % 3).sum())
+    assert of / 10 < share < of / 2, "most people at the start are siblings"
+    beyond = 3 * int(started.up.sum()) - int(started.residue.sum()) + int(started.fixed_up.sum())
+    # Every cell is up or not by a draw of its own: 5 standard deviations, a false alarm in a million.
+    assert abs(beyond) < 5 * 3 * float(np.sqrt(started.up.sum()))
+    assert started.up.sum() > 150
+
+
+def test_rows_where_nobody_is_expected_have_two_siblings_and_others_one() -> None:
+    """By a count of the empty cells that may show somebody, row by row."""
+    cells = scattered()
+    rows = AttributeRows.of(cells.dataset, 1, root_variables(cells.dataset))
+    small = np.flatnonzero(cells.counts < 3)
+    expected = rows.expected(cells.codes, cells.counts, small)
+    wanted = (1 / (1 + expected / 0.6) + 1 / (1 + expected / 0.15))[expected <= 2].sum()
+    found = sibling_candidates(cells, KEY, 3, 1.0)
+    beside = np.isin(rows.numbers(found), rows.numbers(cells.codes[:, small])).sum()
+    # Two draws of the same category are one sibling: of six, one in six where both are drawn.
+    assert 0.8 * wanted < beside <= 1.02 * wanted
+    assert wanted > 1.3 * small.size
+
+
+def test_the_siblings_of_a_file_belong_to_the_version_of_the_search() -> None:
+    found, needed, one_in = candidates(scattered(), KEY, 3, 20.0, 1.0, 600)
+    digest = hashlib.sha256(found.astype(np.int64).tobytes() + f"{needed!r} {one_in}".encode())
+    assert (SEARCH, digest.hexdigest()[:16]) == (8, "704753c46cd061d9")
 
 
 def test_siblings_keep_sparse_rows_from_naming_attributes() -> None:

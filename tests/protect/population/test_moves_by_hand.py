@@ -608,7 +608,7 @@ def test_what_decides_the_bytes_of_a_large_search_belongs_to_its_version() -> No
     """Where one of these changes, ``SEARCH`` must change; small searches show only some of them."""
     own = (lanes._LANES, lanes._LANE_CELLS, lanes._ROUND_CELLS, lanes._ROUNDS)
     steps = (walks._TRIED, walks._ASTRAY, walks._PATIENCE, walks._REST, walks._NEAR)
-    assert (SEARCH, own, steps) == (7, (2, 8192, 2048, 32), (10_000, 5, 400, 50, 32))
+    assert (SEARCH, own, steps) == (8, (2, 8192, 2048, 32), (10_000, 5, 400, 50, 32))
     assert (kernels._FRESH, exchanges._FARTHEST, stages._REACH, stages._QUANTILES) == (
         16,
         4,

@@ -84,8 +84,8 @@ class ProtectedPopulation(MethodSpec):
     - ``empty_share``: at least this share of the cells that show the base is empty in truth; with 0 a shown
       base proves that somebody is there.
     - ``sparse_siblings``: in rows of the file that should hold hardly anybody, empty cells may show the base so
-      that a shown category is often a wrong one: so many for each cell below the base and each variable. With
-      0, or with an ``empty_share`` of 0, a row tells the unknown attribute of a person.
+      that a shown category is often a wrong one: up to two for each cell below the base and each variable, or
+      this part of them. With 0, or with an ``empty_share`` of 0, a row tells the unknown attribute of a person.
     - ``max_variables``: tables of up to this many variables are controlled, at every level of every hierarchy.
     - ``tables``, ``own_weight``: further tables, each a list such as ``("area:district", "sex", "age")``, and
       how much they count beside a table at finest levels. A table that is controlled anyway gets this weight.
@@ -125,7 +125,7 @@ class ProtectedPopulation(MethodSpec):
     )
     sparse_siblings: float = parameter(
         1.0,
-        "In the sparsest rows, how many empty cells may show the base for each small cell.",
+        "In the sparsest rows, which part of two empty cells for each small one may show the base.",
         least=0,
         most=1,
     )

@@ -61,8 +61,9 @@ def prepare(
     ``sparse_siblings`` is described with :class:`~lustrum.protect.population.method.ProtectedPopulation`.
     """
     choice = options(cells.counts, base, small_only)
-    needed = empty_share / (1 - empty_share) * _expected_smallest(choice, base)
-    extra, needed, one_in = candidates(cells, key, base, needed, sparse_siblings)
+    total = int(choice.residue.sum())
+    required = empty_share / (1 - empty_share) * _expected_smallest(choice, base)
+    extra, needed, one_in = candidates(cells, key, base, required, sparse_siblings, total)
     if previous is None:
         every = joined(cells, extra)
         kept = Kept.nothing(len(every))
@@ -72,9 +73,10 @@ def prepare(
     choice = options(every.counts, base, small_only)
     empty = every.counts == 0
     residue = choice.residue
-    surplus = base * int(needed)
-    total = int(residue.sum())
-    shrink = (max(total - surplus, total // 2), total) if total else (1, 1)
+    left = total - base * int(needed)
+    if needed == required:
+        left = max(left, total // 2)
+    shrink = (left, total) if total else (1, 1)
     up = start_up(every, choice, key, shrink) & choice.movable
     up |= empty & empty_start(every.dataset, every.codes, key, one_in)
     up = np.where(kept.starts, kept.up, up)

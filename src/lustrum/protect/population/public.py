@@ -20,7 +20,7 @@ from lustrum.protect.population.channel import PopulationChannel, Rates
 from lustrum.protect.population.readers import KnownTotals
 from lustrum.protect.population.support import Support
 
-SEARCH = 7
+SEARCH = 8
 """The version of the search: one that makes other numbers of the same records and parameters is another."""
 _UNSTATED = 2
 """Reports of earlier searches do not state their version."""

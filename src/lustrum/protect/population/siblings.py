@@ -4,7 +4,8 @@ The *row* of a variable joins the finest cells that agree in all other variables
 looks at the one category that the row shows. Where similar rows say that hardly anybody is to be expected, it
 would nearly always be the right one. So the search may let an empty cell of such a row show the base
 instead: a *sibling* of a cell below the base, in the category of a similar person, which is one of the next in
-the order of all other variables. The search treats both alike, and tables stay close.
+the order of all other variables. In the sparsest rows there are two. The search treats all alike, and tables
+stay close.
 """
 
 from __future__ import annotations
@@ -26,22 +27,24 @@ from lustrum.protect.population.start import (
 
 CANDIDATES = 4
 """Candidates among the empty cells for each that must show somebody."""
-_SIBLINGS = 8
-"""Candidates in sparse rows for each that shows somebody at the start."""
+_SIBLINGS = 6
+"""Candidates in sparse rows for each that would show somebody at the start, if these added nobody to totals."""
 SPARSE = 2.0
 """Rows that are expected to hold more people get no siblings."""
-_HALF = 0.6
-"""Rows that are expected to hold so many people get half as many siblings as the sparsest ones."""
+_HALVES = (0.6, 0.15)
+"""Rows that are expected to hold so many people get half as many first siblings, and second ones."""
 _WINDOWS = (8, 8, 16, 32, 64, 256, 1024, 4096)
 """How far apart similar people may stand, from one attempt to the next."""
 
 
 def candidates(
-    cells: FinestCells, key: bytes, base: int, needed: float, share: float
+    cells: FinestCells, key: bytes, base: int, needed: float, share: float, people: int
 ) -> tuple[Array, float, int]:
     """All empty cells that may show somebody, how many do so at the start, and one in how many that is.
 
-    ``needed`` is how many must show the base anywhere. Siblings come first, then neighbours of any cells.
+    ``needed`` is how many must show the base anywhere. Siblings come first, then neighbours of any cells. The
+    start shows so many ``people`` in cells that may move. Siblings share them with occupied cells, so that the
+    chances of both shrink by the same factor.
     """
     wanted = ceil(CANDIDATES * needed)
     found = empty_candidates(cells, wanted, key)
@@ -51,14 +54,15 @@ def candidates(
         others = found[:, ~np.isin(cell_numbers(cells.dataset, found), numbers)]
         found = np.concatenate([siblings.astype(found.dtype), others], axis=1)
         found = found[:, : max(numbers.size, wanted)]
-        needed = max(needed, numbers.size / _SIBLINGS)
+        more = numbers.size / _SIBLINGS
+        needed = max(needed, more * people / max(people + base * more, 1.0))
     return found, needed, max(CANDIDATES, round(found.shape[1] / max(needed, 1.0)))
 
 
 def sibling_candidates(cells: FinestCells, key: bytes, base: int, share: float) -> Array:
     """Codes of empty cells that may show somebody in sparse rows, chosen by the key.
 
-    ``share`` is how many there are in the sparsest rows for each small cell and variable, at most 1.
+    ``share`` is which part of two there are in the sparsest rows for each small cell and variable, at most 1.
     """
     roots = root_variables(cells.dataset)
     small = np.flatnonzero((cells.counts > 0) & (cells.counts < base))
@@ -71,10 +75,12 @@ def sibling_candidates(cells: FinestCells, key: bytes, base: int, share: float) 
     for place in roots:
         rows = AttributeRows.of(cells.dataset, place, roots)
         expected = rows.expected(cells.codes, cells.counts, small)
-        chance = np.where(expected <= SPARSE, share / (1 + expected / _HALF), 0.0)
-        drawn = scramble(derived(key, f"sibling {place}"), words) >> np.uint64(32)
-        chosen = np.flatnonzero(drawn.astype(np.float64) < chance * 2.0**32)
-        found.append(_siblings(rows, cells.codes[:, small], chosen, words, taken, key))
+        for turn, half in enumerate(_HALVES):
+            own = scramble(derived(key, f"sibling again {turn}"), words) if turn else words
+            chance = np.where(expected <= SPARSE, share / (1 + expected / half), 0.0)
+            drawn = scramble(derived(key, f"sibling {place}"), own) >> np.uint64(32)
+            chosen = np.flatnonzero(drawn.astype(np.float64) < chance * 2.0**32)
+            found.append(_siblings(rows, cells.codes[:, small], chosen, own, taken, key))
     codes = np.concatenate(found, axis=1)
     _, first = np.unique(cell_numbers(cells.dataset, codes), return_index=True)
     return np.ascontiguousarray(codes[:, np.sort(first)])
