@@ -15,10 +15,11 @@ The parts ``sums`` and ``survey`` attack the demo register, once as its policy p
 strict default (``existence = "secret"``), and the demo survey. Again nothing certain may be found, and planted
 leaks must be. The part ``sums`` also attacks size classes, second releases and large firms of the register, and
 each of these attacks must succeed on a control. The part ``releases`` attacks series of releases; see
-``bench/releases.py``. The part ``file`` reads attributes off rows of the public file of the census. The part
-``joint`` attacks small areas of a file of few variables by all tables together, and ``small`` files so small
-that one table holds all variables. The part ``rates`` holds the public rates of errors against all tables. With
-``--keys 3`` whatever a key decides is attacked under three of them.
+``bench/releases.py``. The part ``file`` reads attributes off rows of the public file of the census, ``sparse``
+off those of files in which nearly everybody is alone in their cell. The part ``joint`` attacks small areas of a
+file of few variables by all tables together, and ``small`` files so small that one table holds all variables.
+The part ``rates`` holds the public rates of errors against all tables. With ``--keys 3`` whatever a key decides
+is attacked under three of them.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ import numpy as np
 from attacks.asker import Asker, HttpAsker
 from attacks.counts_report import Report
 from attacks.figures import Figured, chosen_codes
-from attacks.file_report import attack_areas, attack_file, keys
+from attacks.file_report import FileReport, attack_areas, attack_file, keys
 from attacks.lattice import gather
 from attacks.phrasing import rephrase, splits
 from attacks.planted import SecondDraw, TrueCell, TrueFigure
@@ -55,6 +56,7 @@ from attacks.times import times_and_sizes
 from lustrum.demo import businesses, description_path
 from lustrum.demo.setup import prepare
 from lustrum.model import TableQuery
+from lustrum.model.finest import FinestCells
 from lustrum.policy import read_policy
 from lustrum.policy.presets import preset
 from lustrum.policy.read import sealed
@@ -84,7 +86,14 @@ FIGURES: tuple[tuple[tuple[str, ...], dict[str, list[str]]], ...] = (
 PHRASED = ("sex", "age", "citizenship", "area:district")
 RISK = EntropyRisk(weights=(0.1, 0.7, 0.1, 0.1), split=6, parts="true", shared="expected")
 STEP = 0.05
-PARTS = ("counts", "file", "joint", "rates", "releases", "small", "sums", "survey")
+PARTS = ("counts", "file", "joint", "rates", "releases", "small", "sparse", "sums", "survey")
+# People, the seed that draws them, and variables that are left out.
+SPARSE: tuple[tuple[int, int, tuple[str, ...]], ...] = (
+    (6_000, 9, ()),
+    (6_000, 2001, ("occupation",)),
+    (10_000, 5, ("occupation",)),
+    (20_000, 9, ()),
+)
 LEFT_OUT = ("region", "household_size", "occupation", "education")
 
 
@@ -301,6 +310,24 @@ def file(data: Path, persons: int, number: int) -> bool:
     return shown_all([("The file of the demo census", found)])
 
 
+def sparse(number: int) -> bool:
+    """Read attributes off the rows of files in which nearly everybody is alone in their cell."""
+    method = ProtectedPopulation(sweeps=3, extra_tables=100)
+
+    def attacked(true: FinestCells) -> FileReport:
+        files = [method.protect(true, key).cells for key in keys(number)]
+        return attack_file(true, files, method.base)
+
+    files = ((drawn, People(*drawn).cells()) for drawn in SPARSE)
+    return shown_all(
+        (
+            f"A sparse file: {persons:,} people (seed {seed}) in {len(true):,} cells",
+            attacked(true),
+        )
+        for (persons, seed, _), true in files
+    )
+
+
 def rates(data: Path, persons: int) -> bool:
     """Hold the public rates of errors against all tables of up to four variables of the census."""
     prepare(data, persons)
@@ -368,6 +395,8 @@ def parts(data: Path, persons: int, firms: int, number: int, chosen: list[str]) 
             failed |= not joint(60_000, number)
         elif part == "small":
             failed |= not shown_all([("Small files", attack_small_files(number, 8))])
+        elif part == "sparse":
+            failed |= not sparse(number)
         elif part == "rates":
             failed |= not rates(data, persons)
         else:

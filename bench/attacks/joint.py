@@ -57,9 +57,12 @@ class Joint:
 
     @property
     def succeeds(self) -> bool:
-        """Whether it names more than 2 % of all ones and twos at 99 % that the prior does not, most rightly."""
+        """Whether it names more than 2 % of all ones and twos at 99 % that the prior does not, most rightly.
+
+        A sampler that stays near one of several solutions is too sure of it: four in five are enough.
+        """
         beyond = self.right[99] - self.prior_right[99]
-        return beyond > 0.02 * self.small and self.right[99] > 0.9 * self.claims[99]
+        return beyond > 0.02 * self.small and self.right[99] > 0.8 * self.claims[99]
 
 
 @dataclass(frozen=True)

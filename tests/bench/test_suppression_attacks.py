@@ -9,7 +9,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
-from attacks.suppression.attackers import insiders
+from attacks.suppression.attackers import insiders, pairs
 from attacks.suppression.audits import Audited, case, subtotal_case
 from attacks.suppression.cells import Content, Population, Record, Variable
 from attacks.suppression.drive import run
@@ -279,6 +279,54 @@ def test_three_who_are_alone_in_a_row_are_short_to_two_of_them_only(tmp_path: Pa
     hidden = {(c,): "N" for c in ("a1", "a2", "a3")}
     text = release(made, ("a",), hidden)
     assert finders(Planted("row", made, {"t.csv": text}, "pair").attack(tmp_path)) == {"pair"}
+
+
+CROSSED = (
+    ("a1 b1", "f0", 22), ("a1 b2", "f2", 44), ("a1 b2", "g6", 23), ("a1 b2", "f3", 20), ("a1 b2", "f4", 10),
+    ("a1 b3", "f5", 62), ("a1 b3", "f6", 12), ("a2 b1", "f7", 19), ("a2 b2", "f8", 19), ("a2 b2", "f9", 1),
+    ("a2 b3", "f10", 1310),
+)  # fmt: skip
+"""A total of 1542 of which f0 and f10 contribute 1332; the one row and the one column with f10 cross."""
+
+
+def _crossed() -> Problem:
+    codes = {f"a{i + 1} b{j + 1}": (i, j) for i in range(2) for j in range(3)}
+    people = Population(
+        (plain("a", 2), plain("b", 3)),
+        tuple(Record(codes[where], who, amount) for where, who, amount in CROSSED),
+    )
+    rule, asked = Rule("nk", (1, 70)), ("--attacker", "pairs")
+    return Problem("test", 0, people, (("a", "b"),), (rule,), "holdings", asked)
+
+
+def test_nothing_is_demanded_below_what_two_contribute_themselves(tmp_path: Path) -> None:
+    made = _crossed()
+    hidden = {tuple(where.values()): "N" for where in made.population.table(("a", "b"))}
+    text = release(made, ("a", "b"), hidden)
+    assert finders(Planted("all", made, {"t.csv": text}, "nobody").attack(tmp_path)) == {"nobody"}
+    cells = made.cells()
+    two = [who for who in insiders(made, cells) if who.name in ("f0", "f10")]
+    both = next(pairs(two, cells, most=None))
+    total = made.population.leaves({})
+    assert both.least(total, cells, made.population.size) == pytest.approx(1332)
+
+
+def test_the_least_value_of_a_cell_to_two_lies_between_a_sum_of_parts_and_their_contributions() -> (
+    None
+):
+    more = 0
+    for made in (_crossed(), *(problem("asked for pairs", seed) for seed in range(12))):
+        cells = made.cells()
+        if made.free or made.columns != "holdings":
+            continue
+        for both in itertools.islice(pairs(insiders(made, cells), cells, most=None), 12):
+            names = both.name.split(" and ")
+            for leaves, cell in cells.items():
+                true = sum(amount for amount, who in cell.parts if who in names)
+                least = both.least(leaves, cells, made.population.size)
+                assert both.part(leaves) - 1e-6 <= least <= true + 1e-6
+                more += least > both.part(leaves) + 0.5
+    assert more > 0
 
 
 def test_a_log_is_gone_on_from_and_its_last_word_counts(tmp_path: Path) -> None:

@@ -113,28 +113,28 @@ def learnt(joined: Joined, said: Array, at_least: float, seed: int = 1) -> Named
     return Named(cells, right)
 
 
-def by_tables(joined: Joined, sizes: tuple[int, ...], most: int = 3) -> Array:
-    """How much the tables of up to so many variables speak for a change of each cell, last release.
+def by_tables(numbers: Array, change: Array, sizes: tuple[int, ...], most: int = 3) -> Array:
+    """How much the tables of up to so many variables speak for a change of each cell, (steps, cells).
 
-    The number of every table cell that holds the cell is compared with the release before: a person who came
-    raises all of them by one, whatever the search did to finest cells. Differences are weighed by how much
-    all cells of their table differ.
+    ``change`` says by how much the cells differ at every step. A person who came raises the number of every
+    table cell that holds them by one, whatever the search did to finest cells. Differences are weighed by how
+    much all cells of their table differ.
     """
-    change = (joined.shown[-1] - joined.shown[-2]).astype(np.float64)
-    codes, rest = [], joined.numbers
+    codes, rest = [], numbers
     for size in reversed(sizes):
         codes.append((rest % np.uint64(size)).astype(np.int64))
         rest = rest // np.uint64(size)
     codes.reverse()
-    score = np.zeros(change.size)
+    score = np.zeros(change.shape)
     for order in range(1, most + 1):
         for chosen in combinations(range(len(sizes)), order):
-            number = np.zeros(change.size, dtype=np.int64)
+            number = np.zeros(numbers.size, dtype=np.int64)
             for v in chosen:
                 number = number * sizes[v] + codes[v]
-            _, place = np.unique(number, return_inverse=True)
-            sums = np.bincount(place.ravel(), weights=change)
-            variance = float((sums**2).mean())
-            if variance > 0:
-                score += sums[place.ravel()] / variance
+            place = np.unique(number, return_inverse=True)[1].ravel()
+            for own, moved in zip(score, change, strict=True):
+                sums = np.bincount(place, weights=moved)
+                variance = float((sums**2).mean())
+                if variance > 0:
+                    own += sums[place] / variance
     return score

@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from attacks.releases.attributes import rows_of_all
 from attacks.releases.readers import (
     Named,
-    by_tables,
     differing,
     differing_by_step,
     ever_changed,
@@ -20,10 +17,10 @@ from attacks.releases.readers import (
     moved_small,
 )
 from attacks.releases.series import KEY, How, Joined, People, series
+from attacks.releases.single import RELEASES, SAID, SingleReport, attack_single
 from lustrum.protect.population.attributes import NAMED
 from lustrum.protect.population.method import ProtectedPopulation
 
-RELEASES = (2, 5, 12)
 ODDS = 0.5
 
 
@@ -46,8 +43,7 @@ def report(
         for key in keys[1:]:
             right &= many(persons, changes, method, "method", key)
     if "single" in parts:
-        for how in ("changed only", "method"):
-            right &= single(persons, trials, method, how)
+        right &= single(persons, trials, method)
     return right
 
 
@@ -129,34 +125,28 @@ def _attributes(joined: Joined, world: People, base: int, number: int) -> int:
     return exceeding
 
 
-def single(persons: int, trials: int, method: ProtectedPopulation, how: How) -> bool:
-    """One added, removed or moved person: the cells that a reader names, and the rank of the true one."""
-    print(f"\n## One person among {persons:,}: {how}\n")
-    print(
-        "| change | trials | exposed | differing cells named | right by guessing one | rank by tables |"
-    )
-    print("|---|---|---|---|---|---|")
-    kinds = {"added": (1, 0, 0), "removed": (0, 1, 0), "moved": (0, 0, 1)}
-    worst = 0.0
-    for kind, changes in kinds.items():
-        exposed, cells, chance = 0, 0, 0.0
-        ranks = []
-        for trial in range(trials):
-            world = People(persons, 3000 + trial)
-            joined = Joined.of(list(series(world, method, 2, changes, how)))
-            hit = joined.moved[0] & joined.changed[0]
-            named = int(joined.moved[0].sum())
-            exposed += bool(hit.any()) and named <= 2
-            cells += named
-            chance += hit.sum() / max(named, 1)
-            score = by_tables(joined, tuple(len(v.codes) for v in world.dataset.variables))
-            sign = np.sign(joined.true[1] - joined.true[0])
-            for cell in np.flatnonzero(joined.changed[0] & (sign != 0)):
-                ranks.append(float((score * sign[cell] > score[cell] * sign[cell]).mean()))
-        worst = max(worst, chance / trials)
-        print(
-            f"| {kind} | {trials} | {exposed} | {cells / trials:.1f} | {100 * chance / trials:.2f} % | "
-            f"mean {100 * np.mean(ranks):.0f} %, best {100 * min(ranks):.2f} % |",
-            flush=True,
+def single(persons: int, trials: int, method: ProtectedPopulation) -> bool:
+    """One added, removed or moved person between releases: whom readers name, beside the control."""
+    right = True
+    for how, found in attack_single(persons, trials, method).items():
+        print(f"\n## One person among {persons:,}: {how}\n")
+        heads = (
+            "change",
+            "releases",
+            "trials",
+            "exposed",
+            "guess of one that differs",
+            "worst trial",
         )
-    return worst > 0.05 if how == "changed only" else worst <= ODDS
+        print(f"| {' | '.join((*heads, *SAID, 'rank by tables'))} |")
+        print("|---" * (len(heads) + len(SAID) + 1) + "|")
+        together = [SingleReport.of([r for r in found if r.releases == n]) for n in RELEASES]
+        for one in (*found, *together):
+            print(one.row(), flush=True)
+        if how == "changed only":
+            right &= all(one.succeeds for one in together)
+        else:
+            right &= all(
+                one.holds(method.change_odds, method.empty_share) for one in (*found, *together)
+            )
+    return right

@@ -21,7 +21,7 @@ from lustrum.demo.census.population import people
 from lustrum.demo.descriptions import description_path
 from lustrum.model import Dataset
 from lustrum.model.finest import FinestCells
-from lustrum.protect.population.method import ProtectedPopulation
+from lustrum.protect.population.method import PopulationResult, ProtectedPopulation
 from lustrum.tabulate import FrameEngine, Secret, read_description
 
 Array = np.ndarray[Any, Any]
@@ -153,8 +153,12 @@ def series(
     changes: tuple[int, int, int],
     how: How,
     key: bytes = KEY,
+    first: PopulationResult | None = None,
 ) -> Iterator[Release]:
-    """So many releases, with (added, removed, moved) people between one and the next."""
+    """So many releases, with (added, removed, moved) people between one and the next.
+
+    ``first`` is the first one, if it is at hand.
+    """
     rng = np.random.default_rng(int.from_bytes(key[:4], "big"))
     last: Release | None = None
     memory = None
@@ -170,7 +174,8 @@ def series(
         elif how == "changed only" and last is not None:
             last = _changed_only(last, cells, method.base, rng)
         else:
-            made = method.protect(cells, key, previous=memory)
+            known = first if number == 0 else None
+            made = known or method.protect(cells, key, previous=memory)
             memory = made.memory
             last = released(made.cells, cells)
         yield last

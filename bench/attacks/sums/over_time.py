@@ -38,6 +38,7 @@ class OverTime:
     classes: dict[str, Classed]
     small: dict[str, SecondRead]
     any_size: SecondRead
+    grown: SecondRead
     spreads: dict[str, Spread]
     by_size: dict[str, dict[int, Guessed]]
     pairs: dict[str, Pairs]
@@ -47,9 +48,10 @@ class OverTime:
         """Whether nothing was found that must not be, and every control was seen through."""
         ours, control = self.classes["method"], self.classes["control"]
         second = self.small["method"]
-        safe = not (ours.certain or second.certain_by_factor or self.any_size.certain_by_factor)
-        # What a firm lost can be too large a part of it to be hidden; but then hardly any share hides it.
-        safe &= not (second.certain or self.any_size.avoidable)
+        safe = not (ours.certain or second.certain)
+        # What a firm lost or won can be too large to be hidden; but then hardly any share hides it.
+        for read in (second, self.any_size, self.grown):
+            safe &= not (read.certain_by_factor or read.avoidable or read.within_limits)
         safe &= second.near < 0.6 and self.spreads["method"].uniform
         safe &= self.pairs["method"].gain <= GAIN and self.pairs["method"].most <= GAIN
         seen = control.certain > 0.01 * control.firms and self.small["control"].near > 0.85
@@ -65,13 +67,15 @@ class OverTime:
                 f"{c.exact:,} exactly; {c.without:,} without the class; {c.by_class:,} by their class alone; "
                 f"{c.wrong} wrong",
             )
-        for who, s in (*self.small.items(), ("method, changes of 5 to 60 percent", self.any_size)):
+        large = (("of 5 to 60 percent", self.any_size), ("by a factor of 1.6 to 3", self.grown))
+        read = (*self.small.items(), *((f"method, changes {by}", one) for by, one in large))
+        for who, s in read:
             yield (
                 f"two releases and the change known: {who}",
                 f"{s.contributions:,} changed firms; {100 * s.near:.0f} % within p percent "
                 f"({100 * s.alone:.0f} % from one release), {100 * s.within_one:.0f} % within one; certain "
-                f"{s.certain}, {s.avoidable} of which one share in 32 would have hidden; with the factor known "
-                f"{s.certain_by_factor}",
+                f"{s.certain}, {s.avoidable} of which one share in 32 would have hidden and {s.within_limits} "
+                f"within the stated limits; with the factor known {s.certain_by_factor}",
             )
         for who, one in self.spreads.items():
             yield (
@@ -113,6 +117,7 @@ def attack_over_time(records: Records, spec: ProtectedMagnitudes, key: bytes) ->
          "control": with_classes(control, channel, spec.share)},
         _small_changes(records, made, spec, key, channel, rng),
         read_both(_changed(records, made, spec, key, rng, (0.05, 0.6)), channel, spec.share),
+        read_both(_changed(records, made, spec, key, rng, (0.6, 2.0), (1,)), channel, spec.share),
         {who: spread(true[large], one.records[PLAIN][large], channel) for who, one in both.items()},
         {who: _by_size(records, one, channel, p) for who, one in both.items()},
         {who: pairs(Register(records, one.memory), MEASURE, channel, p) for who, one in both.items()},
@@ -155,11 +160,12 @@ def _changed(
     key: bytes,
     rng: np.random.Generator,
     by: tuple[float, float],
+    signs: tuple[int, ...] = (-1, 1),
 ) -> Changed:
     """A second release in which 300 firms of 300 or more changed by a share between two."""
     true = records.numbers[PLAIN].astype(np.int64)
     rows = rng.choice(np.flatnonzero(true >= 300), 300, replace=False)
-    step = np.rint(true[rows] * rng.uniform(*by, rows.size) * rng.choice([-1, 1], rows.size))
+    step = np.rint(true[rows] * rng.uniform(*by, rows.size) * rng.choice(signs, rows.size))
     new = true.copy()
     new[rows] += step.astype(np.int64)
     again = replace(records, numbers={**records.numbers, PLAIN: new})

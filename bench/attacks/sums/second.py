@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -31,8 +32,9 @@ class Changed:
 class SecondRead:
     """Guesses within p and within one percent, those of one release alone, and certain ones.
 
-    ``certain`` are to readers who know the difference, ``certain_by_factor`` to those who know the factor.
-    ``avoidable`` are those of the first that one share in 32 or more would have hidden from both.
+    ``certain`` are to readers who know the difference, of the value before or after, ``certain_by_factor`` to
+    those who know the factor. ``avoidable`` are those of the first that one share in 32 or more would have
+    hidden from both, ``within_limits`` those whose factor lies between the limits that are stated.
     """
 
     contributions: int
@@ -42,6 +44,14 @@ class SecondRead:
     certain: int
     certain_by_factor: int
     avoidable: int
+    within_limits: int
+
+
+def stated_limits(channel: Channel) -> tuple[float, float]:
+    """Between these factors a share hides a change from readers who know the difference."""
+    a, b = float(channel.low), float(channel.high)
+    ratio = (1 + b) / (1 + a)
+    return (a + b) / (2 * b) * ratio, (a + b) / (2 * a) / ratio
 
 
 def read_both(found: Changed, channel: Channel, share: Fraction) -> SecondRead:
@@ -61,7 +71,8 @@ def read_both(found: Changed, channel: Channel, share: Fraction) -> SecondRead:
     guess = found.before / np.where(np.isfinite(nearest), nearest, 1 + a)
     off = np.abs(guess / found.true_before - 1)
     plain = np.abs(found.before * (1 - p) / (1 + a) / found.true_before - 1) <= p
-    certain = by_factor = avoidable = 0
+    certain = by_factor = avoidable = within = 0
+    ends = stated_limits(channel)
     middle = found.before.astype(np.float64)
     for k in range(found.before.size):
         y, z = int(found.before[k]), int(found.after[k])
@@ -71,6 +82,8 @@ def read_both(found: Changed, channel: Channel, share: Fraction) -> SecondRead:
         certain += sure.by_difference
         if sure.by_difference:
             avoidable += _avoidable(channel, y, (old, new), z > new, share)
+            # Whole units move the limits by less than a hundredth of these values.
+            within += ends[0] + 0.01 < new / old < ends[1] - 0.01
         shifted = [(lo - new + old, hi - new + old) for lo, hi in _ranges(channel, z)]
         left = _left(_ranges(channel, y), shifted)
         if left:
@@ -81,7 +94,7 @@ def read_both(found: Changed, channel: Channel, share: Fraction) -> SecondRead:
         off = wide
     return SecondRead(
         off.size, float((off <= p).mean()), float((off <= 0.01).mean()), float(plain.mean()),
-        certain, by_factor, avoidable,
+        certain, by_factor, avoidable, within,
     )  # fmt: skip
 
 
@@ -96,13 +109,14 @@ class _Sure:
 def _sure_of_both(
     channel: Channel, shown: tuple[int, int], true: tuple[int, int], share: Fraction
 ) -> _Sure:
-    """What two shown numbers tell of the first contribution."""
+    """What two shown numbers tell of both contributions; with the factor known one tells the other."""
     old, new = true
     one, two = (_ranges(channel, y) for y in shown)
     by_factor = _sure([(lo * new, hi * new) for lo, hi in one],
                       [(lo * old, hi * old) for lo, hi in two], share)  # fmt: skip
     shifted = [(lo - new + old, hi - new + old) for lo, hi in two]
-    return _Sure(by_factor, _sure(one, shifted, share))
+    grown = [[(lo + new - old, hi + new - old) for lo, hi in ends] for ends in (one, shifted)]
+    return _Sure(by_factor, _sure(one, shifted, share) or _sure(grown[0], grown[1], share))
 
 
 def _avoidable(
@@ -117,17 +131,40 @@ def _avoidable(
 
 
 def _ranges(channel: Channel, shown: int) -> list[tuple[int, int]]:
-    """The contributions that went up to a shown one, and those that went down."""
+    """The contributions that went up to a shown one, and those that went down; ends are exact."""
     every = channel.sources(shown, 0, 1 << 60) if shown < 5000 else []
     if every:
         return [
             (min(part), max(part)) if part else (1, 0)
             for part in ([x for x in every if x < shown], [x for x in every if x > shown])
         ]
+    least, most = (lambda x: channel.amounts(x)[0]), (lambda x: channel.amounts(x)[1])
     return [
-        (int(shown / (1 + channel.high)) + 1, int(shown / (1 + channel.low))),
-        (-int(-shown / (1 - channel.low)), int((shown + 1) / (1 - channel.high))),
+        (
+            _first(shown / (1 + channel.high), lambda x: x + most(x) >= shown),
+            _last(shown / (1 + channel.low), lambda x: x + least(x) <= shown),
+        ),
+        (
+            _first(shown / (1 - channel.low), lambda x: x - least(x) >= shown),
+            _last(shown / (1 - channel.high), lambda x: x - most(x) <= shown),
+        ),
     ]
+
+
+def _first(near: Fraction, holds: Callable[[int], bool]) -> int:
+    """The least number near another one of which something holds; of all larger ones it holds too."""
+    x = int(near) - 4
+    while not holds(x):
+        x += 1
+    return x
+
+
+def _last(near: Fraction, holds: Callable[[int], bool]) -> int:
+    """The largest such number; of all smaller ones it holds too."""
+    x = int(near) + 4
+    while not holds(x):
+        x -= 1
+    return x
 
 
 def _left(one: list[tuple[int, int]], two: list[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from attacks.suppression.cells import Content, Leaves
 from attacks.suppression.files import Claims, Written
 from attacks.suppression.problems import Problem
-from attacks.suppression.programs import INFINITY, Fact, Facts
+from attacks.suppression.programs import INFINITY, Fact, Facts, Program
 
 Known = dict[Leaves, tuple[float, float]]
 
@@ -101,7 +101,7 @@ class Insider:
         return known
 
     def part(self, leaves: Leaves) -> int:
-        """What they contribute to a cell and its parts, as far as the input says."""
+        """What they contribute to a cell and its parts: a sum that the input shows, not always the largest."""
         own = dict(self.own)
         inside = [other for other in own if other < leaves]
         whole = [other for other in inside if not any(other < more for more in inside)]
@@ -111,6 +111,17 @@ class Insider:
             if not any(other & taken for taken in apart):
                 apart.append(other)
         return max(sum(parts[other] for other in apart), own.get(leaves, 0))
+
+    def least(self, leaves: Leaves, cells: dict[Leaves, Content], size: int) -> float:
+        """The least value of a cell that their own contributions allow, if every cell of every table is hidden.
+
+        No pattern leaves them with less. Parts overlap, so adding up parts that lie apart can miss some of it.
+        """
+        facts = Facts()
+        for cell, (low, high) in self.bounds(cells, free=False).items():
+            facts.add(Fact(cell, low, high))
+        program = Program(size, facts, whole=False, free=False, also=[leaves])
+        return program.range(leaves)[0]
 
 
 def insiders(problem: Problem, cells: dict[Leaves, Content]) -> list[Insider]:

@@ -175,10 +175,17 @@ def _asked(
     tables = program.witnesses(problem.population.values, known)
     for leaves, level in primary.items():
         cell = cells[leaves]
-        if _short(problem, name, leaves, cell, level, tables.seen(leaves), who) is None:
+        own: float = 0 if who is None else who.part(leaves)
+        if _short(problem, name, leaves, cell, level, tables.seen(leaves), own, who) is None:
             continue
         left = program.range(leaves, known)
-        if short := _short(problem, name, leaves, cell, level, left, who):
+        short = _short(problem, name, leaves, cell, level, left, own, who)
+        if short and who is not None and not problem.free:
+            own = max(own, who.least(leaves, cells, problem.population.size))
+            if own >= cell.value - _slack(cell):
+                continue  # all of it is their own
+            short = _short(problem, name, leaves, cell, level, left, own, who)
+        if short:
             found.append(short)
     return found
 
@@ -190,25 +197,30 @@ def _short(
     cell: Content,
     level: Fraction,
     left: tuple[float, float],
+    own: float,
     who: Insider | None,
 ) -> Short | None:
     """Whether a range is narrower than demanded; nothing can reach below 0 or below one's own part."""
     low, high = left
-    slack = 1e-6 * max(1.0, abs(cell.value))
+    slack = _slack(cell)
     if problem.counts:
         if high - low > 0.5:
             return None
         return Short(name, _name(problem, leaves), cell.value, (low, high + 1), left, leaves)
-    own = 0 if who is None else who.part(leaves)
     floor = -INFINITY if problem.free else float(max(own, 0))
     wanted = max(float(cell.value - level), floor), float(cell.value + level)
     if low <= wanted[0] + slack and high >= wanted[1] - slack:
         return None
     estimates = True
     if who is not None and not problem.by_hand:
-        need = max(rule.against(cell, own) for rule in problem.rules)
+        need = max(rule.against(cell, who.part(leaves)) for rule in problem.rules)
         estimates = high < float(cell.value + need) - slack or low > wanted[0] + slack
     return Short(name, _name(problem, leaves), cell.value, wanted, left, leaves, estimates)
+
+
+def _slack(cell: Content) -> float:
+    """By how much solvers may miss the end of a range."""
+    return 1e-6 * max(1.0, abs(cell.value))
 
 
 def _name(problem: Problem, leaves: Leaves) -> str:
