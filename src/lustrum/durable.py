@@ -5,7 +5,9 @@ from __future__ import annotations
 import ctypes
 import os
 import secrets
+import signal
 import sys
+import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -30,19 +32,76 @@ def write_whole(path: Path, data: bytes | Iterable[bytes], mode: int = 0o644) ->
 
     Any moment at which the machine stops leaves the earlier file or the new one.
     """
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
-    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    draft = _beside(path)
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.writelines([data] if isinstance(data, bytes) else data)
-            file.flush()
-            os.fsync(file.fileno())
+        _write(draft, data, mode)
         draft.replace(path)
     except BaseException:
         with suppress(OSError):
             draft.unlink(missing_ok=True)
         raise
     sync(path.parent)
+
+
+@contextmanager
+def taken_back_on_failure(path: Path, data: bytes, mode: int = 0o644) -> Iterator[None]:
+    """Put a file in place while the block puts in place what belongs to it; if that fails, undo it.
+
+    Then the earlier file stands there again, or none as before. Ctrl-C waits until both are in place.
+    """
+    draft, earlier = _beside(path), _beside(path)
+    with _interrupts_later():
+        try:
+            with outages(path):
+                path.parent.mkdir(parents=True, exist_ok=True)
+                _write(draft, data, mode)
+                if path.exists():
+                    _write(earlier, path.read_bytes(), path.stat().st_mode & 0o777)
+            try:
+                with outages(path):
+                    draft.replace(path)
+                    sync(path.parent)
+                yield
+            except BaseException:
+                if earlier.exists():
+                    earlier.replace(path)
+                else:
+                    path.unlink(missing_ok=True)
+                raise
+        finally:
+            for left in (draft, earlier):
+                with suppress(OSError):
+                    left.unlink(missing_ok=True)
+
+
+def _beside(path: Path) -> Path:
+    """A name beside a place, under which nobody looks for a file."""
+    return path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+
+
+def _write(path: Path, data: bytes | Iterable[bytes], mode: int) -> None:
+    """Write a new file, in one piece or several, and make it durable."""
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    with os.fdopen(handle, "wb") as file:
+        file.writelines([data] if isinstance(data, bytes) else data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+@contextmanager
+def _interrupts_later() -> Iterator[None]:
+    """Let Ctrl-C wait for the end of the block; other threads than the first one never get it."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    pressed: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, frame: pressed.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_DFL if before is None else before)
+    if pressed:
+        signal.raise_signal(signal.SIGINT)
 
 
 def sync(path: Path) -> None:

@@ -221,6 +221,14 @@ def test_an_interval_that_the_file_states_is_known_to_the_reader(files: Path) ->
     assert audit(files / "j.csv")[0] == 3
 
 
+def test_columns_for_ends_that_are_blank_hide_nothing_from_the_reader(files: Path) -> None:
+    (files / "b.csv").write_text("a,value,low,high\n1,,,\n2,,,\n3,5,5,5\nTotal,5,5,5\n")
+    code, said = audit(files / "b.csv")
+    assert code == 3
+    assert "2 of them are exactly disclosed" in said
+    assert audit(files / "b.csv", "--signed")[0] == 0
+
+
 def test_rounded_tables_may_hide_cells_too(files: Path) -> None:
     (files / "r.csv").write_text("a,value,status\n1,3,F\n2,,D\n3,6,F\nTotal,12,F\n")
     code, said = audit(files / "r.csv", "--rounded", "3")

@@ -623,6 +623,29 @@ def test_two_who_know_their_cells_do_not_learn_a_third_if_asked_for(
     assert (len(shown) == 2) == (attacker == "insiders")
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "; each of 4 contributors, with what it knows."),
+        (("--attacker", "pairs"), "contributors and pairs of contributors, with what they know."),
+        (("--attacker", "outsider"), "; no contributors, as asked for."),
+        (("--contributors", "n"), "; 1 contributor, with what it knows."),
+    ],
+)
+def test_the_report_says_which_attackers_were_assumed(
+    tmp_path: Path, words: tuple[str, ...], said: str
+) -> None:
+    path = tmp_path / "t.csv"
+    head, alone = ("a,value,n,x1", ",700") if "--contributors" not in words else ("a,value,n", "")
+    rest = "" if not alone else ",100"
+    path.write_text(
+        f"{head}\na1,700,1{alone}\na2,900,9{rest}\na3,800,9{rest}\nTotal,2400,19{alone}\n"
+    )
+    code, printed = suppress(path, "--rule", "threshold=3", *words)
+    assert code == 0, printed
+    assert said in " ".join(printed.split())
+
+
 def test_numbers_are_rounded_before_they_are_added_up_if_asked_for(tmp_path: Path) -> None:
     path, out = tmp_path / "t.csv", tmp_path / "o.csv"
     path.write_text("a,value,n\nx,10.1,9\ny,5.2,1\nz,3,9\nTotal,18.3000001,19\n")

@@ -115,6 +115,7 @@ def test_the_log_says_nothing_about_a_dataset_that_is_still_made(
     there = catalogue(service)
     assert (there.datasets, there.unavailable) == ((), 1)
     assert [dataset.name for dataset in there.opening] == ["demo"]
+    assert service.states() == {"demo": "starting", "survey": "unavailable"}
     assert caplog.messages == [
         "dataset survey is not served: survey is not a bundle.",
         "dataset left out: survey is not a bundle.",

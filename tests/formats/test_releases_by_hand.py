@@ -83,7 +83,14 @@ def test_an_interval_of_columns_and_a_stated_bound_both_hold() -> None:
     stated = {"value": (empty, (Decimal(1), Decimal(20)), empty, empty)}
     assert ends(of(HIDDEN, interval=interval, bounds=stated))[1] == (1, 8)
     open_ended = ((None,) * 4, (None, Decimal(8), None, None))
-    assert ends(of(HIDDEN, interval=open_ended))[1] == (-UNBOUNDED, 8)
+    assert ends(of(HIDDEN, interval=open_ended))[1] == (0, 8)
+    assert ends(of(HIDDEN, interval=open_ended, signed=True))[1] == (-UNBOUNDED, 8)
+    # Once an interval reaches below 0, hidden values can be negative.
+    for below in (
+        ((Decimal(-1), None, None, None), (None, Decimal(8), None, None)),
+        ((None,) * 4, (Decimal(-1), Decimal(8), None, None)),
+    ):
+        assert ends(of(HIDDEN, interval=below))[1] == (-UNBOUNDED, 8)
 
 
 def test_tables_are_in_the_unit_of_the_finest_and_of_the_response_that_is_asked_for() -> None:

@@ -379,5 +379,5 @@ def test_a_stated_interval_is_part_of_the_release() -> None:
     release = released("a,value,status,low,high\n1,,A,2,4.5\n2,5,F,,\n3,,N,,\n")
     assert release.low is not None
     assert release.high is not None
-    assert release.low.tolist() == [20, 50, -UNBOUNDED]
+    assert release.low.tolist() == [20, 50, 0]
     assert release.high.tolist() == [45, 50, UNBOUNDED]

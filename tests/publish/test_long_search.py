@@ -72,6 +72,13 @@ def test_a_search_that_is_stopped_gives_a_safe_pattern_with_less_work() -> None:
     assert stopped.safe
     assert told
     assert stopped.steps < whole.steps
+    assert stopped.gap > 0
+    assert "The search was stopped" in stopped.why
+    assert "limit" not in stopped.why
+    # A search that ends by itself, at its limit, was not stopped.
+    assert whole.gap > 0
+    assert "ended at its limit of 3000 steps" in whole.why
+    assert "stopped" not in whole.why
 
 
 def test_a_search_that_is_stopped_in_the_middle_of_a_program_keeps_its_best_pattern() -> None:
@@ -95,6 +102,9 @@ def test_a_search_that_is_stopped_in_the_middle_of_a_program_keeps_its_best_patt
         assert stopped.safe
         assert stopped.steps < whole.steps
         assert stopped.lower_bound <= whole.cost <= stopped.cost
+        assert stopped.lower_bound < stopped.cost
+        assert "The search was stopped" in stopped.why
+        assert "limit" not in stopped.why
 
 
 def test_a_stop_of_everything_is_no_wish_for_the_best_pattern() -> None:

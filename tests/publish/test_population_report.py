@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,13 @@ from rich.console import Console
 from browsing import context_of
 from lustrum.cli.protect import protect_dataset
 from lustrum.model import Dataset, DatasetError, InputError
+from lustrum.policy import read_policy
+from lustrum.protect.population.attributes import AttributeRisk
 from lustrum.public.bundle import read_bundle
 from lustrum.publish.bundles.make import MadeBundle
 from lustrum.publish.bundles.memory import memory_path, read_memory
 from lustrum.publish.report import findings, write_report
+from lustrum.publish.report.page import page as report_page
 from lustrum.tabulate import FrameSource, Secret, Store, ingest
 
 POLICY = """dataset = "town"
@@ -128,6 +132,37 @@ def test_the_report_says_what_the_agency_must_know(first: tuple[Path, MadeBundle
         "tables with own groups",
         "differences of nested tables",
     }
+
+
+@pytest.mark.parametrize(("named", "over"), [(0.61, True), (0.6, False)])
+def test_rows_that_name_an_attribute_too_often_are_warned_of(
+    first: tuple[Path, MadeBundle], named: float, over: bool
+) -> None:
+    """The page states the highest rate of the file, and whether it is within the limit."""
+    root, made = first
+    risks = (
+        AttributeRisk("job", 0.0, 300, named, 0.3),
+        AttributeRisk("sex", 0.0, 300, 0.9, 0.5),
+        AttributeRisk("area", 0.0, 100, 0.9, 0.1),
+    )
+    agency = replace(made.result.agency, attributes=risks)
+    changed = replace(made, result=replace(made.result, agency=agency))
+    found = findings(changed, read_policy(root / "policies" / "town.toml"))
+    told = [w for w in found.warnings if "all other variables" in w]
+    assert len(told) == over
+    assert all("reads job off the file, rightly for 61% of 300 people" in w for w in told)
+    page = report_page(found)
+    assert (
+        f"the highest is job: {named:.1%} of 300 people are named right and 30.0% guessed" in page
+    )
+    assert f"That is {'over' if over else 'within'} the limit of 60%." in page
+
+
+def test_a_file_without_enough_people_in_similar_rows_says_so(
+    first: tuple[Path, MadeBundle],
+) -> None:
+    page = (first[0] / "reports" / "town" / "report.html").read_text()
+    assert "There are no bins of 200 people or more" in page
 
 
 def test_the_page_needs_no_other_file_and_no_script(first: tuple[Path, MadeBundle]) -> None:

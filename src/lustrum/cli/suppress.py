@@ -156,13 +156,16 @@ def _attackers(patterns: Sequence[Pattern], specs: Sequence[Suppression]) -> str
         if specs[0].reasons
         else "not told which cells are sensitive"
     )
-    insiders = (
-        "no contributors, since the files name none"
-        if number == 0
-        else f"each of {number:,} contributors, with what it knows"
-        if number > 1
-        else "the one contributor that is alone, with what it knows"
-    )
+    if specs[0].attacker == "outsider":
+        insiders = "no contributors, as asked for"
+    elif number == 0:
+        insiders = "no contributors, since the files show none that knows a cell or a part of one"
+    elif specs[0].attacker == "pairs":
+        insiders = f"{number:,} contributors and pairs of contributors, with what they know"
+    elif number > 1:
+        insiders = f"each of {number:,} contributors, with what it knows"
+    else:
+        insiders = "1 contributor, with what it knows"
     return f"Assumed attackers: outsiders who know the method and the rule, {told}; {insiders}."
 
 

@@ -246,7 +246,8 @@ def run_server(
         all_of_them = len(service.names())
         served = all_of_them - len(not_served)
         how_many = f"{served} of {all_of_them}" if served < all_of_them else f"{served}"
-        console.print(f"Lustrum serves {how_many} datasets{beside} at {url}", highlight=False)
+        noun = "dataset" if all_of_them == 1 else "datasets"
+        console.print(f"Lustrum serves {how_many} {noun}{beside} at {url}", highlight=False)
         # After the address, which is what programs that start a server read first.
         if unavailable and served:
             there = ", ".join(name for name in service.names() if name not in not_served)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import secrets
 import shutil
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from lustrum.durable import exchange, sync
@@ -17,8 +18,16 @@ from lustrum.model import DatasetError
 from lustrum.public.bundle.place import ASIDE, MANIFEST, moved_aside
 
 
-def write_folder(path: Path, files: Mapping[str, bytes], kind: str) -> None:
-    """Write a folder with these files in place of an earlier one of its kind, if there is any."""
+def write_folder(
+    path: Path,
+    files: Mapping[str, bytes],
+    kind: str,
+    beside: AbstractContextManager[None] | None = None,
+) -> None:
+    """Write a folder with these files in place of an earlier one of its kind, if there is any.
+
+    ``beside`` is entered when all files are written, and left when the folder is in its place.
+    """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
@@ -30,24 +39,25 @@ def write_folder(path: Path, files: Mapping[str, bytes], kind: str) -> None:
                 sync(place)
             for folder in (draft, *sorted(one for one in draft.rglob("*") if one.is_dir())):
                 sync(folder)
-            _put_in_place(draft, path, kind)
+            _put_in_place(draft, path, kind, beside or nullcontext())
         finally:
             shutil.rmtree(draft, ignore_errors=True)
     except OSError as error:
         raise DatasetError(f"The {kind} {path} cannot be written: {error.strerror}.") from None
 
 
-def _put_in_place(draft: Path, path: Path, kind: str) -> None:
+def _put_in_place(draft: Path, path: Path, kind: str, beside: AbstractContextManager[None]) -> None:
     """Let a finished folder take its place, and remove the one that stood there."""
-    if path.exists():
-        if not path.is_dir() or (not (path / MANIFEST).is_file() and any(path.iterdir())):
-            raise DatasetError(
-                f"{path} is there and is not a {kind}; name another place for the {kind}."
-            )
-        if not exchange(draft, path):
+    free = not path.exists() or (path.is_dir() and not any(path.iterdir()))
+    if not free and not (path / MANIFEST).is_file():
+        raise DatasetError(
+            f"{path} is there and is not a {kind}; name another place for the {kind}."
+        )
+    with beside:
+        if not path.exists():
+            draft.rename(path)
+        elif not exchange(draft, path):
             _replace(draft, path)
-    else:
-        draft.rename(path)
     sync(path.parent)
     for aside in moved_aside(path):
         # One that is only half removed must not be taken for a whole one.

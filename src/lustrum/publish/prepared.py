@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,19 @@ def json_bytes(words: Any) -> bytes:
     return json.dumps(words, ensure_ascii=False, sort_keys=True, indent=1).encode() + b"\n"
 
 
-def write_prepared(path: Path, head: Mapping[str, Any], files: Mapping[str, bytes]) -> str:
-    """Put a folder in place of an earlier one, if there is any; gives its digest."""
+def write_prepared(
+    path: Path,
+    head: Mapping[str, Any],
+    files: Mapping[str, bytes],
+    beside: AbstractContextManager[None] | None = None,
+) -> str:
+    """Put a folder in place of an earlier one, if there is any; gives its digest.
+
+    ``beside`` puts in place what belongs to the folder, and undoes it if the folder does not get there.
+    """
     manifest = _manifest_words(head, files)
     every = dict(sorted(files.items())) | {MANIFEST: json_bytes(manifest)}
-    write_folder(path, every, "folder of prepared tables")
+    write_folder(path, every, "folder of prepared tables", beside)
     return str(manifest["digest"])
 
 

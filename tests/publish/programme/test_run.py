@@ -160,6 +160,19 @@ def test_the_trace_is_for_the_agency_alone(made: Workplace) -> None:
     assert all(c["enough"] for c in cells)
 
 
+def test_a_public_folder_that_cannot_be_put_in_place_leaves_the_earlier_trace(
+    workplace: Workplace,
+) -> None:
+    trace = workplace.folder / "trace.json"
+    trace.write_text("of last year")
+    (workplace.folder / "public").mkdir()
+    (workplace.folder / "public" / "mine.txt").write_text("not of a programme")
+    with pytest.raises(DatasetError, match="is not a folder of prepared tables"):
+        workplace.run(TURNOVER)
+    assert trace.read_text() == "of last year"
+    assert [p.name for p in workplace.folder.glob(".*")] == []
+
+
 def test_a_trace_inside_the_public_folder_is_refused(workplace: Workplace) -> None:
     with pytest.raises(InputError, match="must not stand in the public folder"):
         workplace.run(TURNOVER, trace="public/trace.json")

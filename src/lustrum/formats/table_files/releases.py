@@ -49,10 +49,12 @@ def _release(file: TableFile, response: str, found: Recognition, decimals: int) 
     bounds = file.bounds.get(response, ())
     stated = any(end is not None for bound in bounds for end in bound)
     if file.interval is not None or stated or file.signed:
-        negative = file.signed or bool((known & (values < 0)).any())
-        low = np.where(known, values, -UNBOUNDED if negative or file.interval is not None else 0)
-        high = np.where(known, values, UNBOUNDED)
         ends = [] if file.interval is None else [file.interval]
+        # An end that is left blank says nothing: a hidden value is not negative unless others can be.
+        below = any(end is not None and end < 0 for pair in ends for one in pair for end in one)
+        negative = file.signed or below or bool((known & (values < 0)).any())
+        low = np.where(known, values, -UNBOUNDED if negative else 0)
+        high = np.where(known, values, UNBOUNDED)
         if stated:
             ends.append((tuple(b[0] for b in bounds), tuple(b[1] for b in bounds)))
         for pair in ends:

@@ -1,7 +1,7 @@
 """One run of a programme: from its file to a public folder and the agency's trace.
 
 The same file, records and secret give the same bytes. Nothing is written before everything is made and audited;
-the trace is written first, then the public folder is put in place as a whole.
+then the public folder and the trace take their places together.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from lustrum.arrays import Mask
-from lustrum.durable import outages, write_whole
+from lustrum.durable import taken_back_on_failure
 from lustrum.model import CellStatus, Dataset, InputError, Release
 from lustrum.protect.adjustment import ControlledAdjustment
 from lustrum.protect.suppression import Suppression
@@ -120,10 +120,8 @@ def run_programme(
         "public_digest": digest,
         "sets": words,
     }
-    with outages(trace):
-        trace.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(trace, json.dumps(kept, indent=1, ensure_ascii=False).encode() + b"\n", 0o600)
-    write_prepared(out, head, files)
+    text = json.dumps(kept, indent=1, ensure_ascii=False).encode() + b"\n"
+    write_prepared(out, head, files, taken_back_on_failure(trace, text, 0o600))
     tables = tuple((str(t["label"]), int(t["cells"]), int(t["suppressed"])) for t in head["tables"])
     return MadeProgramme(digest, tables)
 

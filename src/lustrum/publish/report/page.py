@@ -7,6 +7,7 @@ from html import escape
 from typing import Any
 
 from lustrum._version import __version__
+from lustrum.protect.population.attributes import FEWEST, GUESSED, NAMED
 from lustrum.publish.report.findings import Findings
 from lustrum.publish.report.pictures import bars, heat, pairs
 from lustrum.publish.report.sum_page import sum_section
@@ -246,6 +247,7 @@ def _groups(words: dict[str, Any]) -> Iterator[str]:
             if r["people"]
         ),
     )
+    yield f"<p>{_highest_named(words['agency']['attributes'])}</p>"
 
 
 def _comparison(words: dict[str, Any]) -> Iterator[str]:
@@ -336,3 +338,18 @@ def _cell(value: Any, *, first: bool) -> str:
         return f'<th scope="row">{text}</th>'
     exact = ' class="one"' if isinstance(value, str) and value.startswith("exactly") else ""
     return f"<td{exact}>{text}</td>"
+
+
+def _highest_named(risks: list[dict[str, Any]]) -> str:
+    """The row of the table of attributes that is held against the limit."""
+    judged = [r for r in risks if r["people"] >= FEWEST and r["guessed"] < GUESSED]
+    held = f"bins of {FEWEST} people or more of whom a guess names fewer than {GUESSED:.0%}"
+    if not judged:
+        return f"There are no {held}; only such bins are held against the limit of {NAMED:.0%}."
+    most = max(judged, key=lambda r: r["named"])
+    verdict = "over" if most["exceeds"] else "within"
+    return (
+        f"Of {len(judged)} {held}, the highest is {escape(most['variable'])}: {most['named']:.1%} of "
+        f"{most['people']:,} people are named right and {most['guessed']:.1%} guessed. That is {verdict} the "
+        f"limit of {NAMED:.0%}."
+    )
