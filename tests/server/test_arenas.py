@@ -4,8 +4,15 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+from fastapi.testclient import TestClient
+
+from lustrum.answer import TableService
+from lustrum.server import create_app
+from lustrum.server.operation import arenas as arenas_module
+from waiting import until
 
 # Each thread takes a little memory from the C library and stays; an arena is a range of 64 MiB of addresses.
 PROGRAM = """
@@ -30,9 +37,35 @@ print(len({address >> 26 for address in found}))
 """
 
 
+# Of 64 MiB in small pieces every sixteenth is kept: pages between them are free, and nobody can use them.
+HOLES = """
+import ctypes
+from lustrum.server.operation.arenas import give_back
+library = ctypes.CDLL(None)
+library.malloc.restype = ctypes.c_void_p
+library.malloc.argtypes = [ctypes.c_size_t]
+library.free.argtypes = [ctypes.c_void_p]
+def resident():
+    return int(open("/proc/self/statm").read().split()[1]) * 4096 >> 20
+pieces = [library.malloc(2000) for _ in range(1 << 15)]
+for piece in pieces:
+    ctypes.memset(piece, 1, 2000)
+for place, piece in enumerate(pieces):
+    if place % 16:
+        library.free(piece)
+before = resident()
+assert give_back()
+print(before - resident())
+"""
+
+
 def arenas(how: str) -> int:
+    return printed(PROGRAM, how)
+
+
+def printed(program: str, *words: str) -> int:
     ran = subprocess.run(
-        [sys.executable, "-c", PROGRAM, how], capture_output=True, text=True, check=True
+        [sys.executable, "-c", program, *words], capture_output=True, text=True, check=True
     )
     return int(ran.stdout)
 
@@ -41,3 +74,18 @@ def arenas(how: str) -> int:
 def test_threads_of_a_server_share_two_arenas() -> None:
     # The first arena grows with the heap, which may begin near a border.
     assert arenas("few") <= 3 < arenas("many")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="arenas of glibc")
+def test_what_is_free_between_things_that_are_kept_goes_back_to_the_system() -> None:
+    assert printed(HOLES) >= 30
+
+
+def test_a_server_gives_memory_back_for_as_long_as_it_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[int] = []
+    monkeypatch.setattr(arenas_module, "_PAUSE", 0.01)
+    monkeypatch.setattr(arenas_module, "give_back", lambda: given.append(1))
+    with TestClient(create_app(TableService(folder=tmp_path))):
+        until(lambda: len(given) >= 3)

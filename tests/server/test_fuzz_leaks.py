@@ -267,7 +267,7 @@ class Asked:
 def requests(draw: st.DrawFn) -> Asked:
     """A request for anything."""
     headers, pairs = draw(HEADERS), draw(QUESTIONS)
-    language = draw(st.sampled_from(["", "", "/fr", "/xx"]))
+    language = draw(st.sampled_from(["", "", "/de", "/fr", "/xx"]))
     kind = draw(st.sampled_from(("api", "api", "post", "page", "page", "hint", "builder", "other")))
     extra: list[tuple[str, str]] = []
     if kind in ("api", "hint"):

@@ -360,6 +360,9 @@ def test_a_file_of_jobs_that_is_locked_for_long_is_waited_for(
         with pytest.raises(ProblemError) as caught:
             jobs.submit(OTHER, "v1")
         assert caught.value.problem.status == 503
+        monkeypatch.setattr(
+            job_store, "_WAIT", LONG
+        )  # from here on only the jobs themselves hold it
         other.execute("rollback")
         until(jobs, job, "done")
     finally:

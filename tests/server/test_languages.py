@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import date
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -65,6 +66,7 @@ PAGES = {
     "not found": "/nothing",
     "no dataset": "/datasets/nothing",
 }
+OTHERS = ("de", "fr")
 SAID = ("aria-label", "title", "alt", "placeholder")
 
 
@@ -157,9 +159,26 @@ def test_french_has_the_spaces_and_quotes_of_french() -> None:
         assert '"' not in text.replace('{{"', ""), text
 
 
+def test_german_has_the_quotes_and_spaces_of_german() -> None:
+    for text in _texts(LOCALES / "de.po"):
+        assert not re.search(r"[\d}s)] %(?!\()|± \{", text), text
+        assert text.count("„") == text.count("“"), text
+        assert not re.search("['\"«»]", text.replace('{{"', "")), text
+
+
 def _texts(path: Path) -> Iterator[str]:
-    french = languages()[path.stem].translations._catalog
-    yield from (text for key, text in french.items() if key and isinstance(text, str))
+    own = languages()[path.stem].translations._catalog
+    yield from (text for key, text in own.items() if key and isinstance(text, str))
+
+
+def test_only_one_is_singular_in_german() -> None:
+    def cells(number: int) -> Any:
+        one, many = "{number:,} cell of at most {most:,}.", "{number:,} cells of at most {most:,}."
+        return languages()["de"].say(say_many(one, many, number, most=20_000))
+
+    assert cells(0) == "0 Zellen von höchstens 20.000."
+    assert cells(1) == "1 Zelle von höchstens 20.000."
+    assert cells(1234) == "1.234 Zellen von höchstens 20.000."
 
 
 def test_none_and_one_share_a_form_in_french() -> None:
@@ -183,19 +202,41 @@ def test_numbers_are_written_as_the_language_does() -> None:
     assert re.fullmatch(r"20\s%", french.formatted(0.2, ".0%"))
     assert re.fullmatch(r"12,5\s%", french.formatted(0.125, ".1%"))
     assert english.formatted(0.2, ".0%") == "20%"
+    german = languages()["de"]
+    assert german.number(1234567.5) == "1.234.567,5"
+    assert german.formatted(0.256, ".2f") == "0,26"
+    assert re.fullmatch(r"12,5\s%", german.formatted(0.125, ".1%"))
+    assert [languages()[code].signs for code in ("en", "de", "fr")] == [
+        (".", ","),
+        (",", "."),
+        (",", THIN),
+    ]
     text = say("At most {share:.0%} of the cells between 1 and {small}.", share=0.2, small=5)
     assert re.search(r"20\s%", french.say(text))
 
 
+def test_days_are_written_as_the_language_does() -> None:
+    day = date(2026, 4, 1)
+    written = {code: own.date(day) for code, own in languages().items()}
+    assert written == {"en": "2026-04-01", "de": "1. April 2026", "fr": "1 avril 2026"}
+
+
+def test_a_citation_has_the_date_of_its_language(client: TestClient) -> None:
+    page = client.get(f"/de{TABLE}").text
+    assert re.search(r"Tabelle abgefragt am \d{1,2}\. [A-ZÄÖÜ][a-zäöü]+ \d{4}, http", page)
+    assert re.search(r"urldate = \{\d{4}-\d\d-\d\d\}", page)
+
+
+@pytest.mark.parametrize("code", OTHERS)
 @pytest.mark.parametrize("path", PAGES.values(), ids=list(PAGES))
-def test_a_french_page_says_nothing_in_english(
-    client: TestClient, sentences: Catalog, path: str
+def test_a_page_in_another_language_says_nothing_in_english(
+    client: TestClient, sentences: Catalog, path: str, code: str
 ) -> None:
-    answer = client.get(f"/fr{path}")
+    answer = client.get(f"/{code}{path}")
     assert answer.status_code in (200, 400, 404)
     page = Text(answer.text)
-    assert page.html["lang"] == "fr"
-    assert _english(page, sentences, client) == []
+    assert page.html["lang"] == code
+    assert _english(page, sentences, client, code) == []
 
 
 @pytest.mark.parametrize("path", PAGES.values(), ids=list(PAGES))
@@ -204,13 +245,14 @@ def test_the_english_page_would_be_found_out(
 ) -> None:
     page = Text(client.get(f"/en{path}").text)
     assert page.html["lang"] == "en"
-    assert len(_english(page, sentences, client)) > 3
+    for code in OTHERS:
+        assert len(_english(page, sentences, client, code)) > 3
 
 
-def _english(page: Text, sentences: Catalog, client: TestClient) -> list[str]:
+def _english(page: Text, sentences: Catalog, client: TestClient, code: str = "fr") -> list[str]:
     """The pieces of a page that are English sentences of ours rather than labels of the data."""
     data = _labels(client)
-    french = languages()["fr"]
+    other = languages()[code]
     patterns = []
     for message in sentences:
         forms = message.id if isinstance(message.id, tuple) else (message.id,)
@@ -219,7 +261,7 @@ def _english(page: Text, sentences: Catalog, client: TestClient) -> list[str]:
             words = re.findall(r"[^\W\d]{2,}", " ".join(fixed))
             # A word between two labels, such as "and", is met within labels too.
             telling = len(words) > 1 or fixed == [form]
-            if words and telling and french.gettext(forms[0]) != forms[0]:
+            if words and telling and other.gettext(forms[0]) != forms[0]:
                 patterns.append(".+".join(re.escape(part) for part in fixed))
     every = re.compile("|".join(patterns))
     return [text for text in page.pieces if text not in data and every.fullmatch(text)]
@@ -247,6 +289,11 @@ def test_labels_are_the_translations_of_the_dataset_and_of_nobody_else(client: T
     table = Text(client.get("/fr/datasets/demo/table?by=region&by=sex&totals=on").text)
     assert {"Région", "Upper Merrow", "Sexe", "Hommes", "Total"} <= set(table.pieces)
     assert {"Region", "Sex", "Male"}.isdisjoint(table.pieces)
+    table = Text(client.get("/de/datasets/demo/table?by=age&by=sex&totals=on").text)
+    assert {"Alter", "0 bis 4", "100 und älter", "Geschlecht", "Weiblich", "Insgesamt"} <= set(
+        table.pieces
+    )
+    assert {"Age", "Sex", "Male", "Total"}.isdisjoint(table.pieces)
 
 
 def test_titles_are_in_one_language_where_labels_have_no_translation() -> None:
@@ -254,6 +301,12 @@ def test_titles_are_in_one_language_where_labels_have_no_translation() -> None:
     query = TableQuery("demo", (Axis("age"), Axis("sex")))
     with in_language("fr"):
         assert labels_language(dataset).say(title(query, dataset)).startswith("Âge × sexe")
+    with in_language("de"):
+        # Nouns keep their capitals inside a title.
+        assert labels_language(dataset).say(title(query, dataset)) == (
+            "Alter nach Geschlecht, Personen insgesamt"
+        )
+    with in_language("fr"):
         bare = Dataset.from_mapping(
             {k: v for k, v in dataset.source.items() if k != "translations"}
         )
@@ -269,6 +322,17 @@ def test_figures_are_grouped_by_narrow_spaces(client: TestClient) -> None:
     shares = Text(client.get(f"/fr{TABLE}&show=row-percent").text).pieces
     assert "100,0" in shares
     assert not any(re.fullmatch(r"\d+\.\d+", piece) for piece in shares)
+
+
+def test_figures_are_grouped_by_points_in_german(client: TestClient) -> None:
+    english = Text(client.get(TABLE).text).pieces
+    german = Text(client.get(f"/de{TABLE}").text).pieces
+    grouped = [piece for piece in english if re.fullmatch(r"\d{1,3}(,\d{3})+", piece)]
+    assert grouped
+    assert [p for p in german if re.fullmatch(r"\d{1,3}(\.\d{3})+", p)] == [
+        piece.replace(",", ".") for piece in grouped
+    ]
+    assert "100,0" in Text(client.get(f"/de{TABLE}&show=row-percent").text).pieces
 
 
 def _guide(address: str) -> bool:
@@ -304,7 +368,7 @@ def test_every_link_keeps_the_language_but_for_the_switch(client: TestClient, pa
             if own:
                 assert address.startswith(f"{own}/")
             else:
-                assert not address.startswith("/fr")
+                assert not address.startswith(tuple(f"/{other}/" for other in OTHERS))
 
 
 def _asks(address: str) -> tuple[str, list[tuple[str, str]]]:
@@ -338,7 +402,9 @@ def test_an_address_too_long_is_not_repeated_in_the_page(client: TestClient) -> 
     [
         ("fr", "/fr/"),
         ("fr-CA,fr;q=0.9,en;q=0.8", "/fr/"),
-        ("de, fr;q=0.5", "/fr/"),
+        ("de, fr;q=0.5", "/de/"),
+        ("de-CH,de;q=0.9,fr;q=0.8", "/de/"),
+        ("it, fr;q=0.5, de;q=0.4", "/fr/"),
         ("en-GB,en;q=0.9,fr;q=0.8", None),
         ("en;q=0.2, fr;q=0.7", "/fr/"),
         ("fr;q=0, en", None),
@@ -395,7 +461,7 @@ def test_a_table_that_waits_says_so_in_french(waiting: TestClient, sentences: Ca
 @pytest.mark.parametrize(
     ("name", "words", "keyed"), [(n, w, k) for n, entries in SPECS.items() for w, k in entries]
 )
-def test_what_a_method_tells_its_readers_can_be_said_in_french(
+def test_what_a_method_tells_its_readers_can_be_said_in_every_language(
     name: str, words: dict[str, Any], keyed: bool, sentences: Catalog
 ) -> None:
     known = {m.id[0] if isinstance(m.id, tuple) else m.id for m in sentences}
@@ -405,14 +471,14 @@ def test_what_a_method_tells_its_readers_can_be_said_in_french(
     for note in notes:
         assert isinstance(note, Message)
         assert note.template in known
-        assert languages()["fr"].say(note) != note
+        assert all(languages()[code].say(note) != note for code in OTHERS)
 
 
-def test_symbols_are_explained_in_french() -> None:
-    french = languages()["fr"]
+def test_symbols_are_explained_in_every_language() -> None:
     for status in CellStatus:
         assert isinstance(status.meaning, Message)
-        assert french.say(status.meaning) != status.meaning
+        assert all(languages()[code].say(status.meaning) != status.meaning for code in OTHERS)
+    french = languages()["fr"]
     assert french.say(CellStatus.SECONDARY.meaning).startswith("secret secondaire")
 
 
@@ -429,6 +495,7 @@ def test_an_unknown_language_is_an_unknown_address(client: TestClient) -> None:
 
 def test_programs_get_the_same_in_every_language(client: TestClient) -> None:
     address = f"/api/v1/tables?dataset=demo&{QUESTION}"
-    assert client.get(f"/fr{address}").json() == client.get(address).json()
+    for code in OTHERS:
+        assert client.get(f"/{code}{address}").json() == client.get(address).json()
     mistake = client.get("/fr/api/v1/tables?dataset=demo&by=agge").json()["detail"]
     assert mistake.startswith("Dataset 'demo' has no variable 'agge'; did you mean 'age'?")

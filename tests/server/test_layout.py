@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from lustrum.model import Category, QueryError, Release, TableAxis
 from lustrum.server.table_view import layout
 from lustrum.server.table_view.arrange import arrange
-from lustrum.server.table_view.figures import figures
+from lustrum.server.table_view.figures import Signs, figures
 from lustrum.server.table_view.layout import WIDEST, Grid, lay_out, number
 from lustrum.server.table_view.sums import sums
 from lustrum.server.urls.display import TableView
@@ -93,7 +93,9 @@ def test_figures_are_written_as_sentences_of_the_language_write_them(
 ) -> None:
     assert number(value, decimals) == text
     french = text.replace(",", "\u202f").replace(".", ",")
-    assert number(value, decimals, ",") == french
+    assert number(value, decimals, Signs(",", "\u202f")) == french
+    german = text.translate({ord(","): ".", ord("."): ","})
+    assert number(value, decimals, Signs(",", ".")) == german
 
 
 def of(*axes: TableAxis, values: Any, status: Any = None, **more: Any) -> Release:
@@ -196,7 +198,7 @@ def test_percentages_are_of_published_totals_even_where_these_do_not_add_up() ->
     assert rows.percentages == {"total"}
     columns = lay_out(made, TableView(show="column-percent", decimals=0))
     assert texts(columns)[0] == ["17", "33", "33"]
-    whole = lay_out(made, TableView(show="whole-percent", decimals=2), point=",")
+    whole = lay_out(made, TableView(show="whole-percent", decimals=2), signs=Signs(",", "."))
     assert texts(whole)[0] == ["11,11", "22,22", "33,33"]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import io
 import re
 import zipfile
@@ -59,6 +60,42 @@ def test_names_and_boxes_of_a_form_become_groups_in_the_order_of_their_numbers()
     ]
     # The address of the answer says it in the short form.
     assert forms.write(query) == "by=age&group=age:Young=1,2&group=age:Old=20&group=age:Middle=9"
+
+
+CUT = [("by", "age"), ("by", "sex"), ("name.age.1", ""), ("cut.age", " 0, 15; 65 ")]
+THREE = ["by=age", "by=sex"] + [
+    f"group=age:{group}" for group in ("0+to+14=1..3", "15+to+64=4..13", "65%2B=14..21")
+]
+
+
+@pytest.mark.parametrize("page", ["/datasets/demo/table", "/datasets/demo"])
+def test_cut_points_of_the_form_become_own_groups_in_the_address(
+    client: TestClient, page: str
+) -> None:
+    form = client.get("/datasets/demo?by=age&by=sex").text
+    assert re.findall(r'name="((?:cut|ends)\.\w+)"', form) == ["cut.age", "ends.age"]
+    cut = client.get(page, params=CUT, follow_redirects=False)
+    assert cut.status_code == 303
+    path, _, asked = cut.headers["location"].partition("?")
+    assert path == page
+    assert sorted(asked.split("&")) == sorted(THREE)
+    assert client.get(cut.headers["location"]).status_code == 200
+    ends = client.get(page, params=[*CUT, ("ends.age", "on")], follow_redirects=False)
+    assert ends.headers["location"].count("group=") == 12
+    # What was left empty, and ends without points, say nothing.
+    left = [("by", "age"), ("cut.age", " "), ("ends.age", "on")]
+    assert client.get(page, params=left, follow_redirects=False).status_code == 200
+
+
+def test_cut_points_are_judged_as_own_groups_are(client: TestClient, service: TableService) -> None:
+    """Where the policy allows no own groups, no points are offered, and points are refused as groups are."""
+    closed = TestClient(create_app(service, Settings(rate="")), base_url="http://lustrum.test")
+    assert 'name="cut.' not in closed.get("/datasets/demo?by=age&by=sex").text
+    refused = closed.get("/datasets/demo/table", params=CUT)
+    assert "is not a category of the published classification" in refused.text
+    wrong = client.get("/datasets/demo/table", params=[("by", "sex"), ("cut.age", "15")])
+    assert wrong.status_code == 400
+    assert "is not in the table, so it cannot be cut." in html.unescape(wrong.text)
 
 
 @pytest.mark.parametrize(
@@ -180,6 +217,24 @@ def mistakes(page: Any) -> list[Any]:
 def tick(page: Any, group: int, codes: list[int]) -> None:
     for code in codes:
         page.locator(f'input[name="into"][value="age:{group}:{code}"]').check()
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("scripts", [True, False])
+def test_cut_points_typed_into_the_form_make_the_table(
+    browser: Any, address: str, scripts: bool
+) -> None:
+    with context_of(browser, java_script_enabled=scripts, bypass_csp=True) as context:
+        page = context.new_page()
+        page.goto(f"{address}/datasets/demo?by=age&by=sex")
+        page.locator("#codes-1 > summary").click()
+        page.get_by_label("Cut points, such as").fill("15, 65")
+        if scripts:
+            assert mistakes(page) == []
+        page.get_by_role("button", name="Make the table").click()
+        page.wait_for_url(re.compile(r"/datasets/demo/table\?.*group="))
+        names = page.locator("tbody th[scope=row]").all_inner_texts()
+        assert [name.strip() for name in names if name != "Total"] == ["0 to 14", "15 to 64", "65+"]
 
 
 @pytest.mark.browser

@@ -15,8 +15,14 @@ from lustrum.answer import Snapshot, TableService
 from lustrum.local import local_service
 from lustrum.model import Decision, TableQuery
 from lustrum.server import create_app
+from lustrum.server.http.languages import MOST_PATH
 from lustrum.server.http.middleware import MAX_BODY, MAX_QUERY
 from lustrum.server.service.answers import MOST_NAMES
+
+
+def _json(text: str) -> dict[str, Any]:
+    return {"content": text, "headers": {"Content-Type": "application/json"}}
+
 
 TABLES = "/api/v1/tables"
 BAD = [
@@ -57,6 +63,15 @@ BAD = [
     ("POST", TABLES, {"json": ["sex"]}, 400),
     ("POST", TABLES, {"json": None}, 422),
     ("POST", TABLES, {}, 422),
+    ("POST", TABLES, _json('{"dataset": "demo", "by": ["sex"], "by": ["age"]}'), 400),
+    (
+        "POST",
+        TABLES,
+        _json('{"dataset": "demo", "by": ["sex"], "where": {"age": 1, "age": 2}}'),
+        400,
+    ),
+    ("GET", f"{TABLES}?dataset=demo&query=%7B%22by%22%3A%5B%5D%2C%22by%22%3A%5B%5D%7D", {}, 400),
+    ("GET", f"/api/v1/{'x' * MOST_PATH}", {}, 414),
     ("POST", TABLES, {"content": b"{", "headers": {"Content-Type": "application/json"}}, 422),
     ("POST", TABLES, {"content": b"\xff", "headers": {"Content-Type": "application/json"}}, 400),
     (
@@ -81,6 +96,7 @@ BAD_PAGES = [
     ("/datasets/demo/table?by=sex&format=csv", 400),
     ("/datasets/demo/table?query=%7B%22dataset%22%3A%22businesses%22%7D", 400),
     (f"/?q={'x' * MAX_QUERY}", 414),
+    (f"/{'x' * MOST_PATH}", 414),
 ]
 
 
@@ -253,3 +269,21 @@ def test_a_saved_link_is_decided_by_the_policy_of_the_day(own_root: Path) -> Non
     path = own_root / "policies" / "demo.toml"
     path.write_text(path.read_text().replace("max_dimensions = 3", "max_dimensions = 1"))
     assert client.get(link).json()["decision"] == "refusal"
+
+
+def test_a_name_that_stands_twice_in_a_question_is_named(client: TestClient) -> None:
+    """Of two values one would be left out, and a table of other people would be answered."""
+    text = '{"dataset": "demo", "by": ["sex"], "where": {"region": ["1"], "region": ["2"]}}'
+    for answer in (
+        client.post(TABLES, **_json(text)),
+        client.get(TABLES, params={"dataset": "demo", "query": text}),
+    ):
+        assert answer.json()["detail"] == "The name 'region' is given twice; give it once."
+
+
+@pytest.mark.parametrize("path", ["/", "/fr/", "/api/v1/", "/api/v1/tables/"])
+def test_an_address_that_is_too_long_is_not_repeated(client: TestClient, path: str) -> None:
+    answer = client.get(path + "x" * 60_000)
+    assert answer.status_code == 414
+    assert "xxx" not in answer.text
+    assert client.get(path + "x" * (MOST_PATH - 40)).status_code == 404

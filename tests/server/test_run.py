@@ -9,14 +9,12 @@ import subprocess
 import sys
 import urllib.request
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from lustrum.local import local_service
 from lustrum.model import InputError
 from lustrum.server import serve
-from lustrum.server.run import _Processes
 from waiting import LONG, listeners, until
 
 PROGRAM = """
@@ -120,63 +118,6 @@ def test_with_several_processes_the_first_one_lets_the_records_go(
     service = local_service(tmp_path)
     told: list[str] = []
     monkeypatch.setattr(service._records, "close", lambda: told.append("closed"))
-    monkeypatch.setattr("lustrum.server.run._Processes.run", lambda _: told.append("runs"))
+    monkeypatch.setattr("lustrum.server.run.Processes.run", lambda _: told.append("runs"))
     serve(service, port=0, workers=2)
     assert told[:2] == ["closed", "runs"]
-
-
-class _Slow:
-    """A process that is ready when it is asked for the third time."""
-
-    def __init__(self, pid: int) -> None:
-        self.pid, self.asked = pid, 0
-        self.child_conn = SimpleNamespace(close=lambda: None)
-
-    def is_ready(self, timeout: float) -> bool:
-        self.asked += 1
-        return self.asked >= 3
-
-
-@pytest.fixture
-def processes(monkeypatch: pytest.MonkeyPatch) -> _Processes:
-    """Two processes that take a while to start."""
-    monkeypatch.setattr(_Processes.__mro__[1], "keep_subprocess_alive", lambda _: None)
-    made = _Processes.__new__(_Processes)
-    made.processes = [_Slow(11), _Slow(12)]  # type: ignore[list-item]
-    made._tell, made._to_hang_up = None, set()
-    return made
-
-
-def test_several_processes_are_announced_once_when_one_answers_however_late(
-    processes: _Processes,
-) -> None:
-    told: list[str] = []
-    processes._tell = lambda: told.append("ready")
-    for expected in ([], [], ["ready"], ["ready"]):
-        processes.keep_subprocess_alive()
-        assert told == expected
-
-
-def test_a_hangup_waits_for_processes_that_start_or_are_busy_and_reaches_each_once(
-    processes: _Processes, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    told: list[tuple[int, signal.Signals]] = []
-    monkeypatch.setattr("lustrum.server.run.os.kill", lambda *words: told.append(words))
-    processes.processes[1].asked = 1  # type: ignore[attr-defined]
-    processes.handle_hup()
-    first, second = (11, signal.SIGHUP), (12, signal.SIGHUP)
-    for expected in ([], [second], [second, first], [second, first]):
-        processes.keep_subprocess_alive()
-        assert told == expected
-
-
-def test_a_hangup_is_not_passed_on_to_a_process_that_took_the_place_of_another(
-    processes: _Processes, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    told: list[int] = []
-    monkeypatch.setattr("lustrum.server.run.os.kill", lambda pid, _: told.append(pid))
-    processes.handle_hup()
-    processes.processes[0] = _Slow(13)  # type: ignore[call-overload]
-    for _ in range(4):
-        processes.keep_subprocess_alive()
-    assert told == [12]

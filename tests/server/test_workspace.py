@@ -279,6 +279,18 @@ def test_paper_shows_the_whole_table_and_the_chart_on_its_first_page(
             )
             broad = page.locator(".scroll.broad").count()
             assert sizes[0] <= (1000 if broad else 700), path
+            # Nobody can open a box on paper: what was done to the numbers is printed.
+            assert not page.locator("#trust").evaluate("box => box.open"), path
+            expect(page.locator("#trust .what-was-done p").first).to_be_visible()
+            expect(page.locator("#trust #bounds")).to_be_hidden()
+            # Nothing to press is printed, and the names of rows are not broken into letters.
+            expect(page.locator(".view")).to_be_hidden()
+            name = page.locator("table.data tbody th[scope=row]").first.bounding_box()
+            assert name is not None
+            assert name["width"] > 2 * name["height"], path
+        page.emulate_media(media="screen")
+        expect(page.locator("#trust .what-was-done p").first).to_be_hidden()
+        page.emulate_media(media="print")
         page.goto(f"{OPEN}?by=age:ten-year&by=sex&as=chart")
         chart = page.locator(".chart svg[role=img]").first.bounding_box()
         assert chart is not None
@@ -292,6 +304,7 @@ def test_paper_shows_the_whole_table_and_the_chart_on_its_first_page(
         (OPEN, 1440, 900, 200),
         (OPEN, 390, 800, 400),
         ("/datasets/demo/table?by=age&by=sex&totals=on", 1440, 900, 200),
+        ("/de/datasets/demo/table?by=age&by=sex&totals=on", 1440, 900, 200),
         ("/datasets/demo/table?by=age&by=sex&totals=on", 390, 800, 400),
         (f"{OPEN}?by=age&by=sex&totals=on&heat=on&margins=off&names=both", 390, 800, 400),
         ("/datasets/demo/embed?by=age&by=sex", 390, 800, 200),

@@ -15,10 +15,10 @@ service, by default one in a separate process, for protected numbers.
 
 from __future__ import annotations
 
+import logging
 import tempfile
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from lustrum.answer.precheck import Precheck
@@ -26,6 +26,7 @@ from lustrum.answer.prepared import PreparedShelf, check_one_population, check_o
 from lustrum.answer.records_line import FAILURES, START
 from lustrum.answer.separate_process import SILENCE, SeparateRecordsService
 from lustrum.answer.snapshot import Snapshot
+from lustrum.answer.stamps import ReadPolicy, Stamp, Standing, stamp_of
 from lustrum.data_folder import BUNDLES, POLICIES
 from lustrum.durable import outages
 from lustrum.model import (
@@ -54,27 +55,10 @@ from lustrum.public.bundle.place import MANIFEST, bundles_in, standing
 from lustrum.public.numbers import KeyedNumbers, ProtectedNumbers, RecordsService
 from lustrum.public.prepared import PreparedFolder
 
-Stamp = tuple[int, int, int]
+log = logging.getLogger("lustrum.answer")
+
 AT_ONCE = 1.0
 """Seconds within which pages, the catalogue and readiness are told what they ask of all datasets."""
-
-
-@dataclass(frozen=True)
-class _Kept:
-    stamp: Stamp
-    policy: Policy
-
-
-@dataclass(frozen=True)
-class _Standing:
-    """A snapshot of files, with their stamps from before they were read."""
-
-    stamps: tuple[tuple[Path, Stamp], ...]
-    snapshot: Snapshot
-
-    def is_current(self) -> bool:
-        """Whether the files still look as they did then."""
-        return all(_stamp(path) == stamp for path, stamp in self.stamps)
 
 
 class TableService:
@@ -106,11 +90,11 @@ class TableService:
             None if root is None else SeparateRecordsService(root, workers, silence)
         )
         self._lock = threading.Lock()
-        self._policies: dict[Path, _Kept] = {}
+        self._policies: dict[Path, ReadPolicy] = {}
         self._opened: dict[Path, tuple[Stamp, BundleNumbers]] = {}
         self._named: dict[str, Path] = {}
         self._agreed: dict[str, tuple[Policy, BundleNumbers, BundleNumbers]] = {}
-        self._standing: dict[str, _Standing] = {}
+        self._standing: dict[str, Standing] = {}
         for path in self.bundles:
             name = bundle_name(path)
             if name in self._named:
@@ -162,7 +146,7 @@ class TableService:
                 except NotReadyError:
                     found[name] = "checking"
                 except LustrumError:
-                    found[name] = "unavailable"
+                    found[name] = "starting" if name in self.coming else "unavailable"
         return found
 
     def lives(self) -> bool:
@@ -193,7 +177,8 @@ class TableService:
             with outages(self.root):
                 written = {path.stem for path in (self.root / POLICIES).glob("*.toml")}
             bundled = written & self._in_bundles()
-            found |= bundled
+            # A bundle that was served and is gone is missed for as long as its policy is there.
+            found |= bundled | {name for name in written if name in self._standing}
             if written - bundled and self._records is not None:
                 found |= written & set(self._records.names())
         return sorted(found)
@@ -240,6 +225,8 @@ class TableService:
             return self._keep(name, Snapshot(numbers, numbers.bundle.policy))
         # The part that holds the records is asked only where no bundle stands.
         if name not in self._in_bundles() and name not in self.described():
+            if name in self.names():
+                raise DatasetError(f"The bundle {self.bundle_path(name)} is gone; put it back.")
             raise QueryError(f"There is no dataset {name!r}; {choices(name, self.names())}.")
         policy = self._policy(name)
         found = self.under(name, policy, self.policy_path(name))
@@ -269,7 +256,7 @@ class TableService:
                 if kept is None or kept.policy is not snapshot.policy:
                     return snapshot
                 stamps.append((path, kept.stamp))
-            self._standing[name] = _Standing(tuple(stamps), snapshot)
+            self._standing[name] = Standing(tuple(stamps), snapshot)
         return snapshot
 
     def under(self, name: str, policy: Policy, path: Path | None = None) -> ProtectedNumbers:
@@ -297,9 +284,7 @@ class TableService:
         for name in self.names():
             if name not in self._named:
                 path = self.policy_path(name)
-                with outages(path):
-                    raw = path.read_bytes()
-                if not is_sealed(raw):
+                if not _has_seal(path):
                     found.append(path)
         return found
 
@@ -375,7 +360,7 @@ class TableService:
 
     def _policy(self, name: str) -> Policy:
         path = self.policy_path(name)
-        stamp = _stamp(path)
+        stamp = stamp_of(path)
         if stamp is None:
             raise DatasetError(
                 f"Dataset {name!r} has no policy, so nothing about it is published; write {path}."
@@ -383,14 +368,17 @@ class TableService:
         with self._lock:
             kept = self._policies.get(path)
         if kept is None or kept.stamp != stamp:
-            kept = _Kept(stamp, read_policy(path, sealed_only=self.sealed_only))
+            is_new = kept is None
+            kept = ReadPolicy(stamp, read_policy(path, sealed_only=self.sealed_only))
+            if not is_new and not _has_seal(path):
+                log.warning("the policy %s was changed, and is in force without a seal", path)
             with self._lock:
                 self._policies[path] = kept
         return kept.policy
 
     def _open(self, path: Path) -> BundleNumbers:
         """A bundle; read again when its manifest changed."""
-        stamp = _stamp(standing(path) / MANIFEST)
+        stamp = stamp_of(standing(path) / MANIFEST)
         with self._lock:
             kept = self._opened.get(path)
             if stamp is None or kept is None or kept[0] != stamp:
@@ -400,6 +388,11 @@ class TableService:
                     BundleNumbers(bundle, self._workers),
                 )
             return kept[1]
+
+
+def _has_seal(path: Path) -> bool:
+    with outages(path):
+        return is_sealed(path.read_bytes())
 
 
 def _require_agreement(name: str, policy: Policy, bundle: Bundle, path: Path | None) -> None:
@@ -432,11 +425,3 @@ def _where(path: Path | None, place: tuple[str | int, ...]) -> str:
     except (OSError, ValueError):
         line = None
     return str(path) if line is None else f"{path}, line {line}"
-
-
-def _stamp(path: Path) -> Stamp | None:
-    try:
-        status = path.stat()
-    except OSError:
-        return None
-    return status.st_mtime_ns, status.st_size, status.st_ino

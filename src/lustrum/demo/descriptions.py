@@ -6,9 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from lustrum.demo.census.description import PEOPLE
-from lustrum.demo.french import french
 from lustrum.demo.labour_force.description import LABOUR_FORCE
 from lustrum.demo.register.description import BUSINESSES
+from lustrum.demo.translated import translations
 from lustrum.demo.vocabulary import Description
 
 MAP = "areas.topojson"
@@ -17,7 +17,7 @@ MAP = "areas.topojson"
 DESCRIPTIONS: dict[str, Description] = {
     dataset.name: replace(
         dataset,
-        translations=(("fr", french(dataset)),),
+        translations=translations(dataset),
         maps=tuple(("area", MAP) for v in dataset.variables if v.name == "area"),
     )
     for dataset in (PEOPLE, BUSINESSES, LABOUR_FORCE)

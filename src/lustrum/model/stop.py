@@ -80,6 +80,17 @@ def keeping_best() -> Iterator[None]:
             raise
 
 
+def best_is_taken() -> bool:
+    """Whether somebody takes the best that searches have found so far.
+
+    >>> with taking_best(lambda: True):
+    ...     best_is_taken()
+    True
+    """
+    enough = _enough.get()
+    return enough is not None and enough()
+
+
 def check_stop() -> None:
     """Raise :class:`Stopped` if the caller asked for it."""
     if stop_asked()():

@@ -36,7 +36,7 @@ class Message(str):
     number: int
     values: Mapping[str, Any]
     inside: bool
-    """Whether the message stands inside a sentence and begins in lower case, in every language."""
+    """Whether the message stands inside a sentence and begins in lower case, but for German."""
 
     def __new__(
         cls,
@@ -66,11 +66,12 @@ class Message(str):
         )
         values = {k: translated(v, catalogue) for k, v in self.values.items()}
         said = _Filler(catalogue).vformat(chosen, (), values)
-        return _uncapitalised(said) if self.inside else said
+        keeps = getattr(catalogue, "code", "") in KEEPS_CAPITALS
+        return _uncapitalised(said) if self.inside and not keeps else said
 
 
 KEEPS_CAPITALS = frozenset({"de"})
-"""Languages whose labels keep their capitals inside a sentence."""
+"""Languages whose labels and messages keep their capitals inside a sentence."""
 
 
 class Label(str):

@@ -29,6 +29,7 @@ from lustrum.server.http.origins import AllowedHosts, SameOriginWrites
 from lustrum.server.http.rates import Rates
 from lustrum.server.http.templating import DESIGN, STATIC, Pages
 from lustrum.server.operation import health
+from lustrum.server.operation.arenas import keep_memory_small
 from lustrum.server.operation.gate import THREADS
 from lustrum.server.operation.logs import log_request
 from lustrum.server.operation.metrics import Metrics, RequestMetrics, RouteLabel
@@ -62,10 +63,14 @@ def create_app(
         await run_in_threadpool(warm_up, service)
         questions.jobs.start()
         app.state.ready = True
-        feeding = asyncio.create_task(feed_watchdog(service.lives))
+        beside = [
+            asyncio.create_task(feed_watchdog(service.lives)),
+            asyncio.create_task(keep_memory_small()),
+        ]
         yield
         app.state.ready = False
-        feeding.cancel()
+        for task in beside:
+            task.cancel()
         await run_in_threadpool(questions.jobs.stop)
         await run_in_threadpool(questions.answers.stop)
 

@@ -20,7 +20,6 @@ import uvicorn
 from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.multiprocess import MultiProcessCollector
 from uvicorn.config import LOGGING_CONFIG
-from uvicorn.supervisors import Multiprocess
 
 from lustrum.answer import TableService
 from lustrum.log_lines import set_up
@@ -30,6 +29,7 @@ from lustrum.server.http.connections import BoundedProtocol, ConnectionLimits
 from lustrum.server.http.sockets import OwnSocket, own_socket, tcp_socket
 from lustrum.server.operation.arenas import keep_arenas_few
 from lustrum.server.operation.metrics import Metrics
+from lustrum.server.operation.processes import Processes
 from lustrum.server.operation.signals import reloading_at_hangup
 from lustrum.server.operation.watchdog import notify
 from lustrum.server.settings import Settings
@@ -98,7 +98,6 @@ def serve(
             "access_log": False,
             "server_header": False,
             "timeout_graceful_shutdown": 10,
-            "timeout_worker_healthcheck": SIGN_OF_LIFE,
             "http": partial(
                 BoundedProtocol,
                 limits=ConnectionLimits.of(settings, workers).within_open_files(),
@@ -132,48 +131,8 @@ def serve(
         config = uvicorn.Config(
             "lustrum.server.worker:application", factory=True, workers=workers, **options
         )
-        _Processes(config, open_.enter_context(_spread(listening)), lambda: listens(address)).run()
-
-
-class _Processes(Multiprocess):
-    """Several processes on one port; those that die are started again."""
-
-    def __init__(
-        self,
-        config: uvicorn.Config,
-        listening: socket.socket | OwnSocket,
-        started: Callable[[], None],
-    ) -> None:
-        super().__init__(config, [listening])  # type: ignore[list-item]  # see OwnSocket
-        self._tell: Callable[[], None] | None = started
-        self._to_hang_up: set[int] = set()
-
-    def keep_subprocess_alive(self) -> None:
-        """Start again what died, and say so once one of them answers, however long that takes.
-
-        Nothing waits for it: signals are heard meanwhile.
-        """
-        for process in self.processes:
-            # The other end of its pipe is the worker's alone. If this process kept it open too, a worker that
-            # was killed while it was asked for a sign of life would be waited for until the question times out.
-            process.child_conn.close()
-        super().keep_subprocess_alive()
-        if self._tell and any(process.is_ready(timeout=1) for process in self.processes):
-            tell, self._tell = self._tell, None
-            tell()
-        self._pass_hangup_on()
-
-    def handle_hup(self) -> None:
-        """Let every process read the policies again."""
-        self._to_hang_up = {process.pid for process in self.processes if process.pid is not None}
-
-    def _pass_hangup_on(self) -> None:
-        """A hangup ends a process that is still starting; one that is starting or busy hears of it later."""
-        self._to_hang_up &= {process.pid for process in self.processes if process.pid is not None}
-        for process in self.processes:
-            if process.pid in self._to_hang_up and process.is_ready(timeout=1):
-                os.kill(process.pid, signal.SIGHUP)
-                self._to_hang_up.discard(process.pid)
+        listening_each = open_.enter_context(_spread(listening))
+        Processes(config, listening_each, lambda: listens(address), SIGN_OF_LIFE).run()
 
 
 @contextmanager

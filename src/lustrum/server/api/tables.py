@@ -39,6 +39,7 @@ from lustrum.server.service.remembered_answers import Key, Written
 from lustrum.server.table_view import titles as words
 from lustrum.server.table_view.percentages import as_shown
 from lustrum.server.urls import display, forms
+from lustrum.server.urls.json_text import JSONRoute, check_names
 
 _FORMATS = "lustrum.formats"
 _JOB = {"model": JobOut, "description": "A large table, which is made in the background."}
@@ -68,7 +69,7 @@ _VIEW = ("show", "decimals", "pivot")
 
 def router(questions: Questions) -> APIRouter:
     """The routes under ``/api/v1``."""
-    routes = APIRouter(prefix="/api/v1")
+    routes = APIRouter(prefix="/api/v1", route_class=JSONRoute)
 
     @routes.post(
         "/tables",
@@ -83,6 +84,7 @@ def router(questions: Questions) -> APIRouter:
     def post(body: Annotated[SkipValidation[TableQueryIn], Body()], request: Request) -> Response:
         """The answer, or a refusal with reasons and a way forward; both come with status 200."""
         raw: Any = body
+        check_names(request)
         if isinstance(raw, bytes):
             sentence = (
                 "Send a table query as JSON, with the header 'Content-Type: application/json'."

@@ -1,8 +1,9 @@
 """Languages: one file of translations each, and the language in the address.
 
-English stands in the code; ``locales/fr.po`` says the same in French, and another file would add another
-language. A page in French has ``/fr`` in front of its address, so that a link keeps its language and nothing
-has to be remembered about a visitor. Only the start page without a language goes by what the browser prefers.
+English stands in the code; ``locales/de.po`` and ``locales/fr.po`` say the same in German and French, and
+another file would add another language. A page in French has ``/fr`` in front of its address, so that a link
+keeps its language and nothing has to be remembered about a visitor. Only the start page without a language goes
+by what the browser prefers.
 """
 
 from __future__ import annotations
@@ -11,15 +12,17 @@ import io
 from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
+from datetime import date
 from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from babel import Locale
+from babel.dates import format_date
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po
-from babel.numbers import format_decimal, format_percent, get_decimal_symbol
+from babel.numbers import format_decimal, format_percent, get_decimal_symbol, get_group_symbol
 from babel.support import NullTranslations, Translations
 from starlette.datastructures import Headers
 from starlette.responses import RedirectResponse
@@ -31,6 +34,7 @@ from lustrum.server.http.accept import preferred
 LOCALES = Path(__file__).parent.parent / "locales"
 ENGLISH = "en"
 MOST_QUERY = 8 * 1024
+MOST_PATH = 2 * 1024
 _current: ContextVar[str] = ContextVar("lustrum_language", default=ENGLISH)
 _here: ContextVar[str] = ContextVar("lustrum_here", default="/")
 
@@ -44,7 +48,7 @@ class Language:
 
     @property
     def name(self) -> str:
-        """Its name in itself: ``English``, ``Français``."""
+        """Its name in itself: ``English``, ``Deutsch``, ``Français``."""
         found = Locale.parse(self.code).get_display_name(self.code) or self.code
         return found[:1].upper() + found[1:]
 
@@ -60,6 +64,15 @@ class Language:
     def ngettext(self, msgid1: str, msgid2: str, n: int) -> str:
         """A template for a number."""
         return str(self.translations.ngettext(msgid1, msgid2, n))
+
+    @property
+    def signs(self) -> tuple[str, str]:
+        """What stands before decimals and between thousands."""
+        return get_decimal_symbol(self.code), get_group_symbol(self.code)
+
+    def date(self, day: date) -> str:
+        """A day: ``17. November 2026`` in German; ``2026-11-17`` in English, which means one day everywhere."""
+        return day.isoformat() if self.code == ENGLISH else format_date(day, "long", self.code)
 
     def number(self, value: float) -> str:
         """A number with its digits grouped."""
@@ -143,7 +156,7 @@ class LanguagePrefix:
 
 def _address(path: str, query: bytes) -> str:
     """An address on this server: two slashes at its beginning would name another one."""
-    own = "/" + quote(path.lstrip("/"))
+    own = "/" + quote(path.lstrip("/")) if len(path) <= MOST_PATH else "/"
     return f"{own}?{query.decode('latin-1')}" if query and len(query) <= MOST_QUERY else own
 
 

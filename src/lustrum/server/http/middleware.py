@@ -9,7 +9,8 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lustrum.model.text import say
-from lustrum.server.http.errors import incident, response
+from lustrum.server.http.errors import incident, is_machine, response
+from lustrum.server.http.languages import MOST_PATH
 from lustrum.server.http.problems import Problem
 from lustrum.server.http.templating import Pages
 
@@ -146,6 +147,12 @@ class SizeLimits:
         """Pass a request on if it is small enough."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
+            return
+        if len(scope["path"]) > MOST_PATH:
+            # What is sent does not repeat it.
+            short = {**scope, "path": "/api" if is_machine(scope["path"]) else "/"}
+            problem = Problem.of_status(414, say("There is no address as long as this one."))
+            await self._refuse(problem, short, receive, send)
             return
         if len(scope["query_string"]) > MAX_QUERY:
             sentence = say(

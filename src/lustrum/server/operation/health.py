@@ -19,15 +19,14 @@ def ready(request: Request) -> JSONResponse:
     """Whether questions are answered: after the warm-up, until the server shuts down, and about which datasets.
 
     One dataset that is damaged, or whose records do not answer, does not make the server unready: it answers
-    about the others, and shows prepared tables. It is unready where nothing can be answered.
+    about the others, and shows prepared tables. It is unready where nothing can be answered, also where the
+    folder of data is gone.
     """
     if not request.app.state.ready:
         return JSONResponse({"status": "not ready"}, 503)
     service = request.app.state.questions.service
     states = service.states()
-    if all(state == "ready" for state in states.values()):
-        return JSONResponse({"status": "ready", "datasets": states})
-    some = any(state == "ready" for state in states.values()) or bool(service.shelf.names())
-    return JSONResponse(
-        {"status": "degraded" if some else "not ready", "datasets": states}, 200 if some else 503
-    )
+    some = "ready" in states.values() or bool(service.shelf.names())
+    whole = all(state == "ready" for state in states.values())
+    status = ("ready" if whole else "degraded") if some else "not ready"
+    return JSONResponse({"status": status, "datasets": states}, 200 if some else 503)

@@ -9,7 +9,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 
 from lustrum.answer import TableService
@@ -33,6 +33,11 @@ def read_policies_again(service: TableService) -> None:
             log.error("policy of %s cannot be read: %s", name, type(error).__name__)
         else:
             log.info("policy of %s read again", name)
+    if service.sealed_only:
+        return
+    with suppress(LustrumError):  # of which the log has heard
+        for path in service.unsealed():
+            log.warning("the policy %s is in force without a seal", path)
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from lustrum.server.http.languages import current
 from lustrum.server.http.middleware import CONTENT_POLICY, framed_by
 from lustrum.server.http.problems import not_found
 from lustrum.server.http.templating import Pages
+from lustrum.server.pages import cut_points
 from lustrum.server.service.answers import ServedAnswer
 from lustrum.server.service.jobs import Job
 from lustrum.server.service.offer import find
@@ -25,6 +26,7 @@ from lustrum.server.table_view.arrange import Arrangement, arrange
 from lustrum.server.table_view.chart import draw
 from lustrum.server.table_view.cite import calls, citation
 from lustrum.server.table_view.controls import controls
+from lustrum.server.table_view.figures import Signs
 from lustrum.server.table_view.gauge import gauge, steps
 from lustrum.server.table_view.layout import grid
 from lustrum.server.table_view.map import draw_map
@@ -42,9 +44,15 @@ def router(questions: Questions, pages: Pages) -> APIRouter:
 
     @routes.get("/datasets/{name}/table")
     def table(name: str, request: Request) -> Response:
-        find(questions.service, name)
-        view, asked = display.read(request.query_params.multi_items())
+        offer = find(questions.service, name)
+        cuts, ends, pairs = cut_points.split(request.query_params.multi_items())
+        view, asked = display.read(pairs)
         query = forms.read(asked, name)
+        if cuts:
+            # The groups stand in the address, as those of any question.
+            groups = forms.write(cut_points.cut_all(query, offer.dataset, cuts, ends))
+            there = view.address(f"/datasets/{name}/table?{groups}")
+            return RedirectResponse(current().at(there), 303)
         if query == replace(TableQuery(name, ()), where=query.where):
             # Nothing was asked for yet: there is something to choose, and nothing to refuse.
             return RedirectResponse(current().at(f"/datasets/{name}?{forms.write(query)}"), 303)
@@ -82,9 +90,8 @@ def router(questions: Questions, pages: Pages) -> APIRouter:
 def answer_values(answer: ServedAnswer, table: Arrangement, host: str, page: str) -> dict[str, Any]:
     """What the page of an answer shows; ``page`` is the address that other views of it begin with."""
     view, language = table.view, current()
-    # Figures have a decimal point or comma as the language of the page has it.
-    point = language.number(0.5)[1]
-    shown = grid(table, point)
+    signs = Signs(*language.signs)
+    shown = grid(table, signs)
     here = view.address(page)
     linked = view.address(answer.page)
     permanent = host + language.at(linked)
@@ -95,9 +102,9 @@ def answer_values(answer: ServedAnswer, table: Arrangement, host: str, page: str
     return dict(
         **_common(answer),
         grid=shown,
-        chart=draw(table, point) if view.form == "chart" else None,
+        chart=draw(table, signs) if view.form == "chart" else None,
         controls=controls(table, shown, page, answer.mapped),
-        map=draw_map(table, dataset, point) if view.form == "map" else None,
+        map=draw_map(table, dataset, signs) if view.form == "map" else None,
         captions=_captions(table),
         picture_name=words.file_name(answer.query, view.form).replace(".", "-"),
         margin=table.release.margin,
@@ -122,7 +129,12 @@ def answer_values(answer: ServedAnswer, table: Arrangement, host: str, page: str
         linked=linked,
         permanent=permanent,
         citation=citation(
-            language.say(answer.title), language.say(publisher), key, today, permanent
+            language.say(answer.title),
+            language.say(publisher),
+            key,
+            today,
+            permanent,
+            language.date(today),
         ),
         calls=calls(answer.query, host, answer.api()),
     )

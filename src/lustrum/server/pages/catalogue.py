@@ -87,10 +87,10 @@ def router(service: TableService, pages: Pages) -> APIRouter:
     @routes.get("/datasets/{name}")
     def builder(name: str, request: Request) -> Response:
         offer = find(service, name)
+        cuts, ends, rest = cut_points.split(request.query_params.multi_items())
+        if cuts:
+            return _cut(offer, cuts, ends, rest)
         if offer.snapshot is not None and offer.snapshot.from_bundle:
-            cuts, ends, rest = cut_points.split(request.query_params.multi_items())
-            if cuts:
-                return _cut(offer, cuts, ends, rest)
             return _workspace(offer, request, pages)
         query = _asked(request, name)
         return pages.render(
@@ -132,8 +132,7 @@ def _cut(
 ) -> Response:
     """Leads to the question with variables cut into own groups."""
     _, query, view, _ = _read(offer, rest)
-    for name, text in cuts.items():
-        query = cut_points.cut(query, offer.dataset.variable(name), text, ends=name in ends)
+    query = cut_points.cut_all(query, offer.dataset, cuts, ends)
     address = fitting(view, query).but().address(f"/datasets/{query.dataset}?{forms.write(query)}")
     return RedirectResponse(current().at(address), 303)
 
@@ -218,7 +217,8 @@ def _hint(offer: Offer, query: TableQuery, request: Request) -> PageHint | None:
 
 def _asked(request: Request, name: str) -> TableQuery | None:
     """The question that a form was left with."""
-    pairs = forms.tidied(request.query_params.multi_items())
+    *_, sent = cut_points.split(request.query_params.multi_items())
+    pairs = forms.tidied(sent)
     return forms.read(pairs, name) if any(value for _, value in pairs) else None
 
 

@@ -11,11 +11,11 @@ The page turns them into groups of the question, so that addresses, files and th
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from itertools import pairwise
 
-from lustrum.model import Axis, Group, QueryError, TableQuery, Variable
+from lustrum.model import Axis, Dataset, Group, QueryError, TableQuery, Variable
 from lustrum.model.text import say
 from lustrum.server.http.languages import current
 
@@ -38,6 +38,24 @@ def split(pairs: Iterable[tuple[str, str]]) -> tuple[dict[str, str], set[str], P
         else:
             rest.append((name, value))
     return cuts, ends, rest
+
+
+def example(variable: Variable) -> str:
+    """Points at which a variable could be cut; nothing where its codes are no classes of a number."""
+    begins = variable.edges[: len(variable.codes)]
+    if len(begins) < 3:
+        return ""
+    some = (begins[0], begins[len(begins) // 3], begins[2 * len(begins) // 3])
+    return ", ".join(f"{point:g}" for point in some)
+
+
+def cut_all(
+    query: TableQuery, dataset: Dataset, cuts: Mapping[str, str], ends: Collection[str]
+) -> TableQuery:
+    """The question with each of these variables cut into own groups, which are judged as any own groups."""
+    for name, text in cuts.items():
+        query = cut(query, dataset.variable(name), text, ends=name in ends)
+    return query
 
 
 def cut(query: TableQuery, variable: Variable, text: str, *, ends: bool) -> TableQuery:

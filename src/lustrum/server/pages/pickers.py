@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from lustrum.model import Axis, Category, Filter, TableQuery, Variable
 from lustrum.model.text import say, say_many
+from lustrum.server.pages import cut_points
 from lustrum.server.service.offer import Offer
 from lustrum.server.urls.code_lists import escaped, listed
 
@@ -67,6 +68,7 @@ class Picker:
     groups: tuple[str, ...] = ()
     grouping: bool = False
     fields: tuple[GroupFields, ...] = ()
+    cutting: str = ""
 
     @property
     def size(self) -> int:
@@ -132,6 +134,10 @@ def axis_picker(offer: Offer, axis: Axis, number: int) -> Picker:
         ),
         grouping=not offer.rules.nested_only or bool(axis.groups),
         fields=_group_fields(variable, axis),
+        # The workspace, which has every bundle, cuts a variable beside its name.
+        cutting=""
+        if offer.rules.nested_only or (offer.snapshot is not None and offer.snapshot.from_bundle)
+        else cut_points.example(variable),
     )
 
 

@@ -18,6 +18,7 @@ from lustrum.server.service.programmes import find_programme, find_table
 from lustrum.server.table_view.arrange import arrange
 from lustrum.server.table_view.chart import draw
 from lustrum.server.table_view.controls import controls
+from lustrum.server.table_view.figures import Signs
 from lustrum.server.table_view.layout import grid
 from lustrum.server.urls import display
 
@@ -60,15 +61,15 @@ def router(service: TableService, pages: Pages) -> APIRouter:
             said = found.label.removeprefix(f"{found.title}: ").removesuffix(f" ({found.unit})")
             release = replace(release, label=said)
         arranged = arrange(release, view)
-        point = current().number(0.5)[1]
-        shown = grid(arranged, point)
+        signs = Signs(*current().signs)
+        shown = grid(arranged, signs)
         return pages.render(
             "prepared.html",
             programme=folder,
             table=found,
             title=found.label,
             grid=shown,
-            chart=draw(arranged, point) if view.form == "chart" else None,
+            chart=draw(arranged, signs) if view.form == "chart" else None,
             controls=controls(arranged, shown, page),
             captions=[],
             picture_name=f"{name}-{table}",

@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl
 from lustrum.formats.placing import Placing, usual_placing
 from lustrum.model import Axis, Category, Filter, TableQuery, Variable
 from lustrum.model.text import say
+from lustrum.server.pages import cut_points
 from lustrum.server.service.offer import Offer
 from lustrum.server.service.synonyms import means, meant
 from lustrum.server.table_view import titles as words
@@ -229,12 +230,10 @@ class _Hand:
 
     def _cutting(self, variable: Variable) -> Cutting | None:
         """A form for cut points, where the codes are classes of a number and own groups are allowed."""
-        begins = variable.edges[: len(variable.codes)]
-        if len(begins) < 3 or self._offer.rules.nested_only:
+        example = cut_points.example(variable)
+        if not example or self._offer.rules.nested_only:
             return None
-        some = (begins[0], begins[len(begins) // 3], begins[2 * len(begins) // 3])
         kept = [*parse_qsl(forms.write(self._query)), *self._view.pairs()]
-        example = ", ".join(f"{point:g}" for point in some)
         return Cutting(example, f"/datasets/{self._query.dataset}", tuple(kept))
 
     def filtered(self, variable: str, codes: tuple[str, ...]) -> str:

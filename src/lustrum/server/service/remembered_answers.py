@@ -11,11 +11,13 @@ or host. A fast answer shows that somebody asked the same before; nothing else f
 
 Entries are private to the server's own user, written as a whole, and checked when they are read: one that is
 damaged, or stands under another key, is as good as none. Those of earlier numbers or policies are removed.
-Where the disk is full, answers are kept in memory alone for a while; then one is tried again.
+Where the disk is full, half of them are removed, so that jobs and other files have room, and answers are kept
+in memory alone for a while; then one is tried again.
 """
 
 from __future__ import annotations
 
+import errno
 import functools
 import hashlib
 import json
@@ -46,6 +48,8 @@ _OVERHEAD = (
 _LARGEST = 4 << 20  # bytes of an answer that is kept
 _MOST_WAITING = 200  # answers that wait to be written to disk
 _LEFT = 0.75  # of the room on disk, after the oldest entries were removed
+_LEAST = 0.5  # of the answers on a full disk, each time that it is found full
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 _FIRST_PAUSE = 10.0  # seconds without a try after one that failed; twice as many after the next
 _LONGEST_PAUSE = 600.0
 
@@ -150,6 +154,8 @@ class RememberedAnswers:
             pause = min(_FIRST_PAUSE * 2 ** min(self._failed, 10), _LONGEST_PAUSE)
             self._failed += 1
             self._resting_until = time.monotonic() + pause
+            if error.errno in _FULL:
+                self._make_room(_LEAST)
             return
         if self._failed:
             log.warning("answers are kept on disk again, after %d tries", self._failed)
@@ -177,15 +183,18 @@ class RememberedAnswers:
                 shutil.rmtree(other, ignore_errors=True)
         self._marks[key.dataset] = key.mark
 
-    def _make_room(self) -> None:
+    def _make_room(self, full: float = 1.0) -> None:
+        """Keep within the room there is; on a full disk, leave a part of what is kept to what matters more."""
         found = sorted(_entries(self._folder))
         total = sum(size for _, size, _ in found)
-        if total <= self._room:
+        if total <= self._room and full == 1.0:
             return
+        most = min(_LEFT * self._room, full * total)
         for _, size, path in found:
-            if total <= _LEFT * self._room:
+            if total <= most:
                 break
-            path.unlink(missing_ok=True)
+            with suppress(OSError):
+                path.unlink(missing_ok=True)
             total -= size
 
 

@@ -76,6 +76,12 @@ function question(form) {
   return pairs.map(written).join("&");
 }
 
+/** Cut points that were typed; the server makes own groups of them. */
+function cuts(form) {
+  const boxes = [...form.querySelectorAll("[data-cuts]")].filter((box) => box.querySelector("input[type=text]").value.trim());
+  return boxes.flatMap((box) => [...box.querySelectorAll("input[type=text], input:checked")].map((input) => written([input.name, input.value.trim()])));
+}
+
 class Builder {
   constructor(form) {
     this.form = form;
@@ -95,7 +101,7 @@ class Builder {
       event.preventDefault();
       if (this.live) return this.go();
       const now = question(form);
-      location.assign(`${form.getAttribute("action")}?${now === this.asked ? this.canonical : now}`);
+      location.assign(`${form.getAttribute("action")}?${[now === this.asked ? this.canonical : now, ...cuts(form)].join("&")}`);
     });
     form.addEventListener("click", (event) => {
       const link = event.target.closest("a[data-apply]");

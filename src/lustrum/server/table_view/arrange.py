@@ -24,7 +24,14 @@ from lustrum.model import Category, CellStatus, QueryError, Release, TableAxis
 from lustrum.model.errors import choices
 from lustrum.model.text import say
 from lustrum.model.variable import TOTAL_CODE
-from lustrum.server.table_view.figures import NO_PERCENTAGE, CellFigures, figures, number
+from lustrum.server.table_view.figures import (
+    ENGLISH_SIGNS,
+    NO_PERCENTAGE,
+    CellFigures,
+    Signs,
+    figures,
+    number,
+)
 from lustrum.server.urls.display import TableView, column_key, column_of
 
 
@@ -129,13 +136,13 @@ class Arrangement:
         places = np.array([release.decimals - s.decimals for s in release.statistics])
         return self.turned(np.broadcast_to(places, release.shape))
 
-    def text(self, units: int, point: str = ".", dropped: int = 0) -> str:
+    def text(self, units: int, signs: Signs = ENGLISH_SIGNS, dropped: int = 0) -> str:
         """A figure as it is written."""
-        return number(units // 10**dropped, self.figures.decimals - dropped, point)
+        return number(units // 10**dropped, self.figures.decimals - dropped, signs)
 
-    def span(self, low: float, high: float, point: str = ".", dropped: int = 0) -> str:
+    def span(self, low: float, high: float, signs: Signs = ENGLISH_SIGNS, dropped: int = 0) -> str:
         """What is known of a true value, in words."""
-        ends = [self.text(int(v), point, dropped) if isfinite(v) else "" for v in (low, high)]
+        ends = [self.text(int(v), signs, dropped) if isfinite(v) else "" for v in (low, high)]
         if all(ends):
             return ends[0] if ends[0] == ends[1] else f"{ends[0]}\u2013{ends[1]}"
         if ends[0]:

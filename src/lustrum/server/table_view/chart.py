@@ -19,6 +19,7 @@ from lustrum.server.table_view.arrange import Arrangement
 from lustrum.server.table_view.bars import ChartPanel, bars_panel
 from lustrum.server.table_view.classes import Classes, classed
 from lustrum.server.table_view.drawing import PanelPlan, Pen, Reach, ends_of, reach_of
+from lustrum.server.table_view.figures import ENGLISH_SIGNS, Signs
 from lustrum.server.table_view.layout import named
 from lustrum.server.table_view.marks import MarksPanel, heat_panel, lines_panel, pyramid_panel
 
@@ -57,7 +58,7 @@ class Chart:
     shades: tuple[tuple[int, str], ...] = ()
 
 
-def draw(table: Arrangement, point: str = ".") -> Chart:
+def draw(table: Arrangement, signs: Signs = ENGLISH_SIGNS) -> Chart:
     """The chart of a table that was turned, sorted and thinned out."""
     kind = kind_of(table)
     slots, series = _slots(table, together=kind == "heat")
@@ -96,7 +97,7 @@ def draw(table: Arrangement, point: str = ".") -> Chart:
         scales = [(min(s[0] for s in scales), max(s[1] for s in scales))] * len(scales)
     elif len(scales) > 1 and kind != "heat":
         remarks.append(say("Each chart has a scale of its own."))
-    pen = Pen(table, point, reach)
+    pen = Pen(table, signs, reach)
     known = everything[np.isfinite(everything)].tolist()
     margin = 0 if table.view.percent else table.release.margin or 0
     classes = classed(known, "natural", margin) if kind == "heat" else Classes(())

@@ -45,8 +45,12 @@ class Calls:
     r: str
 
 
-def citation(title: str, publisher: str, key: str, asked: date, address: str) -> Citation:
+def citation(
+    title: str, publisher: str, key: str, asked: date, address: str, day: str = ""
+) -> Citation:
     """Cite a table: what it is, whose it is, when it was asked for and where it can be asked for again.
+
+    ``day`` is the date as the language of the page writes it.
 
     >>> citation("Age", "Census", "census-1a", date(2026, 4, 1), "https://stats.example/t").text
     'Census: Age. Table asked for on 2026-04-01, https://stats.example/t'
@@ -55,7 +59,7 @@ def citation(title: str, publisher: str, key: str, asked: date, address: str) ->
         "{publisher}: {title}. Table asked for on {date}, {address}",
         publisher=publisher,
         title=title,
-        date=asked.isoformat(),
+        date=day or asked.isoformat(),
         address=address,
     )
     entry = {

@@ -13,7 +13,7 @@ from lustrum.arithmetic import power_of_ten
 from lustrum.model.described_statistic import PERCENT
 from lustrum.model.text import say
 from lustrum.server.table_view.arrange import Arrangement, meaning
-from lustrum.server.table_view.figures import NO_PERCENTAGE, THIN_SPACE
+from lustrum.server.table_view.figures import NO_PERCENTAGE, THIN_SPACE, Signs
 from lustrum.server.table_view.layout import named
 
 At = tuple[int, int, int]
@@ -116,8 +116,8 @@ class Scale:
 class Pen:
     """Writes the figures of a table and says what they are."""
 
-    def __init__(self, table: Arrangement, point: str, reach: Reach | None) -> None:
-        self.table, self._point, self.reach = table, point, reach
+    def __init__(self, table: Arrangement, signs: Signs, reach: Reach | None) -> None:
+        self.table, self._signs, self.reach = table, signs, reach
         made = table.figures
         self._units, self._known = table.turned(made.units), table.turned(made.known)
         self._status = table.turned(table.release.status)
@@ -135,7 +135,7 @@ class Pen:
         """A figure as it is written, or the symbol that stands for it."""
         if not self._known[at]:
             return str(self._status[at]) if not self._shown[at] else NO_PERCENTAGE
-        return self.table.text(int(self._units[at]), self._point, int(self.table.dropped[at]))
+        return self.table.text(int(self._units[at]), self._signs, int(self.table.dropped[at]))
 
     def words(self, at: At, *names: str) -> str:
         """A figure with its categories, for whoever points at it or cannot see it."""
@@ -149,7 +149,7 @@ class Pen:
             ends = float(self.reach.low[at]), float(self.reach.high[at])
             if not any(map(isnan, ends)):
                 scale, dropped = 10**self.table.figures.decimals, int(self.table.dropped[at])
-                span = self.table.span(ends[0] * scale, ends[1] * scale, self._point, dropped)
+                span = self.table.span(ends[0] * scale, ends[1] * scale, self._signs, dropped)
                 words = say("{what}; true value: {span}", what=words, span=span)
         return words
 
@@ -179,8 +179,9 @@ class Pen:
     def tick(self, value: float) -> str:
         """A round number of the scale."""
         decimals = self.table.figures.decimals
-        text = self.table.text(round(value * 10**decimals), self._point)
-        text = text.rstrip("0").rstrip(self._point) if self._point in text and decimals else text
+        text = self.table.text(round(value * 10**decimals), self._signs)
+        # Only with decimals is the point of the language in the text.
+        text = text.rstrip("0").rstrip(self._signs.point) if decimals else text
         return f"{text}{THIN_SPACE}%" if self._percent() else text
 
     def _percent(self) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -104,18 +105,28 @@ def _index(release: Release, position: int) -> CellFigures:
     return CellFigures(units, known, INDEX_DECIMALS, blurred=apart.blurred)
 
 
-def number(value: int, decimals: int = 0, point: str = ".") -> str:
-    r"""A figure with its thousands apart, as the language of the decimal ``point`` writes them.
+class Signs(NamedTuple):
+    """What a language writes before decimals and between thousands."""
 
-    >>> number(1234567), number(1234567, point=",") == f"1{THIN_SPACE}234{THIN_SPACE}567"
-    ('1,234,567', True)
+    point: str = "."
+    group: str = ","
+
+
+ENGLISH_SIGNS = Signs()
+
+
+def number(value: int, decimals: int = 0, signs: Signs = ENGLISH_SIGNS) -> str:
+    r"""A figure with its thousands apart.
+
+    >>> number(1234567), number(1234567, signs=Signs(",", "."))
+    ('1,234,567', '1.234.567')
     >>> ascii(number(-1250, 2))
     "'\\u221212.50'"
     """
     units, rest = divmod(abs(value), 10**decimals)
     sign = MINUS if value < 0 else ""
-    fraction = f"{point}{rest:0{decimals}d}" if decimals else ""
-    whole_part = f"{units:,}" if point == "." else f"{units:,}".replace(",", THIN_SPACE)
+    fraction = f"{signs.point}{rest:0{decimals}d}" if decimals else ""
+    whole_part = f"{units:,}".replace(",", signs.group)
     return f"{sign}{whole_part}{fraction}"
 
 

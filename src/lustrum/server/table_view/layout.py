@@ -14,7 +14,7 @@ from lustrum.model.text import lowered, opening, say
 from lustrum.model.variable import TOTAL_CODE
 from lustrum.server.table_view.arrange import Arrangement, arrange, meaning, sort_key
 from lustrum.server.table_view.classes import Classes, classed
-from lustrum.server.table_view.figures import NO_PERCENTAGE, number
+from lustrum.server.table_view.figures import ENGLISH_SIGNS, NO_PERCENTAGE, Signs, number
 from lustrum.server.urls.display import TableView
 
 __all__ = [
@@ -126,12 +126,12 @@ class Grid:
         return self.first - 1 + self.shown
 
 
-def lay_out(release: Release, view: TableView | None = None, point: str = ".") -> Grid:
+def lay_out(release: Release, view: TableView | None = None, signs: Signs = ENGLISH_SIGNS) -> Grid:
     """The page of a table that the view asks for."""
-    return grid(arrange(release, view or TableView()), point)
+    return grid(arrange(release, view or TableView()), signs)
 
 
-def grid(table: Arrangement, point: str = ".") -> Grid:
+def grid(table: Arrangement, signs: Signs = ENGLISH_SIGNS) -> Grid:
     """A table that was turned and sorted, written out."""
     view, lines = table.view, table.lines
     height = max(FEWEST_ROWS, CELLS // max(1, len(table.columns)))
@@ -140,7 +140,7 @@ def grid(table: Arrangement, point: str = ".") -> Grid:
     first = (page - 1) * height
     shown = lines[first : first + height] if view.page is not None else lines
     levels = _levels(table)
-    writer = _Writer(table, levels[-1], point)
+    writer = _Writer(table, levels[-1], signs)
     blocks: list[RowBlock] = []
     start = 0
     for end in range(1, len(shown) + 1):
@@ -185,10 +185,10 @@ def named(category: Category, names: str) -> str:
 class _Writer:
     """Writes rows. Large tables repeat the same few figures, so each is put into words once."""
 
-    def __init__(self, table: Arrangement, heads: Sequence[Head], point: str) -> None:
+    def __init__(self, table: Arrangement, heads: Sequence[Head], signs: Signs) -> None:
         self._table = table
         self._heads = heads
-        self._point = point
+        self._signs = signs
         release, made = table.release, table.figures
         self._units = table.turned(made.units)
         self._known = table.turned(made.known)
@@ -240,14 +240,14 @@ class _Writer:
         return Row(label, tuple(cells), total, code)
 
     def _text(self, units: int, dropped: int) -> str:
-        text = self._texts[units, dropped] = self._table.text(units, self._point, dropped)
+        text = self._texts[units, dropped] = self._table.text(units, self._signs, dropped)
         return text
 
     def _error(self, at: tuple[int, int, int]) -> str:
         """The standard error of an estimate, and a word where it is not reliable."""
         if self._errors is None or int(self._errors[0][at]) < 0:
             return ""
-        error = self._table.text(int(self._errors[0][at]), self._point, int(self._dropped[at]))
+        error = self._table.text(int(self._errors[0][at]), self._signs, int(self._dropped[at]))
         grade = str(self._errors[1][at])
         if grade == "caution":
             return say("± {error}, use with caution", error=error)
@@ -263,7 +263,7 @@ class _Writer:
             int(self._dropped[at]),
         )
         if (low, high, dropped) not in self._spans:
-            self._spans[low, high, dropped] = self._table.span(low, high, self._point, dropped)
+            self._spans[low, high, dropped] = self._table.span(low, high, self._signs, dropped)
         return self._spans[low, high, dropped]
 
 

@@ -16,6 +16,7 @@ from lustrum.server.table_view.arrange import Arrangement
 from lustrum.server.table_view.chart import shades
 from lustrum.server.table_view.classes import classed
 from lustrum.server.table_view.drawing import Pen
+from lustrum.server.table_view.figures import ENGLISH_SIGNS, Signs
 from lustrum.server.table_view.layout import named
 
 
@@ -47,13 +48,13 @@ class Map:
     source: str
 
 
-def draw_map(table: Arrangement, dataset: Dataset, point: str = ".") -> Map:
+def draw_map(table: Arrangement, dataset: Dataset, signs: Signs = ENGLISH_SIGNS) -> Map:
     """The map of a table that :func:`arrange` has turned for one."""
     assert table.inner is not None
     axis = table.axes[table.inner]
     geography = next(g for g in dataset.maps if g.variable == axis.name)
     finest = dataset.variable(axis.name).codes
-    pen = Pen(table, point, None)
+    pen = Pen(table, signs, None)
     rows = [line.row for line in table.lines if not table.total_rows[line.row]]
     known = [row for row in rows if pen.known((0, row, 0))]
     margin = 0 if table.view.percent else table.release.margin or 0

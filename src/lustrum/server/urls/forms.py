@@ -39,6 +39,7 @@ from lustrum.model import Axis, Filter, Group, QueryError, Statistic, TableQuery
 from lustrum.model.errors import choices
 from lustrum.model.text import say
 from lustrum.server.urls.code_lists import escaped, list_of, listed
+from lustrum.server.urls.json_text import read_json
 
 PARAMETERS = ("by", "where", "totals", "measure", "statistic", "weight", "query")
 CHOICES = ("codes", "group", "among", "place")
@@ -379,7 +380,9 @@ def _group(value: str) -> tuple[str, Group]:
 
 def _from_json(text: str, dataset: str) -> TableQuery:
     try:
-        raw = json.loads(text)
+        raw = read_json(text)
+    except QueryError:
+        raise
     except (ValueError, RecursionError):
         raise QueryError(say("The parameter 'query' is not valid JSON.")) from None
     if not isinstance(raw, dict):

@@ -1,0 +1,118 @@
+"""Several processes on one port: those that die or hang are started again, and all of them end together.
+
+The parent asks each process for a sign of life and never waits for it: signals are heard meanwhile, and several
+processes that hang at the same time are found at the same time.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import pickle
+import signal
+import socket
+import time
+from collections.abc import Callable
+
+import uvicorn
+from uvicorn.config import STARTUP_FAILURE
+from uvicorn.supervisors import Multiprocess
+from uvicorn.supervisors.multiprocess import Process
+
+from lustrum.server.http.sockets import OwnSocket
+
+log = logging.getLogger("lustrum.server")
+
+LEAVE = 25.0
+"""Seconds for all processes to finish what is under way and to end."""
+
+
+class Processes(Multiprocess):
+    """The parent of the processes that answer; ``started`` is called once one of them does."""
+
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        listening: socket.socket | OwnSocket,
+        started: Callable[[], None],
+        sign_of_life: float,
+    ) -> None:
+        super().__init__(config, [listening])  # type: ignore[list-item]  # see OwnSocket
+        self._tell: Callable[[], None] | None = started
+        self._sign_of_life = sign_of_life
+        self._asked: dict[int, float] = {}
+        """By the pid of a process, since when a question for a sign of life is open."""
+        self._ready: set[int] = set()
+        """The pids of those that said that they answer."""
+        self._to_hang_up: set[int] = set()
+
+    def keep_subprocess_alive(self) -> None:
+        """Start again what died or hangs, and say so once one of them answers, however long that takes."""
+        for place, process in enumerate(self.processes):
+            # The other end of its pipe is the process's alone: it closes when that ends.
+            process.child_conn.close()
+            if self.should_exit.is_set():
+                return
+            if not self._lives(process):
+                self._replace(place, process)
+        if self._tell and self._ready:
+            tell, self._tell = self._tell, None
+            tell()
+        self._pass_hangup_on()
+
+    def _lives(self, process: Process) -> bool:
+        """Whether a process lives and has not been silent for too long."""
+        if not process.process.is_alive() or process.pid is None:
+            return False
+        now, pid = time.monotonic(), process.pid
+        try:
+            while process.parent_conn.poll():
+                self._asked.pop(pid, None)
+                if process.parent_conn.recv():
+                    self._ready.add(pid)
+            if pid not in self._asked:
+                process.parent_conn.send(b"ping")
+                self._asked[pid] = now
+        except (OSError, EOFError, pickle.UnpicklingError):
+            return False
+        return now - self._asked[pid] < self._sign_of_life
+
+    def _replace(self, place: int, process: Process) -> None:
+        hung = process.process.is_alive()
+        process.kill()
+        process.join()
+        if process.pid is not None:
+            self._asked.pop(process.pid, None)
+            self._ready.discard(process.pid)
+        if process.exitcode == STARTUP_FAILURE:
+            # The next one would fail in the same way.
+            log.error("process %s could not start; the server ends", process.pid)
+            self.should_exit.set()
+            return
+        log.error(
+            "process %s %s and is started again", process.pid, "was silent" if hung else "died"
+        )
+        new = Process(self.config, self.sockets)
+        new.start()
+        self.processes[place] = new
+
+    def join_all(self) -> None:
+        """Wait for all to end; one that hangs does not hear that it should, and is killed."""
+        end = time.monotonic() + LEAVE
+        for process in self.processes:
+            process.process.join(max(0.0, end - time.monotonic()))
+            if process.process.is_alive():
+                log.error("process %s does not end and is killed", process.pid)
+                process.process.kill()
+                process.process.join()
+
+    def handle_hup(self) -> None:
+        """Let every process read the policies again."""
+        self._to_hang_up = {process.pid for process in self.processes if process.pid is not None}
+
+    def _pass_hangup_on(self) -> None:
+        """A hangup ends a process that is still starting, so that such a one hears of it later."""
+        self._to_hang_up &= {process.pid for process in self.processes if process.pid is not None}
+        for pid in self._to_hang_up & self._ready:
+            os.kill(pid, signal.SIGHUP)
+            self._to_hang_up.discard(pid)
