@@ -337,7 +337,8 @@ GROUPS = {
     "archive": Group(_in("answer", "archive"), _answer("archive")),
     "noise": Group(_in("public", "noise"), _answer("sum_figures")),
     "sum-figures": Group(
-        _in("answer/figures", "sums"), _answer("sum_figures", "carried_figures", "carried")
+        _in("answer/figures", "sums"),
+        _answer("sum_figures", "carried_figures", "carried", "sum_figures_by_hand"),
     ),
     "programme": Group(
         _in("publish/programme", "judge", "audit"),
@@ -347,7 +348,9 @@ GROUPS = {
         _in("public/prepared", "folder", "table_words") + _in("publish", "prepared"),
         _public("prepared_by_hand"),
     ),
-    "jobs": Group(_in("server/service", "jobs"), ("tests/server/test_jobs.py",), patience=60),
+    "jobs": Group(
+        _in("server/service", "jobs"), ("tests/server/test_jobs_by_hand.py",), patience=60
+    ),
     "table-files": Group(
         _in("formats/table_files", "releases"),
         ("tests/formats/test_releases_by_hand.py", "tests/formats/test_status_letters.py"),

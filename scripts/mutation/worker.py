@@ -67,6 +67,7 @@ class Mutating:
         begun = time.process_time()
         self._first_run()
         print(f"{len(self.items)} tests, {time.process_time() - begun:.0f} s", flush=True)
+        gc.unfreeze()  # what is left out of searches for garbage is not listed either
         for held in gc.get_objects():
             if isinstance(held, functools._lru_cache_wrapper):
                 held.cache_clear()
@@ -74,6 +75,11 @@ class Mutating:
         for held in gc.get_objects():
             if isinstance(held, types.FunctionType) and held.__code__.co_filename in self.paths:
                 self.functions[held.__code__.co_filename].append(held)
+        for path in self.paths:
+            if "def " in self.sources[path] and path not in self.functions:
+                raise RuntimeError(
+                    f"nothing in {path} could be changed: none of its functions is loaded"
+                )
         gc.collect()
         gc.freeze()
         self._control()
