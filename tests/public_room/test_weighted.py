@@ -73,6 +73,13 @@ def test_weighted_tables_add_up_and_agree(service: TableService) -> None:
     assert abs(int(both.published[-1, -1]) - ADULTS) <= 0.02 * ADULTS
 
 
+def test_a_survey_opens_with_weighted_numbers_and_says_so(service: TableService) -> None:
+    client = TestClient(create_app(service, Settings(rate="")), base_url="http://lustrum.test")
+    page = client.get("/datasets/survey").text
+    assert "Weighted number of people by age and sex, all people" in page
+    assert "Beside each estimate: its standard error" in page
+
+
 def test_errors_do_not_depend_on_how_categories_are_laid_out(service: TableService) -> None:
     plain = asked(service, by=["sex"])
     total = asked(service, by=[{"variable": "sex", "total": True}, "employment"], totals=True)

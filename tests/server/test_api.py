@@ -212,6 +212,32 @@ def test_categories_come_in_pages_by_level_and_search(client: TestClient) -> Non
     assert client.get("/api/v1/datasets/demo/variables/agee/categories").status_code == 400
     assert client.get(f"{base}?limit=0").status_code == 422
     assert client.get(f"{base}?page=2").status_code == 400
+    assert client.get(f"{base}?within=nowhere").status_code == 400
+
+
+def test_long_lists_stay_out_of_a_description_and_come_in_pages(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def variable() -> dict[str, Any]:
+        described = client.get("/api/v1/datasets/demo").json()
+        return next(v for v in described["variables"] if v["name"] == "age")
+
+    listed = variable()
+    assert listed["size"] == len(listed["categories"]) == 21
+    monkeypatch.setattr("lustrum.server.api.datasets.MOST_LISTED", 20)
+    short = variable()
+    assert (short["size"], short["categories"]) == (21, None)
+    base = "/api/v1/datasets/demo/variables/age/categories"
+    for before, after in zip(listed["hierarchies"], short["hierarchies"], strict=True):
+        for level, now in zip(before["levels"], after["levels"], strict=True):
+            assert level["size"] == now["size"] == len(level["categories"])
+            for category, unlisted in zip(level["categories"], now["categories"], strict=True):
+                assert unlisted == {**category, "members": None}
+                page = client.get(base, params={"within": category["code"]}).json()
+                assert [c["code"] for c in page["categories"]] == category["members"]
+    monkeypatch.setattr("lustrum.server.api.datasets.MOST_LISTED", 2)
+    levels = [level for h in variable()["hierarchies"] for level in h["levels"]]
+    assert [x["categories"] is None for x in levels] == [x["size"] > 2 for x in levels]
 
 
 def test_a_hint_says_what_the_rules_would_say(client: TestClient) -> None:

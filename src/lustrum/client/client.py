@@ -55,11 +55,13 @@ class Client:
         return found
 
     def categories(
-        self, dataset: str, variable: str, level: str = "", search: str = ""
+        self, dataset: str, variable: str, level: str = "", search: str = "", within: str = ""
     ) -> Iterator[dict[str, Any]]:
-        """The categories of a variable, page after page."""
+        """The categories of a variable, page after page; with ``within`` those of a larger category."""
         path = f"/api/v1/datasets/{quote(dataset, safe='')}/variables/{quote(variable, safe='')}"
-        yield from self._pages(f"{path}/categories", {"level": level, "q": search}, "categories")
+        yield from self._pages(
+            f"{path}/categories", {"level": level, "within": within, "q": search}, "categories"
+        )
 
     def hint(
         self,

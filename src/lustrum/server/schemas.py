@@ -330,7 +330,10 @@ class ReportOut(BaseModel):
 class GroupOut(CategoryOut):
     """A category of a level."""
 
-    members: list[str] = Field(description="The finest codes that it holds.")
+    members: list[str] | None = Field(
+        description="The finest codes that it holds; null where the variable has too many to list: "
+        "ask for its categories with `within`."
+    )
 
 
 class LevelOut(BaseModel):
@@ -339,7 +342,10 @@ class LevelOut(BaseModel):
     name: str
     label: str
     offered: bool = Field(description="Whether the policy lets it be asked for.")
-    categories: list[GroupOut]
+    size: int = Field(description="How many categories it has.")
+    categories: list[GroupOut] | None = Field(
+        description="Its categories, in order; null where there are too many to list: ask for them in pages."
+    )
 
 
 class HierarchyOut(BaseModel):
@@ -356,7 +362,10 @@ class VariableOut(BaseModel):
     name: str
     label: str
     description: str
-    categories: list[CategoryOut] = Field(description="The finest codes, in order.")
+    size: int = Field(description="How many finest codes it has.")
+    categories: list[CategoryOut] | None = Field(
+        description="The finest codes, in order; null where there are too many to list: ask for them in pages."
+    )
     hierarchies: list[HierarchyOut]
 
 

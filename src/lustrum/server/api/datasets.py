@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Query, Request
 
 from lustrum.answer import TableService
-from lustrum.model import Dataset, Hierarchy, Variable
+from lustrum.model import Dataset, Hierarchy, Level, Variable
 from lustrum.model.search_text import words_of
 from lustrum.server.http.problems import documented
 from lustrum.server.schemas import (
@@ -25,8 +25,11 @@ from lustrum.server.service.answers import only
 from lustrum.server.service.catalogue import catalogue
 from lustrum.server.service.offer import Offer, find
 
+# As many as the longest page of categories.
+MOST_LISTED = 1000
+
 Thing = TypeVar("Thing")
-Limit = Annotated[int, Query(ge=1, le=1000, description="Most entries of a page.")]
+Limit = Annotated[int, Query(ge=1, le=MOST_LISTED, description="Most entries of a page.")]
 Offset = Annotated[int, Query(ge=0, le=10_000_000, description="Entries to skip.")]
 Search = Annotated[str, Query(max_length=200, description="Only what holds these letters.")]
 
@@ -84,6 +87,10 @@ def router(service: TableService) -> APIRouter:
         variable: str,
         request: Request,
         level: Annotated[str, Query(description="Name of a level; the finest if empty.")] = "",
+        within: Annotated[
+            str,
+            Query(max_length=200, description="Only what lies within the category of this code."),
+        ] = "",
         q: Search = "",
         limit: Limit = 100,
         offset: Offset = 0,
@@ -91,7 +98,10 @@ def router(service: TableService) -> APIRouter:
         """The categories of a level, in order; with `q` those whose code or label holds it."""
         described = find(service, name).dataset.variable(variable)
         found = described.search(words_of(q), level or None)
-        known = ("level", "q", "limit", "offset")
+        if within:
+            whole = described.category(within).member_set
+            found = [c for c in found if whole.issuperset(c.members)]
+        known = ("level", "within", "q", "limit", "offset")
         page, following = _page(found, request, limit, offset, known)
         return Categories(
             categories=[CategoryOut(code=c.code, label=c.label) for c in page],
@@ -157,16 +167,24 @@ def policy_words(offer: Offer) -> dict[str, Any]:
 
 
 def _variable(variable: Variable, offer: Offer) -> dict[str, Any]:
+    listed = variable.finest if _is_short(variable.codes) else None
     return {
         "name": variable.name,
         "label": variable.label,
         "description": variable.description,
-        "categories": [{"code": c.code, "label": c.label} for c in variable.finest],
+        "size": len(variable.codes),
+        "categories": listed and [{"code": c.code, "label": c.label} for c in listed],
         "hierarchies": [_hierarchy(h, variable, offer) for h in variable.hierarchies],
     }
 
 
+def _is_short(categories: Sequence[object]) -> bool:
+    """Whether a description lists them; longer lists come in pages from a route of their own."""
+    return len(categories) <= MOST_LISTED
+
+
 def _hierarchy(hierarchy: Hierarchy, variable: Variable, offer: Offer) -> dict[str, Any]:
+    offered = offer.levels(variable)
     return {
         "name": hierarchy.name,
         "label": hierarchy.label,
@@ -174,16 +192,22 @@ def _hierarchy(hierarchy: Hierarchy, variable: Variable, offer: Offer) -> dict[s
             {
                 "name": level.name,
                 "label": level.label,
-                "offered": level in offer.levels(variable),
-                "categories": [
-                    {
-                        "code": c.code,
-                        "label": c.label,
-                        "members": [variable.codes[p] for p in c.members],
-                    }
-                    for c in level.categories
-                ],
+                "offered": level in offered,
+                "size": len(level.categories),
+                "categories": _groups(level, variable) if _is_short(level.categories) else None,
             }
             for level in hierarchy.levels
         ],
     }
+
+
+def _groups(level: Level, variable: Variable) -> list[dict[str, Any]]:
+    named = _is_short(variable.codes)
+    return [
+        {
+            "code": c.code,
+            "label": c.label,
+            "members": [variable.codes[p] for p in c.members] if named else None,
+        }
+        for c in level.categories
+    ]

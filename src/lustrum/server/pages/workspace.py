@@ -88,7 +88,10 @@ class Workspace:
 
 
 def default_query(offer: Offer) -> TableQuery:
-    """The table that a dataset opens with: ages or the like by sex or another short variable, with totals."""
+    """The table that a dataset opens with: ages or the like by sex or another short variable, with totals.
+
+    A survey opens with weighted numbers: those are about people, the others about who happened to be asked.
+    """
     axes = [(v, _axis(offer, v)) for v in offer.variables]
     if not axes:
         return TableQuery(offer.dataset.name, ())
@@ -104,7 +107,9 @@ def default_query(offer: Offer) -> TableQuery:
     by_sex = (a for v, a in few if means("gender", v.name, v.label))
     across = next(by_sex, few[0][1] if few else None)
     wanted = (down, across) if across is not None and offer.rules.max_dimensions > 1 else (down,)
-    return TableQuery(offer.dataset.name, tuple(replace(axis, total=True) for axis in wanted))
+    weight = next((w.name for w in offer.weights), None)
+    by = tuple(replace(axis, total=True) for axis in wanted)
+    return TableQuery(offer.dataset.name, by, weight=weight)
 
 
 def fitting(view: TableView, query: TableQuery) -> TableView:
