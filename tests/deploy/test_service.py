@@ -8,14 +8,17 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 from lustrum.cli import app
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 UNIT = DEPLOY / "lustrum.service"
 CONTAINER = DEPLOY / "Containerfile"
+CLUSTER = DEPLOY / "kubernetes.yaml"
 
 
 def settings() -> dict[str, str]:
@@ -109,6 +112,65 @@ def test_the_container_runs_as_nobody_from_pinned_packages() -> None:
     for copied in re.findall(r"^COPY (?!--from)(.*) \S+$", text, flags=re.M):
         for name in copied.split():
             assert (DEPLOY.parent / name).exists(), name
+
+
+def cluster() -> dict[str, dict[str, Any]]:
+    """What is put into a cluster, by its kind; every kind is there once."""
+    documents = list(yaml.safe_load_all(CLUSTER.read_text()))
+    found = {document["kind"]: document for document in documents}
+    assert len(found) == len(documents)
+    return found
+
+
+def test_the_pods_hold_bundles_alone_and_run_without_rights() -> None:
+    pod = cluster()["Deployment"]["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    assert pod["automountServiceAccountToken"] is False
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    user = re.search(r"^USER (\d+):(\d+)$", CONTAINER.read_text(), flags=re.M)
+    assert user is not None
+    assert pod["securityContext"]["runAsUser"] == int(user[1])
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    command = " ".join(container["args"])
+    assert options_of(command) <= known_options()
+    # A data folder has records and a secret.
+    assert "--data" not in options_of(command)
+    mounts = {mount["name"]: mount for mount in container["volumeMounts"]}
+    assert mounts["bundles"]["readOnly"] is True
+    # An empty folder there would hide the compiled loops of the image.
+    assert "/var/cache/lustrum" not in {mount["mountPath"] for mount in mounts.values()}
+    assert f"--bundle={mounts['bundles']['mountPath']}/" in command
+    assert {volume["name"] for volume in pod["volumes"]} == set(mounts)
+
+
+def test_a_cluster_asks_the_server_whether_it_answers_and_lets_it_reach_nobody() -> None:
+    found = cluster()
+    (container,) = found["Deployment"]["spec"]["template"]["spec"]["containers"]
+    ready, alive = container["readinessProbe"]["httpGet"], container["livenessProbe"]["httpGet"]
+    assert (ready["path"], alive["path"]) == ("/health/ready", "/health")
+    assert container["startupProbe"]["httpGet"]["path"] == "/health/ready"
+    assert found["NetworkPolicy"]["spec"]["egress"] == []
+    assert set(found["NetworkPolicy"]["spec"]["policyTypes"]) == {"Ingress", "Egress"}
+    labels = found["Deployment"]["spec"]["template"]["metadata"]["labels"]
+    for kind in ("Deployment", "PodDisruptionBudget"):
+        assert found[kind]["spec"]["selector"]["matchLabels"] == labels
+    assert found["NetworkPolicy"]["spec"]["podSelector"]["matchLabels"] == labels
+    assert found["Service"]["spec"]["selector"] == labels
+    # A job is known to one server, so a visitor stays with it.
+    assert found["Service"]["spec"]["sessionAffinity"] == "ClientIP"
+    port = container["ports"][0]["containerPort"]
+    assert f"--port={port}" in container["args"]
+    assert all(
+        thing["metadata"].get("namespace") == found["Namespace"]["metadata"]["name"]
+        for kind, thing in found.items()
+        if kind != "Namespace"
+    )
+    least = found["PodDisruptionBudget"]["spec"]["minAvailable"]
+    assert least < found["HorizontalPodAutoscaler"]["spec"]["minReplicas"]
 
 
 KNOWN = {
