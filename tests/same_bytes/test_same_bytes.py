@@ -47,7 +47,8 @@ def kept(groups: list[str]) -> dict[str, str]:
 def agree(found: dict[str, str], groups: list[str]) -> None:
     wanted = kept(groups)
     other = sorted(k for k in {*found, *wanted} if found.get(k) != wanted.get(k))
-    lines = "\n".join(f"  {k}" for k in other)
+    why = {k: f" ({v})" for k, v in found.items() if k.endswith("ended early")}
+    lines = "\n".join(f"  {k}{why.get(k, '')}" for k in other)
     assert not other, (
         f"{len(other)} of {len(wanted)} results have other bytes than {golden.DIGESTS.name} says; where a "
         f"change is meant, write it with 'PYTHONPATH=tests python -m same_bytes.golden --write':\n{lines}"
