@@ -56,7 +56,7 @@ INGEST = import_module("lustrum.tabulate.ingest")  # the package shows the funct
 
 @contextmanager
 def engines(
-    world: World, source: str, batch: int, block: int, workers: int
+    world: World, source: str, batch: int, block: int, workers: int, at_once: int = 1_000_000
 ) -> Iterator[dict[str, Engine]]:
     """All engines over one world, the one on disk in small chunks."""
     dataset = world.dataset
@@ -64,6 +64,7 @@ def engines(
         tempfile.TemporaryDirectory() as folder,
         patch.object(INGEST, "BATCH", batch),
         patch.object(kernel, "BLOCK", block),
+        patch.object(kernel, "WORTH_IT", at_once),
         patch.object(os, "fsync"),
     ):
         root = Path(folder)
@@ -110,12 +111,13 @@ def check_counts(table: Table, world: World, expected: Truth) -> None:
         assert table.structural[position] == cell.structural
 
 
-@given(data=st.data(), world=worlds(), **settings_of_a_run)
+@given(data=st.data(), world=worlds(), at_once=st.sampled_from([0, 3]), **settings_of_a_run)
 @quick(10, 80)
 def test_every_engine_counts_like_a_loop_over_the_records(
-    data: st.DataObject, world: World, source: str, batch: int, block: int, workers: int
+    data: st.DataObject, world: World, at_once: int, **settings: Any
 ) -> None:
-    with engines(world, source, batch, block, workers) as found:
+    workers = settings["workers"]
+    with engines(world, at_once=at_once, **settings) as found:
         found["hypercube"] = hypercube(world, found["arrow"], workers)
         for _ in range(2):
             raw = data.draw(questions(world))

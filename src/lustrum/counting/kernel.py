@@ -45,6 +45,79 @@ def tally(index: Array, keys: Array, cells: Array) -> None:  # pragma: no cover
 
 
 @compiled
+def tally_column(first: Array, one: Array, keys: Array, cells: Array) -> None:  # pragma: no cover
+    """:func:`tally` of records whose cell numbers come from one column, without writing them down."""
+    outside = cells.shape[0] - 1
+    for i in range(keys.size):
+        index = one[first[i]]
+        cell = index if index >= 0 else outside
+        cells[cell, 0] += np.uint64(1)
+        cells[cell, 1] += keys[i]
+
+
+@compiled
+def tally_two_columns(
+    first: Array, second: Array, one: Array, two: Array, keys: Array, cells: Array
+) -> None:  # pragma: no cover
+    """:func:`tally_column` of two columns."""
+    outside = cells.shape[0] - 1
+    for i in range(keys.size):
+        index = one[first[i]] + two[second[i]]
+        cell = index if index >= 0 else outside
+        cells[cell, 0] += np.uint64(1)
+        cells[cell, 1] += keys[i]
+
+
+@compiled
+def tally_three_columns(
+    first: Array,
+    second: Array,
+    third: Array,
+    one: Array,
+    two: Array,
+    three: Array,
+    keys: Array,
+    cells: Array,
+) -> None:  # pragma: no cover
+    """:func:`tally_column` of three columns."""
+    outside = cells.shape[0] - 1
+    for i in range(keys.size):
+        index = one[first[i]] + two[second[i]] + three[third[i]]
+        cell = index if index >= 0 else outside
+        cells[cell, 0] += np.uint64(1)
+        cells[cell, 1] += keys[i]
+
+
+@compiled
+def tally_four_columns(
+    first: Array,
+    second: Array,
+    third: Array,
+    fourth: Array,
+    one: Array,
+    two: Array,
+    three: Array,
+    four: Array,
+    keys: Array,
+    cells: Array,
+) -> None:  # pragma: no cover
+    """:func:`tally_column` of four columns."""
+    outside = cells.shape[0] - 1
+    for i in range(keys.size):
+        index = one[first[i]] + two[second[i]] + three[third[i]] + four[fourth[i]]
+        cell = index if index >= 0 else outside
+        cells[cell, 0] += np.uint64(1)
+        cells[cell, 1] += keys[i]
+
+
+AT_ONCE = {1: tally_column, 2: tally_two_columns, 3: tally_three_columns, 4: tally_four_columns}
+"""Loops that take so many columns at once."""
+WORTH_IT = 1_000_000
+"""Records from which on these are used, for columns of one byte: smaller tables should not wait for them to
+be compiled."""
+
+
+@compiled
 def tally_counts(index: Array, counts: Array, cells: Array) -> None:  # pragma: no cover
     """Add given counts, the last cell taking those outside."""
     outside = cells.size - 1
