@@ -172,9 +172,9 @@ def served(app: FastAPI, **options: Any) -> Iterator[str]:
         finally:
             # A page that a browser has left may still wait for an answer; nobody waits for it here.
             server.should_exit = True
-            thread.join(timeout=10)
+            thread.join(timeout=5)
             server.force_exit = True
-            thread.join(timeout=30)
+            thread.join(timeout=5)
 
 
 @pytest.fixture(scope="session")

@@ -64,6 +64,7 @@ def engines(
         tempfile.TemporaryDirectory() as folder,
         patch.object(INGEST, "BATCH", batch),
         patch.object(kernel, "BLOCK", block),
+        patch.object(kernel, "WIDE_BLOCK", 2 * block),
         patch.object(kernel, "WORTH_IT", at_once),
         patch.object(os, "fsync"),
     ):

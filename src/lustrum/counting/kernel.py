@@ -7,12 +7,16 @@ add up privately, in integers, so that the result does not depend on how many th
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from lustrum.arrays import Array
 from lustrum.compiled import compiled
 
 BLOCK = 1 << 15
+WIDE_BLOCK = 1 << 18
+"""Records that are counted in one pass, where nothing is written down between columns."""
 OUTSIDE = -(1 << 58)
 """Far enough below zero that no sum of other entries brings a record back in."""
 
@@ -46,7 +50,7 @@ def tally(index: Array, keys: Array, cells: Array) -> None:  # pragma: no cover
 
 @compiled
 def tally_column(first: Array, one: Array, keys: Array, cells: Array) -> None:  # pragma: no cover
-    """:func:`tally` of records whose cell numbers come from one column, without writing them down."""
+    """:func:`tally` of records whose cell numbers come from one column, without writing these down."""
     outside = cells.shape[0] - 1
     for i in range(keys.size):
         index = one[first[i]]
@@ -110,7 +114,12 @@ def tally_four_columns(
         cells[cell, 1] += keys[i]
 
 
-AT_ONCE = {1: tally_column, 2: tally_two_columns, 3: tally_three_columns, 4: tally_four_columns}
+AT_ONCE: dict[int, Callable[..., None]] = {
+    1: tally_column,
+    2: tally_two_columns,
+    3: tally_three_columns,
+    4: tally_four_columns,
+}
 """Loops that take so many columns at once."""
 WORTH_IT = 1_000_000
 """Records from which on these are used, for columns of one byte: smaller tables should not wait for them to
