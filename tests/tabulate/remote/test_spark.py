@@ -45,7 +45,6 @@ def small_questions(world: World) -> Iterator[tuple[dict[str, Any], bool]]:
         yield question_of({"dataset": "world", "by": by, "where": where}, **kind), place == 3
 
 
-@pytest.mark.deep
 def test_spark_answers_and_protects_as_the_kernel_does_also_after_it_lost_a_worker(
     cluster: Connection, spark: services.Spark, tmp_path: Path
 ) -> None:

@@ -185,15 +185,16 @@ class Database:
     def rows(self, expression: Any, *, few: bool = False) -> pa.Table:
         """The answer to an expression; ``few`` says that it has so few rows that they may come at once.
 
-        Ibis reads from PostgreSQL through a cursor, for which that server plans no parallel work.
+        Ibis reads from PostgreSQL through a cursor, for which that server plans no parallel work. From Spark it
+        reads through a frame of pandas, which is slow and makes numbers beside missing ones inexact.
         """
-        at_once = few and self.connection.backend == "postgres"
-        found: pa.Table = self.run(
-            lambda backend: (
-                _at_once(backend, expression) if at_once else backend.to_pyarrow(expression)
-            )
-        )
-        return found
+        backend = self.connection.backend
+        read = _through_ibis
+        if backend == "spark":
+            read = _through_arrow
+        elif backend == "postgres" and few:
+            read = _at_once
+        return self.run(lambda connected: read(connected, expression))
 
     def run(self, work: Callable[[Any], Answer], table: str | None = None) -> Answer:
         """Do something with the backend; any failure of it becomes one sentence without its words."""
@@ -246,6 +247,17 @@ class Database:
                 options="-c default_transaction_read_only=on" if self._read_only else "",
             )
         return ibis.pyspark.connect(spark_session(own))
+
+
+def _through_ibis(backend: Any, expression: Any) -> pa.Table:
+    found: pa.Table = backend.to_pyarrow(expression)
+    return found
+
+
+def _through_arrow(backend: Any, expression: Any) -> pa.Table:
+    """All rows that Spark answers, in the columns in which its workers send them."""
+    found: pa.Table = backend.raw_sql(backend.compile(expression)).toArrow()
+    return found
 
 
 def _at_once(backend: Any, expression: Any) -> pa.Table:
