@@ -1,0 +1,98 @@
+"""A very long table in a real browser: how long it takes to appear, and whether scrolling ever waits.
+
+    python bench/scrolling.py --data FOLDER
+
+Serves the demo census from FOLDER (made if missing) and opens a table of about 100,000 cells in headless
+Chromium, first as the page shows it, then with all rows at once. It scrolls down by a notch of the wheel with
+every frame, and prints how many frames there were, the longest one and how many took more than
+50 ms. The same number of empty frames shows what the machine itself does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from playwright.sync_api import Page, sync_playwright
+
+TABLE = "/datasets/demo/table?by=area&by=age&by=occupation&by=sex"
+LIMIT = 50.0
+STEP = 120  # pixels, what a notch of a wheel moves
+FRAMES = """async ([move, step]) => {
+  const gaps = [];
+  let last = await new Promise(requestAnimationFrame);
+  let box = document.querySelector("table.data");
+  while (box.parentElement && !(box.scrollHeight > box.clientHeight + 1
+    && /auto|scroll/.test(getComputedStyle(box).overflowY))) box = box.parentElement;
+  const end = box.scrollHeight;
+  const screens = Math.min(Math.ceil(end / step), 600);
+  for (let i = 1; i <= screens; i += 1) {
+    if (move) box.scrollTop = i * step;
+    const now = await new Promise(requestAnimationFrame);
+    gaps.push(now - last);
+    last = now;
+  }
+  return gaps;
+}"""
+
+
+def measure(page: Page, address: str, name: str) -> None:
+    """Open, scroll and print a row."""
+    began = time.perf_counter()
+    # A large table is made in the background, and its page loads itself again until it is there.
+    page.goto(address, timeout=300_000, wait_until="commit")
+    page.wait_for_selector("table.data", timeout=300_000)
+    page.wait_for_load_state("load")
+    shown = time.perf_counter() - began
+    cells = page.locator("table.data td").count()
+    page.wait_for_timeout(1000)
+    still, moved = (page.evaluate(FRAMES, [move, STEP]) for move in (False, True))
+    slow = sum(gap > LIMIT for gap in moved)
+    print(
+        f"| {name} | {cells:,} | {shown:.1f} s | {len(moved)} | {max(moved):.0f} ms | {slow} | "
+        f"{max(still):.0f} ms, {sum(gap > LIMIT for gap in still)} |",
+        flush=True,
+    )
+
+
+def main() -> int:
+    """Serve, look and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--chromium", default="/usr/bin/chromium")
+    parser.add_argument("--port", type=int, default=8321)
+    given = parser.parse_args()
+    command = [sys.executable, "-m", "lustrum", "serve", "--demo", "--data", str(given.data)]
+    server = subprocess.Popen([*command, "--port", str(given.port), "--seconds", "300"])
+    address = f"http://127.0.0.1:{given.port}"
+    try:
+        with sync_playwright() as play:
+            browser = play.chromium.launch(executable_path=given.chromium)
+            page = browser.new_page(viewport={"width": 1440, "height": 900})
+            ready = page.request
+            until = time.monotonic() + 600
+            while time.monotonic() < until:
+                try:
+                    if ready.get(f"{address}/datasets/demo", timeout=120_000).ok:
+                        break
+                except Exception:  # it does not listen yet
+                    pass
+                time.sleep(1)
+            print(
+                "| view | cells | appears after | frames | longest | above 50 ms | without scrolling |"
+            )
+            print("|---|---:|---:|---:|---:|---:|---:|")
+            measure(page, address + TABLE, "first page of rows")
+            measure(page, f"{address}{TABLE}&page=all", "all rows")
+            browser.close()
+    finally:
+        server.terminate()
+        server.wait(60)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
