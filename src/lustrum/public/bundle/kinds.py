@@ -8,9 +8,9 @@ reader's own groups.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 
@@ -19,6 +19,14 @@ from lustrum.model import Category, Dataset
 from lustrum.protect.population.search.levels import controlled_levels, root_functions
 
 Codes = frozenset[int]
+
+
+def _groups(group_of: Ints, size: int) -> Iterator[Codes]:
+    """The codes of every group, in time that grows with the codes and not with the groups."""
+    order = np.argsort(group_of, kind="stable")
+    ends = np.searchsorted(group_of[order], np.arange(size + 1)).tolist()
+    codes = order.tolist()
+    return (frozenset(codes[first:last]) for first, last in pairwise(ends))
 
 
 @dataclass(frozen=True)
@@ -43,9 +51,7 @@ class Kinds:
             root_functions(dataset),
             {
                 root: frozenset(
-                    frozenset(np.flatnonzero(level.group_of == group).tolist())
-                    for level in levels
-                    for group in range(level.size)
+                    codes for level in levels for codes in _groups(level.group_of, level.size)
                 )
                 for root, levels in controlled_levels(dataset).items()
             },
