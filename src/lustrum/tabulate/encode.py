@@ -33,6 +33,8 @@ from lustrum.tabulate.keys import Secret, record_keys
 
 __all__ = ["Chunk", "encode"]
 
+_MOST_VALUES = 1 << 16  # of whole numbers that are looked up in advance, used or not
+
 
 def encode(
     table: pa.Table,
@@ -85,13 +87,18 @@ def _column(table: pa.Table, name: str, place: _Place) -> pa.Array:
     if len(found) > 1:
         raise IngestError(f"{place.source} has {len(found)} columns named {name!r}; one is right.")
     column = table.column(found[0])
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    if not isinstance(column, pa.ChunkedArray):
+        return column
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
 def _codes(column: pa.Array, variable: Variable, place: _Place) -> Array:
     if isinstance(column, pa.ChunkedArray):
         column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], pa.string())
     known = pa.array(variable.codes, pa.string())
+    quick = _quick_codes(column, variable, known)
+    if quick is not None:
+        return quick
     if pa.types.is_dictionary(column.type):
         of_entry = pc.index_in(_as_text(column.dictionary, variable.name, place), value_set=known)
         index = pc.take(of_entry, column.indices)
@@ -121,6 +128,39 @@ def _codes(column: pa.Array, variable: Variable, place: _Place) -> Array:
                 f"{choices(wrong, variable.codes)}."
             )
     return _numpy(index).astype(code_type(len(variable.codes)))
+
+
+def _quick_codes(column: pa.Array, variable: Variable, known: pa.Array) -> Array | None:
+    """The codes of a column of few values, each looked up once; None where a value needs a closer look."""
+    kind = column.type
+    if pa.types.is_dictionary(kind) and _is_text(kind.value_type):
+        entries, indices = column.dictionary.cast(pa.string()), column.indices
+    elif pa.types.is_integer(kind) and len(column) > column.null_count:
+        ends = pc.min_max(column)
+        low, high = ends["min"].as_py(), ends["max"].as_py()
+        if high - low > min(_MOST_VALUES, len(column)):
+            return None
+        entries = pa.array(range(low, high + 1), kind).cast(pa.string())
+        wide = pa.uint64() if kind == pa.uint64() else pa.int64()
+        indices = pc.subtract(column.cast(wide), pa.scalar(low, wide))
+    else:
+        return None
+    found = pc.index_in(entries, value_set=known)
+    if entries.null_count or (indices.null_count and variable.missing is None):
+        return None
+    if indices.null_count:
+        found = pa.concat_arrays(
+            [found, pa.array([variable.codes.index(variable.missing)], found.type)]
+        )
+        indices = pc.fill_null(indices.cast(pa.int64()), len(entries))
+    if found.null_count:
+        # A value that is not in the code list may be one that no record has.
+        unknown = pc.take(pc.is_null(found), indices)
+        if pc.any(unknown).as_py():
+            return None
+        found = pc.fill_null(found, 0)
+    codes = pa.array(_numpy(found).astype(code_type(len(variable.codes))))
+    return _numpy(pc.take(codes, indices))
 
 
 def _as_text(column: pa.Array, name: str, place: _Place) -> pa.Array:
