@@ -28,7 +28,7 @@ from lustrum.model import (
 )
 from lustrum.model.errors import choices
 from lustrum.model.finest import code_type
-from lustrum.model.identity import text_identity
+from lustrum.tabulate.identities import text_identities
 from lustrum.tabulate.keys import Secret, record_keys
 
 __all__ = ["Chunk", "encode"]
@@ -286,10 +286,10 @@ def _ids(column: pa.Array, name: str, place: _Place) -> npt.NDArray[np.int64]:
                 "than 63 bits; use smaller numbers, or texts."
             )
         return whole.astype(np.int64)
-    texts = _as_text(column, name, place)
-    entries = texts.dictionary_encode()
-    hashed = np.array([text_identity(t) for t in entries.dictionary.to_pylist()], dtype=np.int64)
-    return hashed[_numpy(entries.indices)]
+    if pa.types.is_dictionary(column.type):
+        entries = _as_text(column.dictionary, name, place)
+        return text_identities(entries)[_numpy(column.indices)]
+    return text_identities(_as_text(column, name, place))
 
 
 def _numpy(column: pa.Array) -> Array:
