@@ -25,6 +25,7 @@ from typing import Any
 
 SIZES = (101, 2, 43, 9, 38, 6, 24, 12, 256, 5, 3, 17, 8, 21, 13, 4, 7, 60, 11, 2)
 BATCH = 1 << 20
+POOL = 8  # batches of codes that are drawn for each variable and used in turn
 TASKS = ("lustrum", "duckdb", "pyarrow")
 
 
@@ -40,12 +41,16 @@ def make(path: Path, records: int, variables: int, ids: str, row_group: int) -> 
     import pyarrow.parquet as pq
 
     chance = np.random.default_rng(1)
-    shares = {
-        name: np.cumsum(chance.dirichlet(np.full(size, 2.0)))[:-1]
-        for name, size in names(variables).items()
-    }
+    count = min(BATCH, records)
+    pools: list[list[pa.Array]] = []
+    for size in names(variables).values():
+        share = np.cumsum(chance.dirichlet(np.full(size, 2.0)))[:-1]
+        entries = pa.array([str(i + 1) for i in range(size)])
+        drawn = [np.searchsorted(share, chance.random(count)) for _ in range(POOL)]
+        codes = [pa.array(one.astype(np.int16 if size > 100 else np.int8)) for one in drawn]
+        pools.append([pa.DictionaryArray.from_arrays(one, entries) for one in codes])
     writer: pq.ParquetWriter | None = None
-    for start in range(0, records, BATCH):
+    for number, start in enumerate(range(0, records, BATCH)):
         count = min(BATCH, records - start)
         place = np.arange(start, start + count, dtype=np.uint64)
         # Odd multiples modulo a power of two meet no number twice.
@@ -57,14 +62,12 @@ def make(path: Path, records: int, variables: int, ids: str, row_group: int) -> 
             columns["id"] = pa.array(shuffled.astype(np.int64))
         elif ids == "text":
             columns["id"] = pa.array([f"P{i:012d}" for i in shuffled.tolist()])
-        for name, size in names(variables).items():
-            codes = np.searchsorted(shares[name], chance.random(count)).astype(np.int32)
-            entries = pa.array([str(i + 1) for i in range(size)])
-            columns[name] = pa.DictionaryArray.from_arrays(pa.array(codes), entries).cast(
-                pa.string()
-            )
+        for i, (name, pool) in enumerate(zip(names(variables), pools, strict=True)):
+            # Other parts of the pool beside each other in every batch.
+            columns[name] = pool[(number // POOL**i + number * (i + 1)) % POOL].slice(0, count)
         table = pa.table(columns)
-        writer = writer or pq.ParquetWriter(path, table.schema)
+        # Without Arrow's own description in the file the columns are plain texts.
+        writer = writer or pq.ParquetWriter(path, table.schema, store_schema=False)
         writer.write_table(table, row_group_size=row_group)
     assert writer is not None
     writer.close()

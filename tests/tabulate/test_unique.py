@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterable
 from importlib import import_module
 from pathlib import Path
@@ -11,7 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lustrum.model import Dataset, IngestError
+from faults.injector import Faults
+from lustrum.model import Dataset, DatasetError, IngestError
 from lustrum.tabulate import FrameSource, Store, ingest
 from lustrum.tabulate.store.unique import first_repeated
 from tabulate.worlds import SECRET
@@ -134,3 +136,46 @@ def test_the_rows_of_a_repeated_record_id_are_named_across_batches_and_runs(
     assert "person" not in str(caught.value)
     assert store.version("town") == version
     assert {path.name for path in (store.root / "town").iterdir()} == {".lock", "current", version}
+
+
+@pytest.mark.parametrize("halves", [False, True], ids=["nothing", "half"])
+def test_a_full_disk_while_ids_are_set_aside_leaves_the_old_dataset_and_no_file(
+    halves: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(UNIQUE, "ROOM", 16)
+    dataset = Dataset.from_mapping(
+        {
+            "dataset": {"name": "town", "record_id": "id"},
+            "variables": [{"name": "area", "codes": ["N"]}],
+        }
+    )
+    store = Store(tmp_path / "store")
+
+    def run() -> int:
+        ids = [(i * 37) % 101 for i in range(60)]
+        return ingest(FrameSource({"id": ids, "area": ["N"] * 60}), dataset, store, secret=SECRET)
+
+    run()
+    counted = Faults()
+    with counted.active():
+        run()
+    # The spill file is opened, loses its name, takes four runs and gives them back.
+    first, last = counted.calls.index("unlink"), counted.calls[::-1].index("preadv")
+    spilled = range(first, len(counted.calls) - last + 1)
+    assert [counted.calls[at - 1] for at in spilled].count("write") == 4
+    for at in spilled:
+        before = store.version("town")
+        faults = Faults(at, errno.ENOSPC, halves=halves)
+        with faults.active():
+            try:
+                run()
+            except DatasetError as error:
+                assert str(error).endswith(".")
+                assert "No space left on device" in str(error)
+                done = False
+            else:
+                done = True
+        there = {path.name for path in (store.root / "town").iterdir()}
+        assert done or store.version("town") == before, (at, faults.calls)
+        assert {name for name in there if name.endswith(".part")} == set()
+        store.open("town")

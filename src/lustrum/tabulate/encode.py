@@ -46,15 +46,18 @@ def encode(
     """Encode the described columns of an Arrow table; ``first_row`` is the number of its first row."""
     rows = table.num_rows
     place = _Place(source, first_row)
-    codes = {v.name: _codes(_column(table, v.name, place), v, place) for v in dataset.variables}
+    codes = {v.name: _all_codes(_column(table, v.name, place), v, place) for v in dataset.variables}
     numbers: dict[str, npt.NDArray[np.int64]] = {}
     described: list[Measure | Weight] = [
         *dataset.measures,
         *(c for w in dataset.weights for c in w.columns),
     ]
     for number in described:
-        numbers[number.name] = _numbers(_column(table, number.name, place), number, place)
-    ids = {name: _ids(_column(table, name, place), name, place) for name in dataset.id_columns}
+        column = _whole(_column(table, number.name, place))
+        numbers[number.name] = _numbers(column, number, place)
+    ids = {
+        name: _ids(_whole(_column(table, name, place)), name, place) for name in dataset.id_columns
+    }
     for zero in dataset.structural_zeros:
         _check_structural(zero, codes, place)
     keys = None
@@ -77,7 +80,7 @@ class _Place:
         return f"{self.source}, column {column!r}, row {self.first_row + position}"
 
 
-def _column(table: pa.Table, name: str, place: _Place) -> pa.Array:
+def _column(table: pa.Table, name: str, place: _Place) -> pa.Array | pa.ChunkedArray:
     found = table.schema.get_all_field_indices(name)
     if not found:
         raise IngestError(
@@ -86,10 +89,25 @@ def _column(table: pa.Table, name: str, place: _Place) -> pa.Array:
         )
     if len(found) > 1:
         raise IngestError(f"{place.source} has {len(found)} columns named {name!r}; one is right.")
-    column = table.column(found[0])
+    return table.column(found[0])
+
+
+def _whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """The column in one piece."""
     if not isinstance(column, pa.ChunkedArray):
         return column
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def _all_codes(column: pa.Array | pa.ChunkedArray, variable: Variable, place: _Place) -> Array:
+    """The codes of a column, piece by piece where every piece is one of few values."""
+    if isinstance(column, pa.ChunkedArray) and column.num_chunks > 1:
+        known = pa.array(variable.codes, pa.string())
+        quick = [_quick_codes(piece, variable, known) for piece in column.chunks]
+        parts = [part for part in quick if part is not None]
+        if len(parts) == len(quick):
+            return np.concatenate(parts)
+    return _codes(_whole(column), variable, place)
 
 
 def _codes(column: pa.Array, variable: Variable, place: _Place) -> Array:

@@ -31,6 +31,8 @@ from lustrum.tabulate.store import Store
 
 BATCH = 1 << 20
 LONGEST_HEADER = 1 << 20
+_READERS = 2
+"""Threads in which DuckDB reads a file: each needs memory, and with one alone batches would end elsewhere."""
 _DELIMITERS = (",", ";", "\t", "|")
 Progress = Callable[[int, int | None], None]
 
@@ -93,7 +95,7 @@ class FileSource:
 
     def _queried(self, kind: str, columns: list[str]) -> Iterator[tuple[pa.Table, int | None]]:
         """The wanted columns as DuckDB reads them."""
-        with closing(duckdb.connect()) as connection:
+        with closing(duckdb.connect(config={"threads": _READERS})) as connection:
             relation, names = self._open(connection, kind)
             picks = _positions(self.name, names, columns)
             rows = None

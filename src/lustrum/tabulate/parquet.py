@@ -16,6 +16,9 @@ import pyarrow.parquet as pq
 _READ_AHEAD = 1 << 20
 """Bytes of a column that are read at once; without it a column of a row group would be read whole."""
 
+_PIECE = 1 << 17
+"""Rows that are decoded at once: the reader makes room for several times as many."""
+
 
 def reads_plainly(path: Path, columns: Collection[str]) -> bool:
     """Whether the columns are plain texts and numbers, whose values no reader changes.
@@ -58,7 +61,7 @@ def batches(
     ) as file:
         groups = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
         sizes = (min(rows, group - at) for group in groups for at in range(0, group, rows))
-        pieces = file.iter_batches(rows, columns=columns)
+        pieces = file.iter_batches(min(rows, _PIECE), columns=columns)
         for table in _cut(pieces, sizes):
             yield table.select(columns), file.metadata.num_rows
 

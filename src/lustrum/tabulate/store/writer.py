@@ -83,10 +83,13 @@ class Writer:
     def _read_back(self, name: str) -> Iterator[npt.NDArray[np.int64]]:
         """One column of what was written."""
         wanted = pa.ipc.IpcReadOptions(included_fields=[self._schema.get_field_index(name)])
-        with pa.OSFile(str(self._folder / RECORDS)) as file:
-            records = pa.ipc.open_file(file, options=wanted)
-            for i in range(records.num_record_batches):
-                yield records.get_batch(i).column(name).to_numpy()
+        try:
+            with pa.OSFile(str(self._folder / RECORDS)) as file:
+                records = pa.ipc.open_file(file, options=wanted)
+                for i in range(records.num_record_batches):
+                    yield records.get_batch(i).column(name).to_numpy()
+        except pa.ArrowInvalid:
+            raise OSError("what was written there reads differently") from None
 
     def close(self) -> None:
         """Let go of the files, finished or not."""
