@@ -3,9 +3,9 @@
     python bench/ingest.py [--millions 1.5 6 15] [--variables 8] [--ids shuffled] [--row-group 122880]
 
 The file is invented and written in batches. Every task runs in a process of its own with as many threads as
-there are processors; its CPU seconds and its peak memory are those of the whole process, imports included, its clock
-is that of the task alone. DuckDB makes a table in its own file with CREATE TABLE AS SELECT and checks no codes
-and no record ids, which the ingest does. First both are asked for the same counts.
+there are processors. CPU seconds and peak memory are those of the whole process, imports included; the clock is
+that of the task alone. DuckDB makes a table in its own file with CREATE TABLE AS SELECT, and checks neither
+codes nor record ids, which the ingest does. At the end both are asked for the same counts.
 """
 
 from __future__ import annotations
@@ -163,7 +163,9 @@ def measure(records: int, given: argparse.Namespace) -> None:
                 took[kind].append(json.loads(child("--child", kind, *same)))
         if {"lustrum", "duckdb"} <= set(given.tasks):
             child("--child", "compare", *same)
-    own = {key: statistics.median(one[key] for one in took["lustrum"]) for key in took["lustrum"][0]}
+    own = {
+        key: statistics.median(one[key] for one in took["lustrum"]) for key in took["lustrum"][0]
+    }
     row = [
         f"{records / 1e6:g}",
         f"{given.variables}",
@@ -208,8 +210,9 @@ def main() -> None:
     elif given.child:
         print(json.dumps(task(given.child, given.folder, given.variables, given.ids)))
     else:
+        processors, load = len(os.sched_getaffinity(0)), os.getloadavg()[0]
         print(
-            f"{len(os.sched_getaffinity(0))} processors, load {os.getloadavg()[0]:.1f}, {given.ids} record ids, "
+            f"{processors} processors, load {load:.1f}, {given.ids} record ids, "
             f"row groups of {given.row_group:,}, median of {given.repeats}\n"
         )
         print(

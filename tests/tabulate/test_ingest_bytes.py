@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import datetime
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from decimal import Decimal
 from importlib import import_module
 from pathlib import Path
@@ -243,9 +243,9 @@ def same(source: Source, batches: list[pa.Table], dataset: Dataset, root: Path) 
 
 
 @pytest.fixture(params=[1 << 20, 2048, 3000], ids="batches of {}".format)
-def batch(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+def batch(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
     monkeypatch.setattr(INGEST, "BATCH", request.param)
-    yield request.param
+    return int(request.param)
 
 
 @pytest.mark.usefixtures("batch")

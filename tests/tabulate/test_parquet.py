@@ -115,7 +115,9 @@ def test_a_text_that_is_not_utf8_is_refused_and_not_quoted(column: str, tmp_path
             "variables": [{"name": "area", "codes": ["N"]}],
         }
     )
-    with pytest.raises(IngestError, match=r"cannot be read: a text is not UTF-8; make sure") as caught:
+    with pytest.raises(
+        IngestError, match=r"cannot be read: a text is not UTF-8; make sure"
+    ) as caught:
         ingest(FileSource(path), dataset, Store(tmp_path / "store"), secret=SECRET)
     assert "person" not in str(caught.value)
 
@@ -134,7 +136,9 @@ def test_an_entry_that_no_dictionary_has_is_refused() -> None:
 
 
 def variable(codes: list[str], missing: str | None = None) -> Any:
-    words: dict[str, Any] = {"name": "v", "codes": codes} | ({"missing": missing} if missing else {})
+    words: dict[str, Any] = {"name": "v", "codes": codes} | (
+        {"missing": missing} if missing else {}
+    )
     return Dataset.from_mapping({"dataset": {"name": "d"}, "variables": [words]}).variable("v")
 
 

@@ -46,7 +46,9 @@ if TYPE_CHECKING:
 
 
 _GLANCE = 0.2  # seconds between two looks at what is made
-_LINE = 1_000_000  # records between two lines of a log, and ten times as many from ten times as many on
+_LINE = (
+    1_000_000  # records between two lines of a log, and ten times as many from ten times as many on
+)
 
 
 def make_demo(data: Path, console: Console, persons: int = 1_500_000) -> None:
@@ -171,7 +173,7 @@ def _copy(
 
 @contextmanager
 def _counted(what: str, console: Console) -> Iterator[Callable[[int, int | None], None]]:
-    """Progress by records: a bar on a terminal; elsewhere, as in a log, a line whenever enough more are done."""
+    """Progress by records: a bar on a terminal; in a log, a line whenever enough more are done."""
     if console.is_interactive:
         bar = Progress(
             SpinnerColumn(),

@@ -40,7 +40,10 @@ def _is_plain(kind: pa.DataType, stored: str) -> bool:
         return stored == "STRING"
     whole = pa.types.is_integer(kind)
     return bool(
-        whole or pa.types.is_float32(kind) or pa.types.is_float64(kind) or pa.types.is_decimal128(kind)
+        whole
+        or pa.types.is_float32(kind)
+        or pa.types.is_float64(kind)
+        or pa.types.is_decimal128(kind)
     )
 
 
@@ -86,12 +89,14 @@ def _cut(pieces: Iterable[pa.RecordBatch], sizes: Iterable[int]) -> Iterator[pa.
 
 
 def _check(column: pa.Array) -> None:
-    """Refuse texts that are not UTF-8, and entries that are not in their dictionary; the reader does not look."""
+    """Refuse texts that are not UTF-8 and entries that no dictionary has; the reader does not look."""
     texts = column
     if pa.types.is_dictionary(column.type):
         texts = column.dictionary
         ends = pc.min_max(column.indices)
-        if ends["min"].is_valid and not 0 <= ends["min"].as_py() <= ends["max"].as_py() < len(texts):
+        if ends["min"].is_valid and not 0 <= ends["min"].as_py() <= ends["max"].as_py() < len(
+            texts
+        ):
             raise pa.ArrowInvalid("a column has entries that are not in its dictionary")
     if _is_text(texts.type):
         try:

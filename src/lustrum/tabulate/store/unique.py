@@ -1,8 +1,9 @@
 """Whether all identifiers of a version differ, in bounded memory and without doubt.
 
-The identifiers are read back from the version itself. As many as there is room for are sorted and written to a
-spill file as a run; then all runs are read side by side, from the lowest identifiers to the highest, a window at
-a time. Windows end at identifiers that were sampled from the runs, so that none holds more than there is room for.
+The identifiers are read back from the version itself. As many as there is room for are sorted and written to
+a spill file as a run. Then all runs are read side by side, from the lowest identifiers to the highest, a window
+at a time. Windows end at identifiers that were sampled from the runs, so that none holds more than there is
+room for.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _SAMPLES = 1 << 10  # parts of a run that are set apart by a sample
 
 
 @dataclass(frozen=True)
-class _Run:
+class _SpilledRun:
     """Sorted identifiers in the spill file: where they begin, how many, and some of them."""
 
     start: int
@@ -38,8 +39,8 @@ def first_repeated(
 ) -> tuple[int, int] | None:
     """The first two places, from 0, of the lowest identifier that is there twice; None if there is none.
 
-    ``batches`` gives the identifiers from the beginning, each time that it is called. If there are more than there
-    is room for, a spill file stands in the folder, readable by its owner only and without a name.
+    ``batches`` gives the identifiers from the beginning, each time that it is called. If there are more
+    than there is room for, a spill file stands in the folder, readable by its owner only and without a name.
     """
     if count <= ROOM:
         lowest = min(_repeated_in_runs(batches()), default=None)
@@ -48,7 +49,7 @@ def first_repeated(
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
         try:
             path.unlink()  # the file goes when it is closed, however the process ends
-            runs: list[_Run] = []
+            runs: list[_SpilledRun] = []
             lowest = min(_repeated_in_runs(batches(), handle, runs), default=None)
             # Windows ascend, so that no later one holds a lower one.
             across = next(_repeated_in(_windows(runs, handle)), lowest)
@@ -59,7 +60,7 @@ def first_repeated(
 
 
 def _repeated_in_runs(
-    batches: Iterable[Ids], handle: int | None = None, runs: list[_Run] | None = None
+    batches: Iterable[Ids], handle: int | None = None, runs: list[_SpilledRun] | None = None
 ) -> Iterator[int]:
     """The lowest repeated identifier of each run that has one; runs are set aside where there is a file."""
     written = 0
@@ -72,7 +73,7 @@ def _repeated_in_runs(
             ids = ids[np.append(True, ids[1:] != ids[:-1])]
         if handle is not None and runs is not None:
             step = max(1, -(-ids.size // _SAMPLES))
-            runs.append(_Run(written, ids.size, step, ids[::step].copy()))
+            runs.append(_SpilledRun(written, ids.size, step, ids[::step].copy()))
             written += _write(handle, ids)
 
 
@@ -84,7 +85,7 @@ def _repeated_in(ordered: Iterable[Ids]) -> Iterator[int]:
             yield twice
 
 
-def _windows(runs: list[_Run], handle: int) -> Iterator[Ids]:
+def _windows(runs: list[_SpilledRun], handle: int) -> Iterator[Ids]:
     """All identifiers of the runs in ascending order, some at a time; those that are equal come together."""
     samples = np.sort(np.concatenate([run.samples for run in runs] or [np.empty(0, np.int64)]))
     # Between two ends a run has at most the samples there, and one more step before and after them.
