@@ -28,9 +28,7 @@ def scramble(key: bytes, words: Words) -> Words:
     for start in range(0, flat.size, _PIECE):
         piece = flat[start : start + _PIECE]
         blocks[: piece.size, 0] = piece
-        encryptor.update_into(
-            memoryview(blocks[: piece.size]).cast("B"), memoryview(room).cast("B")
-        )
+        encryptor.update_into(blocks[: piece.size].data.cast("B"), room.data.cast("B"))
         out[start : start + piece.size] = room[: piece.size, 0]
     return out.reshape(words.shape)
 

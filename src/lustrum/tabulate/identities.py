@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -148,6 +150,6 @@ def _digest_block(schedule: Array, constants: Array, state: Array) -> None:  # p
 
 
 @compiled
-def _turned(word: int, by: int) -> int:  # pragma: no cover
+def _turned(word: Any, by: int) -> Any:  # pragma: no cover
     """A word of 32 bits turned to the right."""
     return np.uint32((word >> np.uint32(by)) | (word << np.uint32(32 - by)))

@@ -148,7 +148,7 @@ def _places(batches: Iterable[Ids], wanted: int) -> tuple[int, int]:
 
 
 def _write(handle: int, ids: Ids) -> int:
-    left = memoryview(ids).cast("B")
+    left = ids.data.cast("B")
     while left:
         left = left[os.write(handle, left) :]
     return int(ids.size)
@@ -156,7 +156,7 @@ def _write(handle: int, ids: Ids) -> int:
 
 def _read(handle: int, start: int, count: int) -> Ids:
     out = np.empty(count, dtype=np.int64)
-    left, place = memoryview(out).cast("B"), 8 * start
+    left, place = out.data.cast("B"), 8 * start
     while left:
         read = os.preadv(handle, [left], place)
         if not read:
