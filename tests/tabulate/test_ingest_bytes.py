@@ -25,7 +25,7 @@ from lustrum.tabulate.store.digest import Digest
 from tabulate.worlds import SECRET
 
 INGEST = import_module("lustrum.tabulate.ingest")
-ROWS = 9000
+ROWS = 5000
 AREAS = ["N", "S", "é", "a,b", ' "x" ', "017", "17", "unknown"]
 MUNICIPALITIES = [f"{i:03d}" for i in range(300)]
 DAYS = ["2021-10-31", "2021-11-01"]
@@ -49,7 +49,7 @@ def described(record_id: bool = True, day: bool = False) -> Dataset:
                 {"name": "income", "decimals": 2, "missing": "7.25", "holding": "farm"},
                 {"name": "rooms"},
             ],
-            "weights": [{"name": "w", "decimals": 1, "total": 13_500}],
+            "weights": [{"name": "w", "decimals": 1, "total": 7500}],
         }
     )
 
@@ -192,7 +192,7 @@ def text_ids(table: pa.Table) -> pa.Array:
     return pa.array([forms[i % 4](one) for i, one in enumerate(ids)])
 
 
-GROUPS = [10, 3000, 0, 1, 2048, 941, 3000]
+GROUPS = [10, 1500, 0, 1, 2048, 941, 500]
 PEOPLE = people()
 SHAPES: dict[str, tuple[pa.Table, dict[str, Any]]] = {
     "as it comes": (PEOPLE, {}),
@@ -242,7 +242,7 @@ def same(source: Source, batches: list[pa.Table], dataset: Dataset, root: Path) 
         assert (folder / name).read_bytes() == expected[name], name
 
 
-@pytest.fixture(params=[1 << 20, 2048, 3000], ids="batches of {}".format)
+@pytest.fixture(params=[1 << 20, 2048, 700], ids="batches of {}".format)
 def batch(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
     monkeypatch.setattr(INGEST, "BATCH", request.param)
     return int(request.param)
@@ -276,7 +276,7 @@ def test_text_files_give_the_same_bytes(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("batch")
 def test_a_query_over_several_files_gives_the_same_bytes(tmp_path: Path) -> None:
-    parts = [PEOPLE.slice(0, 4000), PEOPLE.slice(4000)]
+    parts = [PEOPLE.slice(0, 3000), PEOPLE.slice(3000)]
     for i, part in enumerate(parts):
         parquet_file(tmp_path / f"people{i}.parquet", part)
     paths = [str(tmp_path / f"people{i}.parquet") for i in range(2)]
