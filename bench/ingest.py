@@ -4,9 +4,9 @@
 
 The file is invented and written in batches. Every task runs in a process of its own with as many threads as
 there are processors. Seconds are those of the task alone, of all processors and by the clock; the peak memory
-is that of the whole process, with all that it imports. DuckDB makes a table in its own file with CREATE TABLE AS
-SELECT, and checks neither codes nor record ids, which the ingest does. At the end both are asked for the same
-counts.
+is that of the whole process, with all that it imports. DuckDB makes a table in its own file with CREATE TABLE
+AS SELECT, and checks neither codes nor record ids, which the ingest does. At the end both are asked for the
+same counts.
 """
 
 from __future__ import annotations
