@@ -21,12 +21,16 @@ from lustrum.compiled import always_compile
 
 def _answer() -> None:
     """Ingest, protect, count and judge, as a server does that shows a public bundle."""
+    import pyarrow as pa
+
     from lustrum.demo import description_path, people
     from lustrum.local import local_service
     from lustrum.model import Axis, TableQuery
     from lustrum.publish.bundles.make import make_bundle
     from lustrum.tabulate import FrameSource, Secret, Store, ingest, read_description
+    from lustrum.tabulate.identities import by_loop
 
+    by_loop(pa.array(["of one person"]))  # for files of many records, which this one is not
     with tempfile.TemporaryDirectory(prefix="lustrum-warm-") as folder:
         root = Path(folder)
         description = description_path("demo")

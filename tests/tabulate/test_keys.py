@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from lustrum.model import Axis, Dataset, DatasetError, Filter, InputError, TableQuery
 from lustrum.model.identity import text_identity
+from lustrum.model.keys import scramble
 from lustrum.tabulate import FileSource, FrameEngine, FrameSource, Secret, SqlEngine, Store, ingest
 from lustrum.tabulate.keys import record_keys
 from tabulate.worlds import MODULUS, SECRET, quick
@@ -209,3 +210,18 @@ def test_a_damaged_secret_file_is_never_replaced_nor_quoted(content: bytes, tmp_
 def test_a_secret_that_cannot_be_read_is_an_error_and_not_a_new_secret(tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match="cannot be read"):
         Secret.load(tmp_path)
+
+
+@pytest.mark.parametrize("size", [0, 1, 4095, 4096, 4097, 10_000])
+def test_words_are_scrambled_alike_alone_and_among_many(size: int) -> None:
+    words = np.random.default_rng(size).integers(0, MODULUS, size, dtype=np.uint64)
+    key = bytes(range(16))
+    cipher = Cipher(algorithms.AES(key), modes.ECB()).encryptor()
+    blocks = b"".join(int(word).to_bytes(8, "little") + bytes(8) for word in words)
+    out = cipher.update(blocks) + cipher.finalize()
+    expected = [int.from_bytes(out[at : at + 8], "little") for at in range(0, len(out), 16)]
+    before = words.copy()
+    assert scramble(key, words).tolist() == expected
+    assert scramble(key, words[::2]).tolist() == expected[::2]
+    assert scramble(key, words.reshape(1, size)).shape == (1, size)
+    assert np.array_equal(words, before)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -46,6 +46,9 @@ if TYPE_CHECKING:
 
 
 _GLANCE = 0.2  # seconds between two looks at what is made
+_LINE = (
+    1_000_000  # records between two lines of a log, and ten times as many from ten times as many on
+)
 
 
 def make_demo(data: Path, console: Console, persons: int = 1_500_000) -> None:
@@ -163,23 +166,38 @@ def _copy(
 ) -> None:
     source: Source
     source = FileSource(file) if file is not None else QuerySource(query or "", database)
-    bar = Progress(
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        console=console,
-    )
-    with bar:
-        task = bar.add_task(f"Ingesting {dataset.units}", total=None)
-        rows = ingest(
-            source,
-            dataset,
-            Store(data),
-            lambda done, total: bar.update(task, completed=done, total=total),
-        )
+    with _counted(f"Ingesting {dataset.units}", console) as report:
+        rows = ingest(source, dataset, Store(data), report)
     console.print(f"{dataset.name}: {rows:,} {dataset.units} in {data}.", highlight=False)
+
+
+@contextmanager
+def _counted(what: str, console: Console) -> Iterator[Callable[[int, int | None], None]]:
+    """Progress by records: a bar on a terminal; in a log, a line whenever enough more are done."""
+    if console.is_interactive:
+        bar = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            console=console,
+        )
+        with bar:
+            task = bar.add_task(what, total=None)
+            yield lambda done, total: bar.update(task, completed=done, total=total)
+        return
+    said = 0
+
+    def line(done: int, total: int | None) -> None:
+        nonlocal said
+        step = _LINE if done < 10 * _LINE else 10 * _LINE
+        if done // step > said // step:
+            said = done
+            of_all = "" if total is None else f" of {total:,}"
+            console.print(f"{what}: {done:,}{of_all}.", highlight=False, soft_wrap=True)
+
+    yield line
 
 
 def run_server(

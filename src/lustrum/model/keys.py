@@ -8,6 +8,8 @@ import numpy as np
 
 from lustrum.arrays import Words
 
+_PIECE = 1 << 12  # words at a time, whose blocks stay in the cache
+
 
 def scramble(key: bytes, words: Words) -> Words:
     """Encrypt each 64-bit word as a block of its own and keep the first 64 bits.
@@ -16,12 +18,19 @@ def scramble(key: bytes, words: Words) -> Words:
     """
     from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
-    blocks = np.zeros((words.size, 2), dtype="<u8")
-    blocks[:, 0] = words.ravel()
     # Every block stands alone and none is longer than the cipher's own: that is what ECB is for.
     encryptor = Cipher(algorithms.AES(key), modes.ECB()).encryptor()
-    out = np.frombuffer(encryptor.update(blocks.tobytes()) + encryptor.finalize(), dtype="<u8")
-    return out[::2].astype(np.uint64).reshape(words.shape)
+    flat = words.ravel()
+    out = np.empty(flat.size, dtype=np.uint64)
+    blocks = np.zeros((min(flat.size, _PIECE), 2), dtype="<u8")
+    # The cipher asks for room for one more block than it fills.
+    room = np.empty((len(blocks) + 1, 2), dtype="<u8")
+    for start in range(0, flat.size, _PIECE):
+        piece = flat[start : start + _PIECE]
+        blocks[: piece.size, 0] = piece
+        encryptor.update_into(blocks[: piece.size].data.cast("B"), room.data.cast("B"))
+        out[start : start + piece.size] = room[: piece.size, 0]
+    return out.reshape(words.shape)
 
 
 def cell_words(keys: Words, purpose: str) -> Words:

@@ -28,10 +28,12 @@ from lustrum.model import (
 )
 from lustrum.model.errors import choices
 from lustrum.model.finest import code_type
-from lustrum.model.identity import text_identity
+from lustrum.tabulate.identities import text_identities
 from lustrum.tabulate.keys import Secret, record_keys
 
 __all__ = ["Chunk", "encode"]
+
+_MOST_VALUES = 1 << 16  # of whole numbers that are looked up in advance, used or not
 
 
 def encode(
@@ -44,15 +46,18 @@ def encode(
     """Encode the described columns of an Arrow table; ``first_row`` is the number of its first row."""
     rows = table.num_rows
     place = _Place(source, first_row)
-    codes = {v.name: _codes(_column(table, v.name, place), v, place) for v in dataset.variables}
+    codes = {v.name: _all_codes(_column(table, v.name, place), v, place) for v in dataset.variables}
     numbers: dict[str, npt.NDArray[np.int64]] = {}
     described: list[Measure | Weight] = [
         *dataset.measures,
         *(c for w in dataset.weights for c in w.columns),
     ]
     for number in described:
-        numbers[number.name] = _numbers(_column(table, number.name, place), number, place)
-    ids = {name: _ids(_column(table, name, place), name, place) for name in dataset.id_columns}
+        column = _whole(_column(table, number.name, place))
+        numbers[number.name] = _numbers(column, number, place)
+    ids = {
+        name: _ids(_whole(_column(table, name, place)), name, place) for name in dataset.id_columns
+    }
     for zero in dataset.structural_zeros:
         _check_structural(zero, codes, place)
     keys = None
@@ -75,7 +80,7 @@ class _Place:
         return f"{self.source}, column {column!r}, row {self.first_row + position}"
 
 
-def _column(table: pa.Table, name: str, place: _Place) -> pa.Array:
+def _column(table: pa.Table, name: str, place: _Place) -> pa.Array | pa.ChunkedArray:
     found = table.schema.get_all_field_indices(name)
     if not found:
         raise IngestError(
@@ -84,14 +89,34 @@ def _column(table: pa.Table, name: str, place: _Place) -> pa.Array:
         )
     if len(found) > 1:
         raise IngestError(f"{place.source} has {len(found)} columns named {name!r}; one is right.")
-    column = table.column(found[0])
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    return table.column(found[0])
+
+
+def _whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """The column in one piece."""
+    if not isinstance(column, pa.ChunkedArray):
+        return column
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def _all_codes(column: pa.Array | pa.ChunkedArray, variable: Variable, place: _Place) -> Array:
+    """The codes of a column, piece by piece where every piece is one of few values."""
+    if isinstance(column, pa.ChunkedArray) and column.num_chunks > 1:
+        known = pa.array(variable.codes, pa.string())
+        quick = [_quick_codes(piece, variable, known) for piece in column.chunks]
+        parts = [part for part in quick if part is not None]
+        if len(parts) == len(quick):
+            return np.concatenate(parts)
+    return _codes(_whole(column), variable, place)
 
 
 def _codes(column: pa.Array, variable: Variable, place: _Place) -> Array:
     if isinstance(column, pa.ChunkedArray):
         column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], pa.string())
     known = pa.array(variable.codes, pa.string())
+    quick = _quick_codes(column, variable, known)
+    if quick is not None:
+        return quick
     if pa.types.is_dictionary(column.type):
         of_entry = pc.index_in(_as_text(column.dictionary, variable.name, place), value_set=known)
         index = pc.take(of_entry, column.indices)
@@ -121,6 +146,39 @@ def _codes(column: pa.Array, variable: Variable, place: _Place) -> Array:
                 f"{choices(wrong, variable.codes)}."
             )
     return _numpy(index).astype(code_type(len(variable.codes)))
+
+
+def _quick_codes(column: pa.Array, variable: Variable, known: pa.Array) -> Array | None:
+    """The codes of a column of few values, each looked up once; None where a value needs a closer look."""
+    kind = column.type
+    if pa.types.is_dictionary(kind) and _is_text(kind.value_type):
+        entries, indices = column.dictionary.cast(pa.string()), column.indices
+    elif pa.types.is_integer(kind) and len(column) > column.null_count:
+        ends = pc.min_max(column)
+        low, high = ends["min"].as_py(), ends["max"].as_py()
+        if high - low > min(_MOST_VALUES, len(column)):
+            return None
+        entries = pa.array(range(low, high + 1), kind).cast(pa.string())
+        wide = pa.uint64() if kind == pa.uint64() else pa.int64()
+        indices = pc.subtract(column.cast(wide), pa.scalar(low, wide))
+    else:
+        return None
+    found = pc.index_in(entries, value_set=known)
+    if entries.null_count or (indices.null_count and variable.missing is None):
+        return None
+    if indices.null_count:
+        found = pa.concat_arrays(
+            [found, pa.array([variable.codes.index(variable.missing)], found.type)]
+        )
+        indices = pc.fill_null(indices.cast(pa.int64()), len(entries))
+    if found.null_count:
+        # A value that is not in the code list may be one that no record has.
+        unknown = pc.take(pc.is_null(found), indices)
+        if pc.any(unknown).as_py():
+            return None
+        found = pc.fill_null(found, 0)
+    codes = pa.array(_numpy(found).astype(code_type(len(variable.codes))))
+    return _numpy(pc.take(codes, indices))
 
 
 def _as_text(column: pa.Array, name: str, place: _Place) -> pa.Array:
@@ -246,10 +304,10 @@ def _ids(column: pa.Array, name: str, place: _Place) -> npt.NDArray[np.int64]:
                 "than 63 bits; use smaller numbers, or texts."
             )
         return whole.astype(np.int64)
-    texts = _as_text(column, name, place)
-    entries = texts.dictionary_encode()
-    hashed = np.array([text_identity(t) for t in entries.dictionary.to_pylist()], dtype=np.int64)
-    return hashed[_numpy(entries.indices)]
+    if pa.types.is_dictionary(column.type):
+        entries = _as_text(column.dictionary, name, place)
+        return text_identities(entries)[_numpy(column.indices)]
+    return text_identities(_as_text(column, name, place))
 
 
 def _numpy(column: pa.Array) -> Array:

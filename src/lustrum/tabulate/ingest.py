@@ -10,20 +10,20 @@ import json
 import re
 import tomllib
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import duckdb
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lustrum.model import Dataset, DescriptionError, IngestError, Weight
 from lustrum.model.errors import choices
 from lustrum.model.variable import FRAME_ROOM
+from lustrum.tabulate import parquet
 from lustrum.tabulate.encode import encode
 from lustrum.tabulate.frame import as_arrow
 from lustrum.tabulate.keys import Secret
@@ -31,6 +31,8 @@ from lustrum.tabulate.store import Store
 
 BATCH = 1 << 20
 LONGEST_HEADER = 1 << 20
+_READERS = 2
+"""Threads in which DuckDB reads a file: each needs memory, and with one alone batches would end elsewhere."""
 _DELIMITERS = (",", ";", "\t", "|")
 Progress = Callable[[int, int | None], None]
 
@@ -46,8 +48,13 @@ class FileSource:
         """How the source is called in messages."""
         return str(self.path)
 
-    def batches(self, columns: list[str]) -> Iterator[tuple[pa.Table, int | None]]:
-        """The wanted columns in order of the file, some rows at a time."""
+    def batches(
+        self, columns: list[str], coded: Collection[str] = ()
+    ) -> Iterator[tuple[pa.Table, int | None]]:
+        """The wanted columns in order of the file, some rows at a time.
+
+        Columns that are ``coded`` have few values and may come as dictionaries.
+        """
         before = self._size()
         ending = self.path.suffixes[-2:] if self.path.suffix == ".gz" else self.path.suffixes[-1:]
         kind = "".join(ending).lower().removesuffix(".gz")
@@ -57,19 +64,15 @@ class FileSource:
                 "or .parquet, or a query for DuckDB."
             )
         failed = ""
-        with closing(duckdb.connect()) as connection:
-            try:
-                relation, names = self._open(connection, kind)
-                picks = _positions(self.name, names, columns)
-                rows = None
-                if kind == ".parquet":
-                    rows = int(relation.aggregate("count(*)").fetchall()[0][0])
-                for table in _stream(relation, [relation.columns[i] for i in picks], columns):
-                    yield table, rows
-            except (duckdb.Error, pa.ArrowException, OSError) as error:
-                failed = _csv_problem(error) or (
-                    f"{_first_line(error)}; make sure that the file is complete and may be read"
-                )
+        try:
+            if coded and kind == ".parquet" and self._reads_plainly(columns):
+                yield from parquet.batches(self.path, columns, coded, BATCH)
+            else:
+                yield from self._queried(kind, columns)
+        except (duckdb.Error, pa.ArrowException, OSError) as error:
+            failed = _csv_problem(error) or (
+                f"{_first_line(error)}; make sure that the file is complete and may be read"
+            )
         self._check_unchanged(before)
         if failed:
             raise IngestError(f"{self.name} cannot be read: {failed}.")
@@ -85,6 +88,21 @@ class FileSource:
         except (pa.ArrowException, OSError) as error:
             failed = _first_line(error)
         raise IngestError(f"{self.name} cannot be read: {failed}.")
+
+    def _reads_plainly(self, columns: list[str]) -> bool:
+        _positions(self.name, pq.read_schema(self.path).names, columns)
+        return parquet.reads_plainly(self.path, columns)
+
+    def _queried(self, kind: str, columns: list[str]) -> Iterator[tuple[pa.Table, int | None]]:
+        """The wanted columns as DuckDB reads them."""
+        with closing(duckdb.connect(config={"threads": _READERS})) as connection:
+            relation, names = self._open(connection, kind)
+            picks = _positions(self.name, names, columns)
+            rows = None
+            if kind == ".parquet":
+                rows = int(relation.aggregate("count(*)").fetchall()[0][0])
+            for table in _stream(relation, [relation.columns[i] for i in picks], columns):
+                yield table, rows
 
     def _open(
         self, connection: duckdb.DuckDBPyConnection, kind: str
@@ -147,7 +165,9 @@ class QuerySource:
         """How the source is called in messages."""
         return f"The query on {self.database}" if self.database else "The query"
 
-    def batches(self, columns: list[str]) -> Iterator[tuple[pa.Table, int | None]]:
+    def batches(
+        self, columns: list[str], coded: Collection[str] = ()
+    ) -> Iterator[tuple[pa.Table, int | None]]:
         """The wanted columns in the order of the query, some rows at a time."""
         if self.database is not None and not self.database.is_file():
             raise IngestError(f"There is no DuckDB file {self.database}.")
@@ -174,7 +194,9 @@ class FrameSource:
     frame: object = field(repr=False)
     name: str = "The frame"
 
-    def batches(self, columns: list[str]) -> Iterator[tuple[pa.Table, int | None]]:
+    def batches(
+        self, columns: list[str], coded: Collection[str] = ()
+    ) -> Iterator[tuple[pa.Table, int | None]]:
         """The wanted columns, some rows at a time."""
         table = as_arrow(self.frame)
         table = table.select(_positions(self.name, table.schema.names, columns))
@@ -204,15 +226,13 @@ def ingest(
         *(c.name for w in dataset.weights for c in w.columns),
         *dataset.id_columns,
     ]
+    coded = [v.name for v in dataset.variables]
     done = 0
-    identities: list[np.ndarray[Any, np.dtype[np.int64]]] = []
     weighed = {w.name: 0 for w in dataset.weights if w.total is not None}
     with store.replace(dataset, secret) as writer:
-        for table, total in source.batches(wanted):
+        for table, total in source.batches(wanted, coded):
             chunk = encode(table, dataset, source.name, done + 1, writer.secret)
             writer.write(chunk)
-            if dataset.record_id is not None:
-                identities.append(np.asarray(chunk.ids[dataset.record_id]))
             for name in weighed:
                 weighed[name] += int(chunk.numbers[name].sum())
             done += chunk.rows
@@ -220,8 +240,13 @@ def ingest(
                 progress(done, total)
         if done == 0:
             raise IngestError(f"{source.name} has no rows; it needs at least one.")
-        if dataset.record_id is not None:
-            _check_unique(np.concatenate(identities), dataset.record_id, source.name)
+        repeated = writer.repeated()
+        if repeated is not None:
+            first, second = repeated
+            raise IngestError(
+                f"{source.name}, column {dataset.record_id!r}: rows {first} and {second} have the same record "
+                "id; every record needs its own."
+            )
         for name, summed in weighed.items():
             _check_frame(dataset.weight(name), summed, source.name)
     return done
@@ -270,17 +295,6 @@ def _with_shapes(words: Mapping[str, Any], folder: Path) -> dict[str, Any]:
         raise DescriptionError(f"The map {file.name} cannot be read: {error.strerror}.") from None
     except ValueError:
         raise DescriptionError(f"The map {file.name} is not valid JSON.") from None
-
-
-def _check_unique(ids: np.ndarray[Any, np.dtype[np.int64]], name: str, source: str) -> None:
-    order = np.argsort(ids, kind="stable")
-    twice = np.flatnonzero(ids[order][1:] == ids[order][:-1])
-    if twice.size:
-        first, second = sorted(int(order[twice[0] + i]) + 1 for i in (0, 1))
-        raise IngestError(
-            f"{source}, column {name!r}: rows {first} and {second} have the same record id; every "
-            "record needs its own."
-        )
 
 
 def _positions(

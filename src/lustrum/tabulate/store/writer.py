@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from lustrum.tabulate.encode import Chunk
 from lustrum.tabulate.keys import Secret
 from lustrum.tabulate.store.digest import HashedFile
 from lustrum.tabulate.store.manifest import KEYS, MANIFEST, RECORDS, FileMark, Manifest
+from lustrum.tabulate.store.unique import first_repeated
 
 
 class Writer:
@@ -33,6 +35,10 @@ class Writer:
             self._file.close()
             raise
         self._records = pa.ipc.new_file(self._file, self._schema)
+        self._codes = {v.name: pa.array(v.codes) for v in dataset.variables}
+        self._ended = False
+        self._highest = -1  # of all record ids so far, as long as they ascend
+        self._ascending = True
 
     def write(self, chunk: Chunk) -> None:
         """Append records."""
@@ -41,7 +47,7 @@ class Writer:
             field_type = self._schema.field(v.name).type
             arrays.append(
                 pa.DictionaryArray.from_arrays(
-                    pa.array(chunk.codes[v.name], field_type.index_type), pa.array(v.codes)
+                    pa.array(chunk.codes[v.name], field_type.index_type), self._codes[v.name]
                 )
             )
         for name in (
@@ -55,6 +61,35 @@ class Writer:
         assert chunk.keys is not None
         self._keys.write(chunk.keys)
         self._rows += chunk.rows
+        if self._dataset.record_id is not None and self._ascending and chunk.rows:
+            ids = chunk.ids[self._dataset.record_id]
+            self._ascending = bool(ids[0] > self._highest and (ids[1:] > ids[:-1]).all())
+            self._highest = int(ids[-1])
+
+    def repeated(self) -> tuple[int, int] | None:
+        """Two rows, numbered from 1, with the same record id, once all were written; None if all differ."""
+        name = self._dataset.record_id
+        if name is None or self._ascending:
+            return None
+        self._end_records()
+        found = first_repeated(lambda: self._read_back(name), self._rows, self._folder)
+        return None if found is None else (found[0] + 1, found[1] + 1)
+
+    def _end_records(self) -> None:
+        if not self._ended:
+            self._records.close()  # each call would write the end again
+            self._ended = True
+
+    def _read_back(self, name: str) -> Iterator[npt.NDArray[np.int64]]:
+        """One column of what was written."""
+        wanted = pa.ipc.IpcReadOptions(included_fields=[self._schema.get_field_index(name)])
+        try:
+            with pa.OSFile(str(self._folder / RECORDS)) as file:
+                records = pa.ipc.open_file(file, options=wanted)
+                for i in range(records.num_record_batches):
+                    yield records.get_batch(i).column(name).to_numpy()
+        except pa.ArrowInvalid:
+            raise OSError("what was written there reads differently") from None
 
     def close(self) -> None:
         """Let go of the files, finished or not."""
@@ -63,7 +98,7 @@ class Writer:
 
     def finish(self) -> bytes:
         """Finish the files and write the manifest last; gives the manifest."""
-        self._records.close()
+        self._end_records()
         self._file.sync()
         files = {
             RECORDS: FileMark(self._file.size, self._file.digest()),
