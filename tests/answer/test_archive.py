@@ -11,6 +11,7 @@ from answer.conftest import answered
 from lustrum.answer.archive import read_decision, write_decision
 from lustrum.model import (
     AttackerFigures,
+    Category,
     Decision,
     DescribedStatistic,
     InputError,
@@ -21,7 +22,7 @@ from lustrum.model import (
     TableQuery,
     Verdict,
 )
-from lustrum.model.text import Message, say
+from lustrum.model.text import Label, Message, say
 from lustrum.tabulate import EmbeddedEngine
 
 
@@ -141,3 +142,32 @@ def test_every_part_of_a_release_is_read_as_it_was_written() -> None:
     assert read.low is read.high is read.errors is read.grades is read.undefined is None
     assert read.structural is None
     assert read.additive
+
+
+def test_labels_keep_their_languages_own_groups_their_words_and_counts_their_margin() -> None:
+    label = Label("Young", {"fr": "Jeunes", "de": "Junge"})
+    groups = (
+        Category("y", label, (0, 1), "0 to 9"),
+        Category("o", "Old", (2,), Label("10", {"fr": "dix"})),
+    )
+    made = Release(
+        (TableAxis("age", Label("Age", {"fr": "Âge"}), groups),),
+        np.array([7, 4]),
+        np.array(["F", "F"]),
+        {"method": "none"},
+        unit=Label("people", {"fr": "personnes"}),
+        margin=9,
+    )
+    query = TableQuery.from_mapping({"dataset": "town", "by": ["age"]})
+    read = read_decision(write_decision(Decision(query, Verdict.ANSWER, release=made))).release
+    assert read is not None
+    assert read.margin == 9
+    (axis,) = read.axes
+    assert isinstance(axis.label, Label)
+    assert axis.label.others == {"fr": "Âge"}
+    assert isinstance(read.unit, Label)
+    assert read.unit.others == {"fr": "personnes"}
+    assert [(c.label, c.note) for c in axis.categories] == [("Young", "0 to 9"), ("Old", "10")]
+    assert isinstance(axis.categories[0].label, Label)
+    assert axis.categories[0].label.others == label.others
+    assert isinstance(axis.categories[1].note, Label)

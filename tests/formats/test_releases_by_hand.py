@@ -93,6 +93,26 @@ def test_an_interval_of_columns_and_a_stated_bound_both_hold() -> None:
         assert ends(of(HIDDEN, interval=below))[1] == (-UNBOUNDED, 8)
 
 
+def test_an_end_of_zero_says_nothing_of_negative_values() -> None:
+    none = (None,) * 4
+    zero = (None, Decimal(0), None, None)
+    assert ends(of(HIDDEN, interval=(none, zero)))[1] == (0, 0)
+    assert ends(of(HIDDEN, interval=(none, (None, Decimal(-1), None, None))))[1] == (-UNBOUNDED, -1)
+
+
+def test_what_was_recognised_already_is_not_looked_for_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = recognise([HIDDEN])
+
+    def again(files: Any) -> Any:
+        raise AssertionError(files)
+
+    monkeypatch.setattr("lustrum.formats.table_files.releases.recognise", again)
+    (release,) = releases_of([HIDDEN], found)
+    assert release.published[0] == 3
+
+
 def test_tables_are_in_the_unit_of_the_finest_and_of_the_response_that_is_asked_for() -> None:
     head = "area,value,pay"
     fine = table_of_csv(f"{head}\nn,1,2.25\ns,2,3\nTotal,3,5.25\n", "a.csv", FINE)
@@ -115,6 +135,8 @@ def test_counts_are_their_own_contributors_and_other_numbers_have_none() -> None
     assert counts.contributors is not None
     assert counts.contributors.tolist() == [3, 5, 8]
     assert dict(counts.provenance) == {"source": "t.csv"}
+    empty = confidential(read("n,0", "s,5", "Total,5", head="area,value"))
+    assert empty.kind == "count"  # nobody is a number of people
     for rows in (["n,3.5", "s,5", "Total,8.5"], ["n,-3", "s,5", "Total,2"]):
         table = confidential(read(*rows, head="area,value"))
         assert table.kind == "magnitude"
@@ -160,6 +182,18 @@ def test_blank_contributions_are_taken_to_be_as_large_as_they_can_be(
     assert table.provenance["assumed"].startswith(
         f"t.csv: {cells} blank contributions (first: {line});"
     )
+
+
+def test_contributors_of_a_total_are_those_of_its_parts() -> None:
+    with pytest.raises(InputError, match="number of contributors of a total"):
+        confidential(read("n,30,4", "s,50,5", "Total,80,10", head="area,value,n"))
+    head = "area,value,n,x1"
+    less = ["n,0,4,0", "s,80,5,30", "Total,80,9,20"]
+    with pytest.raises(InputError, match="largest contribution to a total"):
+        confidential(read(*less, head=head))
+    # What some add others may take away again, where values can be negative.
+    mixed = ["n,-10,4,20", "s,80,5,30", "Total,70,9,25"]
+    assert confidential(read(*mixed, head=head)).values.tolist() == [-10, 80, 70]
 
 
 def test_a_value_that_is_missing_is_named() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +66,19 @@ FILES = {"tables/pay/sum.table.json": json_bytes(release_words(HIDDEN)), "report
 def read(path: Path) -> PreparedFolder:
     assert write_prepared(path, HEAD, FILES) == digest_of(HEAD, FILES)
     return read_prepared(path)
+
+
+def test_what_belongs_to_a_folder_is_put_in_place_with_it(tmp_path: Path) -> None:
+    seen = []
+
+    @contextmanager
+    def beside() -> Iterator[None]:
+        seen.append((tmp_path / "town").exists())
+        yield
+        seen.append((tmp_path / "town").exists())
+
+    write_prepared(tmp_path / "town", HEAD, FILES, beside())
+    assert seen == [False, True]
 
 
 def test_a_folder_is_read_as_it_was_written(tmp_path: Path) -> None:
