@@ -79,8 +79,10 @@ class Hierarchy:
             kept = []
             cut = False
             for category in below.values():
-                group = group_of.get(category.members[0])
-                if any(group_of.get(p) != group for p in category.members[1:]):
+                first, *others = category.members
+                group = group_of.get(first)
+                # Most categories of a long list have one member.
+                if others and any(group_of.get(p) != group for p in others):
                     cut = True
                 elif group is None:
                     kept.append(category)
