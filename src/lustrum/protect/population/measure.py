@@ -48,6 +48,7 @@ _CLASSES = (len(SIZE_ENDS) + 1, len(ERROR_ENDS))
 _DRAWN = 16
 _BEYOND = 2
 _MOST_CELLS = 1 << 17
+_MOST_LAID_OUT = 1 << 24
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -231,7 +232,8 @@ class _Drawn:
         numbers = np.empty(len(self.every), dtype=np.uint64)
         _number_cells(self.every.codes, rows, group, sizes, numbers)
         length = cells
-        if cells > _MOST_CELLS:  # too many to lay out
+        # Sorting takes longer than laying out, where there are more finest cells than cells of the table.
+        if cells > max(_MOST_CELLS, min(len(self.every), _MOST_LAID_OUT)):
             found, places = np.unique(numbers, return_inverse=True)
             length, numbers = found.size, places.reshape(-1).astype(np.uint64)
         sums = np.zeros((length, 2), dtype=np.int64)
