@@ -63,7 +63,11 @@ def people_description(areas: int) -> dict[str, Any]:
     words["variables"] += [
         {"name": "employment", "codes": ["child", "employed", "unemployed", "inactive"]},
         {"name": "citizenship", "codes": ["own", "near", "far"]},
-        {"name": "marital", "label": "Marital status", "codes": ["single", "married", "apart", "widowed"]},
+        {
+            "name": "marital",
+            "label": "Marital status",
+            "codes": ["single", "married", "apart", "widowed"],
+        },
     ]
     return words
 
@@ -123,7 +127,9 @@ class Steps:
         row[0], row[1] = row[0] + now[0] - self._last[0], row[1] + now[1] - self._last[1]
         self.silence, self.said = max(self.silence, now[1] - self.said), now[1]
         if step != self.step or int(20 * share) > self._tenth:
-            print(f"    {time.strftime('%H:%M:%S')} {step} {share:.0%}", file=sys.stderr, flush=True)
+            print(
+                f"    {time.strftime('%H:%M:%S')} {step} {share:.0%}", file=sys.stderr, flush=True
+            )
         self._tenth = int(20 * share)
         self._last, self.step = now, step
 
@@ -161,15 +167,19 @@ def protected(root: Path) -> None:
     made = protect.protect_dataset("areas", root, Console(stderr=True, markup=False))
     steps.end()
     agency = made.result.agency
-    print(f"  {len(made.cells):,} finest cells, {len(made.result.memory):,} with empty ones that may show")
-    print(f"  {len(made.result.cells):,} cells in the bundle; {sum(t.cells for t in agency.tables):,} controlled")
+    print(
+        f"  {len(made.cells):,} finest cells, {len(made.result.memory):,} with empty ones that may show"
+    )
+    print(
+        f"  {len(made.result.cells):,} cells in the bundle; {sum(t.cells for t in agency.tables):,} controlled"
+    )
     for words, finest in (("finest levels", True), ("all levels", False)):
         for variables in range(7):
             figures = agency.over(finest=finest, variables=variables)
             if figures["tables"]:
                 print(
-                    f"  {words}, {variables} variables: {figures['tables']} tables, {figures['cells']:,} cells, "
-                    f"mean error {figures['mean']:.3f} (non-empty {figures['mean_occupied']:.3f}), "
+                    f"  {words}, {variables} variables: {figures['tables']} tables, {figures['cells']:,} "
+                    f"cells, mean error {figures['mean']:.3f} (non-empty {figures['mean_occupied']:.3f}), "
                     f"largest {figures['largest']}"
                 )
     print(f"  longest time without progress {steps.silence:.1f} s")
@@ -187,15 +197,18 @@ def opened(root: Path) -> None:
         read = time.process_time()
         BundleNumbers(bundle)
         print(
-            f"  opened {attempt}: {time.process_time() - began:.2f} CPU s, {time.perf_counter() - clock:.2f} s of "
-            f"the clock; reading {read - began:.2f} CPU s"
+            f"  opened {attempt}: {time.process_time() - began:.2f} CPU s, of which reading "
+            f"{read - began:.2f}; {time.perf_counter() - clock:.2f} s of the clock"
         )
     _say_peak()
 
 
 def _say_peak() -> None:
     used = resource.getrusage(resource.RUSAGE_SELF)
-    print(f"  {used.ru_utime + used.ru_stime:.1f} CPU s in all, peak {used.ru_maxrss / 2**20:.2f} GiB", flush=True)
+    print(
+        f"  {used.ru_utime + used.ru_stime:.1f} CPU s in all, peak {used.ru_maxrss / 2**20:.2f} GiB",
+        flush=True,
+    )
 
 
 def main() -> None:
@@ -206,7 +219,9 @@ def main() -> None:
     parser.add_argument("--sweeps", type=int, default=12)
     parser.add_argument("--extra-tables", type=int, default=1100)
     parser.add_argument("--memory", type=float, default=8.0, help="GiB that the process may hold")
-    parser.add_argument("--data", type=Path, help="a folder in which the people and the bundle are kept")
+    parser.add_argument(
+        "--data", type=Path, help="a folder in which the people and the bundle are kept"
+    )
     parser.add_argument("--only", choices=("people", "protect", "open"), help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.only == "protect":

@@ -243,6 +243,4 @@ def test_categories_that_can_exist_are_those_of_possible_cells() -> None:
                 other = cell.copy()
                 other[place] = code
                 assert possible == possible_cells(cells.dataset, other[:, None])[0]
-        assert np.array_equal(
-            rows.several(cells.codes), rows.possible(cells.codes).sum(axis=1) > 1
-        )
+        assert np.array_equal(rows.several(cells.codes), rows.possible(cells.codes).sum(axis=1) > 1)

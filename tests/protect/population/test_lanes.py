@@ -12,7 +12,6 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from examples import examples
-
 from lustrum.protect.population.prepare import prepare
 from lustrum.protect.population.search import lanes
 from lustrum.protect.population.search import run as runs
@@ -151,7 +150,9 @@ def test_lanes_learn_the_same_from_moves_as_from_all_cells(monkeypatch: pytest.M
             assert one.fields.tobytes() == two.fields.tobytes()
 
 
-def plain_shares(majors: np.ndarray, block_first: np.ndarray, visits: np.ndarray) -> list[list[list[int]]]:
+def plain_shares(
+    majors: np.ndarray, block_first: np.ndarray, visits: np.ndarray
+) -> list[list[list[int]]]:
     """The rounds of a sweep, slice by slice."""
     slices = [s for m in majors for s in range(block_first[m], block_first[m + 1]) if visits[s] > 0]
     total = sum(int(visits[s]) for s in slices)
@@ -165,8 +166,16 @@ def plain_shares(majors: np.ndarray, block_first: np.ndarray, visits: np.ndarray
     return rounds
 
 
-@settings(max_examples=examples(60, 600), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(st.lists(st.integers(0, 9), max_size=6), min_size=1, max_size=9), st.randoms(), st.integers(1, 40))
+@settings(
+    max_examples=examples(60, 600),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(
+    st.lists(st.lists(st.integers(0, 9), max_size=6), min_size=1, max_size=9),
+    st.randoms(),
+    st.integers(1, 40),
+)
 def test_slices_are_shared_out_as_one_by_one(
     monkeypatch: pytest.MonkeyPatch, blocks: list[list[int]], chance: Any, round_cells: int
 ) -> None:

@@ -90,7 +90,9 @@ def test_errors_reported_are_those_of_the_tables() -> None:
         assert table.largest == np.abs(error).max()
 
 
-def test_the_largest_error_stated_is_the_one_measured_on_the_published_cells_under_any_key() -> None:
+def test_the_largest_error_stated_is_the_one_measured_on_the_published_cells_under_any_key() -> (
+    None
+):
     """The search aims at 10; what the report states is what the published file shows, table by table."""
     sizes = (12, 6, 5, 4)
     rng = np.random.default_rng(6)

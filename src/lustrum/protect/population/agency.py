@@ -249,7 +249,8 @@ def _worst(plan: TablePlan, errors: Array, truth: Array) -> tuple[WorstCell, ...
             if hit is None:
                 continue
             codes = tuple(
-                _category(plan, level, group) for level, group in zip(table.levels, hit, strict=True)
+                _category(plan, level, group)
+                for level, group in zip(table.levels, hit, strict=True)
             )
             true = int(truth[at])
             found[at] = WorstCell(table.label, codes, true, true + int(errors[at]))

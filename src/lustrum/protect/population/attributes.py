@@ -248,9 +248,7 @@ class _Similar:
         within = np.arange(member.size) - np.repeat(np.cumsum(length) - length, length)
         cell = self._order[low[member] + within]
         places = member * self._size + self._category[cell]
-        held = np.bincount(
-            places, weights=self._counts[cell], minlength=chosen.size * self._size
-        )
+        held = np.bincount(places, weights=self._counts[cell], minlength=chosen.size * self._size)
         return np.asarray(held.reshape(chosen.size, self._size))
 
 

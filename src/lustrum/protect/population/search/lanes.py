@@ -30,7 +30,7 @@ _ROUNDS = 32
 _PART = 1 << 16
 """How many controlled cells are told to other lanes in one go."""
 _FOLLOWED = 8
-"""Looking at the cells of one table that a move may have changed takes as long as looking at so many in turn."""
+"""Looking at what a move may have changed in one table takes as long as looking at so many cells in turn."""
 
 Together = Callable[[Callable[[int], object], int], None]
 """Calls a function with 0, 1, ... up to a number, on several cores, and waits for all of them."""
@@ -101,7 +101,8 @@ def share_out(majors: Array, block_first: Array, visits: Array) -> Shares:
     place = lanes * many * middle // max(1, total)
     begin = np.searchsorted(place, np.arange(lanes * many + 1))
     rounds = [
-        [slices[begin[at] : begin[at + 1]] for at in range(r, lanes * many, many)] for r in range(many)
+        [slices[begin[at] : begin[at + 1]] for at in range(r, lanes * many, many)]
+        for r in range(many)
     ]
     cells = np.bincount(place, length, lanes * many).reshape(lanes, many).astype(np.int64)
     return Shares(rounds, np.cumsum(cells.sum(axis=0)).tolist(), int(cells.max(initial=0)))

@@ -106,7 +106,6 @@ class ControlledTable:
             places = places[..., None] + stride * np.arange(level.size)
         return places
 
-
     def categories(self, place: int) -> tuple[int, ...] | None:
         """The category along each variable of the cell at a place, if it is one of the table."""
         rest, found = place - self.start, []

@@ -87,7 +87,9 @@ def walk(
         inside[low:high] = _inside(plan, cells.codes[low:high], target)
         wrong = 1 if errors[target] > 0 else 0
         some = slice(low, high)
-        chosen = np.flatnonzero(inside[some] & (cells.up[some] == wrong) & (rests[some] < number)) + low
+        chosen = (
+            np.flatnonzero(inside[some] & (cells.up[some] == wrong) & (rests[some] < number)) + low
+        )
         shuffle(chosen, state)
         chosen = chosen[: (chosen.size + 1) // 2]
         found = np.full(4, -1, dtype=np.int64)
@@ -109,7 +111,9 @@ def walk(
         _make(plan.layout, cells, found, errors, forces, tally, step, costs)
         made.append(found)
         rests[found[found >= 0]] = number + _REST
-        far = _still_far(far, _changed(plan.layout, cells, found, changed), counts, errors, stage.beyond)
+        far = _still_far(
+            far, _changed(plan.layout, cells, found, changed), counts, errors, stage.beyond
+        )
         left = _beyond(errors[far], stage.beyond)
         if left < least:
             least, kept, last = left, len(made), number
