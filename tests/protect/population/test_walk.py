@@ -141,18 +141,17 @@ def test_the_walk_keeps_account_of_large_errors_without_looking_at_all_cells(
     assert len(seen) > 10
 
 
-def test_very_many_large_errors_have_more_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    left = []
-    for steps in (1, 40):
-        monkeypatch.setattr(walks, "_STEPS", steps)
+def test_large_errors_of_very_many_cells_have_more_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    left, taken = [], []
+    for more in (1, 0):
         problem, stage, cells, _, errors = searched(4)
-        short = replace(stage, walk=1)
-        large = int((np.abs(errors) > stage.beyond).sum())
+        monkeypatch.setattr(walks, "_MANY_CELLS", errors.size + more)
         said: list[float] = []
         words = np.array([4], dtype=np.uint64), np.int32(problem.step), said.append
-        walk(short, cells, errors, _tally(problem, cells), *words)
-        assert 1 < len(said) <= steps * large
+        walk(replace(stage, walk=1), cells, errors, _tally(problem, cells), *words)
+        taken.append(len(said))
         left.append(excess(stage, errors))
+    assert taken[0] == 1 < taken[1]
     assert left[1] < left[0]
 
 

@@ -43,8 +43,8 @@ _PATIENCE = 400
 """The walk ends where so many steps in a row have not led to a better state."""
 _REST = 50
 """For so many steps a cell that has moved stays as it is."""
-_STEPS = 4
-"""How many moves are made for every large error, where there are so many of them."""
+_STEPS, _MANY_CELLS = 4, 1 << 24
+"""How many moves are made for every large error, where there are at least so many controlled cells."""
 _NEAR = 32
 """How many neighbours of a cell are tried along every variable."""
 
@@ -60,7 +60,7 @@ def walk(
 ) -> None:
     """Make up to ``stage.walk`` moves that take away errors larger than ``stage.beyond``.
 
-    Where there are very many such errors there are more moves, so many for each of them.
+    With very many controlled cells there are many such errors, and so there are more moves.
     """
     plan = stage.plan
     counts = plan.layout.cell_kind < KINDS.index("extra")
@@ -75,7 +75,9 @@ def walk(
     inside = np.zeros(cells.up.size, dtype=np.bool_)
     made: list[Array] = []
     least, kept, last = _beyond(errors[far], stage.beyond), 0, 0
-    steps = max(stage.walk, _STEPS * far.size)
+    steps = stage.walk
+    if errors.size >= _MANY_CELLS:
+        steps = max(steps, _STEPS * far.size)
     for number in range(1, steps + 1):
         check_stop()
         report((number - 1) / steps)
