@@ -32,11 +32,11 @@ _PART = 1 << 16
 _FOLLOWED = 8
 """Looking at what a move may have changed in one table takes as long as looking at so many cells in turn."""
 
-Together = Callable[[Callable[[int], object], int], None]
+Together = Callable[[Callable[[int], None], int], None]
 """Calls a function with 0, 1, ... up to a number, on several cores, and waits for all of them."""
 
 
-def _one_by_one(work: Callable[[int], object], count: int) -> None:
+def _one_by_one(work: Callable[[int], None], count: int) -> None:
     for j in range(count):
         work(j)
 
@@ -50,7 +50,7 @@ def working_together(most: int | None = None) -> Iterator[Together]:
         return
     with ThreadPoolExecutor(threads, thread_name_prefix="lustrum search") as pool:
 
-        def together(work: Callable[[int], object], count: int) -> None:
+        def together(work: Callable[[int], None], count: int) -> None:
             for _ in pool.map(work, range(count)):
                 pass
 
@@ -173,10 +173,12 @@ class Lanes:
             # The more cells there are, the fewer of them the moves of one round concern.
             moves = sum(int(lane.made[0]) for lane in self.lanes)
             if _FOLLOWED * self._tables * moves < first.errors.size:
-                self._together(
-                    lambda j: [follow(first, lane, self.lanes[j]) for lane in others],
-                    len(self.lanes),
-                )
+
+                def tell(j: int) -> None:
+                    for lane in others:
+                        follow(first, lane, self.lanes[j])
+
+                self._together(tell, len(self.lanes))
             else:
                 self._together(self._follow, self._parts)
                 for lane in others:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from math import ceil, floor, prod
 from typing import Any, NamedTuple
 
@@ -183,13 +184,18 @@ def _search(
                 if stage.walk and sweep == stage.sweeps - 1:
                     tally = _tally(problem, cells)
                     step = np.int32(problem.step)
-                    walk(stage, cells, errors, tally, state, step, lambda _, say=report: say(1.0))
+                    walk(stage, cells, errors, tally, state, step, partial(_whole, report))
                 if keep is not None:
                     keep(SearchState(before + sweep + 1, int(state[0]), cells.up, fields))
         before = last
     up = np.empty(len(order), dtype=np.bool_)
     up[order] = cells.up > 0
     return SearchedPopulation(up, errors, moves)
+
+
+def _whole(report: Callable[[float], None], _part: float) -> None:
+    """Say that a sweep is done, again and again while a walk goes on."""
+    report(1.0)
 
 
 @dataclass(frozen=True)

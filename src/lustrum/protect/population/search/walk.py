@@ -154,7 +154,7 @@ def _beyond(errors: Array, most: int) -> int:
 def _still_far(far: Array, changed: Array, counts: Array, errors: Array, beyond: int) -> Array:
     """The controlled cells with large errors, in their order, from those before and the cells that changed."""
     again = np.union1d(far, changed)
-    return again[counts[again] & (np.abs(errors[again]) > beyond)]
+    return np.asarray(again[counts[again] & (np.abs(errors[again]) > beyond)])
 
 
 def _changed(layout: Any, cells: Any, found: Array, room: Array) -> Array:
