@@ -258,17 +258,7 @@ def _variable(raw: Mapping[str, Any]) -> Variable:
     if not isinstance(pairs, Sequence) or isinstance(pairs, str) or not pairs:
         raise DescriptionError(f"{where}: 'codes' must be a non-empty list of [code, label] pairs.")
     pairs = [(pair, pair) if isinstance(pair, str) else pair for pair in pairs]
-    for pair in pairs:
-        if (
-            not isinstance(pair, (list, tuple))
-            or len(pair) != 2
-            or not isinstance(pair[0], str)
-            or not isinstance(pair[1], str)
-        ):
-            raise DescriptionError(
-                f"{where}: each entry of 'codes' must be a pair of texts [code, label], not {pair!r}."
-            )
-    codes, labels = map(list, zip(*pairs, strict=True))
+    codes, labels = _columns(pairs, where)
     check_codes(name, codes)
     finest = finest_of(codes, labels)
     made = Variable(
@@ -285,6 +275,24 @@ def _variable(raw: Mapping[str, Any]) -> Variable:
     )
     vars(made)["finest"] = finest  # built once: there may be very many
     return made
+
+
+def _columns(pairs: Sequence[Any], where: str) -> tuple[list[str], list[str]]:
+    """The codes and the labels of pairs; types of all are looked at in one go, as there may be very many."""
+    if _are(pairs, (list, tuple)) and set(map(len, pairs)) == {2}:
+        codes, labels = map(list, zip(*pairs, strict=True))
+        if _are(codes, str) and _are(labels, str):
+            return codes, labels
+    for pair in pairs:
+        if not isinstance(pair, (list, tuple)) or len(pair) != 2 or not _are(pair, str):
+            raise DescriptionError(
+                f"{where}: each entry of 'codes' must be a pair of texts [code, label], not {pair!r}."
+            )
+    raise AssertionError("a pair is no pair of texts")
+
+
+def _are(values: Sequence[Any], kind: type | tuple[type, ...]) -> bool:
+    return all(issubclass(found, kind) for found in set(map(type, values)))
 
 
 def _edges(value: object, where: str) -> tuple[float, ...]:
