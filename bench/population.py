@@ -3,6 +3,7 @@
     python bench/population.py                       # the demo census of 1.5 million, then the comparison
     python bench/population.py --persons 6000000     # growth; also 15000000
     python bench/population.py --sweeps 4            # what a first start of the server uses
+    python bench/population.py --key 1 --questions 0 # errors under another key
 
 The comparison asks the same questions of the protected population, of keyed random rounding and of the cell key
 method: the four tables of the 2015 study, random tables, own groups, and differences of nested tables.
@@ -11,6 +12,7 @@ method: the four tables of the 2015 study, random tables, own groups, and differ
 from __future__ import annotations
 
 import argparse
+import hashlib
 import resource
 import time
 from collections.abc import Iterator
@@ -37,6 +39,7 @@ def main() -> None:
     options.add_argument("--seed", type=int, default=2001, help="of the people who are invented")
     options.add_argument("--sweeps", type=int, default=ProtectedPopulation().sweeps)
     options.add_argument("--questions", type=int, default=200)
+    options.add_argument("--key", type=int, default=0, help="another key for every number above 0")
     given = options.parse_args()
     dataset = read_description(description_path("demo"))
     print(f"inventing {given.persons:,} people", flush=True)
@@ -47,7 +50,8 @@ def main() -> None:
         f"finest cells: {len(cells):,} of {given.persons:,} people, {time.perf_counter() - start:.1f} s"
     )
     start, cpu = time.perf_counter(), time.process_time()
-    result = ProtectedPopulation(sweeps=given.sweeps).protect(cells, KEY)
+    key = hashlib.sha256(b"key %d" % given.key).digest() if given.key else KEY
+    result = ProtectedPopulation(sweeps=given.sweeps).protect(cells, key)
     seconds, busy = time.perf_counter() - start, time.process_time() - cpu
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     print(f"protected in {seconds:.1f} s ({busy:.1f} s of one core), peak memory {peak:.2f} GiB")

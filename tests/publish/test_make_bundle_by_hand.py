@@ -196,7 +196,8 @@ def test_counts_are_protected_by_the_key_of_their_dataset_and_written_beside_a_m
         "held": None,
     }
     assert folder.stat().st_mode & 0o777 == 0o700
-    assert house.steps == [("counting", 0.25), ("searching", 0.5)]
+    assert house.steps[:2] == [("counting", 0.25), ("searching", 0.5)]
+    assert house.steps[2:] == [("writing", share) for share in (0.0, 0.3, 0.8, 1.0)]
     assert house.unchanged == 1
     found = read_bundle(house.out)
     assert found.digest == made.digest
@@ -264,7 +265,7 @@ def test_sums_have_a_key_of_their_own_are_tied_to_shown_counts_and_audited(
     assert sums.given["held"] == ("records", "true cells", 3, key)
     assert house.counts.given["held"].tolist() == [5]
     assert sums.given["protect"] == ("records", key, house.counts.own.cells, None)
-    assert house.steps[-1] == ("summing", 1.0)
+    assert ("summing", 1.0) in house.steps
     assert house.memories[0].sums.name == "sums"
     found = read_bundle(house.out).sums
     assert found is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -13,6 +14,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from lustrum.data_folder import BUNDLES, POLICIES, REPORTS
 from lustrum.model import DatasetError, InputError
 from lustrum.model.errors import choices
+from lustrum.model.stop import reporting_progress
 from lustrum.policy import read_policy
 from lustrum.protect.population.public import SEARCH
 from lustrum.public.bundle.files import bundle_digest, other_search
@@ -91,7 +93,8 @@ def protect_dataset(
         )
         history.record(memory, made.digest, begins=never_published)
         progress("measuring the report of the agency", 0.0)
-        found = findings(made, read_policy(words))
+        with reporting_progress(progress):
+            found = findings(made, read_policy(words))
         write_report(folder, found)
         progress("measuring the report of the agency", 1.0)
     console.print(f"{place} may be published: digest {made.digest}.", highlight=False)
@@ -138,7 +141,10 @@ def protect_dataset(
 
 @contextmanager
 def progress_bars(console: Console) -> Iterator[Callable[[str, float], None]]:
-    """Progress as one bar for each step."""
+    """Progress as one bar for each step; in a log as a line for each step, and one now and then."""
+    if not console.is_terminal:
+        yield _ProgressLines(console)
+        return
     bar = Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -156,3 +162,19 @@ def progress_bars(console: Console) -> Iterator[Callable[[str, float], None]]:
             bar.update(tasks[said], completed=done)  # type: ignore[arg-type]
 
         yield show
+
+
+class _ProgressLines:
+    """Progress for a log: a line where a step begins, where it ends, and after so many seconds."""
+
+    def __init__(self, console: Console, seconds: float = 10.0) -> None:
+        self._console, self._seconds = console, seconds
+        self._said: dict[str, float] = {}
+        self._last = 0.0
+
+    def __call__(self, task: str, done: float) -> None:
+        now = time.monotonic()
+        before = self._said.get(task)
+        if before is None or (done >= 1 and before < 1) or now - self._last >= self._seconds:
+            self._said[task], self._last = done, now
+            self._console.print(f"{task[:1].upper() + task[1:]}: {done:.0%}", highlight=False)

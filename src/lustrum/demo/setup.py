@@ -26,6 +26,9 @@ NAMES = ("demo", "businesses", "survey")
 Progress = Callable[[str, float], None]
 """Called with what is being done and how far it is, from 0 to 1."""
 
+_LONGEST = ("protecting", "tying sums to counts")
+"""The steps of protection that take longest."""
+
 
 def prepare(
     root: Path,
@@ -112,7 +115,10 @@ def _protect(name: str, title: str, store: Store, report: Progress) -> None:
             policy,
             place,
             folder=store.root / "reports" / name,
-            progress=lambda _step, done: report(f"Protecting {title}", done),
+            # One bar for all: the steps that take longest move it.
+            progress=lambda step, done: (
+                report(f"Protecting {title}", done) if step in _LONGEST else None
+            ),
         )
 
 

@@ -6,8 +6,10 @@ The description is a plain mapping (usually a TOML file), checked here once and 
 
 from __future__ import annotations
 
+import gc
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -155,6 +157,11 @@ class Dataset:
     @classmethod
     def from_mapping(cls, description: Mapping[str, Any]) -> Dataset:
         """Check a description as read from TOML or JSON and freeze it."""
+        with _not_collecting():
+            return cls._from_mapping(description)
+
+    @classmethod
+    def _from_mapping(cls, description: Mapping[str, Any]) -> Dataset:
         known = {
             "dataset",
             "variables",
@@ -168,7 +175,8 @@ class Dataset:
             if key not in known:
                 raise DescriptionError(f"Unknown table {key!r}; {choices(key, sorted(known))}.")
         source, translations = description, read_translations(description.get("translations", {}))
-        description = labelled(description, translations)
+        if translations:
+            description = labelled(description, translations)
         head = _mapping(description.get("dataset"), "[dataset]")
         name = _text(head, "name", "[dataset]")
         if not _DATASET_NAME.match(name):
@@ -199,6 +207,18 @@ class Dataset:
             translations=translations,
             source=dict(source),
         )
+
+
+@contextmanager
+def _not_collecting() -> Iterator[None]:
+    """Let the collector rest: hundreds of thousands of categories are made, and none of them is garbage."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
 
 
 _MEASURE_KEYS = (
@@ -237,22 +257,8 @@ def _variable(raw: Mapping[str, Any]) -> Variable:
     pairs = raw.get("codes")
     if not isinstance(pairs, Sequence) or isinstance(pairs, str) or not pairs:
         raise DescriptionError(f"{where}: 'codes' must be a non-empty list of [code, label] pairs.")
-    codes: list[str] = []
-    labels: list[str] = []
-    for pair in pairs:
-        if isinstance(pair, str):
-            pair = (pair, pair)
-        if (
-            not isinstance(pair, (list, tuple))
-            or len(pair) != 2
-            or not isinstance(pair[0], str)
-            or not isinstance(pair[1], str)
-        ):
-            raise DescriptionError(
-                f"{where}: each entry of 'codes' must be a pair of texts [code, label], not {pair!r}."
-            )
-        codes.append(pair[0])
-        labels.append(pair[1])
+    pairs = [(pair, pair) if isinstance(pair, str) else pair for pair in pairs]
+    codes, labels = _columns(pairs, where)
     check_codes(name, codes)
     finest = finest_of(codes, labels)
     made = Variable(
@@ -269,6 +275,24 @@ def _variable(raw: Mapping[str, Any]) -> Variable:
     )
     vars(made)["finest"] = finest  # built once: there may be very many
     return made
+
+
+def _columns(pairs: Sequence[Any], where: str) -> tuple[list[str], list[str]]:
+    """The codes and the labels of pairs; types of all are looked at in one go, as there may be very many."""
+    if _are(pairs, (list, tuple)) and set(map(len, pairs)) == {2}:
+        codes, labels = map(list, zip(*pairs, strict=True))
+        if _are(codes, str) and _are(labels, str):
+            return codes, labels
+    for pair in pairs:
+        if not isinstance(pair, (list, tuple)) or len(pair) != 2 or not _are(pair, str):
+            raise DescriptionError(
+                f"{where}: each entry of 'codes' must be a pair of texts [code, label], not {pair!r}."
+            )
+    raise AssertionError("a pair is no pair of texts")
+
+
+def _are(values: Sequence[Any], kind: type | tuple[type, ...]) -> bool:
+    return all(issubclass(found, kind) for found in set(map(type, values)))
 
 
 def _edges(value: object, where: str) -> tuple[float, ...]:

@@ -79,8 +79,10 @@ class Hierarchy:
             kept = []
             cut = False
             for category in below.values():
-                group = group_of.get(category.members[0])
-                if any(group_of.get(p) != group for p in category.members[1:]):
+                members = category.members
+                group = group_of.get(members[0])
+                # Most categories of a long list have one member.
+                if len(members) > 1 and any(group_of.get(p) != group for p in members):
                     cut = True
                 elif group is None:
                     kept.append(category)
@@ -112,15 +114,14 @@ def _resolve_level(
             raise DescriptionError(
                 f"{place}: each group needs a text 'code' and a non-empty list 'members'."
             )
-        positions: set[int] = set()
-        for member in members:
-            found = below.get(str(member)) or base.get(str(member))
-            if found is None:
-                raise DescriptionError(
-                    f"{place}, group {code!r}: member {member!r} is neither a category of the level "
-                    f"below nor a finest code; {choices(str(member), below)}."
-                )
-            positions.update(found.members)
+        found = [below.get(name) or base.get(name) for name in map(str, members)]
+        if not all(found):
+            member = next(m for m, known in zip(members, found, strict=True) if known is None)
+            raise DescriptionError(
+                f"{place}, group {code!r}: member {member!r} is neither a category of the level "
+                f"below nor a finest code; {choices(str(member), below)}."
+            )
+        positions = {p for category in found if category is not None for p in category.members}
         if not owner.keys().isdisjoint(positions):
             other = rung[next(owner[p] for p in sorted(positions) if p in owner)].code
             raise DescriptionError(

@@ -165,10 +165,7 @@ class Variable:
 
 def finest_of(codes: Sequence[str], labels: Sequence[str]) -> tuple[Category, ...]:
     """Finest codes as categories of one member each."""
-    return tuple(
-        Category(code, label, (i,))
-        for i, (code, label) in enumerate(zip(codes, labels, strict=True))
-    )
+    return tuple(map(Category, codes, labels, zip(range(len(codes)))))
 
 
 def check_codes(name: str, codes: Sequence[str]) -> None:

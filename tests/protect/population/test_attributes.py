@@ -10,6 +10,7 @@ import pytest
 
 from lustrum.model import Dataset
 from lustrum.model.finest import FinestCells, possible_cells
+from lustrum.protect.population import attributes
 from lustrum.protect.population.attributes import (
     AttributeRisk,
     AttributeRows,
@@ -217,3 +218,29 @@ def test_siblings_keep_sparse_rows_from_naming_attributes() -> None:
     assert named[0.0] > 0.68
     assert named[1.0] < 0.6
     assert errors[1.0] < 1.5 * errors[0.0]
+
+
+@pytest.mark.parametrize(("held", "rows"), [(1, 1 << 16), (1, 1), (50, 7), (1 << 22, 3)])
+def test_guesses_are_the_same_however_many_categories_are_looked_at_in_one_go(
+    monkeypatch: pytest.MonkeyPatch, held: int, rows: int
+) -> None:
+    cells = sparse()
+    result = ProtectedPopulation(sweeps=1).protect(cells, KEY)
+    plain = attributes.attribute_risks(cells, result.cells, 3)
+    assert any(risk.people for risk in plain)
+    monkeypatch.setattr(attributes, "_MOST_HELD", held)
+    monkeypatch.setattr(attributes, "_AT_ONCE", rows)
+    assert attributes.attribute_risks(cells, result.cells, 3) == plain
+
+
+def test_categories_that_can_exist_are_those_of_possible_cells() -> None:
+    """Also for a variable that no structural zero names."""
+    cells = cells_of(town((4, 3, 2)), np.random.default_rng(1).poisson(0.7, (4, 3, 2)))
+    for place in range(3):
+        rows = AttributeRows.of(cells.dataset, place, [0, 1, 2])
+        for cell, found in zip(cells.codes.T, rows.possible(cells.codes), strict=True):
+            for code, possible in enumerate(found):
+                other = cell.copy()
+                other[place] = code
+                assert possible == possible_cells(cells.dataset, other[:, None])[0]
+        assert np.array_equal(rows.several(cells.codes), rows.possible(cells.codes).sum(axis=1) > 1)

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
 
+from examples import examples
 from lustrum.protect.population.prepare import prepare
 from lustrum.protect.population.search import lanes
+from lustrum.protect.population.search import run as runs
 from lustrum.protect.population.search.lanes import Lane, share_out
 from lustrum.protect.population.search.layout import plan_tables
 from lustrum.protect.population.search.replay import replay
@@ -117,6 +122,72 @@ def test_the_number_of_lanes_depends_on_the_cells_alone(monkeypatch: pytest.Monk
     few, many = (share_out(np.array([0]), np.array([0, 4]), np.full(4, n)) for n in (3, 4))
     assert [len(few.rounds[0]), len(many.rounds[0])] == [1, 3]
     assert [len(few.rounds), len(many.rounds)] == [1, 2]
+
+
+def test_lanes_learn_the_same_from_moves_as_from_all_cells(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a lane is told by the moves of a round is all that differs from the first lane."""
+    found, states = None, None
+    followed: list[int] = []
+    plain = runs.follow
+
+    def counted(*words: Any) -> None:
+        followed.append(int(words[4].made[0]))
+        plain(*words)
+
+    monkeypatch.setattr(runs, "follow", counted)
+    for cost, by_moves in ((10**9, False), (0, True)):
+        monkeypatch.setattr(lanes, "_FOLLOWED", cost)
+        other, its_states = run(2)
+        assert (sum(followed) > 0) == by_moves
+        if found is None or states is None:
+            found, states = other, its_states
+            continue
+        assert np.array_equal(other.up, found.up)
+        assert np.array_equal(other.errors, found.errors)
+        for one, two in zip(states, its_states, strict=True):
+            assert one.word == two.word
+            assert one.up.tobytes() == two.up.tobytes()
+            assert one.fields.tobytes() == two.fields.tobytes()
+
+
+def plain_shares(
+    majors: np.ndarray, block_first: np.ndarray, visits: np.ndarray
+) -> list[list[list[int]]]:
+    """The rounds of a sweep, slice by slice."""
+    slices = [s for m in majors for s in range(block_first[m], block_first[m + 1]) if visits[s] > 0]
+    total = sum(int(visits[s]) for s in slices)
+    many = max(lanes._ROUNDS, -(-total // (3 * lanes._ROUND_CELLS)))
+    rounds: list[list[list[int]]] = [[[] for _ in range(3)] for _ in range(many)]
+    done = 0
+    for s in slices:
+        done += int(visits[s])
+        place = 3 * many * (done - (int(visits[s]) + 1) // 2) // total
+        rounds[place % many][place // many].append(s)
+    return rounds
+
+
+@settings(
+    max_examples=examples(60, 600),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(
+    st.lists(st.lists(st.integers(0, 9), max_size=6), min_size=1, max_size=9),
+    st.randoms(),
+    st.integers(1, 40),
+)
+def test_slices_are_shared_out_as_one_by_one(
+    monkeypatch: pytest.MonkeyPatch, blocks: list[list[int]], chance: Any, round_cells: int
+) -> None:
+    monkeypatch.setattr(lanes, "_ROUND_CELLS", round_cells)
+    visits = np.array([v for block in blocks for v in block], dtype=np.int64)
+    assume(visits.sum() >= 3)
+    block_first = np.cumsum([0, *(len(block) for block in blocks)])
+    majors = np.array(chance.sample(range(len(blocks)), len(blocks)))
+    shares = share_out(majors, block_first, visits)
+    assert [[lane.tolist() for lane in every] for every in shares.rounds] == plain_shares(
+        majors, block_first, visits
+    )
 
 
 def some_moves(cells: SearchCells) -> list[list[int]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,9 +11,11 @@ from hypothesis import strategies as st
 
 from examples import examples
 from lustrum.model import InputError
+from lustrum.protect.population import agency
 from lustrum.protect.population.cells import FinestCells
 from lustrum.protect.population.method import ProtectedPopulation
 from lustrum.protect.population.public import PublicReport
+from lustrum.protect.population.search.layout import plan_tables
 from protect.population.worlds import KEY, cells_of, dense, town
 
 counts_strategy = st.lists(
@@ -84,6 +88,54 @@ def test_errors_reported_are_those_of_the_tables() -> None:
         table = next(t for name, t in by_label.items() if sorted(name.split(" x ")) == words)
         assert table.total == np.abs(error).sum(), label
         assert table.largest == np.abs(error).max()
+
+
+def test_the_largest_error_stated_is_the_one_measured_on_the_published_cells_under_any_key() -> (
+    None
+):
+    """The search aims at 10; what the report states is what the published file shows, table by table."""
+    sizes = (12, 6, 5, 4)
+    rng = np.random.default_rng(6)
+    cells = cells_of(town(sizes, zeros=False), rng.poisson(0.8, sizes))
+    stated = set()
+    for number in range(4):
+        result = ProtectedPopulation(sweeps=8).protect(cells, bytes([number]) * 32)
+        error = dense(result.cells) - dense(cells)
+        half = np.add.reduceat(error, [0, *range(2, sizes[0])], axis=0)
+        measured: dict[frozenset[str], int] = {}
+        for first, array in (("v0", error), ("v0:half", half)):
+            for kept in product((False, True), repeat=len(sizes)):
+                away = tuple(axis for axis, keep in enumerate(kept) if not keep)
+                names = (first, "v1", "v2", "v3")
+                label = frozenset(n for n, keep in zip(names, kept, strict=True) if keep)
+                measured[label] = int(np.abs(array.sum(axis=away)).max())
+        for table in result.agency.tables:
+            words = frozenset(w for w in table.label.split(" x ") if w != "all records")
+            assert table.largest == measured[words], table.label
+        largest = max(t.largest for t in result.agency.tables)
+        assert result.agency.over()["largest"] == largest
+        worst = [abs(w.shown - w.true) for w in result.agency.worst]
+        assert worst == sorted(worst, reverse=True)
+        assert worst[0] == largest
+        stated.add(tuple(t.largest for t in result.agency.tables))
+    assert len(stated) == 4, "every key has errors of its own"
+
+
+def test_the_worst_cells_are_those_with_the_largest_errors_the_first_ones_of_equals() -> None:
+    sizes = (6, 5, 4)
+    cells = cells_of(town(sizes, zeros=False), np.random.default_rng(8).poisson(0.8, sizes))
+    plan = plan_tables(cells.dataset, 3)
+    rng = np.random.default_rng(9)
+    for cut in (1, 3, 60):
+        errors = rng.integers(-cut, cut, plan.cells).astype(np.int32)
+        truth = rng.integers(0, 50, plan.cells)
+        found = agency._worst(plan, errors, truth)
+        places = sorted(range(plan.cells), key=lambda at: (-abs(int(errors[at])), at))[:20]
+        assert [(w.true, w.shown) for w in found] == [
+            (truth[at], truth[at] + errors[at]) for at in places
+        ]
+        labels = [plan.tables[plan.table_of_cell[at]].label for at in places]
+        assert [w.table for w in found] == labels
 
 
 def test_the_search_brings_tables_closer_than_the_start() -> None:

@@ -94,19 +94,13 @@ def test_a_search_that_was_stopped_goes_on_to_the_same_bytes(tmp_path: Path) -> 
     cells, method = crowd(), ProtectedPopulation(sweeps=6)
     whole = method.protect(cells, KEY)
     state = tmp_path / "search.npz"
-    asked = 0
-
-    def after_some_steps() -> bool:
-        nonlocal asked
-        asked += 1
-        return asked > 4
-
-    with stopping(after_some_steps), pytest.raises(Stopped):
+    with stopping(state.exists), pytest.raises(Stopped):
         method.protect(cells, KEY, state=state)
     assert state.exists()
     assert state.stat().st_mode & 0o077 == 0
-    told: list[float] = []
-    resumed = method.protect(cells, KEY, state=state, progress=lambda _, share: told.append(share))
+    steps: list[tuple[str, float]] = []
+    resumed = method.protect(cells, KEY, state=state, progress=lambda *said: steps.append(said))
+    told = [share for step, share in steps if step == "protecting"]
     assert told[0] > 1 / 9
     assert told == sorted(told)
     assert not state.exists()
@@ -118,8 +112,7 @@ def test_a_search_that_was_stopped_goes_on_to_the_same_bytes(tmp_path: Path) -> 
 def test_a_state_of_other_records_or_a_damaged_one_is_refused(tmp_path: Path) -> None:
     state = tmp_path / "search.npz"
     method = ProtectedPopulation(sweeps=6)
-    calls = iter([False, False, False])
-    with stopping(lambda: next(calls, True)), pytest.raises(Stopped):
+    with stopping(state.exists), pytest.raises(Stopped):
         method.protect(crowd(), KEY, state=state)
     with pytest.raises(InputError, match="other records"):
         method.protect(crowd(2), KEY, state=state)

@@ -119,3 +119,60 @@ def test_a_search_with_a_walk_gives_the_same_bytes_in_parts_and_on_any_cores() -
         again = search(problem, stages, 9, resume=state, workers=2)
         assert np.array_equal(again.up, found.up)
         assert np.array_equal(again.errors, found.errors)
+
+
+def test_the_walk_keeps_account_of_large_errors_without_looking_at_all_cells(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """After every step the errors that it takes for large are all that are."""
+    problem, stage, cells, _, errors = searched(1)
+    counts = stage.plan.layout.cell_kind < KINDS.index("extra")
+    plain, seen = walks._still_far, []
+
+    def compared(far: Any, changed: Any, *words: Any) -> Any:
+        found = plain(far, changed, *words)
+        assert np.array_equal(found, np.flatnonzero(counts & (np.abs(errors) > stage.beyond)))
+        seen.append(found.size)
+        return found
+
+    monkeypatch.setattr(walks, "_still_far", compared)
+    tally = _tally(problem, cells)
+    walk(stage, cells, errors, tally, np.array([1], dtype=np.uint64), np.int32(problem.step))
+    assert len(seen) > 10
+
+
+def test_large_errors_of_very_many_cells_have_more_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    left, taken = [], []
+    for more in (1, 0):
+        problem, stage, cells, _, errors = searched(4)
+        monkeypatch.setattr(walks, "_MANY_CELLS", errors.size + more)
+        said: list[float] = []
+        words = np.array([4], dtype=np.uint64), np.int32(problem.step), said.append
+        walk(replace(stage, walk=1), cells, errors, _tally(problem, cells), *words)
+        taken.append(len(said))
+        left.append(excess(stage, errors))
+    assert taken[0] == 1 < taken[1]
+    assert left[1] < left[0]
+
+
+def test_the_cells_of_a_controlled_cell_lie_in_its_stretch() -> None:
+    _, stage, cells, _, errors = searched(5)
+    narrow = 0
+    for target in range(errors.size):
+        low, high = walks._stretch(stage.plan, cells.first, target)
+        inside = np.flatnonzero(_inside(stage.plan, cells.codes, target))
+        assert not inside.size or (low <= inside[0] and inside[-1] < high)
+        narrow += high - low < len(cells.codes)
+    assert narrow > errors.size / 4
+
+
+def test_a_place_has_the_categories_of_its_table_and_of_no_other() -> None:
+    plan = searched(1)[1].plan
+    for number, table in enumerate(plan.tables):
+        grid = table.places()
+        for place in range(-3, plan.cells + 3):
+            found = table.categories(place)
+            own = 0 <= place < plan.cells and plan.table_of_cell[place] == number
+            assert (found is not None) == own
+            if found is not None:
+                assert grid[found] == place

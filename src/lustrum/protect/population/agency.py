@@ -132,9 +132,12 @@ class AgencyReport:
 
 def true_counts(plan: TablePlan, codes: Array, counts: Ints) -> Array:
     """The true counts of all controlled cells."""
-    truth = np.zeros(plan.cells, dtype=np.float64)
-    rows = np.ascontiguousarray(codes[plan.rows()].T)
-    add_errors(plan, rows, counts.astype(np.float64), truth)
+    kind = np.int32 if int(counts.sum()) < 2**31 else np.float64
+    truth = np.zeros(plan.cells, dtype=kind)
+    rows = np.empty((counts.size, len(plan.variables)), dtype=codes.dtype)
+    for place, row in enumerate(plan.rows()):
+        rows[:, place] = codes[row]
+    add_errors(plan, rows, counts.astype(kind), truth)
     return truth
 
 
@@ -234,20 +237,24 @@ def _single_columns(plan: TablePlan, errors: Array, truth: Array) -> dict[str, i
 
 def _worst(plan: TablePlan, errors: Array, truth: Array) -> tuple[WorstCell, ...]:
     wanted = min(_WORST, errors.size)
-    places = np.argsort(-np.abs(errors), kind="stable")[:wanted]
+    size = np.abs(errors)
+    # Of all cells only those are sorted that can be among the worst.
+    least = np.partition(size, size.size - wanted)[size.size - wanted] if wanted else 0
+    large = np.flatnonzero(size >= least)
+    places = large[np.argsort(-size[large], kind="stable")][:wanted].tolist()
     found: dict[int, WorstCell] = {}
     for table in plan.tables:
-        grid = table.places()
-        hits = np.argwhere(np.isin(grid, places))
-        for hit in hits:
-            at = int(grid[tuple(hit)])
+        for at in places:
+            hit = table.categories(at)
+            if hit is None:
+                continue
             codes = tuple(
-                _category(plan, level, int(group))
+                _category(plan, level, group)
                 for level, group in zip(table.levels, hit, strict=True)
             )
             true = int(truth[at])
             found[at] = WorstCell(table.label, codes, true, true + int(errors[at]))
-    return tuple(found[int(at)] for at in places)
+    return tuple(found[at] for at in places)
 
 
 def _category(plan: TablePlan, level: ControlledLevel, group: int) -> str:

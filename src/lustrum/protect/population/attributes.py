@@ -21,6 +21,7 @@ import numpy as np
 from lustrum.arrays import Array, Floats, Ints, Mask, Words
 from lustrum.model import Dataset
 from lustrum.model.finest import FinestCells, possible_cells
+from lustrum.model.stop import check_stop, report_progress
 from lustrum.protect.population.search.levels import controlled_levels, dependents
 
 BINS = (0.0, 0.05, 0.2, 1.0, 5.0)
@@ -32,6 +33,8 @@ FEWEST, GUESSED, NAMED = 200, 0.4, 0.6
 _PRIOR = 6.0
 """How many people of similar rows weigh as much as what wider rows say."""
 _AT_ONCE = 1 << 16
+_MOST_HELD = 1 << 22
+"""How many counts of categories are laid out in one go."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +76,9 @@ def attribute_risks(
     """
     kept = root_variables(true.dataset)
     found = []
-    for place in kept:
+    for number, place in enumerate(kept):
+        check_stop()
+        report_progress("measuring attributes", number / len(kept))
         if len(kept) > 1:
             rows = AttributeRows.of(true.dataset, place, kept)
             found += list(_risks(rows, true, shown, base, bins))
@@ -117,12 +122,30 @@ class AttributeRows:
     def possible(self, codes: Array) -> Mask:
         """Which categories can exist in the row of each cell, by the structural zeros."""
         found = np.ones((codes.shape[1], self.size), dtype=np.bool_)
-        if not dependents(self.dataset, self.place):
-            other = codes.copy()
-            for code in range(self.size):
-                other[self.place] = code
-                found[:, code] = possible_cells(self.dataset, other)
+        if dependents(self.dataset, self.place):
+            return found
+        name = self.dataset.variables[self.place].name
+        if not any(name in zero.where for zero in self.dataset.structural_zeros):
+            found &= possible_cells(self.dataset, codes)[:, None]
+            return found
+        other = codes.copy()
+        for code in range(self.size):
+            other[self.place] = code
+            found[:, code] = possible_cells(self.dataset, other)
         return found
+
+    def several(self, codes: Array) -> Mask:
+        """Whether more than one category can exist in the row of each cell."""
+        found = np.empty(codes.shape[1], dtype=np.bool_)
+        for begin in range(0, found.size, self.at_once):
+            part = slice(begin, begin + self.at_once)
+            found[part] = self.possible(codes[:, part]).sum(axis=1) > 1
+        return found
+
+    @property
+    def at_once(self) -> int:
+        """Of how many rows all categories are looked at in one go: there may be very many categories."""
+        return min(_AT_ONCE, max(1, _MOST_HELD // self.size))
 
     def expected(self, codes: Array, counts: Ints, wanted: Ints) -> Floats:
         """How many people a cell's row should hold by those that differ in the variable with most codes."""
@@ -149,7 +172,7 @@ def _risks(
     row, first, cells = np.unique(rows.numbers(codes), return_index=True, return_counts=True)
     single = (cells == 1) & (counts[first] == base)
     # Where a single category can exist it is no secret.
-    single[single] = rows.possible(codes[:, first[single]]).sum(axis=1) > 1
+    single[single] = rows.several(codes[:, first[single]])
     row, first = row[single], first[single]
     named = codes[rows.place, first].astype(np.int64)
     guess = guessed(rows, codes, counts, first, counts[first])
@@ -177,17 +200,16 @@ def guessed(
     """The likeliest category of each row by the rest of the file; ``own_counts`` are left out of its own."""
     category = codes[rows.place].astype(np.int64)
     guess = np.empty(wanted.size, dtype=np.int64)
-    similar = []
-    for dropped in range(1, len(rows.others) + 1):
-        numbers = rows.numbers(codes, dropped)
-        order = np.argsort(numbers, kind="stable")
-        similar.append((numbers[order], order, numbers[wanted]))
-    for begin in range(0, wanted.size, _AT_ONCE):
-        part = slice(begin, begin + _AT_ONCE)
+    similar = [
+        _Similar(rows.numbers(codes, dropped), wanted, category, counts, rows.size)
+        for dropped in range(len(rows.others), 0, -1)
+    ]
+    for begin in range(0, wanted.size, rows.at_once):
+        part = slice(begin, begin + rows.at_once)
         at = wanted[part]
         belief = np.full((at.size, rows.size), 1.0 / rows.size)
-        for ordered, order, own in reversed(similar):
-            held = _held(ordered, order, own[part], category, counts, rows.size)
+        for wider in similar:
+            held = wider.held(part)
             held[np.arange(at.size), category[at]] -= own_counts[part]
             total = held.sum(axis=1, keepdims=True)
             belief = (held + _PRIOR * belief) / (total + _PRIOR)
@@ -195,19 +217,39 @@ def guessed(
     return guess
 
 
-def _held(
-    ordered: Words, order: Ints, wanted: Words, category: Ints, counts: Ints, size: int
-) -> Floats:
-    """The counts of all categories over the cells with each of the wanted numbers."""
-    groups, which = np.unique(wanted, return_inverse=True)
-    low = np.searchsorted(ordered, groups, side="left")
-    length = np.searchsorted(ordered, groups, side="right") - low
-    member = np.repeat(np.arange(groups.size), length)
-    within = np.arange(member.size) - np.repeat(np.cumsum(length) - length, length)
-    cell = order[low[member] + within]
-    places = member * size + category[cell]
-    held = np.bincount(places, weights=counts[cell], minlength=groups.size * size)
-    return np.asarray(held.reshape(groups.size, size)[which])
+class _Similar:
+    """Cells by a number that similar rows share, and what those with the number of a wanted cell hold."""
+
+    def __init__(
+        self, numbers: Words, wanted: Ints, category: Ints, counts: Ints, size: int
+    ) -> None:
+        self._category, self._counts, self._size = category, counts, size
+        groups, self._which = np.unique(numbers[wanted], return_inverse=True)
+        self._order = np.argsort(numbers, kind="stable")
+        ordered = numbers[self._order]
+        self._low = np.searchsorted(ordered, groups, side="left")
+        self._length = np.searchsorted(ordered, groups, side="right") - self._low
+        # Wide rows are few, and are shared by very many cells.
+        self._all = None
+        if groups.size * size <= _MOST_HELD:
+            self._all = self._of(np.arange(groups.size))
+            self._order = self._low = self._length = self._order[:0]
+
+    def held(self, part: slice) -> Floats:
+        """The counts of all categories over the cells similar to some wanted ones."""
+        if self._all is not None:
+            return np.asarray(self._all[self._which[part]])
+        chosen, which = np.unique(self._which[part], return_inverse=True)
+        return np.asarray(self._of(chosen)[which])
+
+    def _of(self, chosen: Ints) -> Floats:
+        low, length = self._low[chosen], self._length[chosen]
+        member = np.repeat(np.arange(chosen.size), length)
+        within = np.arange(member.size) - np.repeat(np.cumsum(length) - length, length)
+        cell = self._order[low[member] + within]
+        places = member * self._size + self._category[cell]
+        held = np.bincount(places, weights=self._counts[cell], minlength=chosen.size * self._size)
+        return np.asarray(held.reshape(chosen.size, self._size))
 
 
 def _places(ordered: Words, wanted: Words) -> Ints:

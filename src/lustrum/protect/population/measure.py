@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import fsum, prod, sqrt
 from typing import Any
 
@@ -13,6 +14,7 @@ from lustrum.arrays import Array, Ints
 from lustrum.compiled import compiled
 from lustrum.model import Category
 from lustrum.model.finest import FinestCells
+from lustrum.model.stop import check_stop, report_progress
 from lustrum.protect.population.agency import true_counts
 from lustrum.protect.population.channel import (
     ERROR_ENDS,
@@ -46,6 +48,7 @@ _CLASSES = (len(SIZE_ENDS) + 1, len(ERROR_ENDS))
 _DRAWN = 16
 _BEYOND = 2
 _MOST_CELLS = 1 << 17
+_MOST_LAID_OUT = 1 << 24
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -75,7 +78,9 @@ def public_report(
         truth = true_counts(plan, every.codes, every.counts)
     kinds: dict[int, list[MeasuredTable]] = {}
     drawn = _Drawn(plan, every, memory, support.base)
-    for table in plan.tables:
+    for number, table in enumerate(plan.tables):
+        check_stop()
+        report_progress("measuring errors", 0.8 * number / len(plan.tables))
         if len(table.levels) <= plan.max_variables:
             places = table.places().ravel()
             groups = {level.variable: level.group_of for level in table.levels}
@@ -199,11 +204,14 @@ class _Drawn:
         self.rows = dict(zip(plan.variables, plan.rows(), strict=True))
         self.levels = controlled_levels(plan.dataset)
         self.combinations = Combinations.of(plan.dataset)
+        self._grouped: dict[int, tuple[Ints | None, list[Category]]] = {}
 
     def tables(self, variables: int, *, own_group: bool = False) -> Iterator[MeasuredTable]:
         """Figures of drawn tables; with ``own_group`` one variable has two groups of codes drawn at random."""
         rng = np.random.default_rng(variables + 100 * own_group)
         for _ in range(_DRAWN):
+            check_stop()
+            report_progress("measuring errors", 0.8 if not own_group else 0.9)
             chosen = rng.permutation(len(self.plan.variables))[:variables]
             groups: dict[str, Ints] = {}
             for place, variable in enumerate(self.plan.variables[c] for c in chosen):
@@ -224,7 +232,8 @@ class _Drawn:
         numbers = np.empty(len(self.every), dtype=np.uint64)
         _number_cells(self.every.codes, rows, group, sizes, numbers)
         length = cells
-        if cells > _MOST_CELLS:  # too many to lay out
+        # Sorting takes longer than laying out, where there are more finest cells than cells of the table.
+        if cells > max(_MOST_CELLS, min(len(self.every), _MOST_LAID_OUT)):
             found, places = np.unique(numbers, return_inverse=True)
             length, numbers = found.size, places.reshape(-1).astype(np.uint64)
         sums = np.zeros((length, 2), dtype=np.int64)
@@ -246,14 +255,19 @@ class _Drawn:
 
     def _possible(self, groups: Mapping[str, Ints]) -> int:
         """How many cells of a table can hold anybody."""
-        axes = [
-            (
-                variable,
-                [
-                    Category(str(g), str(g), tuple(np.flatnonzero(group_of == g).tolist()))
-                    for g in range(int(group_of.max()) + 1)
-                ],
-            )
-            for variable, group_of in groups.items()
-        ]
-        return self.combinations.cells(axes)
+        return self.combinations.cells(
+            [(variable, self._categories(group_of)) for variable, group_of in groups.items()]
+        )
+
+    def _categories(self, group_of: Ints) -> list[Category]:
+        """The groups of a level; many tables share one, and it may have very many."""
+        known, found = self._grouped.get(id(group_of), (None, []))
+        if known is not group_of:
+            order = np.argsort(group_of, kind="stable")
+            ends = np.cumsum(np.bincount(group_of)).tolist()
+            found = [
+                Category(str(g), str(g), tuple(order[low:high].tolist()))
+                for g, (low, high) in enumerate(pairwise([0, *ends]))
+            ]
+            self._grouped[id(group_of)] = (group_of, found)
+        return found

@@ -20,7 +20,7 @@ from lustrum.arrays import Words
 from lustrum.model import InputError
 from lustrum.model.finest import FinestCells
 from lustrum.model.parameters import checks_parameters, parameter
-from lustrum.model.stop import reporting_progress
+from lustrum.model.stop import report_progress, reporting_progress
 from lustrum.protect.abilities import Abilities, changed_by_rounding
 from lustrum.protect.entropy_left import left_between_multiples
 from lustrum.protect.method import MethodSpec
@@ -305,17 +305,16 @@ class ProtectedPopulation(MethodSpec):
             else StateFile(state, key, self.to_mapping(), cells, previous, held)
         )
         plan = stages[-1].plan
-        # What does not wait for the search is worked out beside it, and so are the two reports.
-        found, truth = side_by_side(
-            lambda: search(
-                prepared.problem,
-                stages,
-                int.from_bytes(derived(key, "search")[:8], "big"),
-                resume=None if file is None else file.load(),
-                keep=None if file is None else file.keep,
-            ),
-            lambda: true_counts(plan, prepared.every.codes, prepared.every.counts),
+        found = search(
+            prepared.problem,
+            stages,
+            int.from_bytes(derived(key, "search")[:8], "big"),
+            resume=None if file is None else file.load(),
+            keep=None if file is None else file.keep,
         )
+        # The search needs most memory, so that what does not wait for it comes after it all the same.
+        report_progress("measuring errors", 0.0)
+        truth = true_counts(plan, prepared.every.codes, prepared.every.counts)
         shown, memory = _shown(prepared, found)
         public, agency = side_by_side(
             lambda: public_report(
@@ -331,6 +330,7 @@ class ProtectedPopulation(MethodSpec):
                 differences(previous, memory, self.base),
             ),
         )
+        report_progress("measuring errors", 1.0)
         public = replace(public, known=known_totals(cells, self.known_totals))
         result = PopulationResult(shown, public, agency, memory)
         if file is not None:

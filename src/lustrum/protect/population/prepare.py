@@ -88,17 +88,18 @@ def prepare(
         shown = np.where(stays_up, choice.low + base, shown)
         movable &= ~stays_up
     _start_groups(every, choice, kept, up, movable, key)
+    # There may be tens of millions of cells, so that small numbers are kept as such.
+    small = np.int32 if int(shown.max(initial=0)) + base < 2**31 else np.int64
     problem = SearchProblem(
+        every=every.codes,
         movable=movable,
-        codes=every.codes[:, movable],
-        residue=residue[movable],
+        residue=residue[movable].astype(np.int16),
         step=base,
         up=up[movable],
         is_empty=empty[movable],
-        low=choice.low[movable],
-        group=kept.group[movable],
+        low=choice.low[movable].astype(small),
+        group=kept.group[movable].astype(np.int32),
         fixed_up=(shown - every.counts)[~movable],
-        fixed_codes=every.codes[:, ~movable],
         fixed_smallest=int((shown[~movable] == base).sum()),
         fixed_empty=int(((shown == base) & empty)[~movable].sum()),
         # In thousandths, and never fewer than were promised; what rounding errors add is no thousandth.

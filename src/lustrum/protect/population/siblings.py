@@ -17,6 +17,7 @@ import numpy as np
 from lustrum.arrays import Array, Ints, Words
 from lustrum.model.finest import FinestCells, possible_cells
 from lustrum.model.keys import scramble
+from lustrum.model.stop import check_stop, report_progress
 from lustrum.protect.population.attributes import AttributeRows, root_variables
 from lustrum.protect.population.search.levels import dependents
 from lustrum.protect.population.start import (
@@ -72,7 +73,8 @@ def sibling_candidates(cells: FinestCells, key: bytes, base: int, share: float) 
     words = cell_numbers(cells.dataset, cells.codes) if cells.keys is None else cells.keys
     words = words[small]
     taken = np.sort(cell_numbers(cells.dataset, cells.codes))
-    for place in roots:
+    for number, place in enumerate(roots):
+        report_progress("choosing empty cells", number / len(roots))
         rows = AttributeRows.of(cells.dataset, place, roots)
         expected = rows.expected(cells.codes, cells.counts, small)
         for turn, half in enumerate(_HALVES):
@@ -80,14 +82,21 @@ def sibling_candidates(cells: FinestCells, key: bytes, base: int, share: float) 
             chance = np.where(expected <= SPARSE, share / (1 + expected / half), 0.0)
             drawn = scramble(derived(key, f"sibling {place}"), own) >> np.uint64(32)
             chosen = np.flatnonzero(drawn.astype(np.float64) < chance * 2.0**32)
-            found.append(_siblings(rows, cells.codes[:, small], chosen, own, taken, key))
+            done = (number + (1 + turn) / 3) / len(roots)
+            found.append(_siblings(rows, cells.codes[:, small], chosen, own, taken, key, done))
     codes = np.concatenate(found, axis=1)
     _, first = np.unique(cell_numbers(cells.dataset, codes), return_index=True)
     return np.ascontiguousarray(codes[:, np.sort(first)])
 
 
 def _siblings(
-    rows: AttributeRows, codes: Array, chosen: Ints, words: Words, taken: Words, key: bytes
+    rows: AttributeRows,
+    codes: Array,
+    chosen: Ints,
+    words: Words,
+    taken: Words,
+    key: bytes,
+    done: float,
 ) -> Array:
     """An empty cell in the row of each chosen one, in the category of a similar one, as far as one is found."""
     order = np.argsort(rows.numbers(codes), kind="stable")
@@ -97,11 +106,13 @@ def _siblings(
     found = [codes[:, :0]]
     waiting = chosen
     for attempt, window in enumerate(_WINDOWS):
+        check_stop()
+        report_progress("choosing empty cells", done)
         drawn = scramble(derived(key, f"lender {rows.place} {attempt}"), words[waiting])
         apart = ((drawn >> np.uint64(32)) * np.uint64(2 * window) >> np.uint64(32)).astype(np.int64)
         apart = apart - window + (apart >= window)
         lender = order[(place[waiting] + apart) % order.size]
-        made = codes[:, waiting].copy()
+        made = codes[:, waiting]
         made[varying] = codes[np.ix_(varying, lender)]
         numbers = cell_numbers(rows.dataset, made)
         at = np.minimum(np.searchsorted(taken, numbers), taken.size - 1)

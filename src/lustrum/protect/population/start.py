@@ -17,6 +17,7 @@ from lustrum.arrays import Array, Ints, Mask, Words
 from lustrum.model import Dataset
 from lustrum.model.finest import FinestCells, possible_cells
 from lustrum.model.keys import scramble
+from lustrum.model.stop import check_stop, report_progress
 
 
 def derived(key: bytes, purpose: str) -> bytes:
@@ -102,6 +103,8 @@ def empty_candidates(cells: FinestCells, wanted: int, key: bytes) -> Array:
     ranks = [np.empty(0, dtype=np.uint64)]
     missing = wanted
     for attempt in range(_ATTEMPTS):
+        check_stop()
+        report_progress("choosing empty cells", 0.0)
         rolled = _neighbours(own, sizes, changeable, stream, key, attempt)
         numbers = cell_numbers(cells.dataset, rolled)
         fresh = np.flatnonzero(possible_cells(cells.dataset, rolled) & ~_within(numbers, taken))

@@ -191,6 +191,7 @@ def make_bundle(
         records = survey_records(behind, weights.weight)
         own = store.secret_of(engine.secret).derive(f"lustrum protected survey {name}")
         respondents = weights.spec().with_counts(records, result, own)
+    report("writing", 0.0)
     packed = pack_bundle(
         result.cells,
         # What a bundle holds is what protected it, to the last byte.
@@ -204,8 +205,11 @@ def make_bundle(
     if folder is not None:
         method = dict(result.public.method)
         kept = None if magnitudes is None else magnitudes.memory
+        report("writing", 0.3)
         write_memory(folder, _remembered(result, method, packed.digest, kept, previous))
+    report("writing", 0.8)
     write_bundle(out, packed)
+    report("writing", 1.0)
     known = previous
     if replaced is not None and replaced.method.get("base") == result.public.support.base:
         known = replaced

@@ -15,6 +15,7 @@ from lustrum.audit.belief.priors import Uniform
 from lustrum.counting.chunk import Chunk
 from lustrum.model import InputError, Release, Table, TableQuery
 from lustrum.model.finest import FinestCells
+from lustrum.model.stop import check_stop, report_progress
 from lustrum.policy import Policy
 from lustrum.protect import CellKey, RandomRounding
 from lustrum.protect.population.candidates import candidates
@@ -117,6 +118,12 @@ def findings(made: MadeBundle, policy: Policy) -> Findings:
     return Findings(words, tuple(warnings))
 
 
+def _go_on(share: float) -> None:
+    """Stop if that is asked for, and otherwise say how far the report is."""
+    check_stop()
+    report_progress("measuring the report of the agency", share)
+
+
 def _errors(made: MadeBundle) -> list[dict[str, Any]]:
     """Errors by number of variables, at finest levels and at all levels."""
     agency = made.result.agency
@@ -139,6 +146,7 @@ def _risk(true: KernelEngine, numbers: BundleNumbers, policy: Policy) -> Iterato
         ),
     }
     for query in fine_tables(true.dataset, _TABLES):
+        _go_on(0.1)
         table, release = true.tabulate(query), numbers.views(query).shown
         yield {
             "table": " x ".join(axis.label for axis in table.axes),
@@ -175,6 +183,7 @@ def _readers(made: MadeBundle) -> tuple[list[dict[str, Any]], list[str]]:
     kinds += [(f"a coalition of {k} people of the cell", k) for k in range(2, coalition + 1)]
     for who, people in kinds:
         for exact in (False, True) if known else (False,):
+            _go_on(0.0)
             left = left_to(result.cells, support, known if exact else (), people)
             shown = [candidates(support, number, people) for number in range(0, 4 * base, base)]
             rows.append(
@@ -222,6 +231,7 @@ def _finest_beliefs(made: MadeBundle) -> Iterator[dict[str, Any]]:
     support, memory = made.result.public.support, made.result.memory
     true = _true_counts(made.cells, memory)
     for number in range(0, 5 * support.base, support.base):
+        _go_on(0.2)
         at = memory.counts == number
         public = made.magnitudes is not None and made.magnitudes.public.existence_public
         for who, people in (("outsider", int(public)), ("insider", 1), ("coalition of 2", 2)):
@@ -242,6 +252,7 @@ def _table_beliefs(true: KernelEngine, numbers: BundleNumbers) -> Iterator[dict[
     report = numbers.bundle.report
     seen: dict[int, list[tuple[Ints, Ints]]] = {}
     for query in fine_tables(true.dataset, _TABLES):
+        _go_on(0.3)
         table = true.tabulate(query)
         possible = np.ones(table.shape, np.bool_) if table.structural is None else ~table.structural
         shown = numbers.views(query).shown.published
@@ -314,6 +325,7 @@ def _comparison(
     for name, queries in kinds.items():
         errors: list[list[Any]] = [[], [], []]
         for query in queries:
+            _go_on(0.5)
             table, found = shown(query)
             seen = table.values > 0
             for out, published in zip(errors, found, strict=True):
@@ -321,6 +333,7 @@ def _comparison(
         yield from _compared(name, errors)
     errors = [[], [], []]
     for whole, part in nested_pairs(true.dataset, _QUESTIONS):
+        _go_on(0.8)
         (all_, of_all), (some, of_some) = shown(whole), shown(part)
         difference = all_.values - some.values
         for out, one, two in zip(errors, of_all, of_some, strict=True):

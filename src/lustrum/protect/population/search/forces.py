@@ -15,10 +15,13 @@ import numpy as np
 
 from lustrum.arrays import Array
 from lustrum.compiled import compiled
+from lustrum.model.stop import check_stop, report_progress
 from lustrum.protect.population.search.layout import TablePlan
 
 _DENSE = 4
 """Adding up whole slices takes about a quarter of the time per cell that looking up single ones takes."""
+_SLICES = 1 << 17
+"""How many slices are added up before somebody may stop the work."""
 
 
 class Costs(NamedTuple):
@@ -162,7 +165,13 @@ def add_errors(plan: TablePlan, codes: Array, by: Array, errors: Array) -> None:
     ordered = outer[order]
     begins = np.flatnonzero(np.r_[True, (ordered[1:] != ordered[:-1]).any(axis=1)])
     first = np.r_[begins, by.size].astype(np.int64)
-    _add_slices(plan.layout, codes, order, first, by.astype(errors.dtype), errors)
+    by = by.astype(errors.dtype)
+    for begin in range(0, begins.size, _SLICES):
+        check_stop()
+        report_progress("adding up tables", begin / begins.size)
+        some = first[begin : begin + _SLICES + 1]
+        _add_slices(plan.layout, codes, order, some, by, errors)
+    report_progress("adding up tables", 1.0)
 
 
 @compiled

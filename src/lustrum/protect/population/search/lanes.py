@@ -29,6 +29,8 @@ _ROUNDS = 32
 """The fewest rounds of a sweep, so that lanes soon learn what the others do where there are few cells."""
 _PART = 1 << 16
 """How many controlled cells are told to other lanes in one go."""
+_FOLLOWED = 8
+"""Looking at what a move may have changed in one table takes as long as looking at so many cells in turn."""
 
 Together = Callable[[Callable[[int], None], int], None]
 """Calls a function with 0, 1, ... up to a number, on several cores, and waits for all of them."""
@@ -87,8 +89,8 @@ def share_out(majors: Array, block_first: Array, visits: Array) -> Shares:
     ``visits`` is how many cells are to be visited in each slice; slices without any are left out. How many
     lanes there are depends on the cells alone, never on the machine.
     """
-    parts = [np.arange(block_first[m], block_first[m + 1]) for m in majors]
-    slices = np.concatenate([np.zeros(0, dtype=np.int64), *parts])
+    size = block_first[majors + 1] - block_first[majors]
+    slices = np.repeat(block_first[majors] - np.cumsum(size) + size, size) + np.arange(size.sum())
     slices = slices[visits[slices] > 0]
     length = visits[slices]
     total = int(length.sum())
@@ -97,7 +99,11 @@ def share_out(majors: Array, block_first: Array, visits: Array) -> Shares:
     middle = np.cumsum(length) - (length + 1) // 2
     # Lanes lie far from each other, so that they seldom want the same cells.
     place = lanes * many * middle // max(1, total)
-    rounds = [[slices[place == lane * many + r] for lane in range(lanes)] for r in range(many)]
+    begin = np.searchsorted(place, np.arange(lanes * many + 1))
+    rounds = [
+        [slices[begin[at] : begin[at + 1]] for at in range(r, lanes * many, many)]
+        for r in range(many)
+    ]
     cells = np.bincount(place, length, lanes * many).reshape(lanes, many).astype(np.int64)
     return Shares(rounds, np.cumsum(cells.sum(axis=0)).tolist(), int(cells.max(initial=0)))
 
@@ -115,10 +121,11 @@ class Lanes:
         slice_first: Array,
         words: Sequence[Any],
         most_moves: int,
+        tables: int,
         together: Together,
     ) -> None:
         count = len(words)
-        self._together, self._slice_first = together, slice_first
+        self._together, self._slice_first, self._tables = together, slice_first, tables
         self._parts = -(-errors.size // _PART)
         self._errors = np.empty((count - 1, errors.size), dtype=errors.dtype)
         self._forces = np.empty((count - 1, *forces.shape), dtype=forces.dtype)
@@ -150,22 +157,38 @@ class Lanes:
         slices: list[Array],
         work: Callable[[Lane], None],
         again: Callable[[Lane, Lane], None],
+        follow: Callable[[Lane, Lane, Lane], None],
     ) -> None:
-        """Let every lane work on its slices, make the moves of all in the first one, and tell the others."""
+        """Let every lane work on its slices, make the moves of all in the first one, and tell the others.
+
+        ``follow`` gives what the moves of the last lane may have changed from the first one to the second.
+        """
         self._together(lambda j: work(self.lanes[j]), len(self.lanes))
         first, *others = self.lanes
         for lane in others:
             again(first, lane)
-        for lane in self.lanes:
-            lane.made[0] = 0
+        for lane in others:
             lane.tally[:] = first.tally
         if others:
-            self._together(self._follow, self._parts)
+            # The more cells there are, the fewer of them the moves of one round concern.
+            moves = sum(int(lane.made[0]) for lane in self.lanes)
+            if _FOLLOWED * self._tables * moves < first.errors.size:
+
+                def tell(j: int) -> None:
+                    for lane in others:
+                        follow(first, lane, self.lanes[j])
+
+                self._together(tell, len(self.lanes))
+            else:
+                self._together(self._follow, self._parts)
+                for lane in others:
+                    lane.up[:] = first.up
             self._together(lambda j: self._learn(self.lanes[j], slices), len(self.lanes))
+        for lane in self.lanes:
+            lane.made[0] = 0
 
     def _learn(self, lane: Lane, slices: list[Array]) -> None:
-        """Take over how the cells stand, and the fields of the slices that other lanes visited."""
-        lane.up[:] = self.lanes[0].up
+        """Take over the fields of the slices that other lanes visited."""
         for other in self.lanes:
             if other is not lane:
                 some = slices[other.number]

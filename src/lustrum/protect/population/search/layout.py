@@ -106,6 +106,16 @@ class ControlledTable:
             places = places[..., None] + stride * np.arange(level.size)
         return places
 
+    def categories(self, place: int) -> tuple[int, ...] | None:
+        """The category along each variable of the cell at a place, if it is one of the table."""
+        rest, found = place - self.start, []
+        for level, stride in zip(self.levels, self.strides, strict=True):
+            category, rest = divmod(rest, stride)
+            if not 0 <= category < level.size:
+                return None
+            found.append(category)
+        return tuple(found) if rest == 0 else None
+
 
 @dataclass(frozen=True, eq=False)
 class TablePlan:

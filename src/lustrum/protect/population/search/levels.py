@@ -7,6 +7,7 @@ variable. Only public facts decide this: the description with its structural zer
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -23,7 +24,7 @@ class ControlledLevel:
     group_of: Ints
     same_as: tuple[tuple[str, str | None], ...] = ()
 
-    @property
+    @cached_property
     def size(self) -> int:
         """The number of groups."""
         return int(self.group_of.max()) + 1

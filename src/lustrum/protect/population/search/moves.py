@@ -21,7 +21,7 @@ def apart(cells: Any, i: Any, j: Any) -> Any:  # pragma: no cover
 
 
 @compiled
-def _shift(layout: Any, codes: Any, a: Any, i: Any, j: Any, v: Any) -> Any:  # pragma: no cover
+def shift(layout: Any, codes: Any, a: Any, i: Any, j: Any, v: Any) -> Any:  # pragma: no cover
     """By how many categories of a node ``j`` lies behind ``i`` along a variable."""
     behind = np.int64(layout.position[a, codes[j, v]])
     return behind - np.int64(layout.position[a, codes[i, v]])
@@ -43,8 +43,8 @@ def swap_cost(
     """What it costs to move a cell by ``sign`` steps and its partner along ``v`` back."""
     cost = np.int64(0)
     for a in range(layout.first_node[v], layout.first_node[v + 1]):
-        shift = _shift(layout, cells.codes, a, i, j, v)
-        if shift != 0:
+        behind = shift(layout, cells.codes, a, i, j, v)
+        if behind != 0:
             q, r = layout.entry_first[a], layout.entry_first[a + 1]
             cost += node_cost(
                 layout.entry_run[q:r],
@@ -54,7 +54,7 @@ def swap_cost(
                 errors,
                 inner,
                 base,
-                shift,
+                behind,
                 sign,
                 rise,
             )
@@ -77,8 +77,8 @@ def swap_cells(
 ) -> None:  # pragma: no cover
     """Change the errors of all tables by a swap."""
     for a in range(layout.first_node[v], layout.first_node[v + 1]):
-        shift = _shift(layout, cells.codes, a, i, j, v)
-        if shift != 0:
+        behind = shift(layout, cells.codes, a, i, j, v)
+        if behind != 0:
             q, r = layout.entry_first[a], layout.entry_first[a + 1]
             swap(
                 layout.entry_run[q:r],
@@ -89,7 +89,7 @@ def swap_cells(
                 forces,
                 inner,
                 base,
-                shift,
+                behind,
                 by,
                 force,
             )
@@ -115,11 +115,11 @@ def exchange_cost(
     nodes = layout.variable_of.size - 1
     cost = np.int64(0)
     for a in range(layout.first_node[u], layout.first_node[u + 1]):
-        across = _shift(layout, cells.codes, a, i, j, u)
+        across = shift(layout, cells.codes, a, i, j, u)
         if across == 0 or cost >= bound:
             continue
         for b in range(layout.first_node[v], layout.first_node[v + 1]):
-            down = _shift(layout, cells.codes, b, i, k, v)
+            down = shift(layout, cells.codes, b, i, k, v)
             if down == 0:
                 continue
             q, r = layout.pair_first[a * nodes + b], layout.pair_first[a * nodes + b + 1]
@@ -159,11 +159,11 @@ def exchange_cells(
     """Change the errors of all tables by an exchange."""
     nodes = layout.variable_of.size - 1
     for a in range(layout.first_node[u], layout.first_node[u + 1]):
-        across = _shift(layout, cells.codes, a, i, j, u)
+        across = shift(layout, cells.codes, a, i, j, u)
         if across == 0:
             continue
         for b in range(layout.first_node[v], layout.first_node[v + 1]):
-            down = _shift(layout, cells.codes, b, i, k, v)
+            down = shift(layout, cells.codes, b, i, k, v)
             if down == 0:
                 continue
             q, r = layout.pair_first[a * nodes + b], layout.pair_first[a * nodes + b + 1]
@@ -181,3 +181,53 @@ def exchange_cells(
                 by,
                 force,
             )
+
+
+@compiled
+def moved_places(
+    layout: Any, cells: Any, inner: Any, base: Any, i: Any, j: Any, k: Any, into: Any
+) -> Any:  # pragma: no cover
+    """Where the controlled cells lie that a move changes, and how many there are.
+
+    ``j`` and ``k`` are the other cells beside the first one, or -1; ``into`` has room for four cells of every
+    table.
+    """
+    found = 0
+    if j < 0:
+        for r in range(base.size):
+            for t in range(np.uint64(layout.run_first[r]), np.uint64(layout.run_stop[r])):
+                into[found] = base[r] + inner[t]
+                found += 1
+        return found
+    u = apart(cells, i, j)
+    if k < 0:
+        for a in range(layout.first_node[u], layout.first_node[u + 1]):
+            across = shift(layout, cells.codes, a, i, j, u)
+            if across == 0:
+                continue
+            for q in range(layout.entry_first[a], layout.entry_first[a + 1]):
+                at = base[layout.entry_run[q]] + inner[layout.entry_table[q]]
+                into[found] = at
+                into[found + 1] = at + np.uint64(across * layout.entry_stride[q])
+                found += 2
+        return found
+    v, nodes = apart(cells, i, k), layout.variable_of.size - 1
+    for a in range(layout.first_node[u], layout.first_node[u + 1]):
+        across = shift(layout, cells.codes, a, i, j, u)
+        if across == 0:
+            continue
+        for b in range(layout.first_node[v], layout.first_node[v + 1]):
+            down = shift(layout, cells.codes, b, i, k, v)
+            if down == 0:
+                continue
+            # Pairs of nodes are listed with the earlier variable first.
+            for q in range(layout.pair_first[a * nodes + b], layout.pair_first[a * nodes + b + 1]):
+                at = base[layout.pair_run[q]] + inner[layout.pair_table[q]]
+                one = np.uint64(across * layout.pair_stride[q, 0])
+                two = np.uint64(down * layout.pair_stride[q, 1])
+                into[found] = at
+                into[found + 1] = at + one
+                into[found + 2] = at + two
+                into[found + 3] = at + one + two
+                found += 4
+    return found

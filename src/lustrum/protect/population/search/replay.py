@@ -1,4 +1,4 @@
-"""Moves of a lane that are made again where other lanes have moved cells meanwhile."""
+"""Moves of a lane that are made again where other lanes have moved cells meanwhile, and told to all lanes."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from lustrum.protect.population.search.moves import (
     apart,
     exchange_cells,
     exchange_cost,
+    moved_places,
     swap_cells,
     swap_cost,
 )
@@ -117,3 +118,30 @@ def _stands(cells: Any, stood: Any, i: Any, j: Any, k: Any, m: Any) -> bool:  # 
     if cells.up[i] != stood or (m >= 0 and cells.up[m] != stood):
         return False
     return not ((j >= 0 and cells.up[j] == stood) or (k >= 0 and cells.up[k] == stood))
+
+
+@compiled
+def follow(
+    layout: Any, cells: Any, first: Any, lane: Any, source: Any, tables: Any
+) -> None:  # pragma: no cover
+    """Give the first lane's errors, forces and cells to ``lane``, wherever a move of ``source`` changes them.
+
+    It does not matter whether a move was made again. ``tables`` is how many there are.
+    """
+    p = np.zeros(layout.variable_of.size, dtype=np.uint64)
+    inner = np.empty(layout.table_offset.size, dtype=np.uint64)
+    base = np.empty(layout.run_offset.size, dtype=np.uint64)
+    into = np.empty(4 * tables, dtype=np.uint64)
+    for x in range(source.made[0]):
+        i, j = np.int64(source.cells[x, 0]), np.int64(source.cells[x, 1])
+        k = np.int64(source.cells[x, 2])
+        for place in range(4):
+            c = source.cells[x, place]
+            if c >= 0:
+                lane.up[c] = first.up[c]
+        places(layout, cells.codes[i], p, inner, base)
+        for y in range(moved_places(layout, cells, inner, base, i, j, k, into)):
+            at = into[y]
+            lane.errors[at] = first.errors[at]
+            lane.forces[at, 0] = first.forces[at, 0]
+            lane.forces[at, 1] = first.forces[at, 1]

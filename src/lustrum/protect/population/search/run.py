@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil, floor
-from typing import NamedTuple
+from functools import partial
+from math import ceil, floor, prod
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,7 +33,7 @@ from lustrum.protect.population.search.lanes import (
     working_together,
 )
 from lustrum.protect.population.search.layout import KINDS, TablePlan
-from lustrum.protect.population.search.replay import replay
+from lustrum.protect.population.search.replay import follow, replay
 from lustrum.protect.population.search.stages import Stage
 from lustrum.protect.population.search.walk import walk
 from lustrum.stream import next_word
@@ -68,20 +69,29 @@ class SearchCells(NamedTuple):
 class SearchProblem:
     """Finest cells that may move, in the order of the dataset's codes."""
 
+    every: Array  # (variables of the dataset, all cells), those that cannot move among them
     movable: Array  # among all cells, those that are listed here
-    codes: Array  # (variables of the dataset, cells)
     residue: Array  # true count above the lower number
     step: int
     up: Array
     is_empty: Array
     low: Array
     group: Array
-    fixed_codes: Array  # cells that cannot move, and by how much they differ from the truth
-    fixed_up: Array
+    fixed_up: Array  # by how much cells that cannot move differ from the truth
     fixed_smallest: int  # how many of those show the smallest number,
     fixed_empty: int  # and how many of these are empty in truth
     empty_share: tuple[int, int]  # at least this fraction of those is empty in truth
     start_share: tuple[int, int] | None = None  # see ``start_up``; without it transitions are free
+
+    @property
+    def codes(self) -> Array:
+        """The codes of the cells that may move: (variables of the dataset, cells)."""
+        return self.every[:, self.movable]
+
+    @property
+    def fixed_codes(self) -> Array:
+        """The codes of the cells that cannot move."""
+        return self.every[:, ~self.movable]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -128,6 +138,7 @@ def _search(
     keep: Callable[[SearchState], None] | None,
     together: Together,
 ) -> SearchedPopulation:
+    report_progress("laying out cells", 0.0)
     cells, order = _laid_out(problem, stages[-1].plan)
     state = np.array([seed], dtype=np.uint64)
     # Nothing is known of a cell before its first visit.
@@ -151,6 +162,7 @@ def _search(
         if done < last or place == len(stages) - 1:
             if plan is not stage.plan:
                 plan = stage.plan
+                report_progress("laying out cells", 0.9 if place == 0 else 1.0)
                 errors = _errors(problem, cells, order, plan)
             first = max(done - before, 0)
             for sweep in range(first, stage.sweeps):
@@ -171,13 +183,19 @@ def _search(
                 )
                 if stage.walk and sweep == stage.sweeps - 1:
                     tally = _tally(problem, cells)
-                    walk(stage, cells, errors, tally, state, np.int32(problem.step))
+                    step = np.int32(problem.step)
+                    walk(stage, cells, errors, tally, state, step, partial(_whole, report))
                 if keep is not None:
                     keep(SearchState(before + sweep + 1, int(state[0]), cells.up, fields))
         before = last
     up = np.empty(len(order), dtype=np.bool_)
     up[order] = cells.up > 0
     return SearchedPopulation(up, errors, moves)
+
+
+def _whole(report: Callable[[float], None], _part: float) -> None:
+    """Say that a sweep is done, again and again while a walk goes on."""
+    report(1.0)
 
 
 @dataclass(frozen=True)
@@ -197,8 +215,9 @@ class _Progress:
 
 def _errors(problem: SearchProblem, cells: SearchCells, order: Array, plan: TablePlan) -> Array:
     errors = np.zeros(plan.cells, dtype=np.int32)
-    change = cells.up.astype(np.int64) * problem.step - problem.residue[order]
-    add_errors(plan, cells.codes, change.astype(np.int32), errors)
+    change = cells.up.astype(np.int32) * np.int32(problem.step)
+    change -= problem.residue[order].astype(np.int32)
+    add_errors(plan, cells.codes, change, errors)
     if problem.fixed_up.any():
         codes = np.ascontiguousarray(problem.fixed_codes[plan.rows()].T)
         add_errors(plan, codes, problem.fixed_up.astype(np.int32), errors)
@@ -227,8 +246,7 @@ def _sweep(
     if not visited.any():
         report(1.0)
         return
-    sums = np.r_[0, np.cumsum(visited, dtype=np.int64)]
-    shares = share_out(majors, cells.block_first, np.diff(sums[cells.slice_first]))
+    shares = share_out(majors, cells.block_first, _visits(visited, cells.slice_first))
     forces = np.empty((errors.size, 2), dtype=np.int32)
     cut = np.linspace(0, errors.size, _PARTS + 1).astype(np.int64)
     together(
@@ -250,11 +268,15 @@ def _sweep(
         cells.slice_first,
         [next_word(state) for _ in shares.rounds[0]],
         shares.most_cells * (2 + stage.rings * cells.codes.shape[1]),
+        len(stage.plan.tables),
         together,
     )
 
     def again(first: Lane, lane: Lane) -> None:
         replay(layout, cells, first, lane, np.int32(problem.step), costs)
+
+    def told(first: Lane, lane: Lane, source: Lane) -> None:
+        follow(layout, cells, first, lane, source, len(stage.plan.tables))
 
     for slices, finished in zip(shares.rounds, shares.cells, strict=True):
         check_stop()
@@ -275,9 +297,17 @@ def _sweep(
                 visited,
             )
 
-        lanes.round(slices, work, again)
+        lanes.round(slices, work, again, told)
         report(finished / shares.cells[-1])
     moves += sum(lane.tried for lane in lanes.lanes)
+
+
+def _visits(visited: Array, slice_first: Array) -> Array:
+    """How many cells of each slice are visited."""
+    if visited.all():
+        return np.diff(slice_first)
+    sums = np.r_[0, np.cumsum(visited, dtype=np.int64)]
+    return np.diff(sums[slice_first])
 
 
 def _visited(stage: Stage, codes: Array, errors: Array, state: Array) -> Array:
@@ -362,9 +392,13 @@ def _classes(problem: SearchProblem) -> tuple[Array, Array, Array]:
 def _laid_out(problem: SearchProblem, plan: TablePlan) -> tuple[SearchCells, Array]:
     """The cells as the compiled search wants them, and the order in which they stand there."""
     rows = plan.rows()
-    codes = problem.codes[rows]
-    order = np.lexsort(codes)  # the last row, the major variable, decides first
-    codes = np.ascontiguousarray(codes[:, order].T)
+    given = problem.codes
+    order = _sorted(plan, given).astype(_place_type(given.shape[1]), copy=False)
+    report_progress("laying out cells", 0.2)
+    codes = np.empty((order.size, len(rows)), dtype=given.dtype)
+    for place, r in enumerate(rows):
+        codes[:, place] = given[r][order]
+    del given
     sizes = [len(plan.dataset.variables[r].codes) for r in rows]
     low, step = problem.low[order], problem.step
     numbers = np.zeros(len(codes), dtype=np.uint64)
@@ -378,7 +412,7 @@ def _laid_out(problem: SearchProblem, plan: TablePlan) -> tuple[SearchCells, Arr
     cells = SearchCells(
         codes=codes,
         up=problem.up[order].astype(np.uint8),
-        group=problem.group[order].astype(np.int64),
+        group=problem.group[order].astype(np.int32),
         is_empty=problem.is_empty[order].astype(np.int8),
         low_smallest=(low == step).astype(np.int8),
         high_smallest=(low == 0).astype(np.int8),
@@ -396,11 +430,29 @@ def _laid_out(problem: SearchProblem, plan: TablePlan) -> tuple[SearchCells, Arr
     return cells, order
 
 
+def _sorted(plan: TablePlan, codes: Array) -> Array:
+    """The order of cells by their codes; the last variable, the major one, decides first."""
+    rows = plan.rows()
+    sizes = [len(plan.dataset.variables[r].codes) for r in rows]
+    if prod(sizes) >= 2**64:
+        return np.lexsort([codes[r] for r in rows])
+    numbers = np.zeros(codes.shape[1], dtype=np.uint64)
+    for r, size in zip(reversed(rows), reversed(sizes), strict=True):
+        numbers = numbers * np.uint64(size) + codes[r]
+    return np.argsort(numbers, kind="stable")
+
+
+def _place_type(cells: int) -> type[np.signedinteger[Any]]:
+    """The type of places among so many cells: there may be tens of millions."""
+    return np.int32 if cells < 2**31 else np.int64
+
+
 def _partners(codes: Array, sizes: list[int]) -> Array:
     """For every cell the next one that differs in a single variable, in a ring; -1 if there is none."""
     count, variables = codes.shape
     partner = np.full((count, variables), -1, dtype=np.int32)
     for v in range(variables):
+        report_progress("laying out cells", 0.3 + 0.5 * v / variables)
         line = np.zeros(count, dtype=np.uint64)
         for u in range(variables):
             if u != v:
@@ -410,6 +462,7 @@ def _partners(codes: Array, sizes: list[int]) -> Array:
         sorted_line = line[order]
         begins = np.flatnonzero(np.r_[True, sorted_line[1:] != sorted_line[:-1]][:count])
         length = np.diff(np.r_[begins, count])
+        del line, sorted_line
         following = np.r_[order[1:], -1][:count]
         following[begins + length - 1] = np.where(length > 1, order[begins], -1)
         partner[order, v] = following

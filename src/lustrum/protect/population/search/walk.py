@@ -8,6 +8,7 @@ turn in circles. What it leaves is the best state that it came through.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -22,11 +23,12 @@ from lustrum.protect.population.search.exchanges import (
     neighbours,
 )
 from lustrum.protect.population.search.kernels import places, shuffle
-from lustrum.protect.population.search.layout import KINDS, TablePlan
+from lustrum.protect.population.search.layout import KINDS, ControlledTable, TablePlan
 from lustrum.protect.population.search.moves import (
     apart,
     exchange_cells,
     exchange_cost,
+    moved_places,
     swap_cells,
     swap_cost,
 )
@@ -41,14 +43,25 @@ _PATIENCE = 400
 """The walk ends where so many steps in a row have not led to a better state."""
 _REST = 50
 """For so many steps a cell that has moved stays as it is."""
+_STEPS, _MANY_CELLS = 4, 1 << 24
+"""How many moves are made for every large error, where there are at least so many controlled cells."""
 _NEAR = 32
 """How many neighbours of a cell are tried along every variable."""
 
 
 def walk(
-    stage: Stage, cells: Any, errors: Array, tally: Array, state: Array, step: np.int32
+    stage: Stage,
+    cells: Any,
+    errors: Array,
+    tally: Array,
+    state: Array,
+    step: np.int32,
+    report: Callable[[float], None] = lambda _part: None,
 ) -> None:
-    """Make up to ``stage.walk`` moves that take away errors larger than ``stage.beyond``."""
+    """Make up to ``stage.walk`` moves that take away errors larger than ``stage.beyond``.
+
+    With very many controlled cells there are many such errors, and so there are more moves.
+    """
     plan = stage.plan
     counts = plan.layout.cell_kind < KINDS.index("extra")
     far = np.flatnonzero(counts & (np.abs(errors) > stage.beyond))
@@ -56,18 +69,29 @@ def walk(
         return
     costs = stage.costs_of(int(step))
     forces = np.zeros((errors.size, 2), dtype=np.int32)
-    rests = np.zeros(cells.up.size, dtype=np.int64)
+    rests = np.zeros(cells.up.size, dtype=np.int32)
+    changed = np.empty(4 * len(plan.tables), dtype=np.uint64)
     near = np.empty((cells.codes.shape[1], _NEAR), dtype=np.int64)
+    inside = np.zeros(cells.up.size, dtype=np.bool_)
     made: list[Array] = []
     least, kept, last = _beyond(errors[far], stage.beyond), 0, 0
-    for number in range(1, stage.walk + 1):
+    steps = stage.walk
+    if errors.size >= _MANY_CELLS:
+        steps = max(steps, _STEPS * far.size)
+    for number in range(1, steps + 1):
         check_stop()
+        report((number - 1) / steps)
         if number > last + _PATIENCE:
             break
         target = int(far[int(next_word(state) % np.uint64(far.size))])
-        inside = _inside(plan, cells.codes, target)
+        low, high = _stretch(plan, cells.first, target)
+        inside[:] = False
+        inside[low:high] = _inside(plan, cells.codes[low:high], target)
         wrong = 1 if errors[target] > 0 else 0
-        chosen = np.flatnonzero(inside & (cells.up == wrong) & (rests < number))
+        some = slice(low, high)
+        chosen = (
+            np.flatnonzero(inside[some] & (cells.up[some] == wrong) & (rests[some] < number)) + low
+        )
         shuffle(chosen, state)
         chosen = chosen[: (chosen.size + 1) // 2]
         found = np.full(4, -1, dtype=np.int64)
@@ -89,15 +113,20 @@ def walk(
         _make(plan.layout, cells, found, errors, forces, tally, step, costs)
         made.append(found)
         rests[found[found >= 0]] = number + _REST
-        far = np.flatnonzero(counts & (np.abs(errors) > stage.beyond))
+        far = _still_far(
+            far, _changed(plan.layout, cells, found, changed), counts, errors, stage.beyond
+        )
         left = _beyond(errors[far], stage.beyond)
         if left < least:
             least, kept, last = left, len(made), number
         if not far.size:
             break
         if left > least + _ASTRAY:
+            undone_at = [
+                _changed(plan.layout, cells, undone, changed).copy() for undone in made[kept:]
+            ]
             _back(plan.layout, cells, made, kept, errors, forces, tally, step, costs)
-            far = np.flatnonzero(counts & (np.abs(errors) > stage.beyond))
+            far = _still_far(far, np.concatenate(undone_at), counts, errors, stage.beyond)
     _back(plan.layout, cells, made, kept, errors, forces, tally, step, costs)
 
 
@@ -122,15 +151,53 @@ def _beyond(errors: Array, most: int) -> int:
     return int((np.abs(errors).astype(np.int64) - most).sum())
 
 
+def _still_far(far: Array, changed: Array, counts: Array, errors: Array, beyond: int) -> Array:
+    """The controlled cells with large errors, in their order, from those before and the cells that changed."""
+    again = np.union1d(far, changed)
+    return np.asarray(again[counts[again] & (np.abs(errors[again]) > beyond)])
+
+
+def _changed(layout: Any, cells: Any, found: Array, room: Array) -> Array:
+    """The controlled cells that a move changes."""
+    return room[: int(_note_changed(layout, cells, found, room))].astype(np.int64)
+
+
+def _stretch(plan: TablePlan, first: Array, target: int) -> tuple[int, int]:
+    """From which finest cell to which those of a controlled cell can lie; they stand by major code."""
+    table, groups = _categories(plan, target)
+    for level, group in zip(table.levels, groups, strict=True):
+        if level.variable == plan.major:
+            codes = np.flatnonzero(level.group_of == group)
+            return int(first[codes[0]]), int(first[codes[-1] + 1])
+    return 0, int(first[-1])
+
+
+def _categories(plan: TablePlan, target: int) -> tuple[ControlledTable, tuple[int, ...]]:
+    """The table of a controlled cell, and its category at each level."""
+    table = plan.tables[int(plan.table_of_cell[target])]
+    groups = table.categories(target)
+    assert groups is not None
+    return table, groups
+
+
 def _inside(plan: TablePlan, codes: Array, target: int) -> Array:
     """Which finest cells lie in a controlled cell."""
-    table = plan.tables[int(plan.table_of_cell[target])]
     column = {name: place for place, name in enumerate(plan.variables)}
     inside = np.ones(len(codes), dtype=np.bool_)
-    groups = np.argwhere(table.places() == target)[0]
+    table, groups = _categories(plan, target)
     for level, group in zip(table.levels, groups, strict=True):
         inside &= level.group_of[codes[:, column[level.variable]]] == group
     return inside
+
+
+@compiled
+def _note_changed(layout: Any, cells: Any, found: Any, room: Any) -> Any:  # pragma: no cover
+    """Write down where the controlled cells lie that a swap or an exchange changes, and say how many."""
+    p = np.zeros(layout.variable_of.size, dtype=np.uint64)
+    inner = np.empty(layout.table_offset.size, dtype=np.uint64)
+    base = np.empty(layout.run_offset.size, dtype=np.uint64)
+    places(layout, cells.codes[found[0]], p, inner, base)
+    return moved_places(layout, cells, inner, base, found[0], found[1], found[2], room)
 
 
 @compiled

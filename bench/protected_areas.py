@@ -1,0 +1,252 @@
+"""One protected population of very many areas: seconds and memory by step, and how soon its bundle opens.
+
+    python bench/protected_areas.py --areas 5000 --people 200000
+    python bench/protected_areas.py --areas 190000 --people 15000000 --memory 8
+
+Invented people live in areas, districts and regions, with sex, age, employment, citizenship and marital
+status. ``lustrum protect`` runs in a process of its own with at most ``--memory`` GiB, and another one opens
+the bundle as a server does. Prints CPU seconds, seconds of the clock and memory by step, the longest time
+without a word of progress, and the errors that the agency's report states.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from areas import description
+
+from lustrum.model import Dataset
+from lustrum.tabulate import Secret, Store
+from lustrum.tabulate.encode import Chunk
+
+AGES = 18
+POLICY = """dataset = "areas"
+rules = {{max_dimensions = 6, max_filters = 20, max_cells = 20000000, nested_only = false}}
+risk = {{limit = 1.0}}
+before = [{{method = "protected-population", sweeps = {sweeps}, extra_tables = {extra}}}]
+protect = {{method = "none"}}
+end = true
+"""
+
+
+def people_description(areas: int) -> dict[str, Any]:
+    """The areas of the bench of areas, with more that is known of their people."""
+    words = description(areas)
+    words["variables"][2]["hierarchies"] = [
+        {
+            "name": "broad",
+            "levels": [
+                {
+                    "name": "broad age",
+                    "groups": [
+                        {
+                            "code": f"A{first}",
+                            "label": f"From {5 * first}",
+                            "members": [str(code) for code in range(first, last)],
+                        }
+                        for first, last in ((0, 3), (3, 6), (6, 13), (13, AGES))
+                    ],
+                }
+            ],
+        }
+    ]
+    words["variables"] += [
+        {"name": "employment", "codes": ["child", "employed", "unemployed", "inactive"]},
+        {"name": "citizenship", "codes": ["own", "near", "far"]},
+        {
+            "name": "marital",
+            "label": "Marital status",
+            "codes": ["single", "married", "apart", "widowed"],
+        },
+    ]
+    return words
+
+
+def fill(store: Store, areas: int, people: int) -> None:
+    """Write invented people; what they do and whom they live with depends on their age."""
+    chance = np.random.default_rng(3)
+    dataset = Dataset.from_mapping(people_description(areas))
+    sizes = np.cumsum(chance.gamma(8.0, size=areas))
+    shares = 1 / (1 + np.exp((np.arange(AGES) - 14) / 1.5))
+    far = chance.beta(1.0, 12.0, areas)
+    with store.replace(dataset, Secret(bytes(range(32)))) as writer:
+        for start in range(0, people, 1 << 20):
+            some = min(1 << 20, people - start)
+            area = np.searchsorted(sizes, chance.random(some) * sizes[-1]).astype(np.uint32)
+            age = chance.choice(AGES, some, p=shares / shares.sum()).astype(np.uint8)
+            drawn = chance.random((3, some))
+            at_work, grown, old = (age >= 3) & (age < 13), age >= 4, age >= 12
+            work = np.where(drawn[0] < 0.72, 1, np.where(drawn[0] < 0.79, 2, 3))
+            employment = np.where(age < 3, 0, np.where(at_work, work, 3))
+            foreign = np.where(drawn[1] < 0.4 * far[area], 1, 2)
+            citizenship = np.where(drawn[1] < far[area], foreign, 0)
+            later = np.where(drawn[2] < 0.62, 1, np.where(old & (drawn[2] < 0.8), 3, 2))
+            marital = np.where(grown & (drawn[2] < 0.04 * (age.astype(np.int64) + 4)), later, 0)
+            codes = {
+                "area": area,
+                "sex": chance.integers(0, 2, some).astype(np.uint8),
+                "age": age,
+                "employment": employment.astype(np.uint8),
+                "citizenship": citizenship.astype(np.uint8),
+                "marital": marital.astype(np.uint8),
+            }
+            keys = chance.integers(0, 2**64, some, dtype=np.uint64)
+            writer.write(Chunk(some, codes, keys=keys))
+
+
+class Steps:
+    """CPU seconds, seconds of the clock and most memory of every step of the work."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, list[float]] = {}
+        self.step, self.said, self.silence = "beginning", time.perf_counter(), 0.0
+        self._last = (time.process_time(), time.perf_counter())
+        self._over = threading.Event()
+        threading.Thread(target=self._watch, daemon=True).start()
+
+    def _watch(self) -> None:
+        while not self._over.wait(0.05):
+            held = int(Path("/proc/self/statm").read_text().split()[1])
+            row = self.rows.setdefault(self.step, [0.0, 0.0, 0.0])
+            row[2] = max(row[2], held * os.sysconf("SC_PAGE_SIZE") / 2**30)
+
+    def __call__(self, step: str, share: float) -> None:
+        """Note that a step has come so far."""
+        now = (time.process_time(), time.perf_counter())
+        row = self.rows.setdefault(self.step, [0.0, 0.0, 0.0])
+        row[0], row[1] = row[0] + now[0] - self._last[0], row[1] + now[1] - self._last[1]
+        self.silence, self.said = max(self.silence, now[1] - self.said), now[1]
+        if step != self.step or int(20 * share) > self._tenth:
+            print(
+                f"    {time.strftime('%H:%M:%S')} {step} {share:.0%}", file=sys.stderr, flush=True
+            )
+        self._tenth = int(20 * share)
+        self._last, self.step = now, step
+
+    _tenth = 0
+
+    def end(self) -> None:
+        """Print all steps."""
+        self("end", 1.0)
+        self._over.set()
+        for name, (cpu, clock, most) in self.rows.items():
+            print(f"  {name:42}{cpu:9.1f} CPU s {clock:9.1f} s  most {most:6.2f} GiB")
+
+
+def limited(gibibytes: float) -> None:
+    """Let this process hold no more than so much."""
+    most = int(gibibytes * 2**30)
+    resource.setrlimit(resource.RLIMIT_DATA, (most, most))
+
+
+def protected(root: Path) -> None:
+    """What ``lustrum protect`` does, with an eye on its steps."""
+    from contextlib import contextmanager
+
+    from rich.console import Console
+
+    from lustrum.cli import protect
+
+    steps = Steps()
+
+    @contextmanager
+    def watched(_console: Console) -> Any:
+        yield steps
+
+    protect.progress_bars = watched  # type: ignore[assignment]
+    made = protect.protect_dataset("areas", root, Console(stderr=True, markup=False))
+    steps.end()
+    agency = made.result.agency
+    print(
+        f"  {len(made.cells):,} finest cells, {len(made.result.memory):,} with empty ones that may show"
+    )
+    print(
+        f"  {len(made.result.cells):,} cells in the bundle; {sum(t.cells for t in agency.tables):,} controlled"
+    )
+    for words, finest in (("finest levels", True), ("all levels", False)):
+        for variables in range(7):
+            figures = agency.over(finest=finest, variables=variables)
+            if figures["tables"]:
+                print(
+                    f"  {words}, {variables} variables: {figures['tables']} tables, {figures['cells']:,} "
+                    f"cells, mean error {figures['mean']:.3f} (non-empty {figures['mean_occupied']:.3f}), "
+                    f"largest {figures['largest']}"
+                )
+    print(f"  longest time without progress {steps.silence:.1f} s")
+    _say_peak()
+
+
+def opened(root: Path) -> None:
+    """Open the bundle as a server does."""
+    from lustrum.public.bundle.files import read_bundle
+    from lustrum.public.bundle.numbers import BundleNumbers
+
+    for attempt in ("first", "again"):
+        began, clock = time.process_time(), time.perf_counter()
+        bundle = read_bundle(root / "bundles" / "areas")
+        read = time.process_time()
+        BundleNumbers(bundle)
+        print(
+            f"  opened {attempt}: {time.process_time() - began:.2f} CPU s, of which reading "
+            f"{read - began:.2f}; {time.perf_counter() - clock:.2f} s of the clock"
+        )
+    _say_peak()
+
+
+def _say_peak() -> None:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    print(
+        f"  {used.ru_utime + used.ru_stime:.1f} CPU s in all, peak {used.ru_maxrss / 2**20:.2f} GiB",
+        flush=True,
+    )
+
+
+def main() -> None:
+    """Invent people, protect them in a process of its own, and open the bundle in another one."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--areas", type=int, default=5_000)
+    parser.add_argument("--people", type=int, default=200_000)
+    parser.add_argument("--sweeps", type=int, default=12)
+    parser.add_argument("--extra-tables", type=int, default=1100)
+    parser.add_argument("--memory", type=float, default=8.0, help="GiB that the process may hold")
+    parser.add_argument(
+        "--data", type=Path, help="a folder in which the people and the bundle are kept"
+    )
+    parser.add_argument("--only", choices=("people", "protect", "open"), help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    if asked.only == "protect":
+        limited(asked.memory)
+        protected(asked.data)
+    elif asked.only == "open":
+        opened(asked.data)
+    else:
+        with tempfile.TemporaryDirectory() as folder:
+            _all(asked, asked.data or Path(folder) / "data")
+
+
+def _all(asked: argparse.Namespace, root: Path) -> None:
+    root.mkdir(parents=True, exist_ok=True)
+    print(f"{asked.areas:,} areas, {asked.people:,} people, {asked.sweeps} sweeps", flush=True)
+    store = Store(root)
+    if "areas" not in store.names():
+        fill(store, asked.areas, asked.people)
+    (root / "policies").mkdir(exist_ok=True)
+    words = POLICY.format(sweeps=asked.sweeps, extra=asked.extra_tables)
+    (root / "policies" / "areas.toml").write_text(words)
+    for part in () if asked.only == "people" else ("protect", "open"):
+        command = [sys.executable, __file__, "--only", part, "--data", str(root)]
+        subprocess.run([*command, "--memory", str(asked.memory)], check=True)
+
+
+if __name__ == "__main__":
+    main()
