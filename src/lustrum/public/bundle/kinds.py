@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise, product
 
 import numpy as np
@@ -76,13 +77,18 @@ class Kinds:
         for root, lists in along.items():
             if root not in self.controlled:  # a single code
                 continue
-            every = frozenset(range(self.functions[root][1].size))
-            within = every.intersection(*filters.get(root, ()))
+            every = self._every[root]
+            within = every.intersection(*filters[root]) if root in filters else every
             sets = {within.intersection(*chosen) for chosen in product(*map(set, lists))}
             sets -= {frozenset(), every}
             variables += bool(sets)
             own = own or not sets <= self.controlled[root]
         return Kind(max(variables, 1), own)
+
+    @cached_property
+    def _every(self) -> Mapping[str, Codes]:
+        """All codes of each root."""
+        return {root: frozenset(range(self.functions[root][1].size)) for root in self.controlled}
 
     def _root(self, name: str, codes: frozenset[int]) -> tuple[str, Codes]:
         """The codes of the root that have one of these codes of a variable."""
