@@ -1,6 +1,6 @@
 """A very long table in a real browser: how long it takes to appear, and whether scrolling ever waits.
 
-    python bench/scrolling.py --data FOLDER
+    python bench/scrolling.py [--data FOLDER]
 
 Serves the demo census from FOLDER (made if missing) and opens a table of about 100,000 cells in headless
 Chromium, first as the page shows it, then with all rows at once. It scrolls down by a notch of the wheel with
@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -59,18 +60,24 @@ def measure(page: Page, address: str, name: str) -> None:
 
 
 def main() -> int:
-    """Serve, look and print."""
+    """Look at the demo data that are given, or at new ones."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--data", type=Path, help="Folder of the demo data; made if missing.")
     parser.add_argument("--chromium", default="/usr/bin/chromium")
     parser.add_argument("--port", type=int, default=8321)
     given = parser.parse_args()
-    command = [sys.executable, "-m", "lustrum", "serve", "--demo", "--data", str(given.data)]
-    server = subprocess.Popen([*command, "--port", str(given.port), "--seconds", "300"])
-    address = f"http://127.0.0.1:{given.port}"
+    with tempfile.TemporaryDirectory() as folder:
+        return look(given.data or Path(folder), given.port, given.chromium)
+
+
+def look(data: Path, port: int, chromium: str) -> int:
+    """Serve the demo and scroll through its table."""
+    command = [sys.executable, "-m", "lustrum", "serve", "--demo", "--data", str(data)]
+    server = subprocess.Popen([*command, "--port", str(port), "--seconds", "300"])
+    address = f"http://127.0.0.1:{port}"
     try:
         with sync_playwright() as play:
-            browser = play.chromium.launch(executable_path=given.chromium)
+            browser = play.chromium.launch(executable_path=chromium)
             page = browser.new_page(viewport={"width": 1440, "height": 900})
             ready = page.request
             until = time.monotonic() + 600
