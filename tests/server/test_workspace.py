@@ -215,6 +215,20 @@ def test_a_pyramid_of_foreign_citizens_as_shares_in_a_workbook_takes_eight_actio
 
 
 @pytest.mark.browser
+def test_a_two_way_table_of_ones_own_takes_three_actions(browser: Browser, live: str) -> None:
+    with visit(browser, live, viewport={"width": 1440, "height": 900}) as page:
+        page.goto("/en/")
+        page.get_by_role("link", name="Demo census", exact=True).click()  # 1
+        expect(page.locator("h1")).to_contain_text("by sex")
+        page.locator(".chip[data-variable=education]").drag_to(page.locator("[data-zone=rows]"))  # 2
+        expect(page.locator("[data-zone=rows] #in-education")).to_be_visible()
+        page.locator("#in-age summary").press("Delete")  # 3
+        expect(page.locator("#spare-age")).to_be_visible()
+        expect(page.locator("h1")).to_contain_text("Educational attainment by sex")
+        expect(page.locator("tbody tr").first).to_be_visible()
+
+
+@pytest.mark.browser
 def test_a_table_grows_live_by_keys_drag_and_form_and_steps_back(
     browser: Browser, live: str
 ) -> None:
