@@ -1,4 +1,4 @@
-"""Whole journeys: to a table in a file and in a saved link, in French, by keyboard, without scripts."""
+"""Whole journeys: to a file and a saved link, in French, by keyboard, by fingers, enlarged, without scripts."""
 
 from __future__ import annotations
 
@@ -201,3 +201,46 @@ def test_without_scripts_everything_is_reached_by_links_and_buttons(
         assert taken_away(page, "csv", tmp_path).read_text("utf-8").count("\n") == shown + 1
         page.get_by_role("link", name="Chart").click()
         expect(page.get_by_role("img").first).to_be_visible()
+
+
+WIDE = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+ENLARGED = (
+    "/en/",
+    "/datasets/demo",
+    "/datasets/demo?by=age&by=sex&totals=on&as=chart",
+    "/datasets/demo?by=area:district&by=sex&totals=on&as=map",
+    "/datasets/demo/about",
+    "/protection",
+    "/api",
+)
+
+
+def test_four_times_the_size_needs_no_scrolling_sideways(browser: Browser, live: str) -> None:
+    """A screen of 1280 pixels shows 320 where everything is four times as large (WCAG 1.4.10)."""
+    with visit(browser, live, viewport={"width": 320, "height": 256}) as page:
+        for path in ENLARGED:
+            page.goto(path)
+            assert page.evaluate(WIDE) <= 0, path
+
+
+def test_fingers_alone_put_a_variable_into_the_columns_and_take_the_file_away(
+    browser: Browser, live: str, tmp_path: Path
+) -> None:
+    with visit(
+        browser, live, viewport={"width": 390, "height": 800}, has_touch=True, is_mobile=True
+    ) as page:
+        page.goto("/en/")
+        page.get_by_role("link", name="Demo census", exact=True).tap()
+        page.wait_for_url("**/datasets/demo")
+        page.locator("#in-sex summary").tap()
+        page.locator("#in-sex").get_by_role("link", name="Remove").tap()
+        expect(page.locator("#spare-sex")).to_be_visible()
+        page.locator("#spare-region summary").tap()
+        page.locator("#spare-region [data-to=columns]").tap()
+        expect(page.locator("[data-zone=columns] #in-region")).to_be_visible()
+        expect(page.locator("h1")).to_contain_text("region")
+        with page.expect_download() as waiting:
+            page.locator("#get-csv").tap()
+        assert "by=region" in waiting.value.url
+        waiting.value.save_as(tmp_path / "table.csv")
+        assert "region" in (tmp_path / "table.csv").read_text("utf-8").splitlines()[0]

@@ -220,7 +220,9 @@ def test_a_two_way_table_of_ones_own_takes_three_actions(browser: Browser, live:
         page.goto("/en/")
         page.get_by_role("link", name="Demo census", exact=True).click()  # 1
         expect(page.locator("h1")).to_contain_text("by sex")
-        page.locator(".chip[data-variable=education]").drag_to(page.locator("[data-zone=rows]"))  # 2
+        page.locator(".chip[data-variable=education]").drag_to(
+            page.locator("[data-zone=rows]")
+        )  # 2
         expect(page.locator("[data-zone=rows] #in-education")).to_be_visible()
         page.locator("#in-age summary").press("Delete")  # 3
         expect(page.locator("#spare-age")).to_be_visible()
