@@ -21,8 +21,7 @@ _PER_CELL = 1024
 workbook."""
 
 _PER_OTHER_CELL = 140
-"""Bytes for a cell that only the rules look at. Measured: 45 of a bundle; rounding takes no more without its
-JSON or page."""
+"""Bytes for a cell of a bundle that only the rules look at. Measured: 45."""
 
 _CGROUPS = (
     Path("/sys/fs/cgroup/memory.max"),
@@ -32,19 +31,21 @@ _CGROUPS = (
 
 @dataclass(frozen=True)
 class Estimate:
-    """The cells that are worked on, those among them that are shown, and the memory for them in bytes."""
+    """The cells that are worked on, those among them that are written, and the memory for them in bytes."""
 
     cells: int
-    shown: int
+    written: int
 
     @property
     def memory(self) -> int:
         """Bytes that the answer may need at its peak."""
-        return self.shown * _PER_CELL + (self.cells - self.shown) * _PER_OTHER_CELL
+        return self.written * _PER_CELL + (self.cells - self.written) * _PER_OTHER_CELL
 
 
-def estimate(query: TableQuery, dataset: Dataset) -> Estimate:
+def estimate(query: TableQuery, dataset: Dataset, *, from_bundle: bool = False) -> Estimate:
     """What a question will need: a total is protected beside all its parts, also those not asked for.
+
+    In a bundle everything is protected already: the rules look at parts that are not asked for, and no more.
 
     Every statistic takes the cells of the numbers it is worked out from; a quantile takes one for each class.
     """
@@ -60,7 +61,8 @@ def estimate(query: TableQuery, dataset: Dataset) -> Estimate:
         whole = len(replace(axis, codes=None, groups=(), total=True).categories(variable))
         sizes.append(max(asked, whole))
         shown.append(asked)
-    return Estimate(math.prod(sizes), math.prod(shown))
+    cells = math.prod(sizes)
+    return Estimate(cells, math.prod(shown) if from_bundle else cells)
 
 
 def require_memory(needed: Estimate, most: int) -> None:

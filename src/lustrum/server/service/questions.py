@@ -130,7 +130,7 @@ class Questions:
 
         Of a small table nobody needs to know here what the rules say: they come first among the five steps.
         """
-        needed = estimate(query, snapshot.dataset)
+        needed = estimate(query, snapshot.dataset, from_bundle=snapshot.from_bundle)
         if needed.cells > self.settings.background_cells or needed.memory > self._memory:
             if not snapshot.precheck(query, count=False).passes:
                 return None
