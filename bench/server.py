@@ -17,7 +17,6 @@ import argparse
 import http.client
 import json
 import os
-import shutil
 import statistics
 import subprocess
 import sys
@@ -41,6 +40,7 @@ from lustrum.policy import PolicyMethod
 from lustrum.policy.presets import preset
 from lustrum.publish.records import LocalRecordsService
 from lustrum.publish.records.protected_input import ProtectedInput
+from lustrum.rumap.report import find_chromium
 
 TABLES: tuple[tuple[int, dict[str, Any]], ...] = (
     (2457, {"by": ["age", "education", "occupation"], "where": {"region": ["1"]}}),
@@ -204,8 +204,7 @@ def under_load(data: Path, given: argparse.Namespace) -> None:
 def first_pages(address: str) -> None:
     """Part three: what a browser loads, and how soon the page can be used."""
     print("\n## First pages in Chromium, cold cache\n")
-    names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-    path = os.environ.get("LUSTRUM_CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
+    path = find_chromium()
     if path is None:
         print("No Chromium here; name one in LUSTRUM_CHROMIUM.")
         return

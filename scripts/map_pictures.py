@@ -8,8 +8,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import socket
 import sys
 import threading
@@ -24,10 +22,10 @@ from lustrum.agency import create_agency_app
 from lustrum.model import Table
 from lustrum.rumap import Tables, grid, rumap, series_map
 from lustrum.rumap.charts import save_chart, series_chart
+from lustrum.rumap.report import find_chromium
 from lustrum.rumap.series import Answering
 
 IMAGES = Path(__file__).parent.parent / "docs" / "img"
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 
 def example() -> Table:
@@ -66,7 +64,7 @@ def series_picture(folder: Path) -> Path:
 
 def page_picture(folder: Path) -> Path:
     """The agency's page with a finished map."""
-    program = os.environ.get("LUSTRUM_CHROMIUM") or next(filter(None, map(shutil.which, BROWSERS)))
+    program = find_chromium()
     app = create_agency_app(cases=Tables({"faith": example()}))
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))

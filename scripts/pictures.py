@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import socket
 import sys
@@ -28,13 +27,13 @@ from lustrum.agency import create_agency_app
 from lustrum.demo import businesses, description_path, people
 from lustrum.local import local_service
 from lustrum.publish.bundles.make import make_bundle
+from lustrum.rumap.report import find_chromium
 from lustrum.server import create_app
 from lustrum.tabulate import FrameSource, Secret, Store, ingest, read_description
 
 IMAGES = Path(__file__).parent.parent / "docs" / "img"
 PEOPLE, SEED = 200_000, 2001
 MOST_BYTES = 250_000
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 
 @dataclass(frozen=True)
@@ -118,7 +117,7 @@ def taken(picture: Picture, browser: Browser, address: str, folder: Path) -> Pat
 def main() -> int:
     """Take all pictures."""
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else IMAGES
-    program = os.environ.get("LUSTRUM_CHROMIUM") or next(filter(None, map(shutil.which, BROWSERS)))
+    program = find_chromium()
     with tempfile.TemporaryDirectory() as root, sync_playwright() as playwright:
         data = filled(Path(root) / "lustrum-data")
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])

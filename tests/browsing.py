@@ -60,3 +60,43 @@ def arrive(page: Page, link: Locator, url: str | re.Pattern[str]) -> None:
 def asked(page: Page) -> list[tuple[str, str]]:
     """The question in the address of a page, as the page itself has it."""
     return parse_qsl(urlsplit(page.evaluate("location.href")).query)
+
+
+# Axe takes time with the square of what stands on a page. Rows, ticks and marks of one kind (the same elements
+# with the same classes, styles, colours and roles) have the same faults, so a few of each are enough.
+_THIN_OUT = """(many) => {
+  const told = ["class", "style", "fill", "role", "scope", "type"];
+  const kind = (element) => [...new Set([element, ...element.querySelectorAll("*")].map((part) =>
+    [part.tagName, ...told.map((name) => part.getAttribute(name))].join(" ")))].sort().join("|");
+  window.setAside = [];
+  for (const parent of document.body.querySelectorAll("*")) {
+    const met = new Map();
+    for (const child of parent.isConnected ? [...parent.children] : []) {
+      const same = kind(child);
+      met.set(same, (met.get(same) ?? 0) + 1);
+      if (met.get(same) <= many) continue;
+      const mark = document.createComment("");
+      child.replaceWith(mark);
+      window.setAside.push([mark, child]);
+    }
+  }
+}"""
+_PUT_BACK = "() => { for (const [mark, child] of window.setAside) mark.replaceWith(child); }"
+
+
+def axe_complaints(
+    page: Page, contrast: bool = True, within: str = "body"
+) -> list[tuple[str, str, list[str]]]:
+    """What axe-core finds on a page as it stands, of which it sees a few of each kind of row, tick and mark."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    page.evaluate(_THIN_OUT, 3)
+    rules = {"color-contrast": {"enabled": contrast}}
+    options = {"resultTypes": ["violations"], "rules": rules}
+    complaints: list[dict[str, Any]] = (
+        Axe()
+        .run(page, context=None if within == "body" else within, options=options)
+        .response["violations"]
+    )
+    page.evaluate(_PUT_BACK)
+    return [(c["impact"], c["id"], [n["html"][:200] for n in c["nodes"]][:3]) for c in complaints]

@@ -6,6 +6,7 @@ import gc
 import os
 import shutil
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,23 @@ if sys.dont_write_bytecode:
     sys.pycache_prefix = str(Path(__file__).parents[1] / "build" / "pycache")
     os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+
+def keep_folders_in_memory() -> None:
+    """Put the folders of tests into memory where there is room: writing them to a disk takes minutes."""
+    memory, known = Path("/dev/shm"), Path("/proc/meminfo")
+    if "TMPDIR" in os.environ or not (memory.is_dir() and known.is_file()):
+        return
+    free = dict(line.split(":") for line in known.read_text(encoding="utf-8").splitlines())
+    available = int(free.get("MemAvailable", "0 kB").split()[0]) * 1024
+    if min(shutil.disk_usage(memory).free, available // 2) >= 4 * 2**30 and os.access(
+        memory, os.W_OK
+    ):
+        os.environ["TMPDIR"] = str(memory)
+        tempfile.tempdir = None
+
+
+keep_folders_in_memory()
 
 if "PYTEST_XDIST_WORKER" in os.environ:
     gc.disable()  # while tests are collected; what stays need not be searched for garbage
@@ -49,19 +67,12 @@ settings.register_profile("explore", patient, max_examples=1000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
 
 
-def chromium() -> str | None:
-    """The browser: what LUSTRUM_CHROMIUM names, or one on the PATH."""
-    named = os.environ.get("LUSTRUM_CHROMIUM")
-    if named:
-        return named
-    names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-    return next((path for path in map(shutil.which, names) if path), None)
-
-
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Any]:
     """A Chromium without a window. A build that should test pages may not skip them."""
-    path = chromium()
+    from lustrum.rumap.report import find_chromium
+
+    path = find_chromium()
     if path is None:
         message = "no Chromium found; install one or name it in LUSTRUM_CHROMIUM"
         if os.environ.get("CI"):

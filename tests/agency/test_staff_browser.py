@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 
 from agency.towns import people
-from browsing import arrive, expect, visit
+from browsing import arrive, axe_complaints, expect, visit
 from lustrum.agency import create_agency_app
 from server.conftest import served
 
@@ -52,8 +51,7 @@ def test_pages_pass_axe_and_fit_their_screen(
             page.goto(path)
             page.locator("details").evaluate_all("(all) => all.forEach((one) => one.open = true)")
             assert page.evaluate("document.documentElement.scrollWidth") <= width, path
-            found = Axe().run(page).response["violations"]
-            assert [(v["id"], [n["html"][:160] for n in v["nodes"]]) for v in found] == [], path
+            assert axe_complaints(page) == [], path
 
 
 def test_the_page_of_a_mistake_passes_axe(browser: Browser, staff: str) -> None:
@@ -62,7 +60,7 @@ def test_the_page_of_a_mistake_passes_axe(browser: Browser, staff: str) -> None:
         page = context.new_page()
         page.goto(PAGES[-1])
         expect(page.get_by_role("alert")).to_contain_text("There is no dataset")
-        assert Axe().run(page).response["violations"] == []
+        assert axe_complaints(page) == []
     finally:
         context.close()
 

@@ -104,12 +104,16 @@ def report_html(report: MapReport) -> str:
     return "\n".join(parts)
 
 
+def find_chromium() -> str | None:
+    """The browser that LUSTRUM_CHROMIUM names, or one on the PATH: first those that never have a window."""
+    names = ("chromium-headless-shell", "chrome-headless-shell", "chromium", "chromium-browser")
+    names += ("google-chrome", "google-chrome-stable", "chrome")
+    return os.environ.get("LUSTRUM_CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
+
+
 def write_pdf(page: str, target: Path) -> Path:
     """Print a page to PDF with Chromium, named by LUSTRUM_CHROMIUM or found on the PATH."""
-    names = ("chromium", "chromium-browser", "google-chrome", "chrome")
-    browser = os.environ.get("LUSTRUM_CHROMIUM") or next(
-        filter(None, map(shutil.which, names)), None
-    )
+    browser = find_chromium()
     if browser is None:
         raise InputError(
             "A PDF is printed by Chromium, which is not found; install it, name it in LUSTRUM_CHROMIUM, or "
