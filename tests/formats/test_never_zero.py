@@ -22,7 +22,18 @@ from lustrum.sensitivity import GivenCells
 
 HIDDEN = np.zeros((4, 4), dtype=np.bool_)
 HIDDEN[:2, :2] = True
-FORMATS = ("csv", "json-stat", "xlsx", "out.csv", "out.parquet", "out.xlsx", "svg", "html", "words")
+FORMATS = (
+    "csv",
+    "json-stat",
+    "parquet",
+    "xlsx",
+    "out.csv",
+    "out.parquet",
+    "out.xlsx",
+    "svg",
+    "html",
+    "words",
+)
 
 
 def release_of(moved: int, *, partial: bool) -> Release:
@@ -74,9 +85,10 @@ def test_a_suppressed_cell_is_blank_or_a_letter_and_never_0(tmp_path: Path) -> N
         assert [not v for v in seen] == HIDDEN.ravel().tolist()
     stat = json.loads(written(release, "json-stat", tmp_path))
     assert [v is None for v in stat["value"]] == HIDDEN.ravel().tolist()
-    written(release, "out.parquet", tmp_path)
-    column = parquet.read_table(tmp_path / "out.parquet").column("value").to_pylist()
-    assert [v is None for v in column] == HIDDEN.ravel().tolist()
+    for name in ("parquet", "out.parquet"):
+        made = parquet.read_table(io.BytesIO(written(release, name, tmp_path)))
+        column = made.column("value").to_pylist()
+        assert [v is None for v in column] == HIDDEN.ravel().tolist()
     for name in ("xlsx", "out.xlsx"):
         book = openpyxl.load_workbook(io.BytesIO(written(release, name, tmp_path)))
         head, *rows_ = ([cell.value for cell in row] for row in book["Cells"].rows)
@@ -84,7 +96,7 @@ def test_a_suppressed_cell_is_blank_or_a_letter_and_never_0(tmp_path: Path) -> N
         assert [isinstance(row[place], str) for row in rows_] == HIDDEN.ravel().tolist()
 
 
-@pytest.mark.parametrize("name", ["csv", "out.csv", "out.xlsx", "json-stat"])
+@pytest.mark.parametrize("name", ["csv", "out.csv", "out.xlsx", "json-stat", "parquet"])
 def test_an_interval_of_one_value_is_not_stated(name: str, tmp_path: Path) -> None:
     release = release_of(0, partial=True)
     assert release.stated.sum() == 4

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from lustrum.arrays import Ints, Mask
 from lustrum.durable import write_whole
 from lustrum.formats.cell_text import csv_lines, inert, names_of, numbers
+from lustrum.formats.parquet import exact, letters, parquet_pieces, spread
 from lustrum.model import CellStatus, InputError, Release, TableAxis
 from lustrum.model.release import check_release
 
@@ -48,7 +49,7 @@ def write_release(release: Release, path: Path | str, *, plain_status: bool = Fa
         said = plain_letters(release) if plain_status else release
         write_whole(path, Xlsx().write(said, " by ".join(axis.name for axis in release.axes)))
     else:
-        write_whole(path, release_as_parquet(release, plain_status))
+        write_whole(path, _parquet(release, plain_status))
 
 
 def release_as_csv(release: Release, *, plain_status: bool = False) -> str:
@@ -112,12 +113,12 @@ def plain_letters(release: Release) -> Release:
 
 def release_as_parquet(release: Release, plain_status: bool = False) -> bytes:
     """The release as the bytes of a Parquet file, one row per cell."""
-    import pyarrow as pa
-    from pyarrow import parquet
+    return b"".join(_parquet(release, plain_status))
 
-    sink = pa.BufferOutputStream()
-    parquet.write_table(release_as_arrow(release, plain_status=plain_status), sink)
-    return bytes(sink.getvalue().to_pybytes())
+
+def _parquet(release: Release, plain_status: bool) -> Iterator[bytes]:
+    columns = _arrow_columns(release, plain_status)
+    return parquet_pieces(release.published.size, columns)
 
 
 def release_as_arrow(release: Release, *, plain_status: bool = False) -> pa.Table:
@@ -131,39 +132,30 @@ def release_as_arrow(release: Release, *, plain_status: bool = False) -> pa.Tabl
     >>> release_as_arrow(release).column("value").to_pylist()
     [None, 8, 9, 7]
     """
+    import pyarrow as pa
+
+    return pa.table(_arrow_columns(release, plain_status)(0, release.published.size))
+
+
+def _arrow_columns(
+    release: Release, plain_status: bool
+) -> Callable[[int, int], dict[str, pa.Array]]:
     check_release(release, "An Arrow table")
-    import pyarrow as pa
-
     said = plain_letters(release) if plain_status else release
-    columns: dict[str, Any] = {}
-    for place, axis in enumerate(release.axes):
-        after = int(np.prod(release.shape[place + 1 :], dtype=np.int64))
-        before = release.published.size // (after * len(axis)) if len(axis) else 0
-        taken = pa.array(np.tile(np.repeat(np.arange(len(axis), dtype=np.int32), after), before))
-        columns[axis.name] = pa.array([inert(code) for code in axis.codes], pa.string()).take(taken)
-        if _labelled(axis):
-            labels = pa.array([inert(label) for label in axis.labels], pa.string())
-            columns[f"{axis.name}_label"] = labels.take(taken)
-    columns["value"] = _arrow_numbers(release.published, release.shown, release.decimals)
-    columns["status"] = pa.array(said.status.ravel().tolist(), pa.string())
-    for name, end in _stated_ends(release).items():
-        columns[name] = _arrow_numbers(end, release.stated, release.decimals)
-    return pa.table(columns)
+    ends, shape = _stated_ends(release), release.shape
+    shown, stated = release.shown, release.stated
 
+    def columns(low: int, high: int) -> dict[str, pa.Array]:
+        made: dict[str, pa.Array] = {}
+        for place, axis in enumerate(release.axes):
+            made[axis.name] = spread(axis.codes, shape, place, low, high)
+            if _labelled(axis):
+                made[f"{axis.name}_label"] = spread(axis.labels, shape, place, low, high)
+        cells = slice(low, high)
+        made["value"] = exact(release.published, shown, release.decimals, cells)
+        made["status"] = letters(said.status, low, high)
+        for name, end in ends.items():
+            made[name] = exact(end, stated, release.decimals, cells)
+        return made
 
-def _arrow_numbers(values: Ints, where: Mask, decimals: int) -> pa.Array:
-    """Numbers where they may be seen, null elsewhere; decimals are exact."""
-    import pyarrow as pa
-
-    seen = where.ravel()
-    # What may not be seen must not stand behind a null either, where some readers would find it.
-    whole = np.where(seen, values.ravel(), 0).astype(np.int64)
-    if not decimals:
-        return pa.array(whole, pa.int64(), mask=~seen)
-    halves = np.column_stack([whole, whole >> 63])
-    valid = pa.array(seen).buffers()[1]
-    kind = pa.decimal128(38, decimals)
-    hidden = int(seen.size - np.count_nonzero(seen))
-    return pa.Array.from_buffers(
-        kind, whole.size, [valid, pa.py_buffer(halves.astype("<i8").tobytes())], null_count=hidden
-    )
+    return columns

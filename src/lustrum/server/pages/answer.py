@@ -256,14 +256,12 @@ def _downloads(answer: ServedAnswer, view: TableView) -> dict[str, tuple[str, st
             for axis in answer.query.by
         )
     shown = TableView(show=view.show, pivot=pivot, decimals=view.decimals)
-    texts: dict[str, str] = {
-        "csv": say("CSV"),
-        "xlsx": say("Excel (XLSX)"),
-        "json-stat": say("JSON-stat"),
-    }
     there = names("lustrum.formats")
-    order = [*(name for name in texts if name in there), *(n for n in there if n not in texts)]
-    return {name: (texts.get(name, name), shown.address(answer.api(name))) for name in order}
+    known = [name for name in words.FILE_KINDS if name in there]
+    order = [*known, *(name for name in there if name not in known)]
+    return {
+        name: (words.FILE_KINDS.get(name, name), shown.address(answer.api(name))) for name in order
+    }
 
 
 def _listed(labels: list[str]) -> str:

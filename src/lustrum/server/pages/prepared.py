@@ -15,19 +15,13 @@ from lustrum.server.api.prepared import file_address
 from lustrum.server.http.languages import current
 from lustrum.server.http.templating import Pages
 from lustrum.server.service.programmes import find_programme, find_table
+from lustrum.server.table_view import titles as words
 from lustrum.server.table_view.arrange import arrange
 from lustrum.server.table_view.chart import draw
 from lustrum.server.table_view.controls import controls
 from lustrum.server.table_view.figures import Signs
 from lustrum.server.table_view.layout import grid
 from lustrum.server.urls import display
-
-_TEXTS = {
-    "csv": say("CSV"),
-    "xlsx": say("Excel (XLSX)"),
-    "json-stat": say("JSON-stat"),
-    "parquet": say("Parquet"),
-}
 
 
 def router(service: TableService, pages: Pages) -> APIRouter:
@@ -77,7 +71,7 @@ def router(service: TableService, pages: Pages) -> APIRouter:
             done=arranged.release.notes,
             downloads=[
                 (key, text, file_address(name, found.files[key]))
-                for key, text in _TEXTS.items()
+                for key, text in words.FILE_KINDS.items()
                 if key in found.files
             ],
             here=view.address(page),

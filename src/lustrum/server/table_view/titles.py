@@ -15,6 +15,14 @@ from lustrum.model import (
 )
 from lustrum.model.text import listed, lowered, say
 
+FILE_KINDS: dict[str, str] = {
+    "csv": say("CSV"),
+    "xlsx": say("Excel (XLSX)"),
+    "json-stat": say("JSON-stat"),
+    "parquet": say("Parquet"),
+}
+"""Kinds of files, those first that most people want."""
+
 _NAMED = 3
 """So many statistics are named in a heading."""
 

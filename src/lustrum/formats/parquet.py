@@ -1,0 +1,161 @@
+"""Parquet: one row per cell, written a group of rows at a time, so that tables of any size fit into memory."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from lustrum.arrays import Ints, Mask
+from lustrum.formats.cell_text import inert
+from lustrum.model import Release
+from lustrum.model.release import check_release
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+ROWS = 1 << 20
+"""Rows of a group, as pyarrow itself would write them."""
+
+
+class Parquet:
+    """Writes one row per cell: a code and a label per variable, the value, the status.
+
+    The columns are those of :class:`~lustrum.formats.csv.Csv`. A suppressed value is null, never 0, and nothing
+    stands behind the null. Whole numbers are 64-bit integers, others exact decimals.
+    """
+
+    name: ClassVar[str] = "parquet"
+    media_type: ClassVar[str] = "application/vnd.apache.parquet"
+    ending: ClassVar[str] = "parquet"
+
+    def write(self, release: Release, label: str = "") -> bytes:
+        """The release as the bytes of a file."""
+        return b"".join(self.pieces(release))
+
+    def pieces(self, release: Release) -> Iterator[bytes]:
+        """The file in pieces, for a table that is large."""
+        check_release(release, "A Parquet file")
+        known, stated = release.known, release.stated
+        ends = [
+            (name, end)
+            for name, end in (("low", release.low), ("high", release.high))
+            if end is not None and stated.any()
+        ]
+        errors, grades = release.errors, release.grades
+        there = None if errors is None else known & (errors >= 0)
+        many = release.shape[-1] if release.axes else 1
+        units = [inert(release.unit_at(place)) for place in range(many)] if release.label else []
+
+        # Each statistic has decimals of its own, and no file shows more of them than another.
+        steps = np.array(
+            [10 ** (release.decimals - release.decimals_at(place)) for place in range(many)]
+            if release.statistics
+            else [1],
+            dtype=np.int64,
+        )
+
+        def seen_as(values: Ints, where: Mask, low: int, high: int) -> pa.Array:
+            step = steps[np.arange(low, high) % steps.size]
+            whole = values.ravel()[low:high] // step * step
+            return exact(whole, where.ravel()[low:high], release.decimals)
+
+        def columns(low: int, high: int) -> dict[str, pa.Array]:
+            made: dict[str, pa.Array] = {}
+            for place, axis in enumerate(release.axes):
+                made[axis.name] = spread(axis.codes, release.shape, place, low, high)
+                made[f"{axis.name}_label"] = spread(axis.labels, release.shape, place, low, high)
+                if any(category.note for category in axis.categories):
+                    notes = [category.note for category in axis.categories]
+                    made[f"{axis.name}_members"] = spread(notes, release.shape, place, low, high)
+            made["value"] = seen_as(release.published, known, low, high)
+            if units:
+                made["unit"] = spread(units, (many,), 0, low, high)
+            made["status"] = letters(release.status, low, high)
+            for name, end in ends:
+                made[name] = seen_as(end, stated, low, high)
+            if errors is not None and there is not None and grades is not None:
+                made["standard_error"] = seen_as(errors, there, low, high)
+                seen = there.ravel()[low:high]
+                made["reliability"] = letters(grades, low, high, ~seen)
+            return made
+
+        return parquet_pieces(release.published.size, columns)
+
+
+def parquet_pieces(
+    size: int, columns: Callable[[int, int], dict[str, pa.Array]]
+) -> Iterator[bytes]:
+    """A file of so many rows; ``columns`` gives those from one number to another."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    sink = _Sink()
+    writer = None
+    for low in range(0, max(size, 1), ROWS):
+        part = pa.table(columns(low, min(low + ROWS, size)))
+        if writer is None:
+            writer = parquet.ParquetWriter(pa.PythonFile(sink, mode="w"), part.schema)
+        writer.write_table(part, row_group_size=ROWS)
+        del part
+        yield sink.taken()
+    assert writer is not None
+    writer.close()
+    yield sink.taken()
+
+
+class _Sink(io.RawIOBase):
+    """Holds what was written until somebody takes it."""
+
+    def __init__(self) -> None:
+        self._held: list[bytes] = []
+
+    def writable(self) -> bool:
+        """A file that is written and never read."""
+        return True
+
+    def write(self, data: Any, /) -> int:
+        """Take some bytes in."""
+        self._held.append(bytes(data))
+        return len(data)
+
+    def taken(self) -> bytes:
+        """All that came since it was last asked for."""
+        held, self._held = self._held, []
+        return b"".join(held)
+
+
+def spread(names: Sequence[str], shape: Sequence[int], place: int, low: int, high: int) -> pa.Array:
+    """The names along an axis for the cells from one number to another, as text that is no formula."""
+    import pyarrow as pa
+
+    after = int(np.prod(shape[place + 1 :], dtype=np.int64))
+    taken = (np.arange(low, high, dtype=np.int64) // after % max(len(names), 1)).astype(np.int32)
+    return pa.array([inert(name) for name in names], pa.string()).take(pa.array(taken))
+
+
+def letters(texts: Any, low: int, high: int, hidden: Mask | None = None) -> pa.Array:
+    """Short texts of some cells, null where they are hidden."""
+    import pyarrow as pa
+
+    return pa.array(texts.ravel()[low:high].tolist(), pa.string(), mask=hidden)
+
+
+def exact(values: Ints, where: Mask, decimals: int, cells: slice = slice(None)) -> pa.Array:
+    """Numbers where they may be seen, null elsewhere; decimals are exact."""
+    import pyarrow as pa
+
+    seen = where.ravel()[cells]
+    # What may not be seen must not stand behind a null either, where some readers would find it.
+    whole = np.where(seen, values.ravel()[cells], 0).astype(np.int64)
+    if not decimals:
+        return pa.array(whole, pa.int64(), mask=~seen)
+    halves = np.column_stack([whole, whole >> 63])
+    valid = pa.array(seen).buffers()[1]
+    kind = pa.decimal128(38, decimals)
+    hidden = int(seen.size - np.count_nonzero(seen))
+    return pa.Array.from_buffers(
+        kind, whole.size, [valid, pa.py_buffer(halves.astype("<i8").tobytes())], null_count=hidden
+    )
