@@ -47,7 +47,6 @@ class Parquet:
         errors, grades = release.errors, release.grades
         there = None if errors is None else known & (errors >= 0)
         many = release.shape[-1] if release.axes else 1
-        units = [inert(release.unit_at(place)) for place in range(many)] if release.label else []
 
         # Each statistic has decimals of its own, and no file shows more of them than another.
         steps = np.array(
@@ -57,6 +56,16 @@ class Parquet:
             dtype=np.int64,
         )
 
+        named = []
+        for place, axis in enumerate(release.axes):
+            parts = [(axis.name, inert_texts(axis.codes))]
+            parts.append((f"{axis.name}_label", inert_texts(axis.labels)))
+            if any(category.note for category in axis.categories):
+                notes = [category.note for category in axis.categories]
+                parts.append((f"{axis.name}_members", inert_texts(notes)))
+            named.append((after_axis(release.shape, place), parts))
+        units = inert_texts([release.unit_at(at) for at in range(many)]) if release.label else None
+
         def seen_as(values: Ints, where: Mask, low: int, high: int) -> pa.Array:
             step = steps[np.arange(low, high) % steps.size]
             whole = values.ravel()[low:high] // step * step
@@ -64,15 +73,12 @@ class Parquet:
 
         def columns(low: int, high: int) -> dict[str, pa.Array]:
             made: dict[str, pa.Array] = {}
-            for place, axis in enumerate(release.axes):
-                made[axis.name] = spread(axis.codes, release.shape, place, low, high)
-                made[f"{axis.name}_label"] = spread(axis.labels, release.shape, place, low, high)
-                if any(category.note for category in axis.categories):
-                    notes = [category.note for category in axis.categories]
-                    made[f"{axis.name}_members"] = spread(notes, release.shape, place, low, high)
+            for after, parts in named:
+                for name, texts in parts:
+                    made[name] = spread(texts, after, low, high, coded=True)
             made["value"] = seen_as(release.published, known, low, high)
-            if units:
-                made["unit"] = spread(units, (many,), 0, low, high)
+            if units is not None:
+                made["unit"] = spread(units, 1, low, high, coded=True)
             made["status"] = letters(release.status, low, high)
             for name, end in ends:
                 made[name] = seen_as(end, stated, low, high)
@@ -82,13 +88,17 @@ class Parquet:
                 made["reliability"] = letters(grades, low, high, ~seen)
             return made
 
-        return parquet_pieces(release.published.size, columns)
+        # Without the types of Arrow readers see texts, not the numbers that stand for them here.
+        return parquet_pieces(release.published.size, columns, schema=False)
 
 
 def parquet_pieces(
-    size: int, columns: Callable[[int, int], dict[str, pa.Array]]
+    size: int, columns: Callable[[int, int], dict[str, pa.Array]], *, schema: bool = True
 ) -> Iterator[bytes]:
-    """A file of so many rows; ``columns`` gives those from one number to another."""
+    """A file of so many rows; ``columns`` gives those from one number to another.
+
+    With ``schema`` the types of Arrow stand in it beside those of Parquet.
+    """
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -97,7 +107,9 @@ def parquet_pieces(
     for low in range(0, max(size, 1), ROWS):
         part = pa.table(columns(low, min(low + ROWS, size)))
         if writer is None:
-            writer = parquet.ParquetWriter(pa.PythonFile(sink, mode="w"), part.schema)
+            writer = parquet.ParquetWriter(
+                pa.PythonFile(sink, mode="w"), part.schema, store_schema=schema
+            )
         writer.write_table(part, row_group_size=ROWS)
         del part
         yield sink.taken()
@@ -127,20 +139,43 @@ class _Sink(io.RawIOBase):
         return b"".join(held)
 
 
-def spread(names: Sequence[str], shape: Sequence[int], place: int, low: int, high: int) -> pa.Array:
-    """The names along an axis for the cells from one number to another, as text that is no formula."""
+def inert_texts(names: Sequence[str]) -> pa.Array:
+    """Texts that no spreadsheet takes for formulas."""
     import pyarrow as pa
 
-    after = int(np.prod(shape[place + 1 :], dtype=np.int64))
-    taken = (np.arange(low, high, dtype=np.int64) // after % max(len(names), 1)).astype(np.int32)
-    return pa.array([inert(name) for name in names], pa.string()).take(pa.array(taken))
+    return pa.array([inert(name) for name in names], pa.string())
+
+
+def after_axis(shape: Sequence[int], place: int) -> int:
+    """How many cells have the same category of an axis one after the other."""
+    return int(np.prod(shape[place + 1 :], dtype=np.int64))
+
+
+def spread(names: pa.Array, after: int, low: int, high: int, *, coded: bool = False) -> pa.Array:
+    """The names along an axis for the cells from one number to another; if ``coded`` as numbers of names."""
+    import pyarrow as pa
+
+    taken = np.arange(low, high, dtype=np.int64) // after % max(len(names), 1)
+    if not coded:
+        return names.take(pa.array(taken.astype(np.int32)))
+    first, last = (int(taken.min()), int(taken.max())) if taken.size else (0, -1)
+    numbers = pa.array((taken - first).astype(np.int32))
+    return pa.DictionaryArray.from_arrays(numbers, names.slice(first, last - first + 1))
 
 
 def letters(texts: Any, low: int, high: int, hidden: Mask | None = None) -> pa.Array:
-    """Short texts of some cells, null where they are hidden."""
+    """Short texts of some cells, null where they are hidden, as numbers of the texts that occur."""
     import pyarrow as pa
 
-    return pa.array(texts.ravel()[low:high].tolist(), pa.string(), mask=hidden)
+    part = np.ascontiguousarray(texts.ravel()[low:high])
+    if part.dtype != np.dtype("<U1"):
+        return pa.array(part.tolist(), pa.string(), mask=hidden).dictionary_encode()
+    signs = part.view(np.uint32)
+    there = np.flatnonzero(np.bincount(signs, minlength=1))
+    place = np.zeros(int(there[-1]) + 1 if there.size else 1, dtype=np.int32)
+    place[there] = np.arange(there.size)
+    known = pa.array([chr(sign) if sign else "" for sign in there.tolist()], pa.string())
+    return pa.DictionaryArray.from_arrays(pa.array(place[signs], mask=hidden), known)
 
 
 def exact(values: Ints, where: Mask, decimals: int, cells: slice = slice(None)) -> pa.Array:

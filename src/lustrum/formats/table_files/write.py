@@ -14,7 +14,13 @@ import numpy as np
 from lustrum.arrays import Ints, Mask
 from lustrum.durable import write_whole
 from lustrum.formats.cell_text import csv_lines, inert, names_of, numbers
-from lustrum.formats.parquet import exact, letters, parquet_pieces, spread
+from lustrum.formats.parquet import (
+    after_axis,
+    exact,
+    inert_texts,
+    parquet_pieces,
+    spread,
+)
 from lustrum.model import CellStatus, InputError, Release, TableAxis
 from lustrum.model.release import check_release
 
@@ -141,19 +147,25 @@ def _arrow_columns(
     release: Release, plain_status: bool
 ) -> Callable[[int, int], dict[str, pa.Array]]:
     check_release(release, "An Arrow table")
+    import pyarrow as pa
+
     said = plain_letters(release) if plain_status else release
-    ends, shape = _stated_ends(release), release.shape
+    ends = _stated_ends(release)
     shown, stated = release.shown, release.stated
+    named = []
+    for place, axis in enumerate(release.axes):
+        after = after_axis(release.shape, place)
+        named.append((axis.name, inert_texts(axis.codes), after))
+        if _labelled(axis):
+            named.append((f"{axis.name}_label", inert_texts(axis.labels), after))
 
     def columns(low: int, high: int) -> dict[str, pa.Array]:
         made: dict[str, pa.Array] = {}
-        for place, axis in enumerate(release.axes):
-            made[axis.name] = spread(axis.codes, shape, place, low, high)
-            if _labelled(axis):
-                made[f"{axis.name}_label"] = spread(axis.labels, shape, place, low, high)
+        for name, texts, after in named:
+            made[name] = spread(texts, after, low, high)
         cells = slice(low, high)
         made["value"] = exact(release.published, shown, release.decimals, cells)
-        made["status"] = letters(said.status, low, high)
+        made["status"] = pa.array(said.status.ravel()[low:high].tolist(), pa.string())
         for name, end in ends.items():
             made[name] = exact(end, stated, release.decimals, cells)
         return made

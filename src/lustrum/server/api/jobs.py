@@ -89,7 +89,7 @@ def api_router(questions: Questions) -> APIRouter:
         include = included(request)
         only(request, "include")
         job = _found(questions, name)
-        answer = questions.answer_of(job)
+        answer = questions.answer_of(job, "json")
         if answer is None:
             sentence = job.sentence or f"The job is {job.state}; ask again when it is done."
             if job.state == "done":

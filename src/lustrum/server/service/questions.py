@@ -64,7 +64,7 @@ class Questions:
         if found is not None:
             self.count(found, time.perf_counter() - started)
         else:
-            answer = self._answer_or_job(query, snapshot)
+            answer = self._answer_or_job(query, snapshot, form[0])
             if isinstance(answer, Job):
                 return answer
             rules = tuple(reason.rule for reason in answer.decision.reasons)
@@ -84,15 +84,17 @@ class Questions:
     def ask(self, query: TableQuery) -> ServedAnswer:
         """The answer to a question, while its asker waits."""
         snapshot = snapshot_of(self.service, query.dataset)
-        self._sized(query, snapshot)
+        self._sized(query, snapshot, "page")
         return self._answer(query, snapshot)
 
     def ask_or_job(self, query: TableQuery) -> ServedAnswer | Job:
         """The answer, or the job that makes it where the table is large."""
-        return self._answer_or_job(query, snapshot_of(self.service, query.dataset))
+        return self._answer_or_job(query, snapshot_of(self.service, query.dataset), "page")
 
-    def _answer_or_job(self, query: TableQuery, snapshot: Snapshot) -> ServedAnswer | Job:
-        needed = self._sized(query, snapshot)
+    def _answer_or_job(
+        self, query: TableQuery, snapshot: Snapshot, form: str
+    ) -> ServedAnswer | Job:
+        needed = self._sized(query, snapshot, form)
         if needed is None or needed.cells <= self.settings.background_cells:
             return self._answer(query, snapshot)
         job = self.jobs.submit(query, snapshot.mark)
@@ -102,13 +104,13 @@ class Questions:
         """The job that makes a table."""
         snapshot = snapshot_of(self.service, query.dataset)
         # A mistake in the question is better heard of now than later.
-        self._sized(query, snapshot)
+        self._sized(query, snapshot, "job")
         return self.jobs.submit(query, snapshot.mark)
 
     def precheck(self, query: TableQuery, snapshot: Snapshot | None = None) -> Precheck:
         """What the preliminary rules would say."""
         snapshot = snapshot or snapshot_of(self.service, query.dataset)
-        self._sized(query, snapshot)
+        self._sized(query, snapshot, "job")
         with self._gate_of(snapshot).pass_through():
             return snapshot.precheck(query)
 
@@ -117,24 +119,25 @@ class Questions:
         with self._gate_of(answer.snapshot).pass_through():
             return passing(answer.decision, Offer.of(answer.snapshot))
 
-    def answer_of(self, job: Job) -> ServedAnswer | None:
+    def answer_of(self, job: Job, form: str = "job") -> ServedAnswer | None:
         """What a job has found, if that still holds under the data and the policy of today."""
         if job.state != "done":
             return None
         snapshot = snapshot_of(self.service, job.query.dataset)
+        self._sized(job.query, snapshot, form)
         decision = self.jobs.result(job.id, snapshot.mark)
         return None if decision is None else ServedAnswer(decision, snapshot)
 
-    def _sized(self, query: TableQuery, snapshot: Snapshot) -> Estimate | None:
-        """What a question will need; nothing if the rules refuse it before anything is counted.
+    def _sized(self, query: TableQuery, snapshot: Snapshot, form: str) -> Estimate | None:
+        """What a question will need in a form; nothing if the rules refuse it before anything is counted.
 
         Of a small table nobody needs to know here what the rules say: they come first among the five steps.
         """
         needed = estimate(query, snapshot.dataset, from_bundle=snapshot.from_bundle)
-        if needed.cells > self.settings.background_cells or needed.memory > self._memory:
+        if needed.cells > self.settings.background_cells or needed.memory(form) > self._memory:
             if not snapshot.precheck(query, count=False).passes:
                 return None
-            require_memory(needed, self._memory)
+            require_memory(needed, self._memory, form)
         return needed
 
     def _gate_of(self, snapshot: Snapshot) -> Gate:
