@@ -1,9 +1,13 @@
 """Large tables as files, beside pyarrow's writers of the same columns.
 
     python bench/outputs.py [--side 100] [--rounds 3]
+    python bench/outputs.py --areas 190000
 
 A release of ``side`` to the third power of cells, 5 % of them hidden, in every format. Tasks take turns; the
 figures are medians of CPU seconds, and ratios to the writer of pyarrow for the same format, or else for CSV.
+
+With ``--areas`` one table of a server's: a bundle of so many areas, asked for areas by age, employment
+and citizenship (216 cells an area) as Parquet, which is made in the background.
 """
 
 from __future__ import annotations
@@ -22,7 +26,7 @@ import numpy as np
 import pyarrow.csv
 import pyarrow.parquet
 
-from lustrum.formats import Csv, JsonStat, Xlsx, release_as_arrow, write_release
+from lustrum.formats import Csv, JsonStat, Parquet, Xlsx, release_as_arrow, write_release
 from lustrum.model import Category, Release, TableAxis
 
 
@@ -61,6 +65,7 @@ def files(side: int, rounds: int) -> None:
             "CSV of an answer": lambda: Csv().write(release),
             "write_release, CSV": lambda: write_release(release, place / "t.csv"),
             "pyarrow, Parquet": lambda: pyarrow.parquet.write_table(columns, io.BytesIO()),
+            "Parquet of an answer": lambda: Parquet().write(release),
             "write_release, Parquet": lambda: write_release(release, place / "t.parquet"),
             "JSON-stat": lambda: JsonStat().write(release),
             "XLSX": lambda: Xlsx().write(release),
@@ -78,13 +83,67 @@ def files(side: int, rounds: int) -> None:
     print(f"  peak {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2f} GiB")
 
 
+POLICY = """dataset = "areas"
+rules = {max_dimensions = 4, max_cells = 100000000, nested_only = false}
+risk = {limit = 1.0}
+before = [{method = "protected-population", sweeps = 1, extra_tables = 0, max_variables = 1}]
+protect = {method = "none"}
+end = true
+"""
+
+
+def as_a_job(areas: int) -> None:
+    """One large table from a server with a bundle."""
+    from fastapi.testclient import TestClient
+    from protected_areas import fill
+
+    from lustrum.answer import TableService
+    from lustrum.publish.bundles.make import make_bundle
+    from lustrum.server import Settings, create_app
+    from lustrum.tabulate import Store
+
+    def held() -> float:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        fill(Store(place / "data"), areas, 5 * areas)
+        (place / "policy.toml").write_text(POLICY)
+        make_bundle(Store(place / "data"), "areas", place / "policy.toml", place / "areas")
+        print(f"bundle made, most memory {held():.2f} GiB")
+        service = TableService(bundles=[place / "areas"])
+        app = create_app(service, Settings(rate="", memory=16384))
+        link = "/api/v1/tables?dataset=areas&by=area&by=age&by=employment&by=citizenship"
+        with TestClient(app, base_url="http://lustrum.test") as client:
+            client.get("/api/v1/tables?dataset=areas&by=sex")
+            begun = time.process_time()
+            job = client.get(f"{link}&format=parquet").json()["links"]["self"]
+            while (state := client.get(job).json())["state"] in ("waiting", "running"):
+                time.sleep(0.2)
+            made = time.process_time()
+            file = client.get(f"{link}&format=parquet")
+            written = time.process_time()
+            rows = pyarrow.parquet.ParquetFile(io.BytesIO(file.content)).metadata.num_rows
+            client.get(f"{link}&format=parquet")
+            again = time.process_time()
+        print(f"{rows:,} cells, job {state['state']}: {made - begun:.1f} CPU s, as Parquet of")
+        print(
+            f"{len(file.content) / 2**20:.0f} MiB {written - made:.1f} CPU s, again {again - written:.1f}"
+        )
+        print(f"most memory {held():.2f} GiB")
+
+
 def main() -> None:
     """Measure."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--side", type=int, default=100)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--areas", type=int)
     asked = parser.parse_args()
-    files(asked.side, asked.rounds)
+    if asked.areas:
+        as_a_job(asked.areas)
+    else:
+        files(asked.side, asked.rounds)
 
 
 if __name__ == "__main__":
