@@ -239,7 +239,7 @@ def test_a_number_of_contributors_is_never_overstated() -> None:
 
 def test_merging_and_suppression_together_are_safe_and_no_worse_than_either() -> None:
     rng = np.random.default_rng(11)
-    table = table_with_totals(rng.integers(0, 30, (5, 4)))
+    table = table_with_totals(rng.integers(0, 30, (4, 4)))
     method = Suppression(rule=Threshold(4))
     mixed = redesign_and_suppress(table, method)
     plain = method.pattern(table)

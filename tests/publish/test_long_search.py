@@ -57,18 +57,18 @@ def test_a_long_search_says_once_that_it_goes_on(monkeypatch: pytest.MonkeyPatch
 
 def test_a_search_that_is_stopped_gives_a_safe_pattern_with_less_work() -> None:
     rng = np.random.default_rng(5)
-    values, relations = three_way(rng.integers(1, 100, (6, 6, 6)))
+    values, relations = three_way(rng.integers(1, 100, (5, 5, 5)))
     cells = np.flatnonzero(values < 100)
     primary = rng.choice(cells, 12, replace=False)
     problem = SuppressionProblem.of(values, relations, primary, values[primary] // 5 + 1)
-    whole = suppress(problem, algorithm="exact", work=3000)
+    whole = suppress(problem, algorithm="exact", work=400)
     told: list[float] = []
 
     def stop(what: str, cost: float, bound: float) -> bool:
         told.append(cost)
         return True
 
-    stopped = suppress(problem, algorithm="exact", work=3000, progress=stop)
+    stopped = suppress(problem, algorithm="exact", work=400, progress=stop)
     assert stopped.safe
     assert told
     assert stopped.steps < whole.steps
@@ -77,7 +77,7 @@ def test_a_search_that_is_stopped_gives_a_safe_pattern_with_less_work() -> None:
     assert "limit" not in stopped.why
     # A search that ends by itself, at its limit, was not stopped.
     assert whole.gap > 0
-    assert "ended at its limit of 3000 steps" in whole.why
+    assert "ended at its limit of 400 steps" in whole.why
     assert "stopped" not in whole.why
 
 
