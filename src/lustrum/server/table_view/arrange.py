@@ -175,7 +175,7 @@ def arrange(release: Release, view: TableView, mapped: str | None = None) -> Arr
         )  # drawn or of several statistics it would not be read rightly
     if view.form == "map":
         view = _for_map(release, view, mapped)
-    placing = _placed(release, view)
+    placing = placed(release, view)
     if view.form == "map":
         # Shares are within a place, though a single category is shown of it.
         placing = Placing(placing.rows, placing.wafers, ())
@@ -234,7 +234,7 @@ def meaning(letter: str) -> str:
     return CellStatus(letter).meaning
 
 
-def _placed(release: Release, view: TableView) -> Placing:
+def placed(release: Release, view: TableView) -> Placing:
     """Where each axis stands: as the view says, the others as usual."""
     names = [axis.name for axis in release.axes]
     usual = usual_placing(release.shape)

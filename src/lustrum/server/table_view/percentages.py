@@ -7,7 +7,7 @@ from dataclasses import replace
 from lustrum.model import Release
 from lustrum.model.described_statistic import PERCENT
 from lustrum.model.text import say
-from lustrum.server.table_view.arrange import arrange
+from lustrum.server.table_view.arrange import arrange, placed
 from lustrum.server.urls.display import TableView
 
 SHARES = {
@@ -21,6 +21,9 @@ SHARES = {
 
 def as_shown(release: Release, view: TableView) -> Release:
     """The release, or what the view shows instead, worked out from published values."""
+    if not view.derived:
+        placed(release, view)  # a view that this table cannot have is a mistake
+        return release
     table = arrange(release, view)
     if not table.view.derived:
         return release
