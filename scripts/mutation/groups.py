@@ -117,7 +117,14 @@ GROUPS = {
         _in("answer/statistics", "compose", "quantiles"),
         _answer("quotients", "quantiles", "carried"),
     ),
-    "service": Group(_in("answer", "table_service"), _answer("service_by_hand")),
+    "service": Group(
+        _in("answer", "table_service"),
+        (
+            *_answer("service_by_hand", "table_service", "agreement"),
+            *(f"tests/server/test_{name}.py" for name in ("bundle", "damage", "gone")),
+            "tests/cli/test_production.py",
+        ),
+    ),
     "separate": Group(
         _in("answer", "separate_process", "replay"),
         _answer("pipe_by_hand", "changes_by_hand", "replay"),

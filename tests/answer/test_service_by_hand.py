@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -22,9 +24,10 @@ from lustrum.model import (
     QueryError,
     TableQuery,
 )
-from lustrum.model.errors import NotReadyError
+from lustrum.model.errors import NotAnsweringError, NotReadyError
+from lustrum.model.stop import Stopped
 from lustrum.policy import Policy
-from lustrum.policy.read import parse_policy
+from lustrum.policy.read import parse_policy, sealed
 from lustrum.protect.population.support import Support
 from lustrum.public.bundle import BundleNumbers, read_bundle
 from lustrum.public.bundle.files import (
@@ -218,6 +221,159 @@ def test_records_answer_where_the_policy_asks_for_no_population(tmp_path: Path) 
     service.check_in_background()
     service.close()
     assert (records.background, records.closed) == (True, True)
+
+
+def test_a_bundle_of_another_dataset_or_method_is_refused_where_it_stands(tmp_path: Path) -> None:
+    """Somebody has copied a folder, or written a policy by hand: nothing of it is served."""
+    service = folder(tmp_path, town=STRICT, city=STRICT.replace(b'"town"', b'"city"'))
+    write_bundle(tmp_path / "bundles" / "city", packed())
+    city = replace(BY, dataset="city")
+    with pytest.raises(DatasetError, match=r"The bundle of 'city' is one of the dataset 'town'"):
+        service.answer(city)
+    # The policy in the bundle says what the policy in force says, and the report says otherwise.
+    own = made_by()
+    method = {**own.report.method, "empty_share": 0.9}
+    write_bundle(
+        tmp_path / "bundles" / "town",
+        packed(replace(own, report=replace(own.report, method=method))),
+    )
+    with pytest.raises(PolicyError, match=r"'town' was made by another method than its policy"):
+        service.answer(BY)
+
+
+def test_a_policy_that_differs_is_named_with_its_file_and_line(tmp_path: Path) -> None:
+    service = folder(tmp_path, town=STRICT)
+    write_bundle(tmp_path / "bundles" / "town", packed())
+    path = tmp_path / "policies" / "town.toml"
+    other = STRICT.replace(b'"protected-population"', b'"protected-population"\nbase = 4')
+    path.write_bytes(other)
+    line = other[: other.index(b"base")].count(b"\n") + 1
+    with pytest.raises(PolicyError, match=rf"{re.escape(str(path))}, line {line}\b"):
+        service.answer(BY)
+    with pytest.raises(PolicyError, match=r"^The policy\b"):
+        service.under("town", parse_policy(other, "it"))
+    # What is missing in the file has no line.
+    fewer = made_by(other)
+    write_bundle(tmp_path / "bundles" / "town", packed(fewer, other))
+    path.write_bytes(STRICT)
+    with pytest.raises(PolicyError) as told:
+        service.answer(BY)
+    assert str(path) in str(told.value)
+
+
+def test_snapshots_stand_while_their_files_look_the_same_and_never_longer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[Path] = []
+    for name in ("read_bundle", "read_policy"):
+        monkeypatch.setattr(table_service, name, counting(getattr(table_service, name), read))
+    service = folder(tmp_path, town=STRICT)
+    place = tmp_path / "bundles" / "town"
+    write_bundle(place, packed())
+    first = service.snapshot("town")
+    assert service.standing("town") is first
+    assert service.snapshot("town") is first
+    assert service.published("town") is first
+    assert read == [tmp_path / "policies" / "town.toml", place]
+    # A snapshot of numbers or of a policy that are not in force is not kept for others.
+    service.forget_policies()
+    strange = replace(first, policy=parse_policy(STRICT, "it"))
+    assert service._keep("town", strange) is strange
+    assert service.standing("town") is None
+    other = replace(first, numbers=BundleNumbers(made_by(), workers=1))
+    assert service._keep("town", other) is other
+    assert service.standing("town") is None
+    assert service.snapshot("town").numbers is first.numbers, "the bundle was not read again"
+    assert service.standing("town") is not None
+    (tmp_path / "policies" / "town.toml").write_bytes(
+        STRICT.replace(b"limit = 1.0", b"limit = 0.25")
+    )
+    assert service.standing("town") is None
+    found = service.published("town")
+    assert found is not None
+    assert found.policy.risk.limit == 0.25
+    assert service.published("twon") is None
+    write_bundle(tmp_path / "given", packed())
+    named = TableService(bundles=[tmp_path / "given"], workers=1)
+    assert named.snapshot("town") is named.standing("town")
+    assert named.published("twon") is None
+    named.close()
+
+
+def counting(reads: Callable[..., Any], seen: list[Path]) -> Callable[..., Any]:
+    """The same function, which notes what it reads."""
+
+    def noting(path: Path, **words: Any) -> Any:
+        seen.append(path)
+        return reads(path, **words)
+
+    return noting
+
+
+def test_a_bundle_that_was_served_and_is_gone_is_missed(tmp_path: Path) -> None:
+    service = folder(tmp_path, town=STRICT, city=STRICT.replace(b'"town"', b'"city"'))
+    records: Any = service._records
+    records.names = list
+    write_bundle(tmp_path / "bundles" / "town", packed())
+    assert service.names() == ["town"], "nobody has ever seen a bundle of the other"
+    assert service.answer(BY).release is not None
+    shutil.rmtree(tmp_path / "bundles" / "town")
+    assert service.names() == ["town"]
+    with pytest.raises(DatasetError, match=r"The bundle .* is gone; put it back"):
+        service.answer(BY)
+    assert service.states() == {"town": "unavailable"}
+    service.coming = ("town",)
+    assert service.states() == {"town": "starting"}
+
+
+def test_what_the_records_do_not_say_at_once_is_starting(tmp_path: Path) -> None:
+    service = folder(tmp_path, town=KEYED)
+    records: Any = service._records
+    for error in (NotAnsweringError("silent"), Stopped()):
+
+        def describe(name: str, error: Exception = error) -> Described:
+            raise error
+
+        records.describe = describe
+        assert service.states() == {"town": "starting"}
+    # Who asks which datasets are not served is told of silence too.
+    assert service.not_served() == {"town": table_service.FAILURES["silent"]}
+    records.revive = lambda: False
+    assert not service.lives()
+    records.revive = lambda: True
+    assert service.lives()
+    service.let_records_go()
+    assert records.closed
+    write_bundle(tmp_path / "given", packed())
+    bare = TableService(bundles=[tmp_path / "given"], workers=1)
+    assert bare.lives()
+    bare.let_records_go()
+    bare.close()
+
+
+def test_a_policy_that_changes_without_a_seal_is_named_in_the_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = folder(tmp_path, town=KEYED)
+    path = tmp_path / "policies" / "town.toml"
+    said: list[str] = []
+    monkeypatch.setattr(table_service.log, "warning", lambda words, *of: said.append(words % of))
+    service.policy("town")
+    assert said == [], "the first reading is no change"
+    path.write_bytes(KEYED.replace(b"limit = 1.0", b"limit = 0.5"))
+    service.policy("town")
+    service.policy("town")
+    assert len(said) == 1
+    assert str(path) in said[0]
+    assert service.unsealed() == [path]
+    path.write_bytes(sealed(KEYED, "it"))
+    service.policy("town")
+    assert len(said) == 1
+    assert service.unsealed() == []
+    write_bundle(tmp_path / "given", packed())
+    named = TableService(tmp_path, 1, records=Records(), bundles=[tmp_path / "given"])
+    path.write_bytes(KEYED)
+    assert named.unsealed() == [], "the policy of a bundle that is named stands in the bundle"
 
 
 def test_what_is_not_there_or_has_no_policy_answers_nothing(tmp_path: Path) -> None:
