@@ -10,6 +10,8 @@ about 400,000 cells, 5 % of them primary; ``five_3k`` and ``five_20k`` are small
 their cells are primary; ``t2_250k`` and ``t2_1m`` are two-way tables with about one primary cell in a row, and
 ``h1_200k`` has groups along one of two axes and 1 % of its cells primary.
 Every problem runs in a process of its own. Seconds are those of the processor. It prints markdown.
+With ``--restarts K`` the steps of ``--work`` are divided among K searches, the first of the problem as it is,
+the others of the same problem with its cells in another order; the best pattern and the best bound are kept.
 """
 
 from __future__ import annotations
