@@ -8,7 +8,7 @@ the cost of a cell is its value. Some problems are made here: ``large`` has five
 about 400,000 cells, 5 % of them primary; ``five_3k`` and ``five_20k`` are smaller ones of its kind;
 ``h2_2k`` to ``h2_200k`` have groups along two axes, ``h3_4k`` and ``h3_8k`` along two of three, and 3 % of
 their cells are primary; ``t2_250k`` and ``t2_1m`` are two-way tables with about one primary cell in a row, and
-``h1_200k`` has groups along one of two axes and 1 % of its cells primary.
+``h1_200k`` has groups along one of two axes and 1 % of its cells primary. ``s2_24`` to ``s4`` are small.
 Every problem runs in a process of its own. Seconds are those of the processor. It prints markdown.
 With ``--restarts K`` the steps of ``--work`` are divided among K searches, the first of the problem as it is,
 the others of the same problem with its cells in another order; the best pattern and the best bound are kept.
@@ -148,20 +148,28 @@ def large_table(axes: tuple[AxisSums, ...], share: float, seed: int = 1) -> Supp
     return SuppressionProblem.of(full.ravel(), relations, inner[order], level, axes=axes)
 
 
-MADE: dict[str, Callable[[], tuple[tuple[AxisSums, ...], float]]] = {
-    "large": lambda: ((grouped(5, 6), grouped(3, 4), flat(8), flat(7), flat(9)), 0.05),
-    "five_3k": lambda: ((grouped(2, 3), grouped(2, 2), flat(3), flat(2), flat(3)), 0.05),
-    "five_20k": lambda: ((grouped(2, 4), grouped(2, 3), flat(5), flat(4), flat(6)), 0.05),
-    "h2_2k": lambda: ((grouped(4, 10), grouped(5, 8)), 0.03),
-    "h2_12k": lambda: ((grouped(10, 10), grouped(10, 10)), 0.03),
-    "h2_50k": lambda: ((grouped(20, 10), grouped(20, 10)), 0.03),
-    "h2_100k": lambda: ((grouped(28, 10), grouped(28, 10)), 0.03),
-    "h2_200k": lambda: ((grouped(45, 10), grouped(45, 10)), 0.03),
-    "t2_250k": lambda: ((flat(500), flat(500)), 0.002),
-    "t2_1m": lambda: ((flat(1000), flat(1000)), 0.001),
-    "h1_200k": lambda: ((grouped(50, 20), flat(200)), 0.01),
-    "h3_4k": lambda: ((grouped(3, 5), grouped(3, 4), flat(10)), 0.03),
-    "h3_8k": lambda: ((grouped(4, 5), grouped(4, 5), flat(12)), 0.03),
+MADE: dict[str, Callable[[], tuple[tuple[AxisSums, ...], float, int]]] = {
+    "large": lambda: ((grouped(5, 6), grouped(3, 4), flat(8), flat(7), flat(9)), 0.05, 1),
+    "five_3k": lambda: ((grouped(2, 3), grouped(2, 2), flat(3), flat(2), flat(3)), 0.05, 1),
+    "five_20k": lambda: ((grouped(2, 4), grouped(2, 3), flat(5), flat(4), flat(6)), 0.05, 1),
+    "h2_2k": lambda: ((grouped(4, 10), grouped(5, 8)), 0.03, 1),
+    "h2_12k": lambda: ((grouped(10, 10), grouped(10, 10)), 0.03, 1),
+    "h2_50k": lambda: ((grouped(20, 10), grouped(20, 10)), 0.03, 1),
+    "h2_100k": lambda: ((grouped(28, 10), grouped(28, 10)), 0.03, 1),
+    "h2_200k": lambda: ((grouped(45, 10), grouped(45, 10)), 0.03, 1),
+    "t2_250k": lambda: ((flat(500), flat(500)), 0.002, 1),
+    "t2_1m": lambda: ((flat(1000), flat(1000)), 0.001, 1),
+    "h1_200k": lambda: ((grouped(50, 20), flat(200)), 0.01, 1),
+    "h3_4k": lambda: ((grouped(3, 5), grouped(3, 4), flat(10)), 0.03, 1),
+    "h3_8k": lambda: ((grouped(4, 5), grouped(4, 5), flat(12)), 0.03, 1),
+    # Small ones, to compare searches in seconds.
+    "s2_24": lambda: ((grouped(4, 6), grouped(4, 6)), 0.06, 13),
+    "s3_5": lambda: ((flat(5), flat(5), flat(5)), 0.1, 6),
+    "s3_7": lambda: ((flat(7), flat(7), flat(7)), 0.15, 7),
+    "s3_8": lambda: ((flat(8), flat(8), flat(8)), 0.1, 3),
+    "s3_679": lambda: ((flat(6), flat(7), flat(9)), 0.1, 4),
+    "s3_groups": lambda: ((grouped(2, 3), flat(6), flat(5)), 0.06, 10),
+    "s4": lambda: ((flat(3), flat(4), flat(3), flat(4)), 0.08, 9),
 }
 
 
