@@ -88,8 +88,8 @@ class TableFile:
 
 def write_made(name: str, path: Path) -> None:
     """A table that the bench of suppression makes, in the form of those of the folder."""
-    axes, share = MADE[name]()
-    problem = large_table(axes, share)
+    axes, share, seed = MADE[name]()
+    problem = large_table(axes, share, seed)
     every = []
     for axis, letter in zip(axes, "abcde", strict=False):
         groups = [total for total, _ in axis.sums[:-1]]
