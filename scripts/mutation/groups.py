@@ -124,6 +124,7 @@ GROUPS = {
             *(f"tests/server/test_{name}.py" for name in ("bundle", "damage", "gone")),
             "tests/cli/test_production.py",
         ),
+        patience=15,
     ),
     "separate": Group(
         _in("answer", "separate_process", "replay"),
