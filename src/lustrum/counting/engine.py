@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from functools import cache
@@ -25,6 +25,7 @@ from lustrum.counting.cube import Cube
 from lustrum.counting.plan import AxisPlan, Plan
 from lustrum.counting.structural import PossibleCells
 from lustrum.counting.two_largest import empty_rows, merge_rows, tally_ranked
+from lustrum.counting.zones import Stretch, Zones
 from lustrum.model import Dataset, InternalError, QueryError, Table, TableQuery
 from lustrum.model.stop import Stopped, stop_asked
 from lustrum.model.workers import workers as available
@@ -42,6 +43,13 @@ class Several(NamedTuple):
 
     chunk: Chunk
     owner: Ints
+
+
+class Block(NamedTuple):
+    """Records that stay in the cache while they are counted, and the loop that takes their columns at once."""
+
+    part: Stretch
+    at_once: Callable[..., None] | None
 
 
 class Engine(Protocol):
@@ -71,9 +79,11 @@ class KernelEngine:
         dataset: Dataset,
         chunks: Sequence[Chunk],
         workers: int | None = None,
+        zones: Zones | None = None,
     ) -> None:
         self._dataset = dataset
         self._chunks = tuple(chunks)
+        self._zones = zones or Zones(self._chunks)
         self._workers = workers or available()
         self._largest: dict[tuple[str | None, str | None], float] = {}
         self._sorted: dict[str | None, tuple[Ints, Owners]] = {}
@@ -107,6 +117,7 @@ class KernelEngine:
         """Other cells of the same dataset, with all that was worked out about its description."""
         other = copy(self)
         other._chunks = (chunk,)
+        other._zones = Zones(other._chunks)
         other._largest, other._sorted, other._apart = {}, {}, {}
         other._opened_by = self
         return other
@@ -125,14 +136,11 @@ class KernelEngine:
         plan = Plan.of(query, self._dataset, unfiltered, self._axes)
         self._check_range(query)
         total = plan.size * plan.layers
-        at_once = self._at_once(plan)
-        work = list(self._blocks(kernel.BLOCK if at_once is None else kernel.WIDE_BLOCK))
-        parts = min(self._workers, max(1, len(work) // _FEWEST_BLOCKS))
-        shares = [work[i::parts] for i in range(parts)]
         if self._ranks_in_one_pass(query, ranks):
-            return self._ranked_cube(plan, total, shares, ranks)
+            return self._ranked_cube(plan, total, ranks)
         asked = stop_asked()
-        done = in_threads(lambda share: self._tally(plan, total, share, asked, at_once), shares)
+        shares = self._shares(self._blocks(plan))
+        done = in_threads(lambda share: self._tally(plan, total, share, asked), shares)
         shape = (plan.layers, *plan.shape)
         cells = np.add.reduce([d[0] for d in done])
         keyed = all(chunk.keys is not None for chunk in self._chunks)
@@ -163,13 +171,7 @@ class KernelEngine:
             and not any(chunk.counts is not None for chunk in self._chunks)
         )
 
-    def _ranked_cube(
-        self,
-        plan: Plan,
-        total: int,
-        shares: Sequence[Sequence[tuple[Chunk, int, int]]],
-        ranks: int,
-    ) -> Cube:
+    def _ranked_cube(self, plan: Plan, total: int, ranks: int) -> Cube:
         """Counts, sums and the two largest contributors from one pass over the records."""
         query = plan.query
         assert query.measure is not None
@@ -182,29 +184,32 @@ class KernelEngine:
         asked = stop_asked()
         entries = plan.entries()
 
-        def tallied(work: Sequence[tuple[Chunk, int, int]]) -> Ints:
+        def tallied(work: Sequence[Block]) -> Ints:
             found = empty_rows(total + 1)
             space = np.empty(kernel.BLOCK, dtype=np.int64)
             no_keys = np.zeros(kernel.BLOCK, dtype=np.int64)
-            for chunk, start, stop in work:
+            for part, _ in work:
                 if asked():
                     raise Stopped
+                chunk, start, stop = part.chunk, part.start, part.stop
                 place = slice(first[id(chunk)] + start, first[id(chunk)] + stop)
-                own = _index(chunk, start, stop, entries, space)
+                own = _index(part, space)
                 keys = no_keys[: stop - start]
                 if chunk.keys is not None:
                     keys = chunk.keys[start:stop].view(np.int64)
                 values = chunk.numbers[query.measure or ""][start:stop]
-                tally_ranked(own, keys, values, owners.alone[place], owner[place], plan.size, found)
+                alone, whose, ranked = owners.alone[place], owner[place], plan.size - part.cell
+                tally_ranked(own, keys, values, alone, whose, ranked, found[part.cell :])
             return found
 
-        def ranked(part: Several) -> Ints:
+        def several(part: Several) -> Ints:
             space = np.empty(part.chunk.rows, dtype=np.int64)
-            own = _index(part.chunk, 0, part.chunk.rows, entries, space)
+            own = _index(Stretch(part.chunk, 0, part.chunk.rows, entries), space)
             return several_rows(plan, own, part.owner, part.chunk.numbers[query.measure or ""])
 
+        shares = self._shares(self._blocks(plan))
         done = in_threads(tallied, shares)
-        others = in_threads(ranked, self._several(holding, len(shares)))
+        others = in_threads(several, self._several(holding, len(shares)))
         for found in (done, others):
             for other in found[1:]:
                 merge_rows(found[0], other)
@@ -250,48 +255,53 @@ class KernelEngine:
                 "describe the column with fewer decimals, or ask without weights."
             )
 
-    def _blocks(self, rows: int) -> Iterator[tuple[Chunk, int, int]]:
-        for chunk in self._chunks:
-            for start in range(0, chunk.rows, rows):
-                yield chunk, start, min(start + rows, chunk.rows)
+    def _blocks(self, plan: Plan) -> list[Block]:
+        """All records that may be in a cell, in blocks.
 
-    def _at_once(self, plan: Plan) -> Callable[..., None] | None:
-        """A loop that counts all columns of the table in one pass, which saves a third of the time."""
-        if plan.query.measure is not None or plan.query.weight is not None:
-            return None
-        names = [name for name, _ in plan.entries()]
-        if sum(chunk.rows for chunk in self._chunks) < kernel.WORTH_IT or any(
-            chunk.counts is not None or any(chunk.codes[name].dtype != np.uint8 for name in names)
-            for chunk in self._chunks
-        ):
-            return None
-        return kernel.AT_ONCE.get(len(names))
+        Where a loop takes all columns of the table at once, it saves a third of the time.
+        """
+        measured = plan.query.measure is not None or plan.query.weight is not None
+        many = not measured and sum(chunk.rows for chunk in self._chunks) >= kernel.WORTH_IT
+        blocks: list[Block] = []
+        for part in self._zones.stretches(plan.entries()):
+            at_once = None
+            columns = [part.chunk.codes[name] for name, _ in part.entries]
+            if (
+                many
+                and part.chunk.counts is None
+                and all(codes.dtype == np.uint8 for codes in columns)
+            ):
+                at_once = kernel.AT_ONCE.get(len(columns))
+            rows = kernel.BLOCK if at_once is None else kernel.WIDE_BLOCK
+            blocks += [Block(piece, at_once) for piece in part.split(rows)]
+        return blocks
+
+    def _shares(self, blocks: Sequence[Block]) -> list[Sequence[Block]]:
+        """Blocks divided between threads."""
+        rows = sum(part.stop - part.start for part, _ in blocks)
+        parts = min(self._workers, max(1, rows // (_FEWEST_BLOCKS * kernel.BLOCK)))
+        return [blocks[i::parts] for i in range(parts)]
 
     def _tally(
-        self,
-        plan: Plan,
-        total: int,
-        work: Sequence[tuple[Chunk, int, int]],
-        asked: Callable[[], bool],
-        at_once: Callable[..., None] | None,
+        self, plan: Plan, total: int, work: Sequence[Block], asked: Callable[[], bool]
     ) -> tuple[npt.NDArray[np.uint64], Ints | None]:
         # One cell more than there are, for records that belong to none.
-        cells = np.zeros((total + 1, 2), dtype=np.uint64)
+        every = np.zeros((total + 1, 2), dtype=np.uint64)
         measured = plan.query.measure is not None or plan.query.weight is not None
         sums = np.zeros(total + 1, dtype=np.int64) if measured else None
-        entries = plan.entries()
         space = np.empty(kernel.BLOCK, dtype=np.int64)
-        block = kernel.BLOCK if at_once is None else kernel.WIDE_BLOCK
-        no_keys = np.zeros(block, dtype=np.uint64)
-        for chunk, start, stop in work:
+        no_keys = np.zeros(kernel.WIDE_BLOCK, dtype=np.uint64)
+        for part, at_once in work:
             if asked():
                 raise Stopped
+            chunk, start, stop = part.chunk, part.start, part.stop
+            cells = every[part.cell :]
             keys = no_keys[: stop - start] if chunk.keys is None else chunk.keys[start:stop]
             if at_once is not None:
-                columns = (chunk.codes[name][start:stop] for name, _ in entries)
-                at_once(*columns, *(entry for _, entry in entries), keys, cells)
+                columns = (chunk.codes[name][start:stop] for name, _ in part.entries)
+                at_once(*columns, *(entry for _, entry in part.entries), keys, cells)
                 continue
-            index = _index(chunk, start, stop, entries, space)
+            index = _index(part, space)
             if chunk.counts is None:
                 kernel.tally(index, keys, cells)
             else:
@@ -299,8 +309,8 @@ class KernelEngine:
                 kernel.tally_counts(index, keys, cells[:, 1])
             if sums is not None:
                 values, weights = self._amounts(plan.query, chunk, start, stop)
-                kernel.tally_numbers(index, values, weights, sums)
-        return cells[:-1], None if sums is None else sums[:-1]
+                kernel.tally_numbers(index, values, weights, sums[part.cell :])
+        return every[:-1], None if sums is None else sums[:-1]
 
     def _amounts(self, query: TableQuery, chunk: Chunk, start: int, stop: int) -> tuple[Ints, Ints]:
         ones = np.ones(stop - start, dtype=np.int64)
@@ -323,7 +333,7 @@ class KernelEngine:
         index = np.empty(sum(chunk.rows for chunk in self._chunks), dtype=np.int64)
         first = 0
         for chunk in self._chunks:
-            _index(chunk, 0, chunk.rows, entries, index[first:])
+            _index(Stretch(chunk, 0, chunk.rows, entries), index[first:])
             first += chunk.rows
 
         owner, owners = self._owners(holding)
@@ -393,18 +403,13 @@ class SumEngine(KernelEngine):
     knows_contributors = False
 
 
-def _index(
-    chunk: Chunk,
-    start: int,
-    stop: int,
-    entries: Sequence[tuple[str, Ints]],
-    space: Ints,
-) -> Ints:
-    index = space[: stop - start]
-    if not entries:
+def _index(part: Stretch, space: Ints) -> Ints:
+    """The cells of some records, counted from that of the stretch and written to ``space``."""
+    index = space[: part.stop - part.start]
+    if not part.entries:
         index[:] = 0
-    for position, (name, entry) in enumerate(entries):
-        codes = chunk.codes[name][start:stop]
+    for position, (name, entry) in enumerate(part.entries):
+        codes = part.chunk.codes[name][part.start : part.stop]
         if position == 0:
             kernel.start_codes(codes, entry, index)
         else:
