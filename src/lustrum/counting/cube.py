@@ -63,8 +63,7 @@ class Cube:
         axes, picks = [], []
         for axis in self.plan.axes:
             own = axis.shown if view == "shown" else axis.wide
-            every = axis.completed(own)
-            axes.append((every, axis.atoms_of(every)))
+            axes.append(axis.completed_shown if view == "shown" else axis.completed_wide)
             picks.append(np.arange(len(own), dtype=np.intp))
         table = self._table(axes, filtered=view != "unfiltered")
         return table, picks

@@ -6,13 +6,13 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
+from dataclasses import replace
 from functools import cache
 from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
-from lustrum.arrays import Ints
+from lustrum.arrays import Ints, Words
 from lustrum.counting import kernel
 from lustrum.counting.chunk import Chunk
 from lustrum.counting.contributions import (
@@ -33,6 +33,7 @@ from lustrum.remembered import Remembered
 
 _AXES_KEPT = 1024
 _FEWEST_BLOCKS = 16  # a thread for fewer takes longer than it saves
+_EVERYBODY_KEPT = 64 << 20  # bytes of tables of everybody
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -90,6 +91,7 @@ class KernelEngine:
         self._opened_by: KernelEngine | None = None
         self._apart: dict[tuple[str | None, int], tuple[Several, ...]] = {}
         self._axes = Remembered[AxisPlan](_AXES_KEPT)
+        self._everybody = _no_tables()
         self._possible = PossibleCells(dataset)
 
     def __repr__(self) -> str:
@@ -108,6 +110,7 @@ class KernelEngine:
         other = copy(self)
         other._dataset = dataset
         other._axes = Remembered[AxisPlan](_AXES_KEPT)
+        other._everybody = _no_tables()
         other._possible = PossibleCells(dataset)
         # Files are closed when the engine that opened them goes, so that it has to stay.
         other._opened_by = self
@@ -118,6 +121,7 @@ class KernelEngine:
         other = copy(self)
         other._chunks = (chunk,)
         other._zones = Zones(other._chunks)
+        other._everybody = _no_tables()
         other._largest, other._sorted, other._apart = {}, {}, {}
         other._opened_by = self
         return other
@@ -135,30 +139,58 @@ class KernelEngine:
         """Count by atoms in one pass."""
         plan = Plan.of(query, self._dataset, unfiltered, self._axes)
         self._check_range(query)
-        total = plan.size * plan.layers
         if self._ranks_in_one_pass(query, ranks):
-            return self._ranked_cube(plan, total, ranks)
-        asked = stop_asked()
-        shares = self._shares(self._blocks(plan))
-        done = in_threads(lambda share: self._tally(plan, total, share, asked), shares)
-        shape = (plan.layers, *plan.shape)
-        cells = np.add.reduce([d[0] for d in done])
+            return self._ranked_cube(plan, ranks)
+        cells, sums = self._cells(plan)
         keyed = all(chunk.keys is not None for chunk in self._chunks)
-        partial = [d[1] for d in done if d[1] is not None]
-        sums = np.add.reduce(partial) if partial else None
+        shape = (cells.shape[0], *plan.shape)
         contributors = contributions = None
         if query.measure is not None and self.knows_contributors:
             contributors, contributions = self._contributions(plan, ranks)
         return Cube(
             plan,
             self._dataset,
-            counts=cells[:, 0].astype(np.int64).reshape(shape),
-            keys=np.ascontiguousarray(cells[:, 1]).reshape(shape) if keyed else None,
+            counts=cells[..., 0].astype(np.int64).reshape(shape),
+            keys=np.ascontiguousarray(cells[..., 1]).reshape(shape) if keyed else None,
             sums=None if sums is None else sums.reshape(shape),
             contributors=contributors,
             contributions=contributions if ranks else None,
             possible=self._possible,
         )
+
+    def _cells(self, plan: Plan) -> tuple[Words, Ints | None]:
+        """Counts and keys of cells of atoms, those who pass every filter first, and sums if asked for.
+
+        The table of everybody is the same for all filters. It is remembered, so that the next question with
+        the same axes only reads records that may pass.
+        """
+        query = plan.query
+        counts_alone = query.measure is None and query.weight is None
+        if not plan.keep_dropped or not counts_alone or not self._are_many:
+            return self._tallied(plan)
+        everybody = self._everybody.find(query.by)
+        if everybody is None:
+            cells, _ = self._tallied(plan)
+            self._everybody.keep(query.by, cells.sum(axis=0, dtype=np.uint64))
+            return cells, None
+        if not plan.filters:
+            return everybody[None], None
+        passing, _ = self._tallied(replace(plan, keep_dropped=False))
+        return np.stack([passing[0], everybody - passing[0]]), None
+
+    @property
+    def _are_many(self) -> bool:
+        """Whether there are so many records that a pass over them takes its time."""
+        return sum(chunk.rows for chunk in self._chunks) >= kernel.WORTH_IT
+
+    def _tallied(self, plan: Plan) -> tuple[Words, Ints | None]:
+        """Cells by layers, from one pass over the records."""
+        asked = stop_asked()
+        shares = self._shares(self._blocks(plan))
+        done = in_threads(lambda share: self._tally(plan, share, asked), shares)
+        cells = np.add.reduce([d[0] for d in done]).reshape(plan.layers, plan.size, 2)
+        partial = [d[1] for d in done if d[1] is not None]
+        return cells, np.add.reduce(partial) if partial else None
 
     def _ranks_in_one_pass(self, query: TableQuery, ranks: int) -> bool:
         """Whether counts, sums and at most two largest contributors are all that is asked for."""
@@ -171,7 +203,7 @@ class KernelEngine:
             and not any(chunk.counts is not None for chunk in self._chunks)
         )
 
-    def _ranked_cube(self, plan: Plan, total: int, ranks: int) -> Cube:
+    def _ranked_cube(self, plan: Plan, ranks: int) -> Cube:
         """Counts, sums and the two largest contributors from one pass over the records."""
         query = plan.query
         assert query.measure is not None
@@ -185,7 +217,7 @@ class KernelEngine:
         entries = plan.entries()
 
         def tallied(work: Sequence[Block]) -> Ints:
-            found = empty_rows(total + 1)
+            found = empty_rows(plan.size * plan.layers + 1)
             space = np.empty(kernel.BLOCK, dtype=np.int64)
             no_keys = np.zeros(kernel.BLOCK, dtype=np.int64)
             for part, _ in work:
@@ -261,7 +293,7 @@ class KernelEngine:
         Where a loop takes all columns of the table at once, it saves a third of the time.
         """
         measured = plan.query.measure is not None or plan.query.weight is not None
-        many = not measured and sum(chunk.rows for chunk in self._chunks) >= kernel.WORTH_IT
+        many = not measured and self._are_many
         blocks: list[Block] = []
         for part in self._zones.stretches(plan.entries()):
             at_once = None
@@ -283,9 +315,10 @@ class KernelEngine:
         return [blocks[i::parts] for i in range(parts)]
 
     def _tally(
-        self, plan: Plan, total: int, work: Sequence[Block], asked: Callable[[], bool]
-    ) -> tuple[npt.NDArray[np.uint64], Ints | None]:
+        self, plan: Plan, work: Sequence[Block], asked: Callable[[], bool]
+    ) -> tuple[Words, Ints | None]:
         # One cell more than there are, for records that belong to none.
+        total = plan.size * plan.layers
         every = np.zeros((total + 1, 2), dtype=np.uint64)
         measured = plan.query.measure is not None or plan.query.weight is not None
         sums = np.zeros(total + 1, dtype=np.int64) if measured else None
@@ -395,6 +428,10 @@ class KernelEngine:
                 owners = Owners.of(owner)
             self._sorted[holding] = owner, owners
         return self._sorted[holding]
+
+
+def _no_tables() -> Remembered[Words]:
+    return Remembered[Words](_EVERYBODY_KEPT, lambda cells: cells.nbytes)
 
 
 class SumEngine(KernelEngine):

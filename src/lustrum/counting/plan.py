@@ -60,6 +60,18 @@ class AxisPlan:
         """How the shown categories are made of atoms."""
         return self.atoms.part(slice(len(self.shown)))
 
+    @cached_property
+    def completed_shown(self) -> tuple[tuple[Category, ...], Atoms]:
+        """The shown categories with all pieces of their totals, and how they are made of atoms."""
+        every = self.completed(self.shown)
+        return every, self.atoms_of(every)
+
+    @cached_property
+    def completed_wide(self) -> tuple[tuple[Category, ...], Atoms]:
+        """The unfiltered categories with all pieces of their totals, and how they are made of atoms."""
+        every = self.completed(self.wide)
+        return every, self.atoms_of(every)
+
     def completed(self, categories: Sequence[Category]) -> tuple[Category, ...]:
         """Categories with the pieces of their totals that are not among them.
 

@@ -59,10 +59,11 @@ def counted_views(
     method = policy.protect
     cube = source.engine.cube(query, unfiltered=True)
     try:
+        shown = _protected(cube, "shown", source, method)
         return Views(
-            _protected(cube, "unfiltered", source, method),
+            shown if cube.is_wide else _protected(cube, "unfiltered", source, method),
             _protected(cube, "widened", source, method) if query.where else None,
-            _protected(cube, "shown", source, method),
+            shown,
         )
     except InputError:
         raise CannotProtectError("The method cannot protect such a table.") from None
