@@ -189,17 +189,18 @@ def judge(case: QuestionState) -> QuestionState:
     assert case.release is not None
     dataset, rules = case.numbers.dataset, case.policy.rules
     failing: frozenset[str] = frozenset()
-    everybody, shown = case.views.everybody, case.views.shown
     seen: list[tuple[Message, Release | None]] = [
-        (EVERYBODY, everybody),
+        (EVERYBODY, case.views.everybody),
         (SELECTED, case.views.selected),
-        (SHOWN, None if shown is everybody else shown),
+        (SHOWN, case.views.shown),
     ]
     for other in case.others:
         seen += [(SELECTED, other.selected), (SHOWN, other.shown)]
+    judged: list[Release] = []
     for population, release in seen:
-        if release is None:
-            continue  # these are the people of the first view again
+        if release is None or any(release is one for one in judged):
+            continue  # these are the people of an earlier view again
+        judged.append(release)
         reasons = list(number_rules(release, population, case.query, dataset, rules))
         if reasons:
             return case.refused("rules", *reasons)
@@ -207,9 +208,9 @@ def judge(case: QuestionState) -> QuestionState:
     open_cells = case.release.inner
     if case.release.structural is not None:
         open_cells = open_cells & ~case.release.structural
-    counts = case.release.published[open_cells]
+    shown = case.release.published[open_cells]
     # Counts of a protected population tell no more than its file does, however few they are.
-    if case.policy.population is None and (counts.size < 2 or not counts.any()):
+    if case.policy.population is None and (shown.size < 2 or not shown.any()):
         reason = Reason(
             "too-little",
             say("The table is too small for its risk to be measured."),

@@ -60,11 +60,11 @@ def counted_views(
     cube = source.engine.cube(query, unfiltered=True)
     try:
         shown = _protected(cube, "shown", source, method)
-        return Views(
-            shown if cube.is_wide else _protected(cube, "unfiltered", source, method),
-            _protected(cube, "widened", source, method) if query.where else None,
-            shown,
-        )
+        selected = None
+        if query.where:
+            selected = shown if cube.is_widened else _protected(cube, "widened", source, method)
+        everybody = shown if cube.is_wide else _protected(cube, "unfiltered", source, method)
+        return Views(everybody, selected, shown)
     except InputError:
         raise CannotProtectError("The method cannot protect such a table.") from None
 
