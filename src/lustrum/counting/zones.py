@@ -17,7 +17,7 @@ import numpy as np
 from lustrum.arrays import Array, Ints
 from lustrum.counting.chunk import Chunk
 
-ZONE = 1 << 16
+ZONE = 1 << 14
 """Records of a zone; the last one of a chunk may have fewer."""
 
 Entries = Sequence[tuple[str, Ints]]

@@ -84,7 +84,9 @@ def _summed(query: TableQuery, source: ProtectedInput, policy: Policy) -> Releas
 def _protected(cube: Cube, view: View, source: ProtectedInput, method: PolicyMethod) -> Release:
     # All parts of a total are protected with it, also those that were not asked for.
     completed, asked = cube.completed(view)
-    return _public(source.protect(completed, method).take(asked))
+    release = source.protect(completed, method)
+    parts_added = any(len(own) < size for own, size in zip(asked, completed.shape, strict=True))
+    return _public(release.take(asked) if parts_added else release)
 
 
 def _public(release: Release) -> Release:
