@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from lustrum.counting import KernelEngine, zones
 from lustrum.counting.plan import Plan
 from lustrum.counting.zones import Zones
-from lustrum.model import TableQuery
+from lustrum.model import InternalError, TableQuery
 from lustrum.tabulate import Store
 from tabulate.lands import (
     AMOUNTS,
@@ -182,3 +182,19 @@ def test_other_cells_of_the_same_dataset_are_not_passed_over_by_zones_of_the_fir
     query = TableQuery.from_mapping({"dataset": "land", "by": ["sex"], "where": {"area": ["7"]}})
     assert int(engine.tabulate(query).values.sum()) == 0
     assert int(engine.over(other[0]).tabulate(query).values.sum()) == 50
+
+
+def test_zones_of_other_records_are_refused() -> None:
+    one, other = (chunks_of(columns(50, "sorted", seed), [50]) for seed in (1, 2))
+    with pytest.raises(InternalError):
+        KernelEngine(describe(), one, 1, Zones.of(other, ["area"]))
+
+
+def test_records_of_owners_with_several_are_divided_alike_for_every_filter() -> None:
+    dataset, chunks = describe(), chunks_of(columns(400, "sorted", 1), [400])
+    with small_blocks(8, 2, 0):
+        engine = KernelEngine(dataset, chunks, 3, Zones.of(chunks, ["area", "age", "sex"]))
+        for where in ({}, {"area": ["3"]}, {"area": ["R0"]}):
+            words = {"dataset": "land", "by": ["sex"], "where": where, "measure": "turnover"}
+            engine.tabulate(TableQuery.from_mapping(words), ranks=2)
+        assert len(engine._apart) == 1

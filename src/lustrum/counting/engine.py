@@ -85,6 +85,8 @@ class KernelEngine:
         self._dataset = dataset
         self._chunks = tuple(chunks)
         self._zones = zones or Zones(self._chunks)
+        if [*map(id, self._zones.chunks)] != [*map(id, self._chunks)]:
+            raise InternalError("Zones of other records would pass over the wrong ones.")
         self._workers = workers or available()
         self._largest: dict[tuple[str | None, str | None], float] = {}
         self._sorted: dict[str | None, tuple[Ints, Owners]] = {}
@@ -241,7 +243,8 @@ class KernelEngine:
 
         shares = self._shares(self._blocks(plan))
         done = in_threads(tallied, shares)
-        others = in_threads(several, self._several(holding, len(shares)))
+        # Divided alike for all questions, whatever zones they pass over: the parts are kept.
+        others = in_threads(several, self._several(holding, self._threads_for(rows)))
         for found in (done, others):
             for other in found[1:]:
                 merge_rows(found[0], other)
@@ -310,9 +313,11 @@ class KernelEngine:
 
     def _shares(self, blocks: Sequence[Block]) -> list[Sequence[Block]]:
         """Blocks divided between threads."""
-        rows = sum(part.stop - part.start for part, _ in blocks)
-        parts = min(self._workers, max(1, rows // (_FEWEST_BLOCKS * kernel.BLOCK)))
+        parts = self._threads_for(sum(part.stop - part.start for part, _ in blocks))
         return [blocks[i::parts] for i in range(parts)]
+
+    def _threads_for(self, rows: int) -> int:
+        return min(self._workers, max(1, rows // (_FEWEST_BLOCKS * kernel.BLOCK)))
 
     def _tally(
         self, plan: Plan, work: Sequence[Block], asked: Callable[[], bool]
