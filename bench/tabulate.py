@@ -73,8 +73,8 @@ BY_AREA = {
 }
 WHOLE: dict[str, dict[str, Any]] = {
     **{name: words for name, (words, _) in QUERIES.items()},
-    "two-way, one area": {"by": ["age", "education"], "where": {"area": ["200"]}},
-    "two-way, one district": {"by": ["age", "education"], "where": {"area": ["d10"]}},
+    "age by education, one area": {"by": ["age", "education"], "where": {"area": ["200"]}},
+    "age by education, one district": {"by": ["age", "education"], "where": {"area": ["d10"]}},
     "age by area": {"by": ["area", "age"]},
 }
 
