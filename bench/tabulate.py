@@ -203,7 +203,7 @@ def compare_sorted(root: Path, connection: duckdb.DuckDBPyConnection, repeats: i
     begun = time.perf_counter()
     Zones.of(engine.chunks, [variable.name for variable in engine.dataset.variables])
     print(
-        f"\nOpening the dataset took {opened:.2f} s, of which its zones {time.perf_counter() - begun:.3f} s."
+        f"\nOpening the dataset took {opened:.2f} s by the clock; its zones alone {time.perf_counter() - begun:.3f} s."
     )
 
 
