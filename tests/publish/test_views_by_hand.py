@@ -67,6 +67,34 @@ def test_a_number_that_is_not_shown_does_not_leave_the_room(
     assert views.everybody.published.sum() > views.shown.published.sum()
 
 
+@pytest.mark.parametrize("by", [["sex", "job"], [{"variable": "sex", "codes": ["1"]}, "job"], []])
+@pytest.mark.parametrize("where", [{}, {"area": ["n"]}])
+def test_views_of_the_same_people_are_protected_once_and_are_those_protected_apart(
+    engine: EmbeddedEngine, by: list[Any], where: dict[str, Any]
+) -> None:
+    source, policy, query = ProtectedInput(engine), made(), asked(by=by, where=where)
+    views = counted_views(query, source, policy)
+    cube = engine.cube(query, unfiltered=True)
+    for view, release in (
+        ("unfiltered", views.everybody),
+        ("widened", views.selected),
+        ("shown", views.shown),
+    ):
+        if release is None:
+            assert view == "widened"
+            assert not where
+            continue
+        apart = views_module._protected(cube, view, source, policy.protect)  # type: ignore[arg-type]
+        assert release.axes == apart.axes
+        assert release.notes == apart.notes
+        assert release.method == apart.method
+        for name in ("published", "status", "low", "high", "structural"):
+            assert np.array_equal(getattr(release, name), getattr(apart, name)), name
+    chosen = bool(by) and by[0] != "sex"
+    assert (views.everybody is views.shown) == (not chosen and not where)
+    assert (views.selected is views.shown) == (not chosen and bool(where))
+
+
 def test_what_record_keys_do_not_protect_is_refused(engine: EmbeddedEngine) -> None:
     source, with_sums = ProtectedInput(engine), made(sums=SUMS)
     for query in (asked(statistics=["mean:income"]), replace(asked(), weight="w")):

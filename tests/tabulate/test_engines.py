@@ -21,7 +21,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from lustrum.counting import kernel
+from lustrum.counting import kernel, zones
 from lustrum.model import Axis, Dataset, Filter, InputError, QueryError, Table, TableQuery
 from lustrum.model.stop import Stopped, stopping
 from lustrum.tabulate import (
@@ -65,6 +65,7 @@ def engines(
         patch.object(INGEST, "BATCH", batch),
         patch.object(kernel, "BLOCK", block),
         patch.object(kernel, "WIDE_BLOCK", 2 * block),
+        patch.object(zones, "ZONE", min(block, 3)),
         patch.object(kernel, "WORTH_IT", at_once),
         patch.object(os, "fsync"),
     ):

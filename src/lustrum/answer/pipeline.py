@@ -196,9 +196,11 @@ def judge(case: QuestionState) -> QuestionState:
     ]
     for other in case.others:
         seen += [(SELECTED, other.selected), (SHOWN, other.shown)]
+    judged: list[Release] = []
     for population, release in seen:
-        if release is None:
-            continue  # without a filter these are the people of the first view again
+        if release is None or any(release is one for one in judged):
+            continue  # these are the people of an earlier view again
+        judged.append(release)
         reasons = list(number_rules(release, population, case.query, dataset, rules))
         if reasons:
             return case.refused("rules", *reasons)

@@ -52,7 +52,12 @@ class Cube:
     @property
     def is_wide(self) -> bool:
         """Whether the table that was asked for is that of everybody: nothing chosen, filtered or added up."""
-        return not self.plan.filters and all(axis.shown == axis.wide for axis in self.plan.axes)
+        return not self.plan.filters and self.is_widened
+
+    @property
+    def is_widened(self) -> bool:
+        """Whether the table that was asked for is that of the filtered population: nothing is chosen."""
+        return all(axis.shown == axis.wide for axis in self.plan.axes)
 
     def completed(self, view: View = "shown") -> tuple[Table, list[npt.NDArray[np.intp]]]:
         """A view with all parts of its totals, and where its own cells stand in it.
@@ -63,8 +68,7 @@ class Cube:
         axes, picks = [], []
         for axis in self.plan.axes:
             own = axis.shown if view == "shown" else axis.wide
-            every = axis.completed(own)
-            axes.append((every, axis.atoms_of(every)))
+            axes.append(axis.completed_shown if view == "shown" else axis.completed_wide)
             picks.append(np.arange(len(own), dtype=np.intp))
         table = self._table(axes, filtered=view != "unfiltered")
         return table, picks

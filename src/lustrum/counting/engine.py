@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
+from dataclasses import replace
 from functools import cache
 from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
-from lustrum.arrays import Ints
+from lustrum.arrays import Ints, Words
 from lustrum.counting import kernel
 from lustrum.counting.chunk import Chunk
 from lustrum.counting.contributions import (
@@ -25,6 +25,7 @@ from lustrum.counting.cube import Cube
 from lustrum.counting.plan import AxisPlan, Plan
 from lustrum.counting.structural import PossibleCells
 from lustrum.counting.two_largest import empty_rows, merge_rows, tally_ranked
+from lustrum.counting.zones import Stretch, Zones
 from lustrum.model import Dataset, InternalError, QueryError, Table, TableQuery
 from lustrum.model.stop import Stopped, stop_asked
 from lustrum.model.workers import workers as available
@@ -32,6 +33,7 @@ from lustrum.remembered import Remembered
 
 _AXES_KEPT = 1024
 _FEWEST_BLOCKS = 16  # a thread for fewer takes longer than it saves
+_EVERYBODY_KEPT = 64 << 20  # bytes of tables of everybody
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -42,6 +44,13 @@ class Several(NamedTuple):
 
     chunk: Chunk
     owner: Ints
+
+
+class Block(NamedTuple):
+    """Records that stay in the cache while they are counted, and the loop that takes their columns at once."""
+
+    part: Stretch
+    at_once: Callable[..., None] | None
 
 
 class Engine(Protocol):
@@ -71,15 +80,20 @@ class KernelEngine:
         dataset: Dataset,
         chunks: Sequence[Chunk],
         workers: int | None = None,
+        zones: Zones | None = None,
     ) -> None:
         self._dataset = dataset
         self._chunks = tuple(chunks)
+        self._zones = zones or Zones(self._chunks)
+        if [*map(id, self._zones.chunks)] != [*map(id, self._chunks)]:
+            raise InternalError("Zones of other records would pass over the wrong ones.")
         self._workers = workers or available()
         self._largest: dict[tuple[str | None, str | None], float] = {}
         self._sorted: dict[str | None, tuple[Ints, Owners]] = {}
         self._opened_by: KernelEngine | None = None
         self._apart: dict[tuple[str | None, int], tuple[Several, ...]] = {}
         self._axes = Remembered[AxisPlan](_AXES_KEPT)
+        self._everybody = _no_tables()
         self._possible = PossibleCells(dataset)
 
     def __repr__(self) -> str:
@@ -98,6 +112,7 @@ class KernelEngine:
         other = copy(self)
         other._dataset = dataset
         other._axes = Remembered[AxisPlan](_AXES_KEPT)
+        other._everybody = _no_tables()
         other._possible = PossibleCells(dataset)
         # Files are closed when the engine that opened them goes, so that it has to stay.
         other._opened_by = self
@@ -107,6 +122,8 @@ class KernelEngine:
         """Other cells of the same dataset, with all that was worked out about its description."""
         other = copy(self)
         other._chunks = (chunk,)
+        other._zones = Zones(other._chunks)
+        other._everybody = _no_tables()
         other._largest, other._sorted, other._apart = {}, {}, {}
         other._opened_by = self
         return other
@@ -124,33 +141,58 @@ class KernelEngine:
         """Count by atoms in one pass."""
         plan = Plan.of(query, self._dataset, unfiltered, self._axes)
         self._check_range(query)
-        total = plan.size * plan.layers
-        at_once = self._at_once(plan)
-        work = list(self._blocks(kernel.BLOCK if at_once is None else kernel.WIDE_BLOCK))
-        parts = min(self._workers, max(1, len(work) // _FEWEST_BLOCKS))
-        shares = [work[i::parts] for i in range(parts)]
         if self._ranks_in_one_pass(query, ranks):
-            return self._ranked_cube(plan, total, shares, ranks)
-        asked = stop_asked()
-        done = in_threads(lambda share: self._tally(plan, total, share, asked, at_once), shares)
-        shape = (plan.layers, *plan.shape)
-        cells = np.add.reduce([d[0] for d in done])
+            return self._ranked_cube(plan, ranks)
+        cells, sums = self._cells(plan)
         keyed = all(chunk.keys is not None for chunk in self._chunks)
-        partial = [d[1] for d in done if d[1] is not None]
-        sums = np.add.reduce(partial) if partial else None
+        shape = (cells.shape[0], *plan.shape)
         contributors = contributions = None
         if query.measure is not None and self.knows_contributors:
             contributors, contributions = self._contributions(plan, ranks)
         return Cube(
             plan,
             self._dataset,
-            counts=cells[:, 0].astype(np.int64).reshape(shape),
-            keys=np.ascontiguousarray(cells[:, 1]).reshape(shape) if keyed else None,
+            counts=cells[..., 0].astype(np.int64).reshape(shape),
+            keys=np.ascontiguousarray(cells[..., 1]).reshape(shape) if keyed else None,
             sums=None if sums is None else sums.reshape(shape),
             contributors=contributors,
             contributions=contributions if ranks else None,
             possible=self._possible,
         )
+
+    def _cells(self, plan: Plan) -> tuple[Words, Ints | None]:
+        """Counts and keys of cells of atoms, those who pass every filter first, and sums if asked for.
+
+        The table of everybody is the same for all filters. It is remembered, so that the next question with
+        the same axes only reads records that may pass.
+        """
+        query = plan.query
+        counts_alone = query.measure is None and query.weight is None
+        if not plan.keep_dropped or not counts_alone or not self._are_many:
+            return self._tallied(plan)
+        everybody = self._everybody.find(query.by)
+        if everybody is None:
+            cells, _ = self._tallied(plan)
+            self._everybody.keep(query.by, cells.sum(axis=0, dtype=np.uint64))
+            return cells, None
+        if not plan.filters:
+            return everybody[None], None
+        passing, _ = self._tallied(replace(plan, keep_dropped=False))
+        return np.stack([passing[0], everybody - passing[0]]), None
+
+    @property
+    def _are_many(self) -> bool:
+        """Whether there are so many records that a pass over them takes its time."""
+        return sum(chunk.rows for chunk in self._chunks) >= kernel.WORTH_IT
+
+    def _tallied(self, plan: Plan) -> tuple[Words, Ints | None]:
+        """Cells by layers, from one pass over the records."""
+        asked = stop_asked()
+        shares = self._shares(self._blocks(plan))
+        done = in_threads(lambda share: self._tally(plan, share, asked), shares)
+        cells = np.add.reduce([d[0] for d in done]).reshape(plan.layers, plan.size, 2)
+        partial = [d[1] for d in done if d[1] is not None]
+        return cells, np.add.reduce(partial) if partial else None
 
     def _ranks_in_one_pass(self, query: TableQuery, ranks: int) -> bool:
         """Whether counts, sums and at most two largest contributors are all that is asked for."""
@@ -163,13 +205,7 @@ class KernelEngine:
             and not any(chunk.counts is not None for chunk in self._chunks)
         )
 
-    def _ranked_cube(
-        self,
-        plan: Plan,
-        total: int,
-        shares: Sequence[Sequence[tuple[Chunk, int, int]]],
-        ranks: int,
-    ) -> Cube:
+    def _ranked_cube(self, plan: Plan, ranks: int) -> Cube:
         """Counts, sums and the two largest contributors from one pass over the records."""
         query = plan.query
         assert query.measure is not None
@@ -182,29 +218,33 @@ class KernelEngine:
         asked = stop_asked()
         entries = plan.entries()
 
-        def tallied(work: Sequence[tuple[Chunk, int, int]]) -> Ints:
-            found = empty_rows(total + 1)
+        def tallied(work: Sequence[Block]) -> Ints:
+            found = empty_rows(plan.size * plan.layers + 1)
             space = np.empty(kernel.BLOCK, dtype=np.int64)
             no_keys = np.zeros(kernel.BLOCK, dtype=np.int64)
-            for chunk, start, stop in work:
+            for part, _ in work:
                 if asked():
                     raise Stopped
+                chunk, start, stop = part.chunk, part.start, part.stop
                 place = slice(first[id(chunk)] + start, first[id(chunk)] + stop)
-                own = _index(chunk, start, stop, entries, space)
+                own = _index(part, space)
                 keys = no_keys[: stop - start]
                 if chunk.keys is not None:
                     keys = chunk.keys[start:stop].view(np.int64)
                 values = chunk.numbers[query.measure or ""][start:stop]
-                tally_ranked(own, keys, values, owners.alone[place], owner[place], plan.size, found)
+                alone, whose, ranked = owners.alone[place], owner[place], plan.size - part.cell
+                tally_ranked(own, keys, values, alone, whose, ranked, found[part.cell :])
             return found
 
-        def ranked(part: Several) -> Ints:
+        def several(part: Several) -> Ints:
             space = np.empty(part.chunk.rows, dtype=np.int64)
-            own = _index(part.chunk, 0, part.chunk.rows, entries, space)
+            own = _index(Stretch(part.chunk, 0, part.chunk.rows, entries), space)
             return several_rows(plan, own, part.owner, part.chunk.numbers[query.measure or ""])
 
+        shares = self._shares(self._blocks(plan))
         done = in_threads(tallied, shares)
-        others = in_threads(ranked, self._several(holding, len(shares)))
+        # Divided alike for all questions, whatever zones they pass over: the parts are kept.
+        others = in_threads(several, self._several(holding, self._threads_for(rows)))
         for found in (done, others):
             for other in found[1:]:
                 merge_rows(found[0], other)
@@ -250,48 +290,56 @@ class KernelEngine:
                 "describe the column with fewer decimals, or ask without weights."
             )
 
-    def _blocks(self, rows: int) -> Iterator[tuple[Chunk, int, int]]:
-        for chunk in self._chunks:
-            for start in range(0, chunk.rows, rows):
-                yield chunk, start, min(start + rows, chunk.rows)
+    def _blocks(self, plan: Plan) -> list[Block]:
+        """All records that may be in a cell, in blocks.
 
-    def _at_once(self, plan: Plan) -> Callable[..., None] | None:
-        """A loop that counts all columns of the table in one pass, which saves a third of the time."""
-        if plan.query.measure is not None or plan.query.weight is not None:
-            return None
-        names = [name for name, _ in plan.entries()]
-        if sum(chunk.rows for chunk in self._chunks) < kernel.WORTH_IT or any(
-            chunk.counts is not None or any(chunk.codes[name].dtype != np.uint8 for name in names)
-            for chunk in self._chunks
-        ):
-            return None
-        return kernel.AT_ONCE.get(len(names))
+        Where a loop takes all columns of the table at once, it saves a third of the time.
+        """
+        measured = plan.query.measure is not None or plan.query.weight is not None
+        many = not measured and self._are_many
+        blocks: list[Block] = []
+        for part in self._zones.stretches(plan.entries()):
+            at_once = None
+            columns = [part.chunk.codes[name] for name, _ in part.entries]
+            if (
+                many
+                and part.chunk.counts is None
+                and all(codes.dtype == np.uint8 for codes in columns)
+            ):
+                at_once = kernel.AT_ONCE.get(len(columns))
+            rows = kernel.BLOCK if at_once is None else kernel.WIDE_BLOCK
+            blocks += [Block(piece, at_once) for piece in part.split(rows)]
+        return blocks
+
+    def _shares(self, blocks: Sequence[Block]) -> list[Sequence[Block]]:
+        """Blocks divided between threads."""
+        parts = self._threads_for(sum(part.stop - part.start for part, _ in blocks))
+        return [blocks[i::parts] for i in range(parts)]
+
+    def _threads_for(self, rows: int) -> int:
+        return min(self._workers, max(1, rows // (_FEWEST_BLOCKS * kernel.BLOCK)))
 
     def _tally(
-        self,
-        plan: Plan,
-        total: int,
-        work: Sequence[tuple[Chunk, int, int]],
-        asked: Callable[[], bool],
-        at_once: Callable[..., None] | None,
-    ) -> tuple[npt.NDArray[np.uint64], Ints | None]:
+        self, plan: Plan, work: Sequence[Block], asked: Callable[[], bool]
+    ) -> tuple[Words, Ints | None]:
         # One cell more than there are, for records that belong to none.
-        cells = np.zeros((total + 1, 2), dtype=np.uint64)
+        total = plan.size * plan.layers
+        every = np.zeros((total + 1, 2), dtype=np.uint64)
         measured = plan.query.measure is not None or plan.query.weight is not None
         sums = np.zeros(total + 1, dtype=np.int64) if measured else None
-        entries = plan.entries()
         space = np.empty(kernel.BLOCK, dtype=np.int64)
-        block = kernel.BLOCK if at_once is None else kernel.WIDE_BLOCK
-        no_keys = np.zeros(block, dtype=np.uint64)
-        for chunk, start, stop in work:
+        no_keys = np.zeros(kernel.WIDE_BLOCK, dtype=np.uint64)
+        for part, at_once in work:
             if asked():
                 raise Stopped
+            chunk, start, stop = part.chunk, part.start, part.stop
+            cells = every[part.cell :]
             keys = no_keys[: stop - start] if chunk.keys is None else chunk.keys[start:stop]
             if at_once is not None:
-                columns = (chunk.codes[name][start:stop] for name, _ in entries)
-                at_once(*columns, *(entry for _, entry in entries), keys, cells)
+                columns = (chunk.codes[name][start:stop] for name, _ in part.entries)
+                at_once(*columns, *(entry for _, entry in part.entries), keys, cells)
                 continue
-            index = _index(chunk, start, stop, entries, space)
+            index = _index(part, space)
             if chunk.counts is None:
                 kernel.tally(index, keys, cells)
             else:
@@ -299,8 +347,8 @@ class KernelEngine:
                 kernel.tally_counts(index, keys, cells[:, 1])
             if sums is not None:
                 values, weights = self._amounts(plan.query, chunk, start, stop)
-                kernel.tally_numbers(index, values, weights, sums)
-        return cells[:-1], None if sums is None else sums[:-1]
+                kernel.tally_numbers(index, values, weights, sums[part.cell :])
+        return every[:-1], None if sums is None else sums[:-1]
 
     def _amounts(self, query: TableQuery, chunk: Chunk, start: int, stop: int) -> tuple[Ints, Ints]:
         ones = np.ones(stop - start, dtype=np.int64)
@@ -323,7 +371,7 @@ class KernelEngine:
         index = np.empty(sum(chunk.rows for chunk in self._chunks), dtype=np.int64)
         first = 0
         for chunk in self._chunks:
-            _index(chunk, 0, chunk.rows, entries, index[first:])
+            _index(Stretch(chunk, 0, chunk.rows, entries), index[first:])
             first += chunk.rows
 
         owner, owners = self._owners(holding)
@@ -387,24 +435,23 @@ class KernelEngine:
         return self._sorted[holding]
 
 
+def _no_tables() -> Remembered[Words]:
+    return Remembered[Words](_EVERYBODY_KEPT, lambda cells: cells.nbytes)
+
+
 class SumEngine(KernelEngine):
     """Adds up cells that hold sums already; who contributed to them nobody knows here."""
 
     knows_contributors = False
 
 
-def _index(
-    chunk: Chunk,
-    start: int,
-    stop: int,
-    entries: Sequence[tuple[str, Ints]],
-    space: Ints,
-) -> Ints:
-    index = space[: stop - start]
-    if not entries:
+def _index(part: Stretch, space: Ints) -> Ints:
+    """The cells of some records, counted from that of the stretch and written to ``space``."""
+    index = space[: part.stop - part.start]
+    if not part.entries:
         index[:] = 0
-    for position, (name, entry) in enumerate(entries):
-        codes = chunk.codes[name][start:stop]
+    for position, (name, entry) in enumerate(part.entries):
+        codes = part.chunk.codes[name][part.start : part.stop]
         if position == 0:
             kernel.start_codes(codes, entry, index)
         else:

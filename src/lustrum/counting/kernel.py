@@ -49,6 +49,16 @@ def tally(index: Array, keys: Array, cells: Array) -> None:  # pragma: no cover
 
 
 @compiled
+def tally_whole(keys: Array, cells: Array) -> None:  # pragma: no cover
+    """:func:`tally` of records that are all in the first cell."""
+    total = np.uint64(0)
+    for i in range(keys.size):
+        total += keys[i]
+    cells[0, 0] += np.uint64(keys.size)
+    cells[0, 1] += total
+
+
+@compiled
 def tally_column(first: Array, one: Array, keys: Array, cells: Array) -> None:  # pragma: no cover
     """:func:`tally` of records whose cell numbers come from one column, without writing these down."""
     outside = cells.shape[0] - 1
@@ -115,6 +125,7 @@ def tally_four_columns(
 
 
 AT_ONCE: dict[int, Callable[..., None]] = {
+    0: tally_whole,
     1: tally_column,
     2: tally_two_columns,
     3: tally_three_columns,

@@ -60,7 +60,19 @@ class AxisPlan:
         """How the shown categories are made of atoms."""
         return self.atoms.part(slice(len(self.shown)))
 
-    def completed(self, categories: Sequence[Category]) -> tuple[Category, ...]:
+    @cached_property
+    def completed_shown(self) -> tuple[tuple[Category, ...], Atoms]:
+        """The shown categories with all pieces of their totals, and how they are made of atoms."""
+        every = self.completed(self.shown)
+        return every, self.atoms_of(every)
+
+    @cached_property
+    def completed_wide(self) -> tuple[tuple[Category, ...], Atoms]:
+        """The unfiltered categories with all pieces of their totals, and how they are made of atoms."""
+        every = self.completed(self.wide)
+        return every, self.atoms_of(every)
+
+    def completed(self, categories: tuple[Category, ...]) -> tuple[Category, ...]:
         """Categories with the pieces of their totals that are not among them.
 
         Age 20 to 29 beside the total of all ages leaves one such piece, everybody else. Categories that lie
@@ -70,6 +82,8 @@ class AxisPlan:
         # A category of one atom is that piece itself.
         single = own.held.indptr[:-1][own.held.lengths == 1]
         left = np.setdiff1d(np.arange(own.count), own.held.items[single])
+        if not left.size:
+            return categories
         codes = np.flatnonzero(np.isin(own.of_code, left))
         codes = codes[np.argsort(own.of_code[codes], kind="stable")]
         pieces = np.split(codes, np.searchsorted(own.of_code[codes], left))[1:]

@@ -77,6 +77,13 @@ class MatrixChannel:
         shift = np.asarray(true, dtype=np.int64) - rows
         return Transitions(origin, published[entry] + shift[origin], probability[entry])
 
+    def probabilities(self, true: Ints, published: Ints) -> Floats:
+        """How likely each of these true values is published as the value beside it."""
+        rows = self.rows_of(true)
+        column = published - (true - rows)
+        inside = (column >= 0) & (column < self.matrix.shape[1])
+        return np.where(inside, self.matrix[rows, np.where(inside, column, 0)], 0.0)
+
     def support(self, published: Ints) -> tuple[Ints, Ints]:
         """The least and the most behind each published value; low above high where nothing is."""
         published = np.asarray(published, dtype=np.int64)

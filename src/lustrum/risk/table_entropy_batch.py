@@ -17,6 +17,7 @@ from lustrum.model import Channel
 from lustrum.model.channel import row_entries
 from lustrum.risk.entropy import share_to_power, size_of
 from lustrum.risk.table_entropy_loops import many_terms
+from lustrum.structure.distinct import distinct
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,11 +40,11 @@ def terms_of_many(
 
     Every table has two cells or more and somebody in it.
     """
-    values, place = np.unique(tables, return_inverse=True)
-    shown, column = np.unique(published, return_inverse=True)
+    values, place = distinct(tables)
+    shown, column = distinct(published)
     origin, at, chance = _entries(values, shown, channel)
     small, large, small_after, large_after, people, empty, both, either = many_terms(
-        place.reshape(tables.shape),
+        place,
         values,
         column,
         shown,

@@ -30,6 +30,7 @@ from lustrum.audit.belief.priors import Uniform
 from lustrum.model import Channel, InputError, Release, Table
 from lustrum.model.plugins import load
 from lustrum.protect.population.channel import PopulationChannel
+from lustrum.structure.distinct import distinct_columns
 
 _REACH = 64
 """How far from the published number a belief is followed; further out no method for counts is likely."""
@@ -153,14 +154,14 @@ def _lines(
     """
     shift = getattr(channel, "moved_down", None)
     moved = np.zeros(kinds.shape[1], dtype=np.int64) if shift is None else shift(kinds[1])
-    rows, row_of = np.unique(kinds - moved, axis=1, return_inverse=True)
+    rows, row_of = distinct_columns(kinds - moved)
     belief = _believed(channel, rows)
     ends = belief.indptr
     line = np.cumsum(belief.probabilities)
     base = np.concatenate(([0.0], line))[ends[:-1]]
     row = np.repeat(np.arange(rows.shape[1]), np.diff(ends))
     stretched = row.astype(np.float64) + np.minimum(line - base[row], 1.0)
-    return stretched, belief.values, ends, row_of.ravel(), moved
+    return stretched, belief.values, ends, row_of, moved
 
 
 def _range(release: Release, cells: Mask, shown: Ints) -> tuple[Ints, Ints]:

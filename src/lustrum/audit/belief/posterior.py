@@ -13,7 +13,8 @@ import numpy.typing as npt
 from lustrum.arrays import Floats, Ints
 from lustrum.audit.belief.belief import Belief
 from lustrum.audit.belief.priors import Prior, Uniform
-from lustrum.model import Channel, InputError
+from lustrum.model import Channel, InputError, MatrixChannel
+from lustrum.structure.distinct import distinct
 
 _MOST = 2 * 10**7  # values handled at once
 
@@ -95,8 +96,10 @@ def _chances(published: Ints, row: npt.NDArray[np.intp], values: Ints, channel: 
     pair_by_pair = getattr(channel, "chances", None)
     if pair_by_pair is not None:
         return np.asarray(pair_by_pair(values, published[row]), dtype=np.float64)
-    true, place = np.unique(values, return_inverse=True)
-    shown, code = np.unique(published, return_inverse=True)
+    if isinstance(channel, MatrixChannel):
+        return channel.probabilities(values, published[row])
+    true, place = distinct(values)
+    shown, code = distinct(published)
     found = channel.transitions(true)
     column = np.minimum(np.searchsorted(shown, found.published), shown.size - 1)
     hit = shown[column] == found.published

@@ -59,11 +59,12 @@ def counted_views(
     method = policy.protect
     cube = source.engine.cube(query, unfiltered=True)
     try:
-        return Views(
-            _protected(cube, "unfiltered", source, method),
-            _protected(cube, "widened", source, method) if query.where else None,
-            _protected(cube, "shown", source, method),
-        )
+        shown = _protected(cube, "shown", source, method)
+        selected = None
+        if query.where:
+            selected = shown if cube.is_widened else _protected(cube, "widened", source, method)
+        everybody = shown if cube.is_wide else _protected(cube, "unfiltered", source, method)
+        return Views(everybody, selected, shown)
     except InputError:
         raise CannotProtectError("The method cannot protect such a table.") from None
 
@@ -83,7 +84,9 @@ def _summed(query: TableQuery, source: ProtectedInput, policy: Policy) -> Releas
 def _protected(cube: Cube, view: View, source: ProtectedInput, method: PolicyMethod) -> Release:
     # All parts of a total are protected with it, also those that were not asked for.
     completed, asked = cube.completed(view)
-    return _public(source.protect(completed, method).take(asked))
+    release = source.protect(completed, method)
+    parts_added = any(len(own) < size for own, size in zip(asked, completed.shape, strict=True))
+    return _public(release.take(asked) if parts_added else release)
 
 
 def _public(release: Release) -> Release:

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from lustrum.counting.engine import KernelEngine
+from lustrum.counting.zones import Zones
 from lustrum.model import Dataset, DatasetError, InternalError
 from lustrum.tabulate.encode import Chunk
 from lustrum.tabulate.store.files import VersionFiles
@@ -35,8 +36,9 @@ class EmbeddedEngine(KernelEngine):
         weakref.finalize(self, files.close)
         dataset = files.manifest.dataset
         chunks = _chunks(files, dataset)
-        _check_codes(files, dataset, chunks)
-        super().__init__(dataset, chunks, workers)
+        zones = Zones.of(chunks, [variable.name for variable in dataset.variables])
+        _check_codes(files, dataset, zones)
+        super().__init__(dataset, chunks, workers, zones)
 
     def require_unchanged(self) -> None:
         """Refuse to answer where a file was changed or cut since it was opened."""
@@ -67,16 +69,15 @@ def _chunks(files: VersionFiles, dataset: Dataset) -> list[Chunk]:
         raise DatasetError(f"{files.folder} cannot be read: {error.strerror}.") from None
 
 
-def _check_codes(files: VersionFiles, dataset: Dataset, chunks: list[Chunk]) -> None:
+def _check_codes(files: VersionFiles, dataset: Dataset, zones: Zones) -> None:
     """Hold every code to its code list, and the records to their number."""
     for variable in dataset.variables:
-        for chunk in chunks:
-            codes = chunk.codes[variable.name]
-            if codes.size and int(codes.max()) >= len(variable.codes):
-                raise files.damaged(
-                    f"{RECORDS} holds codes of {variable.name!r} that are not in its code list"
-                )
-    if sum(chunk.rows for chunk in chunks) != files.manifest.rows:
+        ranges = zones.ranges.get(variable.name)
+        if ranges is not None and int(ranges.greatest.max()) >= len(variable.codes):
+            raise files.damaged(
+                f"{RECORDS} holds codes of {variable.name!r} that are not in its code list"
+            )
+    if sum(chunk.rows for chunk in zones.chunks) != files.manifest.rows:
         raise files.damaged(f"{RECORDS} does not hold as many records as were written")
 
 
