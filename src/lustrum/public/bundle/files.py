@@ -18,7 +18,13 @@ from lustrum.model.finest_sums import FinestSums
 from lustrum.policy import Policy, check_names
 from lustrum.policy.read import parse_policy
 from lustrum.protect.magnitudes.report import PublicFactors
-from lustrum.protect.population.public import SEARCH, PublicReport, stated_search
+from lustrum.protect.population.public import (
+    SEARCH,
+    SEARCH_OF_MANY_CODES,
+    PublicReport,
+    search_version,
+    stated_search,
+)
 from lustrum.protect.weighted import ProtectedRespondents
 from lustrum.public.bundle.agreement import protection_digest
 from lustrum.public.bundle.layout import (
@@ -119,6 +125,12 @@ def other_search(path: Path) -> int | None:
         search = stated_search(words)
     except (ValueError, TypeError):
         return None
+    if search == SEARCH_OF_MANY_CODES:
+        return None
+    # The same method searches files with very many codes otherwise by now.
+    sweeps = (stated_method(path) or {}).get("sweeps")
+    if search == SEARCH and isinstance(sweeps, int):
+        return None if search_version(sweeps, _most_codes(path)) == SEARCH else search
     return None if search == SEARCH else search
 
 
@@ -131,6 +143,15 @@ def _stated(path: Path) -> Mapping[str, Any]:
     except (OSError, ValueError):
         return {}
     return words if isinstance(words, dict) else {}
+
+
+def _most_codes(path: Path) -> int:
+    """How many codes the longest list of codes has in the description of the bundle there."""
+    try:
+        described = json.loads((standing(path) / DATASET).read_bytes())
+        return max(len(variable["codes"]) for variable in described["variables"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return 0
 
 
 def is_made_by(method: Mapping[str, Any] | None, policy: Policy) -> bool:

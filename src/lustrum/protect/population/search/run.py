@@ -2,7 +2,8 @@
 truth.
 
 It has stages, which the method chooses: tables at finest levels only, which are few and bring most of the
-coarser ones along, then all tables, then the cells that lie in large errors.
+coarser ones along, then all tables, then the cells that lie in large errors. A stage may go on to the end:
+until no large error is left, or its sweeps are used up.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from lustrum.protect.population.search.lanes import (
     share_out,
     working_together,
 )
+from lustrum.protect.population.search.large_errors import visited_to_end
 from lustrum.protect.population.search.layout import KINDS, TablePlan
 from lustrum.protect.population.search.replay import follow, replay
 from lustrum.protect.population.search.stages import Stage
@@ -168,7 +170,7 @@ def _search(
             for sweep in range(first, stage.sweeps):
                 report = _Progress(sum(work[:place]), work[place], sum(work), sweep, stage.sweeps)
                 anew = sweep == 0 and not known
-                _sweep(
+                visited = _sweep(
                     stage,
                     sweep,
                     anew,
@@ -181,6 +183,9 @@ def _search(
                     together,
                     report,
                 )
+                if stage.to_the_end and not visited:
+                    report(stage.sweeps - sweep)
+                    break
                 if stage.walk and sweep == stage.sweeps - 1:
                     tally = _tally(problem, cells)
                     step = np.int32(problem.step)
@@ -236,16 +241,20 @@ def _sweep(
     moves: Array,
     together: Together,
     report: Callable[[float], None],
-) -> None:
+) -> int:
+    """Visit cells and make moves; says how many cells were visited."""
     costs = stage.costs_of(problem.step)
     layout = stage.plan.layout
     temperature = stage.temperature(sweep, costs.rise)
     majors = np.flatnonzero(np.diff(cells.first)).astype(np.int64)
     shuffle(majors, state)
-    visited = _visited(stage, cells.codes, errors, state)
+    if stage.to_the_end:
+        visited = visited_to_end(stage, cells, errors, majors, together)
+    else:
+        visited = _visited(stage, cells.codes, errors, state)
     if not visited.any():
         report(1.0)
-        return
+        return 0
     shares = share_out(majors, cells.block_first, _visits(visited, cells.slice_first))
     forces = np.empty((errors.size, 2), dtype=np.int32)
     cut = np.linspace(0, errors.size, _PARTS + 1).astype(np.int64)
@@ -300,6 +309,7 @@ def _sweep(
         lanes.round(slices, work, again, told)
         report(finished / shares.cells[-1])
     moves += sum(lane.tried for lane in lanes.lanes)
+    return shares.cells[-1]
 
 
 def _visits(visited: Array, slice_first: Array) -> Array:

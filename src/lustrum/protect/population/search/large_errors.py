@@ -1,0 +1,97 @@
+"""Which finest cells lie in large errors, where a sweep is to end them.
+
+With few sweeps and very many cells, errors of large table cells are left. Any of many cells can mend them, so
+that it is enough to visit some: all that lie in large errors of the next categories of the major variable, in
+the order that the sweep has drawn, up to a share of all cells.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from lustrum.arrays import Array
+from lustrum.compiled import compiled
+from lustrum.model.stop import check_stop
+from lustrum.protect.population.search.forces import place_inner, place_outer
+from lustrum.protect.population.search.lanes import Together
+from lustrum.protect.population.search.layout import KINDS
+from lustrum.protect.population.search.stages import Stage
+
+_PARTS = 64
+
+
+def visited_to_end(
+    stage: Stage, cells: Any, errors: Array, majors: Array, together: Together
+) -> Array:
+    """The finest cells to visit so that no error is larger than ``stage.beyond``, in extra tables neither.
+
+    There are none where that is so already. Errors of single finest cells do not count.
+    """
+    visited = np.zeros(cells.up.size, dtype=np.uint8)
+    layout = stage.plan.layout
+    far = np.empty(errors.size, dtype=np.bool_)
+    cut = np.linspace(0, errors.size, _PARTS + 1).astype(np.int64)
+    last = KINDS.index("single")
+
+    def mark(j: int) -> None:
+        mark_far(errors, layout.cell_kind, stage.beyond, last, cut[j], cut[j + 1], far)
+
+    together(mark, _PARTS)
+    begins = layout.run_offset + layout.table_offset[layout.run_first].astype(np.int64)
+    runs = np.flatnonzero(np.logical_or.reduceat(far, begins))
+    if not runs.size:
+        return visited
+    check_stop()
+    slices = np.array_split(np.arange(cells.slice_first.size - 1), _PARTS)
+    together(
+        lambda j: mark_inside(
+            layout, cells.codes, cells.slice_first, slices[j], runs, far, visited
+        ),
+        _PARTS,
+    )
+    sums = np.r_[0, np.cumsum(visited, dtype=np.int64)]
+    most = max(1, int(stage.most * visited.size))
+    if sums[-1] > most:
+        held = sums[cells.first[majors + 1]] - sums[cells.first[majors]]
+        enough = 1 + int(np.searchsorted(np.cumsum(held), most))
+        chosen = np.zeros(cells.first.size - 1, dtype=np.uint8)
+        chosen[majors[:enough]] = 1
+        visited *= np.repeat(chosen, np.diff(cells.first))
+    return visited
+
+
+@compiled
+def mark_far(
+    errors: Any, kinds: Any, beyond: Any, last: Any, low: Any, high: Any, far: Any
+) -> None:  # pragma: no cover
+    """Mark the controlled cells ``low`` to ``high`` with errors beyond ``beyond``, of kinds before ``last``."""
+    for at in range(low, high):
+        far[at] = abs(errors[at]) > beyond and kinds[at] < last
+
+
+@compiled
+def mark_inside(
+    layout: Any, codes: Any, slice_first: Any, slices: Any, runs: Any, far: Any, visited: Any
+) -> None:  # pragma: no cover
+    """Mark the finest cells of some slices that lie in a marked controlled cell of one of the ``runs``."""
+    p = np.zeros(layout.variable_of.size, dtype=np.uint64)
+    inner = np.empty(layout.table_offset.size, dtype=np.uint64)
+    base = np.empty(layout.run_offset.size, dtype=np.uint64)
+    for g in slices:
+        place_inner(layout, codes[slice_first[g]], p, inner)
+        place_outer(layout, p, base)
+        for i in range(slice_first[g], slice_first[g + 1]):
+            place_inner(layout, codes[i], p, inner)
+            visited[i] = _is_inside(layout, runs, far, inner, base)
+
+
+@compiled
+def _is_inside(layout: Any, runs: Any, far: Any, inner: Any, base: Any) -> bool:  # pragma: no cover
+    """Whether a finest cell lies in a marked controlled cell."""
+    for r in runs:
+        for t in range(np.uint64(layout.run_first[r]), np.uint64(layout.run_stop[r])):
+            if far[base[r] + inner[t]]:
+                return True
+    return False
