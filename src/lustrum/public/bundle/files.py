@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from lustrum.model import Dataset, DatasetError, LustrumError
+from lustrum.model.dataset import not_collecting
 from lustrum.model.finest import FinestCells
 from lustrum.model.finest_sums import FinestSums
 from lustrum.policy import Policy, check_names
@@ -174,13 +175,14 @@ def _read(path: Path, there: Path) -> Bundle:
         if hashlib.sha256(data).hexdigest() != manifest["files"][name]["sha256"]:
             raise _damaged(path, f"{name} does not have the digest that the manifest states")
     try:
-        dataset = Dataset.from_mapping(json.loads(files[DATASET]))
+        with not_collecting():
+            dataset = Dataset.from_mapping(json.loads(files[DATASET]))
         stated = json.loads(files[REPORT])
         report = PublicReport.from_mapping(stated)
         policy = parse_policy(files[POLICY], str(path / POLICY))
         check_names(policy, dataset, str(path / POLICY))
         cells = _cells(files[CELLS], dataset)
-        report.support.bounds(cells.counts)
+        report.support.check(cells.counts)
         respondents = None
         if RESPONDENTS in files:
             respondents = respondents_of(files[RESPONDENTS], cells)
@@ -249,7 +251,9 @@ def _cells(data: bytes, dataset: Dataset) -> FinestCells:
     if table.schema.names != [*names, COUNT] or any(c.null_count for c in table.columns):
         raise ValueError("other columns than the description has")
     codes = np.stack([np.asarray(table.column(name)) for name in names])
-    counts = np.asarray(table.column(COUNT)).astype(np.int64)
+    counts = np.asarray(table.column(COUNT)).astype(np.int64, copy=False)
+    for array in (codes, counts):
+        array.setflags(write=False)  # nobody else holds them, so that they need not be copied
     if counts.size and int(counts.min()) < 1:
         raise ValueError("a cell shows nobody")
     return FinestCells(dataset, codes, counts)
