@@ -5,8 +5,8 @@
 
 Invented people live in areas, districts and regions, with sex, age, employment, citizenship and marital
 status. ``lustrum protect`` runs in a process of its own with at most ``--memory`` GiB, and another one opens
-the bundle as a server does. Prints CPU seconds, seconds of the clock and memory by step, the longest time
-without a word of progress, and the errors that the agency's report states.
+the bundle as a server does. Prints CPU seconds, seconds of the clock and memory by step, the longest stretches
+of work without a word of progress, and the errors that the agency's report states.
 """
 
 from __future__ import annotations
@@ -109,7 +109,8 @@ class Steps:
 
     def __init__(self) -> None:
         self.rows: dict[str, list[float]] = {}
-        self.step, self.said, self.silence = "beginning", time.perf_counter(), 0.0
+        self.step = "beginning"
+        self.silences: list[tuple[float, str]] = []
         self._last = (time.process_time(), time.perf_counter())
         self._over = threading.Event()
         threading.Thread(target=self._watch, daemon=True).start()
@@ -125,7 +126,9 @@ class Steps:
         now = (time.process_time(), time.perf_counter())
         row = self.rows.setdefault(self.step, [0.0, 0.0, 0.0])
         row[0], row[1] = row[0] + now[0] - self._last[0], row[1] + now[1] - self._last[1]
-        self.silence, self.said = max(self.silence, now[1] - self.said), now[1]
+        silent = f"{self.step} {self._share:.0%} to {step} {share:.0%}"
+        self.silences = sorted([*self.silences, (now[0] - self._last[0], silent)])[-5:]
+        self._share = share
         if step != self.step or int(20 * share) > self._tenth:
             print(
                 f"    {time.strftime('%H:%M:%S')} {step} {share:.0%}", file=sys.stderr, flush=True
@@ -133,7 +136,7 @@ class Steps:
         self._tenth = int(20 * share)
         self._last, self.step = now, step
 
-    _tenth = 0
+    _tenth, _share = 0, 0.0
 
     def end(self) -> None:
         """Print all steps."""
@@ -182,7 +185,8 @@ def protected(root: Path) -> None:
                     f"cells, mean error {figures['mean']:.3f} (non-empty {figures['mean_occupied']:.3f}), "
                     f"largest {figures['largest']}"
                 )
-    print(f"  longest time without progress {steps.silence:.1f} s")
+    for cpu, silent in reversed(steps.silences):
+        print(f"  {cpu:.1f} CPU s without a word of progress: {silent}")
     _say_peak()
 
 

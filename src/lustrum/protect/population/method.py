@@ -20,7 +20,7 @@ from lustrum.arrays import Words
 from lustrum.model import Dataset, InputError
 from lustrum.model.finest import FinestCells
 from lustrum.model.parameters import checks_parameters, parameter
-from lustrum.model.stop import report_progress, reporting_progress
+from lustrum.model.stop import report_progress, reporting_progress, still_working
 from lustrum.protect.abilities import Abilities, changed_by_rounding
 from lustrum.protect.entropy_left import left_between_multiples
 from lustrum.protect.method import MethodSpec
@@ -294,6 +294,7 @@ class ProtectedPopulation(MethodSpec):
         held: Words | None,
     ) -> PopulationResult:
         stages = self._stages(cells)
+        still_working()
         prepared = prepare(
             cells,
             key,
@@ -323,7 +324,9 @@ class ProtectedPopulation(MethodSpec):
         # The search needs most memory, so that what does not wait for it comes after it all the same.
         report_progress("measuring errors", 0.0)
         truth = true_counts(plan, prepared.every.codes, prepared.every.counts)
+        still_working()
         shown, memory = _shown(prepared, found)
+        still_working()
         public, agency = side_by_side(
             lambda: public_report(
                 self.to_mapping(), self.support, plan, prepared.every, memory, found, key, truth
@@ -357,6 +360,7 @@ class ProtectedPopulation(MethodSpec):
         """Tables at finest levels, all tables, then large errors: with many sweeps by ever steeper costs."""
         dataset = cells.dataset
         finest = plan_tables(dataset, self.max_variables, self.tables, finest_only=True)
+        still_working()
         every = plan_tables(
             dataset, self.max_variables, self.tables, extra_tables=self.extra_tables
         )

@@ -13,13 +13,14 @@ import numpy as np
 
 from lustrum.arrays import Array
 from lustrum.compiled import compiled
-from lustrum.model.stop import check_stop
+from lustrum.model.stop import still_working
 from lustrum.protect.population.search.forces import place_inner, place_outer
 from lustrum.protect.population.search.lanes import Together
 from lustrum.protect.population.search.layout import KINDS
 from lustrum.protect.population.search.stages import Stage
 
-_PARTS = 64
+_PARTS, _TURNS = 16, 4
+"""Into how many parts the work is divided, and how often it says that it goes on."""
 
 
 def visited_to_end(
@@ -43,14 +44,16 @@ def visited_to_end(
     runs = np.flatnonzero(np.logical_or.reduceat(far, begins))
     if not runs.size:
         return visited
-    check_stop()
-    slices = np.array_split(np.arange(cells.slice_first.size - 1), _PARTS)
-    together(
-        lambda j: mark_inside(
-            layout, cells.codes, cells.slice_first, slices[j], runs, far, visited
-        ),
-        _PARTS,
-    )
+    still_working()
+    for some in np.array_split(np.arange(cells.slice_first.size - 1), _TURNS):
+        slices = np.array_split(some, _PARTS)
+        together(
+            lambda j, slices=slices: mark_inside(  # type: ignore[misc]
+                layout, cells.codes, cells.slice_first, slices[j], runs, far, visited
+            ),
+            _PARTS,
+        )
+        still_working()
     sums = np.r_[0, np.cumsum(visited, dtype=np.int64)]
     most = max(1, int(stage.most * visited.size))
     if sums[-1] > most:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lustrum.arrays import Array
-from lustrum.model.stop import check_stop, report_progress
+from lustrum.model.stop import check_stop, report_progress, still_working
 from lustrum.protect.population.search.exchanges import fill_slots
 from lustrum.protect.population.search.forces import add_errors, set_forces
 from lustrum.protect.population.search.kernels import (
@@ -262,12 +262,17 @@ def _sweep(
         lambda j: set_forces(errors, layout.cell_kind, costs.force, forces, cut[j], cut[j + 1]),
         _PARTS,
     )
+    still_working()
     if anew:
-        parts = np.array_split(np.arange(cells.slice_first.size - 1), _PARTS)
-        together(
-            lambda j: all_fields(layout, cells.codes, cells.slice_first, parts[j], forces, fields),
-            _PARTS,
-        )
+        for some in np.array_split(np.arange(cells.slice_first.size - 1), _PARTS):
+            parts = np.array_split(some, _PARTS)
+            together(
+                lambda j, parts=parts: all_fields(  # type: ignore[misc]
+                    layout, cells.codes, cells.slice_first, parts[j], forces, fields
+                ),
+                _PARTS,
+            )
+            still_working()
     lanes = Lanes(
         errors,
         forces,
@@ -280,6 +285,7 @@ def _sweep(
         len(stage.plan.tables),
         together,
     )
+    still_working()
 
     def again(first: Lane, lane: Lane) -> None:
         replay(layout, cells, first, lane, np.int32(problem.step), costs)
@@ -411,14 +417,17 @@ def _laid_out(problem: SearchProblem, plan: TablePlan) -> tuple[SearchCells, Arr
     del given
     sizes = [len(plan.dataset.variables[r].codes) for r in rows]
     low, step = problem.low[order], problem.step
+    still_working()
     numbers = np.zeros(len(codes), dtype=np.uint64)
     for place, size in enumerate(sizes):
         numbers = numbers * np.uint64(size) + codes[:, place].astype(np.uint64)
     outer = codes[:, -plan.outer :]
     begins = np.flatnonzero(np.r_[True, (outer[1:] != outer[:-1]).any(axis=1)][: len(codes)])
     kind, least_up, most_up = _classes(problem)
+    still_working()
     slot = np.zeros(1 << (2 * len(codes)).bit_length(), dtype=np.uint64)
     fill_slots(numbers, slot)
+    still_working()
     cells = SearchCells(
         codes=codes,
         up=problem.up[order].astype(np.uint8),
@@ -468,7 +477,9 @@ def _partners(codes: Array, sizes: list[int]) -> Array:
             if u != v:
                 line = line * np.uint64(sizes[u]) + codes[:, u]
         # Cells of one line stand in the order of their codes already.
+        still_working()
         order = np.argsort(line, kind="stable")
+        still_working()
         sorted_line = line[order]
         begins = np.flatnonzero(np.r_[True, sorted_line[1:] != sorted_line[:-1]][:count])
         length = np.diff(np.r_[begins, count])
