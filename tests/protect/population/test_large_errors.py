@@ -50,7 +50,10 @@ def crowd(seed: int, sizes: tuple[int, ...] = SIZES, mean: float = 0.8) -> Any:
 
 
 def stages_of(cells: Any, most: int, share: float = 1.0) -> tuple[SearchProblem, list[Stage]]:
-    """A short search that leaves errors larger than ``most``, and two stages that go on to the end."""
+    """A short search that leaves errors larger than ``most``, and two stages that go on to the end.
+
+    The first of them looks near only.
+    """
     plan = plan_tables(cells.dataset, 2, extra_tables=40)
     problem = prepare(cells, KEY, base=3, small_only=False, empty_share=0.2).problem
     short = Stage(plan, 1, 0.5, 0.5, FLAT)
@@ -200,17 +203,37 @@ def test_cells_to_visit_are_those_inside_large_errors_and_of_many_those_of_some_
         single[kinds != KINDS.index("single")] = 0
         assert not visited_to_end(replace(stage, beyond=0), cells, single, majors, together).any()
         # Of many cells those of the first categories in the order drawn are visited, until there are enough.
-        every = replace(stage, beyond=3)
-        all_of = visited_to_end(every, cells, errors, majors, together)
-        share = visited_to_end(replace(every, most=1 / 5), cells, errors, majors, together)
-    own = [share[cells.first[m] : cells.first[m + 1]] for m in majors]
-    whole = [all_of[cells.first[m] : cells.first[m + 1]] for m in majors]
-    taken = [bool(part.any()) for part in own]
-    last = max(j for j, some in enumerate(taken) if some)
-    for j in range(len(majors)):
-        assert np.array_equal(own[j], whole[j] if j <= last else 0 * whole[j])
-    most = len(cells.codes) // 5
-    assert sum(int(part.sum()) for part in own[:last]) < most <= int(share.sum())
+        for beyond, part in ((3, 1 / 5), (6, 1 / 5), (6, 1 / 40)):
+            some = replace(stage, beyond=beyond, most=part)
+            share = visited_to_end(some, cells, errors, majors, together)
+            most = int(part * len(cells.codes))
+            own = np.zeros(len(cells.codes), dtype=bool)
+            others = own.copy()
+            for target in np.flatnonzero(
+                (np.abs(errors) > beyond) & (kinds < KINDS.index("single"))
+            ):
+                levels = plan.tables[plan.table_of_cell[target]].levels
+                inside = _inside(plan, cells.codes, int(target))
+                if any(level.variable == plan.major and level.finest for level in levels):
+                    own |= inside
+                else:
+                    others |= inside
+            assert own.any()
+            assert (others & ~own).any()
+            expected = first_categories(own, cells.first, majors, most)
+            expected |= first_categories(others & ~own, cells.first, majors, most)
+            assert np.array_equal(share > 0, expected)
+
+
+def first_categories(marked: Any, first: Any, majors: Any, most: int) -> Any:
+    """The marked cells of one category after the other, until there are enough."""
+    taken = np.zeros(marked.size, dtype=bool)
+    for major in majors:
+        if taken.sum() >= most:
+            break
+        part = slice(first[major], first[major + 1])
+        taken[part] = marked[part]
+    return taken
 
 
 def test_the_end_gives_the_same_bytes_in_parts_and_on_any_cores(

@@ -59,9 +59,9 @@ _LOST = 3.0
 """An exchange is given up when its first tables cost so many temperatures too much."""
 _WALL = 50_000
 """How steeply costs rise in the last stages of few sweeps."""
-_END_NEAR, _END_FAR, _END_SHARE, _END_WALK = 8, 4, 1 / 16, 400
-"""How many more sweeps there are at most until no error is large, which look near and then far, each over this
-share of all cells at most, and how many moves a walk makes for those that are left."""
+_END, _END_SHARE, _END_WALK = 16, 1 / 16, 400
+"""How many more sweeps there are at most until no error is large, each over about this share of all cells at
+most, and how many moves a walk makes for those that are left."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -413,7 +413,7 @@ class ProtectedPopulation(MethodSpec):
             steeper = steep_costs(50_000, 9, extra)
             mend = (Stage(every, self.sweeps // 4, 0.003, 0.002, steeper, beyond=large, near=near),)
             if self._search_version(dataset) == SEARCH_OF_MANY_CODES:
-                mend = (*mend, *self._to_the_end(every))
+                mend = (*mend, self._to_the_end(every))
         return (
             Stage(
                 finest,
@@ -436,23 +436,24 @@ class ProtectedPopulation(MethodSpec):
             *mend,
         )
 
-    def _to_the_end(self, every: TablePlan) -> tuple[Stage, Stage]:
-        """Go on over cells in large errors until none is left: first near, then far, by counted sweeps."""
+    def _to_the_end(self, every: TablePlan) -> Stage:
+        """Go on over cells in large errors until none is left, by counted sweeps."""
         finest = ErrorCost.scaled(200, 1, _WALL, 9, self.base)
         coarser, extra = (ErrorCost.scaled(q, 0, _WALL, 9, self.base) for q in (20, 12))
-        near = Stage(
+        return Stage(
             every,
-            _END_NEAR,
+            _END,
             0.002,
             0.002,
             (coarser, finest, self.own_weight * finest, extra),
             beyond=max(1, round(10 * self.base / 3)),
-            near=4,
+            near=16,
+            rings=32,
             most=_END_SHARE,
+            slack=inf,
+            walk=_END_WALK,
             to_the_end=True,
         )
-        far = replace(near, sweeps=_END_FAR, near=16, rings=32, slack=inf, walk=_END_WALK)
-        return near, far
 
 
 def _shown(prepared: Prepared, found: SearchedPopulation) -> tuple[FinestCells, FinestCells]:

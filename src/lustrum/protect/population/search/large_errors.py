@@ -1,8 +1,8 @@
 """Which finest cells lie in large errors, where a sweep is to end them.
 
 With few sweeps and very many cells, errors of large table cells are left. Any of many cells can mend them, so
-that it is enough to visit some: all that lie in large errors of the next categories of the major variable, in
-the order that the sweep has drawn, up to a share of all cells.
+that it is enough to visit some: those of the next categories of the major variable, in the order that the sweep
+has drawn, up to a share of all cells. Cells in large errors within one category are few, and all are visited.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from lustrum.protect.population.search.lanes import Together
 from lustrum.protect.population.search.layout import KINDS
 from lustrum.protect.population.search.stages import Stage
 
+OWN, OTHER = 1, 2
+"""Marks of cells in a large error within one category of the major variable, and of those in others only."""
 _PARTS, _TURNS = 16, 4
 """Into how many parts the work is divided, and how often it says that it goes on."""
 
@@ -30,7 +32,7 @@ def visited_to_end(
 
     There are none where that is so already. Errors of single finest cells do not count.
     """
-    visited = np.zeros(cells.up.size, dtype=np.uint8)
+    marks = np.zeros(cells.up.size, dtype=np.uint8)
     layout = stage.plan.layout
     far = np.empty(errors.size, dtype=np.bool_)
     cut = np.linspace(0, errors.size, _PARTS + 1).astype(np.int64)
@@ -41,28 +43,36 @@ def visited_to_end(
 
     together(mark, _PARTS)
     begins = layout.run_offset + layout.table_offset[layout.run_first].astype(np.int64)
-    runs = np.flatnonzero(np.logical_or.reduceat(far, begins))
-    if not runs.size:
-        return visited
+    runs = np.logical_or.reduceat(far, begins)
+    if not runs.any():
+        return marks
     still_working()
+    # The finest level of the major variable is the first of its nodes.
+    within = (layout.run_node == layout.first_node[-2]).any(axis=0)
+    own, others = np.flatnonzero(runs & within), np.flatnonzero(runs & ~within)
     for some in np.array_split(np.arange(cells.slice_first.size - 1), _TURNS):
         slices = np.array_split(some, _PARTS)
         together(
             lambda j, slices=slices: mark_inside(  # type: ignore[misc]
-                layout, cells.codes, cells.slice_first, slices[j], runs, far, visited
+                layout, cells.codes, cells.slice_first, slices[j], own, others, far, marks
             ),
             _PARTS,
         )
         still_working()
-    sums = np.r_[0, np.cumsum(visited, dtype=np.int64)]
-    most = max(1, int(stage.most * visited.size))
+    most = max(1, int(stage.most * marks.size))
+    visited = _first_of(marks == OWN, cells.first, majors, most)
+    return visited | _first_of(marks == OTHER, cells.first, majors, most)
+
+
+def _first_of(marked: Array, first: Array, majors: Array, most: int) -> Array:
+    """The marked cells of the first categories of the major variable, as many as hold ``most`` of them."""
+    sums = np.r_[0, np.cumsum(marked, dtype=np.int64)]
     if sums[-1] > most:
-        held = sums[cells.first[majors + 1]] - sums[cells.first[majors]]
-        enough = 1 + int(np.searchsorted(np.cumsum(held), most))
-        chosen = np.zeros(cells.first.size - 1, dtype=np.uint8)
-        chosen[majors[:enough]] = 1
-        visited *= np.repeat(chosen, np.diff(cells.first))
-    return visited
+        held = sums[first[majors + 1]] - sums[first[majors]]
+        chosen = np.zeros(first.size - 1, dtype=np.bool_)
+        chosen[majors[: 1 + int(np.searchsorted(np.cumsum(held), most))]] = True
+        marked = marked & np.repeat(chosen, np.diff(first))
+    return marked.astype(np.uint8)
 
 
 @compiled
@@ -76,9 +86,16 @@ def mark_far(
 
 @compiled
 def mark_inside(
-    layout: Any, codes: Any, slice_first: Any, slices: Any, runs: Any, far: Any, visited: Any
+    layout: Any,
+    codes: Any,
+    slice_first: Any,
+    slices: Any,
+    own: Any,
+    others: Any,
+    far: Any,
+    marks: Any,
 ) -> None:  # pragma: no cover
-    """Mark the finest cells of some slices that lie in a marked controlled cell of one of the ``runs``."""
+    """Mark the finest cells of some slices in far controlled cells of the runs ``own``, or else ``others``."""
     p = np.zeros(layout.variable_of.size, dtype=np.uint64)
     inner = np.empty(layout.table_offset.size, dtype=np.uint64)
     base = np.empty(layout.run_offset.size, dtype=np.uint64)
@@ -87,12 +104,15 @@ def mark_inside(
         place_outer(layout, p, base)
         for i in range(slice_first[g], slice_first[g + 1]):
             place_inner(layout, codes[i], p, inner)
-            visited[i] = _is_inside(layout, runs, far, inner, base)
+            if _is_inside(layout, own, far, inner, base):
+                marks[i] = OWN
+            elif _is_inside(layout, others, far, inner, base):
+                marks[i] = OTHER
 
 
 @compiled
 def _is_inside(layout: Any, runs: Any, far: Any, inner: Any, base: Any) -> bool:  # pragma: no cover
-    """Whether a finest cell lies in a marked controlled cell."""
+    """Whether a finest cell lies in a far controlled cell of some runs."""
     for r in runs:
         for t in range(np.uint64(layout.run_first[r]), np.uint64(layout.run_stop[r])):
             if far[base[r] + inner[t]]:
