@@ -96,6 +96,25 @@ def test_a_file_with_very_many_codes_keeps_the_largest_error_that_the_method_aim
     assert np.array_equal(again.cells.counts, plain.cells.counts)
 
 
+def test_readers_learn_no_more_of_a_file_that_goes_on_to_the_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Transitions, empty cells behind a shown 3, and how often a row names an attribute stay as they were."""
+    cells = crowd(3, (40, 9, 4, 3, 2), 0.5)
+    method = ProtectedPopulation(sweeps=1, extra_tables=20)
+    plain = method.protect(cells, KEY).agency
+    monkeypatch.setattr(public, "MANY_CODES", 40)
+    closer = method.protect(cells, KEY).agency
+    assert closer.transitions != plain.transitions
+    assert closer.rounded_up() == pytest.approx(plain.rounded_up(), abs=0.01)
+    assert closer.empty_share >= max(0.1, plain.empty_share - 0.01)
+    judged = [
+        (x, y) for x, y in zip(plain.attributes, closer.attributes, strict=True) if x.people >= 200
+    ]
+    assert len(judged) >= 4
+    assert all(y.named <= x.named + 0.02 and y.gain <= x.gain + 0.02 for x, y in judged)
+
+
 @settings(max_examples=examples(8, 60), deadline=None)
 @given(
     st.lists(st.integers(0, 7), min_size=72, max_size=72),
