@@ -216,15 +216,20 @@ def test_cells_to_visit_are_those_inside_large_errors_and_of_many_those_of_some_
             inside = np.zeros(len(cells.codes), dtype=bool)
             for target in far:
                 inside |= _inside(plan, cells.codes, int(target))
-            found = visited_to_end(some, cells, errors, majors, together)
+            found = visited_to_end(some, 0, cells, errors, majors, together)
             assert np.array_equal(found > 0, inside)
         single = errors.copy()
         single[kinds != KINDS.index("single")] = 0
-        assert not visited_to_end(replace(stage, beyond=0), cells, single, majors, together).any()
-        # Of many cells those of the first categories in the order drawn are visited, until there are enough.
-        for beyond, part in ((3, 1 / 5), (6, 1 / 5), (6, 1 / 40)):
+        assert not visited_to_end(
+            replace(stage, beyond=0), 0, cells, single, majors, together
+        ).any()
+        # Of many cells those of the categories whose turn it is are visited first, until there are enough.
+        for beyond, part, sweep in ((3, 1 / 5, 0), (6, 1 / 5, 3), (6, 1 / 40, 41)):
             some = replace(stage, beyond=beyond, most=part)
-            share = visited_to_end(some, cells, errors, majors, together)
+            share = visited_to_end(some, sweep, cells, errors, majors, together)
+            turns = round(1 / part)
+            due = [major for major in majors if major % turns == sweep % turns]
+            in_turn = [*due, *(major for major in majors if major % turns != sweep % turns)]
             most = int(part * len(cells.codes))
             own = np.zeros(len(cells.codes), dtype=bool)
             others = own.copy()
@@ -239,8 +244,8 @@ def test_cells_to_visit_are_those_inside_large_errors_and_of_many_those_of_some_
                     others |= inside
             assert own.any()
             assert (others & ~own).any()
-            expected = first_categories(own, cells.first, majors, most)
-            expected |= first_categories(others & ~own, cells.first, majors, most)
+            expected = first_categories(own, cells.first, in_turn, most)
+            expected |= first_categories(others & ~own, cells.first, in_turn, most)
             assert np.array_equal(share > 0, expected)
 
 

@@ -1,8 +1,8 @@
 """Which finest cells lie in large errors, where a sweep is to end them.
 
 With few sweeps and very many cells, errors of large table cells are left. Any of many cells can mend them, so
-that it is enough to visit some: those of the next categories of the major variable, in the order that the sweep
-has drawn, up to a share of all cells. Cells in large errors within one category are few, and all are visited.
+that it is enough to visit some, up to a share of all cells: those of some categories of the major variable,
+others in every sweep. Cells in large errors within one category are few, and all are visited.
 """
 
 from __future__ import annotations
@@ -26,11 +26,12 @@ _PARTS, _TURNS = 16, 4
 
 
 def visited_to_end(
-    stage: Stage, cells: Any, errors: Array, majors: Array, together: Together
+    stage: Stage, sweep: int, cells: Any, errors: Array, majors: Array, together: Together
 ) -> Array:
     """The finest cells to visit so that no error is larger than ``stage.beyond``, in extra tables neither.
 
-    There are none where that is so already. Errors of single finest cells do not count.
+    There are none where that is so already. Errors of single finest cells do not count. Where there are
+    too many cells every category of the major variable has its turn in one of the next sweeps, and comes first there.
     """
     marks = np.zeros(cells.up.size, dtype=np.uint8)
     layout = stage.plan.layout
@@ -60,6 +61,8 @@ def visited_to_end(
         )
         still_working()
     most = max(1, int(stage.most * marks.size))
+    turns = max(1, round(1 / stage.most))
+    majors = majors[np.argsort((majors - sweep) % turns > 0, kind="stable")]
     visited = _first_of(marks == OWN, cells.first, majors, most)
     return visited | _first_of(marks == OTHER, cells.first, majors, most)
 

@@ -249,7 +249,7 @@ def _sweep(
     majors = np.flatnonzero(np.diff(cells.first)).astype(np.int64)
     shuffle(majors, state)
     if stage.to_the_end:
-        visited = visited_to_end(stage, cells, errors, majors, together)
+        visited = visited_to_end(stage, sweep, cells, errors, majors, together)
     else:
         visited = _visited(stage, cells.codes, errors, state)
     if not visited.any():
