@@ -30,8 +30,8 @@ def visited_to_end(
 ) -> Array:
     """The finest cells to visit so that no error is larger than ``stage.beyond``, in extra tables neither.
 
-    There are none where that is so already. Errors of single finest cells do not count. Where there are
-    too many cells every category of the major variable has its turn in one of the next sweeps, and comes first there.
+    There are none where that is so already. Errors of single finest cells do not count. If there are too
+    many cells, every category of the major variable has its turn in one of the next sweeps.
     """
     marks = np.zeros(cells.up.size, dtype=np.uint8)
     layout = stage.plan.layout
