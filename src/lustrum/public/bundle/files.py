@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from lustrum.arrays import Array
 from lustrum.model import Dataset, DatasetError, LustrumError
 from lustrum.model.dataset import not_collecting
 from lustrum.model.finest import FinestCells
@@ -250,13 +251,21 @@ def _cells(data: bytes, dataset: Dataset) -> FinestCells:
     names = [v.name for v in dataset.variables]
     if table.schema.names != [*names, COUNT] or any(c.null_count for c in table.columns):
         raise ValueError("other columns than the description has")
-    codes = np.stack([np.asarray(table.column(name)) for name in names])
-    counts = np.asarray(table.column(COUNT)).astype(np.int64, copy=False)
+    codes = np.stack([_whole_numbers(table.column(name)) for name in names])
+    counts = _whole_numbers(table.column(COUNT)).astype(np.int64, copy=False)
     for array in (codes, counts):
         array.setflags(write=False)  # nobody else holds them, so that they need not be copied
     if counts.size and int(counts.min()) < 1:
         raise ValueError("a cell shows nobody")
     return FinestCells(dataset, codes, counts)
+
+
+def _whole_numbers(column: pa.ChunkedArray) -> Array:
+    """A column of whole numbers; pyarrow itself would load pandas for it, which takes as long as reading."""
+    if not pa.types.is_integer(column.type):
+        raise ValueError("a column does not hold whole numbers")
+    parts = [np.from_dlpack(chunk) for chunk in column.chunks]
+    return parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0, dtype=np.uint8), *parts])
 
 
 def _sums(files: Mapping[str, bytes], cells: FinestCells) -> ProtectedSums | None:
