@@ -97,7 +97,7 @@ def check_stop() -> None:
         raise Stopped
 
 
-class _Listener:
+class _ProgressHeard:
     """Who listens to progress, and what was said last."""
 
     def __init__(self, listener: Callable[[str, float], None]) -> None:
@@ -110,7 +110,7 @@ class _Listener:
         self.listener(step, share)
 
 
-_listening: ContextVar[_Listener | None] = ContextVar("lustrum_progress", default=None)
+_listening: ContextVar[_ProgressHeard | None] = ContextVar("lustrum_progress", default=None)
 
 
 @contextmanager
@@ -121,7 +121,7 @@ def reporting_progress(listener: Callable[[str, float], None]) -> Iterator[None]
     ...     report_progress("risk", 0.4)
     risk 0.4
     """
-    token = _listening.set(_Listener(listener))
+    token = _listening.set(_ProgressHeard(listener))
     try:
         yield
     finally:
