@@ -2,11 +2,13 @@
 
     python bench/protected_areas.py --areas 5000 --people 200000
     python bench/protected_areas.py --areas 190000 --people 15000000 --memory 8
+    python bench/protected_areas.py --areas 190000 --drawn-cells 4746947
 
 Invented people live in areas, districts and regions, with sex, age, employment, citizenship and marital
 status. ``lustrum protect`` runs in a process of its own with at most ``--memory`` GiB, and another one opens
-the bundle as a server does. Prints CPU seconds, seconds of the clock and memory by step, the longest time
-without a word of progress, and the errors that the agency's report states.
+the bundle as a server does. Prints CPU seconds, seconds of the clock and memory by step, the longest stretches
+of work without a word of progress, and the errors that the agency's report states. With ``--drawn-cells``
+nobody is protected: a bundle of so many drawn cells is opened.
 """
 
 from __future__ import annotations
@@ -109,7 +111,8 @@ class Steps:
 
     def __init__(self) -> None:
         self.rows: dict[str, list[float]] = {}
-        self.step, self.said, self.silence = "beginning", time.perf_counter(), 0.0
+        self.step = "beginning"
+        self.silences: list[tuple[float, str]] = []
         self._last = (time.process_time(), time.perf_counter())
         self._over = threading.Event()
         threading.Thread(target=self._watch, daemon=True).start()
@@ -125,7 +128,9 @@ class Steps:
         now = (time.process_time(), time.perf_counter())
         row = self.rows.setdefault(self.step, [0.0, 0.0, 0.0])
         row[0], row[1] = row[0] + now[0] - self._last[0], row[1] + now[1] - self._last[1]
-        self.silence, self.said = max(self.silence, now[1] - self.said), now[1]
+        silent = f"{self.step} {self._share:.0%} to {step} {share:.0%}"
+        self.silences = sorted([*self.silences, (now[0] - self._last[0], silent)])[-5:]
+        self._share = share
         if step != self.step or int(20 * share) > self._tenth:
             print(
                 f"    {time.strftime('%H:%M:%S')} {step} {share:.0%}", file=sys.stderr, flush=True
@@ -133,7 +138,7 @@ class Steps:
         self._tenth = int(20 * share)
         self._last, self.step = now, step
 
-    _tenth = 0
+    _tenth, _share = 0, 0.0
 
     def end(self) -> None:
         """Print all steps."""
@@ -182,8 +187,30 @@ def protected(root: Path) -> None:
                     f"cells, mean error {figures['mean']:.3f} (non-empty {figures['mean_occupied']:.3f}), "
                     f"largest {figures['largest']}"
                 )
-    print(f"  longest time without progress {steps.silence:.1f} s")
+    for cpu, silent in reversed(steps.silences):
+        print(f"  {cpu:.1f} CPU s without a word of progress: {silent}")
     _say_peak()
+
+
+def drawn_bundle(root: Path, areas: int, count: int) -> None:
+    """Write a bundle of drawn cells, to be opened; its report is invented."""
+    from lustrum.model.finest import FinestCells
+    from lustrum.protect import ProtectedPopulation
+    from lustrum.protect.population.public import PublicReport
+    from lustrum.publish.bundles.write import pack_bundle, write_bundle
+
+    dataset = Dataset.from_mapping(people_description(areas))
+    sizes = [len(variable.codes) for variable in dataset.variables]
+    every = int(np.prod(sizes))
+    numbers = np.unique(np.random.default_rng(1).integers(0, every, count + count // 50))[:count]
+    method, errors = ProtectedPopulation(sweeps=3, extra_tables=200), {1: 1.0, 2: 1.5, 3: 2.0}
+    rates = ((0.5, 0.25, 0.125, 0.125),) * 5
+    report = PublicReport(method.to_mapping(), method.support, 0.5, errors, errors, rates, rates)
+    cells = FinestCells(
+        dataset, np.stack(np.unravel_index(numbers, sizes)), np.full(numbers.size, 3)
+    )
+    policy = POLICY.format(sweeps=3, extra=200).encode()
+    write_bundle(root / "bundles" / "areas", pack_bundle(cells, policy, report))
 
 
 def opened(root: Path) -> None:
@@ -222,6 +249,7 @@ def main() -> None:
     parser.add_argument(
         "--data", type=Path, help="a folder in which the people and the bundle are kept"
     )
+    parser.add_argument("--drawn-cells", type=int, help="open a bundle of so many drawn cells")
     parser.add_argument("--only", choices=("people", "protect", "open"), help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.only == "protect":
@@ -236,7 +264,14 @@ def main() -> None:
 
 def _all(asked: argparse.Namespace, root: Path) -> None:
     root.mkdir(parents=True, exist_ok=True)
-    print(f"{asked.areas:,} areas, {asked.people:,} people, {asked.sweeps} sweeps", flush=True)
+    if not asked.drawn_cells:
+        print(f"{asked.areas:,} areas, {asked.people:,} people, {asked.sweeps} sweeps", flush=True)
+    if asked.drawn_cells:
+        (root / "bundles").mkdir(exist_ok=True)
+        drawn_bundle(root, asked.areas, asked.drawn_cells)
+        command = [sys.executable, __file__, "--only", "open", "--data", str(root)]
+        subprocess.run(command, check=True)
+        return
     store = Store(root)
     if "areas" not in store.names():
         fill(store, asked.areas, asked.people)

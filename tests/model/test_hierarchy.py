@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from lustrum.model import Category, Dataset, DescriptionError, Hierarchy
 
 
@@ -120,3 +121,79 @@ def test_every_level_is_a_partition_and_each_is_coarser_than_the_one_below(
         assert all(any(set(f) <= set(m) for m in held) for f in finer)
         assert {g.code for g in level.groups} == set(levels[number][1])
         finer = held
+
+
+def plain_levels(codes: str, levels: list[tuple[str, dict[str, list[str]]]]) -> object:
+    """The members of all levels and what they leave alone, code by code; or what is wrong with them."""
+    below = {code: {place} for place, code in enumerate(codes)}
+    base = dict(below)
+    found = []
+    for _, groups in levels:
+        made: dict[str, set[int]] = {}
+        for code, members in groups.items():
+            made[code] = set()
+            for member in members:
+                if member not in below and member not in base:
+                    return "neither"
+                made[code] |= below.get(member) or base[member]
+            if any(made[code] & others for other, others in made.items() if other != code):
+                return "share a category"
+        held = set().union(*made.values())
+        for positions in below.values():
+            if any(positions & group and not positions <= group for group in made.values()):
+                return "cuts through"
+        alone = {code: p for code, p in below.items() if not p & held}
+        below = dict(sorted({**made, **alone}.items(), key=lambda one: min(one[1])))
+        found.append(({code: tuple(sorted(p)) for code, p in below.items()}, set(alone)))
+    return found
+
+
+GROUPS = st.lists(st.sampled_from([*"abcdef", "P0", "P1", "Q0", "x"]), min_size=1, max_size=4)
+
+
+@settings(max_examples=examples(200, 2000))
+@given(st.lists(GROUPS, min_size=1, max_size=3), st.lists(GROUPS, min_size=1, max_size=2))
+def test_levels_are_those_that_are_laid_out_code_by_code(
+    first: list[list[str]], second: list[list[str]]
+) -> None:
+    levels = [
+        (name, {f"{name}{j}": members for j, members in enumerate(groups)})
+        for name, groups in (("P", first), ("Q", second))
+    ]
+    expected = plain_levels("abcdef", levels)
+    if isinstance(expected, str):
+        with pytest.raises(DescriptionError, match=expected):
+            build(*levels)
+        return
+    made = build(*levels)
+    assert [(members(made, j), set(made.levels[j].kept_codes)) for j in range(2)] == expected
+    for level in made.levels:
+        assert [c.members[0] for c in level.categories] == sorted(
+            c.members[0] for c in level.categories
+        )
+
+
+def test_categories_of_finest_codes_are_made_when_somebody_asks_or_a_level_leaves_one_alone() -> (
+    None
+):
+    def described(groups: list[dict[str, object]]) -> Dataset:
+        levels = [{"name": "half", "groups": groups}]
+        area = {
+            "name": "area",
+            "codes": list("abcd"),
+            "hierarchies": [{"name": "h", "levels": levels}],
+        }
+        return Dataset.from_mapping({"dataset": {"name": "town"}, "variables": [area]})
+
+    halves = [{"code": "h", "members": ["a", "b"]}, {"code": "k", "members": ["c", "d"]}]
+    whole = described(halves).variables[0]
+    assert "finest" not in vars(whole)
+    assert whole.finest == tuple(finest(*"abcd"))
+    assert whole.finest is whole.finest
+    part = described(halves[:1]).variables[0]
+    assert vars(part)["finest"] == tuple(finest(*"abcd"))
+    assert [c is part.finest[c.members[0]] for c in part.level("half").categories] == [
+        False,
+        True,
+        True,
+    ]

@@ -17,6 +17,7 @@ from answer.test_service_by_hand import STRICT, made_by, packed, rewritten
 from lustrum.model import Dataset, DatasetError
 from lustrum.model.finest import FinestCells
 from lustrum.policy import Policy
+from lustrum.protect.population import public as public_module
 from lustrum.protect.population.public import SEARCH
 from lustrum.protect.weighted import ProtectedRespondents
 from lustrum.public.bundle import files as files_module
@@ -289,6 +290,27 @@ def test_a_bundle_states_its_method_and_its_search_only_as_a_whole(tmp_path: Pat
     write_bundle(place, packed(older))
     (place / MANIFEST).write_text("{}")
     assert (other_search(place), stated_method(place)) == (None, None)
+
+
+def test_few_sweeps_over_very_many_codes_are_another_search(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "town"
+    own = made_by()
+    most = max(len(v.codes) for v in own.cells.dataset.variables)
+    few = {**own.report.method, "sweeps": public_module.FEW_SWEEPS}
+    write_bundle(place, packed(replace(own, report=replace(own.report, method=few))))
+    assert other_search(place) is None
+    monkeypatch.setattr(public_module, "MANY_CODES", most)
+    assert other_search(place) == SEARCH
+    now = replace(own.report, method=few, search=public_module.SEARCH_OF_MANY_CODES)
+    write_bundle(place, packed(replace(own, report=now)))
+    assert other_search(place) is None
+    many = {**few, "sweeps": public_module.FEW_SWEEPS + 1}
+    write_bundle(place, packed(replace(own, report=replace(own.report, method=many))))
+    assert other_search(place) is None
+    (place / "dataset.json").write_text("[]")
+    assert other_search(place) is None
 
 
 def test_a_method_without_a_base_is_not_that_of_a_policy_that_mends() -> None:

@@ -16,7 +16,6 @@ from lustrum.model import DatasetError, InputError
 from lustrum.model.errors import choices
 from lustrum.model.stop import reporting_progress
 from lustrum.policy import read_policy
-from lustrum.protect.population.public import SEARCH
 from lustrum.public.bundle.files import bundle_digest, other_search
 from lustrum.publish.bundles.history import ReleaseHistory
 from lustrum.publish.bundles.make import MadeBundle, earlier_memory, make_bundle, replaced_memory
@@ -100,7 +99,8 @@ def protect_dataset(
     console.print(f"{place} may be published: digest {made.digest}.", highlight=False)
     if earlier_search is not None:
         console.print(
-            f"The release before it was made by search {earlier_search}, this one by search {SEARCH}"
+            f"The release before it was made by search {earlier_search}, this one by search "
+            f"{made.result.public.search}"
             + (
                 "."
                 if never_published

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import gc
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 from lustrum.model.errors import DescriptionError, QueryError, choices
@@ -20,6 +20,7 @@ from lustrum.model.hierarchy import Category, Hierarchy
 from lustrum.model.text import say
 from lustrum.model.translations import labelled, language_code, read_translations, with_translations
 from lustrum.model.variable import (
+    RESERVED,
     Measure,
     Replicates,
     Variable,
@@ -157,7 +158,7 @@ class Dataset:
     @classmethod
     def from_mapping(cls, description: Mapping[str, Any]) -> Dataset:
         """Check a description as read from TOML or JSON and freeze it."""
-        with _not_collecting():
+        with not_collecting():
             return cls._from_mapping(description)
 
     @classmethod
@@ -210,8 +211,8 @@ class Dataset:
 
 
 @contextmanager
-def _not_collecting() -> Iterator[None]:
-    """Let the collector rest: hundreds of thousands of categories are made, and none of them is garbage."""
+def not_collecting() -> Iterator[None]:
+    """Let the collector rest: a long description is made of very many parts, and none of them is garbage."""
     was = gc.isenabled()
     gc.disable()
     try:
@@ -257,30 +258,36 @@ def _variable(raw: Mapping[str, Any]) -> Variable:
     pairs = raw.get("codes")
     if not isinstance(pairs, Sequence) or isinstance(pairs, str) or not pairs:
         raise DescriptionError(f"{where}: 'codes' must be a non-empty list of [code, label] pairs.")
-    pairs = [(pair, pair) if isinstance(pair, str) else pair for pair in pairs]
+    if not _are(pairs, (list, tuple)):
+        pairs = [(pair, pair) if isinstance(pair, str) else pair for pair in pairs]
     codes, labels = _columns(pairs, where)
-    check_codes(name, codes)
-    finest = finest_of(codes, labels)
+    places = dict(zip(codes, range(len(codes)), strict=True))
+    if len(places) < len(codes) or not RESERVED.isdisjoint(places):
+        check_codes(name, codes)
+    # Made once and only where somebody asks: there may be very many.
+    finest = cache(lambda: finest_of(codes, labels))
+    hierarchies = tuple(_hierarchy(h, places, finest, where) for h in _tables(raw, "hierarchies"))
     made = Variable(
         name=name,
         label=_text(raw, "label", where, name),
         codes=tuple(codes),
         labels=tuple(labels),
         description=_text(raw, "description", where, ""),
-        hierarchies=tuple(_hierarchy(h, finest, where) for h in _tables(raw, "hierarchies")),
+        hierarchies=hierarchies,
         missing=_optional_text(raw, "missing", where),
         edges=_edges(raw.get("edges", ()), where),
         unit=_text(raw, "unit", where, ""),
         period=raw.get("period", False),
     )
-    vars(made)["finest"] = finest  # built once: there may be very many
+    if finest.cache_info().currsize:
+        vars(made)["finest"] = finest()
     return made
 
 
 def _columns(pairs: Sequence[Any], where: str) -> tuple[list[str], list[str]]:
     """The codes and the labels of pairs; types of all are looked at in one go, as there may be very many."""
     if _are(pairs, (list, tuple)) and set(map(len, pairs)) == {2}:
-        codes, labels = map(list, zip(*pairs, strict=True))
+        codes, labels = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
         if _are(codes, str) and _are(labels, str):
             return codes, labels
     for pair in pairs:
@@ -303,7 +310,12 @@ def _edges(value: object, where: str) -> tuple[float, ...]:
     return tuple(value)
 
 
-def _hierarchy(raw: Mapping[str, Any], finest: Sequence[Category], where: str) -> Hierarchy:
+def _hierarchy(
+    raw: Mapping[str, Any],
+    places: Mapping[str, int],
+    finest: Callable[[], Sequence[Category]],
+    where: str,
+) -> Hierarchy:
     name = _text(raw, "name", f"{where}, a hierarchy")
     place = f"{where}, hierarchy {name!r}"
     _only(raw, ("name", "label", "levels"), place)
@@ -315,7 +327,8 @@ def _hierarchy(raw: Mapping[str, Any], finest: Sequence[Category], where: str) -
         levels.append((level_name, _text(level, "label", place, level_name), groups))
     if not levels:
         raise DescriptionError(f"{place} has no levels; it needs at least one.")
-    return Hierarchy.build(name, _text(raw, "label", place, name), finest, levels, place)
+    label = _text(raw, "label", place, name)
+    return Hierarchy.of_codes(name, label, places, levels, place, finest)
 
 
 def _measure(raw: Mapping[str, Any]) -> Measure:

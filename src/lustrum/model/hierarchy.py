@@ -7,10 +7,13 @@ fit too. Levels of one hierarchy nest; two hierarchies of one variable need not.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+import numpy as np
+
+from lustrum.arrays import Ints
 from lustrum.model.errors import DescriptionError, choices
 
 
@@ -70,67 +73,109 @@ class Hierarchy:
         where: str,
     ) -> Hierarchy:
         """Check and resolve levels whose groups list codes of the rung below or finest codes."""
-        below: dict[str, Category] = {c.code: c for c in finest}
-        base = below
+        places = {c.code: place for place, c in enumerate(finest)}
+        return cls.of_codes(name, label, places, levels, where, lambda: finest)
+
+    @classmethod
+    def of_codes(
+        cls,
+        name: str,
+        label: str,
+        places: Mapping[str, int],
+        levels: Sequence[tuple[str, str, Sequence[Mapping[str, object]]]],
+        where: str,
+        finest: Callable[[], Sequence[Category]],
+    ) -> Hierarchy:
+        """The same from finest codes with their positions, in their order.
+
+        Their categories are made only for levels that leave codes alone: there may be hundreds of thousands.
+        """
+        # The rung below: the positions of every category, and the categories once they are made.
+        below: dict[str, Ints] | None = None
+        known: dict[str, Category] | None = None
         built: list[Level] = []
         for level_name, level_label, groups in levels:
             place = f"{where}, level {level_name!r}"
-            rung, group_of = _resolve_level(groups, below, base, place)
-            kept = []
-            cut = False
-            for category in below.values():
-                members = category.members
-                group = group_of.get(members[0])
-                # Most categories of a long list have one member.
-                if len(members) > 1 and any(group_of.get(p) != group for p in members):
-                    cut = True
-                elif group is None:
-                    kept.append(category)
-            if cut:
-                raise DescriptionError(
-                    f"{place}: a group cuts through a category of the level below; "
-                    "every group must hold whole categories."
-                )
+            rung, group_of = _resolve_level(groups, below, places, place)
+            alone = _left_alone(below, places, group_of, place)
+            if known is None and alone:
+                known = {c.code: c for c in finest()}
+            kept = [] if known is None else [known[code] for code in alone]
             categories = sorted([*rung, *kept], key=lambda c: c.members[0])
-            built.append(
-                Level(level_name, level_label, tuple(categories), frozenset(c.code for c in kept))
-            )
-            below = {c.code: c for c in categories}
+            built.append(Level(level_name, level_label, tuple(categories), frozenset(alone)))
+            known = {c.code: c for c in categories}
+            below = {c.code: np.array(c.members, dtype=np.int64) for c in known.values()}
         return cls(name, label, tuple(built))
+
+
+def _left_alone(
+    below: Mapping[str, Ints] | None, places: Mapping[str, int], group_of: Ints, place: str
+) -> list[str]:
+    """The codes of the rung below that no group of a level holds; a group holds whole categories."""
+    if below is None:
+        if (group_of >= 0).all():
+            return []
+        return [code for code, group in zip(places, group_of.tolist(), strict=True) if group < 0]
+    alone = []
+    for code, positions in below.items():
+        groups = group_of[positions]
+        if (groups != groups[0]).any():
+            raise DescriptionError(
+                f"{place}: a group cuts through a category of the level below; "
+                "every group must hold whole categories."
+            )
+        if groups[0] < 0:
+            alone.append(code)
+    return alone
 
 
 def _resolve_level(
     groups: Sequence[Mapping[str, object]],
-    below: Mapping[str, Category],
-    base: Mapping[str, Category],
+    below: Mapping[str, Ints] | None,
+    places: Mapping[str, int],
     place: str,
-) -> tuple[list[Category], dict[int, int]]:
-    """The groups of a level, and the number of the group that holds each position."""
+) -> tuple[list[Category], Ints]:
+    """The groups of a level, and the number of the group that holds each position; -1 where none does."""
     rung: list[Category] = []
-    owner: dict[int, int] = {}
+    group_of = np.full(len(places), -1, dtype=np.int64)
     for number, group in enumerate(groups):
         code, label, members = group.get("code"), group.get("label"), group.get("members")
         if not isinstance(code, str) or not isinstance(members, (list, tuple)) or not members:
             raise DescriptionError(
                 f"{place}: each group needs a text 'code' and a non-empty list 'members'."
             )
-        found = [below.get(name) or base.get(name) for name in map(str, members)]
-        if not all(found):
-            member = next(m for m, known in zip(members, found, strict=True) if known is None)
+        try:
+            positions = _positions(members, below, places)
+        except KeyError:
+            every = places if below is None else {**places, **dict.fromkeys(below, 0)}
+            member = next(m for m in members if str(m) not in every)
             raise DescriptionError(
                 f"{place}, group {code!r}: member {member!r} is neither a category of the level "
-                f"below nor a finest code; {choices(str(member), below)}."
-            )
-        positions = {p for category in found if category is not None for p in category.members}
-        if not owner.keys().isdisjoint(positions):
-            other = rung[next(owner[p] for p in sorted(positions) if p in owner)].code
+                f"below nor a finest code; {choices(str(member), places if below is None else below)}."
+            ) from None
+        taken = positions[group_of[positions] >= 0]
+        if taken.size:
+            other = rung[int(group_of[taken[0]])].code
             raise DescriptionError(
                 f"{place}: groups {other!r} and {code!r} share a category; "
                 "the groups of a level must not overlap."
             )
-        owner.update(dict.fromkeys(positions, number))
-        rung.append(Category(code, _named(label, code), tuple(sorted(positions))))
-    return rung, owner
+        group_of[positions] = number
+        rung.append(Category(code, _named(label, code), tuple(positions.tolist())))
+    return rung, group_of
+
+
+def _positions(
+    members: Sequence[object], below: Mapping[str, Ints] | None, places: Mapping[str, int]
+) -> Ints:
+    """The positions of categories of the rung below, or of finest codes, in ascending order."""
+    names = map(str, members)
+    if below is None:
+        found = np.fromiter(map(places.__getitem__, names), dtype=np.int64, count=len(members))
+    else:
+        found = np.concatenate([below[n] if n in below else [places[n]] for n in names])
+    # Most members are listed in the order of their codes.
+    return found if (found[1:] > found[:-1]).all() else np.unique(found)
 
 
 def _named(label: object, code: str) -> str:

@@ -97,9 +97,20 @@ def check_stop() -> None:
         raise Stopped
 
 
-_listener: ContextVar[Callable[[str, float], None] | None] = ContextVar(
-    "lustrum_progress", default=None
-)
+class _ProgressHeard:
+    """Who listens to progress, and what was said last."""
+
+    def __init__(self, listener: Callable[[str, float], None]) -> None:
+        self.listener = listener
+        self.last: tuple[str, float] | None = None
+
+    def say(self, step: str, share: float) -> None:
+        """Pass on how far a step is."""
+        self.last = (step, share)
+        self.listener(step, share)
+
+
+_listening: ContextVar[_ProgressHeard | None] = ContextVar("lustrum_progress", default=None)
 
 
 @contextmanager
@@ -110,15 +121,32 @@ def reporting_progress(listener: Callable[[str, float], None]) -> Iterator[None]
     ...     report_progress("risk", 0.4)
     risk 0.4
     """
-    token = _listener.set(listener)
+    token = _listening.set(_ProgressHeard(listener))
     try:
         yield
     finally:
-        _listener.reset(token)
+        _listening.reset(token)
 
 
 def report_progress(step: str, share: float) -> None:
     """Report how far the work is, if anybody listens."""
-    listener = _listener.get()
-    if listener is not None:
-        listener(step, share)
+    listening = _listening.get()
+    if listening is not None:
+        listening.say(step, share)
+
+
+def still_working() -> None:
+    """Stop if the caller asked for it, and otherwise say again how far the work is.
+
+    It is for work that does not know which step it is part of.
+
+    >>> with reporting_progress(lambda step, share: print(step, share)):
+    ...     report_progress("risk", 0.4)
+    ...     still_working()
+    risk 0.4
+    risk 0.4
+    """
+    check_stop()
+    listening = _listening.get()
+    if listening is not None and listening.last is not None:
+        listening.say(*listening.last)

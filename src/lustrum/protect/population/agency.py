@@ -14,6 +14,7 @@ import numpy as np
 
 from lustrum.arrays import Array, Ints
 from lustrum.model.finest import FinestCells
+from lustrum.model.stop import still_working
 from lustrum.protect.population.attributes import AttributeRisk, attribute_risks
 from lustrum.protect.population.later.differences import Differences
 from lustrum.protect.population.prepare import Prepared
@@ -143,6 +144,7 @@ def true_counts(plan: TablePlan, codes: Array, counts: Ints) -> Array:
 
 def table_errors(table: ControlledTable, errors: Array, truth: Array) -> TableErrors:
     """The errors of one table."""
+    still_working()
     places = table.places().ravel()
     size = np.abs(errors[places]).astype(np.int64)
     true = truth[places]
@@ -179,6 +181,7 @@ def agency_report(
     every = prepared.every
     transitions: dict[int, dict[int, int]] = {}
     for true in range(3 * support.base):
+        still_working()
         values, counts = np.unique(memory.counts[every.counts == true], return_counts=True)
         transitions[true] = {int(v): int(c) for v, c in zip(values, counts, strict=True)}
     smallest = memory.counts == support.base
@@ -220,6 +223,7 @@ def _single_columns(plan: TablePlan, errors: Array, truth: Array) -> dict[str, i
     for table in plan.tables:
         if len(table.levels) != 2 or not table.finest:
             continue
+        still_working()
         axes = [(lv.variable, plan.dataset.variable(lv.variable).finest) for lv in table.levels]
         possible = possible_combinations(plan.dataset, axes) > 0
         true = truth[table.places()]
@@ -236,6 +240,7 @@ def _single_columns(plan: TablePlan, errors: Array, truth: Array) -> dict[str, i
 
 
 def _worst(plan: TablePlan, errors: Array, truth: Array) -> tuple[WorstCell, ...]:
+    still_working()
     wanted = min(_WORST, errors.size)
     size = np.abs(errors)
     # Of all cells only those are sorted that can be among the worst.

@@ -21,7 +21,7 @@ import numpy as np
 from lustrum.arrays import Array, Floats, Ints, Mask, Words
 from lustrum.model import Dataset
 from lustrum.model.finest import FinestCells, possible_cells
-from lustrum.model.stop import check_stop, report_progress
+from lustrum.model.stop import check_stop, report_progress, still_working
 from lustrum.protect.population.search.levels import controlled_levels, dependents
 
 BINS = (0.0, 0.05, 0.2, 1.0, 5.0)
@@ -138,6 +138,7 @@ class AttributeRows:
         """Whether more than one category can exist in the row of each cell."""
         found = np.empty(codes.shape[1], dtype=np.bool_)
         for begin in range(0, found.size, self.at_once):
+            still_working()
             part = slice(begin, begin + self.at_once)
             found[part] = self.possible(codes[:, part]).sum(axis=1) > 1
         return found
@@ -153,7 +154,11 @@ class AttributeRows:
         wide = self.numbers(codes, dropped=1)
         widest = codes[self.others[-1]]
         share = np.bincount(widest, weights=counts) / max(int(counts.sum()), 1)
-        similar = (_sums(wide, counts) - _sums(row, counts))[wanted]
+        still_working()
+        similar = _sums(wide, counts)[wanted]
+        still_working()
+        similar -= _sums(row, counts)[wanted]
+        still_working()
         own = share[widest[wanted]]
         return np.asarray(similar * own / np.maximum(1 - own, 1e-9))
 
@@ -172,6 +177,7 @@ def _risks(
     row, first, cells = np.unique(rows.numbers(codes), return_index=True, return_counts=True)
     single = (cells == 1) & (counts[first] == base)
     # Where a single category can exist it is no secret.
+    still_working()
     single[single] = rows.several(codes[:, first[single]])
     row, first = row[single], first[single]
     named = codes[rows.place, first].astype(np.int64)
@@ -179,6 +185,7 @@ def _risks(
     expected = rows.expected(codes, counts, first)
     own = true.counts > 0
     place = _places(row, rows.numbers(true.codes[:, own]))
+    still_working()
     inside = place >= 0
     place, people = place[inside], true.counts[own][inside]
     category = true.codes[rows.place, own][inside].astype(np.int64)
@@ -205,6 +212,7 @@ def guessed(
         for dropped in range(len(rows.others), 0, -1)
     ]
     for begin in range(0, wanted.size, rows.at_once):
+        still_working()
         part = slice(begin, begin + rows.at_once)
         at = wanted[part]
         belief = np.full((at.size, rows.size), 1.0 / rows.size)
@@ -224,8 +232,11 @@ class _Similar:
         self, numbers: Words, wanted: Ints, category: Ints, counts: Ints, size: int
     ) -> None:
         self._category, self._counts, self._size = category, counts, size
+        still_working()
         groups, self._which = np.unique(numbers[wanted], return_inverse=True)
+        still_working()
         self._order = np.argsort(numbers, kind="stable")
+        still_working()
         ordered = numbers[self._order]
         self._low = np.searchsorted(ordered, groups, side="left")
         self._length = np.searchsorted(ordered, groups, side="right") - self._low

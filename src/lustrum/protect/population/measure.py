@@ -14,7 +14,7 @@ from lustrum.arrays import Array, Ints
 from lustrum.compiled import compiled
 from lustrum.model import Category
 from lustrum.model.finest import FinestCells
-from lustrum.model.stop import check_stop, report_progress
+from lustrum.model.stop import check_stop, report_progress, still_working
 from lustrum.protect.population.agency import true_counts
 from lustrum.protect.population.channel import (
     ERROR_ENDS,
@@ -234,7 +234,9 @@ class _Drawn:
         length = cells
         # Sorting takes longer than laying out, where there are more finest cells than cells of the table.
         if cells > max(_MOST_CELLS, min(len(self.every), _MOST_LAID_OUT)):
+            still_working()
             found, places = np.unique(numbers, return_inverse=True)
+            still_working()
             length, numbers = found.size, places.reshape(-1).astype(np.uint64)
         sums = np.zeros((length, 2), dtype=np.int64)
         _add_up(numbers, self.every.counts, self.memory.counts, sums)

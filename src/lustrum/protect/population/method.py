@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 from lustrum.arrays import Words
-from lustrum.model import InputError
+from lustrum.model import Dataset, InputError
 from lustrum.model.finest import FinestCells
 from lustrum.model.parameters import checks_parameters, parameter
-from lustrum.model.stop import report_progress, reporting_progress
+from lustrum.model.stop import report_progress, reporting_progress, still_working
 from lustrum.protect.abilities import Abilities, changed_by_rounding
 from lustrum.protect.entropy_left import left_between_multiples
 from lustrum.protect.method import MethodSpec
@@ -29,9 +29,14 @@ from lustrum.protect.population.agency import AgencyReport, agency_report, true_
 from lustrum.protect.population.later.differences import Differences, differences
 from lustrum.protect.population.measure import public_report
 from lustrum.protect.population.prepare import Prepared, prepare
-from lustrum.protect.population.public import PublicReport
+from lustrum.protect.population.public import (
+    FEW_SWEEPS,
+    SEARCH_OF_MANY_CODES,
+    PublicReport,
+    search_version,
+)
 from lustrum.protect.population.readers import base_needed, known_totals, left_to
-from lustrum.protect.population.search.layout import plan_tables
+from lustrum.protect.population.search.layout import TablePlan, plan_tables
 from lustrum.protect.population.search.run import SearchedPopulation, search
 from lustrum.protect.population.search.stages import ErrorCost, Stage
 from lustrum.protect.population.start import derived
@@ -43,8 +48,6 @@ Progress = Callable[[str, float], None]
 
 _MENDS = 4
 """How many bases are tried before a policy that demands mending is refused."""
-_MANY = 8
-"""With fewer sweeps there is no time to cool down."""
 _WALLS = ((10_000, 0.003), (50_000, 0.002), (200_000, 0.002), (1_000_000, 0.002))
 """How steeply costs rise beyond the largest error aimed at, and temperatures: what is mended at little cost is
 mended first."""
@@ -54,6 +57,11 @@ _WALK = 1500
 """How many moves a walk makes at most to take the last large errors away."""
 _LOST = 3.0
 """An exchange is given up when its first tables cost so many temperatures too much."""
+_WALL = 50_000
+"""How steeply costs rise in the last stages of few sweeps."""
+_END, _END_SHARE, _END_WALK = 16, 1 / 16, 400
+"""How many more sweeps there are at most until no error is large, each over about this share of all cells at
+most, and how many moves a walk makes for those that are left."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -286,6 +294,7 @@ class ProtectedPopulation(MethodSpec):
         held: Words | None,
     ) -> PopulationResult:
         stages = self._stages(cells)
+        still_working()
         prepared = prepare(
             cells,
             key,
@@ -315,7 +324,9 @@ class ProtectedPopulation(MethodSpec):
         # The search needs most memory, so that what does not wait for it comes after it all the same.
         report_progress("measuring errors", 0.0)
         truth = true_counts(plan, prepared.every.codes, prepared.every.counts)
+        still_working()
         shown, memory = _shown(prepared, found)
+        still_working()
         public, agency = side_by_side(
             lambda: public_report(
                 self.to_mapping(), self.support, plan, prepared.every, memory, found, key, truth
@@ -331,16 +342,25 @@ class ProtectedPopulation(MethodSpec):
             ),
         )
         report_progress("measuring errors", 1.0)
-        public = replace(public, known=known_totals(cells, self.known_totals))
+        public = replace(
+            public,
+            known=known_totals(cells, self.known_totals),
+            search=self._search_version(cells.dataset),
+        )
         result = PopulationResult(shown, public, agency, memory)
         if file is not None:
             file.remove()
         return result
 
+    def _search_version(self, dataset: Dataset) -> int:
+        """The version of the search for a dataset; it follows from the description, never from the records."""
+        return search_version(self.sweeps, max(len(v.codes) for v in dataset.variables))
+
     def _stages(self, cells: FinestCells) -> tuple[Stage, ...]:
         """Tables at finest levels, all tables, then large errors: with many sweeps by ever steeper costs."""
         dataset = cells.dataset
         finest = plan_tables(dataset, self.max_variables, self.tables, finest_only=True)
+        still_working()
         every = plan_tables(
             dataset, self.max_variables, self.tables, extra_tables=self.extra_tables
         )
@@ -357,7 +377,7 @@ class ProtectedPopulation(MethodSpec):
             finest = cost(200, 1, steep, beyond)
             return cost(20, 0, steep, beyond), finest, own * finest, extra
 
-        many = self.sweeps >= _MANY
+        many = self.sweeps > FEW_SWEEPS
         # With few sweeps there is no time to look far.
         near = 4 if many else max(2, self.sweeps - 4)
         mend: tuple[Stage, ...] = tuple(
@@ -392,6 +412,8 @@ class ProtectedPopulation(MethodSpec):
             large = max(1, round(9 * self.base / 3))
             steeper = steep_costs(50_000, 9, extra)
             mend = (Stage(every, self.sweeps // 4, 0.003, 0.002, steeper, beyond=large, near=near),)
+            if self._search_version(dataset) == SEARCH_OF_MANY_CODES:
+                mend = (*mend, self._to_the_end(every))
         return (
             Stage(
                 finest,
@@ -412,6 +434,25 @@ class ProtectedPopulation(MethodSpec):
                 near=near,
             ),
             *mend,
+        )
+
+    def _to_the_end(self, every: TablePlan) -> Stage:
+        """Go on over cells in large errors until none is left, by counted sweeps."""
+        finest = ErrorCost.scaled(200, 1, _WALL, 9, self.base)
+        coarser, extra = (ErrorCost.scaled(q, 0, _WALL, 9, self.base) for q in (20, 12))
+        return Stage(
+            every,
+            _END,
+            0.002,
+            0.002,
+            (coarser, finest, self.own_weight * finest, extra),
+            beyond=max(1, round(10 * self.base / 3)),
+            near=16,
+            rings=32,
+            most=_END_SHARE,
+            slack=inf,
+            walk=_END_WALK,
+            to_the_end=True,
         )
 
 

@@ -16,6 +16,7 @@ from lustrum.arrays import Ints, Words
 from lustrum.model import InputError
 from lustrum.model.finest import FinestCells
 from lustrum.model.keys import scramble
+from lustrum.model.stop import still_working
 from lustrum.protect.population.later.before import Kept, Redraw, joined
 from lustrum.protect.population.later.continued import continued
 from lustrum.protect.population.search.run import SearchProblem
@@ -64,12 +65,14 @@ def prepare(
     total = int(choice.residue.sum())
     required = empty_share / (1 - empty_share) * _expected_smallest(choice, base)
     extra, needed, one_in = candidates(cells, key, base, required, sparse_siblings, total)
+    still_working()
     if previous is None:
         every = joined(cells, extra)
         kept = Kept.nothing(len(every))
     else:
         redraw = Redraw(base, small_only, empty_share > 0, refresh, change_odds, min_left)
         every, kept = continued(cells, extra, previous, key, redraw, held)
+    still_working()
     choice = options(every.counts, base, small_only)
     empty = every.counts == 0
     residue = choice.residue
@@ -80,6 +83,7 @@ def prepare(
     up = start_up(every, choice, key, shrink) & choice.movable
     up |= empty & empty_start(every.dataset, every.codes, key, one_in)
     up = np.where(kept.starts, kept.up, up)
+    still_working()
     movable = (choice.movable | empty) & ~kept.frozen
     shown = np.where(kept.frozen, kept.number, choice.low)
     if held is not None and held.size:

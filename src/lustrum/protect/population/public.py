@@ -22,6 +22,10 @@ from lustrum.protect.population.support import Support
 
 SEARCH = 8
 """The version of the search: one that makes other numbers of the same records and parameters is another."""
+SEARCH_OF_MANY_CODES = 9
+"""The version for files with a variable of very many codes, where few sweeps go on until errors are small."""
+FEW_SWEEPS, MANY_CODES = 7, 1 << 11
+"""Up to so many sweeps are few, and from so many codes of one variable on there are very many."""
 _UNSTATED = 2
 """Reports of earlier searches do not state their version."""
 
@@ -144,6 +148,11 @@ class PublicReport:
             raise InputError(
                 "The public report of the protected population has other words than this version reads."
             ) from None
+
+
+def search_version(sweeps: int, codes: int) -> int:
+    """The version that searches with so many sweeps, where no variable has more than so many codes."""
+    return SEARCH_OF_MANY_CODES if sweeps <= FEW_SWEEPS and codes >= MANY_CODES else SEARCH
 
 
 def stated_search(words: Mapping[str, Any]) -> int:

@@ -17,7 +17,7 @@ import numpy as np
 from lustrum.arrays import Array, Ints, Words
 from lustrum.model.finest import FinestCells, possible_cells
 from lustrum.model.keys import scramble
-from lustrum.model.stop import check_stop, report_progress
+from lustrum.model.stop import check_stop, report_progress, still_working
 from lustrum.protect.population.attributes import AttributeRows, root_variables
 from lustrum.protect.population.search.levels import dependents
 from lustrum.protect.population.start import (
@@ -52,6 +52,7 @@ def candidates(
     if needed > 0:
         siblings = sibling_candidates(cells, key, base, share)
         numbers = cell_numbers(cells.dataset, siblings)
+        still_working()
         others = found[:, ~np.isin(cell_numbers(cells.dataset, found), numbers)]
         found = np.concatenate([siblings.astype(found.dtype), others], axis=1)
         found = found[:, : max(numbers.size, wanted)]
@@ -85,7 +86,9 @@ def sibling_candidates(cells: FinestCells, key: bytes, base: int, share: float) 
             done = (number + (1 + turn) / 3) / len(roots)
             found.append(_siblings(rows, cells.codes[:, small], chosen, own, taken, key, done))
     codes = np.concatenate(found, axis=1)
+    still_working()
     _, first = np.unique(cell_numbers(cells.dataset, codes), return_index=True)
+    still_working()
     return np.ascontiguousarray(codes[:, np.sort(first)])
 
 
@@ -100,6 +103,7 @@ def _siblings(
 ) -> Array:
     """An empty cell in the row of each chosen one, in the category of a similar one, as far as one is found."""
     order = np.argsort(rows.numbers(codes), kind="stable")
+    still_working()
     place = np.empty(order.size, dtype=np.int64)
     place[order] = np.arange(order.size)
     varying = [rows.place, *dependents(rows.dataset, rows.place)]

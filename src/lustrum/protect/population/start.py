@@ -17,7 +17,7 @@ from lustrum.arrays import Array, Ints, Mask, Words
 from lustrum.model import Dataset
 from lustrum.model.finest import FinestCells, possible_cells
 from lustrum.model.keys import scramble
-from lustrum.model.stop import check_stop, report_progress
+from lustrum.model.stop import report_progress, still_working
 
 
 def derived(key: bytes, purpose: str) -> bytes:
@@ -103,12 +103,15 @@ def empty_candidates(cells: FinestCells, wanted: int, key: bytes) -> Array:
     ranks = [np.empty(0, dtype=np.uint64)]
     missing = wanted
     for attempt in range(_ATTEMPTS):
-        check_stop()
         report_progress("choosing empty cells", 0.0)
+        still_working()
         rolled = _neighbours(own, sizes, changeable, stream, key, attempt)
+        still_working()
         numbers = cell_numbers(cells.dataset, rolled)
         fresh = np.flatnonzero(possible_cells(cells.dataset, rolled) & ~_within(numbers, taken))
+        still_working()
         fresh_numbers, first = np.unique(numbers[fresh], return_index=True)
+        still_working()
         found.append(rolled[:, fresh[first]])
         ranks.append(scramble(derived(key, "empty rank"), fresh_numbers))
         taken = np.sort(np.concatenate([taken, fresh_numbers]))

@@ -38,14 +38,19 @@ class Support:
     small_only: bool = False
     empty_shown: bool = True
 
+    def check(self, shown: npt.ArrayLike) -> None:
+        """Refuse numbers that finest cells cannot show."""
+        shown = np.asarray(shown, dtype=np.int64)
+        small = self.small_only
+        bad = (shown < self.base) & (shown != 0) if small else shown % self.base != 0
+        if bad.any() or int(shown.min(initial=0)) < 0:
+            raise InputError("A finest cell shows a number that the method does not produce.")
+
     def bounds(self, shown: npt.ArrayLike) -> tuple[Ints, Ints]:
         """The smallest and the largest true count behind each shown number."""
+        self.check(shown)
         shown = np.asarray(shown, dtype=np.int64)
         base = self.base
-        bad = shown < 0
-        bad |= (shown > 0) & (shown < base) if self.small_only else shown % base != 0
-        if bad.any():
-            raise InputError("A finest cell shows a number that the method does not produce.")
         if self.small_only:
             low = np.where(shown <= base, 1, shown)
             high = np.where(shown == 0, base - 1, shown)

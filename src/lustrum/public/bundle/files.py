@@ -12,13 +12,21 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from lustrum.arrays import Array
 from lustrum.model import Dataset, DatasetError, LustrumError
+from lustrum.model.dataset import not_collecting
 from lustrum.model.finest import FinestCells
 from lustrum.model.finest_sums import FinestSums
 from lustrum.policy import Policy, check_names
 from lustrum.policy.read import parse_policy
 from lustrum.protect.magnitudes.report import PublicFactors
-from lustrum.protect.population.public import SEARCH, PublicReport, stated_search
+from lustrum.protect.population.public import (
+    SEARCH,
+    SEARCH_OF_MANY_CODES,
+    PublicReport,
+    search_version,
+    stated_search,
+)
 from lustrum.protect.weighted import ProtectedRespondents
 from lustrum.public.bundle.agreement import protection_digest
 from lustrum.public.bundle.layout import (
@@ -119,6 +127,12 @@ def other_search(path: Path) -> int | None:
         search = stated_search(words)
     except (ValueError, TypeError):
         return None
+    if search == SEARCH_OF_MANY_CODES:
+        return None
+    # The same method searches files with very many codes otherwise by now.
+    sweeps = (stated_method(path) or {}).get("sweeps")
+    if search == SEARCH and isinstance(sweeps, int):
+        return None if search_version(sweeps, _most_codes(path)) == SEARCH else search
     return None if search == SEARCH else search
 
 
@@ -131,6 +145,15 @@ def _stated(path: Path) -> Mapping[str, Any]:
     except (OSError, ValueError):
         return {}
     return words if isinstance(words, dict) else {}
+
+
+def _most_codes(path: Path) -> int:
+    """How many codes the longest list of codes has in the description of the bundle there."""
+    try:
+        described = json.loads((standing(path) / DATASET).read_bytes())
+        return max(len(variable["codes"]) for variable in described["variables"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return 0
 
 
 def is_made_by(method: Mapping[str, Any] | None, policy: Policy) -> bool:
@@ -153,13 +176,14 @@ def _read(path: Path, there: Path) -> Bundle:
         if hashlib.sha256(data).hexdigest() != manifest["files"][name]["sha256"]:
             raise _damaged(path, f"{name} does not have the digest that the manifest states")
     try:
-        dataset = Dataset.from_mapping(json.loads(files[DATASET]))
+        with not_collecting():
+            dataset = Dataset.from_mapping(json.loads(files[DATASET]))
         stated = json.loads(files[REPORT])
         report = PublicReport.from_mapping(stated)
         policy = parse_policy(files[POLICY], str(path / POLICY))
         check_names(policy, dataset, str(path / POLICY))
         cells = _cells(files[CELLS], dataset)
-        report.support.bounds(cells.counts)
+        report.support.check(cells.counts)
         respondents = None
         if RESPONDENTS in files:
             respondents = respondents_of(files[RESPONDENTS], cells)
@@ -227,11 +251,21 @@ def _cells(data: bytes, dataset: Dataset) -> FinestCells:
     names = [v.name for v in dataset.variables]
     if table.schema.names != [*names, COUNT] or any(c.null_count for c in table.columns):
         raise ValueError("other columns than the description has")
-    codes = np.stack([np.asarray(table.column(name)) for name in names])
-    counts = np.asarray(table.column(COUNT)).astype(np.int64)
+    codes = np.stack([_whole_numbers(table.column(name)) for name in names])
+    counts = _whole_numbers(table.column(COUNT)).astype(np.int64, copy=False)
+    for array in (codes, counts):
+        array.setflags(write=False)  # nobody else holds them, so that they need not be copied
     if counts.size and int(counts.min()) < 1:
         raise ValueError("a cell shows nobody")
     return FinestCells(dataset, codes, counts)
+
+
+def _whole_numbers(column: pa.ChunkedArray) -> Array:
+    """A column of whole numbers; pyarrow itself would load pandas for it, which takes as long as reading."""
+    if not pa.types.is_integer(column.type):
+        raise ValueError("a column does not hold whole numbers")
+    parts = [np.from_dlpack(chunk) for chunk in column.chunks]
+    return parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0, dtype=np.uint8), *parts])
 
 
 def _sums(files: Mapping[str, bytes], cells: FinestCells) -> ProtectedSums | None:

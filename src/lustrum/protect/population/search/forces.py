@@ -15,7 +15,7 @@ import numpy as np
 
 from lustrum.arrays import Array
 from lustrum.compiled import compiled
-from lustrum.model.stop import check_stop, report_progress
+from lustrum.model.stop import check_stop, report_progress, still_working
 from lustrum.protect.population.search.layout import TablePlan
 
 _DENSE = 4
@@ -161,7 +161,9 @@ def add_errors(plan: TablePlan, codes: Array, by: Array, errors: Array) -> None:
     if not by.size:
         return
     outer = codes[:, -plan.outer :]
+    still_working()
     order = np.lexsort(outer.T)
+    still_working()
     ordered = outer[order]
     begins = np.flatnonzero(np.r_[True, (ordered[1:] != ordered[:-1]).any(axis=1)])
     first = np.r_[begins, by.size].astype(np.int64)

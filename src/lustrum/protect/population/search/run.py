@@ -2,7 +2,8 @@
 truth.
 
 It has stages, which the method chooses: tables at finest levels only, which are few and bring most of the
-coarser ones along, then all tables, then the cells that lie in large errors.
+coarser ones along, then all tables, then the cells that lie in large errors. A stage may go on to the end:
+until no large error is left, or its sweeps are used up.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lustrum.arrays import Array
-from lustrum.model.stop import check_stop, report_progress
+from lustrum.model.stop import check_stop, report_progress, still_working
 from lustrum.protect.population.search.exchanges import fill_slots
 from lustrum.protect.population.search.forces import add_errors, set_forces
 from lustrum.protect.population.search.kernels import (
@@ -32,6 +33,7 @@ from lustrum.protect.population.search.lanes import (
     share_out,
     working_together,
 )
+from lustrum.protect.population.search.large_errors import visited_to_end
 from lustrum.protect.population.search.layout import KINDS, TablePlan
 from lustrum.protect.population.search.replay import follow, replay
 from lustrum.protect.population.search.stages import Stage
@@ -168,7 +170,7 @@ def _search(
             for sweep in range(first, stage.sweeps):
                 report = _Progress(sum(work[:place]), work[place], sum(work), sweep, stage.sweeps)
                 anew = sweep == 0 and not known
-                _sweep(
+                visited = _sweep(
                     stage,
                     sweep,
                     anew,
@@ -181,6 +183,9 @@ def _search(
                     together,
                     report,
                 )
+                if stage.to_the_end and not visited:
+                    report(stage.sweeps - sweep)
+                    break
                 if stage.walk and sweep == stage.sweeps - 1:
                     tally = _tally(problem, cells)
                     step = np.int32(problem.step)
@@ -236,16 +241,20 @@ def _sweep(
     moves: Array,
     together: Together,
     report: Callable[[float], None],
-) -> None:
+) -> int:
+    """Visit cells and make moves; says how many cells were visited."""
     costs = stage.costs_of(problem.step)
     layout = stage.plan.layout
     temperature = stage.temperature(sweep, costs.rise)
     majors = np.flatnonzero(np.diff(cells.first)).astype(np.int64)
     shuffle(majors, state)
-    visited = _visited(stage, cells.codes, errors, state)
+    if stage.to_the_end:
+        visited = visited_to_end(stage, sweep, cells, errors, majors, together)
+    else:
+        visited = _visited(stage, cells.codes, errors, state)
     if not visited.any():
         report(1.0)
-        return
+        return 0
     shares = share_out(majors, cells.block_first, _visits(visited, cells.slice_first))
     forces = np.empty((errors.size, 2), dtype=np.int32)
     cut = np.linspace(0, errors.size, _PARTS + 1).astype(np.int64)
@@ -253,12 +262,17 @@ def _sweep(
         lambda j: set_forces(errors, layout.cell_kind, costs.force, forces, cut[j], cut[j + 1]),
         _PARTS,
     )
+    still_working()
     if anew:
-        parts = np.array_split(np.arange(cells.slice_first.size - 1), _PARTS)
-        together(
-            lambda j: all_fields(layout, cells.codes, cells.slice_first, parts[j], forces, fields),
-            _PARTS,
-        )
+        for some in np.array_split(np.arange(cells.slice_first.size - 1), _PARTS):
+            parts = np.array_split(some, _PARTS)
+            together(
+                lambda j, parts=parts: all_fields(  # type: ignore[misc]
+                    layout, cells.codes, cells.slice_first, parts[j], forces, fields
+                ),
+                _PARTS,
+            )
+            still_working()
     lanes = Lanes(
         errors,
         forces,
@@ -271,6 +285,7 @@ def _sweep(
         len(stage.plan.tables),
         together,
     )
+    still_working()
 
     def again(first: Lane, lane: Lane) -> None:
         replay(layout, cells, first, lane, np.int32(problem.step), costs)
@@ -300,6 +315,7 @@ def _sweep(
         lanes.round(slices, work, again, told)
         report(finished / shares.cells[-1])
     moves += sum(lane.tried for lane in lanes.lanes)
+    return shares.cells[-1]
 
 
 def _visits(visited: Array, slice_first: Array) -> Array:
@@ -401,14 +417,17 @@ def _laid_out(problem: SearchProblem, plan: TablePlan) -> tuple[SearchCells, Arr
     del given
     sizes = [len(plan.dataset.variables[r].codes) for r in rows]
     low, step = problem.low[order], problem.step
+    still_working()
     numbers = np.zeros(len(codes), dtype=np.uint64)
     for place, size in enumerate(sizes):
         numbers = numbers * np.uint64(size) + codes[:, place].astype(np.uint64)
     outer = codes[:, -plan.outer :]
     begins = np.flatnonzero(np.r_[True, (outer[1:] != outer[:-1]).any(axis=1)][: len(codes)])
     kind, least_up, most_up = _classes(problem)
+    still_working()
     slot = np.zeros(1 << (2 * len(codes)).bit_length(), dtype=np.uint64)
     fill_slots(numbers, slot)
+    still_working()
     cells = SearchCells(
         codes=codes,
         up=problem.up[order].astype(np.uint8),
@@ -458,7 +477,9 @@ def _partners(codes: Array, sizes: list[int]) -> Array:
             if u != v:
                 line = line * np.uint64(sizes[u]) + codes[:, u]
         # Cells of one line stand in the order of their codes already.
+        still_working()
         order = np.argsort(line, kind="stable")
+        still_working()
         sorted_line = line[order]
         begins = np.flatnonzero(np.r_[True, sorted_line[1:] != sorted_line[:-1]][:count])
         length = np.diff(np.r_[begins, count])

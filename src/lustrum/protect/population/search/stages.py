@@ -64,7 +64,8 @@ class Stage:
     before the others are looked at. Along each variable ``rings`` neighbours are tried for swaps, and
     ``near`` for exchanges. A sweep visits at most a share ``most`` of all cells. A move is worked out if
     it seems to cost at most ``slack`` temperatures too much; near a steep wall that says little. After the last
-    sweep a walk of up to ``walk`` steps takes away errors larger than ``beyond``.
+    sweep a walk of up to ``walk`` steps takes away errors larger than ``beyond``. With ``to_the_end`` those of
+    extra tables count too, and the stage is over as soon as no such error is left.
     """
 
     plan: TablePlan
@@ -79,6 +80,7 @@ class Stage:
     most: float = 1.0
     slack: float = 0.5
     walk: int = 0
+    to_the_end: bool = False
 
     def rises(self, step: int) -> Array:
         """What a step up costs in each kind of table, at every error from ``-reach`` to ``reach``."""

@@ -60,10 +60,11 @@ def walk(
 ) -> None:
     """Make up to ``stage.walk`` moves that take away errors larger than ``stage.beyond``.
 
-    With very many controlled cells there are many such errors, and so there are more moves.
+    With very many controlled cells there are many such errors, and so there are more moves. In a stage that
+    goes on to the end hardly any are left, and those of extra tables count too.
     """
     plan = stage.plan
-    counts = plan.layout.cell_kind < KINDS.index("extra")
+    counts = plan.layout.cell_kind < KINDS.index("single" if stage.to_the_end else "extra")
     far = np.flatnonzero(counts & (np.abs(errors) > stage.beyond))
     if not far.size or not stage.walk:
         return
@@ -76,7 +77,7 @@ def walk(
     made: list[Array] = []
     least, kept, last = _beyond(errors[far], stage.beyond), 0, 0
     steps = stage.walk
-    if errors.size >= _MANY_CELLS:
+    if errors.size >= _MANY_CELLS and not stage.to_the_end:
         steps = max(steps, _STEPS * far.size)
     for number in range(1, steps + 1):
         check_stop()
