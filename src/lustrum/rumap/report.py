@@ -106,8 +106,10 @@ def report_html(report: MapReport) -> str:
 
 def find_chromium() -> str | None:
     """The browser that LUSTRUM_CHROMIUM names, or one on the PATH: first those that never have a window."""
-    names = ("chromium-headless-shell", "chrome-headless-shell", "chromium", "chromium-browser")
-    names += ("google-chrome", "google-chrome-stable", "chrome")
+    names = (
+        *("chromium-headless-shell", "chrome-headless-shell", "chromium", "chromium-browser"),
+        *("google-chrome", "google-chrome-stable", "chrome"),
+    )
     return os.environ.get("LUSTRUM_CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
 
 
