@@ -107,7 +107,10 @@ GROUPS = {
     "rules": Group(
         _in("answer", "pipeline", "precheck", "preliminary", "release_audit", "question_state")
         + _in("answer", "coarsen"),
-        _answer("limits", "rules", "sum_figures", "carried"),
+        (
+            *_answer("limits", "rules", "sum_figures", "carried"),
+            "tests/policy/test_floor_of_change.py",
+        ),
     ),
     "figures": Group(
         _in("answer/figures", "counts"),

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from answer.conftest import SECRET, answered
+from lustrum.answer import pipeline
 from lustrum.answer.release_audit import is_disclosive
-from lustrum.model import Decision, TableQuery, Verdict
+from lustrum.model import Decision, Release, TableAxis, TableQuery, Verdict
 from lustrum.model.stop import Stopped, stopping
 from lustrum.policy import Policy
 from lustrum.protect import RandomRounding
@@ -240,3 +243,14 @@ def test_what_is_left_of_a_table_without_some_areas_shows_the_numbers_of_the_who
     assert whole is not None
     assert some is not None
     assert np.array_equal(some.published, whole.published[[0, 1, 3]])
+
+
+def test_parts_are_cut_like_the_answer_also_where_it_shares_an_axis_with_them() -> None:
+    """Numbers of an area that is left out go into no mean, share or sum of the answer."""
+    axes = (TableAxis.plain("area", ["n", "s", "w"]), TableAxis.plain("sex", ["1", "2"]))
+    part = Release(axes, np.arange(6).reshape(3, 2), np.full((3, 2), "F"), {"method": "none"})
+    cut = part.take([[0, 2], [0, 1]])
+    left = replace(cut, axes=(cut.axes[0], axes[1]))
+    for shown, wanted in ((left, [[0, 1], [4, 5]]), (part, [[0, 1], [2, 3], [4, 5]])):
+        case: Any = SimpleNamespace(release=shown)
+        assert pipeline._kept(case, part).published.tolist() == wanted
