@@ -130,7 +130,7 @@ GROUPS = {
         patience=15,
     ),
     "separate": Group(
-        _in("answer", "separate_process", "replay"),
+        _in("answer", "separate_process", "records_line", "replay"),
         _answer("pipe_by_hand", "changes_by_hand", "replay"),
         patience=15,
     ),

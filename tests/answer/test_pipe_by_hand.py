@@ -19,14 +19,15 @@ from typing import Any
 import pytest
 
 from lustrum import log_lines
-from lustrum.answer import records_line
-from lustrum.answer.records_line import MODULE
+from lustrum.answer import records_line, separate_process
+from lustrum.answer.records_line import FAILURES, MODULE
 from lustrum.answer.separate_process import SeparateRecordsService
 from lustrum.model import DatasetError, PolicyError, QueryError, TableQuery
 from lustrum.model.errors import NotReadyError
 from lustrum.model.stop import Stopped, stopping
 from lustrum.policy import Policy
-from lustrum.public.numbers import CannotProtectError
+from lustrum.public.numbers import CannotProtectError, Described
+from public_room.test_bundle_numbers import DATASET
 from waiting import LONG, until
 
 Reply = Callable[[int, tuple[Any, ...]], list[object]]
@@ -565,3 +566,91 @@ def test_what_is_known_of_a_dataset_is_said_while_the_process_is_silent(
     assert len(hung.heard) == heard  # not even asked
     hung.pipe.send_bytes(pickle.dumps(SIGN))
     until(lambda: service.answering)
+
+
+class Scripted:
+    """A line that does what it is told to."""
+
+    def __init__(self, *_: object) -> None:
+        self.is_broken, self.is_lively, self.doubted, self.ended = False, True, 0, 0
+        self.reply: Any = None
+
+    def ask(self, words: tuple[Any, ...]) -> Any:
+        if isinstance(self.reply, BaseException):
+            raise self.reply
+        return self.reply
+
+    def doubt(self) -> None:
+        self.doubted += 1
+
+    def end(self) -> None:
+        self.ended += 1
+
+
+@pytest.fixture
+def scripted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> SeparateRecordsService:
+    monkeypatch.setattr(separate_process, "RecordsLine", Scripted)
+    return SeparateRecordsService(tmp_path, 1)
+
+
+def test_a_line_that_is_broken_is_replaced_and_one_that_cannot_be_started_is_told(
+    scripted: SeparateRecordsService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert scripted.revive()
+    assert scripted._line is None, "nobody has asked for records, so nothing is started"
+    first: Any = scripted._current()
+    assert scripted.revive()
+    assert scripted._current() is first
+    first.is_broken = True
+    assert scripted.revive()
+    assert scripted._current() is not first
+    until(lambda: first.ended == 1)
+
+    class Broken(Scripted):
+        is_broken = property(lambda self: True, lambda self, value: None)  # type: ignore[assignment]
+
+    monkeypatch.setattr(separate_process, "RecordsLine", Broken)
+    scripted._current().is_broken = True  # type: ignore[misc]
+    assert not scripted.revive()
+
+    def cannot(*_: object) -> Any:
+        raise OSError
+
+    monkeypatch.setattr(separate_process, "RecordsLine", cannot)
+    assert not scripted.revive()
+
+
+def test_a_description_is_forgotten_only_where_the_dataset_is_refused(
+    scripted: SeparateRecordsService,
+) -> None:
+    line: Any = scripted._current()
+    known = Described("first", DATASET)
+    line.reply = known
+    assert scripted.describe("town") is known
+    # Silence, or work that is not done, changes nothing of what is known.
+    for silence in (Stopped(), None):
+        line.reply = silence
+        assert scripted.describe("town") is known
+    assert line.doubted == 1
+    line.reply = NotReadyError("not yet")
+    with pytest.raises(NotReadyError):
+        scripted.describe("town")
+    line.is_lively = False
+    assert scripted.describe("town") is known
+    line.is_lively = True
+    for error in (DatasetError("damaged"), PolicyError("wrong")):
+        line.reply = known
+        scripted.describe("town")
+        line.reply = error
+        with pytest.raises(type(error)):
+            scripted.describe("town")
+        line.is_lively = False
+        with pytest.raises(type(error)):
+            scripted.describe("town")  # it is not said from memory any more
+        line.is_lively = True
+    # Of a dataset that was never known, silence is told as silence, unless the asker has left.
+    line.reply = Stopped()
+    with pytest.raises(type(FAILURES["silent"])):
+        scripted.describe("town")
+    with stopping(lambda: True), pytest.raises(Stopped):
+        scripted.describe("town")
