@@ -47,6 +47,7 @@ class OtherSide:
         self.killed = self.ends_by_itself = False
         self.closed = threading.Event()
         self.stop_heard = threading.Event()
+        self.closing = threading.Lock()
 
     def __call__(self, command: list[str], **options: Any) -> OtherSide:
         """Start, as ``subprocess.Popen`` does."""
@@ -68,7 +69,8 @@ class OtherSide:
                     self.pipe.send_bytes(raw)
         except (EOFError, OSError):
             self.closed.set()
-            self.pipe.close()
+            with self.closing:
+                self.pipe.close()
 
     def wait(self, timeout: float | None = None) -> int:
         self.waited.append(timeout)
@@ -78,7 +80,12 @@ class OtherSide:
 
     def kill(self) -> None:
         self.killed = True
-        with contextlib.suppress(OSError), socket.socket(fileno=os.dup(self.pipe.fileno())) as end:
+        # While the pipe is closed its number may stand for the pipe of the next process already.
+        with (
+            self.closing,
+            contextlib.suppress(OSError),
+            socket.socket(fileno=os.dup(self.pipe.fileno())) as end,
+        ):
             end.shutdown(socket.SHUT_RDWR)
 
 
