@@ -255,3 +255,36 @@ def test_the_best_bounds_take_a_formula_or_what_the_caller_allows(monkeypatch):
     best_bounds(chain, slice(16, 20), **wanted)
     best_bounds(Knowledge.of("x").bound("x", 0, 3), **wanted)
     assert asked == [{"integer": True, **wanted}] * 3
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "percent", "known"),
+    [
+        (95.0, 105.0, 5.0, True),  # the middle is 100, and 5 from both ends
+        (95.0, 105.0, 4.99, False),
+        (94.0, 106.0, 5.0, False),
+        (-105.0, -95.0, 5.0, True),
+        (-5.0, 5.0, 99.0, False),  # the middle is 0, of which no percentage is far enough
+        (0.0, 8.0, 100.0, True),
+        (0.0, 8.0, 99.0, False),
+        (-np.inf, 5.0, 1e9, False),
+        (5.0, np.inf, 1e9, False),
+        (0.0, float(UNBOUNDED), 1e9, False),
+        (4096.0, float(UNBOUNDED), 1e9, True),
+        (float(UNBOUNDED) - 4.0, float(UNBOUNDED) + 4.0, 1.0, True),
+    ],
+)
+def test_a_cell_is_known_to_within_a_percentage_of_the_middle_of_its_range(
+    low: float, high: float, percent: float, known: bool
+) -> None:
+    assert AuditedCell(0, (0,), "a", low, high, True).within(percent) is known
+
+
+def test_cells_that_are_known_closely_are_not_those_that_are_known_exactly() -> None:
+    exact, near, far = (
+        AuditedCell(0, (i,), str(i), 100.0 - i * i, 100.0 + i * i, True) for i in (0, 2, 6)
+    )
+    report = AuditReport((exact, near, far), 0, 0, 0)
+    assert report.close(10.0) == (near,)
+    assert report.close(40.0) == (near, far)
+    assert report.close(1.0) == ()
