@@ -23,6 +23,14 @@ def inert(text: str) -> str:
     return f"'{text}" if text.startswith(_FORMULA) else text
 
 
+def free_name(name: str, taken: set[str]) -> str:
+    """A name that no variable of the table has."""
+    while name in taken:
+        name += "_"
+    taken.add(name)
+    return name
+
+
 def number_text(value: int, decimals: int) -> str:
     """A whole number of units of the last decimal, as it is written."""
     if decimals == 0:

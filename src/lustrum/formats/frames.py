@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.arrays import Ints, Mask
+from lustrum.formats.cell_text import free_name
 from lustrum.model import CellStatus, InputError, Release, Table
 from lustrum.model.release import check_release
 from lustrum.model.table import TableAxis, check_table
@@ -184,7 +185,7 @@ def _columns(item: Table | Release, labels: bool, wide: bool) -> Columns:
         return _long(item, labels)
     head, columns = _wide(item, labels)
     taken = set(head)
-    return {**head, **{_free(name, taken): column for name, column in columns.items()}}
+    return {**head, **{free_name(name, taken): column for name, column in columns.items()}}
 
 
 def _of_pandas(pd: Any, column: Column) -> Any:
@@ -205,11 +206,11 @@ def _long(item: Table | Release, labels: bool) -> dict[str, Column]:
     for place, axis in enumerate(item.axes):
         out[axis.name] = Column(_spread(axis.codes, item.axes, place))
         if labels:
-            name = _free(f"{axis.name}_label", taken)
+            name = free_name(f"{axis.name}_label", taken)
             out[name] = Column(_spread(axis.labels, item.axes, place))
     facts = _release_facts(item) if isinstance(item, Release) else _table_facts(item)
     for fact, column in facts.items():
-        out[_free(fact, taken)] = column
+        out[free_name(fact, taken)] = column
     return out
 
 
@@ -307,14 +308,6 @@ def _spread(names: Sequence[str], axes: Sequence[TableAxis | None], place: int) 
 
 def _rows(axes: Sequence[TableAxis]) -> int:
     return int(np.prod([len(axis) for axis in (axes[:-1] if len(axes) > 1 else axes)], dtype=int))
-
-
-def _free(name: str, taken: set[str]) -> str:
-    """A name that no variable of the table has."""
-    while name in taken:
-        name += "_"
-    taken.add(name)
-    return name
 
 
 def _cell_html(release: Release, column: Column, row: int, place: int) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from lustrum.arrays import Ints, Mask
-from lustrum.formats.cell_text import inert
+from lustrum.formats.cell_text import free_name, inert
 from lustrum.model import Release
 from lustrum.model.release import check_release
 
@@ -56,14 +56,17 @@ class Parquet:
             dtype=np.int64,
         )
 
+        taken = {axis.name for axis in release.axes}  # a variable may be called "value"
         named = []
         for place, axis in enumerate(release.axes):
             parts = [(axis.name, inert_texts(axis.codes))]
-            parts.append((f"{axis.name}_label", inert_texts(axis.labels)))
+            parts.append((free_name(f"{axis.name}_label", taken), inert_texts(axis.labels)))
             if any(category.note for category in axis.categories):
                 notes = [category.note for category in axis.categories]
-                parts.append((f"{axis.name}_members", inert_texts(notes)))
+                parts.append((free_name(f"{axis.name}_members", taken), inert_texts(notes)))
             named.append((after_axis(release.shape, place), parts))
+        told = ("value", "unit", "status", "low", "high", "standard_error", "reliability")
+        called = {name: free_name(name, taken) for name in told}
         units = inert_texts([release.unit_at(at) for at in range(many)]) if release.label else None
 
         def seen_as(values: Ints, where: Mask, low: int, high: int) -> pa.Array:
@@ -76,16 +79,16 @@ class Parquet:
             for after, parts in named:
                 for name, texts in parts:
                     made[name] = spread(texts, after, low, high, coded=True)
-            made["value"] = seen_as(release.published, known, low, high)
+            made[called["value"]] = seen_as(release.published, known, low, high)
             if units is not None:
-                made["unit"] = spread(units, 1, low, high, coded=True)
-            made["status"] = letters(release.status, low, high)
+                made[called["unit"]] = spread(units, 1, low, high, coded=True)
+            made[called["status"]] = letters(release.status, low, high)
             for name, end in ends:
-                made[name] = seen_as(end, stated, low, high)
+                made[called[name]] = seen_as(end, stated, low, high)
             if errors is not None and there is not None and grades is not None:
-                made["standard_error"] = seen_as(errors, there, low, high)
+                made[called["standard_error"]] = seen_as(errors, there, low, high)
                 seen = there.ravel()[low:high]
-                made["reliability"] = letters(grades, low, high, ~seen)
+                made[called["reliability"]] = letters(grades, low, high, ~seen)
             return made
 
         # Without the types of Arrow readers see texts, not the numbers that stand for them here.
@@ -171,6 +174,9 @@ def letters(texts: Any, low: int, high: int, hidden: Mask | None = None) -> pa.A
     if part.dtype != np.dtype("<U1"):
         return pa.array(part.tolist(), pa.string(), mask=hidden).dictionary_encode()
     signs = part.view(np.uint32)
+    if hidden is not None:
+        # A text that no cell shows may not stand among those that occur either.
+        signs = np.where(hidden, 0, signs)
     there = np.flatnonzero(np.bincount(signs, minlength=1))
     place = np.zeros(int(there[-1]) + 1 if there.size else 1, dtype=np.int32)
     place[there] = np.arange(there.size)
