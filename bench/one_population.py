@@ -4,8 +4,8 @@
 
 Random questions to the demo census: levels, chosen codes, own groups, filters, and pairs that differ by one
 code of a filter, so that their difference is a table that nobody asked for. Every number of every answer, as
-JSON or as CSV, is compared with a count of the bundle's cells that is made here with numpy alone. If all of
-them agree, no sequence of questions shows more than the public file does. True counts are looked up to state
+JSON, CSV or Parquet, is compared with a count of the bundle's cells that is made here with numpy alone. If all
+of them agree, no sequence of questions shows more than the public file does. True counts are looked up to state
 how many numbers equal them, and whether bounds hold them. As a control every hundredth cell of the file is
 changed here, and answers must disagree with that. The exit code is 1 if anything is wrong.
 """
@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet
 
 from lustrum.arrays import Array, Ints
 from lustrum.demo.setup import prepare
@@ -184,8 +185,9 @@ def attacked(given: argparse.Namespace) -> int:
                 seen["with own groups"] += any("groups" in axis for axis in asked["by"])
                 shown = body["table"]["value"]
                 if seen["questions"] % 5 == 0:
-                    seen["read as CSV"] += 1
+                    seen["read as CSV and Parquet"] += 1
                     seen["disagree"] += in_csv(body["links"]["csv"]) != shown
+                    seen["disagree"] += in_parquet(body["links"]["parquet"]) != shown
                 seen["disagree"] += shown != own.tolist()
                 other = counted(columns, changed, axes, one)
                 seen["control disagrees"] += shown != other.tolist()
@@ -201,6 +203,14 @@ def attacked(given: argparse.Namespace) -> int:
     wrong = seen["disagree"] + seen["of these shown as they are"]
     wrong += seen["bounds that miss the truth"]
     return int(bool(wrong) or not seen["control disagrees"])
+
+
+def in_parquet(link: str) -> list[int | None]:
+    """The numbers of a file of Parquet, in their order."""
+    with urllib.request.urlopen(link, timeout=60) as response:
+        table = pyarrow.parquet.read_table(io.BytesIO(response.read()))
+    numbers: list[int | None] = table.column("value").to_pylist()
+    return numbers
 
 
 def in_csv(address: str) -> list[int]:
