@@ -176,7 +176,7 @@ GROUPS = {
         _audit("contribution_by_hand", "protection", "contribution"),
     ),
     "belief": Group(
-        _in("audit", "attack", "attackers")
+        _in("audit", "attacking", "attackers")
         + _in("audit/belief", "belief", "posterior", "priors", "channels"),
         _audit("belief_by_hand", "attack", "belief", "posterior"),
     ),
