@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,11 +14,12 @@ from lustrum.audit.best import best_bounds
 from lustrum.audit.report import (
     AuditedCell,
     AuditReport,
+    TableFact,
     _follows,
     audit_tables,
     known_and_places,
 )
-from lustrum.model import InputError
+from lustrum.model import InputError, Release
 from lustrum.structure import UNBOUNDED
 
 LINE = axis("x", [0], [1], [0, 1])
@@ -269,6 +271,7 @@ def test_the_best_bounds_take_a_formula_or_what_the_caller_allows(monkeypatch):
         (0.0, 8.0, 99.0, False),
         (-np.inf, 5.0, 1e9, False),
         (5.0, np.inf, 1e9, False),
+        (np.inf, np.inf, 1e9, False),
         (0.0, float(UNBOUNDED), 1e9, False),
         (4096.0, float(UNBOUNDED), 1e9, True),
         (float(UNBOUNDED) - 4.0, float(UNBOUNDED) + 4.0, 1.0, True),
@@ -288,3 +291,96 @@ def test_cells_that_are_known_closely_are_not_those_that_are_known_exactly() -> 
     assert report.close(10.0) == (near,)
     assert report.close(40.0) == (near, far)
     assert report.close(1.0) == ()
+
+
+def test_only_disclosed_cells_have_reasons_and_only_as_many_as_were_asked_for() -> None:
+    # 0 + 1 is 8, of which 3 is shown; of 2 and 3 only the sum is known.
+    parts = axis("x", [0], [1], [0, 1], [2], [3], [2, 3], [4], [5], [4, 5])
+    shown = [3, 0, 8, 0, 0, 7, 0, 2, 6]
+    hidden = [0, 1, 0, 1, 1, 0, 1, 0, 0]
+    table = PublishedTable.exact([parts], shown, hidden)
+    reasons = {
+        most: {c.position[0]: c.follows for c in audit_tables(table, explain=most).cells}
+        for most in (0, 1, 2)
+    }
+    nothing = dict.fromkeys((1, 3, 4, 6), ())
+    assert reasons[0] == nothing
+    assert reasons[1] == nothing | {1: ("x=0", "x=01")}
+    assert reasons[2] == nothing | {1: ("x=0", "x=01"), 6: ("x=5", "x=45")}
+    assert audit_tables([table, table]).published == 2 * 9 - 2 * 4
+
+
+def test_an_audit_takes_one_table_or_several_and_releases_as_what_they_show() -> None:
+    hidden = np.array([False, True, True, False])
+    shown = np.where(hidden, 0, [4, 1, 2, 7])
+    status = np.where(hidden, "A", "F")
+    release = Release((THREE,), shown, status, {"name": "by hand"})
+    tables = PublishedTable.exact([THREE], [4, 0, 0, 7], hidden)
+    said = [[(c.position, c.low, c.high) for c in audit_tables(t).cells] for t in (release, tables)]
+    assert said == [[((1,), 0.0, 3.0), ((2,), 0.0, 3.0)]] * 2
+    assert audit_tables(iter([release])).cells == audit_tables(release).cells
+    # A cell that cannot hold anybody is 0 to everybody, so that the other one is disclosed.
+    empty = np.array([False, False, True, False])
+    (left,) = audit_tables(replace(release, structural=empty)).cells
+    assert (left.position, left.low, left.high) == ((1,), 3.0, 3.0)
+    with pytest.raises(
+        InputError, match="the status 'published'; a status is one of the letters F, A"
+    ):
+        audit_tables(replace(release, status=np.where(hidden, "A", "published")))
+    with pytest.raises(InputError, match=r"A release of 4 cells got status of shape \(3,\)"):
+        replace(release, status=status[:3])
+    for wrong in ("x", b"x", {"a": 1}, 5):
+        named = f"tables or releases, not of an? {type(wrong).__name__};"
+        for given in (wrong, [wrong]):
+            with pytest.raises(InputError, match=named):
+                audit_tables(given)
+    with pytest.raises(InputError, match="There is no table to audit"):
+        audit_tables([])
+
+
+@pytest.mark.parametrize(
+    ("shown", "least"),
+    [
+        ([[9, 2], [5, 5]], 0),
+        ([[9, 0], [5, 5]], 0),
+        ([[9, -1], [5, 5]], -UNBOUNDED),
+        ([[9, 2], [5, -5]], -UNBOUNDED),
+    ],
+)
+def test_cells_that_no_table_of_a_response_shows_may_be_negative_where_another_is(
+    shown: list[list[int]], least: int
+) -> None:
+    """Of profit only sums of x = 0 and 1 are shown, of turnover each."""
+    turnover = PublishedTable.exact([axis("x", [0], [1])], [20, 30])
+    tables = [PublishedTable.exact([axis("x", [0, 1], [k])], own) for k, own in enumerate(shown, 2)]
+    names = ["turnover", "profit", "profit"]
+    known, places = known_and_places([turnover, *tables], names, ["turnover >= profit"])
+    profit = [known.names.index(f"profit: x={k}") for k in (0, 1)]
+    assert known.low[profit].tolist() == [least] * 2
+    assert known.low[places[0]].tolist() == [20, 30]
+
+
+def test_hidden_cells_that_may_be_negative_leave_others_of_the_response_open() -> None:
+    turnover = PublishedTable.exact([axis("x", [0], [1])], [20, 30])
+    profit = PublishedTable.hidden([axis("x", [0, 1])], low=-1)
+    known, _ = known_and_places([turnover, profit], ["turnover", "profit"])
+    at = [known.names.index(f"profit: x={k}") for k in (0, 1)]
+    assert known.low[at].tolist() == [-UNBOUNDED] * 2
+
+
+def test_a_further_fact_is_about_the_cells_that_it_names() -> None:
+    first = PublishedTable.exact([THREE], [0, 0, 0, 12], [True, True, True, False])
+    second = PublishedTable.exact([axis("y", [0], [1], [0, 1])], [0, 0, 12], [True, True, False])
+
+    def ranges(*facts: TableFact) -> list[tuple[float, float]]:
+        return [(c.low, c.high) for c in audit_tables([first, second], facts=facts).cells]
+
+    wide = (0.0, 12.0)
+    assert ranges() == [wide] * 5
+    most = TableFact(((0, (1,), 1),), high=4)
+    least = TableFact(((0, (0,), 1), (1, (1,), 1)), low=20)
+    double = TableFact(((0, (2,), 2), (0, (1,), -1)), low=1, high=3)
+    assert ranges(most) == [wide, (0.0, 4.0), wide, wide, wide]
+    assert ranges(least) == [(8.0, 12.0), (0.0, 4.0), (0.0, 4.0), (0.0, 4.0), (8.0, 12.0)]
+    # Twice the third less the second lies between 1 and 3, the second is at most 4.
+    assert ranges(most, double) == [(5.0, 11.0), (0.0, 4.0), (1.0, 3.0), wide, wide]

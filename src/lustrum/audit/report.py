@@ -49,7 +49,7 @@ class AuditedCell:
 
     def within(self, percent: float) -> bool:
         """Whether the middle of the range is at most this many percent of itself away from both ends."""
-        if not np.isfinite(self.high - self.low) or self.high - self.low >= UNBOUNDED:
+        if not self.high - self.low < UNBOUNDED:  # nor where both ends are infinite
             return False
         return 100 * (self.high - self.low) <= percent * abs(self.high + self.low)
 
@@ -241,7 +241,7 @@ def known_and_places(
         by_name.setdefault(name, []).append(table)
     # Cells that no table of a response shows may be negative where a shown or bounded one is.
     least = {
-        name: 0 if all(int(t.low.min(initial=0)) >= 0 for t in own) else -UNBOUNDED
+        name: 0 if all(bool((t.low >= 0).all()) for t in own) else -UNBOUNDED
         for name, own in by_name.items()
     }
     made = related(by_name, relations, low=least)

@@ -108,8 +108,14 @@ class Release(Framed):
         )
         for name in arrays:
             array = getattr(self, name)
-            if array is not None:
-                object.__setattr__(self, name, _kept(array))
+            if array is None:
+                continue
+            if array.shape != self.shape:
+                raise InputError(
+                    f"A release of {' x '.join(map(str, self.shape)) or '1'} cells got {name} of shape "
+                    f"{array.shape}; the shapes must be equal."
+                )
+            object.__setattr__(self, name, _kept(array))
 
     def __repr__(self) -> str:
         names = " x ".join(a.name for a in self.axes) or "everybody"
@@ -189,4 +195,14 @@ def check_release(value: object, user: str) -> None:
         raise InputError(
             f"{user} needs a lustrum Release, not {kind_of(value)}; the 'apply' of a protection method "
             "makes one."
+        )
+
+
+def check_letters(release: Release) -> None:
+    """Raise an error if a status is no letter of the code list: nobody knows what is shown of such a cell."""
+    letters = [status.value for status in CellStatus]
+    for wrong in release.status[~np.isin(release.status, letters)].ravel()[:1]:
+        raise InputError(
+            f"A release has a cell with the status {str(wrong)!r}; a status is one of the letters "
+            f"{', '.join(letters)}."
         )

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from lustrum.arrays import Ints
 from lustrum.audit.knowledge.facts import Knowledge
 from lustrum.model import Category, InputError, Release, Table, TableAxis, Variable
-from lustrum.model.release import check_release
+from lustrum.model.release import check_letters, check_release
 from lustrum.structure import UNBOUNDED, Structure, TableLayout, complete_relations
 
 
@@ -129,7 +129,9 @@ class PublishedTable:
 
         Unless ``low`` is given it is 0, or nothing where exact values or bounds of hidden cells are negative.
         Where a release states intervals, they hold for suppressed cells too: that is partial suppression.
+        Cells that cannot hold anybody are known to be 0, whatever is shown of them.
         """
+        check_letters(release)
         shown = release.shown
         published = np.where(shown, release.published, 0)
         if low is None:
@@ -147,7 +149,10 @@ class PublishedTable:
             lows, highs = lows.reshape(published.shape), highs.reshape(published.shape)
         else:
             lows = highs = published
-        return replace(seen, low=np.where(shown, lows, least), high=np.where(shown, highs, most))
+        lows, highs = np.where(shown, lows, least), np.where(shown, highs, most)
+        if release.structural is not None:
+            lows, highs = (np.where(release.structural, 0, ends) for ends in (lows, highs))
+        return replace(seen, low=lows, high=highs)
 
 
 def from_tables(
