@@ -136,7 +136,7 @@ GROUPS = {
     ),
     "bundle": Group(
         _in("public/bundle", "numbers", "known", "sums") + _in("answer", "protection"),
-        _public("bundle_numbers"),
+        _public("bundle_numbers", "bundle_survey_by_hand"),
     ),
     "bundle-files": Group(
         _in("public/bundle", "files", "layout", "place")

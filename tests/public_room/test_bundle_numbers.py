@@ -24,6 +24,7 @@ from lustrum.protect.population.readers import KnownTotals
 from lustrum.protect.population.support import Support
 from lustrum.public.bundle import BundleNumbers
 from lustrum.public.bundle.files import Bundle, ProtectedSums
+from lustrum.public.bundle.known import most_by_totals
 from lustrum.public.bundle.sums import SumTables, sum_bounds
 from lustrum.public.noise import FactorNoise
 from lustrum.public.numbers import CannotProtectError
@@ -200,6 +201,13 @@ def test_counts_and_their_bounds_are_those_of_the_finest_cells(
         assert views.everybody.method == {"method": "protected-population", "base": 3}
 
 
+def test_categories_that_nobody_passes_into_are_known_to_be_empty() -> None:
+    categories = Axis("area").categories(DATASET.variable("area"))
+    most, exact = most_by_totals(DATASET, TOTALS, [("area", categories)], {"area": frozenset({1})})
+    assert most.tolist() == [0, 41 + 37, 0, 0]
+    assert exact.tolist() == [True, False, True, True]
+
+
 def test_where_only_small_counts_change_larger_ones_are_exact() -> None:
     made = bundle()
     report = replace(made.report, support=Support(3, small_only=True))
@@ -252,11 +260,15 @@ def test_errors_and_channels_are_those_of_the_variables_that_a_question_names() 
         ((AXES[2],), (), 1, True),
         ((AXES[3], AXES[2]), (), 2, True),
         ((AXES[3],), FILTERS[3], 2, True),
+        # Codes of the filter are shown one by one, and together as a total of the reader's own.
+        ((replace(AXES[1], total=False),), FILTERS[3], 1, False),
+        ((AXES[1],), FILTERS[3], 1, True),
         ((AXES[0], AXES[3], AXES[4]), (), 3, False),
     ):
         shown = numbers.views(TableQuery("town", by, where)).shown
         assert shown.channel == made.report.channel(kind, own_groups=own)
         margin = made.report.margin(kind, own_groups=own)
+        assert shown.margin == margin
         assert f"{kind} variable" in str(shown.notes[1])
         assert f"more than {margin} away" in str(shown.notes[1])
 
@@ -288,7 +300,7 @@ def test_sums_and_their_bounds_follow_from_the_finest_cells(existence: str, meas
             elif existence == "secret" and not cells >= POSSIBLE:
                 expected = (0, UNBOUNDED)
             assert (int(shown.low[place]), int(shown.high[place])) == expected, query
-        assert (views.selected is None) == (not query.where)
+        assert (views.everybody, views.selected) == (shown, None)  # rules judge counts
         assert (shown.decimals, shown.unit) == (2 if measure == "pay" else 0, "euro")
         never = [not cells & POSSIBLE for cells in behind.ravel()]
         structural = shown.structural

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -12,8 +13,10 @@ import pytest
 
 from lustrum.model import Dataset, Measure, TableQuery, Weight
 from lustrum.model.finest import FinestCells
+from lustrum.policy import Policy
 from lustrum.protect.weighted import ProtectedRespondents, RespondentSums
 from lustrum.protect.weighted.replicates import ReplicateFactors
+from lustrum.public.bundle import BundleNumbers
 from lustrum.public.bundle import weighted as weighted_module
 from lustrum.public.bundle.respondents import respondents_bytes, respondents_of
 from lustrum.public.bundle.weighted import WeightedNumbers
@@ -147,6 +150,39 @@ def test_a_table_without_structural_zeros_is_graded_as_it_is() -> None:
     known = NUMBERS.release(query(by=["sex", "area"])).structural
     assert known is not None
     assert known.tolist() == [[False] * 4, [False, False, False, True]]
+
+
+def test_a_policy_in_force_decides_when_estimates_of_a_bundle_are_flagged() -> None:
+    def policy(respondents: int | None) -> Policy:
+        if respondents is None:
+            return Policy()
+        limits = {"respondents": respondents, "caution": 5, "unreliable": 9}
+        words = {"weight": "weight", "classes": ["sex"], **limits}
+        return Policy.model_validate({"weights": words})
+
+    held = SimpleNamespace(policy=policy(2), respondents=MADE)
+    numbers = BundleNumbers(cast(Any, held), workers=1)
+
+    def grades(asked: BundleNumbers) -> list[list[str]]:
+        views = asked.views(query(by=["sex", "area"]))
+        assert (views.everybody, views.selected) == (views.shown, None)
+        assert views.shown.grades is not None
+        return cast(list[list[str]], views.shown.grades.tolist())
+
+    # Respondents by sex and area: 2, 2, 1, 2 and 1, 2, 2, 0, the last one of a cell that cannot be.
+    bad, good = "unreliable", "reliable"
+    assert grades(numbers) == [[good, good, bad, good], [bad, good, good, good]]
+    strict = numbers.flagged_by(policy(3))
+    assert grades(strict) == [[bad] * 4, [bad] * 3 + [good]]
+    lenient = strict.flagged_by(policy(1))
+    assert grades(lenient) == [[good] * 4] * 2
+    assert lenient.flagged_by(policy(1)) is lenient
+    # A policy that says nothing of weights leaves flags as they are.
+    assert strict.flagged_by(policy(None)) is strict
+    assert grades(strict.flagged_by(policy(2))) == grades(numbers)
+    assert numbers.flagged_by(policy(2)) is numbers
+    plain = BundleNumbers(cast(Any, SimpleNamespace(policy=policy(None))))
+    assert plain.flagged_by(policy(2)) is plain
 
 
 def many() -> ProtectedRespondents:

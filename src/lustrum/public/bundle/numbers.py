@@ -119,15 +119,12 @@ class BundleNumbers:
         held = self.bundle.sums
         if held is None or query.weight is not None:
             raise CannotProtectError("The bundle holds no such protected sums.")
-        cube = self._sum_engine.cube(query, unfiltered=True)
+        cube = self._sum_engine.cube(query)
         counts = self._engine.of(query).cube(replace(query, measure=None))
         most = self._bounds(counts, counts.shown(), query)[1]
         made = SumTables(held.public, self.dataset.measure(query.measure or ""), self._negative)
-        return Views(
-            made.plain(cube.unfiltered()),
-            made.plain(cube.widened()) if query.where else None,
-            made.release(cube.shown(), most, query, self._everybody(cube)),
-        )
+        shown = made.release(cube.shown(), most, query, self._everybody(cube))
+        return Views(shown, None, shown)
 
     def _everybody(self, cube: Cube) -> Mask:
         """Which cells of a table hold every cell that can be occupied: nothing is carried out of them."""
@@ -263,10 +260,7 @@ class BundleNumbers:
         # An upper end far beyond the number says nothing to anybody.
         high = np.where(high - table.values > np.maximum(table.values, 1000), UNBOUNDED, high)
         passing = {f.variable.name: f.passing for f in cube.plan.filters}
-        axes = [
-            (axis.name, [c for c, inner in zip(axis.categories, axis.inner, strict=True) if inner])
-            for axis in table.axes
-        ]
+        axes = [(axis.name, axis.categories) for axis in table.axes]
         kind = self._kinds.kind(axes, passing)
         channel, margin = self._errors_of(kind)
         return replace(
