@@ -93,6 +93,35 @@ def test_the_bytes_of_a_bundle_are_those_that_its_layout_states() -> None:
     assert len(write_module._arrow(many, {"count": np.full(50_000, 3)})) < 20_000
 
 
+def test_texts_that_are_not_published_do_not_come_back_with_their_translations() -> None:
+    words = {
+        **DATASET.source,
+        "measures": [
+            {"name": "pay", "label": "Pay", "unit": "crowns"},
+            {"name": "debt", "label": "Debt", "unit": "crowns"},
+        ],
+        "weights": [{"name": "weight", "label": "Chance of a visit"}],
+        "translations": {
+            "fr": {
+                "Pay": "Salaire",
+                "Debt": "Dette",
+                "crowns": "couronnes",
+                "A note.": "Une note.",
+            },
+            "de": {"Chance of a visit": "Besuchschance", "Debt": "Schulden"},
+        },
+    }
+    public = write_module.public_description(Dataset.from_mapping(words), measures=["pay"])
+    assert public["translations"] == {
+        "fr": {"Pay": "Salaire", "crowns": "couronnes", "A note.": "Une note."},
+        "de": {},
+    }
+    assert public["measures"] == [{"name": "pay", "label": "Pay", "unit": "crowns"}]
+    assert "weights" not in public
+    del words["translations"]
+    assert "translations" not in write_module.public_description(Dataset.from_mapping(words))
+
+
 def survey() -> tuple[FinestCells, ProtectedRespondents]:
     """Cells of the town and one respondent for each person that they show."""
     own = made_by()
@@ -173,6 +202,13 @@ def missing(column: str) -> Callable[[dict[str, Any]], None]:
     return change
 
 
+def fractions(column: str) -> Callable[[dict[str, Any]], None]:
+    def change(columns: dict[str, Any]) -> None:
+        columns[column] = list(map(float, columns[column]))
+
+    return change
+
+
 def first(column: str, value: int) -> Callable[[dict[str, Any]], None]:
     def change(columns: dict[str, Any]) -> None:
         columns[column] = [value, *columns[column][1:]]
@@ -188,6 +224,8 @@ def test_cells_and_sums_with_other_columns_or_gaps_are_refused(tmp_path: Path) -
         ("cells.arrow", more),
         ("cells.arrow", missing("count")),
         ("cells.arrow", missing("area")),
+        ("cells.arrow", fractions("count")),
+        ("cells.arrow", fractions("area")),
         ("cells.arrow", first("count", 0)),
         ("cells.arrow", first("count", 2)),  # no multiple of the base
         ("sums.arrow", more),
@@ -310,6 +348,10 @@ def test_few_sweeps_over_very_many_codes_are_another_search(
     write_bundle(place, packed(replace(own, report=replace(own.report, method=many))))
     assert other_search(place) is None
     (place / "dataset.json").write_text("[]")
+    assert other_search(place) is None
+    # A method that states no sweeps has the search of every other file.
+    none = {name: value for name, value in few.items() if name != "sweeps"}
+    write_bundle(place, packed(replace(own, report=replace(own.report, method=none))))
     assert other_search(place) is None
 
 

@@ -29,7 +29,6 @@ def write_folder(
     ``beside`` is entered when all files are written, and left when the folder is in its place.
     """
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
         draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
         try:
             for name, data in files.items():

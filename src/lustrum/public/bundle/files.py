@@ -131,9 +131,8 @@ def other_search(path: Path) -> int | None:
         return None
     # The same method searches files with very many codes otherwise by now.
     sweeps = (stated_method(path) or {}).get("sweeps")
-    if search == SEARCH and isinstance(sweeps, int):
-        return None if search_version(sweeps, _most_codes(path)) == SEARCH else search
-    return None if search == SEARCH else search
+    now = search_version(sweeps, _most_codes(path)) if isinstance(sweeps, int) else SEARCH
+    return None if search == SEARCH == now else search
 
 
 def _stated(path: Path) -> Mapping[str, Any]:

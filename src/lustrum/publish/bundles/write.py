@@ -63,7 +63,7 @@ def public_description(
     head = {k: v for k, v in source["dataset"].items() if k not in ("record_id", "identifiers")}
     public = {**source, "dataset": head, **({"measures": kept} if kept else {})}
     if "translations" in source:
-        # A text that is left out may not come back as its translation.
+        # A text that is left out may not come back with its translation. Others may be notes of a policy.
         left_out = people_texts(dataset.source) - people_texts(public)
         public["translations"] = {
             code: {text: said for text, said in texts.items() if text not in left_out}
