@@ -61,6 +61,8 @@ def test_a_small_contribution_that_grew_by_two_stays_possible():
     # With shares of a third and more the step of 2 is no more than a rounded share: (11 - 1) * 3 / 4 = 7.5.
     assert largest_between(11, 1, FIFTH, THIRD)[0] == 8
     assert largest_between(0, 4, TENTH, FIFTH)[0] == 0
+    # A sum of at least 830 has one of three contributions that is 277 or more.
+    assert largest_between(1000, 3, TENTH, FIFTH)[0] == 277
     for published, contributors in ((-1, 1), (0, 0)):
         with pytest.raises(InputError, match="0 or more and at least one"):
             largest_between(published, contributors, TENTH, FIFTH)

@@ -68,3 +68,9 @@ def test_true_values_are_not_in_the_repr_and_levels_are_checked():
         Protection.of([5, 6], [1], [1])
     with pytest.raises(InputError, match="percent"):
         Protection.within([5], -3)
+
+
+def test_a_range_fits_where_it_holds_the_true_value():
+    wanted = Protection.of([10], [5], [5])
+    ranges = [(9, 11), (10, 11), (9, 10), (10, 10), (11, 12), (8, 9)]
+    assert [wanted.fits((0,), *ends) for ends in ranges] == [True] * 4 + [False] * 2

@@ -177,7 +177,7 @@ def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
             **{"progress": lambda step, share: held.steps.append((step, share)), **words},
         )
 
-    held.make, held.out, held.policy = make, tmp_path / "out", policy
+    held.make, held.out, held.policy, held.engine = make, tmp_path / "out", policy, engine
     return held
 
 
@@ -254,6 +254,140 @@ def test_a_release_goes_on_from_the_memory_before_and_is_held_against_it(house: 
     assert kept.both.changed == len(half)
     with pytest.raises(InputError, match="made with base = 4"):
         house.make(previous=Memory(half, {**method, "base": 4}, "b" * 40))
+
+
+def test_what_releases_leave_together_is_carried_from_one_to_the_next(
+    house: Any, tmp_path: Path
+) -> None:
+    own, folder = house.counts.own, tmp_path / "agency"
+    keyed = FinestCells(DATASET, own.cells.codes, own.cells.counts, KEYS[: len(own.cells)])
+    method = dict(own.report.method)
+    made = house.make(folder=folder)
+    first = read_memory(memory_path(folder, made.digest))
+    low, high = own.report.support.bounds(keyed.counts)
+    assert first.bounds is not None
+    assert [ends.tolist() for ends in first.bounds] == [low.tolist(), high.tolist()]
+    assert first.earlier == ()
+    # An earlier release of the same numbers that left one value for every cell leaves one for this, too.
+    certain = Memory(keyed, method, "b" * 40, bounds=(high, high), earlier=("a" * 40,))
+    made = house.make(folder=folder, previous=certain)
+    later = read_memory(memory_path(folder, made.digest))
+    assert later.bounds is not None
+    assert [ends.tolist() for ends in later.bounds] == [high.tolist()] * 2
+    assert later.earlier == ("a" * 40, "b" * 40)
+    assert made.both is not None
+    assert made.both.pinned == len(keyed)
+    wide = house.make(previous=replace(certain, bounds=None)).both
+    assert wide is not None
+    assert wide.pinned == 0
+    # The same release once more is not one of those before it.
+    again = replace(certain, digest=made.digest, earlier=("a" * 40, made.digest))
+    house.make(folder=folder, previous=again)
+    assert read_memory(memory_path(folder, made.digest)).earlier == ("a" * 40,)
+
+
+def test_records_without_identifiers_are_not_taken_for_those_of_an_earlier_release(
+    house: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = Memory(house.counts.own.cells, dict(house.counts.own.report.method), "b" * 40)
+    monkeypatch.setattr(module, "finest_cells", lambda _: house.counts.own.cells)
+    monkeypatch.setattr(Memory, "holds", lambda *_: False)
+    with pytest.raises(DatasetError, match="'town' has no identifiers"):
+        house.make(previous=before)
+    assert not house.counts.given
+    house.make()
+    house.engine.dataset = replace(DATASET, record_id="person")
+    house.make(previous=before)
+    assert house.counts.given["previous"] is before.cells
+
+
+def test_a_release_that_may_not_be_made_leaves_nothing(house: Any, tmp_path: Path) -> None:
+    class Refused(Exception):
+        pass
+
+    seen = []
+
+    def refuse(digest: str) -> None:
+        seen.append(digest)
+        raise Refused
+
+    with pytest.raises(Refused):
+        house.make(folder=tmp_path / "agency", accept=refuse)
+    assert bundle_digest(house.out) is None
+    assert not house.memories
+    made = house.make(folder=tmp_path / "agency", accept=seen.append)
+    assert seen == [made.digest] * 2
+
+
+@pytest.mark.parametrize("asked", [False, True])
+def test_a_new_series_is_told_to_methods_that_know_of_it(house: Any, asked: bool) -> None:
+    given: dict[str, Any] = {}
+
+    class Series(Counts):
+        def protect(self, cells: Any, key: bytes, *, new_series: bool = False, **words: Any) -> Any:
+            given["new_series"] = new_series
+            return super().protect(cells, key, **words)
+
+    house.make(new_series=asked)  # a method that does not know of it is not told
+    house.counts = Series()
+    house.make(new_series=asked)
+    assert given == {"new_series": asked}
+
+
+def test_records_of_a_database_are_read_once_more_only_if_needed_and_are_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cells = made_by().cells
+    keyed = FinestCells(DATASET, cells.codes, cells.counts, KEYS[: len(cells)])
+    assert keyed.keys is not None
+    changed = [
+        FinestCells(DATASET, cells.codes[:, ::-1], cells.counts, keyed.keys),
+        FinestCells(DATASET, cells.codes, cells.counts + 1, keyed.keys),
+        FinestCells(DATASET, cells.codes, cells.counts, keyed.keys + np.uint64(1)),
+    ]
+
+    class Connected:
+        columns = SimpleNamespace(source="the view people")
+
+        def in_memory(self) -> str:
+            return "read"
+
+    monkeypatch.setattr(module, "ConnectedEngine", Connected)
+    engine: Any = Connected()
+    asked: Any
+    for asked in ({"magnitudes": 1, "weights": None}, {"magnitudes": None, "weights": 1}):
+        policy: Any = SimpleNamespace(**asked)
+        for found in changed:
+            monkeypatch.setattr(module, "finest_cells", lambda _, found=found: found)
+            with pytest.raises(DatasetError, match="the view people changed while it was read"):
+                module._one_by_one(engine, policy, keyed)
+        monkeypatch.setattr(module, "finest_cells", lambda own: keyed if own == "read" else None)
+        read: Any = module._one_by_one(engine, policy, keyed)
+        assert read == "read"
+        embedded: Any = object()
+        assert module._one_by_one(embedded, policy, keyed) is embedded
+    nothing: Any = SimpleNamespace(magnitudes=None, weights=None)
+    assert module._one_by_one(engine, nothing, keyed) is None
+
+
+def test_a_dataset_is_opened_in_the_folder_or_else_in_its_database(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    store: Any = SimpleNamespace(
+        root="root",
+        names=lambda: ["here", "both"],
+        open=lambda name, workers: ("folder", name, workers),
+    )
+    monkeypatch.setattr(module, "connected_names", lambda root: {"root": ["there", "both"]}[root])
+    monkeypatch.setattr(module, "open_connected", lambda own, name: (own is store, name))
+    for name, found in {
+        "here": ("folder", "here", 2),
+        "both": ("folder", "both", 2),
+        "there": (True, "there"),
+        "nowhere": ("folder", "nowhere", 2),
+    }.items():
+        opened: Any = module.opened(store, name, 2)
+        assert opened == found
 
 
 def test_sums_have_a_key_of_their_own_are_tied_to_shown_counts_and_audited(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import pickle
 import sys
@@ -13,6 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from lustrum.local import local_service
@@ -252,6 +254,52 @@ def test_a_memory_comes_back_from_its_file_for_its_owner_alone(
     assert found.shown.codes.tolist() == [[0, 2], [1, 1]]
     assert found.shown.keys is None
     assert write_memory(folder, own) == path
+    assert (found.bounds, found.earlier) == (None, ())
+    # What all releases leave of every cell, and which they were.
+    ends = np.array([1, 0, 4]), np.array([5, 2, 8])
+    found = read_memory(write_memory(folder, replace(own, bounds=ends, earlier=("a", "b"))))
+    assert found.bounds is not None
+    assert [bound.tolist() for bound in found.bounds] == [[1, 0, 4], [5, 2, 8]]
+    assert found.earlier == ("a", "b")
+    # A memory of a version that did not list the releases before.
+    table = pa.ipc.open_file(pa.BufferReader(path.read_bytes())).read_all()
+    (word, said), *_ = table.schema.metadata.items()
+    older = json.loads(said)
+    del older["earlier"]
+    table = table.replace_schema_metadata({word: json.dumps(older)})
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table)
+    assert read_memory(path).earlier == ()
+
+
+def test_a_memory_knows_the_records_of_its_release() -> None:
+    """Records are those of a release where every cell that holds any has the same ones."""
+    every = np.array([[0, 1, 2], [1, 0, 1]])
+    keys = np.array([1, 0, 2**63], dtype=np.uint64)  # the second cell shows somebody, and is empty
+    own = replace(remembered(), cells=FinestCells(DATASET, every, [3, 3, 0], keys))
+    held = np.array([True, False, True])
+
+    def true(codes: Any, keys: Any) -> FinestCells:
+        return FinestCells(DATASET, codes, np.ones(codes.shape[1], dtype=int), keys)
+
+    assert own.holds(true(every[:, held], keys[held]))
+    assert not own.holds(true(every, np.array([1, 7, 2**63], dtype=np.uint64)))
+    assert not own.holds(true(every[:, held], keys[held] + np.uint64(1)))
+    assert not own.holds(true(every[:, [0, 1]], keys[held]))
+    assert not own.holds(true(every[:, :1], keys[:1]))
+    assert not own.holds(FinestCells(DATASET, every[:, held], [1, 1]))
+
+
+def test_a_later_release_hides_as_many_empty_cells_as_the_one_before() -> None:
+    own = remembered()
+    words = own.method
+    shared = replace(own, method={**words, "empty_share": 0.25})
+    own.require_same_method(words)
+    own.require_same_method({**words, "empty_share": 0.25})
+    shared.require_same_method({**words, "empty_share": 0.25})
+    for less in ({**words, "empty_share": 0.2}, words):
+        with pytest.raises(InputError, match="empty_share = 0.25, and the policy now says 0"):
+            shared.require_same_method(less)
 
 
 def test_a_memory_that_is_none_or_cannot_continue_is_refused(tmp_path: Path) -> None:
@@ -561,6 +609,7 @@ def test_a_dataset_without_its_secret_or_that_is_not_there_answers_nothing(folde
         service.describe("town")
     service.check_in_background()
     assert folder.opened.background is True
+    assert service.revive() is True, "in one process nothing has to come back"
     made = local_service(Path("root"), 3)
     assert made._records.store.root == Path("root")  # type: ignore[union-attr]
     assert made._records._open._workers == 3  # type: ignore[union-attr]
@@ -672,6 +721,17 @@ def test_the_process_answers_each_question_by_its_number_and_stops_those_that_we
     ask(8, "stop")
     assert reply() == (8, "stopped", None)
     ask(8, "stop")  # too late, which is no failure
+    # As many tables as are counted at the same time, and a description does not wait for them.
+    tables = range(20, 20 + process._AT_ONCE)
+    for number in tables:
+        begun.clear()
+        ask(number, *ASK)
+        assert begun.wait(60)
+    ask(11, "describe", "town", "v1")
+    assert reply() == (11, "answer", None)
+    for number in tables:
+        ask(number, "stop")
+    assert sorted(reply() for _ in tables) == [(number, "stopped", None) for number in tables]
     begun.clear()
     ask(10, *ASK)
     assert begun.wait(60)

@@ -95,6 +95,26 @@ def test_views_of_the_same_people_are_protected_once_and_are_those_protected_apa
     assert (views.selected is views.shown) == (not chosen and bool(where))
 
 
+@pytest.mark.parametrize("chosen", [("sex",), ("job",), ("sex", "job"), ()])
+def test_parts_of_a_total_that_were_not_asked_for_are_protected_with_it_and_do_not_leave(
+    engine: EmbeddedEngine, chosen: tuple[str, ...]
+) -> None:
+    codes = {name: engine.dataset.variable(name).codes for name in ("sex", "job")}
+    by = [
+        {"variable": name, "total": True, **({"codes": [codes[name][0]]} if name in chosen else {})}
+        for name in codes
+    ]
+    source, query = ProtectedInput(engine), asked(by=by)
+    shown = counted_views(query, source, made()).shown
+    for axis in shown.axes:
+        own = codes[axis.name][:1] if axis.name in chosen else codes[axis.name]
+        assert [category.code for category in axis.categories] == [*own, "_T"]
+    whole = asked(by=[{"variable": name, "total": True} for name in codes])
+    every = counted_views(whole, source, made()).shown
+    places = [[0, -1] if name in chosen else range(len(codes[name]) + 1) for name in codes]
+    assert np.array_equal(shown.published, every.published[np.ix_(*places)])
+
+
 def test_what_record_keys_do_not_protect_is_refused(engine: EmbeddedEngine) -> None:
     source, with_sums = ProtectedInput(engine), made(sums=SUMS)
     for query in (asked(statistics=["mean:income"]), replace(asked(), weight="w")):

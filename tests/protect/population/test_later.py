@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import combinations_with_replacement, product
+from typing import Any
 
 import numpy as np
 import pytest
 
 from lustrum.model import InputError
+from lustrum.protect.population import prepare as prepare_module
 from lustrum.protect.population.cells import FinestCells
 from lustrum.protect.population.later.before import EarlierRelease, Redraw
 from lustrum.protect.population.later.continued import FEWEST_SMALL
 from lustrum.protect.population.later.differences import Differences, NumberChange, differences
 from lustrum.protect.population.method import ProtectedPopulation
 from lustrum.protect.population.prepare import Prepared, prepare
+from lustrum.protect.population.start import cell_numbers
 from lustrum.protect.population.support import Support
 from lustrum.protect.population.together import carried_bounds, together
 from protect.population.worlds import KEY, dense, town
@@ -334,3 +337,325 @@ def test_a_release_reveals_who_changed_if_a_kind_or_all_cells_are_beyond_the_odd
     jumps = NumberChange(0, 6, 20, 20)
     assert Differences(39, 30, 20, (few, jumps)).reveals(0.5, 3) == (39, 30)
     assert Differences(139, 24, 20, (jumps, others)).reveals(0.5, 3) is None
+
+
+# --- what single lines of later releases decide -----------------------------------------------------
+
+
+def test_decoys_are_up_to_twice_as_many_as_the_odds_demand() -> None:
+    before = EarlierRelease.of(MEMORY, [0, 1, 2], KEY)
+    drawn = [before.decoys(Redraw(3, False, True, 0.05, 0.5), kind, 100) for kind in range(64)]
+    assert 100 <= min(drawn) < 110
+    assert 190 < max(drawn) <= 200
+
+
+def test_each_class_of_numbers_has_decoys_of_its_own() -> None:
+    """Cells of 7 that show 6 become 9; cells between 9 and 12 that move say nothing of these."""
+    counts = np.random.default_rng(3).choice([7, 8, 10, 11], SIZES)
+    keys = np.arange(1, counts.size + 1, dtype=np.uint64).reshape(SIZES)
+    low = counts // 3 * 3
+    up = np.random.default_rng(5).random(SIZES) < 0.5
+    before = cells(np.where(up, low + 3, low), keys)
+    forced = np.argwhere((counts == 7) & ~up)[:40]
+    now, new = counts.copy(), keys.copy()
+    now[tuple(forced.T)] = 9
+    new[tuple(forced.T)] += np.uint64(10**6)
+    made = prepare(cells(now, new), KEY, previous=before, base=3, small_only=False, empty_share=0.2)
+    fixed, after = ~movable(made), shown(made)
+    step = fixed & (dense(before) == 6) & (after == 9)
+    assert int((step & (new != keys)).sum()) == 40
+    assert 40 <= int((step & (new == keys)).sum()) <= 81
+    assert not (fixed & (dense(before) == 9) & (after == 12)).any()
+
+
+def test_decoys_are_found_where_nearly_all_cells_show_their_upper_number() -> None:
+    """Few cells can move up then, however many there are in other classes: more of them are drawn again."""
+    counts = np.random.default_rng(3).choice([1, 2, 4, 5], SIZES)
+    keys = np.arange(1, counts.size + 1, dtype=np.uint64).reshape(SIZES)
+    up = np.random.default_rng(5).random(SIZES) < 0.9
+    before = cells(np.where(up, counts // 3 * 3 + 3, counts // 3 * 3), keys)
+    empty = (counts < 3) & ~up  # these show 0, and are in the memory nevertheless
+    everything = np.nonzero(counts)
+    before = FinestCells(DATASET, np.stack(everything), dense(before)[everything], keys[everything])
+    forced = np.argwhere((counts == 2) & empty)[:12]
+    now, new = counts.copy(), keys.copy()
+    now[tuple(forced.T)] = 3
+    new[tuple(forced.T)] += np.uint64(10**6)
+    made = prepare(cells(now, new), KEY, previous=before, base=3, small_only=False, empty_share=0.2)
+    step = ~movable(made) & (dense(before) == 0) & (shown(made) == 3)
+    assert int((step & (new != keys)).sum()) == 12
+    assert int((step & (new == keys)).sum()) >= 12
+
+
+def test_cells_that_are_held_show_their_upper_number_and_are_not_drawn_again() -> None:
+    places = np.argwhere((COUNTS == 1) | (COUNTS == 4))[::3]
+    held = cell_numbers(DATASET, places.T)
+    for change in (one_correction, lambda *_: None):
+        made, counts, _ = later(change, refresh=1.0, held=held)
+        at = tuple(places.T)
+        assert not movable(made)[at].any()
+        assert (shown(made)[at] == counts[at] // 3 * 3 + 3).all()
+        # Others go on as before: those that the same records leave alone, and most that are drawn.
+        others = np.ones(SIZES, dtype=bool)
+        others[at] = False
+        plain, *_ = later(change, refresh=1.0)
+        assert (movable(made) == movable(plain))[others].mean() > 0.75
+        assert movable(made)[others].any() == (change is one_correction)
+    # Nor are they decoys of others that cannot keep their numbers.
+    before = dense(MEMORY)
+    places = np.argwhere((COUNTS > 3) & (COUNTS < 6) & (before == 6))
+
+    def shrink(counts: np.ndarray, keys: np.ndarray) -> None:
+        at = tuple(places[::4].T)
+        counts[at] = 3
+        keys[at] += np.uint64(1)
+
+    stays = np.delete(places, np.s_[::4], axis=0)
+    made, *_ = later(shrink, held=cell_numbers(DATASET, stays[::2].T))
+    assert (shown(made)[tuple(stays[::2].T)] == 6).all()
+    assert not movable(made)[tuple(stays[::2].T)].any()
+    moved = ~movable(made) & (before == 6) & (shown(made) == 3)
+    assert moved[tuple(stays[1::2].T)].any()
+    # A cell with a single number has no upper one, held or not.
+    exact = np.argwhere(COUNTS == 3)
+    made, *_ = later(one_correction, held=cell_numbers(DATASET, exact.T))
+    assert (shown(made)[tuple(exact.T)] == 3).all()
+
+
+def test_as_many_empty_cells_may_show_somebody_as_in_a_first_release() -> None:
+    said = {"base": 3, "small_only": False, "empty_share": 0.2}
+    first = prepare(cells(COUNTS, KEYS), KEY, **said)  # type: ignore[arg-type]
+    wanted = int((first.every.counts == 0).sum())
+    empty = np.argwhere(COUNTS == 0).T
+    chosen = np.isin(cell_numbers(DATASET, empty), cell_numbers(DATASET, first.every.codes))
+    few = empty[:, ~chosen][:, :5]  # which this release would not have chosen
+    waiting = FinestCells(
+        DATASET,
+        np.concatenate([MEMORY.codes[:, MEMORY.keys > 0], few], axis=1),
+        np.concatenate([MEMORY.counts[MEMORY.keys > 0], np.zeros(5, dtype=int)]),
+        np.concatenate([MEMORY.keys[MEMORY.keys > 0], np.zeros(5, dtype=np.uint64)]),
+    )
+    for memory_of in (MEMORY, cells(COUNTS, KEYS), waiting):
+        made = prepare(cells(COUNTS, KEYS), KEY, previous=memory_of, **said)  # type: ignore[arg-type]
+        numbers = cell_numbers(DATASET, made.every.codes)
+        assert len(set(numbers.tolist())) == len(made.every)
+        showing = int(((dense(memory_of) > 0) & (COUNTS == 0)).sum())
+        assert int((made.every.counts == 0).sum()) == max(wanted, showing)
+        assert made.changed == 0
+        assert made.unchanged == int((COUNTS > 0).sum())
+
+
+def test_without_a_share_of_empty_cells_none_is_listed_when_people_leave() -> None:
+    def leave(counts: np.ndarray, keys: np.ndarray) -> None:
+        at = tuple(np.argwhere(counts == 1)[:5].T)
+        counts[at], keys[at] = 0, 0
+
+    made, counts, _ = later(leave, empty_share=0.0)
+    assert (made.every.counts > 0).all()
+    assert len(made.every) == int((counts > 0).sum())
+
+
+@pytest.mark.parametrize(
+    ("small", "other", "refused"), [(20, 11, True), (20, 10, False), (19, 19, False)]
+)
+def test_records_count_as_not_matched_from_half_of_twenty_small_cells_on(
+    small: int, other: int, refused: bool
+) -> None:
+    counts, keys = COUNTS.copy(), KEYS.copy()
+    places = np.argwhere((counts > 0) & (counts < 3))
+    counts[tuple(places[small:].T)] = 3
+    before = cells(counts, keys)
+    keys[tuple(places[:other].T)] += np.uint64(1)
+    said = {"base": 3, "small_only": False, "empty_share": 0.1}
+    if refused:
+        with pytest.raises(InputError, match="not matched"):
+            prepare(cells(counts, keys), KEY, previous=before, **said)  # type: ignore[arg-type]
+    else:
+        prepare(cells(counts, keys), KEY, previous=before, **said)  # type: ignore[arg-type]
+
+
+def test_cells_above_the_base_are_decoys_only_where_enough_counts_are_left() -> None:
+    made, *_ = later(one_correction, refresh=1.0)
+    assert (made.problem.low > 0).any(), "two counts are left where both numbers were shown"
+    made, *_ = later(one_correction, refresh=1.0, min_left=3)
+    assert made.problem.movable.any()
+    assert (made.problem.low == 0).all()
+
+
+def test_counts_of_thousands_of_millions_are_kept_as_they_are() -> None:
+    counts = COUNTS.copy()
+    counts[0, 0] = 2**31 + 2  # a multiple of 3, and 1
+    keys = KEYS.copy()
+    keys[0, 0] = 7
+    made = prepare(cells(counts, keys), KEY, base=3, small_only=False, empty_share=0.0)
+    assert movable(made)[0, 0].all()
+    assert set(shown(made)[0, 0].tolist()) <= {2**31 + 1, 2**31 + 4}
+    assert (np.abs(shown(made) - counts) < 3).all()
+
+
+def parts(counts: np.ndarray, keys: np.ndarray) -> tuple[FinestCells, FinestCells]:
+    """Cells of three variables, and the memory of a release of the first two at their lower numbers."""
+    at = np.nonzero(counts)
+    now = FinestCells(DATASET, np.stack(at), counts[at], keys[at])
+    sums, added = counts.sum(axis=2), keys.sum(axis=2)
+    first = town(SIZES[:2], zeros=False)
+    where = np.nonzero(sums)
+    return now, FinestCells(first, np.stack(where), sums[where] // 3 * 3, added[where])
+
+
+def refined(counts: np.ndarray, keys: np.ndarray, before: FinestCells, **words: float) -> Prepared:
+    at = np.nonzero(counts)
+    now = FinestCells(DATASET, np.stack(at), counts[at], keys[at])
+    said = {"base": 3, "small_only": False, "empty_share": 0.1, **words}
+    return prepare(now, KEY, previous=before, **said)  # type: ignore[arg-type]
+
+
+def free_parents(made: Prepared) -> set[tuple[int, ...]]:
+    """Cells of the earlier release whose parts need not add up to what it showed."""
+    codes = made.every.codes[:2, made.problem.movable]
+    return {tuple(c) for c in codes[:, made.problem.group < 0].T.tolist()}
+
+
+def test_with_more_variables_the_same_records_add_up_to_the_same_numbers() -> None:
+    _, before = parts(COUNTS, KEYS)
+    made = refined(COUNTS, KEYS, before, refresh=1.0)
+    assert np.array_equal(shown(made).sum(axis=2), dense(before))
+    assert not free_parents(made)
+    # Sums are kept also where parts were to be held at their upper numbers.
+    held = cell_numbers(DATASET, np.argwhere(COUNTS > 0).T)
+    made = refined(COUNTS, KEYS, before, held=held)
+    assert np.array_equal(shown(made).sum(axis=2), dense(before))
+
+
+def test_with_more_variables_a_share_is_drawn_again_as_soon_as_one_record_changed() -> None:
+    _, before = parts(COUNTS, KEYS)
+    sums = COUNTS.sum(axis=2)
+    at = tuple(np.argwhere(COUNTS == 1)[0])
+    replaced = KEYS.copy()
+    replaced[at] += np.uint64(1)
+    gone_counts, gone_keys = COUNTS.copy(), KEYS.copy()
+    lone = tuple(np.argwhere(sums == sums[sums > 0].min())[0])
+    gone_counts[lone], gone_keys[lone] = 0, 0
+    for counts, keys in ((COUNTS, replaced), (gone_counts, gone_keys)):
+        for share in (0.1, 0.5):
+            made = refined(counts, keys, before, refresh=share)
+            size = int((counts.sum(axis=2) > 0).sum())
+            drawn = len(free_parents(made) & {tuple(p) for p in np.argwhere(counts.sum(axis=2))})
+            assert abs(drawn - share * size) <= 5 * np.sqrt(size * share * (1 - share))
+            kept = np.ones(SIZES[:2], dtype=bool)
+            for parent in free_parents(made):
+                kept[parent] = False
+            kept &= counts.sum(axis=2) > 0
+            assert np.array_equal(shown(made).sum(axis=2)[kept], dense(before)[kept])
+
+
+def test_a_number_that_parts_cannot_add_up_to_is_free() -> None:
+    """All parts become 3, so that their sum has one number, above or below the one that was shown."""
+    _, before = parts(COUNTS, KEYS)
+    for wanted, inside in ((6, 1), (9, 1), (3, 3)):
+        counts, keys = COUNTS.copy(), KEYS.copy()
+        own = dense(before)
+        target = tuple(np.argwhere(own == wanted)[0])
+        counts[target], keys[target] = 0, 0
+        counts[target][:inside] = 3
+        keys[target][:inside] = 5
+        made = refined(counts, keys, before)
+        assert (shown(made)[target][:inside] == 3).all()
+        inner = np.all(target == made.every.codes[:2].T, axis=1)
+        inside_problem = inner[made.problem.movable]
+        assert (made.problem.group[inside_problem] < 0).all()
+        assert (made.every.counts[inner & made.problem.movable] == 0).all()
+
+
+def test_more_is_drawn_again_beside_sums_that_cannot_be_kept() -> None:
+    """About a quarter of what is drawn again moves, and twice as many as the decoys have to."""
+    counts, keys = COUNTS.copy(), KEYS.copy()
+    _, before = parts(COUNTS, KEYS)
+    places = [tuple(p) for p in np.argwhere(dense(before) == 6)[:6]]
+    for place in places:
+        counts[place], keys[place] = 3, 5
+    made = refined(counts, keys, before, refresh=0.01, change_odds=0.5)
+    # Six of 200 sums need 6 to 12 decoys, 12 to 24 movers, 48 to 96 sums; shares are doubled from a hundredth.
+    free = len(free_parents(made) - {*places})
+    assert 40 <= free <= 140
+    replaced = KEYS.copy()
+    replaced[tuple(np.argwhere(COUNTS == 1)[0])] += np.uint64(1)
+    unchanged = refined(COUNTS, replaced, before, refresh=0.01, change_odds=0.5)
+    assert len(free_parents(unchanged)) < 10
+
+
+def test_a_start_makes_room_for_empty_cells_down_to_a_half_or_as_far_as_siblings_need(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    total = int((COUNTS % 3).sum())
+    # Cells that show 3 without bias: ones and twos that go up, and threes to fives that do not.
+    shows = (COUNTS[COUNTS < 3] / 3).sum() + (2 - COUNTS[COUNTS // 3 == 1] / 3).sum()
+    real = prepare_module.candidates
+
+    def start(share: float, needed: float | None) -> tuple[int, int]:
+        def stand_in(*given: Any) -> Any:
+            extra, own, one_in = real(*given)
+            return extra, own if needed is None else needed, one_in
+
+        monkeypatch.setattr(prepare_module, "candidates", stand_in)
+        made = prepare(cells(COUNTS, KEYS), KEY, base=3, small_only=False, empty_share=share)
+        return made.problem.start_share
+
+    assert start(0.0, None) == (total, total)
+    assert start(0.1, None) == (total - 3 * int(shows / 9), total)
+    assert start(0.8, None) == (total // 2, total)
+    # Where cells beside single people need more than the share, the start goes below a half.
+    needed = total // 5
+    assert start(0.1, needed) == (total - 3 * needed, total)
+    assert total - 3 * needed < total // 2
+
+
+def test_bounds_of_parts_and_of_their_sum_are_those_of_all_pairs_that_fit() -> None:
+    support = Support(3)
+    first, both = town((2,), zeros=False), town((2, 2), zeros=False)
+    for one, two, total in product(range(3, 13, 3), range(3, 13, 3), range(0, 22, 3)):
+        earlier = FinestCells(first, [[0]], [total])
+        later_ = FinestCells(both, [[0, 0], [0, 1]], [one, two])
+        ranges = [range(int(a), int(b) + 1) for a, b in zip(*support.finest(later_), strict=True)]
+        low, high = (int(x[0]) for x in support.bounds(np.array([total])))
+        fit = [(a, b) for a, b in product(*ranges) if low <= a + b <= high]
+        found = together(earlier, later_, support)
+        assert found.changed == (not fit)
+        if fit:
+            least, most = np.min(fit, axis=0).tolist(), np.max(fit, axis=0).tolist()
+            assert (found.low.tolist(), found.high.tolist()) == (least, most)
+
+
+def test_differences_are_told_apart_by_both_numbers() -> None:
+    dataset = town((3, 2), zeros=False)
+    at = np.array(list(product(range(3), range(2)))).T
+    keys = np.arange(1, 7, dtype=np.uint64)
+    one = FinestCells(dataset, at[:, :5], [0, 6, 3, 6, 3], keys[:5])
+    # The last cell is new, and the one before it stays.
+    two = FinestCells(
+        dataset, at, [3, 3, 3, 3, 3, 3], keys + np.array([0, 0, 1, 1, 0, 0], dtype=np.uint64)
+    )
+    found = differences(one, two, 3)
+    assert (found.cells, found.changed, found.certain) == (4, 2, 0)
+    assert [(s.before, s.after, s.cells, s.changed) for s in found.steps] == [
+        (0, 3, 2, 1),
+        (6, 3, 2, 1),
+    ]
+    back = differences(two, one, 3)
+    assert [(s.before, s.after, s.cells) for s in back.steps] == [(3, 0, 2), (3, 6, 2)]
+
+
+def test_the_kind_of_cells_with_the_largest_share_is_the_one_that_is_told() -> None:
+    most, largest, wide = (
+        NumberChange(0, 3, 20, 18),
+        NumberChange(3, 0, 90, 70),
+        NumberChange(6, 9, 40, 30),
+    )
+    for order in ((most, largest, wide), (wide, largest, most)):
+        apart = Differences(150, 118, 0, order)
+        assert apart.beyond(0.5, 3) == list(order)
+        assert apart.reveals(0.5, 3) == (20, 18)
+    # Exactly as many as the odds allow reveal nothing; twenty cells are enough to speak of.
+    assert Differences(20, 10, 0).reveals(0.5, 3) is None
+    assert Differences(20, 11, 0).reveals(0.5, 3) == (20, 11)
+    assert Differences(19, 19, 0).reveals(0.5, 3) is None

@@ -58,8 +58,10 @@ class Memory:
         """Whether these are the records of this release."""
         assert self.cells.keys is not None
         own = self.cells.keys > 0
+        if cells.keys is None:
+            return False
         return np.array_equal(self.cells.codes[:, own], cells.codes) and np.array_equal(
-            self.cells.keys[own], cells.keys if cells.keys is not None else ()
+            self.cells.keys[own], cells.keys
         )
 
     def require_same_method(self, method: dict[str, Any]) -> None:

@@ -73,8 +73,8 @@ def _reach(
     """The smallest and the largest number that the occupied parts of a cell can add up to."""
     choice = options(cells.counts, base, False)
     place = np.searchsorted(parent, before.parents(cells.codes))
-    least = np.bincount(place, weights=choice.low, minlength=parent.size).astype(np.int64)
-    moves = np.bincount(place, weights=choice.movable, minlength=parent.size).astype(np.int64)
+    least = np.bincount(place, weights=choice.low).astype(np.int64)  # no parent is without parts
+    moves = np.bincount(place, weights=choice.movable).astype(np.int64)
     return least, least + base * moves
 
 
