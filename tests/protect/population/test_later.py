@@ -423,7 +423,7 @@ def test_cells_that_are_held_show_their_upper_number_and_are_not_drawn_again() -
 
 
 def test_as_many_empty_cells_may_show_somebody_as_in_a_first_release() -> None:
-    said = {"base": 3, "small_only": False, "empty_share": 0.2}
+    said = {"base": 3, "small_only": False, "empty_share": 0.1}
     first = prepare(cells(COUNTS, KEYS), KEY, **said)  # type: ignore[arg-type]
     wanted = int((first.every.counts == 0).sum())
     empty = np.argwhere(COUNTS == 0).T
