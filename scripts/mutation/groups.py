@@ -114,7 +114,13 @@ GROUPS = {
     ),
     "figures": Group(
         _in("answer/figures", "counts"),
-        _answer("figures_kept", "figures"),
+        _answer("figures_kept", "figures", "figures_at_once"),
+    ),
+    "belief-loops": Group(
+        _in("answer/figures", "belief_loops"),
+        _answer("figures_at_once"),
+        loops=True,
+        only="compiled_beliefs or look_alike",
     ),
     "statistics": Group(
         _in("answer/statistics", "compose", "quantiles"),

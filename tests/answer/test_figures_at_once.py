@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from itertools import permutations
+from typing import Any
 
 import numpy as np
 import pytest
 
+from lustrum.answer.figures import counts as counts_module
 from lustrum.answer.figures import expected_figures, possible_tables
-from lustrum.answer.figures.counts import _canonical, _one_by_one
+from lustrum.answer.figures.counts import Figures, _canonical, _one_by_one, _possible_values
 from lustrum.counting.chunk import Chunk
 from lustrum.counting.engine import KernelEngine, in_threads
 from lustrum.counting.marginals import Marginals
 from lustrum.counting.structural import PossibleCells, impossible
 from lustrum.model import Axis, Category, Dataset, Filter, Release, Table, TableAxis, TableQuery
 from lustrum.model.plugins import load
-from lustrum.protect import RandomRounding
+from lustrum.protect import RandomRounding, RoundingChannel
 from lustrum.protect.population.channel import PopulationChannel, coarse_rates
 from lustrum.remembered import Remembered
 from lustrum.risk import EntropyRisk
@@ -86,6 +89,136 @@ def test_figures_of_all_tables_at_once_are_those_of_one_after_the_other(
                 continue
             wanted = np.mean(plain, axis=0)
             assert np.abs(np.array(stated) - wanted).max() <= 0.0005 + 1e-9
+
+
+class Plain:
+    """A channel in plain words: nothing is known of it but its chances and what can stand behind a number."""
+
+    def __init__(self, channel: PopulationChannel) -> None:
+        self.transitions, self.support = channel.transitions, channel.support
+
+
+def kinds(rng: np.random.Generator, cells: int, channel: PopulationChannel) -> list[np.ndarray]:
+    """Numbers with ranges of which few are alike, small ones and some far beyond where rows repeat."""
+    base, step = channel.base, channel.step
+    shown = step * rng.choice([0, 1, 2, 3, 40, 4000, 4001], cells)
+    low = np.maximum(shown - rng.integers(0, 3, cells) * 40 * base, 0)
+    high = shown + rng.integers(0, 3, cells) * 40 * base
+    return [shown, low, high]
+
+
+@pytest.mark.parametrize(("base", "step"), [(3, 3), (5, 1), (4, 4)])
+def test_compiled_beliefs_are_those_of_the_plain_code_for_any_channel(
+    base: int, step: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    channel = PopulationChannel(base, step, RATES)
+    rng = np.random.default_rng(base)
+    for cells in (1, 2, 7, 60):
+        for _ in range(6):
+            given = kinds(rng, cells, channel)
+            with monkeypatch.context() as patch:
+                patch.delattr(counts_module, "_lines")  # which plain code would need
+                quick = _possible_values(*given, channel)
+            # The same with plain code, where large numbers share a row, and where nothing is shared.
+            with monkeypatch.context() as patch:
+                patch.setattr(counts_module, "believed_counts", lambda *_: np.zeros((0, 0)))
+                assert _possible_values(*given, channel).tolist() == quick.tolist()
+            assert _possible_values(*given, Plain(channel)).tolist() == quick.tolist()  # type: ignore[arg-type]
+            assert ((quick >= given[1]) & (quick <= given[2])).all()
+
+
+def test_where_no_count_leads_to_a_number_compiled_beliefs_are_left_to_plain_code() -> None:
+    """A number that the step cannot show: then every count of the range is as likely."""
+    channel = PopulationChannel(3, 3, RATES)
+    given = [np.array([4, 4, 4, 3]), np.array([2, 2, 2, 1]), np.array([6, 6, 6, 5])]
+    assert _possible_values(*given, channel).tolist() == _possible_values(*given, None).tolist()
+
+
+@pytest.mark.parametrize("channel", [None, PopulationChannel(3, 3, RATES), RoundingChannel(3)])
+def test_cells_that_look_alike_share_a_belief_in_whatever_order_they_stand(
+    channel: Any,
+) -> None:
+    rng = np.random.default_rng(9)
+    shown = np.repeat([0, 3, 6], 12)
+    low = np.maximum(shown - np.tile([0, 1, 2], 12), 0)
+    high = shown + 2
+    order = rng.permutation(shown.size)
+
+    def seen(*given: np.ndarray) -> list[list[tuple[int, ...]]]:
+        rows = _possible_values(*given, channel).tolist()
+        return [sorted(zip(*(g.tolist() for g in given), row, strict=True)) for row in rows]
+
+    assert seen(shown, low, high) == seen(shown[order], low[order], high[order])
+
+
+def test_names_of_axes_do_not_decide_in_which_order_a_table_is_looked_at() -> None:
+    values = np.array([[1, 2, 30], [4, 5, 6], [7, 8, 9]])
+
+    def named(*names: str) -> Release:
+        axes = tuple(TableAxis.plain(name, ["1", "2", "3"]) for name in names)
+        return Release(axes, values, np.full((3, 3), "F"), {"method": "made"})
+
+    one, two = (_canonical(named(*names)).published.tolist() for names in ("ab", "ba"))
+    assert one == two
+    turned = replace(named("a", "b"), published=values.T)
+    assert _canonical(turned).published.tolist() == one
+    # Lines are told apart by their own sums, not by those across them.
+    cube = np.random.default_rng(1).integers(0, 9, (3, 3, 3))
+    axes = tuple(TableAxis.plain(name, ["1", "2", "3"]) for name in "abc")
+    first = Release(axes, cube, np.full(cube.shape, "F"), {"method": "made"})
+    for turn in permutations(range(3)):
+        other = replace(first, published=cube.transpose(turn))
+        assert _canonical(other).published.tolist() == _canonical(first).published.tolist()
+
+
+def test_what_a_release_does_not_show_has_no_figures_with_a_channel_either() -> None:
+    whole = release(np.random.default_rng(4), 12, 3, 3)
+    assert whole.structural is not None
+    measure = EntropyRisk()
+    stated = expected_figures(whole, measure)
+    assert stated.risk_before is not None
+
+    def hidden(place: int) -> Release:
+        status = whole.status.copy()
+        status[place] = "D"
+        return replace(whole, status=status)
+
+    nothing = Figures(None, None, None)
+    for place in range(12):
+        assert expected_figures(hidden(place), measure) == nothing
+    assert expected_figures(replace(whole, status=np.full(12, "D")), measure) == nothing
+    # A total beside the cells changes nothing; a total alone leaves nothing to look at.
+    assert whole.low is not None
+    assert whole.high is not None
+    parts = whole.axes[0].categories
+    every = Category("_T", "all", tuple(range(12)))
+    total = whole.published.sum()
+    more = replace(
+        whole,
+        axes=(TableAxis("v", "v", (*parts, every)),),
+        published=np.append(whole.published, total),
+        status=np.append(whole.status, "F"),
+        low=np.append(whole.low, total),
+        high=np.append(whole.high, total),
+        structural=np.append(whole.structural, False),
+    )
+    assert expected_figures(more, measure) == stated
+    assert expected_figures(more.take([[12]]), measure) == nothing
+    never = replace(whole, structural=np.ones(12, dtype=bool))
+    assert expected_figures(never, measure) == nothing
+    assert [t.values.tolist() for t in possible_tables(never)] == [[0] * 12] * 8
+
+
+def test_a_measure_of_single_tables_is_enough_for_figures() -> None:
+    class Single:
+        def before(self, table: Table) -> float:
+            return float(table.values.sum() > 0)
+
+        def after(self, table: Table, release: Release) -> float:
+            return 0.25
+
+    found = expected_figures(release(np.random.default_rng(4), 12, 3, 3), Single())
+    assert (found.risk_before, found.risk_after) == (1.0, 0.25)
 
 
 def test_measures_of_many_tables_agree_to_the_last_digits() -> None:

@@ -82,7 +82,7 @@ def _one_by_one(
 def _of_many(release: Release, many: Any, utility: Any) -> list[tuple[float, float, float]]:
     """All tables at once. Such measures look at cells without their names, so that no order is needed."""
     inner = release.inner
-    if not bool(release.shown[inner].all()) or not inner.any():
+    if not bool(release.shown[inner].all()):
         return []
     # Cells that cannot exist are left out first: a question may or may not spell them out.
     if release.structural is not None:
@@ -165,7 +165,7 @@ def _lines(
 
 
 def _range(release: Release, cells: Mask, shown: Ints) -> tuple[Ints, Ints]:
-    """What the release leaves open for each of these cells, as far as it is followed."""
+    """What the release leaves open for each of these cells, which can exist, as far as it is followed."""
     if release.low is not None and release.high is not None:
         low, high = release.low[cells], release.high[cells]
     elif release.channel is not None:
@@ -175,9 +175,6 @@ def _range(release: Release, cells: Mask, shown: Ints) -> tuple[Ints, Ints]:
     low = np.clip(low, np.maximum(shown - _REACH, 0), None)
     high = np.clip(high, None, shown + _REACH)
     low, high = np.minimum(low, high), np.maximum(low, high)
-    if release.structural is not None:
-        fixed = release.structural[cells]
-        low, high = np.where(fixed, 0, low), np.where(fixed, 0, high)
     return low.astype(np.int64), high.astype(np.int64)
 
 
