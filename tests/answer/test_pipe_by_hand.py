@@ -20,7 +20,7 @@ import pytest
 
 from lustrum import log_lines
 from lustrum.answer import records_line, separate_process
-from lustrum.answer.records_line import FAILURES, MODULE
+from lustrum.answer.records_line import FAILURES, MODULE, _processor_time
 from lustrum.answer.separate_process import SeparateRecordsService
 from lustrum.model import DatasetError, PolicyError, QueryError, TableQuery
 from lustrum.model.errors import NotReadyError
@@ -140,6 +140,8 @@ def test_the_process_gets_one_end_of_the_pipe_the_folder_and_the_settings(
     more: list[str],
 ) -> None:
     monkeypatch.setattr(records_line, "level_in_force", lambda: level)
+    monkeypatch.setenv("NOTIFY_SOCKET", "/run/notify")
+    monkeypatch.setenv("LUSTRUM_ANYTHING", "kept")
     other = OtherSide(answering(["town"]))
     assert question(start(other, workers=workers)) == ["town"]
     (handle,) = other.options["pass_fds"]
@@ -147,6 +149,9 @@ def test_the_process_gets_one_end_of_the_pipe_the_folder_and_the_settings(
     # No terminal: neither its input nor an interrupt reaches the process.
     assert other.options["stdin"] == subprocess.DEVNULL
     assert other.options["start_new_session"] is True
+    # Only those that serve may say to the system that the server lives.
+    assert "NOTIFY_SOCKET" not in other.options["env"]
+    assert other.options["env"]["LUSTRUM_ANYTHING"] == "kept"
     assert log_lines.level_in_force() is None
 
 
@@ -379,6 +384,7 @@ def test_a_question_that_was_given_up_is_forgotten(start: Any) -> None:
     assert asked == [1]
     assert service._line is not None
     assert not service._line._waiting
+    assert not service._line.has_started
 
 
 def test_a_reply_in_the_moment_of_giving_up_changes_nothing(start: Any) -> None:
@@ -467,6 +473,58 @@ def test_a_process_that_does_not_end_by_itself_is_ended(start: Any) -> None:
     service.close()  # a second time: nothing is left to end
 
 
+def test_a_process_whose_pipe_is_broken_is_killed_at_once(start: Any) -> None:
+    broken = OtherSide(lambda *_: [b"no pickle"])
+    service = start(broken)
+    with pytest.raises(DatasetError, match="protected numbers cannot be made"):
+        question(service)
+    broken.ends_by_itself = True  # it could, and nobody would ask it any more
+    service.close()
+    assert broken.killed
+    assert len(broken.waited) == 1
+
+
+def test_a_first_description_has_more_time_than_another_look(
+    start: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(separate_process, "_GLANCE", 0.1)
+
+    def late(number: int, _: tuple[Any, ...]) -> list[object]:
+        time.sleep(0.5)
+        return [(number, "answer", Version("a"))]
+
+    assert start(OtherSide(late)).describe("town").version == "a"
+
+
+def test_a_process_without_signs_is_not_lively_until_the_next_one(
+    start: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(records_line, "_WATCH", 0.01)
+    monkeypatch.setattr(records_line, "_QUIET", 0.2)
+    quiet = OtherSide(answering([]))
+    service = start(quiet)
+    question(service)
+    line = service._line
+    assert line is not None
+    assert line.has_started
+    until(lambda: not line.is_lively)
+    quiet.pipe.send_bytes(pickle.dumps(SIGN))
+    until(lambda: line.is_lively)
+
+
+def test_the_use_of_the_processor_is_that_of_the_process_itself() -> None:
+    deadline = time.process_time() + 0.3
+    while time.process_time() < deadline:
+        os.urandom(1 << 20)  # the system's time as well as our own
+    used = _processor_time(os.getpid())
+    own = os.times()
+    assert used is not None
+    assert own.system > 0.05
+    ticks = os.sysconf("SC_CLK_TCK")
+    assert abs((own.user + own.system) * ticks - used) <= 3
+    assert _processor_time(2**30) is None
+
+
 def test_a_service_that_was_asked_nothing_has_no_process(start: Any) -> None:
     other = OtherSide(answering([]))
     service = start(other)
@@ -479,7 +537,9 @@ SIGN = (0, "alive", None)
 SILENT = "does not answer and is started again"
 
 
-def test_a_process_that_is_silent_is_ended_and_the_next_question_starts_another(start: Any) -> None:
+def test_a_process_that_is_silent_is_ended_and_the_next_question_starts_another(
+    start: Any, caplog: pytest.LogCaptureFixture
+) -> None:
     hung = OtherSide(lambda number, words: [SIGN] if words == ("hello",) else [])
     service = start(hung, OtherSide(answering(["town"])), silence=1.0)
     begun = time.monotonic()  # before the sign, from which on silence is counted
@@ -489,6 +549,7 @@ def test_a_process_that_is_silent_is_ended_and_the_next_question_starts_another(
         question(service)
     assert time.monotonic() - begun >= 1.0
     assert hung.killed
+    assert "is silent; it is started again" in caplog.text
     assert question(service) == ["town"]
 
 

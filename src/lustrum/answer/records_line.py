@@ -33,9 +33,6 @@ log = logging.getLogger("lustrum.answer")
 MODULE = "lustrum.publish.records.process"
 """What the other process runs; it is named here, never imported."""
 
-ALIVE = 0
-"""The number of a message that is a sign of life and no reply."""
-
 START = 60.0
 """Seconds that a process may take until its first sign of life, where the silence allowed is shorter."""
 
