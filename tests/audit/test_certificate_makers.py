@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from lustrum.audit.certificate.exact import FactSystem, Leaf, Split, WitnessTabl
 from lustrum.audit.certificate.linear import Linear, LinearOptimum, elastic, whole_table
 from lustrum.audit.certificate.make import _Maker, _near_zero
 from lustrum.audit.certificate.propose import bound_leaf, empty_leaf, tables_near
+from lustrum.model import InputError
 from lustrum.structure import UNBOUNDED
 
 HALF = Fraction(1, 2)
@@ -318,6 +320,23 @@ def test_a_document_says_what_was_claimed_in_numbers_that_every_reader_keeps() -
     other = known.bound("x", 1)
     assert knowledge_digest(other) != made.digest
     assert not verify(made.to_json(), knowledge_digest(other)).holds
+
+
+def test_a_certificate_is_written_as_it_is_and_is_of_knowledge(tmp_path: Path) -> None:
+    known = Knowledge.of("ab").fact({"a": 2, "b": 2}, 5, 5).bound("a", 0, 9).bound("b", 0, 9)
+    made = certify(known.relaxed())
+    made.write(tmp_path / "proof.json")
+    text = (tmp_path / "proof.json").read_text(encoding="utf-8")
+    assert text == made.to_json()
+    said = json.loads(text)
+    assert (said["format"], said["version"]) == ("lustrum-certificate", 1)
+    # Whole ends are numbers, others fractions in words.
+    ends = {(c.low.value, c.high.value) for c in made.claims}
+    assert ends == {(Fraction(0), Fraction(5, 2))}
+    assert {claim["high"]["value"] for claim in said["claims"]} == {"5/2"}
+    assert {claim["low"]["value"] for claim in said["claims"]} == {0}
+    with pytest.raises(InputError, match="Knowledge"):
+        certify([1, 2])  # type: ignore[arg-type]
 
 
 def test_a_budget_of_time_is_over_when_it_is() -> None:

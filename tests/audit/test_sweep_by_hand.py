@@ -505,3 +505,13 @@ def test_a_walk_begins_where_enough_whole_bounds_are_open(monkeypatch: pytest.Mo
     over.watch.halt()
     over.meet_walker()
     assert few.walker is real.walker is over.walker is None
+
+
+@pytest.mark.parametrize("k", range(3))
+def test_threads_find_the_same_bounds(k: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lustrum.audit.bounding.compute._THREADED", 1)
+    known, tables = next(systems(40 + k, 1))
+    found = bounds(known, integer=True, workers=2)
+    assert found.low.tolist() == tables.min(axis=0).tolist()
+    assert found.high.tolist() == tables.max(axis=0).tolist()
+    assert found.sharp.all()

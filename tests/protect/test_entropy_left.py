@@ -11,7 +11,15 @@ import pytest
 
 from lustrum.arrays import Ints
 from lustrum.model import MatrixChannel, Transitions
-from lustrum.protect import AdditiveNoise, CellKey, PostRandomisation, RandomRounding, abilities_of
+from lustrum.protect import (
+    AdditiveNoise,
+    CellKey,
+    PostRandomisation,
+    PTable,
+    RandomRounding,
+    abilities_of,
+)
+from lustrum.protect.cell_key.words import Additive
 from lustrum.protect.entropy_left import (
     entropy_left,
     left_between_multiples,
@@ -91,10 +99,39 @@ def test_the_other_of_two_codes_is_no_secret() -> None:
 
 
 def test_additive_totals_promise_nothing() -> None:
-    from lustrum.protect.cell_key.words import Additive
-
     assert abilities_of(CellKey()).entropy > 1
     assert abilities_of(CellKey(totals=Additive())).entropy == 0.0
+
+
+def bits_of_a_table(steps: list[list[int]], zeros_move: bool) -> float:
+    """Bits left about a true 1 or 2, whichever has fewer, column by column of a table of changes."""
+    rows: dict[int, dict[int, Fraction]] = {}
+    for true in range(21):
+        own = steps[min(true, len(steps) - 1)] if true or zeros_move else [0]
+        rows[true] = {true + s: Fraction(own.count(s), len(own)) for s in own}
+    return min(plain(rows, true) for true in (1, 2))
+
+
+@pytest.mark.parametrize(
+    ("steps", "changed"),
+    [
+        # Ones stay in two columns of four, twos in none and threes likewise.
+        ([[0, 0, 1, 1], [-1, 1, 0, 0], [-2, 2, 1, -1]], 0.75),
+        ([[0, 0, 0, 0], [-1, 1, 0, 0], [1, -1, 0, 0]], 0.5),
+        ([[3, 0, 0, 1], [-1, -1, 2, 0], [-1, 1, 0, 0], [0, 0, 0, 0]], 0.625),
+    ],
+)
+def test_what_a_cell_key_promises_follows_from_its_table(
+    steps: list[list[int]], changed: float
+) -> None:
+    stated = abilities_of(CellKey(ptable=PTable("own", steps, cycle=1), totals="own"))
+    assert stated.changed == pytest.approx(changed)
+    # Empty cells may get keys or not, so that the reader is given the better of both.
+    both = [bits_of_a_table(steps, zeros_move) for zeros_move in (True, False)]
+    assert stated.entropy == pytest.approx(min(both), abs=1e-6)
+    assert [entropy_left(channel) for channel in stated.channels] == pytest.approx(both, abs=1e-6)
+    additive = abilities_of(CellKey(ptable=PTable("own", steps, cycle=1), totals=Additive()))
+    assert (additive.changed, additive.entropy, additive.channels) == (0.0, 0.0, ())
 
 
 def test_noise_without_end_is_stated_in_no_time() -> None:

@@ -13,6 +13,8 @@ from lustrum.audit.certificate.exact import FactSystem, Leaf, Split, WitnessTabl
 from lustrum.audit.certificate.linear import Linear, LinearOptimum, whole_table
 from lustrum.audit.certificate.propose import bound_leaf, empty_leaf, tables_near
 from lustrum.audit.knowledge.facts import CellRef, ContradictionError, Knowledge
+from lustrum.model import InputError
+from lustrum.model.errors import kind_of
 
 _NEAR = 1e-6
 _NOTHING = Leaf(1, ())  # no multipliers: the cell's own bound
@@ -39,7 +41,9 @@ def certify(
     (Fraction(2, 1), (Leaf(over=1, facts=((0, 1),), empty=False),))
     """
     if not isinstance(known, Knowledge):
-        raise TypeError("A certificate needs Knowledge; other input is not accepted.")
+        raise InputError(
+            f"A certificate is of Knowledge, not of {kind_of(known)}; 'from_tables' and 'from_release' make it."
+        )
     picks = _picked(known, cells)
     maker = _Maker(FactSystem.of(known), picks, BranchBudget.of(nodes, seconds))
     claims = []
