@@ -99,6 +99,7 @@ GROUPS = {
             "tests/audit/test_sweep_by_hand.py",
             "tests/audit/test_knowledge_by_hand.py",
             "tests/audit/test_knowledge.py",
+            "tests/audit/test_report_by_hand.py",
         ),
     ),
     "verify": Group(

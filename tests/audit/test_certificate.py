@@ -29,7 +29,7 @@ from lustrum.audit import (
 from lustrum.audit.certificate import Certificate, certify, knowledge_digest, linear, verify
 from lustrum.audit.certificate.basis import solve
 from lustrum.audit.certificate.exact import FactSystem, Leaf, Split
-from lustrum.model import Table
+from lustrum.model import InputError, Table
 from lustrum.solve.highs import Limits
 
 MANY = settings(deadline=None, max_examples=examples(40, 320))
@@ -275,7 +275,7 @@ def test_true_values_behind_a_mask_leave_no_trace():
 def test_the_maker_is_handed_knowledge_and_nothing_else():
     parameters = inspect.signature(certify).parameters
     assert list(parameters) == ["known", "cells", "nodes", "seconds", "progress"]
-    with pytest.raises(TypeError, match="needs Knowledge"):
+    with pytest.raises(InputError, match="is of Knowledge"):
         certify(np.array([[1, 2], [3, 4]]))
 
 

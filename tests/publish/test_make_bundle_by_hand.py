@@ -302,16 +302,16 @@ def test_records_without_identifiers_are_not_taken_for_those_of_an_earlier_relea
 
 
 def test_a_release_that_may_not_be_made_leaves_nothing(house: Any, tmp_path: Path) -> None:
-    class Refused(Exception):
+    class RefusedError(Exception):
         pass
 
     seen = []
 
     def refuse(digest: str) -> None:
         seen.append(digest)
-        raise Refused
+        raise RefusedError
 
-    with pytest.raises(Refused):
+    with pytest.raises(RefusedError):
         house.make(folder=tmp_path / "agency", accept=refuse)
     assert bundle_digest(house.out) is None
     assert not house.memories

@@ -298,7 +298,7 @@ def test_a_later_release_hides_as_many_empty_cells_as_the_one_before() -> None:
     own.require_same_method({**words, "empty_share": 0.25})
     shared.require_same_method({**words, "empty_share": 0.25})
     for less in ({**words, "empty_share": 0.2}, words):
-        with pytest.raises(InputError, match="empty_share = 0.25, and the policy now says 0"):
+        with pytest.raises(InputError, match=r"empty_share = 0\.25, and the policy now says 0"):
             shared.require_same_method(less)
 
 
