@@ -328,7 +328,7 @@ GROUPS = {
     ),
     "perturbation": Group(
         _in("protect/perturbation", "spec", "lookup"),
-        ("tests/protect/test_perturbation_by_hand.py",),
+        ("tests/protect/test_perturbation_by_hand.py", "tests/protect/test_entropy_left.py"),
         loops=True,
     ),
     "magnitudes": Group(

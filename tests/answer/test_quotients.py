@@ -266,6 +266,14 @@ def test_a_sum_keeps_its_channel_and_a_count_is_the_table_itself() -> None:
     assert found.method == {"method": "n"}
     assert found.notes == ("sums",)
     assert composed(asked("count")) is COUNTS
+    # A margin of error is that of the numbers themselves, and says nothing of what is worked out from them.
+    stated = {
+        quantity: replace(part, margin=k) for k, (quantity, part) in enumerate(PARTS.items(), 5)
+    }
+    place = 5 + list(PARTS).index(Quantity("t"))
+    assert composed(asked("sum:t"), stated).margin == place
+    assert composed(asked("mean:t"), stated).margin is None
+    assert composed(asked("sum:t")).margin is None
 
 
 def test_several_statistics_stand_beside_each_other_in_one_scale() -> None:

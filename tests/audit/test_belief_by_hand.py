@@ -366,7 +366,7 @@ def written_out(square, true, published):
 
 @pytest.mark.parametrize(
     ("row", "column", "total", "theta"),
-    [(9, 8, 12, 0.1), (4, 6, 8, 0.3), (3, 5, 5, 1.0), (2, 6, 10, 0.0)],
+    [(9, 8, 12, 0.1), (4, 6, 8, 0.3), (3, 5, 5, 1.0), (2, 6, 10, 0.0), (5, 5, 12, 0.9)],
 )
 def test_a_square_moves_people_as_it_is_defined(row, column, total, theta):
     square = MarkovSquare(row, column, total, theta)
@@ -397,3 +397,32 @@ def test_margins_of_a_square_reach_from_nobody_to_everybody():
     for theta in (-0.1, 1.1):
         with pytest.raises(InputError, match="between 0 and 1"):
             MarkovSquare(5, 5, 10, theta)
+
+
+def test_a_channel_that_states_chances_pair_by_pair_is_believed_like_one_that_lists_them():
+    """The same belief from all three ways in which a channel may state its chances."""
+    matrix = MatrixChannel(np.array([[0.5, 0.5, 0.0], [0.25, 0.5, 0.25], [0.0, 0.5, 0.5]]))
+
+    class Pairs:
+        """Nothing but chances of pairs."""
+
+        def chances(self, true, published):
+            return matrix.probabilities(true, published)
+
+    class Lists:
+        """Nothing but rows, with what they lead to."""
+
+        def transitions(self, true):
+            return matrix.transitions(true)
+
+    low, high, shown = np.zeros(3, int), np.full(3, 2), np.array([0, 1, 2])
+    found = [
+        weighted(low, high, Uniform(), shown, channel) for channel in (matrix, Pairs(), Lists())
+    ]
+    for belief in found:
+        assert belief.values.tolist() == [0, 1, 0, 1, 2, 1, 2]
+        assert belief.probabilities.tolist() == pytest.approx(
+            [2 / 3, 1 / 3, 1 / 3, 1 / 3, 1 / 3, 1 / 3, 2 / 3]
+        )
+    with pytest.raises(InputError):
+        weighted(low, high, Uniform(), np.full(3, 9), Lists())

@@ -176,8 +176,11 @@ def test_a_reason_lets_a_policy_pass_and_every_answer_shows_it(tmp_path: Path) -
 @pytest.mark.parametrize("reason", ["yes", "because we say", " "])
 def test_a_reason_is_a_sentence(reason: str) -> None:
     weak = {"method": "additive-noise", "relative": True, "sd": 0.3}
-    with pytest.raises(ValidationError):
+    with pytest.raises(
+        ValidationError, match=r"is a sentence that every answer shows|ones and twos"
+    ):
         Policy.model_validate({"protect": weak, "true_counts_because": reason})
+    Policy.model_validate({"protect": weak, "true_counts_because": "Nobody lives there now."})
 
 
 def test_a_reason_that_is_not_needed_is_refused_so_that_it_hides_no_later_change() -> None:

@@ -10,7 +10,7 @@ import lustrum
 from lustrum.model import Dataset, PolicyError
 from lustrum.policy import Policy, check_names
 from lustrum.policy.presets import PRESETS, preset
-from lustrum.policy.read import parse_policy, sealed
+from lustrum.policy.read import is_sealed, parse_policy, read_policy, sealed
 
 DEMO = Path(lustrum.__file__).parent / "demo" / "files"
 SHIPPED = {
@@ -185,3 +185,47 @@ def test_a_policy_for_another_dataset_is_refused() -> None:
     check_names(Policy.model_validate({"dataset": "town"}), TOWN, "town.toml")
     with pytest.raises(PolicyError, match="is for the dataset 'city', not for 'town'"):
         check_names(Policy.model_validate({"dataset": "city"}), TOWN, "town.toml")
+
+
+def test_where_only_sealed_policies_count_a_plain_one_is_refused(tmp_path: Path) -> None:
+    plain = f"{SMALLEST}end = true\n".encode()
+    path = tmp_path / "policy.toml"
+    path.write_bytes(plain)
+    assert not is_sealed(plain)
+    read_policy(path)
+    with pytest.raises(PolicyError, match="is not sealed, and this server follows sealed policies"):
+        read_policy(path, sealed_only=True)
+    whole = sealed(plain, "it")
+    assert is_sealed(whole)
+    path.write_bytes(whole)
+    assert read_policy(path, sealed_only=True) == read_policy(path) == parse_policy(plain, "it")
+    # One digit of the file, the seal as it was: neither reader takes it, and a new seal means the change.
+    changed = whole.replace(b"limit = 0.1", b"limit = 0.9")
+    path.write_bytes(changed)
+    for sealed_only in (False, True):
+        with pytest.raises(PolicyError, match="was changed after it was sealed"):
+            read_policy(path, sealed_only=sealed_only)
+    again = sealed(changed, "it")
+    assert parse_policy(again, "it").risk.limit == 0.9
+    assert again == sealed(plain.replace(b"0.1", b"0.9"), "it")
+    for other in (b"", b"\xff", plain[:-1], b"\xff" + whole):
+        with pytest.raises(PolicyError):
+            sealed(other, "it")
+    assert not is_sealed(b"\xff")
+    assert is_sealed(b"\xff\n" + whole)
+    with pytest.raises(PolicyError, match="cannot be read"):
+        read_policy(tmp_path / "none.toml")
+
+
+def test_pages_of_others_are_named_by_scheme_and_host() -> None:
+    good = ["https://news.example", "http://a-b.example:8080"]
+    assert Policy.model_validate({"embed": good}).embed == good
+    for bad in ("news.example", "https://news.example/", "https://*", "https://a b", "ftp://a", ""):
+        with pytest.raises(ValueError, match="is no site; write a scheme and a host alone"):
+            Policy.model_validate({"embed": [good[0], bad]})
+
+
+def test_notes_are_shown_as_they_are_where_no_true_counts_are() -> None:
+    policy = Policy.model_validate({"notes": ["A note."]})
+    assert policy.reason_for_true_counts is None
+    assert policy.public_notes == ("A note.",)

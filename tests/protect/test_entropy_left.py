@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 
 from lustrum.arrays import Ints
-from lustrum.model import MatrixChannel, Transitions
+from lustrum.model import InputError, MatrixChannel, Transitions
 from lustrum.protect import (
     AdditiveNoise,
     CellKey,
     PostRandomisation,
     PTable,
     RandomRounding,
+    StochasticPerturbation,
     abilities_of,
 )
 from lustrum.protect.cell_key.words import Additive
@@ -132,6 +133,32 @@ def test_what_a_cell_key_promises_follows_from_its_table(
     assert [entropy_left(channel) for channel in stated.channels] == pytest.approx(both, abs=1e-6)
     additive = abilities_of(CellKey(ptable=PTable("own", steps, cycle=1), totals=Additive()))
     assert (additive.changed, additive.entropy, additive.channels) == (0.0, 0.0, ())
+
+
+def test_what_a_perturbation_promises_follows_from_its_matrix() -> None:
+    matrix = (
+        (0.7, 0.3, 0.0, 0.0),
+        (0.2, 0.3, 0.5, 0.0),
+        (0.1, 0.2, 0.6, 0.1),
+        (0.0, 0.0, 0.5, 0.5),
+    )
+    tenths = [[Fraction(round(10 * chance), 10) for chance in row] for row in matrix]
+    rows = {
+        # Counts above the last row move as it does.
+        true: {shown + max(true - 3, 0): c for shown, c in enumerate(tenths[min(true, 3)]) if c}
+        for true in range(21)
+    }
+    stated = abilities_of(StochasticPerturbation(matrix=matrix, residue_base=1))
+    assert stated.changed == pytest.approx(1 - (0.3 + 0.6) / 2)
+    assert stated.entropy == pytest.approx(min(plain(rows, 1), plain(rows, 2)), abs=1e-6)
+    assert len(stated.channels) == 1
+    # An adjustment to the total, or a matrix that depends on the table, promises nothing.
+    for words in ({"keep_total": True, "totals": "sums"}, {"version": "invariant"}):
+        none = abilities_of(StochasticPerturbation(matrix=matrix, residue_base=1, **words))
+        assert (none.changed, none.entropy, none.channels) == (0.0, 0.0, ())
+        assert not none.one_number
+    with pytest.raises(InputError, match="leaves every count as it is"):
+        StochasticPerturbation(matrix=((1.0, 0.0), (0.0, 1.0)))
 
 
 def test_noise_without_end_is_stated_in_no_time() -> None:

@@ -14,7 +14,7 @@ from lustrum.model.table import inner_cells
 from lustrum.protect import RandomRounding, RoundingChannel
 from lustrum.protect.perturbation.design import design
 from lustrum.protect.totals.safe import TotalsGuard, safe_totals
-from lustrum.protect.totals.summed import added_totals
+from lustrum.protect.totals.summed import added_totals, released_sums
 
 BASE = 3
 
@@ -178,6 +178,11 @@ def test_totals_are_hidden_without_keys_where_a_method_asks_for_it() -> None:
     hidden = safe_totals(axes, telling, channel, hide=True)
     assert hidden.hidden is not None
     assert hidden.hidden.tolist() == [False, False, True]
+    table = Table(tuple(axes), np.array([2, 2, 4]))
+    release = released_sums(table, RandomRounding(3), hidden, channel=channel, notes=())
+    assert release.status.tolist() == ["F", "F", "D"]
+    assert release.shown.tolist() == [True, True, False]
+    assert released_sums(table, RandomRounding(3), summed, channel=None, notes=()).shown.all()
     kept = safe_totals(axes, telling, channel, keyed=True, hide=False)
     assert kept.hidden is None
     assert kept.values.tolist() == [3, 3, 6]

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from lustrum.model import InputError, Table, TableAxis
 from lustrum.sensitivity import Background, Request, Threshold
 from lustrum.sensitivity.examples import table_of
+from lustrum.sensitivity.rules.threshold import DEFAULT_MARGIN
 from sensitivity.oracle import QUICK, contributions
 
 
@@ -56,6 +57,7 @@ def test_ranks_as_many_as_the_minimum_tell_zeros_apart(cell: list[int], minimum:
 def test_magnitudes_need_the_margin_asked_for_and_one_unit_at_least() -> None:
     cells = table_of([[500, 301], [-7]])
     assert Threshold(3).judge(cells).upper.tolist() == [81, 1]
+    assert Threshold(3).margin == DEFAULT_MARGIN == 10
     found = Threshold(3, margin=25).judge(cells)
     assert found.upper.tolist() == found.lower.tolist() == [201, 2]
     assert Threshold(3, margin=0.01).judge(cells).upper.tolist() == [1, 1]

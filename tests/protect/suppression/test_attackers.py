@@ -331,3 +331,12 @@ def test_levels_against_contributors_are_proven_cell_by_cell(
             assert found.short == tuple(short), (below, above, own.tolist(), targets)
             outcomes.add(found.short)
     assert len(outcomes) >= 2
+
+
+def test_sole_contributors_are_one_each_unless_holdings_join_them() -> None:
+    alone = [True, False, True, True]
+    views = singleton_views([4, 7, 9, 0], alone)
+    assert [view.cells.tolist() for view in views] == [[0], [2], [3]]
+    assert [view.low.tolist() for view in views] == [[4], [9], [0]]
+    joined = singleton_views([4, 7, 9, 0], alone, [5, -1, 5, 2])
+    assert [view.cells.tolist() for view in joined] == [[3], [0, 2]]
