@@ -9,6 +9,7 @@ import pytest
 import lustrum
 from lustrum.model import Dataset, PolicyError
 from lustrum.policy import Policy, check_names
+from lustrum.policy.policy import MistakeAt
 from lustrum.policy.presets import PRESETS, preset
 from lustrum.policy.read import is_sealed, parse_policy, read_policy, sealed
 
@@ -208,13 +209,18 @@ def test_where_only_sealed_policies_count_a_plain_one_is_refused(tmp_path: Path)
     again = sealed(changed, "it")
     assert parse_policy(again, "it").risk.limit == 0.9
     assert again == sealed(plain.replace(b"0.1", b"0.9"), "it")
-    for other in (b"", b"\xff", plain[:-1], b"\xff" + whole):
+    for other in (b"", b"\xff", plain[:-1], b"\xff" + whole, b"# \xff\n" + whole):
         with pytest.raises(PolicyError):
             sealed(other, "it")
     assert not is_sealed(b"\xff")
     assert is_sealed(b"\xff\n" + whole)
     with pytest.raises(PolicyError, match="cannot be read"):
         read_policy(tmp_path / "none.toml")
+
+
+def test_a_mistake_says_its_sentence_and_where_it_stands() -> None:
+    mistake = MistakeAt(("before", 0), "no such method")
+    assert (str(mistake), mistake.place) == ("no such method", ("before", 0))
 
 
 def test_pages_of_others_are_named_by_scheme_and_host() -> None:

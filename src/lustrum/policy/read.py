@@ -70,10 +70,10 @@ def sealed(raw: bytes, where: str) -> bytes:
 
     A file that was changed after it was sealed gets a new seal: whoever seals it means the change.
     """
-    last = _LAST.search(raw.decode("utf-8", "replace"))
-    if last is not None and is_sealed(raw):
-        text = raw.decode("utf-8", "replace")
-        raw = f"{text[: last.start()]}{END}\n".encode()
+    text = raw.decode("utf-8", "surrogateescape")  # what is no text stays as it is, and is refused below
+    last = _LAST.search(text)
+    if last is not None:
+        raw = f"{text[: last.start()]}{END}\n".encode("utf-8", "surrogateescape")
     parse_policy(raw, where)
     body = finished_text(raw.decode("utf-8"), where)
     return f'{body}end = "{_seal(body)}"\n'.encode()
