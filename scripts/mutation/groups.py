@@ -71,7 +71,13 @@ def _risk(*names: str) -> tuple[str, ...]:
     return tuple(f"tests/risk/test_{name}.py" for name in names)
 
 
-_POPULATION = ("tests/protect/population/test_reports_by_hand.py",)
+_POPULATION = (
+    "tests/protect/population/test_reports_by_hand.py",
+    "tests/protect/population/test_later.py",
+    "tests/protect/population/test_support.py",
+    "tests/answer/test_figures_at_once.py",
+    "tests/public_room/test_bundle_files_by_hand.py",
+)
 _SUPPRESSION = tuple(
     f"tests/protect/suppression/test_{name}.py"
     for name in ("ranges_by_hand", "attackers", "audit_by_enumeration")
@@ -290,7 +296,8 @@ GROUPS = {
         loops=True,
     ),
     "table-entropy": Group(
-        _in("risk", "table_entropy"), (*_risk("table_entropy"), "tests/test_front_door.py")
+        _in("risk", "table_entropy"),
+        (*_risk("table_entropy"), *_answer("figures_at_once"), "tests/test_front_door.py"),
     ),
     "risk": Group(
         _in("risk", "r1", "r2", "simple", "entropy", "cell_entropy", "counts", "cell_certainty"),
@@ -324,6 +331,7 @@ GROUPS = {
             "tests/protect/test_small_count_rounding.py",
             "tests/protect/test_semi_controlled_rounding.py",
             "tests/protect/test_reader_of_totals.py",
+            "tests/protect/test_entropy_left.py",
         ),
     ),
     "perturbation": Group(
@@ -335,6 +343,13 @@ GROUPS = {
         _in("protect/magnitudes", "check", "factors", "method", "units"),
         ("tests/protect/magnitudes/test_contributions_by_hand.py",),
         loops=True,
+    ),
+    "magnitudes-classes": Group(
+        _in("protect/magnitudes", "check", "method", "units"),
+        tuple(
+            f"tests/protect/magnitudes/test_{name}.py"
+            for name in ("classes", "method", "remembered", "large_firms")
+        ),
     ),
     "magnitudes-search": Group(
         _in("protect/magnitudes", "search", "kernels", "carry_kernel", "carriers", "families")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,9 +15,12 @@ from lustrum.model import InputError, MatrixChannel, Transitions
 from lustrum.protect import (
     AdditiveNoise,
     CellKey,
+    ConventionalRounding,
     PostRandomisation,
     PTable,
     RandomRounding,
+    SemiControlledRounding,
+    SmallCountRounding,
     StochasticPerturbation,
     abilities_of,
 )
@@ -159,6 +163,54 @@ def test_what_a_perturbation_promises_follows_from_its_matrix() -> None:
         assert not none.one_number
     with pytest.raises(InputError, match="leaves every count as it is"):
         StochasticPerturbation(matrix=((1.0, 0.0), (0.0, 1.0)))
+
+
+def rounded(base: int, how: str, small_only: bool) -> dict[int, dict[int, Fraction]]:
+    """What every count up to 20 becomes by rounding to a base, at random or to the nearest."""
+    rows: dict[int, dict[int, Fraction]] = {}
+    for true in range(21):
+        low, rest = true // base * base, true % base
+        if (small_only and true >= base) or not rest:
+            rows[true] = {true: Fraction(1)}
+        elif how == "random":
+            rows[true] = {low: 1 - Fraction(rest, base), low + base: Fraction(rest, base)}
+        else:
+            rows[true] = {low + base * (2 * rest >= base): Fraction(1)}
+    return rows
+
+
+@pytest.mark.parametrize("base", [2, 3, 5])
+@pytest.mark.parametrize(
+    ("method", "how", "small_only", "alone"),
+    [
+        (lambda base: RandomRounding(base), "random", False, True),
+        (lambda base: ConventionalRounding(base), "nearest", False, True),
+        (lambda base: SmallCountRounding(base, how="random", totals="own"), "random", True, True),
+        (lambda base: SmallCountRounding(base, totals="own"), "nearest", True, True),
+        (lambda base: SmallCountRounding(base), "nearest", True, False),
+    ],
+)
+def test_what_rounding_promises_follows_from_its_base(
+    base: int, method: Any, how: str, small_only: bool, alone: bool
+) -> None:
+    stated = abilities_of(method(base))
+    rows = rounded(base, how, small_only)
+    changed = [1 - row.get(true, Fraction(0)) for true, row in rows.items() if true in (1, 2)]
+    assert stated.changed == sum(changed) / 2
+    assert stated.entropy == pytest.approx(min(plain(rows, 1), plain(rows, 2)), abs=1e-6)
+    assert [entropy_left(channel) for channel in stated.channels] == [stated.entropy]
+    assert stated.repeatable
+    assert (stated.keyed_per_cell, stated.one_number) == (alone, alone)
+
+
+@pytest.mark.parametrize(("base", "changed"), [(2, 0.5), (3, 1.0)])
+def test_rounding_within_totals_leaves_the_multiples_on_both_sides(
+    base: int, changed: float
+) -> None:
+    stated = abilities_of(SemiControlledRounding(base))
+    assert (stated.repeatable, stated.changed) == (True, changed)
+    assert stated.entropy == left_between_multiples(base)
+    assert not stated.one_number
 
 
 def test_noise_without_end_is_stated_in_no_time() -> None:
