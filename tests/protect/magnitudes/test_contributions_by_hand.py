@@ -5,22 +5,26 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
+from itertools import product
 from math import ceil
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from lustrum.audit.contribution import candidates, certain_within
 from lustrum.model import InputError, Measure
 from lustrum.model.keys import scramble
 from lustrum.model.records import Records
 from lustrum.protect.magnitudes.carriers import CarriedRecords
-from lustrum.protect.magnitudes.check import ContributorAudit, audit_contributors
+from lustrum.protect.magnitudes.check import ContributorAudit, audit_contributors, with_classes
 from lustrum.protect.magnitudes.factors import SHARES, Factors, amounts, needed_factors
 from lustrum.protect.magnitudes.families import families_of
 from lustrum.protect.magnitudes.method import ProtectedMagnitudes
 from lustrum.protect.magnitudes.units import (
     identities,
+    other_amounts,
     owner_shares,
     record_shares,
     units_of,
@@ -774,3 +778,91 @@ def test_progress_is_said_by_the_search() -> None:
     said: list[str] = []
     SPEC.protect(register(ROWS), KEY, progress=lambda what, _: said.append(what))
     assert any("balancing" in what for what in said)
+
+
+# --- draws beyond the first, and classes that readers know ------------------------------------------
+
+
+def test_an_audit_is_safe_only_where_no_part_of_it_found_anything() -> None:
+    clean = ContributorAudit("pay", 9, 5, 0, 0, 3, 2, 0, 1)
+    assert clean.safe
+    parts = ("unprotected", "certain", "outside", "certain_with_class")
+    for found in product((0, 1), repeat=4):
+        audit = replace(clean, **dict(zip(parts, found, strict=True)))
+        assert audit.safe == (not any(found))
+
+
+def test_further_draws_stay_within_the_factors_and_reach_every_part_of_their_range() -> None:
+    """Owners 5, who gave a waiver, and 4, with gains and losses, keep what they have."""
+    rows = [(9, 0, 0, 10**9), (4, 1, 0, 10**9), (5, 0, 1, 10**9), (6, 0, 1, 7 * 10**8)]
+    records = register(rows, measures=MEASURES, profit=[10**9, -(10**9), 10**9, 10**9])
+    (family,) = families_of(MEASURES)
+    background = Background(waived=[5])
+    units, order, secret = units_of(
+        records, ("region",), family, FACTORS, KEY, room=SHARES // 2, background=background
+    )
+    values = np.stack([records.numbers[name][order] for name in family.moved], axis=1)
+    own = identities(records, family.holding)[1][order]
+    given = (units, values, own, family, FACTORS, KEY, secret)
+    draws = np.stack([*other_amounts(*given, 0)])
+    owners = [rows[place][0] for place in order]
+    size = np.abs(values)
+    least, most = FACTORS.amounts(size)
+    for place, owner in enumerate(owners):
+        if owner in (4, 5):
+            assert (draws[:, place] == units.amount[place]).all()
+        else:
+            assert ((draws[:, place] >= least[place]) & (draws[:, place] <= most[place])).all()
+    moves = [place for place, owner in enumerate(owners) if owner in (9, 6)]
+    first, ends, last = draws[:32, moves], draws[32:34, moves], draws[34:, moves]
+    assert len(last) == 64
+    assert np.array_equal(ends, np.stack([least[moves], most[moves]]))
+    # Draws by the key: no two alike, from all of the range, and other ones in the next release.
+    assert len({draw.tobytes() for draw in first}) == 32
+    assert first.min() < least[moves].max() * 1.2
+    shares = (first * SHARES / size[moves] - FACTORS.low) / (FACTORS.high - FACTORS.low)
+    assert shares.min() < 0.15
+    assert shares.max() > 0.85
+    later = np.stack([*other_amounts(*given, 1)])
+    assert not (later[:32, moves] == first).any()
+    # At last one from each part of the range, beginning anywhere.
+    parts = np.floor(
+        (last * SHARES / size[moves] - FACTORS.low) * 64 / (FACTORS.high - FACTORS.low) - 1e-6
+    )
+    for place, measure in np.ndindex(*parts.shape[1:]):
+        seen = parts[:, place, measure].astype(int)
+        assert sorted(seen.tolist()) == list(range(64))
+        assert set(np.diff(seen).tolist()) <= {1, -63}
+
+
+@pytest.mark.parametrize("width", [3, 10, 40])
+def test_classes_and_what_is_shown_give_a_contribution_away_where_nothing_else_fits(
+    width: int,
+) -> None:
+    share = Fraction(1, 10)
+    factors = needed_factors(share, "known")
+    true = np.arange(0, 120)
+    protected = true + np.where(true % 2, 1, -1) * (true // 6) * (true % 5 > 0)
+    first = true // width * width
+    last = first + width - 1
+    alone = (true % 7) == 0
+    records: Any = SimpleNamespace(numbers={"pay": true})
+    classes: Any = SimpleNamespace(
+        ends={"pay": ()},
+        sizes=lambda measure, values: (first.astype(object), last.astype(object)),
+        given_away=lambda measure, values, by: alone & (by == share),
+    )
+    certain = 0
+    for at, shown in enumerate(np.abs(protected).tolist()):
+        left: set[int] = {0} if shown == 0 and first[at] <= 0 else set()
+        for side in ("up", "down"):
+            low, high = candidates(np.array([shown]), factors.least, factors.most, side)
+            left |= {x for x in range(int(low[0]), int(high[0]) + 1) if first[at] <= x <= last[at]}
+        if not left or not true[at] or protected[at] == true[at] or alone[at]:
+            continue
+        ends = np.array([min(left)], dtype=object), np.array([max(left)], dtype=object)
+        certain += bool(certain_within(*ends, share)[0])
+    found = with_classes(records, classes, "pay", protected, factors, share)
+    assert found == (certain, int(alone.sum()))
+    assert width > 3 or certain > 0
+    assert with_classes(records, classes, "debt", protected, factors, share) == (0, 0)
