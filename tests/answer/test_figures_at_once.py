@@ -17,7 +17,17 @@ from lustrum.counting.chunk import Chunk
 from lustrum.counting.engine import KernelEngine, in_threads
 from lustrum.counting.marginals import Marginals
 from lustrum.counting.structural import PossibleCells, impossible
-from lustrum.model import Axis, Category, Dataset, Filter, Release, Table, TableAxis, TableQuery
+from lustrum.model import (
+    Axis,
+    Category,
+    Dataset,
+    Filter,
+    InputError,
+    Release,
+    Table,
+    TableAxis,
+    TableQuery,
+)
 from lustrum.model.plugins import load
 from lustrum.protect import RandomRounding, RoundingChannel
 from lustrum.protect.population.channel import PopulationChannel, coarse_rates
@@ -258,6 +268,8 @@ def test_chances_pair_by_pair_are_the_entries_of_the_rows(base: int, step: int) 
     down = channel.moved_down(np.minimum(t, p))
     assert channel.chances(t - down, p - down).tolist() == wanted
     assert (down > 0).any()
+    with pytest.raises(InputError, match="counts of 0 or more"):
+        channel.transitions(np.array([5, -1, 9]))
 
 
 def test_remembered_structural_zeros_are_those_of_every_question() -> None:

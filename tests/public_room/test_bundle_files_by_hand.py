@@ -333,6 +333,9 @@ def test_a_bundle_states_its_method_and_its_search_only_as_a_whole(tmp_path: Pat
 def test_few_sweeps_over_very_many_codes_are_another_search(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # From 2,048 codes on, and with less than eight sweeps.
+    for sweeps, codes, version in ((7, 2048, 9), (8, 2048, 8), (7, 2047, 8), (1, 190_000, 9)):
+        assert public_module.search_version(sweeps, codes) == version
     place = tmp_path / "town"
     own = made_by()
     most = max(len(v.codes) for v in own.cells.dataset.variables)

@@ -12,11 +12,13 @@ import pytest
 from lustrum.model import InputError
 from lustrum.protect.population import prepare as prepare_module
 from lustrum.protect.population.cells import FinestCells
+from lustrum.protect.population.channel import nearest_rates
 from lustrum.protect.population.later.before import EarlierRelease, Redraw
 from lustrum.protect.population.later.continued import FEWEST_SMALL
 from lustrum.protect.population.later.differences import Differences, NumberChange, differences
 from lustrum.protect.population.method import ProtectedPopulation
 from lustrum.protect.population.prepare import Prepared, prepare
+from lustrum.protect.population.public import PublicReport
 from lustrum.protect.population.start import cell_numbers
 from lustrum.protect.population.support import Support
 from lustrum.protect.population.together import carried_bounds, together
@@ -659,3 +661,34 @@ def test_the_kind_of_cells_with_the_largest_share_is_the_one_that_is_told() -> N
     assert Differences(20, 10, 0).reveals(0.5, 3) is None
     assert Differences(20, 11, 0).reveals(0.5, 3) == (20, 11)
     assert Differences(19, 19, 0).reveals(0.5, 3) is None
+
+
+@pytest.mark.parametrize("small_only", [False, True])
+@pytest.mark.parametrize("base", [2, 3, 5])
+def test_a_report_names_every_pair_of_numbers_that_one_count_can_show(
+    base: int, small_only: bool
+) -> None:
+    support = Support(base, small_only=small_only)
+    method = {"method": "protected-population", "change_odds": 0.25}
+    rates = nearest_rates(base, base)
+    public = PublicReport(method, support, 1.0, {1: 1.0}, {1: 1.0}, rates, rates)
+
+    def shows(count: int) -> set[int]:
+        low = count // base * base
+        if small_only and count >= base:
+            return {count}
+        return {low, low + base} if count > low or count == 0 else {low}
+
+    stated = public.releases()
+    assert stated["odds"] == 0.25
+    counts = range(5 * base)
+    for number in (0, base, 2 * base):
+        left = [n for n in counts if number in shows(n)]
+        assert stated["left"][str(number)] == [min(left), max(left)]
+    pairs = {}
+    for number in (0, base):
+        left = [n for n in counts if {number, number + base} <= shows(n)]
+        # One count alone would be given away, so that no such cell shows both.
+        if len(left) > 1:
+            pairs[f"{number} and {number + base}"] = [min(left), max(left)]
+    assert {words: ends for words, ends in stated["left"].items() if "and" in words} == pairs
