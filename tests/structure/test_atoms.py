@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -70,3 +71,43 @@ def test_members_are_gathered_also_where_a_category_has_none(
     assert found.shape[axis] == len(groups)
     for place, wanted in enumerate(truth):
         assert np.array_equal(found.take(place, axis=axis), wanted)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_many_codes_in_many_sets_are_told_apart_by_the_sets_that_hold_them(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    codes, many = 80, int(rng.integers(2, 14))
+    sets = [np.flatnonzero(rng.random(codes - 5) < rng.random()).tolist() for _ in range(many)]
+    found = Atoms.of_sets(codes, sets).of_code.tolist()
+    names: dict[tuple[int, ...], int] = {}
+    for code in range(codes):
+        held = tuple(k for k, own in enumerate(sets) if code in own)
+        wanted = names.setdefault(held, len(names) - (() in names)) if held else -1
+        assert found[code] == wanted
+        if not held:
+            names.setdefault((), -1)
+
+
+def test_other_categories_and_some_of_them_are_put_together_from_the_same_atoms() -> None:
+    atoms = Atoms.of_sets(6, [(0, 1), (2,), (3, 4), (5,)])
+    values = np.array([1, 10, 100, 1000])
+    wide = atoms.regrouped(
+        [Category("a", "", (5, 0, 1)), Category("b", "", (3, 4)), Category("c", "", ())]
+    )
+    assert wide.roll_up(values, 0).tolist() == [1001, 100, 0]
+    assert wide.part(slice(1, 3)).roll_up(values, 0).tolist() == [100, 0]
+    assert atoms.part(slice(1, 3)).roll_up(values, 0).tolist() == [10, 100]
+    # All atoms in their order, in another one, one twice, and one left out.
+    for order in ([0, 1, 2, 3], [1, 0, 3, 2], [1, 0, 2, 3], [0, 1, 3, 2], [0, 1, 2, 2], [0, 1, 2], [3]):
+        sets = [((0, 1), (2,), (3, 4), (5,))[k] for k in order]
+        own = atoms.regrouped([Category(str(k), "", s) for k, s in enumerate(sets)])
+        assert own.roll_up(values, 0).tolist() == [int(values[k]) for k in order]
+    both = atoms.regrouped([Category("a", "", (0, 1, 2)), Category("b", "", (3, 4, 5))])
+    assert both.roll_up(values, 0).tolist() == [11, 1100]
+    three = [Category("a", "", (0, 1)), Category("b", "", (2, 3, 4)), Category("c", "", (5,))]
+    assert atoms.regrouped(three).roll_up(values, 0).tolist() == [1, 110, 1000]
+
+
+def test_a_code_in_one_set_alone_is_told_from_those_that_others_hold_too() -> None:
+    sets = [tuple(range(10)), *((code,) for code in range(9))]
+    assert Atoms.of_sets(10, sets).of_code.tolist() == list(range(10))
