@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice, product
 
 import numpy as np
@@ -14,6 +15,9 @@ from lustrum.model import Release, TableAxis
 
 _PIECE = 50_000
 """About how many cells are turned into text at a time."""
+
+FACTS = ("value", "unit", "status", "low", "high", "standard_error", "reliability")
+"""What files say of a cell, in the order of their columns."""
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 
@@ -29,6 +33,28 @@ def free_name(name: str, taken: set[str]) -> str:
         name += "_"
     taken.add(name)
     return name
+
+
+@dataclass(frozen=True)
+class HeadNames:
+    """What columns are called beside those of the variables, the same in every file of a table.
+
+    A variable keeps its own name, also where it is called ``value``; a column of the cells gives way.
+    """
+
+    labels: tuple[str, ...]
+    members: tuple[str, ...]
+    facts: Mapping[str, str]
+
+    @classmethod
+    def of(cls, axes: Sequence[TableAxis]) -> HeadNames:
+        """The names that are free beside these variables."""
+        taken = {axis.name for axis in axes}
+        return cls(
+            tuple(free_name(f"{axis.name}_label", taken) for axis in axes),
+            tuple(free_name(f"{axis.name}_members", taken) for axis in axes),
+            {name: free_name(name, taken) for name in FACTS},
+        )
 
 
 def number_text(value: int, decimals: int) -> str:

@@ -6,6 +6,7 @@ numbers. Libraries of frames are imported when they are first asked for.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -239,8 +240,10 @@ def _release_facts(release: Release) -> dict[str, Column]:
         facts["unit"] = Column(_spread(units, release.axes, len(release.axes) - 1))
     facts["status"] = Column([str(letter) for letter in release.status.ravel()])
     if release.low is not None and release.high is not None:
-        facts["low"] = numbers(release.low, release.low > -_OPEN)
-        facts["high"] = numbers(release.high, release.high < _OPEN)
+        # Of what is hidden only an interval that the release states: one of a single value would show it.
+        told = known | release.stated
+        facts["low"] = numbers(release.low, told & (release.low > -_OPEN))
+        facts["high"] = numbers(release.high, told & (release.high < _OPEN))
     if release.errors is not None:
         facts["standard_error"] = numbers(release.errors, known & (release.errors >= 0))
     if release.grades is not None:
@@ -293,11 +296,15 @@ def _called(axis: TableAxis, labels: bool) -> list[str]:
     """Codes, or labels with the code behind those that occur twice."""
     if not labels:
         return list(axis.codes)
-    names = list(axis.labels)
-    return [
-        f"{label} ({code})" if names.count(label) > 1 else label
-        for label, code in zip(names, axis.codes, strict=True)
+    seen = Counter(axis.labels)
+    names = [
+        f"{label} ({code})" if seen[label] > 1 else label
+        for label, code in zip(axis.labels, axis.codes, strict=True)
     ]
+    # A label may read like another one with its code.
+    once = {name for name, times in Counter(names).items() if times == 1}
+    taken = set(once)
+    return [name if name in once else free_name(name, taken) for name in names]
 
 
 def _spread(names: Sequence[str], axes: Sequence[TableAxis | None], place: int) -> list[str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from lustrum.arrays import Ints, Mask
-from lustrum.formats.cell_text import free_name, inert
+from lustrum.formats.cell_text import HeadNames, inert
 from lustrum.model import Release
 from lustrum.model.release import check_release
 
@@ -56,17 +56,16 @@ class Parquet:
             dtype=np.int64,
         )
 
-        taken = {axis.name for axis in release.axes}  # a variable may be called "value"
+        heads = HeadNames.of(release.axes)
+        called = heads.facts
         named = []
         for place, axis in enumerate(release.axes):
             parts = [(axis.name, inert_texts(axis.codes))]
-            parts.append((free_name(f"{axis.name}_label", taken), inert_texts(axis.labels)))
+            parts.append((heads.labels[place], inert_texts(axis.labels)))
             if any(category.note for category in axis.categories):
                 notes = [category.note for category in axis.categories]
-                parts.append((free_name(f"{axis.name}_members", taken), inert_texts(notes)))
+                parts.append((heads.members[place], inert_texts(notes)))
             named.append((after_axis(release.shape, place), parts))
-        told = ("value", "unit", "status", "low", "high", "standard_error", "reliability")
-        called = {name: free_name(name, taken) for name in told}
         units = inert_texts([release.unit_at(at) for at in range(many)]) if release.label else None
 
         def seen_as(values: Ints, where: Mask, low: int, high: int) -> pa.Array:
@@ -162,8 +161,11 @@ def spread(names: pa.Array, after: int, low: int, high: int, *, coded: bool = Fa
     if not coded:
         return names.take(pa.array(taken.astype(np.int32)))
     first, last = (int(taken.min()), int(taken.max())) if taken.size else (0, -1)
-    numbers = pa.array((taken - first).astype(np.int32))
-    return pa.DictionaryArray.from_arrays(numbers, names.slice(first, last - first + 1))
+    # Each text once: where one stands twice, Arrow writes pages of the size of both and fills them with
+    # whatever was in memory, which then is in a public file.
+    once = names.slice(first, last - first + 1).dictionary_encode()
+    numbers = once.indices.take(pa.array((taken - first).astype(np.int32)))
+    return pa.DictionaryArray.from_arrays(numbers, once.dictionary)
 
 
 def letters(texts: Any, low: int, high: int, hidden: Mask | None = None) -> pa.Array:

@@ -206,8 +206,8 @@ def _lines(
 
 
 def _cells_head(sheet: Any, pen: _Pen) -> None:
-    names, unit, estimated = cell_heads(pen.release)
-    heads = [*names, "value", "status", "low", "high", *unit, *estimated]
+    names, every, unit, estimated = cell_heads(pen.release)
+    heads = [*names, *every, *unit, *estimated]
     for column, name in enumerate(heads):
         pen.text(sheet, 0, column, name, pen.bold)
     sheet.freeze_panes(1, 0)
@@ -217,7 +217,7 @@ def _cells_head(sheet: Any, pen: _Pen) -> None:
 def _cells_body(sheet: Any, pen: _Pen) -> None:
     """One row a cell."""
     release = pen.release
-    names, unit, _ = cell_heads(release)
+    names, _, unit, _ = cell_heads(release)
     width = len(names)
     for row, at in enumerate(np.ndindex(*release.shape), start=1):
         for k, (axis, place) in enumerate(zip(release.axes, at, strict=True)):

@@ -161,7 +161,7 @@ class Samples:
     def _cells(self) -> Iterator[str]:
         """The rows of the sheet Cells, one a cell."""
         release = self.release
-        names, unit, _ = cell_heads(release)
+        names, _, unit, _ = cell_heads(release)
         letters = [xl_col_to_name(i) for i in range(len(names) + 9)]
         after = letters[len(names) :]
         axes = []
