@@ -85,7 +85,12 @@ class _Pen:
 
     def text(self, sheet: Any, row: int, column: int, text: str, look: Any = None) -> None:
         """A text, whatever it begins with."""
-        sheet.write_string(row, column, text, look)
+        if text.startswith("<r>"):
+            # xlsxwriter would take it for XML of its own; the parts of a text it writes as texts.
+            parts = (text[:1], text[1:2], text[2:])
+            sheet.write_rich_string(row, column, *parts, *([look] if look else []))
+        else:
+            sheet.write_string(row, column, text, look)
 
     def value(
         self, sheet: Any, row: int, column: int, at: tuple[int, ...], total: bool = False

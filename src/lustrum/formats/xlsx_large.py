@@ -78,8 +78,11 @@ class Samples:
         yield from (("not known", "hidden"), (NO_NUMBER, "hidden"), (release.unit, ""))
         for place in range(len(release.statistics)):
             yield release.unit_at(place), ""
-        for grade in () if release.grades is None else np.unique(release.grades).tolist():
-            yield grade, ""
+        if release.errors is not None and release.grades is not None:
+            # A grade that no cell shows may not stand among the texts either.
+            there = release.known & (release.errors >= 0)
+            for grade in np.unique(release.grades[there]).tolist():
+                yield grade, ""
 
     def text(self, text: str, look: str = "") -> str:
         """How a text is written, behind the name of its cell."""
