@@ -27,7 +27,7 @@ from formats.told_cells import (
     number,
     told,
 )
-from lustrum.formats import Xlsx, xlsx, xlsx_large
+from lustrum.formats import Xlsx, workbook, xlsx, xlsx_large
 from lustrum.formats.placing import Placing, usual_placing
 from lustrum.model import CellStatus, InputError, Release
 
@@ -275,14 +275,59 @@ def test_variables_stand_where_a_page_has_them(sizes: list[int], placing: Placin
     assert usual_placing(sizes) == placing
 
 
-def test_a_sheet_ends_where_no_more_rows_fit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A spreadsheet would not open a file with more rows; what fits is whole and in its place."""
+def test_a_sheet_ends_where_no_more_fits_and_the_notes_say_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A spreadsheet would not open a file with more; what fits is whole and in its place."""
     release = made(AREA, AGE, axis("own", " ".join(map(str, range(20)))), values=range(180))
     whole = {n: plain(rows) for n, rows in opened(release, True).items()}
-    for most in (10, 30, 47):
+    said = [
+        "Not complete",
+        "A sheet cannot hold all rows or columns of this table; CSV and Parquet do.",
+    ]
+    assert said not in [row[:2] for row in whole["Notes"]]
+    # The table has 2 rows above its header and 20 parts of 5 rows each, the sheet of cells 181 rows.
+    for most, whole_table, whole_cells in (
+        (10, False, False),
+        (47, False, False),
+        (102, False, False),
+        (103, True, False),
+        (180, True, False),
+        (181, True, True),
+    ):
         monkeypatch.setattr(xlsx_large, "MOST_ROWS", most)
+        monkeypatch.setattr(workbook, "MOST_ROWS", most)
         cut = {n: plain(rows) for n, rows in opened(release, True).items()}
-        for name in ("Table", "Cells"):
-            assert len(cut[name]) <= most
+        for name, complete in (("Table", whole_table), ("Cells", whole_cells)):
+            assert most - 2 <= len(cut[name]) <= most or complete
             assert cut[name] == whole[name][: len(cut[name])]
-            assert len(cut[name]) >= min(most - 2, len(whole[name]))
+            assert (cut[name] == whole[name]) == complete
+        assert (said in [row[:2] for row in cut["Notes"]]) != (whole_table and whole_cells)
+    monkeypatch.setattr(xlsx_large, "MOST_COLUMNS", 3)
+    monkeypatch.setattr(workbook, "MOST_COLUMNS", 3)
+    cut = {n: plain(rows) for n, rows in opened(release, True).items()}
+    rows = cut["Table"][4:]
+    assert [row[:3] for row in rows] == [row[:3] for row in whole["Table"][4:]]
+    assert said in [row[:2] for row in cut["Notes"]]
+
+
+@pytest.mark.parametrize(
+    ("shape", "rows", "columns"),
+    [
+        ((), 4, 1), ((7,), 10, 1), ((7, 5), 10, 5), ((7, 5, 6), 11, 30), ((7, 5, 7), 66, 5),
+        ((7, 5, 6, 2), 22, 30),
+    ],
+)  # fmt: skip
+def test_a_table_fits_where_its_rows_its_columns_and_its_cells_do(
+    shape: tuple[int, ...], rows: int, columns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    axes = [axis(f"v{i}", " ".join(map(str, range(n)))) for i, n in enumerate(shape)]
+    release = made(*axes, values=np.zeros(shape, dtype=int))
+    sheet = opened(release, False)["Table"]
+    assert len(sheet) == rows
+    assert max(map(len, sheet)) == columns + 1
+    most = max(rows, release.published.size + 1)
+    for spare_rows, spare_columns in ((0, 0), (-1, 0), (0, -1)):
+        monkeypatch.setattr(workbook, "MOST_ROWS", most + spare_rows)
+        monkeypatch.setattr(workbook, "MOST_COLUMNS", columns + 1 + spare_columns)
+        assert workbook.fits(release) == (spare_rows == spare_columns == 0)

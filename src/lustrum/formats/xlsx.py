@@ -16,7 +16,7 @@ import numpy as np
 
 from lustrum.arrays import Ints
 from lustrum.formats.placing import Placing, usual_placing
-from lustrum.formats.workbook import MOST_DIGITS, NO_NUMBER, cell_heads
+from lustrum.formats.workbook import MOST_DIGITS, NO_NUMBER, cell_heads, fits
 from lustrum.model import CellStatus, Release, TableAxis
 from lustrum.model.release import check_release
 from lustrum.model.text import opening
@@ -276,6 +276,11 @@ def _notes(sheet: Any, pen: _Pen, label: str, about: Mapping[str, str | float]) 
 def _lines_of_notes(release: Release, label: str) -> Iterable[tuple[str, str]]:
     if label:
         yield "Title", label
+    if not fits(release):
+        yield (
+            "Not complete",
+            "A sheet cannot hold all rows or columns of this table; CSV and Parquet do.",
+        )
     if release.label and not release.statistics:
         yield "Statistic", release.label
     if release.unit:

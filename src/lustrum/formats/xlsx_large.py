@@ -19,12 +19,17 @@ from xlsxwriter.utility import xl_col_to_name
 from lustrum.arrays import Ints, Mask
 from lustrum.formats.cell_text import number_text
 from lustrum.formats.placing import usual_placing
-from lustrum.formats.workbook import MOST_DIGITS, MOST_ROWS, NO_NUMBER, cell_heads
+from lustrum.formats.workbook import (
+    MOST_COLUMNS,
+    MOST_DIGITS,
+    MOST_ROWS,
+    NO_NUMBER,
+    cell_heads,
+)
 from lustrum.model import Release
 from lustrum.structure import UNBOUNDED
 
 _ACROSS = 1000
-_MOST_COLUMNS = 16_384
 _PIECE = 20_000
 """About how many cells become text at a time."""
 
@@ -229,7 +234,7 @@ class Samples:
         order = _Order((*placing.wafers, *placing.rows, *placing.columns))
         totals = order.of(~release.inner)
         width = len(columns)
-        letters = [xl_col_to_name(i + 1) for i in range(min(width, _MOST_COLUMNS - 1))]
+        letters = [xl_col_to_name(i + 1) for i in range(min(width, MOST_COLUMNS - 1))]
         labels = release.axes[placing.rows[0]].labels if placing.rows else (release.unit,)
         cuts = _parts(release, placing.wafers)
         row, lines, size, at = self.first + 1, [], 0, 0
