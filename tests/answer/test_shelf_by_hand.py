@@ -139,7 +139,7 @@ def test_a_folder_is_kept_while_it_looks_the_same_and_read_again_otherwise(tmp_p
     beside = tmp_path / "beside"
     beside.write_bytes(text + b" ")
     os.utime(beside, ns=(before.st_atime_ns, before.st_mtime_ns + 1))
-    os.replace(beside, manifest)
+    beside.replace(manifest)
     assert shelf.folder("town") is not third
     written(path, "town", title="Second")
     assert shelf.folder("town").title == "Second"
@@ -153,8 +153,8 @@ def test_a_folder_that_is_damaged_gone_or_another_one_is_one_sentence(tmp_path: 
     assert [one.name for one in shelf.others("town")] == ["county", "land"]
     assert [one.name for one in shelf.others("nobody")] == ["county", "land", "town"]
     (root / "prepared" / "county" / "report.json").write_bytes(b"{ }")
+    shelf = PreparedShelf(root)
     with pytest.raises(DatasetError, match="digest"):
-        shelf = PreparedShelf(root)
         shelf.folder("county")
     assert [one.name for one in shelf.others("town")] == ["land"]
     (root / "prepared" / "land").rename(root / "prepared" / "lande")

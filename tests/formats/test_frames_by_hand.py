@@ -170,9 +170,15 @@ def test_a_confidential_table_has_frames_with_values_and_contributors() -> None:
         head, rows = form(table, labels=False)
         assert head == ["area", "sex", "value", "contributors"]
         assert [row[2:] for row in rows] == [
-            [Decimal("12.5"), 4], [0, 0], [Decimal("3.75"), 2], [Decimal("0.2"), 1]
-        ]  # fmt: skip
-        assert form(table, wide=True)[1] == [["n", Decimal("12.5"), 0], ["s", Decimal("3.75"), Decimal("0.2")]]  # fmt: skip
+            [Decimal("12.5"), 4],
+            [0, 0],
+            [Decimal("3.75"), 2],
+            [Decimal("0.2"), 1],
+        ]
+        assert form(table, wide=True)[1] == [
+            ["n", Decimal("12.5"), 0],
+            ["s", Decimal("3.75"), Decimal("0.2")],
+        ]
     counts = Table(axes, count, contributors=count)
     assert list(to_pandas(counts).columns) == ["area", "area_label", "sex", "sex_label", "value"]
     assert "contributors" not in to_pandas(replace(table, contributors=None))
@@ -217,7 +223,10 @@ def test_the_page_of_a_release_tells_of_each_cell_what_the_release_tells(name: s
     shape = tuple(len(a) for a in own)
     columns = 1 if last is None else len(last)
     head, *rows = page_cells(page)
-    assert head == [*(a.name for a in own), *(["value"] if last is None else last.labels)][: len(own) + 20]  # fmt: skip
+    assert (
+        head
+        == [*(a.name for a in own), *(["value"] if last is None else last.labels)][: len(own) + 20]
+    )
     places = list(np.ndindex(*shape))
     assert len(rows) == min(len(places), 60)
     for at, row in zip(places, rows, strict=False):
@@ -244,7 +253,7 @@ def test_a_page_says_what_it_leaves_out() -> None:
             axis("r", " ".join(map(str, range(rows)))),
             axis("c", " ".join(map(str, range(columns)))),
         )
-        return release_html(made(*axes, values=range(rows * columns)))  # fmt: skip
+        return release_html(made(*axes, values=range(rows * columns)))
 
     assert "more" not in page(60, 20)
     assert "and 2 more rows; to_pandas() has all" in page(62, 20)
@@ -294,9 +303,7 @@ def test_rows_and_columns_of_a_cross_tabulation_hold_their_cells(name: str, rows
     for cell in told(release):
         labels = cell["labels"]
         row = tuple(labels[:rows]) if rows > 1 else labels[0] if rows else "value"
-        column = (
-            tuple(labels[rows:]) if len(across) > 1 else labels[rows] if across else "value"
-        )  # fmt: skip
+        column = tuple(labels[rows:]) if len(across) > 1 else labels[rows] if across else "value"
         assert _exact(frame.at[row, column]) == cell["value"]
         assert reasons.at[row, column] == f"because {cell['status']}"
     for index, axes in ((frame.index, down), (frame.columns, across)):

@@ -1,4 +1,4 @@
-"""Workbooks, small and large, tell of each cell what the release tells: in the table, cell by cell, in notes."""
+"""Workbooks, small and large, tell of each cell what the release tells, in every sheet."""
 
 from __future__ import annotations
 
@@ -150,7 +150,10 @@ def table_wanted(release: Release) -> tuple[list[list[Any]], list[list[tuple[str
         looks.append([None, None])
     for part in product(*(range(shape[i]) for i in parts)):
         if parts:
-            named = [f"{release.axes[i].label}: {release.axes[i].labels[p]}" for i, p in zip(parts, part, strict=True)]  # fmt: skip
+            named = [
+                f"{release.axes[i].label}: {release.axes[i].labels[p]}"
+                for i, p in zip(parts, part, strict=True)
+            ]
             rows += [[], [", ".join(named)]]
             looks += [[], [None]]
         for first in product(*(range(shape[i]) for i in down)):
@@ -314,10 +317,14 @@ def test_a_sheet_ends_where_no_more_fits_and_the_notes_say_so(
 @pytest.mark.parametrize(
     ("shape", "rows", "columns"),
     [
-        ((), 4, 1), ((7,), 10, 1), ((7, 5), 10, 5), ((7, 5, 6), 11, 30), ((7, 5, 7), 66, 5),
+        ((), 4, 1),
+        ((7,), 10, 1),
+        ((7, 5), 10, 5),
+        ((7, 5, 6), 11, 30),
+        ((7, 5, 7), 66, 5),
         ((7, 5, 6, 2), 22, 30),
     ],
-)  # fmt: skip
+)
 def test_a_table_fits_where_its_rows_its_columns_and_its_cells_do(
     shape: tuple[int, ...], rows: int, columns: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,7 +17,7 @@ from pyarrow import parquet
 from formats.told_cells import AREA, HIDDEN, RELEASES, SEX, axis, made, names_beside, told
 from lustrum.formats import Csv, JsonStat, Parquet, cell_text, release_as_arrow, write_release
 from lustrum.formats import parquet as parquet_file
-from lustrum.formats.cell_text import field, inert
+from lustrum.formats.cell_text import csv_lines, field, free_name, inert
 from lustrum.formats.jsonstat import dataset
 from lustrum.formats.parquet import letters, spread
 from lustrum.formats.table_files.columns import ColumnNames
@@ -129,10 +129,13 @@ def test_json_stat_tells_of_each_cell_what_the_release_tells(name: str) -> None:
         assert category["index"] == list(own.codes)
         assert category["label"] == dict(zip(own.codes, own.labels, strict=True))
         notes = {c.code: [c.note] for c in own.categories if c.note}
-        assert category.get("note", {}) == notes
+        assert category.get("note") == (notes or None)
     values = [cell["value"] for cell in cells]
     assert found["value"] == (values if exact else pytest.approx(values, rel=Decimal("1e-15")))
-    whole = [c["value"] is None or c["decimals"] > 0 or type(v) is int for c, v in zip(cells, found["value"], strict=True)]  # fmt: skip
+    whole = [
+        c["value"] is None or c["decimals"] > 0 or type(v) is int
+        for c, v in zip(cells, found["value"], strict=True)
+    ]
     assert all(whole)
     status = [cell["status"] for cell in cells]
     assert found.get("status") == (None if set(status) == {"F"} else status)
@@ -162,6 +165,7 @@ def test_the_title_of_a_dataset_is_the_one_given_or_its_variables() -> None:
     release = RELEASES["counts"]
     assert dataset(release)["label"] == "Area by Sex"
     assert dataset(release, "People")["label"] == "People"
+    assert json.loads(JsonStat().write(release, "People"))["label"] == "People"
     assert dataset(release)["note"] == ["Rounded."]
     # A text of any alphabet stands as it is.
     assert "Łódź" in JsonStat().write(made(TableAxis.plain("a", ["1"], ["Łódź"]), values=[1]))
@@ -201,7 +205,9 @@ def test_the_bytes_do_not_depend_on_what_is_not_told(writer: Any, name: str) -> 
     assert shown_by(writer, Release(**{**fields, **words})) == shown_by(writer, release)
 
 
-@pytest.mark.parametrize("name", ["four variables", "statistics", "estimates", "intervals", "own groups"])  # fmt: skip
+@pytest.mark.parametrize(
+    "name", ["four variables", "statistics", "estimates", "intervals", "own groups"]
+)
 @pytest.mark.parametrize("piece", [1, 2, 3, 5, 7, 36])
 def test_a_file_says_the_same_in_pieces_of_any_size(
     name: str, piece: int, monkeypatch: pytest.MonkeyPatch
@@ -285,7 +291,8 @@ def test_letters_tell_what_is_there_and_nothing_behind_what_is_hidden(kind: str)
     hidden = np.array([True, False, False, True])
     found = letters(texts, 0, 4, hidden)
     assert found.to_pylist() == [None, "b", "a", None]
-    assert not {"z", "c"} & set(found.dictionary.to_pylist())
+    assert set(found.dictionary.to_pylist()) <= {"", "a", "b"}
+    assert letters(np.array(["", "a"], dtype=kind), 0, 2).to_pylist() == ["", "a"]
     assert letters(texts, 1, 3).to_pylist() == ["b", "a"]
     assert letters(texts, 2, 4, hidden[2:]).to_pylist() == ["a", None]
     assert letters(texts, 0, 0).to_pylist() == []
@@ -308,10 +315,36 @@ def test_units_notes_and_names_are_no_formulas_either(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "written"),
-    [("a", "a"), ("", ""), ("a,b", '"a,b"'), ('a"b', '"a""b"'), ("a\r\nb", '"a\r\nb"'), ("a\nb", '"a\nb"')],
-)  # fmt: skip
+    [
+        ("a", "a"),
+        ("", ""),
+        ("a,b", '"a,b"'),
+        ('a"b', '"a""b"'),
+        ("a\r\nb", '"a\r\nb"'),
+        ("a\nb", '"a\nb"'),
+    ],
+)
 def test_a_field_has_quotation_marks_where_it_needs_them(text: str, written: str) -> None:
     assert field(text) == written
+
+
+def test_a_name_that_was_given_away_is_not_free_again() -> None:
+    taken = {"value"}
+    assert [free_name(name, taken) for name in ("value", "value", "unit", "unit")] == [
+        "value_",
+        "value__",
+        "unit",
+        "unit_",
+    ]
+
+
+def test_columns_of_another_length_than_the_cells_are_a_fault() -> None:
+    with pytest.raises(ValueError, match="zip"):
+        list(
+            csv_lines(
+                ["a", "v", "w"], [["x", "y"]], lambda low, high: [["1", "2"], ["3"] * 3], "\n"
+            )
+        )
 
 
 def test_files_say_how_they_are_called() -> None:

@@ -66,6 +66,9 @@ RELEASES = {
     "one interval of width one": made(
         SEX, values=[HIDDEN, 5], status=["D", "F"], low=[7, 5], high=[8, 5]
     ),
+    "bounds of what is shown": made(
+        SEX, values=[3, 6], low=[1, 4], high=[5, 8], status=["F", "F"], unit="people"
+    ),
     "statistics": made(
         AREA,
         WHAT,
@@ -160,7 +163,7 @@ def names_beside(release: Release) -> dict[str, str]:
     """What columns are called that are not variables: a variable keeps its name."""
     variables = {own.name for own in release.axes}
     wanted = [f"{name}{end}" for name in sorted(variables) for end in ("_label", "_members")]
-    wanted += "value unit status low high standard_error reliability".split()
+    wanted += ["value", "unit", "status", "low", "high", "standard_error", "reliability"]
     found = {}
     for want in wanted:
         found[want] = next(n for n in (want + "_" * k for k in range(9)) if n not in variables)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -56,17 +55,31 @@ def rounded(*keys: Any) -> int:
 FORMS: dict[str, Any] = {
     "columns of a frame": lambda: lu.crosstab(people().area, people().sex, policy=ROUNDED),
     "lists": lambda: lu.crosstab(AREA, SEX, rownames=["area"], colnames=["sex"], policy=ROUNDED),
-    "a list of a list": lambda: lu.crosstab([AREA], (SEX,), rownames=["area"], colnames=["sex"], policy=ROUNDED),
-    "tuples": lambda: lu.crosstab(tuple(AREA), tuple(SEX), rownames=["area"], colnames=["sex"], policy=ROUNDED),
-    "arrays": lambda: lu.crosstab(np.array(AREA), np.array(SEX), rownames=["area"], colnames=["sex"], policy=ROUNDED),
-    "an array beside a column": lambda: lu.crosstab(people().area, np.array(SEX), colnames=["sex"], policy=ROUNDED),
-    "columns of polars": lambda: lu.crosstab(pl.Series("area", AREA), pl.Series("sex", SEX), policy=ROUNDED),
+    "a list of a list": lambda: lu.crosstab(
+        [AREA], (SEX,), rownames=["area"], colnames=["sex"], policy=ROUNDED
+    ),
+    "tuples": lambda: lu.crosstab(
+        tuple(AREA), tuple(SEX), rownames=["area"], colnames=["sex"], policy=ROUNDED
+    ),
+    "arrays": lambda: lu.crosstab(
+        np.array(AREA), np.array(SEX), rownames=["area"], colnames=["sex"], policy=ROUNDED
+    ),
+    "an array beside a column": lambda: lu.crosstab(
+        people().area, np.array(SEX), colnames=["sex"], policy=ROUNDED
+    ),
+    "columns of polars": lambda: lu.crosstab(
+        pl.Series("area", AREA), pl.Series("sex", SEX), policy=ROUNDED
+    ),
     "a pivot table": lambda: lu.pivot_table(people(), index="area", columns="sex", policy=ROUNDED),
-    "a pivot table by lists": lambda: lu.pivot_table(people(), index=["area"], columns=("sex",), policy=ROUNDED),
+    "a pivot table by lists": lambda: lu.pivot_table(
+        people(), index=["area"], columns=("sex",), policy=ROUNDED
+    ),
     "counted": lambda: lu.crosstab(people().area, people().sex, aggfunc="count", policy=ROUNDED),
     "sizes": lambda: lu.crosstab(people().area, people().sex, aggfunc=len, policy=ROUNDED),
-    "values that are counted": lambda: lu.crosstab(people().area, people().sex, [1.5] * 32, aggfunc="size", policy=ROUNDED),
-}  # fmt: skip
+    "values that are counted": lambda: lu.crosstab(
+        people().area, people().sex, [1.5] * 32, aggfunc="size", policy=ROUNDED
+    ),
+}
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -88,19 +101,25 @@ def test_names_totals_and_variables_stand_as_pandas_has_them() -> None:
     one = lu.crosstab(people().area, policy=ROUNDED)
     assert one.frame.shape == (3, 1)
     assert one.frame.iloc[:, 0].tolist() == [rounded("n"), rounded("s"), rounded("w")]
-    own = lu.crosstab(people().area, people().sex, margins=True, margins_name="Sum", policy=ROUNDED).frame  # fmt: skip
+    own = lu.crosstab(
+        people().area, people().sex, margins=True, margins_name="Sum", policy=ROUNDED
+    ).frame
     assert list(own.index) == ["n", "s", "w", "Sum"]
     assert list(own.columns) == ["f", "m", "Sum"]
     assert own.loc["Sum", "Sum"] == 30
     assert own.loc["s", "Sum"] == rounded("s")
     usual = lu.crosstab(people().area, people().sex, margins=True, policy=ROUNDED).frame
     assert list(usual.index) == ["n", "s", "w", "All"]
-    pivot = lu.pivot_table(people(), index="area", columns="sex", margins=True, margins_name="Sum", policy=ROUNDED)  # fmt: skip
+    pivot = lu.pivot_table(
+        people(), index="area", columns="sex", margins=True, margins_name="Sum", policy=ROUNDED
+    )
     assert pivot.frame.equals(own)
     both = lu.crosstab([people().area, people().sex], policy=ROUNDED).frame
     assert both.index.names == ["area", "sex"]
     assert both.shape == (6, 1)
-    across = lu.crosstab(people().area, [people().sex, pd.Series([1] * 32, name="one")], policy=ROUNDED)  # fmt: skip
+    across = lu.crosstab(
+        people().area, [people().sex, pd.Series([1] * 32, name="one")], policy=ROUNDED
+    )
     assert across.frame.columns.names == ["sex", "one"]
     assert across.rows == 1
 
@@ -125,9 +144,11 @@ SUMS: dict[str, Any] = {
     "by numpy": lambda **w: lu.crosstab(FIRMS.area, values=FIRMS.turnover, aggfunc=np.sum, **w),
     "without a word": lambda **w: lu.crosstab(FIRMS.area, values=FIRMS.turnover, **w),
     "pivot table": lambda **w: lu.pivot_table(FIRMS, "turnover", "area", **w),
-    "pivot table of sums": lambda **w: lu.pivot_table(FIRMS, "turnover", "area", aggfunc="sum", **w),
+    "pivot table of sums": lambda **w: lu.pivot_table(
+        FIRMS, "turnover", "area", aggfunc="sum", **w
+    ),
     "a list of values": lambda **w: lu.crosstab(FIRMS.area, values=FIRMS.turnover.tolist(), **w),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("form", SUMS)
@@ -150,10 +171,17 @@ def test_records_of_one_holding_are_one_contributor() -> None:
     pivot = lu.pivot_table(FIRMS, "turnover", "area", holding="owner", policy=P_PERCENT)
     assert hidden(pivot) == ["n", "s"]
     # A column of values or of holdings may be called like a variable.
-    same = lu.crosstab(FIRMS.area, values=FIRMS.turnover.rename("area"), holding=FIRMS.owner.rename("area"), policy=P_PERCENT)  # fmt: skip
+    same = lu.crosstab(
+        FIRMS.area,
+        values=FIRMS.turnover.rename("area"),
+        holding=FIRMS.owner.rename("area"),
+        policy=P_PERCENT,
+    )
     assert hidden(same) == ["n", "s"]
     assert same.frame.index.name == "area"
-    unnamed = lu.crosstab(FIRMS.area, values=FIRMS.turnover.tolist(), holding=FIRMS.owner.tolist(), policy=P_PERCENT)  # fmt: skip
+    unnamed = lu.crosstab(
+        FIRMS.area, values=FIRMS.turnover.tolist(), holding=FIRMS.owner.tolist(), policy=P_PERCENT
+    )
     assert hidden(unnamed) == ["n", "s"]
 
 
@@ -187,7 +215,12 @@ def test_reasons_say_which_cells_are_sensitive_and_which_protect_them() -> None:
 
 def noisy(frame: pd.DataFrame, **words: Any) -> list[int]:
     """The rounded counts of areas, by lists as long as keys matter."""
-    return lu.crosstab(frame.area, frame.sex, policy=RANDOM, secret=SECRET, **words).frame.to_numpy().ravel().tolist()  # fmt: skip
+    return (
+        lu.crosstab(frame.area, frame.sex, policy=RANDOM, secret=SECRET, **words)
+        .frame.to_numpy()
+        .ravel()
+        .tolist()
+    )
 
 
 @pytest.mark.parametrize(
@@ -208,7 +241,9 @@ def test_records_are_known_by_their_index_where_it_names_them(index: Any, identi
     assert found.column("lustrum record").to_pylist() == list(identity)
     # The same as naming them in a column, in both calls.
     named = people().assign(person=list(identity))
-    wanted = lu.pivot_table(named, index="area", columns="sex", policy=RANDOM, secret=SECRET, record_id="person")  # fmt: skip
+    wanted = lu.pivot_table(
+        named, index="area", columns="sex", policy=RANDOM, secret=SECRET, record_id="person"
+    )
     assert noisy(frame) == wanted.frame.to_numpy().ravel().tolist()
     pivot = lu.pivot_table(frame, index="area", columns="sex", policy=RANDOM, secret=SECRET)
     assert pivot.frame.equals(wanted.frame)
@@ -220,7 +255,9 @@ def test_other_people_get_other_noise() -> None:
     # Without an index records are known by their places.
     lists = lu.crosstab(AREA, SEX, policy=RANDOM, secret=SECRET).frame.to_numpy()
     assert lists.ravel().tolist() == noisy(people())
-    arrow = lu.pivot_table(as_arrow(people()), index="area", columns="sex", policy=RANDOM, secret=SECRET)  # fmt: skip
+    arrow = lu.pivot_table(
+        as_arrow(people()), index="area", columns="sex", policy=RANDOM, secret=SECRET
+    )
     assert arrow.frame.to_numpy().ravel().tolist() == noisy(people())
 
 
@@ -238,23 +275,58 @@ MISTAKES: list[tuple[Any, str]] = [
     (lambda: lu.crosstab([], policy=ROUNDED), "there is no value"),
     (lambda: lu.crosstab(AREA, SEX[:-1], policy=ROUNDED), "equally long"),
     (lambda: lu.crosstab(AREA, SEX, [1], policy=ROUNDED), "equally long"),
-    (lambda: lu.crosstab(people().area, people(range(1, 33)).sex, policy=ROUNDED), "different indices"),
-    (lambda: lu.crosstab(people().area, [people().sex, people(range(1, 33)).sex], colnames=["s", "t"], policy=ROUNDED), "different indices"),
-    (lambda: lu.crosstab(AREA, SEX, rownames="a", policy=ROUNDED), "'rownames' must be a list with a name"),
-    (lambda: lu.crosstab(AREA, SEX, colnames=["a", "b"], policy=ROUNDED), "'colnames' must be a list with a name"),
-    (lambda: lu.crosstab(AREA, SEX, rownames=["a"], colnames=["a"], policy=ROUNDED), "Two of the columns are called 'a'"),
-    (lambda: lu.crosstab(AREA, SEX, margins=1, policy=ROUNDED), "'margins' is True or False, not 1"),
-    (lambda: lu.crosstab(AREA, SEX, margins=True, margins_name=5, policy=ROUNDED), "'margins_name' is a text such as 'All', not an int"),
-    (lambda: lu.crosstab(AREA, SEX, aggfunc=np.mean, policy=ROUNDED), "'aggfunc' is 'count' or 'sum', not 'mean'"),
+    (
+        lambda: lu.crosstab(people().area, people(range(1, 33)).sex, policy=ROUNDED),
+        "different indices",
+    ),
+    (
+        lambda: lu.crosstab(
+            people().area,
+            [people().sex, people(range(1, 33)).sex],
+            colnames=["s", "t"],
+            policy=ROUNDED,
+        ),
+        "different indices",
+    ),
+    (
+        lambda: lu.crosstab(AREA, SEX, rownames="a", policy=ROUNDED),
+        "'rownames' must be a list with a name",
+    ),
+    (
+        lambda: lu.crosstab(AREA, SEX, colnames=["a", "b"], policy=ROUNDED),
+        "'colnames' must be a list with a name",
+    ),
+    (
+        lambda: lu.crosstab(AREA, SEX, rownames=["a"], colnames=["a"], policy=ROUNDED),
+        "Two of the columns are called 'a'",
+    ),
+    (
+        lambda: lu.crosstab(AREA, SEX, margins=1, policy=ROUNDED),
+        "'margins' is True or False, not 1",
+    ),
+    (
+        lambda: lu.crosstab(AREA, SEX, margins=True, margins_name=5, policy=ROUNDED),
+        "'margins_name' is a text such as 'All', not an int",
+    ),
+    (
+        lambda: lu.crosstab(AREA, SEX, aggfunc=np.mean, policy=ROUNDED),
+        "'aggfunc' is 'count' or 'sum', not 'mean'",
+    ),
     (lambda: lu.crosstab(AREA, SEX, aggfunc="sum", policy=ROUNDED), "name them with 'values'"),
     (lambda: lu.pivot_table(people(), index=[3], policy=ROUNDED), "name columns of the frame"),
-    (lambda: lu.pivot_table(people(), index="area", columns=[None], policy=ROUNDED), "name columns of the frame"),
+    (
+        lambda: lu.pivot_table(people(), index="area", columns=[None], policy=ROUNDED),
+        "name columns of the frame",
+    ),
     (lambda: lu.pivot_table(people(), index="area", record_id="nobody", policy=ROUNDED), "nobody"),
     (lambda: lu.pivot_table(people(), "income", index="area", policy=ROUNDED), "income"),
     (lambda: lu.crosstab(AREA, SEX, policy="nothing"), "There is no preset 'nothing'"),
-    (lambda: lu.crosstab(AREA, SEX, policy=lu.protect.Suppression), "not a type|is a method such as"),
+    (
+        lambda: lu.crosstab(AREA, SEX, policy=lu.protect.Suppression),
+        "not a type|is a method such as",
+    ),
     (lambda: lu.crosstab(AREA, SEX, policy=P_PERCENT), "The rule judges contributions"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("at", range(len(MISTAKES)))
@@ -295,7 +367,9 @@ def test_a_policy_is_bound_to_its_dataset_and_needs_a_secret(
     path.write_text(preset("cell-key"))
     by_file = lu.crosstab(**words, policy=path, secret=SECRET, margins=True, margins_name="Sum")
     assert by_file.frame.equals(made.frame)
-    by_text = lu.crosstab(**words, policy=str(path), secret=SECRET, margins=True, margins_name="Sum")  # fmt: skip
+    by_text = lu.crosstab(
+        **words, policy=str(path), secret=SECRET, margins=True, margins_name="Sum"
+    )
     assert by_text.frame.equals(made.frame)
     with pytest.raises(InputError, match="once for all tables"):
         lu.crosstab(**words, policy="strict", secret=SECRET)
@@ -332,13 +406,16 @@ def test_a_refusal_shows_nothing_and_tells_why() -> None:
 # --- Methods and their secret
 
 
+REPEATABLE = Abilities(repeatable=True)
+
+
 @dataclass(frozen=True)
 class Fake:
     """A method that writes down what it gets: it may need chance, and may refuse a table."""
 
     needs_chance: bool = False
     refuses: bool = False
-    abilities: Abilities = Abilities(repeatable=True)
+    abilities: Abilities = REPEATABLE
     stages: tuple[str, ...] = ("table",)
     base: int = 3
     got: list[Any] = field(default_factory=list)
@@ -386,18 +463,26 @@ def test_chance_follows_from_the_secret_the_method_and_the_table() -> None:
         "secret": drawn(Fake(needs_chance=True), secret=OTHER),
         "method": drawn(Fake(needs_chance=True, base=4)),
         "values": drawn(Fake(needs_chance=True), replace(TABLE, values=np.array([4, 3]))),
-        "codes": drawn(Fake(needs_chance=True), replace(TABLE, axes=(TableAxis.plain("a", ["1", "3"]),))),
-        "name": drawn(Fake(needs_chance=True), replace(TABLE, axes=(TableAxis.plain("b", ["1", "2"]),))),
+        "codes": drawn(
+            Fake(needs_chance=True), replace(TABLE, axes=(TableAxis.plain("a", ["1", "3"]),))
+        ),
+        "name": drawn(
+            Fake(needs_chance=True), replace(TABLE, axes=(TableAxis.plain("b", ["1", "2"]),))
+        ),
         "records": drawn(Fake(needs_chance=True), keyed),
-        "other records": drawn(Fake(needs_chance=True), replace(keyed, keys=keyed.keys[::-1].copy())),
-    }  # fmt: skip
+        "other records": drawn(
+            Fake(needs_chance=True), replace(keyed, keys=keyed.keys[::-1].copy())
+        ),
+    }
     assert len({tuple(usual), *map(tuple, other.values())}) == 8
 
 
 def test_a_method_without_chance_needs_no_secret_and_gets_no_generator() -> None:
     for secret in (None, SECRET):
         assert drawn(Fake(), secret=secret) is None
-    with pytest.raises(InputError, match="'fake' changes numbers at random and needs the agency's secret"):  # fmt: skip
+    with pytest.raises(
+        InputError, match="'fake' changes numbers at random and needs the agency's secret"
+    ):
         drawn(Fake(needs_chance=True), secret=None)
     for secret in (None, SECRET):
         with pytest.raises(InputError, match="takes no such table"):
@@ -444,6 +529,6 @@ def test_a_secret_is_given_or_named_by_the_environment(
         InputError, match="'secret' is a Secret or the path of its file, not an int"
     ):
         secret_of(7)
-    os.chmod(one, 0o644)
+    one.chmod(0o644)
     with pytest.raises(lu.model.LustrumError, match="open to others"):
         secret_of(one)

@@ -68,7 +68,7 @@ def number_text(value: int, decimals: int) -> str:
 def field(text: str) -> str:
     """A text as a field of CSV, in quotation marks where it needs them."""
     out = io.StringIO()
-    csv.writer(out, lineterminator="\r\n").writerow([text, ""])
+    csv.writer(out).writerow([text, ""])  # and the end of a line, \r\n
     return out.getvalue()[:-3]
 
 
@@ -129,7 +129,8 @@ def csv_lines(
     done = 0
     while block := list(islice(rest, max(1, _PIECE // len(inner)))):
         count = len(block) * len(inner)
-        tails = map(",".join, zip(*columns(done, done + count), strict=True))
+        # Whole before the first is used: columns of another length must not pass for these cells.
+        tails = iter([*map(",".join, zip(*columns(done, done + count), strict=True))])
         done += count
         lines = []
         for names in block:

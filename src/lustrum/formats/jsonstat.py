@@ -50,10 +50,7 @@ def dataset(release: Release, label: str = "") -> dict[str, Any]:
             }
             for axis in release.axes
         },
-        "value": [
-            v if s else None
-            for v, s in zip(_plain(release, release.published), shown.tolist(), strict=True)
-        ],
+        "value": [v if s else None for v, s in zip(values, shown.tolist(), strict=True)],
         "extension": {"protection": dict(release.method), "unit": release.unit},
     }
     for axis in release.axes:

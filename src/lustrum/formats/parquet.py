@@ -50,9 +50,7 @@ class Parquet:
 
         # Each statistic has decimals of its own, and no file shows more of them than another.
         steps = np.array(
-            [10 ** (release.decimals - release.decimals_at(place)) for place in range(many)]
-            if release.statistics
-            else [1],
+            [10 ** (release.decimals - release.decimals_at(place)) for place in range(many)],
             dtype=np.int64,
         )
 
@@ -109,10 +107,8 @@ def parquet_pieces(
     for low in range(0, max(size, 1), ROWS):
         part = pa.table(columns(low, min(low + ROWS, size)))
         if writer is None:
-            writer = parquet.ParquetWriter(
-                pa.PythonFile(sink, mode="w"), part.schema, store_schema=schema
-            )
-        writer.write_table(part, row_group_size=ROWS)
+            writer = parquet.ParquetWriter(pa.PythonFile(sink), part.schema, store_schema=schema)
+        writer.write_table(part)
         del part
         yield sink.taken()
     assert writer is not None
@@ -179,7 +175,7 @@ def letters(texts: Any, low: int, high: int, hidden: Mask | None = None) -> pa.A
     if hidden is not None:
         # A text that no cell shows may not stand among those that occur either.
         signs = np.where(hidden, 0, signs)
-    there = np.flatnonzero(np.bincount(signs, minlength=1))
+    there = np.flatnonzero(np.bincount(signs))
     place = np.zeros(int(there[-1]) + 1 if there.size else 1, dtype=np.int32)
     place[there] = np.arange(there.size)
     known = pa.array([chr(sign) if sign else "" for sign in there.tolist()], pa.string())
