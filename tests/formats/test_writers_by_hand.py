@@ -15,6 +15,7 @@ import pytest
 from pyarrow import parquet
 
 from formats.told_cells import AREA, HIDDEN, RELEASES, SEX, axis, made, names_beside, told
+from lustrum.client import Answer
 from lustrum.formats import Csv, JsonStat, Parquet, cell_text, release_as_arrow, write_release
 from lustrum.formats import parquet as parquet_file
 from lustrum.formats.cell_text import csv_lines, field, free_name, inert
@@ -169,6 +170,31 @@ def test_the_title_of_a_dataset_is_the_one_given_or_its_variables() -> None:
     assert dataset(release)["note"] == ["Rounded."]
     # A text of any alphabet stands as it is.
     assert "Łódź" in JsonStat().write(made(TableAxis.plain("a", ["1"], ["Łódź"]), values=[1]))
+
+
+@pytest.mark.parametrize("name", ["names of columns", "hidden", "estimates", "nobody else"])
+def test_the_client_names_the_columns_of_its_frames_as_files_do(name: str) -> None:
+    release = RELEASES[name]
+    body = {"id": "1", "decision": "answer", "reasons": [], "notes": [], "links": {}, "query": {}}
+    answer = Answer.of({**body, "table": json.loads(JsonStat().write(release))})
+    head, rows = wanted(release)
+    kept = [at for at, one in enumerate(head) if one not in ("low", "high")]
+    table = answer.to_arrow()
+    assert table.column_names == [head[at] for at in kept]
+    found = [list(row.values()) for row in table.to_pylist()]
+    assert found == [[row[at] for at in kept] for row in rows]
+
+
+def test_no_column_of_a_wide_frame_of_the_client_is_lost() -> None:
+    axes = (axis("value", "x y"), TableAxis.plain("w", list("123"), ["value", "same", "same"]))
+    body = {"id": "1", "decision": "answer", "reasons": [], "notes": [], "links": {}, "query": {}}
+    table = json.loads(JsonStat().write(made(*axes, values=range(6))))
+    found = Answer.of({**body, "table": table}).to_arrow(wide=True)
+    assert found.column_names == ["value", "value (1)", "same", "same (3)"]
+    assert [list(row.values())[1:] for row in found.to_pylist()] == [[0, 1, 2], [3, 4, 5]]
+    alone = json.loads(JsonStat().write(made(axes[0], values=[3, 4])))
+    one = Answer.of({**body, "table": alone}).to_arrow(wide=True)
+    assert one.to_pydict() == {"value": ["x", "y"], "value_": [3, 4]}
 
 
 def shown_by(writer: Any, release: Release) -> bytes:
