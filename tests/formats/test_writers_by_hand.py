@@ -78,7 +78,10 @@ def test_csv_and_parquet_tell_of_each_cell_what_the_release_tells(name: str) -> 
     # Every digit: numbers have the decimals of their statistic, no more and no fewer.
     assert parsed(text) == (head, [[as_text(v) for v in row] for row in rows])
     data = Parquet().write(release)
-    assert of_arrow(parquet.read_table(io.BytesIO(data))) == (head, rows)
+    table = parquet.read_table(io.BytesIO(data))
+    assert of_arrow(table) == (head, rows)
+    kind = pa.decimal128(38, release.decimals) if release.decimals else pa.int64()
+    assert table.schema.field(names_beside(release)["value"]).type == kind
     assert str(HIDDEN) not in text.replace(".", "")
     assert HIDDEN.to_bytes(8, "little") not in data
     assert len(set(head)) == len(head)
