@@ -392,7 +392,7 @@ GROUPS = {
     ),
     "kinds": Group(
         _in("public/bundle", "agreement", "kinds", "sample_risk") + _in("public", "numbers"),
-        _public("kinds_by_hand", "sample_risk") + _answer("agreement"),
+        _public("kinds_by_hand"),
     ),
     "shelf": Group(
         _in("answer/prepared", "one_population", "shelf"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from dataclasses import dataclass, replace
 from itertools import combinations, product
 from types import SimpleNamespace
@@ -132,6 +134,15 @@ def test_the_groups_of_published_tables_are_those_of_levels() -> None:
         assert kinds.controlled[root] == {frozenset(g) for g in groups}
 
 
+def test_a_variable_of_a_single_code_fixes_nothing() -> None:
+    alone = Dataset.from_mapping(
+        {"dataset": {"name": "one"}, "variables": [{"name": "land", "codes": ["only"]}]}
+    )
+    kinds = Kinds.of(alone)
+    only = [("land", alone.variables[0].finest)]
+    assert kinds.kind(only, {"land": frozenset({0})}) == Kind(1, False)
+
+
 # --- The policy and the bundle
 
 STEPS = """[[before]]
@@ -214,13 +225,14 @@ def test_the_digest_is_one_of_all_that_protected_the_numbers() -> None:
     }
     assert len(others | {usual}) == 7
     # Its words are those of the policy in their order of letters, as any reader can write them down.
-    import hashlib
-    import json
-
     step = policy().before[0].spec().to_mapping()
-    words = {"layout": 2, "protection": {"before": [step], "weights": {}}, "search": 4}
-    text = json.dumps(words, sort_keys=True, ensure_ascii=False)
-    assert usual == hashlib.sha256(text.encode()).hexdigest()
+    weights = {"class_size": 10, "classes": ["área"], "decimals": 0, "measure_classes": []}
+    weights |= {"noise": 0.05, "weight": "w"}
+    of_classes = protection_digest(policy(STEPS + WEIGHTS + 'classes = ["área"]\n'), 4, 2)
+    for digest, said in ((usual, {}), (of_classes, weights)):
+        words = {"layout": 2, "protection": {"before": [step], "weights": said}, "search": 4}
+        text = json.dumps(words, sort_keys=True, ensure_ascii=False)
+        assert digest == hashlib.sha256(text.encode()).hexdigest()
 
 
 # --- What a sample protects
