@@ -282,7 +282,9 @@ def test_a_sheet_ends_where_no_more_fits_and_the_notes_say_so(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A spreadsheet would not open a file with more; what fits is whole and in its place."""
-    release = made(AREA, AGE, axis("own", " ".join(map(str, range(20)))), values=range(180))
+    own = axis("own", " ".join(map(str, range(20))))
+    told_more = {"label": "Turnover", "unit": "euro", "errors": [1] * 180, "grades": ["a"] * 180}
+    release = made(AREA, AGE, own, values=range(180), **told_more)
     whole = {n: plain(rows) for n, rows in opened(release, True).items()}
     said = [
         "Not complete",

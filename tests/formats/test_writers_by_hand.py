@@ -312,6 +312,8 @@ def test_an_empty_table_is_a_file_without_rows() -> None:
     found = parquet.read_table(io.BytesIO(Parquet().write(release)))
     assert found.num_rows == 0
     assert found.column_names == ["area", "area_label", "sex", "sex_label", "value", "status"]
+    for one in (release, made(SEX, axis("area", ""), values=[])):
+        assert Csv().write(one).count("\r\n") == 1
 
 
 @pytest.mark.parametrize("kind", ["<U1", "<U6"])

@@ -90,7 +90,7 @@ RELEASES = {
         values=[10, HIDDEN, 30, 40, 50, 60],
         status=list("FNFFFF"),
         errors=[2, 999, -1, 0, 7, 8],
-        grades=["good", "poor", "poor", "fair", "good", "fair"],
+        grades=["good", "poor", "poor", "fair, so to say", "good", "fair"],
         unit="people",
     ),
     "errors without grades": made(SEX, values=[10, 20], errors=[3, 4]),

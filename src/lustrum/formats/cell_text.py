@@ -124,6 +124,8 @@ def csv_lines(
     if not axes:
         yield ",".join(column[0] for column in columns(0, 1)) + end
         return
+    if not all(axes):
+        return  # a variable without categories has no cells
     *outer, inner = axes
     rest = product(*outer)
     done = 0

@@ -51,6 +51,7 @@ class Csv:
         units = [field(inert(release.unit_at(i))) for i in range(_last(release))]
         errors, grades = release.errors, release.grades
         graded = errors is not None and grades is not None
+        marks = {} if grades is None else {g: field(g) for g in ("", *np.unique(grades).tolist())}
 
         def columns(low: int, high: int) -> list[Sequence[str]]:
             made: list[Sequence[str]] = [numbers(release, release.published, known, low, high)]
@@ -60,8 +61,8 @@ class Csv:
             made += [numbers(release, end, stated, low, high) for end in ends]
             if errors is not None and grades is not None:
                 there = known & (errors.ravel() >= 0)
-                marks = np.where(there[low:high], grades.ravel()[low:high], "")
-                made += [numbers(release, errors, there, low, high), marks.tolist()]
+                seen = np.where(there[low:high], grades.ravel()[low:high], "").tolist()
+                made += [numbers(release, errors, there, low, high), [marks[g] for g in seen]]
             return made
 
         facts = [

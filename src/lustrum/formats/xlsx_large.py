@@ -193,7 +193,7 @@ class Samples:
                 self._ends(e, known | stated, low, high) for e in (release.low, release.high)
             ]
             if unit:
-                columns.append(units * len(block))
+                columns.append((units * len(block))[: high - low])
             if release.errors is not None and release.grades is not None:
                 there = known & (release.errors.ravel()[low:high] >= 0)
                 grades = release.grades.ravel()[low:high].tolist()
