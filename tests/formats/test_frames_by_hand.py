@@ -256,6 +256,7 @@ def test_a_page_says_what_it_leaves_out() -> None:
         return release_html(made(*axes, values=range(rows * columns)))
 
     assert "more" not in page(60, 20)
+    assert "to_pandas" not in page(60, 20)
     assert "and 2 more rows; to_pandas() has all" in page(62, 20)
     assert "and 3 more columns; to_pandas() has all" in page(60, 23)
     assert "and 1 more rows and 1 more columns; to_pandas() has all" in page(61, 21)
