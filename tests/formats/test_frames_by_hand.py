@@ -69,7 +69,7 @@ def _of_arrow(table: pa.Table) -> Any:
 def wanted(release: Release, labels: bool) -> tuple[list[str], list[list[Any]]]:
     called = names_beside(release)
     facts = ["value", *(["unit"] if release.statistics else []), "status"]
-    facts += ["low", "high"] if release.low is not None else []
+    facts += ["low", "high"] if release.low is not None and release.high is not None else []
     facts += ["standard_error"] if release.errors is not None else []
     facts += ["reliability"] if release.grades is not None else []
     head = []
@@ -88,6 +88,8 @@ def wanted(release: Release, labels: bool) -> tuple[list[str], list[list[Any]]]:
                 cell[end] = number(release, ends[at], cell["decimals"])
         if cell["value"] is not None and release.errors is not None and release.errors[at] >= 0:
             cell["standard_error"] = number(release, release.errors[at], cell["decimals"])
+        if cell["value"] is not None and release.errors is None and release.grades is not None:
+            cell["reliability"] = str(release.grades[at])
         rows.append(row + [cell[fact] for fact in facts])
     return head + [called[fact] for fact in facts], rows
 

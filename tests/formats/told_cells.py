@@ -84,6 +84,18 @@ RELEASES = {
         errors=[1999, 1234, 567, 0, 888, 777, -1, 250, 0],
         grades=list("ABCABCABC"),
     ),
+    "two statistics": made(
+        AREA,
+        axis("what", "Firms Turnover"),
+        values=[30, 1234, 50, 999, 80, HIDDEN],
+        status=list("FFFFFN"),
+        decimals=1,
+        statistics=STATISTICS[:2],
+        label="Firms and turnover",
+    ),
+    "a lower end alone": made(SEX, values=[3, HIDDEN], status=["F", "N"], low=[1, 2]),
+    "an upper end alone": made(SEX, values=[3, HIDDEN], status=["F", "N"], high=[8, 9]),
+    "grades without errors": made(SEX, values=[HIDDEN, 20], status=["N", "F"], grades=["b", "a"]),
     "estimates": made(
         SEX,
         AGE,

@@ -375,6 +375,15 @@ def test_a_policy_is_bound_to_its_dataset_and_needs_a_secret(
         lu.crosstab(**words, policy="strict", secret=SECRET)
 
 
+def test_a_policy_that_names_what_the_records_do_not_have_is_refused() -> None:
+    text = preset("cell-key")
+    ends = text.index("[protect]")
+    weighted = text[:ends] + '[weights]\nweight = "nobody"\nclasses = ["row_0"]\n' + text[ends:]
+    named = parse_policy(weighted.encode(), "it")
+    with pytest.raises(lu.model.PolicyError, match="nobody"):
+        lu.crosstab(AREA, SEX, policy=named, secret=SECRET)
+
+
 def replace_dataset(policy: Any, name: str) -> Any:
     return policy.model_copy(update={"dataset": name})
 
