@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import openpyxl
 import pytest
+from xlsxwriter.utility import xl_rowcol_to_cell
 
 from formats.told_cells import (
     AGE,
@@ -47,7 +48,7 @@ EVERY = {**RELEASES, **ODD}
 
 
 def opened(release: Release, large: bool, **words: Any) -> dict[str, list[list[Any]]]:
-    """The sheets of a workbook as rows of (value, number format, bold)."""
+    """The sheets of a workbook as rows of (value, number format, bold, italic)."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(xlsx, "KEPT_IN_MEMORY", -1 if large else 10**9)
         patch.setattr(xlsx_large, "_PIECE", 5)
@@ -63,7 +64,10 @@ def opened(release: Release, large: bool, **words: Any) -> dict[str, list[list[A
     assert "\0" not in texts
     book = openpyxl.load_workbook(io.BytesIO(data))
     return {
-        sheet.title: [[(c.value, c.number_format, bool(c.font.b)) for c in row] for row in sheet]
+        sheet.title: [
+            [(c.value, c.number_format, bool(c.font.b), bool(c.font.i)) for c in row]
+            for row in sheet
+        ]
         for sheet in book
     }
 
@@ -189,7 +193,9 @@ def test_the_sheet_of_the_table_tells_of_each_cell_what_the_release_tells(
         assert values == [*want, *[None] * (len(values) - len(want))]
         for cell, own in zip(row, look, strict=False):
             if own is not None:
-                assert cell[1:] == own
+                assert cell[1:3] == own
+            # A letter or a dash in place of a number is told from a label by its look.
+            assert cell[3] == (cell[0] in ("\u2013", *"ADNO") and cell is not row[0])
 
 
 @pytest.mark.parametrize("large", [False, True])
@@ -325,6 +331,7 @@ def test_a_sheet_ends_where_no_more_fits_and_the_notes_say_so(
         ((7, 5, 6), 11, 30),
         ((7, 5, 7), 66, 5),
         ((7, 5, 6, 2), 22, 30),
+        ((1, 1, 1, 3), 13, 1),
     ],
 )
 def test_a_table_fits_where_its_rows_its_columns_and_its_cells_do(
@@ -340,3 +347,72 @@ def test_a_table_fits_where_its_rows_its_columns_and_its_cells_do(
         monkeypatch.setattr(workbook, "MOST_ROWS", most + spare_rows)
         monkeypatch.setattr(workbook, "MOST_COLUMNS", columns + 1 + spare_columns)
         assert workbook.fits(release) == (spare_rows == spare_columns == 0)
+
+
+def test_a_sheet_ends_at_the_last_cell_of_spreadsheets() -> None:
+    assert xl_rowcol_to_cell(workbook.MOST_ROWS - 1, workbook.MOST_COLUMNS - 1) == "XFD1048576"
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_sheets_are_laid_out_to_be_read(large: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Heads stand out and stay in sight, columns are as wide as their texts."""
+    monkeypatch.setattr(xlsx, "KEPT_IN_MEMORY", -1 if large else 10**9)
+
+    def book(release: Release) -> tuple[Any, dict[str, list[tuple[str, str, str]]], bytes]:
+        data = Xlsx().write(release, "t" * 300, {"Licence": "CC BY"})
+        with zipfile.ZipFile(io.BytesIO(data)) as parts:
+            sheets = [parts.read(f"xl/worksheets/sheet{i}.xml").decode() for i in (1, 2, 3)]
+            about = parts.read("docProps/core.xml")
+        widths = [re.findall(r'<col min="(\d+)" max="(\d+)" width="(\d+)', s) for s in sheets]
+        names = ("Table", "Cells", "Notes")
+        return (
+            openpyxl.load_workbook(io.BytesIO(data)),
+            dict(zip(names, widths, strict=True)),
+            about,
+        )
+
+    odd = axis("odd", "<r>x</r> plain")
+    made_of = made(AREA, SEX, odd, values=range(12), low=[-OPEN] * 12, high=[OPEN] * 12)
+    file, widths, about = book(made_of)
+    assert f"<dc:title>{'t' * 255}</dc:title>".encode() in about
+    assert widths == {
+        "Table": [("1", "1", "14"), ("2", "5", "13")],
+        "Cells": [("1", "11", "14")],
+        "Notes": [("1", "1", "24"), ("2", "2", "100")],
+    }
+    table, cells, notes = file["Table"], file["Cells"], file["Notes"]
+    assert (table.freeze_panes, cells.freeze_panes, notes.freeze_panes) == ("B5", "A2", None)
+    assert (table["A1"].font.b, table["A1"].font.sz) == (True, 13)
+    # The names of the variables and of the categories above the columns, the inner ones above numbers.
+    for place in ("A3", "B3", "D3", "A4", "B4", "C4"):
+        assert table[place].font.b, place
+    for place, side in (("B3", None), ("B4", "right"), ("C4", "right")):
+        looks = table[place].alignment
+        assert (looks.horizontal, looks.wrap_text) == (side, True)
+    assert not table["A5"].font.b
+    assert all(cell.font.b for cell in cells[1])
+    assert not cells["A2"].font.b
+    unknown = cells["I2"]
+    assert (unknown.value, unknown.font.i, unknown.alignment.horizontal) == (
+        "not known",
+        True,
+        "right",
+    )
+    assert [notes.cell(i, 1).font.b for i in (1, 2)] == [True, True]
+    assert (notes["B1"].alignment.wrap_text, notes["B1"].alignment.vertical) == (True, "top")
+    # A single variable, and one with long labels; parts of a table have their heads.
+    for length, width in ((13, "15"), (58, "60"), (70, "60")):
+        file, widths, _ = book(made(axis("a", "x" * length + " y"), values=[1, 2], unit="people"))
+        assert widths["Table"] == [("1", "1", width), ("2", "2", "13")]
+        assert file["Table"].freeze_panes == "B4"
+        assert file["Table"]["A3"].font.b
+        assert file["Table"]["B3"].font.b
+        assert file["Table"]["B3"].alignment.horizontal == "right"
+    file, widths, _ = book(RELEASES["nobody else"])
+    assert widths["Table"][0] == ("1", "1", "14")
+    file, _, _ = book(RELEASES["wide"])
+    cut = [row[0] for row in file["Table"].iter_rows() if str(row[0].value).startswith("Size: ")]
+    assert len(cut) == 40
+    assert all(cell.font.b for cell in cut)
+    hidden = book(RELEASES["statistics"])[0]["Table"]["D5"]
+    assert (hidden.value, hidden.font.i, hidden.alignment.horizontal) == ("\u2013", True, "right")
