@@ -455,6 +455,30 @@ class Zeros(Fake):
         return self.keys
 
 
+@dataclass(frozen=True)
+class Looks(Fake):
+    """One that keeps the table it was given, and shows zeros."""
+
+    def apply(self, table: Table, rng: Any = None) -> Any:
+        self.got.append(table)
+        return ROUNDED.apply(Table(table.axes, np.zeros(table.shape, dtype=np.int64)))
+
+
+def test_a_method_of_sums_gets_three_contributions_of_each_cell_and_one_of_counts_none() -> None:
+    method = Looks()
+    lu.pivot_table(FIRMS, "turnover", "area", policy=method)
+    lu.pivot_table(FIRMS, index="area", policy=method)
+    sums, counts = method.got
+    assert sums.contributions.value.tolist() == [[905, 40, 30], [300, 280, 250], [330, 310, 290]]
+    assert counts.contributions is None
+    assert counts.values.tolist() == [6, 6, 6]
+
+
+def test_columns_that_are_not_asked_for_are_not_looked_at() -> None:
+    frame = people().assign(odd=[{1}, "x"] * 16)
+    assert lu.pivot_table(frame, index="area", policy=ROUNDED).frame.shape == (3, 1)
+
+
 TABLE = Table((TableAxis.plain("a", ["1", "2"]),), np.array([3, 4]))
 DATASET = Dataset("town", "Town", ())
 

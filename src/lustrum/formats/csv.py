@@ -20,8 +20,8 @@ class Csv:
     instead, they stand in the columns ``low`` and ``high``. Several statistics stand in a column of their own,
     and beside sums, means and the like stands their unit.
     Estimates have their standard error and reliability. A number that does not exist, such as a mean over
-    nobody, is an empty field that is free for publication. A variable called ``value`` keeps its name; the value
-    then stands in ``value_``, as in every other form.
+    nobody, is an empty field that is free for publication. A variable called ``value`` keeps its name; the
+    value then stands in ``value_``, as in every other form.
     """
 
     name: ClassVar[str] = "csv"
