@@ -21,6 +21,7 @@ from lustrum.model import (
     Decision,
     InputError,
     Reason,
+    Release,
     Table,
     TableAxis,
     TableQuery,
@@ -162,7 +163,7 @@ def test_a_firm_that_dominates_is_hidden_and_sums_are_exact_elsewhere(form: str)
         "free for publication",
         "free for publication",
     ] or made.reasons.iloc[0, 0].startswith("suppressed")
-    assert made.release.unit in ("turnover", "values")
+    assert made.release.unit == ("values" if form == "a list of values" else "turnover")
 
 
 def test_records_of_one_holding_are_one_contributor() -> None:
@@ -268,6 +269,11 @@ def test_negative_numbers_in_an_index_leave_the_keys_of_the_others() -> None:
 
 
 MISTAKES: list[tuple[Any, str]] = [
+    (lambda: lu.crosstab(AREA, SEX), "Say how the table is protected with 'policy'"),
+    (
+        lambda: lu.crosstab(people().area, np.array(SEX[:-1]), policy=ROUNDED),
+        "The columns of a cross tabulation must be equally long",
+    ),
     (lambda: lu.crosstab("area", SEX, policy=ROUNDED), "are columns, such as frame"),
     (lambda: lu.crosstab(5, SEX, policy=ROUNDED), "are columns, such as frame"),
     (lambda: lu.crosstab(AREA, 5, policy=ROUNDED), "are columns, such as frame"),
@@ -462,6 +468,36 @@ class Looks(Fake):
     def apply(self, table: Table, rng: Any = None) -> Any:
         self.got.append(table)
         return ROUNDED.apply(Table(table.axes, np.zeros(table.shape, dtype=np.int64)))
+
+
+@dataclass(frozen=True)
+class Hides(Fake):
+    """One that hides the first cell."""
+
+    def apply(self, table: Table, rng: Any = None) -> Any:
+        status = np.full(table.shape, "F")
+        status.flat[0] = "N"
+        return Release(table.axes, table.values, status, {"method": "fake"})
+
+
+def test_reasons_of_other_methods_are_those_of_the_letters() -> None:
+    made = lu.crosstab(people().area, policy=Hides())
+    assert made.reasons.iloc[:, 0].tolist() == ["not for publication", *["protected by fake"] * 2]
+    assert made.frame.iloc[:, 0].isna().tolist() == [True, False, False]
+
+
+def test_categories_keep_their_own_order() -> None:
+    own = people().area.astype(pd.CategoricalDtype(["w", "s", "n"]))
+    assert list(lu.crosstab(own, SEX, policy=ROUNDED).frame.index) == ["w", "s", "n"]
+
+
+def test_a_policy_by_its_name_protects_sums_by_its_method_for_sums() -> None:
+    frame = pd.concat([FIRMS] * 200, ignore_index=True)
+    made = lu.pivot_table(frame, "turnover", "area", policy="cell-key", secret=SECRET)
+    wanted = 200 * np.array([101.5, 143.0, 168.0])
+    found = made.frame.iloc[:, 0].to_numpy(dtype=float)
+    assert np.abs(found / wanted - 1).max() < 0.05
+    assert made.decision.query.measure == "turnover"
 
 
 def test_a_method_of_sums_gets_three_contributions_of_each_cell_and_one_of_counts_none() -> None:
