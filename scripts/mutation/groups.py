@@ -59,6 +59,10 @@ def _public(*names: str) -> tuple[str, ...]:
     return tuple(f"tests/public_room/test_{name}.py" for name in names)
 
 
+def _formats(*names: str) -> tuple[str, ...]:
+    return tuple(f"tests/formats/test_{name}.py" for name in names)
+
+
 def _publish(*names: str) -> tuple[str, ...]:
     return tuple(f"tests/publish/test_{name}.py" for name in names)
 
@@ -396,5 +400,31 @@ GROUPS = {
     "shared-means": Group(
         _in("protect/weighted", "values", "means"),
         ("tests/protect/weighted/test_shared_means.py",),
+    ),
+    "writers": Group(
+        _in("formats", "cell_text", "csv", "jsonstat", "parquet"),
+        _formats("writers_by_hand", "cell_text", "formats", "never_zero", "parquet", "statistics"),
+    ),
+    "workbooks": Group(
+        _in("formats", "workbook", "placing", "xlsx", "xlsx_large"),
+        _formats("workbooks_by_hand", "xlsx", "statistics"),
+    ),
+    "frames": Group(
+        _in("formats", "frames") + _in("local", "protected_table"),
+        (*_formats("frames_by_hand"), "tests/local/test_crosstabs_by_hand.py"),
+    ),
+    "crosstabs": Group(
+        _in("local", "crosstabs", "secrets"),
+        ("tests/local/test_crosstabs_by_hand.py",),
+        only="not polars",  # its threads do not live on in the child of a process
+        patience=15,
+    ),
+    "kinds": Group(
+        _in("public/bundle", "agreement", "kinds", "sample_risk") + _in("public", "numbers"),
+        _public("kinds_by_hand"),
+    ),
+    "shelf": Group(
+        _in("answer/prepared", "one_population", "shelf"),
+        _answer("shelf_by_hand"),
     ),
 }

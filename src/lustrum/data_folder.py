@@ -22,6 +22,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from lustrum.durable import outages
+from lustrum.model.errors import InputError, kind_of
 
 CURRENT = "current"
 CONNECTIONS = "connections"
@@ -34,6 +35,21 @@ SEARCH_STATE = "search.state"
 _AGAIN = ("jobs.sqlite", "jobs.sqlite-shm", "jobs.sqlite-wal", "jobs.sqlite-journal")
 _DAMAGED = "jobs-damaged-"
 _SECRETS = "record-keys."
+
+
+def folder_at(given: object, word: str) -> Path:
+    """A folder that somebody named by a path or a text; ``word`` is the argument, for the message."""
+    if isinstance(given, Path) or (isinstance(given, str) and given):
+        return Path(given)
+    said = "an empty text" if given == "" else kind_of(given)
+    raise InputError(f"{word!r} names a folder by its path, not by {said}.")
+
+
+def folders_at(given: object, word: str) -> tuple[Path, ...]:
+    """Several folders by their paths; one path alone is refused, since a text is a list of letters too."""
+    if not isinstance(given, (list, tuple)):
+        raise InputError(f"{word!r} is a list of folders, such as ['town'], not {kind_of(given)}.")
+    return tuple(folder_at(path, word) for path in given)
 
 
 def datasets_in(root: Path) -> list[str]:

@@ -27,7 +27,7 @@ from lustrum.answer.records_line import FAILURES, START
 from lustrum.answer.separate_process import SILENCE, SeparateRecordsService
 from lustrum.answer.snapshot import Snapshot
 from lustrum.answer.stamps import ReadPolicy, Stamp, Standing, stamp_of
-from lustrum.data_folder import BUNDLES, POLICIES
+from lustrum.data_folder import BUNDLES, POLICIES, folder_at, folders_at
 from lustrum.durable import outages
 from lustrum.model import (
     Dataset,
@@ -66,24 +66,26 @@ class TableService:
 
     def __init__(
         self,
-        root: Path | None = None,
+        root: Path | str | None = None,
         workers: int | None = None,
         *,
         records: RecordsService | None = None,
-        bundles: Sequence[Path] = (),
-        prepared: Sequence[Path] = (),
-        folder: Path | None = None,
+        bundles: Sequence[Path | str] = (),
+        prepared: Sequence[Path | str] = (),
+        folder: Path | str | None = None,
         sealed_only: bool = False,
         silence: float = SILENCE,
         coming: Sequence[str] = (),
     ) -> None:
+        root = None if root is None else folder_at(root, "root")
+        folder = None if folder is None else folder_at(folder, "folder")
         self.root = root
         self.coming = tuple(coming)
         """Datasets that are still made: that they are not there yet is no fault."""
         self.sealed_only = sealed_only
         """Whether policies without a seal are refused."""
-        self.bundles = tuple(bundles)
-        self.shelf = PreparedShelf(root, prepared)
+        self.bundles = folders_at(bundles, "bundles")
+        self.shelf = PreparedShelf(root, folders_at(prepared, "prepared"))
         """The prepared tables that are there; :meth:`prepared` opens those that may be served."""
         self._workers = workers
         self._records = records or (

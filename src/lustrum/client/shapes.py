@@ -224,26 +224,38 @@ class Answer:
             for name in self.variables[:-1] or self.variables:
                 out[name] = ("str", [(c.labels if labels else c.codes)[name] for c in rows])
             if not across:
-                return out | {"value": _numbers([cell.value for cell in cells])}
+                return out | {_free("value", out): _numbers([cell.value for cell in cells])}
             for place, code in enumerate(across):
                 own = cells[place :: len(across)]
                 label = own[0].labels[self.variables[-1]] if labels else code
                 name = f"{label} ({code})" if label in out else label
-                out[name] = _numbers([cell.value for cell in own])
+                out[_free(name, out)] = _numbers([cell.value for cell in own])
             return out
+        # A variable keeps its name, also one called "value", as in the files that a server gives.
+        taken = dict.fromkeys(self.variables)
         for name in self.variables:
             out[name] = ("str", [cell.codes[name] for cell in cells])
             if labels:
-                out[f"{name}_label"] = ("str", [cell.labels[name] for cell in cells])
-        out["value"] = _numbers([cell.value for cell in cells])
-        out["status"] = ("str", [cell.status for cell in cells])
+                own_name = _free(f"{name}_label", taken)
+                out[own_name] = ("str", [cell.labels[name] for cell in cells])
+        facts = {
+            "value": _numbers([cell.value for cell in cells]),
+            "status": ("str", [cell.status for cell in cells]),
+        }
         if self.bounds:
-            out["low"] = _numbers([cell.low for cell in cells])
-            out["high"] = _numbers([cell.high for cell in cells])
+            facts["low"] = _numbers([cell.low for cell in cells])
+            facts["high"] = _numbers([cell.high for cell in cells])
         if any(cell.standard_error is not None for cell in cells):
-            out["standard_error"] = ("Float64", [cell.standard_error for cell in cells])
-            out["reliability"] = ("str", [cell.reliability for cell in cells])
-        return out
+            facts["standard_error"] = ("Float64", [cell.standard_error for cell in cells])
+            facts["reliability"] = ("str", [cell.reliability for cell in cells])
+        return out | {_free(name, taken): column for name, column in facts.items()}
+
+
+def _free(name: str, taken: Mapping[str, object]) -> str:
+    """A name that no column has yet."""
+    while name in taken:
+        name += "_"
+    return name
 
 
 def _numbers(values: list[float | None]) -> tuple[str, list[Any]]:

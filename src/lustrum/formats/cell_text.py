@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice, product
 
 import numpy as np
@@ -14,6 +15,9 @@ from lustrum.model import Release, TableAxis
 
 _PIECE = 50_000
 """About how many cells are turned into text at a time."""
+
+FACTS = ("value", "unit", "status", "low", "high", "standard_error", "reliability")
+"""What files say of a cell, in the order of their columns."""
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 
@@ -31,6 +35,28 @@ def free_name(name: str, taken: set[str]) -> str:
     return name
 
 
+@dataclass(frozen=True)
+class HeadNames:
+    """What columns are called beside those of the variables, the same in every file of a table.
+
+    A variable keeps its own name, also where it is called ``value``; a column of the cells gives way.
+    """
+
+    labels: tuple[str, ...]
+    members: tuple[str, ...]
+    facts: Mapping[str, str]
+
+    @classmethod
+    def of(cls, axes: Sequence[TableAxis]) -> HeadNames:
+        """The names that are free beside these variables."""
+        taken = {axis.name for axis in axes}
+        return cls(
+            tuple(free_name(f"{axis.name}_label", taken) for axis in axes),
+            tuple(free_name(f"{axis.name}_members", taken) for axis in axes),
+            {name: free_name(name, taken) for name in FACTS},
+        )
+
+
 def number_text(value: int, decimals: int) -> str:
     """A whole number of units of the last decimal, as it is written."""
     if decimals == 0:
@@ -42,7 +68,7 @@ def number_text(value: int, decimals: int) -> str:
 def field(text: str) -> str:
     """A text as a field of CSV, in quotation marks where it needs them."""
     out = io.StringIO()
-    csv.writer(out, lineterminator="\r\n").writerow([text, ""])
+    csv.writer(out).writerow([text, ""])  # and the end of a line, \r\n
     return out.getvalue()[:-3]
 
 
@@ -98,12 +124,15 @@ def csv_lines(
     if not axes:
         yield ",".join(column[0] for column in columns(0, 1)) + end
         return
+    if not all(axes):
+        return  # a variable without categories has no cells
     *outer, inner = axes
     rest = product(*outer)
     done = 0
     while block := list(islice(rest, max(1, _PIECE // len(inner)))):
         count = len(block) * len(inner)
-        tails = map(",".join, zip(*columns(done, done + count), strict=True))
+        # Whole before the first is used: columns of another length must not pass for these cells.
+        tails = iter([*map(",".join, zip(*columns(done, done + count), strict=True))])
         done += count
         lines = []
         for names in block:

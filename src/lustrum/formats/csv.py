@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from lustrum.formats.cell_text import csv_lines, field, inert, names_of, numbers
+from lustrum.formats.cell_text import HeadNames, csv_lines, field, inert, names_of, numbers
 from lustrum.model import Release, TableAxis
 from lustrum.model.release import check_release
 
@@ -20,7 +20,8 @@ class Csv:
     instead, they stand in the columns ``low`` and ``high``. Several statistics stand in a column of their own,
     and beside sums, means and the like stands their unit.
     Estimates have their standard error and reliability. A number that does not exist, such as a mean over
-    nobody, is an empty field that is free for publication.
+    nobody, is an empty field that is free for publication. A variable called ``value`` keeps its name; the
+    value then stands in ``value_``, as in every other form.
     """
 
     name: ClassVar[str] = "csv"
@@ -38,17 +39,20 @@ class Csv:
         status = release.status.ravel()
         ends = [a for a in (release.low, release.high) if a is not None and stated.any()]
         grouped = [any(c.note for c in axis.categories) for axis in release.axes]
+        called = HeadNames.of(release.axes)
         names = [
             name
-            for axis, own in zip(release.axes, grouped, strict=True)
+            for place, (axis, own) in enumerate(zip(release.axes, grouped, strict=True))
             for name in (
                 axis.name,
-                f"{axis.name}_label",
-                *([f"{axis.name}_members"] if own else []),
+                called.labels[place],
+                *([called.members[place]] if own else []),
             )
         ]
         units = [field(inert(release.unit_at(i))) for i in range(_last(release))]
         errors, grades = release.errors, release.grades
+        graded = errors is not None and grades is not None
+        marks = {} if grades is None else {g: field(g) for g in ("", *np.unique(grades).tolist())}
 
         def columns(low: int, high: int) -> list[Sequence[str]]:
             made: list[Sequence[str]] = [numbers(release, release.published, known, low, high)]
@@ -58,18 +62,18 @@ class Csv:
             made += [numbers(release, end, stated, low, high) for end in ends]
             if errors is not None and grades is not None:
                 there = known & (errors.ravel() >= 0)
-                graded = np.where(there[low:high], grades.ravel()[low:high], "")
-                made += [numbers(release, errors, there, low, high), graded.tolist()]
+                seen = np.where(there[low:high], grades.ravel()[low:high], "").tolist()
+                made += [numbers(release, errors, there, low, high), [marks[g] for g in seen]]
             return made
 
-        head = [
-            *names,
+        facts = [
             "value",
             *(["unit"] if release.label else []),
             "status",
             *(["low", "high"] if ends else []),
-            *(["standard_error", "reliability"] if errors is not None else []),
+            *(["standard_error", "reliability"] if graded else []),
         ]
+        head = [*names, *(called.facts[fact] for fact in facts)]
         axes = [
             _with_members(axis) if own else names_of(axis, labels=True)
             for axis, own in zip(release.axes, grouped, strict=True)

@@ -6,6 +6,7 @@ numbers. Libraries of frames are imported when they are first asked for.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -193,7 +194,6 @@ def _of_pandas(pd: Any, column: Column) -> Any:
     if column.present is None:
         return pd.Series(list(column.values), dtype="object").astype("str")
     values = np.array(column.values)
-    values[~column.present] = 0
     kind = pd.arrays.IntegerArray if values.dtype.kind == "i" else pd.arrays.FloatingArray
     return kind(values, ~column.present)
 
@@ -224,7 +224,6 @@ def _table_facts(table: Table) -> dict[str, Column]:
 
 
 def _release_facts(release: Release) -> dict[str, Column]:
-    check_release(release, "A frame")
     known = release.known
 
     def numbers(values: Ints, present: Mask) -> Column:
@@ -239,8 +238,10 @@ def _release_facts(release: Release) -> dict[str, Column]:
         facts["unit"] = Column(_spread(units, release.axes, len(release.axes) - 1))
     facts["status"] = Column([str(letter) for letter in release.status.ravel()])
     if release.low is not None and release.high is not None:
-        facts["low"] = numbers(release.low, release.low > -_OPEN)
-        facts["high"] = numbers(release.high, release.high < _OPEN)
+        # Of what is hidden only an interval that the release states: one of a single value would show it.
+        told = known | release.stated
+        facts["low"] = numbers(release.low, told & (release.low > -_OPEN))
+        facts["high"] = numbers(release.high, told & (release.high < _OPEN))
     if release.errors is not None:
         facts["standard_error"] = numbers(release.errors, known & (release.errors >= 0))
     if release.grades is not None:
@@ -265,14 +266,12 @@ def _numbers(values: Ints, present: Mask, decimals: int) -> Column:
 
 def _wide(item: Table | Release, labels: bool) -> tuple[dict[str, Column], dict[str, Column]]:
     """The last axis as columns: the columns that name the rows, and those of the values."""
-    *rows, last = item.axes if len(item.axes) > 1 else (*item.axes, None)
+    rows, last = (item.axes[:-1], item.axes[-1]) if len(item.axes) > 1 else (item.axes, None)
     heads = {
         axis.name: Column(_spread(_called(axis, labels), rows, place))
         for place, axis in enumerate(rows)
-        if axis is not None
     }
     if isinstance(item, Release):
-        check_release(item, "A frame")
         values, present = item.published, item.known
     else:
         check_table(item, "A frame")
@@ -293,16 +292,20 @@ def _called(axis: TableAxis, labels: bool) -> list[str]:
     """Codes, or labels with the code behind those that occur twice."""
     if not labels:
         return list(axis.codes)
-    names = list(axis.labels)
-    return [
-        f"{label} ({code})" if names.count(label) > 1 else label
-        for label, code in zip(names, axis.codes, strict=True)
+    seen = Counter(axis.labels)
+    names = [
+        f"{label} ({code})" if seen[label] > 1 else label
+        for label, code in zip(axis.labels, axis.codes, strict=True)
     ]
+    # A label may read like another one with its code.
+    once = {name for name, times in Counter(names).items() if times == 1}
+    taken = set(once)
+    return [name if name in once else free_name(name, taken) for name in names]
 
 
-def _spread(names: Sequence[str], axes: Sequence[TableAxis | None], place: int) -> list[str]:
+def _spread(names: Sequence[str], axes: Sequence[TableAxis], place: int) -> list[str]:
     """The names along an axis, one for each cell of all axes."""
-    lengths = [len(axis) for axis in axes if axis is not None]
+    lengths = [len(axis) for axis in axes]
     return [names[position[place]] for position in product(*map(range, lengths))]
 
 
@@ -313,8 +316,7 @@ def _rows(axes: Sequence[TableAxis]) -> int:
 def _cell_html(release: Release, column: Column, row: int, place: int) -> str:
     assert column.present is not None
     if column.present[row]:
-        decimals = release.decimals_at(place) if release.statistics else release.decimals
-        return f"{column.values[row]:,.{decimals}f}"
+        return f"{column.values[row]:,.{release.decimals_at(place)}f}"
     status = release.status.reshape(_rows(release.axes), -1)[row, place]
     if status == CellStatus.FREE.value:
         return '<span title="does not exist">–</span>'

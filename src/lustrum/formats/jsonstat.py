@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from lustrum.arrays import Ints
 from lustrum.model import CellStatus, Release
 from lustrum.model.release import check_release
 
@@ -31,9 +32,7 @@ def dataset(release: Release, label: str = "") -> dict[str, Any]:
     """The release as a JSON-stat dataset object."""
     check_release(release, "A JSON-stat file")
     shown = release.known.ravel()
-    values = release.published.ravel()
-    scale = 10**release.decimals
-    plain = values.tolist() if release.decimals == 0 else _plain(release)
+    values = _plain(release, release.published)
     out: dict[str, Any] = {
         "version": "2.0",
         "class": "dataset",
@@ -51,7 +50,7 @@ def dataset(release: Release, label: str = "") -> dict[str, Any]:
             }
             for axis in release.axes
         },
-        "value": [v if s else None for v, s in zip(plain, shown.tolist(), strict=True)],
+        "value": [v if s else None for v, s in zip(values, shown.tolist(), strict=True)],
         "extension": {"protection": dict(release.method), "unit": release.unit},
     }
     for axis in release.axes:
@@ -73,7 +72,7 @@ def dataset(release: Release, label: str = "") -> dict[str, Any]:
         out["extension"]["status"] = {s: CellStatus(s).meaning for s in letters}
     if release.errors is not None and release.grades is not None:
         there = (shown & (release.errors.ravel() >= 0)).tolist()
-        errors = (release.errors / scale).ravel().tolist()
+        errors = _plain(release, release.errors)
         grades = release.grades.ravel().tolist()
         out["extension"]["standard_error"] = [
             e if k else None for e, k in zip(errors, there, strict=True)
@@ -82,9 +81,7 @@ def dataset(release: Release, label: str = "") -> dict[str, Any]:
             g if k else None for g, k in zip(grades, there, strict=True)
         ]
     if release.stated.any() and release.low is not None and release.high is not None:
-        ends = [(release.low / scale).ravel().tolist(), (release.high / scale).ravel().tolist()]
-        if release.decimals == 0:
-            ends = [release.low.ravel().tolist(), release.high.ravel().tolist()]
+        ends = [_plain(release, release.low), _plain(release, release.high)]
         stated = release.stated.ravel().tolist()
         out["extension"]["interval"] = {
             name: [v if known else None for v, known in zip(end, stated, strict=True)]
@@ -93,13 +90,13 @@ def dataset(release: Release, label: str = "") -> dict[str, Any]:
     return out
 
 
-def _plain(release: Release) -> list[Any]:
-    """The values as numbers; those of a statistic without decimals are whole."""
-    scale = 10**release.decimals
-    out: list[Any] = (release.published / scale).ravel().tolist()
-    if release.statistics:
-        many = len(release.statistics)
-        for place, statistic in enumerate(release.statistics):
-            if statistic.decimals == 0:
-                out[place::many] = (release.published[..., place] // scale).ravel().tolist()
+def _plain(release: Release, values: Ints) -> list[Any]:
+    """The values as numbers, each with the decimals of its statistic; those without decimals are whole."""
+    flat = values.ravel()
+    many = max(len(release.statistics), 1)
+    out: list[Any] = [None] * flat.size
+    for place in range(many):
+        decimals = release.decimals_at(place)
+        whole = flat[place::many] // 10 ** (release.decimals - decimals)
+        out[place::many] = (whole / 10**decimals if decimals else whole).tolist()
     return out

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from lustrum.arrays import Ints, Mask
-from lustrum.formats.cell_text import free_name, inert
+from lustrum.formats.cell_text import HeadNames, inert
 from lustrum.model import Release
 from lustrum.model.release import check_release
 
@@ -50,23 +50,20 @@ class Parquet:
 
         # Each statistic has decimals of its own, and no file shows more of them than another.
         steps = np.array(
-            [10 ** (release.decimals - release.decimals_at(place)) for place in range(many)]
-            if release.statistics
-            else [1],
+            [10 ** (release.decimals - release.decimals_at(place)) for place in range(many)],
             dtype=np.int64,
         )
 
-        taken = {axis.name for axis in release.axes}  # a variable may be called "value"
+        heads = HeadNames.of(release.axes)
+        called = heads.facts
         named = []
         for place, axis in enumerate(release.axes):
             parts = [(axis.name, inert_texts(axis.codes))]
-            parts.append((free_name(f"{axis.name}_label", taken), inert_texts(axis.labels)))
+            parts.append((heads.labels[place], inert_texts(axis.labels)))
             if any(category.note for category in axis.categories):
                 notes = [category.note for category in axis.categories]
-                parts.append((free_name(f"{axis.name}_members", taken), inert_texts(notes)))
+                parts.append((heads.members[place], inert_texts(notes)))
             named.append((after_axis(release.shape, place), parts))
-        told = ("value", "unit", "status", "low", "high", "standard_error", "reliability")
-        called = {name: free_name(name, taken) for name in told}
         units = inert_texts([release.unit_at(at) for at in range(many)]) if release.label else None
 
         def seen_as(values: Ints, where: Mask, low: int, high: int) -> pa.Array:
@@ -110,10 +107,8 @@ def parquet_pieces(
     for low in range(0, max(size, 1), ROWS):
         part = pa.table(columns(low, min(low + ROWS, size)))
         if writer is None:
-            writer = parquet.ParquetWriter(
-                pa.PythonFile(sink, mode="w"), part.schema, store_schema=schema
-            )
-        writer.write_table(part, row_group_size=ROWS)
+            writer = parquet.ParquetWriter(pa.PythonFile(sink), part.schema, store_schema=schema)
+        writer.write_table(part)
         del part
         yield sink.taken()
     assert writer is not None
@@ -162,8 +157,11 @@ def spread(names: pa.Array, after: int, low: int, high: int, *, coded: bool = Fa
     if not coded:
         return names.take(pa.array(taken.astype(np.int32)))
     first, last = (int(taken.min()), int(taken.max())) if taken.size else (0, -1)
-    numbers = pa.array((taken - first).astype(np.int32))
-    return pa.DictionaryArray.from_arrays(numbers, names.slice(first, last - first + 1))
+    # Each text once: where one stands twice, Arrow writes pages of the size of both and fills them with
+    # whatever was in memory, which then is in a public file.
+    once = names.slice(first, last - first + 1).dictionary_encode()
+    numbers = once.indices.take(pa.array((taken - first).astype(np.int32)))
+    return pa.DictionaryArray.from_arrays(numbers, once.dictionary)
 
 
 def letters(texts: Any, low: int, high: int, hidden: Mask | None = None) -> pa.Array:
@@ -177,7 +175,7 @@ def letters(texts: Any, low: int, high: int, hidden: Mask | None = None) -> pa.A
     if hidden is not None:
         # A text that no cell shows may not stand among those that occur either.
         signs = np.where(hidden, 0, signs)
-    there = np.flatnonzero(np.bincount(signs, minlength=1))
+    there = np.flatnonzero(np.bincount(signs))
     place = np.zeros(int(there[-1]) + 1 if there.size else 1, dtype=np.int32)
     place[there] = np.arange(there.size)
     known = pa.array([chr(sign) if sign else "" for sign in there.tolist()], pa.string())

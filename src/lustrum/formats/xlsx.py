@@ -16,7 +16,7 @@ import numpy as np
 
 from lustrum.arrays import Ints
 from lustrum.formats.placing import Placing, usual_placing
-from lustrum.formats.workbook import MOST_DIGITS, NO_NUMBER, cell_heads
+from lustrum.formats.workbook import MOST_DIGITS, NO_NUMBER, cell_heads, fits
 from lustrum.model import CellStatus, Release, TableAxis
 from lustrum.model.release import check_release
 from lustrum.model.text import opening
@@ -85,7 +85,12 @@ class _Pen:
 
     def text(self, sheet: Any, row: int, column: int, text: str, look: Any = None) -> None:
         """A text, whatever it begins with."""
-        sheet.write_string(row, column, text, look)
+        if text.startswith("<r>"):
+            # xlsxwriter would take it for XML of its own; the parts of a text it writes as texts.
+            parts = (text[:1], text[1:2], text[2:])
+            sheet.write_rich_string(row, column, *parts, *([look] if look else []))
+        else:
+            sheet.write_string(row, column, text, look)
 
     def value(
         self, sheet: Any, row: int, column: int, at: tuple[int, ...], total: bool = False
@@ -206,8 +211,8 @@ def _lines(
 
 
 def _cells_head(sheet: Any, pen: _Pen) -> None:
-    names, unit, estimated = cell_heads(pen.release)
-    heads = [*names, "value", "status", "low", "high", *unit, *estimated]
+    names, every, unit, estimated = cell_heads(pen.release)
+    heads = [*names, *every, *unit, *estimated]
     for column, name in enumerate(heads):
         pen.text(sheet, 0, column, name, pen.bold)
     sheet.freeze_panes(1, 0)
@@ -217,7 +222,7 @@ def _cells_head(sheet: Any, pen: _Pen) -> None:
 def _cells_body(sheet: Any, pen: _Pen) -> None:
     """One row a cell."""
     release = pen.release
-    names, unit, _ = cell_heads(release)
+    names, _, unit, _ = cell_heads(release)
     width = len(names)
     for row, at in enumerate(np.ndindex(*release.shape), start=1):
         for k, (axis, place) in enumerate(zip(release.axes, at, strict=True)):
@@ -271,6 +276,11 @@ def _notes(sheet: Any, pen: _Pen, label: str, about: Mapping[str, str | float]) 
 def _lines_of_notes(release: Release, label: str) -> Iterable[tuple[str, str]]:
     if label:
         yield "Title", label
+    if not fits(release):
+        yield (
+            "Not complete",
+            "A sheet cannot hold all rows or columns of this table; CSV and Parquet do.",
+        )
     if release.label and not release.statistics:
         yield "Statistic", release.label
     if release.unit:

@@ -19,12 +19,17 @@ from xlsxwriter.utility import xl_col_to_name
 from lustrum.arrays import Ints, Mask
 from lustrum.formats.cell_text import number_text
 from lustrum.formats.placing import usual_placing
-from lustrum.formats.workbook import MOST_DIGITS, MOST_ROWS, NO_NUMBER, cell_heads
+from lustrum.formats.workbook import (
+    MOST_COLUMNS,
+    MOST_DIGITS,
+    MOST_ROWS,
+    NO_NUMBER,
+    cell_heads,
+)
 from lustrum.model import Release
 from lustrum.structure import UNBOUNDED
 
 _ACROSS = 1000
-_MOST_COLUMNS = 16_384
 _PIECE = 20_000
 """About how many cells become text at a time."""
 
@@ -78,8 +83,11 @@ class Samples:
         yield from (("not known", "hidden"), (NO_NUMBER, "hidden"), (release.unit, ""))
         for place in range(len(release.statistics)):
             yield release.unit_at(place), ""
-        for grade in () if release.grades is None else np.unique(release.grades).tolist():
-            yield grade, ""
+        if release.errors is not None and release.grades is not None:
+            # A grade that no cell shows may not stand among the texts either.
+            there = release.known & (release.errors >= 0)
+            for grade in np.unique(release.grades[there]).tolist():
+                yield grade, ""
 
     def text(self, text: str, look: str = "") -> str:
         """How a text is written, behind the name of its cell."""
@@ -161,7 +169,7 @@ class Samples:
     def _cells(self) -> Iterator[str]:
         """The rows of the sheet Cells, one a cell."""
         release = self.release
-        names, unit, _ = cell_heads(release)
+        names, _, unit, _ = cell_heads(release)
         letters = [xl_col_to_name(i) for i in range(len(names) + 9)]
         after = letters[len(names) :]
         axes = []
@@ -185,7 +193,7 @@ class Samples:
                 self._ends(e, known | stated, low, high) for e in (release.low, release.high)
             ]
             if unit:
-                columns.append(units * len(block))
+                columns.append((units * len(block))[: high - low])
             if release.errors is not None and release.grades is not None:
                 there = known & (release.errors.ravel()[low:high] >= 0)
                 grades = release.grades.ravel()[low:high].tolist()
@@ -226,7 +234,7 @@ class Samples:
         order = _Order((*placing.wafers, *placing.rows, *placing.columns))
         totals = order.of(~release.inner)
         width = len(columns)
-        letters = [xl_col_to_name(i + 1) for i in range(min(width, _MOST_COLUMNS - 1))]
+        letters = [xl_col_to_name(i + 1) for i in range(min(width, MOST_COLUMNS - 1))]
         labels = release.axes[placing.rows[0]].labels if placing.rows else (release.unit,)
         cuts = _parts(release, placing.wafers)
         row, lines, size, at = self.first + 1, [], 0, 0

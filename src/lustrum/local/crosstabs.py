@@ -163,6 +163,8 @@ def _protected(
 ) -> ProtectedTable:
     if type(margins) is not bool:
         raise InputError(f"'margins' is True or False, not {margins!r}.")
+    if not isinstance(margins_name, str):
+        raise InputError(f"'margins_name' is a text such as 'All', not {kind_of(margins_name)}.")
     if not by:
         raise InputError("Name at least one column for the rows ('index').")
     measure = measure if aggfunc == "sum" else None
@@ -302,7 +304,7 @@ def _extra(given: dict[str, object], column: object, usual: str) -> str | None:
 
 def _frame_of(columns: Mapping[str, Any]) -> pa.Table:
     """The columns side by side, with the records' identities."""
-    if len({len(column) for column in columns.values()}) != 1:
+    if len({len(column) for column in columns.values()}) > 1:
         raise InputError("The columns of a cross tabulation must be equally long.")
     indexed = [c for c in columns.values() if is_labelled(c)]
     if any(not one.index.equals(indexed[0].index) for one in indexed[1:]):

@@ -6,12 +6,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from lustrum.answer.table_service import TableService
+from lustrum.data_folder import folder_at
 from lustrum.publish.doctor import HealthFinding, examine
 from lustrum.publish.records.local import LocalRecordsService
 
 
-def local_service(root: Path, workers: int | None = None) -> TableService:
+def local_service(root: Path | str, workers: int | None = None) -> TableService:
     """A service with the records in the same process: for the agency's own machine and for tests."""
+    root = folder_at(root, "root")
     return TableService(root, records=LocalRecordsService(root, workers))
 
 

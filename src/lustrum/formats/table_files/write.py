@@ -13,7 +13,7 @@ import numpy as np
 
 from lustrum.arrays import Ints, Mask
 from lustrum.durable import write_whole
-from lustrum.formats.cell_text import csv_lines, inert, names_of, numbers
+from lustrum.formats.cell_text import HeadNames, csv_lines, inert, names_of, numbers
 from lustrum.formats.parquet import (
     after_axis,
     exact,
@@ -75,17 +75,19 @@ def write_csv(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 def _csv_pieces(release: Release, plain_status: bool) -> Iterator[str]:
     said = plain_letters(release) if plain_status else release
     letters = said.status.ravel()
-    shown, ends = release.shown, _stated_ends(release)
+    known, ends = release.known, _stated_ends(release)
 
     def columns(low: int, high: int) -> list[Sequence[str]]:
         return [
-            _plain_numbers(release, release.published, shown, low, high),
+            _plain_numbers(release, release.published, known, low, high),
             letters[low:high].tolist(),
             *(_plain_numbers(release, end, release.stated, low, high) for end in ends.values()),
         ]
 
     axes = [names_of(axis, labels=_labelled(axis)) for axis in release.axes]
-    return csv_lines([*_head(release), "value", "status", *ends], axes, columns, "\n")
+    called = HeadNames.of(release.axes)
+    facts = [called.facts[fact] for fact in ("value", "status", *ends)]
+    return csv_lines([*_head(release, called), *facts], axes, columns, "\n")
 
 
 def _plain_numbers(release: Release, values: Ints, where: Mask, low: int, high: int) -> list[str]:
@@ -97,10 +99,10 @@ def _labelled(axis: TableAxis) -> bool:
     return axis.labels != axis.codes
 
 
-def _head(release: Release) -> list[str]:
+def _head(release: Release, called: HeadNames) -> list[str]:
     names = []
-    for axis in release.axes:
-        names += [axis.name, f"{axis.name}_label"] if _labelled(axis) else [axis.name]
+    for axis, label in zip(release.axes, called.labels, strict=True):
+        names += [axis.name, label] if _labelled(axis) else [axis.name]
     return names
 
 
@@ -151,23 +153,24 @@ def _arrow_columns(
 
     said = plain_letters(release) if plain_status else release
     ends = _stated_ends(release)
-    shown, stated = release.shown, release.stated
+    known, stated = release.known, release.stated
+    called = HeadNames.of(release.axes)
     named = []
     for place, axis in enumerate(release.axes):
         after = after_axis(release.shape, place)
         named.append((axis.name, inert_texts(axis.codes), after))
         if _labelled(axis):
-            named.append((f"{axis.name}_label", inert_texts(axis.labels), after))
+            named.append((called.labels[place], inert_texts(axis.labels), after))
 
     def columns(low: int, high: int) -> dict[str, pa.Array]:
         made: dict[str, pa.Array] = {}
         for name, texts, after in named:
             made[name] = spread(texts, after, low, high)
         cells = slice(low, high)
-        made["value"] = exact(release.published, shown, release.decimals, cells)
-        made["status"] = pa.array(said.status.ravel()[low:high].tolist(), pa.string())
+        made[called.facts["value"]] = exact(release.published, known, release.decimals, cells)
+        made[called.facts["status"]] = pa.array(said.status.ravel()[low:high].tolist(), pa.string())
         for name, end in ends.items():
-            made[name] = exact(end, stated, release.decimals, cells)
+            made[called.facts[name]] = exact(end, stated, release.decimals, cells)
         return made
 
     return columns

@@ -1,0 +1,418 @@
+"""Workbooks, small and large, tell of each cell what the release tells, in every sheet."""
+
+from __future__ import annotations
+
+import io
+import re
+import zipfile
+from decimal import Decimal
+from itertools import product
+from typing import Any
+
+import numpy as np
+import openpyxl
+import pytest
+from xlsxwriter.utility import xl_rowcol_to_cell
+
+from formats.told_cells import (
+    AGE,
+    AREA,
+    HIDDEN,
+    OPEN,
+    RELEASES,
+    SEX,
+    axis,
+    decimals_of,
+    made,
+    names_beside,
+    number,
+    told,
+)
+from lustrum.formats import Xlsx, workbook, xlsx, xlsx_large
+from lustrum.formats.placing import Placing, usual_placing
+from lustrum.model import CellStatus, InputError, Release
+
+Value = Decimal | str | None
+ODD = {
+    "odd texts": made(
+        axis("<area>", "<b>&amp;</b> =1+1 _x0041_ <r><t>x</t></r> {=2} 'quoted"),
+        SEX,
+        values=range(12),
+        status=["F"] * 11 + ["N"],
+        unit="=unit",
+        notes=("=note",),
+    ),
+    "no text at all": made(axis("a", "x"), values=[1], unit=""),
+}
+EVERY = {**RELEASES, **ODD}
+
+
+def opened(release: Release, large: bool, **words: Any) -> dict[str, list[list[Any]]]:
+    """The sheets of a workbook as rows of (value, number format, bold, italic)."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(xlsx, "KEPT_IN_MEMORY", -1 if large else 10**9)
+        patch.setattr(xlsx_large, "_PIECE", 5)
+        patch.setattr(xlsx_large, "_ACROSS", 4)
+        data = Xlsx().write(release, **words)
+    with zipfile.ZipFile(io.BytesIO(data)) as parts:
+        assert parts.testzip() is None
+        names = parts.namelist()
+        texts = "".join(parts.read(n).decode() for n in names)
+    assert len(set(names)) == len(names)
+    assert str(HIDDEN) not in re.sub(r"[.,]", "", texts)
+    assert "<f>" not in texts
+    assert "\0" not in texts
+    book = openpyxl.load_workbook(io.BytesIO(data))
+    return {
+        sheet.title: [
+            [(c.value, c.number_format, bool(c.font.b), bool(c.font.i)) for c in row]
+            for row in sheet
+        ]
+        for sheet in book
+    }
+
+
+def plain(rows: list[list[Any]]) -> list[list[Any]]:
+    return [[cell[0] for cell in row] for row in rows]
+
+
+def as_number(value: Any) -> Any:
+    return Decimal(str(value)) if isinstance(value, (int, float)) else value or None
+
+
+def in_sheet(value: Decimal | None, otherwise: Value, decimals: int) -> Value:
+    """How a number stands in a sheet: those of more than 15 digits as texts."""
+    if value is None:
+        return otherwise
+    return f"{value:f}" if abs(value.scaleb(decimals)) >= 10**15 else value
+
+
+def letter_of(cell: dict[str, Any]) -> str:
+    """What stands where no number does: the letter, or a dash where there is no such number."""
+    return "\u2013" if cell["status"] == "F" else cell["status"]
+
+
+def end_of(release: Release, ends: Any, at: tuple[int, ...], cell: dict[str, Any]) -> Value:
+    """An end of what is known: of a shown number always, of a hidden one where it is stated."""
+    if ends is None or (cell["value"] is None and cell["low"] is None):
+        return None
+    if abs(int(ends[at])) >= OPEN:
+        return "not known"
+    return in_sheet(number(release, ends[at], cell["decimals"]), None, cell["decimals"])
+
+
+@pytest.mark.parametrize("large", [False, True])
+@pytest.mark.parametrize("name", EVERY)
+def test_the_sheet_of_cells_tells_of_each_what_the_release_tells(name: str, large: bool) -> None:
+    release = EVERY[name]
+    called = names_beside(release)
+    head, *rows = plain(opened(release, large)["Cells"])
+    names = [n for own in release.axes for n in (own.name, called[f"{own.name}_label"])]
+    facts = ["value", "status", "low", "high", *(["unit"] if release.label else [])]
+    graded = release.errors is not None and release.grades is not None
+    facts += ["standard_error", "reliability"] if graded else []
+    assert head == [*names, *(called[fact] for fact in facts)]
+    cells = told(release)
+    assert len(rows) == len(cells)
+    for row, cell in zip(rows, cells, strict=True):
+        at = cell["at"]
+        wanted: list[Any] = [
+            text for pair in zip(cell["codes"], cell["labels"], strict=True) for text in pair
+        ]
+        wanted += [in_sheet(cell["value"], letter_of(cell), cell["decimals"]), cell["status"]]
+        wanted += [end_of(release, ends, at, cell) for ends in (release.low, release.high)]
+        wanted += [cell["unit"] or None] if release.label else []
+        if graded:
+            wanted += [cell["standard_error"], cell["reliability"]]
+        assert [as_number(v) for v in row] == wanted
+
+
+def table_wanted(release: Release) -> tuple[list[list[Any]], list[list[tuple[str, bool] | None]]]:
+    """The rows below the title, as a page shows the table, and the looks of its numbers."""
+    shape = release.shape
+    cells = {cell["at"]: cell for cell in told(release)}
+    down, across, parts = (0,), tuple(range(1, min(len(shape), 2))), tuple(range(2, len(shape)))
+    if len(shape) > 2 and shape[1] * shape[2] <= 30:
+        across, parts = (2, 1), tuple(range(3, len(shape)))
+    if not shape:
+        down = ()
+    columns = list(product(*(range(shape[i]) for i in across)))
+    rows: list[list[Any]] = []
+    looks: list[list[tuple[str, bool] | None]] = []
+    for level, i in enumerate(across):
+        row: list[Any] = [release.axes[i].label]
+        if level == len(across) - 1:
+            row[0] = f"{release.axes[0].label} \\ {row[0]}"
+        for k, column in enumerate(columns):
+            again = k > 0 and columns[k - 1][: level + 1] == column[: level + 1]
+            row.append(None if again else release.axes[i].labels[column[level]])
+        rows.append(row)
+        looks.append([None] * len(row))
+    if not across:
+        said = f"{release.label} ({release.unit})" if release.label else release.unit.capitalize()
+        rows.append([release.axes[0].label if shape else None, said or None])
+        looks.append([None, None])
+    for part in product(*(range(shape[i]) for i in parts)):
+        if parts:
+            named = [
+                f"{release.axes[i].label}: {release.axes[i].labels[p]}"
+                for i, p in zip(parts, part, strict=True)
+            ]
+            rows += [[], [", ".join(named)]]
+            looks += [[], [None]]
+        for first in product(*(range(shape[i]) for i in down)):
+            row = [release.axes[0].labels[first[0]] if shape else release.unit or None]
+            own: list[tuple[str, bool] | None] = [None]
+            for column in columns:
+                places = dict(zip((*parts, *down, *across), (*part, *first, *column), strict=True))
+                at = tuple(places[i] for i in range(len(shape)))
+                cell = cells[at]
+                row.append(in_sheet(cell["value"], letter_of(cell), cell["decimals"]))
+                digits = decimals_of(release, at)
+                total = any(release.axes[i].labels[p] == "Total" for i, p in enumerate(at))
+                look = "#,##0" + ("." + "0" * digits if digits else "")
+                own.append((look, total) if cell["value"] is not None else None)
+            rows.append(row)
+            looks.append(own)
+    return rows, looks
+
+
+@pytest.mark.parametrize("large", [False, True])
+@pytest.mark.parametrize("name", EVERY)
+def test_the_sheet_of_the_table_tells_of_each_cell_what_the_release_tells(
+    name: str, large: bool
+) -> None:
+    release = EVERY[name]
+    sheet = opened(release, large, label="A title")["Table"]
+    assert sheet[0][0][0] == "A title"
+    wanted, looks = table_wanted(release)
+    found = sheet[2:]
+    assert len(found) == len(wanted)
+    for row, want, look in zip(found, wanted, looks, strict=True):
+        values = [as_number(cell[0]) for cell in row]
+        assert values == [*want, *[None] * (len(values) - len(want))]
+        for cell, own in zip(row, look, strict=False):
+            if own is not None:
+                assert cell[1:3] == own
+            # A letter or a dash in place of a number is told from a label by its look.
+            assert cell[3] == (cell[0] in ("\u2013", *"ADNO") and cell is not row[0])
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_the_notes_say_what_has_to_be_known(large: bool) -> None:
+    def notes(name: str, **words: Any) -> list[tuple[Any, Any]]:
+        return [tuple(row[:2]) for row in plain(opened(EVERY[name], large, **words)["Notes"])]
+
+    assert notes("counts", label="People", about={"Licence": "CC BY", "Risk": 0.25}) == [
+        ("Title", "People"),
+        ("Unit", "people"),
+        ("Variable", "Area (area)"),
+        ("Variable", "Sex (sex)"),
+        ("Note", "Rounded."),
+        ("Protected by", "by hand (base 3)"),
+        ("Licence", "CC BY"),
+        ("Risk", 0.25),
+    ]
+    ends = (
+        "In the sheet Cells: what anybody can know of each true value from its cell and the method."
+    )
+    assert notes("intervals") == [
+        ("Statistic", "Turnover"),
+        ("Unit", "euro"),
+        ("Variable", "Area (area)"),
+        ("Variable", "Sex (sex)"),
+        ("Protected by", "by hand (base 3)"),
+        *((f"Symbol {s}", f"{CellStatus(s).meaning}; not zero") for s in "ADN"),
+        ("low, high", ends),
+    ]
+    assert notes("statistics")[:4] == [
+        ("Statistic", "Firms; unit: firms"),
+        ("Statistic", "Turnover; unit: 1000 euro"),
+        ("Statistic", "Mean; unit: euro"),
+        ("Symbol \u2013", "does not exist, since the number to divide by is 0; not zero"),
+    ]
+    assert ("Symbol \u2013") not in [n for n, _ in notes("intervals")]
+    bare = Release((), np.array(1), np.array("F"), {})
+    assert plain(opened(bare, large)["Notes"]) in ([], [[None]])
+    alone = Release((), np.array(1), np.array("F"), {"method": "none"})
+    assert plain(opened(alone, large)["Notes"]) == [["Protected by", "none"]]
+    same = made(axis("a", "x"), values=[1])
+    assert ("Variable", "A (a)") in [tuple(r[:2]) for r in plain(opened(same, large)["Notes"])]
+
+
+def test_a_workbook_is_made_of_a_release_only() -> None:
+    with pytest.raises(InputError, match="A workbook needs a lustrum Release, not a list"):
+        Xlsx().write([1])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("large", [False, True])
+@pytest.mark.parametrize("name", ["hidden", "intervals", "statistics", "estimates"])
+def test_the_bytes_do_not_depend_on_what_is_not_told(
+    name: str, large: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(xlsx, "KEPT_IN_MEMORY", -1 if large else 10**9)
+    release = RELEASES[name]
+    cells = told(release)
+    hidden = np.array([cell["value"] is None for cell in cells]).reshape(release.shape)
+    silent = hidden & np.array([cell["low"] is None for cell in cells]).reshape(release.shape)
+    fields = {f: getattr(release, f) for f in release.__dataclass_fields__}
+    fields["published"] = np.where(hidden, 10**16, release.published)
+    if release.errors is not None:
+        assert release.grades is not None
+        fields["errors"] = np.where(hidden, 3, release.errors)
+        unsaid = hidden | (release.errors < 0)
+        fields["grades"] = np.where(unsaid, release.grades.ravel()[0], release.grades)
+    if release.low is not None:
+        fields["low"] = np.where(silent, 5, release.low)
+        fields["high"] = np.where(silent, 5, release.high)
+    assert Xlsx().write(Release(**fields), "A") == Xlsx().write(release, "A")
+
+
+@pytest.mark.parametrize(
+    ("sizes", "placing"),
+    [
+        ([], Placing((), (), ())),
+        ([3], Placing((0,), (), ())),
+        ([3, 99], Placing((0,), (1,), ())),
+        ([9, 5, 6], Placing((0,), (2, 1), ())),
+        ([9, 6, 5, 2], Placing((0,), (2, 1), (3,))),
+        ([9, 1, 31], Placing((0,), (1,), (2,))),
+        ([9, 31, 1, 2], Placing((0,), (1,), (2, 3))),
+    ],
+)
+def test_variables_stand_where_a_page_has_them(sizes: list[int], placing: Placing) -> None:
+    assert usual_placing(sizes) == placing
+
+
+def test_a_sheet_ends_where_no_more_fits_and_the_notes_say_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A spreadsheet would not open a file with more; what fits is whole and in its place."""
+    own = axis("own", " ".join(map(str, range(20))))
+    told_more = {"label": "Turnover", "unit": "euro", "errors": [1] * 180, "grades": ["a"] * 180}
+    release = made(AREA, AGE, own, values=range(180), **told_more)
+    whole = {n: plain(rows) for n, rows in opened(release, True).items()}
+    said = [
+        "Not complete",
+        "A sheet cannot hold all rows or columns of this table; CSV and Parquet do.",
+    ]
+    assert said not in [row[:2] for row in whole["Notes"]]
+    # The table has 2 rows above its header and 20 parts of 5 rows each, the sheet of cells 181 rows.
+    for most, whole_table, whole_cells in (
+        (10, False, False),
+        (47, False, False),
+        (102, False, False),
+        (103, True, False),
+        (180, True, False),
+        (181, True, True),
+    ):
+        monkeypatch.setattr(xlsx_large, "MOST_ROWS", most)
+        monkeypatch.setattr(workbook, "MOST_ROWS", most)
+        cut = {n: plain(rows) for n, rows in opened(release, True).items()}
+        for name, complete in (("Table", whole_table), ("Cells", whole_cells)):
+            assert most - 2 <= len(cut[name]) <= most or complete
+            assert cut[name] == whole[name][: len(cut[name])]
+            assert (cut[name] == whole[name]) == complete
+        assert (said in [row[:2] for row in cut["Notes"]]) != (whole_table and whole_cells)
+    monkeypatch.setattr(xlsx_large, "MOST_COLUMNS", 3)
+    monkeypatch.setattr(workbook, "MOST_COLUMNS", 3)
+    cut = {n: plain(rows) for n, rows in opened(release, True).items()}
+    rows = cut["Table"][4:]
+    assert [row[:3] for row in rows] == [row[:3] for row in whole["Table"][4:]]
+    assert said in [row[:2] for row in cut["Notes"]]
+
+
+@pytest.mark.parametrize(
+    ("shape", "rows", "columns"),
+    [
+        ((), 4, 1),
+        ((7,), 10, 1),
+        ((7, 5), 10, 5),
+        ((7, 5, 6), 11, 30),
+        ((7, 5, 7), 66, 5),
+        ((7, 5, 6, 2), 22, 30),
+        ((1, 1, 1, 3), 13, 1),
+    ],
+)
+def test_a_table_fits_where_its_rows_its_columns_and_its_cells_do(
+    shape: tuple[int, ...], rows: int, columns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    axes = [axis(f"v{i}", " ".join(map(str, range(n)))) for i, n in enumerate(shape)]
+    release = made(*axes, values=np.zeros(shape, dtype=int))
+    sheet = opened(release, False)["Table"]
+    assert len(sheet) == rows
+    assert max(map(len, sheet)) == columns + 1
+    most = max(rows, release.published.size + 1)
+    for spare_rows, spare_columns in ((0, 0), (-1, 0), (0, -1)):
+        monkeypatch.setattr(workbook, "MOST_ROWS", most + spare_rows)
+        monkeypatch.setattr(workbook, "MOST_COLUMNS", columns + 1 + spare_columns)
+        assert workbook.fits(release) == (spare_rows == spare_columns == 0)
+
+
+def test_a_sheet_ends_at_the_last_cell_of_spreadsheets() -> None:
+    assert xl_rowcol_to_cell(workbook.MOST_ROWS - 1, workbook.MOST_COLUMNS - 1) == "XFD1048576"
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_sheets_are_laid_out_to_be_read(large: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Heads stand out and stay in sight, columns are as wide as their texts."""
+    monkeypatch.setattr(xlsx, "KEPT_IN_MEMORY", -1 if large else 10**9)
+
+    def book(release: Release) -> tuple[Any, dict[str, list[tuple[str, str, str]]], bytes]:
+        data = Xlsx().write(release, "t" * 300, {"Licence": "CC BY"})
+        with zipfile.ZipFile(io.BytesIO(data)) as parts:
+            sheets = [parts.read(f"xl/worksheets/sheet{i}.xml").decode() for i in (1, 2, 3)]
+            about = parts.read("docProps/core.xml")
+        widths = [re.findall(r'<col min="(\d+)" max="(\d+)" width="(\d+)', s) for s in sheets]
+        names = ("Table", "Cells", "Notes")
+        return (
+            openpyxl.load_workbook(io.BytesIO(data)),
+            dict(zip(names, widths, strict=True)),
+            about,
+        )
+
+    odd = axis("odd", "<r>x</r> plain")
+    made_of = made(AREA, SEX, odd, values=range(12), low=[-OPEN] * 12, high=[OPEN] * 12)
+    file, widths, about = book(made_of)
+    assert f"<dc:title>{'t' * 255}</dc:title>".encode() in about
+    assert widths == {
+        "Table": [("1", "1", "14"), ("2", "5", "13")],
+        "Cells": [("1", "11", "14")],
+        "Notes": [("1", "1", "24"), ("2", "2", "100")],
+    }
+    table, cells, notes = file["Table"], file["Cells"], file["Notes"]
+    assert (table.freeze_panes, cells.freeze_panes, notes.freeze_panes) == ("B5", "A2", None)
+    assert (table["A1"].font.b, table["A1"].font.sz) == (True, 13)
+    # The names of the variables and of the categories above the columns, the inner ones above numbers.
+    for place in ("A3", "B3", "D3", "A4", "B4", "C4"):
+        assert table[place].font.b, place
+    for place, side in (("B3", None), ("B4", "right"), ("C4", "right")):
+        looks = table[place].alignment
+        assert (looks.horizontal, looks.wrap_text) == (side, True)
+    assert not table["A5"].font.b
+    assert all(cell.font.b for cell in cells[1])
+    assert not cells["A2"].font.b
+    unknown = cells["I2"]
+    assert (unknown.value, unknown.font.i, unknown.alignment.horizontal) == (
+        "not known",
+        True,
+        "right",
+    )
+    assert [notes.cell(i, 1).font.b for i in (1, 2)] == [True, True]
+    assert (notes["B1"].alignment.wrap_text, notes["B1"].alignment.vertical) == (True, "top")
+    # A single variable, and one with long labels; parts of a table have their heads.
+    for length, width in ((13, "15"), (58, "60"), (70, "60")):
+        file, widths, _ = book(made(axis("a", "x" * length + " y"), values=[1, 2], unit="people"))
+        assert widths["Table"] == [("1", "1", width), ("2", "2", "13")]
+        assert file["Table"].freeze_panes == "B4"
+        assert file["Table"]["A3"].font.b
+        assert file["Table"]["B3"].font.b
+        assert file["Table"]["B3"].alignment.horizontal == "right"
+    file, widths, _ = book(RELEASES["nobody else"])
+    assert widths["Table"][0] == ("1", "1", "14")
+    file, _, _ = book(RELEASES["wide"])
+    cut = [row[0] for row in file["Table"].iter_rows() if str(row[0].value).startswith("Size: ")]
+    assert len(cut) == 40
+    assert all(cell.font.b for cell in cut)
+    hidden = book(RELEASES["statistics"])[0]["Table"]["D5"]
+    assert (hidden.value, hidden.font.i, hidden.alignment.horizontal) == ("\u2013", True, "right")
