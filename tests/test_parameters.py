@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 import typer
+from lustrum.agency.maps.map_methods import MAP_METHODS, MapMethod, methods_of
 from typer.testing import CliRunner
 
-from lustrum.agency.maps.offer import OFFERED, Offered, methods_of
 from lustrum.cli import app
 from lustrum.cli.maps import methods_of_words
 from lustrum.model import InputError
@@ -112,8 +112,8 @@ def test_a_map_takes_every_declared_parameter_from_the_command_line(name: str) -
         methods_of_words([f"{name}:no_such=1"])
 
 
-@pytest.mark.parametrize("own", OFFERED, ids=lambda own: own.name)
-def test_the_agencys_page_varies_a_declared_parameter(own: Offered) -> None:
+@pytest.mark.parametrize("own", MAP_METHODS, ids=lambda own: own.name)
+def test_the_agencys_page_varies_a_declared_parameter(own: MapMethod) -> None:
     declared = parameter_names(load("lustrum.methods", own.name))
     assert {own.parameter, *(own.fixed or {})} - {""} <= set(declared)
     made = methods_of({own.name: own.values})

@@ -423,8 +423,8 @@ GROUPS = {
         _in("public/bundle", "agreement", "kinds", "sample_risk") + _in("public", "numbers"),
         _public("kinds_by_hand"),
     ),
-    "shelf": Group(
-        _in("answer/prepared", "one_population", "shelf"),
-        _answer("shelf_by_hand"),
+    "prepared-beside": Group(
+        _in("answer/prepared", "one_population", "folders"),
+        _answer("prepared_by_hand"),
     ),
 }

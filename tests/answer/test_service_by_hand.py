@@ -434,11 +434,11 @@ def test_prepared_tables_are_held_against_other_folders_and_the_same_people(
     service = folder(tmp_path, town=STRICT)
     digest = write_bundle(tmp_path / "bundles" / "town", packed())
     of_town, of_none = SimpleNamespace(dataset="town"), SimpleNamespace(dataset="none")
-    shelf: Any = SimpleNamespace(
+    folders: Any = SimpleNamespace(
         folder=lambda name: of_town if name == "t" else of_none,
         others=lambda name: ["others", name],
     )
-    service.shelf = shelf
+    service.prepared_folders = folders
     assert service.prepared("t") is of_town  # type: ignore[comparison-overlap]
     assert held == [(of_town, ["others", "t"]), (of_town, {"town": digest})]
     held.clear()

@@ -70,7 +70,7 @@ def test_what_is_still_made_is_named_and_not_called_unavailable(
 ) -> None:
     class Service:
         def __init__(self, *_: object, **__: object) -> None:
-            self.shelf = self
+            self.prepared_folders = self
 
         def names(self) -> list[str]:
             return ["demo", "shops", "survey"]

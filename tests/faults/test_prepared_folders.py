@@ -10,7 +10,7 @@ import pytest
 
 from faults.injector import ERRORS, Faults
 from faults.kills import in_child
-from lustrum.answer.prepared.shelf import PreparedShelf
+from lustrum.answer.prepared.folders import PreparedFolders
 from lustrum.durable import taken_back_on_failure
 from lustrum.model import DatasetError
 from lustrum.public.prepared import read_prepared
@@ -55,8 +55,8 @@ def test_a_kill_at_any_call_leaves_a_whole_folder_in_its_place(
         found = read_prepared(path).digest
         assert found in (old, new)
         seen.add((found == new, path.exists()))
-        assert PreparedShelf(root).folder("town").digest == found
-        assert PreparedShelf(None, [path]).names() == ["town"]
+        assert PreparedFolders(root).folder("town").digest == found
+        assert PreparedFolders(None, [path]).names() == ["town"]
         assert write_prepared(path, HEAD, NEW) == new
         assert read_prepared(path).digest == new
         assert not list(path.parent.glob("*.old"))

@@ -24,7 +24,7 @@ from lustrum.server.pages.builder import form
 from lustrum.server.pages.hints import hint
 from lustrum.server.pages.pickers import LONG
 from lustrum.server.pages.variable import typed
-from lustrum.server.service.offer import Offer
+from lustrum.server.service.served_dataset import ServedDataset
 from lustrum.server.urls import forms
 from server.test_pages import Page
 
@@ -78,7 +78,7 @@ RULES = {
     "per_area": "block",
     "nested_only": False,
 }
-OFFER = Offer(DATASET, Policy.model_validate({"rules": RULES}))
+OFFER = ServedDataset(DATASET, Policy.model_validate({"rules": RULES}))
 
 
 def sent(page: Page) -> list[tuple[str, str]]:
@@ -248,7 +248,7 @@ def test_a_hint_tells_of_parts_of_refusals_without_help_and_keeps_quiet_when_bus
 
 def test_a_policy_without_selections_says_so() -> None:
     rules = {"max_filters": 0, "per_area": "block", "min_area_population": 50}
-    closed = Offer(DATASET, Policy.model_validate({"rules": rules}))
+    closed = ServedDataset(DATASET, Policy.model_validate({"rules": rules}))
     assert form(closed, None).filters == ()
     assert "All people are counted; no selection is possible." in closed.sentences()
     assert "At least 50 people in each category of Block that is shown." in closed.sentences()

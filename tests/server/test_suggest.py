@@ -11,7 +11,7 @@ from lustrum.answer import Snapshot, TableService
 from lustrum.model import Axis, Decision, Filter, Group, TableQuery
 from lustrum.model.stop import Stopped, stopping
 from lustrum.server.service.estimate import estimate
-from lustrum.server.service.offer import Offer
+from lustrum.server.service.served_dataset import ServedDataset
 from lustrum.server.service.suggestions import advice, passing, suggestions
 
 REFUSED = [
@@ -26,10 +26,10 @@ REFUSED = [
 ]
 
 
-def offer(service: TableService, **rules: object) -> Offer:
+def offer(service: TableService, **rules: object) -> ServedDataset:
     policy = service.policy("demo")
     changed = policy.model_copy(update={"rules": policy.rules.model_copy(update=rules)})
-    return Offer.of(Asked(service.under("demo", changed), changed))
+    return ServedDataset.of(Asked(service.under("demo", changed), changed))
 
 
 @dataclass(frozen=True, eq=False)

@@ -98,7 +98,15 @@ def test_other_categories_and_some_of_them_are_put_together_from_the_same_atoms(
     assert wide.part(slice(1, 3)).roll_up(values, 0).tolist() == [100, 0]
     assert atoms.part(slice(1, 3)).roll_up(values, 0).tolist() == [10, 100]
     # All atoms in their order, in another one, one twice, and one left out.
-    for order in ([0, 1, 2, 3], [1, 0, 3, 2], [1, 0, 2, 3], [0, 1, 3, 2], [0, 1, 2, 2], [0, 1, 2], [3]):
+    for order in (
+        [0, 1, 2, 3],
+        [1, 0, 3, 2],
+        [1, 0, 2, 3],
+        [0, 1, 3, 2],
+        [0, 1, 2, 2],
+        [0, 1, 2],
+        [3],
+    ):
         sets = [((0, 1), (2,), (3, 4), (5,))[k] for k in order]
         own = atoms.regrouped([Category(str(k), "", s) for k, s in enumerate(sets)])
         assert own.roll_up(values, 0).tolist() == [int(values[k]) for k in order]

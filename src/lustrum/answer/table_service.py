@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lustrum.answer.precheck import Precheck
-from lustrum.answer.prepared import PreparedShelf, check_one_population, check_other_folders
+from lustrum.answer.prepared import PreparedFolders, check_one_population, check_other_folders
 from lustrum.answer.records_line import FAILURES, START
 from lustrum.answer.separate_process import SILENCE, SeparateRecordsService
 from lustrum.answer.snapshot import Snapshot
@@ -85,7 +85,7 @@ class TableService:
         self.sealed_only = sealed_only
         """Whether policies without a seal are refused."""
         self.bundles = folders_at(bundles, "bundles")
-        self.shelf = PreparedShelf(root, folders_at(prepared, "prepared"))
+        self.prepared_folders = PreparedFolders(root, folders_at(prepared, "prepared"))
         """The prepared tables that are there; :meth:`prepared` opens those that may be served."""
         self._workers = workers
         self._records = records or (
@@ -317,8 +317,8 @@ class TableService:
 
     def prepared(self, name: str) -> PreparedFolder:
         """Prepared tables that may stand beside the flexible ones; refused where the same people would leak."""
-        folder = self.shelf.folder(name)
-        check_other_folders(folder, self.shelf.others(name))
+        folder = self.prepared_folders.folder(name)
+        check_other_folders(folder, self.prepared_folders.others(name))
         name_beside = folder.dataset
         if name_beside in self.names():
             # What is protected question by question has no bundle, whatever its records say: none are asked.

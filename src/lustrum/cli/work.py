@@ -237,7 +237,7 @@ def run_server(
     service.check_in_background()
     for name in service.names() if bundles else ():
         service.snapshot(name)  # a damaged bundle is heard of now, not by the first visitor
-    programmes = service.shelf.names()
+    programmes = service.prepared_folders.names()
     for name in programmes:
         service.prepared(name)  # the same people served in two ways are heard of now too
     if not service.names() and not programmes:

@@ -70,7 +70,9 @@ def sealed(raw: bytes, where: str) -> bytes:
 
     A file that was changed after it was sealed gets a new seal: whoever seals it means the change.
     """
-    text = raw.decode("utf-8", "surrogateescape")  # what is no text stays as it is, and is refused below
+    text = raw.decode(
+        "utf-8", "surrogateescape"
+    )  # what is no text stays as it is, and is refused below
     last = _LAST.search(text)
     if last is not None:
         raw = f"{text[: last.start()]}{END}\n".encode("utf-8", "surrogateescape")

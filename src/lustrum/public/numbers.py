@@ -137,7 +137,7 @@ class RecordsService(Protocol):
         ...
 
 
-class KeyedOffer(ABC):
+class KeyedSource(ABC):
     """What numbers offer that are protected by record keys, wherever they are counted."""
 
     policy: Policy
@@ -172,7 +172,7 @@ class KeyedOffer(ABC):
 
 
 @dataclass(frozen=True)
-class KeyedNumbers(KeyedOffer):
+class KeyedNumbers(KeyedSource):
     """Numbers that the records service protects by record keys, question by question."""
 
     records: RecordsService

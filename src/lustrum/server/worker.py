@@ -35,7 +35,7 @@ def worker_environment(
         {
             "root": None if service.root is None else str(service.root),
             "bundles": [str(path) for path in service.bundles],
-            "prepared": [str(path) for path in service.shelf.named],
+            "prepared": [str(path) for path in service.prepared_folders.named],
             "folder": str(service.folder),
             "settings": settings.to_text(),
             "logs": logs,

@@ -17,7 +17,7 @@ from starlette.routing import Route
 from lustrum.agency.maps.detail import detail_of
 from lustrum.agency.maps.inputs import cases_of_texts
 from lustrum.agency.maps.jobs import MapJob, MapJobs
-from lustrum.agency.maps.offer import methods_of, offered
+from lustrum.agency.maps.map_methods import methods_of, offered
 from lustrum.agency.maps.picture import map_svg
 from lustrum.agency.maps.policy_file import write_policy
 from lustrum.agency.templating import AgencyPages, Handler

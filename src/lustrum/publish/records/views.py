@@ -10,14 +10,14 @@ from lustrum.counting.cube import View
 from lustrum.model import Dataset, InputError, Release, TableQuery
 from lustrum.policy import Policy, PolicyMethod
 from lustrum.protect.weighted.mean_weights import MeanWeights
-from lustrum.public.numbers import CannotProtectError, KeyedOffer, Views
+from lustrum.public.numbers import CannotProtectError, KeyedSource, Views
 from lustrum.publish.records.keyed_weights import mean_weights, weighted_release
 from lustrum.publish.records.protected_input import ProtectedInput
 from lustrum.tabulate import Cube, Engine
 
 
 @dataclass(frozen=True)
-class EngineNumbers(KeyedOffer):
+class EngineNumbers(KeyedSource):
     """Protected numbers from an engine in the same process, for the agency and for tests."""
 
     engine: Engine

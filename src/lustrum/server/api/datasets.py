@@ -23,7 +23,7 @@ from lustrum.server.schemas import (
 )
 from lustrum.server.service.answers import only
 from lustrum.server.service.catalogue import catalogue
-from lustrum.server.service.offer import Offer, find
+from lustrum.server.service.served_dataset import ServedDataset, find
 
 # As many as the longest page of categories.
 MOST_LISTED = 1000
@@ -71,10 +71,10 @@ def router(service: TableService) -> APIRouter:
     def protection(name: str, request: Request) -> ProtectionOut:
         """The method, and for a protected population its public report: bounds and typical errors."""
         only(request)
-        offer = find(service, name)
-        found = None if offer.snapshot is None else offer.snapshot.protection
+        served = find(service, name)
+        found = None if served.snapshot is None else served.snapshot.protection
         words = None if found is None else {k: v for k, v in asdict(found).items() if k != "method"}
-        method = policy_words(offer) if found is None else found.method
+        method = policy_words(served) if found is None else found.method
         return ProtectionOut.model_validate({"method": method, "report": words})
 
     @routes.get(
@@ -135,10 +135,10 @@ def _summary(dataset: Dataset) -> dict[str, Any]:
     return {key: getattr(dataset, key) for key in DatasetSummary.model_fields}
 
 
-def _described(offer: Offer) -> dict[str, Any]:
-    policy = offer.policy
-    return _summary(offer.dataset) | {
-        "variables": [_variable(v, offer) for v in offer.dataset.variables],
+def _described(served: ServedDataset) -> dict[str, Any]:
+    policy = served.policy
+    return _summary(served.dataset) | {
+        "variables": [_variable(v, served) for v in served.dataset.variables],
         "measures": [
             {
                 "name": m.name,
@@ -147,26 +147,26 @@ def _described(offer: Offer) -> dict[str, Any]:
                 "decimals": m.decimals,
                 "earlier": m.earlier,
             }
-            for m in offer.measures
+            for m in served.measures
         ],
-        "weights": [{"name": w.name, "label": w.label} for w in offer.weights],
+        "weights": [{"name": w.name, "label": w.label} for w in served.weights],
         "policy": {
             "title": policy.title,
             "notes": list(policy.public_notes),
             "rules": policy.rules.model_dump(),
             "risk": policy.risk.model_dump(),
-            "protection": policy_words(offer),
+            "protection": policy_words(served),
         },
     }
 
 
-def policy_words(offer: Offer) -> dict[str, Any]:
+def policy_words(served: ServedDataset) -> dict[str, Any]:
     """The method's own words, not the file's: what a method keeps to itself stays so."""
-    words: dict[str, Any] = offer.policy.method.to_mapping()
+    words: dict[str, Any] = served.policy.method.to_mapping()
     return words
 
 
-def _variable(variable: Variable, offer: Offer) -> dict[str, Any]:
+def _variable(variable: Variable, served: ServedDataset) -> dict[str, Any]:
     listed = variable.finest if _is_short(variable.codes) else None
     return {
         "name": variable.name,
@@ -174,7 +174,7 @@ def _variable(variable: Variable, offer: Offer) -> dict[str, Any]:
         "description": variable.description,
         "size": len(variable.codes),
         "categories": listed and [{"code": c.code, "label": c.label} for c in listed],
-        "hierarchies": [_hierarchy(h, variable, offer) for h in variable.hierarchies],
+        "hierarchies": [_hierarchy(h, variable, served) for h in variable.hierarchies],
     }
 
 
@@ -183,8 +183,8 @@ def _is_short(categories: Sequence[object]) -> bool:
     return len(categories) <= MOST_LISTED
 
 
-def _hierarchy(hierarchy: Hierarchy, variable: Variable, offer: Offer) -> dict[str, Any]:
-    offered = offer.levels(variable)
+def _hierarchy(hierarchy: Hierarchy, variable: Variable, served: ServedDataset) -> dict[str, Any]:
+    offered = served.levels(variable)
     return {
         "name": hierarchy.name,
         "label": hierarchy.label,

@@ -15,8 +15,8 @@ from lustrum.server.http.templating import Pages
 from lustrum.server.schemas import AnswerOut, JobOut, TableQueryIn
 from lustrum.server.service.answers import INCLUDE, included, only, question
 from lustrum.server.service.jobs import Job
-from lustrum.server.service.offer import find
 from lustrum.server.service.questions import Questions
+from lustrum.server.service.served_dataset import find
 from lustrum.server.table_view import titles as words
 from lustrum.server.urls import display, forms
 
@@ -138,7 +138,7 @@ def router(questions: Questions, pages: Pages) -> APIRouter:
         answer = questions.answer_of(job)
         if answer is not None:
             return RedirectResponse(current().at(view.address(answer.page)), status_code=303)
-        offer = find(questions.service, job.query.dataset)
+        served = find(questions.service, job.query.dataset)
         if job.state == "done":
             # The data or the policy have changed since: the table has to be made again.
             link = f"/datasets/{job.query.dataset}/table?{forms.write(job.query)}"
@@ -149,9 +149,9 @@ def router(questions: Questions, pages: Pages) -> APIRouter:
             token=token if token and questions.jobs.may_cancel(job.id, token) else "",
             sentence=current().gettext(job.sentence),
             step=STEPS.get(job.step, STEPS[""]),
-            dataset=offer.dataset,
-            heading=words.heading(job.query, offer.dataset),
-            title=words.title(job.query, offer.dataset),
+            dataset=served.dataset,
+            heading=words.heading(job.query, served.dataset),
+            title=words.title(job.query, served.dataset),
         )
         if not job.ended:
             made.headers["Refresh"] = "2"

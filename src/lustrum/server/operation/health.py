@@ -26,7 +26,7 @@ def ready(request: Request) -> JSONResponse:
         return JSONResponse({"status": "not ready"}, 503)
     service = request.app.state.questions.service
     states = service.states()
-    some = "ready" in states.values() or bool(service.shelf.names())
+    some = "ready" in states.values() or bool(service.prepared_folders.names())
     whole = all(state == "ready" for state in states.values())
     status = ("ready" if whole else "degraded") if some else "not ready"
     return JSONResponse({"status": status, "datasets": states}, 200 if some else 503)

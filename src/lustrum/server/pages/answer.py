@@ -19,8 +19,8 @@ from lustrum.server.http.templating import Pages
 from lustrum.server.pages import cut_points
 from lustrum.server.service.answers import ServedAnswer
 from lustrum.server.service.jobs import Job
-from lustrum.server.service.offer import find
 from lustrum.server.service.questions import Questions
+from lustrum.server.service.served_dataset import find
 from lustrum.server.table_view import titles as words
 from lustrum.server.table_view.arrange import Arrangement, arrange
 from lustrum.server.table_view.chart import draw
@@ -44,13 +44,13 @@ def router(questions: Questions, pages: Pages) -> APIRouter:
 
     @routes.get("/datasets/{name}/table")
     def table(name: str, request: Request) -> Response:
-        offer = find(questions.service, name)
+        served = find(questions.service, name)
         cuts, ends, pairs = cut_points.split(request.query_params.multi_items())
         view, asked = display.read(pairs)
         query = forms.read(asked, name)
         if cuts:
             # The groups stand in the address, as those of any question.
-            groups = forms.write(cut_points.cut_all(query, offer.dataset, cuts, ends))
+            groups = forms.write(cut_points.cut_all(query, served.dataset, cuts, ends))
             there = view.address(f"/datasets/{name}/table?{groups}")
             return RedirectResponse(current().at(there), 303)
         if query == replace(TableQuery(name, ()), where=query.where):
@@ -69,8 +69,8 @@ def router(questions: Questions, pages: Pages) -> APIRouter:
 
     @routes.get("/datasets/{name}/embed")
     def embed(name: str, request: Request) -> Response:
-        offer = find(questions.service, name)
-        sites = [] if offer.snapshot is None else offer.snapshot.policy.embed
+        served = find(questions.service, name)
+        sites = [] if served.snapshot is None else served.snapshot.policy.embed
         if not sites:
             raise not_found(say("The tables of {name!r} may not be shown in frames.", name=name))
         view, asked = display.read(request.query_params.multi_items())

@@ -10,7 +10,7 @@ from lustrum.model import Axis, Filter, TableQuery, Variable
 from lustrum.model.text import say, say_many
 from lustrum.server.pages.pickers import Picker, axis_picker, filter_pickers
 from lustrum.server.pages.shown import Shown, shown
-from lustrum.server.service.offer import Offer
+from lustrum.server.service.served_dataset import ServedDataset
 from lustrum.server.table_view import titles as words
 from lustrum.server.urls import forms
 from lustrum.server.urls.forms import PLACES
@@ -67,26 +67,26 @@ class BuilderForm:
     over: bool
 
 
-def form(offer: Offer, query: TableQuery | None) -> BuilderForm:
+def form(served: ServedDataset, query: TableQuery | None) -> BuilderForm:
     """The form of a dataset, empty or with a question filled in.
 
     It has as many places for variables as the policy allows, up to a few more than are in use.
     """
-    dataset, rules = offer.dataset, offer.rules
+    dataset, rules = served.dataset, served.rules
     asked = TableQuery(dataset.name, ()) if query is None else query
     for item in asked.where:
         item.members(dataset.variable(item.variable))
-    area = offer.area
+    area = served.area
     areas = [axis for axis in asked.by if area is not None and axis.variable == area.name]
     others = [axis for axis in asked.by if axis not in areas]
     spare = rules.max_dimensions - len(areas) - len(others)
     places = len(others) + max(0, min(spare, max(SLOTS - len(others), 1)))
     slots = tuple(
-        _slot(offer, asked, others[i] if i < len(others) else None, i + 1) for i in range(places)
+        _slot(served, asked, others[i] if i < len(others) else None, i + 1) for i in range(places)
     )
     cells = inner_count(asked, dataset) if asked.by else 0
     return BuilderForm(
-        filters=filter_pickers(offer, asked) if rules.max_filters else (),
+        filters=filter_pickers(served, asked) if rules.max_filters else (),
         population=words.population(asked, dataset),
         selected=tuple(
             (
@@ -95,14 +95,16 @@ def form(offer: Offer, query: TableQuery | None) -> BuilderForm:
             )
             for item in asked.where
         ),
-        area=None if area is None else _slot(offer, asked, areas[0] if areas else None, 0, (area,)),
+        area=None
+        if area is None
+        else _slot(served, asked, areas[0] if areas else None, 0, (area,)),
         slots=slots,
-        places=tuple(_arranged(offer, axis, i, len(asked.by)) for i, axis in enumerate(asked.by))
+        places=tuple(_arranged(served, axis, i, len(asked.by)) for i, axis in enumerate(asked.by))
         if len(asked.by) > 1
         else (),
         totals=True if not asked.by else any(axis.total for axis in asked.by),
-        shown=shown(offer, asked),
-        count=_count(asked, offer, cells),
+        shown=shown(served, asked),
+        count=_count(asked, served, cells),
         over=cells > rules.max_cells,
     )
 
@@ -111,12 +113,12 @@ def _without(query: TableQuery, item: Filter) -> TableQuery:
     return replace(query, where=tuple(other for other in query.where if other is not item))
 
 
-def _count(query: TableQuery, offer: Offer, cells: int) -> str:
-    most = offer.rules.max_cells
+def _count(query: TableQuery, served: ServedDataset, cells: int) -> str:
+    most = served.rules.max_cells
     if not query.by:
         return say("At most {most:,} cells.", most=most)
     sizes = [
-        len(axis.categories(offer.dataset.variable(axis.variable))) - axis.total
+        len(axis.categories(served.dataset.variable(axis.variable))) - axis.total
         for axis in query.by
     ]
     counted = say_many(
@@ -134,30 +136,30 @@ def _count(query: TableQuery, offer: Offer, cells: int) -> str:
 
 
 def _slot(
-    offer: Offer,
+    served: ServedDataset,
     query: TableQuery,
     axis: Axis | None,
     number: int,
     variables: Sequence[Variable] | None = None,
 ) -> VariableSlot:
     if variables is None:
-        variables = [v for v in offer.variables if v != offer.area]
+        variables = [v for v in served.variables if v != served.area]
     if axis is not None and axis.variable not in {v.name for v in variables}:
         # A variable that is not offered can still be named in an address; the form does not lose it.
-        variables = [*variables, offer.dataset.variable(axis.variable)]
+        variables = [*variables, served.dataset.variable(axis.variable)]
     beside = {other.variable for other in query.by if other is not axis}
     chosen = beside | {item.variable for item in query.where}
     label = say("Variable {number}", number=number) if number else say("Type of area")
     return VariableSlot(
         number,
         label,
-        tuple((v.label, _options(offer, v, axis, beside, chosen)) for v in variables),
-        None if axis is None else axis_picker(offer, axis, number),
+        tuple((v.label, _options(served, v, axis, beside, chosen)) for v in variables),
+        None if axis is None else axis_picker(served, axis, number),
     )
 
 
 def _options(
-    offer: Offer,
+    served: ServedDataset,
     variable: Variable,
     axis: Axis | None,
     beside: Collection[str],
@@ -166,11 +168,11 @@ def _options(
     if variable.name in beside:
         why: str = say("already in the table")
     else:
-        why = offer.conflict(variable.name, chosen)
+        why = served.conflict(variable.name, chosen)
     now = ""
     if axis is not None and axis.variable == variable.name:
         now = axis.variable if axis.level is None else f"{axis.variable}:{axis.level}"
-    ways = list(offer.axes(variable))
+    ways = list(served.axes(variable))
     found = tuple(BuilderOption(way.value, way.text, way.value == now, why) for way in ways)
     if now and not any(option.selected for option in found):
         level = variable.level(now.partition(":")[2])
@@ -179,10 +181,10 @@ def _options(
     return found
 
 
-def _arranged(offer: Offer, axis: Axis, place: int, many: int) -> Arranged:
+def _arranged(served: ServedDataset, axis: Axis, place: int, many: int) -> Arranged:
     named = [*PLACES, *(str(i) for i in range(len(PLACES) + 1, many + 1))][:many]
     return Arranged(
-        offer.dataset.variable(axis.variable),
+        served.dataset.variable(axis.variable),
         tuple(
             BuilderOption(
                 f"{axis.variable}:{value}",

@@ -27,9 +27,9 @@ from lustrum.server.pages.builder import form
 from lustrum.server.pages.hints import PageHint, hint, mistaken
 from lustrum.server.pages.workspace import default_query, fitting, search, workspace
 from lustrum.server.service.catalogue import catalogue
-from lustrum.server.service.offer import Offer, find, fitted
 from lustrum.server.service.programmes import programmes
 from lustrum.server.service.questions import Questions
+from lustrum.server.service.served_dataset import ServedDataset, find, fitted
 from lustrum.server.service.synonyms import means, meant
 from lustrum.server.table_view.arrange import arrange
 from lustrum.server.urls import display, forms
@@ -72,96 +72,96 @@ def router(service: TableService, pages: Pages) -> APIRouter:
 
     @routes.get("/datasets/{name}/about")
     def about(name: str, request: Request) -> Response:
-        offer = find(service, name)
+        served = find(service, name)
         wanted = _search(request)
-        found = [v for v in offer.dataset.variables if _is_meant(v, wanted)]
+        found = [v for v in served.dataset.variables if _is_meant(v, wanted)]
         return pages.render(
             "about.html",
-            offer=offer,
-            dataset=offer.dataset,
+            served=served,
+            dataset=served.dataset,
             variables=found,
             wanted=wanted,
-            protection=offer.snapshot and offer.snapshot.protection,
+            protection=served.snapshot and served.snapshot.protection,
         )
 
     @routes.get("/datasets/{name}")
     def builder(name: str, request: Request) -> Response:
-        offer = find(service, name)
+        served = find(service, name)
         cuts, ends, rest = cut_points.split(request.query_params.multi_items())
         if cuts:
-            return _cut(offer, cuts, ends, rest)
-        if offer.snapshot is not None and offer.snapshot.from_bundle:
-            return _workspace(offer, request, pages)
+            return _cut(served, cuts, ends, rest)
+        if served.snapshot is not None and served.snapshot.from_bundle:
+            return _workspace(served, request, pages)
         query = _asked(request, name)
         return pages.render(
             "builder.html",
-            **_form(offer, query),
-            hint=None if query is None else _hint(offer, query, request),
+            **_form(served, query),
+            hint=None if query is None else _hint(served, query, request),
             lossy=query is not None and query != fitted(query),
         )
 
     @routes.get("/datasets/{name}/parts")
     def parts(name: str, request: Request) -> Response:
-        offer = find(service, name)
-        return pages.render("_form.html", **_form(offer, _asked(request, name)), hint=None)
+        served = find(service, name)
+        return pages.render("_form.html", **_form(served, _asked(request, name)), hint=None)
 
     @routes.get("/datasets/{name}/find")
     def find_words(name: str, request: Request) -> Response:
-        offer = find(service, name)
-        _, query, view, wanted = _chosen(offer, request)
-        entries, found = search(offer, query, view, wanted)
+        served = find(service, name)
+        _, query, view, wanted = _chosen(served, request)
+        entries, found = search(served, query, view, wanted)
         return pages.render("_found.html", wanted=wanted, entries=entries, found=found)
 
     @routes.get("/datasets/{name}/hint")
     def live(name: str, request: Request) -> Response:
-        offer = find(service, name)
+        served = find(service, name)
         said: PageHint | None
         try:
             query = _asked(request, name)
-            said = None if query is None else _hint(offer, query, request)
+            said = None if query is None else _hint(served, query, request)
         except QueryError as error:
             said = mistaken(error)
-        return pages.render("_hint.html", dataset=offer.dataset, hint=said)
+        return pages.render("_hint.html", dataset=served.dataset, hint=said)
 
     routes.include_router(variable_pages.router(service, pages))
     return routes
 
 
 def _cut(
-    offer: Offer, cuts: dict[str, str], ends: set[str], rest: list[tuple[str, str]]
+    served: ServedDataset, cuts: dict[str, str], ends: set[str], rest: list[tuple[str, str]]
 ) -> Response:
     """Leads to the question with variables cut into own groups."""
-    _, query, view, _ = _read(offer, rest)
-    query = cut_points.cut_all(query, offer.dataset, cuts, ends)
+    _, query, view, _ = _read(served, rest)
+    query = cut_points.cut_all(query, served.dataset, cuts, ends)
     address = fitting(view, query).but().address(f"/datasets/{query.dataset}?{forms.write(query)}")
     return RedirectResponse(current().at(address), 303)
 
 
-def _chosen(offer: Offer, request: Request) -> tuple[bool, TableQuery, TableView, str]:
+def _chosen(served: ServedDataset, request: Request) -> tuple[bool, TableQuery, TableView, str]:
     """Whether anything was asked, the question, its view and what is searched for."""
     *_, pairs = cut_points.split(request.query_params.multi_items())
-    return _read(offer, pairs)
+    return _read(served, pairs)
 
 
 def _read(
-    offer: Offer, pairs: Sequence[tuple[str, str]]
+    served: ServedDataset, pairs: Sequence[tuple[str, str]]
 ) -> tuple[bool, TableQuery, TableView, str]:
     wanted = next((value for name, value in pairs if name == "q"), "").strip()[:200]
     view, rest = display.read((name, value) for name, value in pairs if name != "q")
     tidied = forms.tidied(rest)
     asked = any(value for _, value in tidied)
-    query = forms.read(tidied, offer.dataset.name) if asked else default_query(offer)
+    query = forms.read(tidied, served.dataset.name) if asked else default_query(served)
     return asked, query, fitting(view, query), wanted
 
 
-def _workspace(offer: Offer, request: Request, pages: Pages) -> Response:
+def _workspace(served: ServedDataset, request: Request, pages: Pages) -> Response:
     """The live page of a dataset whose questions are free: the table beside what can be chosen."""
     questions: Questions = request.app.state.questions
-    _, query, view, wanted = _chosen(offer, request)
-    entries, found = search(offer, query, view, wanted) if wanted else ((), ())
-    values = _form(offer, query) | {
+    _, query, view, wanted = _chosen(served, request)
+    entries, found = search(served, query, view, wanted) if wanted else ((), ())
+    values = _form(served, query) | {
         "lossy": query != fitted(query),
-        "space": workspace(offer, query, view),
+        "space": workspace(served, query, view),
         "wanted": wanted,
         "entries": entries,
         "found": found,
@@ -172,12 +172,12 @@ def _workspace(offer: Offer, request: Request, pages: Pages) -> Response:
         "suggestions": (),
         "waiting": "",
     }
-    cells = inner_count(query, offer.dataset) if query.by else 0
-    if not query.by or MOST_LIVE < cells <= offer.rules.max_cells:
+    cells = inner_count(query, served.dataset) if query.by else 0
+    if not query.by or MOST_LIVE < cells <= served.rules.max_cells:
         # A table that takes long is made when somebody asks for it, not while they choose; one that may not be
         # asked for is refused at once.
-        values["waiting"] = f"/datasets/{offer.dataset.name}/table?{forms.write(query)}"
-        values["here"] = view.address(f"/datasets/{offer.dataset.name}?{forms.write(query)}")
+        values["waiting"] = f"/datasets/{served.dataset.name}/table?{forms.write(query)}"
+        values["here"] = view.address(f"/datasets/{served.dataset.name}?{forms.write(query)}")
         return pages.render("workspace.html", **values)
     answer = questions.ask(query)
     if answer.release is None:
@@ -201,18 +201,18 @@ def _is_meant(variable: Variable, wanted: str) -> bool:
     )
 
 
-def _form(offer: Offer, query: TableQuery | None) -> dict[str, Any]:
+def _form(served: ServedDataset, query: TableQuery | None) -> dict[str, Any]:
     return {
-        "offer": offer,
-        "dataset": offer.dataset,
-        "form": form(offer, query),
+        "served": served,
+        "dataset": served.dataset,
+        "form": form(served, query),
         "question": "" if query is None else forms.write(fitted(query)),
     }
 
 
-def _hint(offer: Offer, query: TableQuery, request: Request) -> PageHint | None:
-    precheck = partial(request.app.state.questions.precheck, snapshot=offer.snapshot)
-    return hint(offer, query, precheck)
+def _hint(served: ServedDataset, query: TableQuery, request: Request) -> PageHint | None:
+    precheck = partial(request.app.state.questions.precheck, snapshot=served.snapshot)
+    return hint(served, query, precheck)
 
 
 def _asked(request: Request, name: str) -> TableQuery | None:

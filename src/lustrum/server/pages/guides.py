@@ -14,7 +14,7 @@ from lustrum.answer import TableService
 from lustrum.server.http.templating import Pages
 from lustrum.server.pages.workspace import default_query
 from lustrum.server.service.catalogue import catalogue
-from lustrum.server.service.offer import Offer
+from lustrum.server.service.served_dataset import ServedDataset
 from lustrum.server.urls import forms
 
 BASE = 3
@@ -79,7 +79,7 @@ def router(service: TableService, pages: Pages) -> APIRouter:
         if datasets:
             found = service.published(datasets[0].name)
             if found is not None:
-                query = default_query(Offer.of(found))
+                query = default_query(ServedDataset.of(found))
                 address = f"{host}/api/v1/tables?dataset={query.dataset}&{forms.write(query)}"
         return pages.render(
             "api.html",

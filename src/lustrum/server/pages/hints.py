@@ -9,7 +9,7 @@ from lustrum.answer import Precheck
 from lustrum.model import QueryError, Reason, TableQuery
 from lustrum.model.text import say
 from lustrum.server.http.problems import ProblemError
-from lustrum.server.service.offer import Offer
+from lustrum.server.service.served_dataset import ServedDataset
 from lustrum.server.service.suggestions import advice
 from lustrum.server.urls import forms
 
@@ -29,7 +29,7 @@ class PageHint:
 
 
 def hint(
-    offer: Offer, query: TableQuery, precheck: Callable[[TableQuery], Precheck]
+    served: ServedDataset, query: TableQuery, precheck: Callable[[TableQuery], Precheck]
 ) -> PageHint | None:
     """The hint for a question; none while no variable is chosen, or while the server is too busy to tell."""
     if not query.by:
@@ -43,7 +43,7 @@ def hint(
             )
         if seen.passes:
             return PageHint("part", say("Likely answered in part."), seen.reasons)
-        help_ = advice(query, seen.reasons, offer, precheck)
+        help_ = advice(query, seen.reasons, served, precheck)
     except QueryError as error:
         return mistaken(error)
     except ProblemError:

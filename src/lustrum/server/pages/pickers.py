@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from lustrum.model import Axis, Category, Filter, TableQuery, Variable
 from lustrum.model.text import say, say_many
 from lustrum.server.pages import cut_points
-from lustrum.server.service.offer import Offer
+from lustrum.server.service.served_dataset import ServedDataset
 from lustrum.server.urls.code_lists import escaped, listed
 
 LONG = 60
@@ -25,7 +25,7 @@ class Tick:
 
 
 @dataclass(frozen=True)
-class CategoryShelf:
+class CategoryList:
     """Categories of one level and the codes chosen; ``level`` is empty for the finest."""
 
     level: str
@@ -60,7 +60,7 @@ class Picker:
     id: str
     kind: str
     variable: Variable
-    shelves: tuple[CategoryShelf, ...]
+    lists: tuple[CategoryList, ...]
     chosen: tuple[Category, ...]
     level: str = ""
     why: str = ""
@@ -73,7 +73,7 @@ class Picker:
     @property
     def size(self) -> int:
         """How many categories there are to tick."""
-        return sum(len(shelf.categories) for shelf in self.shelves)
+        return sum(len(part.categories) for part in self.lists)
 
     @property
     def long(self) -> bool:
@@ -109,34 +109,34 @@ class Picker:
         return say("{some:,} of {size:,} chosen", some=len(self.chosen), size=self.size)
 
 
-def axis_picker(offer: Offer, axis: Axis, number: int) -> Picker:
+def axis_picker(served: ServedDataset, axis: Axis, number: int) -> Picker:
     """The categories of a variable in the table, at its level; codes of other levels are not lost."""
-    variable = offer.dataset.variable(axis.variable)
+    variable = served.dataset.variable(axis.variable)
     level = axis.level
     every = variable.finest if level is None else variable.level(level).categories
     label = variable.label if level is None else variable.level(level).label
     chosen = tuple(variable.category(code) for code in axis.codes or ())
     codes = set(axis.codes or ())
-    shelves = [CategoryShelf(level or "", label, every, codes)]
+    lists = [CategoryList(level or "", label, every, codes)]
     further = tuple(c for c in chosen if not variable.is_at(c.code, level))
     if further:
-        shelves.append(CategoryShelf("", say("Of other levels"), further, codes))
+        lists.append(CategoryList("", say("Of other levels"), further, codes))
     return Picker(
         f"codes-{number}",
         "codes",
         variable,
-        tuple(shelves),
+        tuple(lists),
         chosen,
         level or "",
         groups=tuple(
             f"{variable.name}:{escaped(group.label, '%=')}={listed(group.members)}"
             for group in axis.groups
         ),
-        grouping=not offer.rules.nested_only or bool(axis.groups),
+        grouping=not served.rules.nested_only or bool(axis.groups),
         fields=_group_fields(variable, axis),
         # The workspace, which has every bundle, cuts a variable beside its name.
         cutting=""
-        if offer.rules.nested_only or (offer.snapshot is not None and offer.snapshot.from_bundle)
+        if served.rules.nested_only or (served.snapshot is not None and served.snapshot.from_bundle)
         else cut_points.example(variable),
     )
 
@@ -155,44 +155,48 @@ def _group_fields(variable: Variable, axis: Axis) -> tuple[GroupFields, ...]:
     return tuple(found)
 
 
-def filter_pickers(offer: Offer, query: TableQuery) -> tuple[Picker, ...]:
+def filter_pickers(served: ServedDataset, query: TableQuery) -> tuple[Picker, ...]:
     """The categories by which a population can be selected, a list for each variable, coarse levels first."""
     found = {item.variable: item for item in query.where}
-    variables = [v for v in offer.dataset.variables if v in offer.variables or v.name in found]
+    variables = [v for v in served.dataset.variables if v in served.variables or v.name in found]
     chosen = {axis.variable for axis in query.by} | set(found)
-    full = len(found) >= offer.rules.max_filters
-    return tuple(_filter(offer, v, found.get(v.name), chosen, full) for v in variables)
+    full = len(found) >= served.rules.max_filters
+    return tuple(_filter(served, v, found.get(v.name), chosen, full) for v in variables)
 
 
 def _filter(
-    offer: Offer, variable: Variable, item: Filter | None, chosen: Collection[str], full: bool
+    served: ServedDataset,
+    variable: Variable,
+    item: Filter | None,
+    chosen: Collection[str],
+    full: bool,
 ) -> Picker:
     codes = set(item.codes if item else ())
-    shelves = [
-        CategoryShelf(level.name, level.label, level.groups, codes)
-        for level in reversed(offer.levels(variable))
+    lists = [
+        CategoryList(level.name, level.label, level.groups, codes)
+        for level in reversed(served.levels(variable))
         if level.groups
     ]
-    shelves.append(CategoryShelf("", variable.label, variable.finest, codes))
-    groups = {c.code for shelf in shelves[:-1] for c in shelf.categories}
+    lists.append(CategoryList("", variable.label, variable.finest, codes))
+    groups = {c.code for part in lists[:-1] for c in part.categories}
     further = tuple(
         variable.category(code) for code in sorted(codes - groups) if not variable.is_at(code)
     )
     if further:
-        shelves.append(CategoryShelf("", say("Of other levels"), further, codes))
-    why = offer.conflict(variable.name, chosen) if item is None else ""
+        lists.append(CategoryList("", say("Of other levels"), further, codes))
+    why = served.conflict(variable.name, chosen) if item is None else ""
     full = full and item is None and not why
     if full:
         why = say_many(
             "Only {number} variable may select who is counted; untick the other first.",
             "Only {number} variables may select who is counted; untick one first.",
-            offer.rules.max_filters,
+            served.rules.max_filters,
         )
     return Picker(
         f"where-{variable.name}",
         "where",
         variable,
-        tuple(shelves),
+        tuple(lists),
         tuple(variable.category(code) for code in (item.codes if item else ())),
         why=why,
         full=full,

@@ -16,7 +16,7 @@ from lustrum.model import (
 )
 from lustrum.model.statistic import TOTAL_SHARE, Period
 from lustrum.model.text import opening, say
-from lustrum.server.service.offer import Offer
+from lustrum.server.service.served_dataset import ServedDataset
 
 MOST_SLOTS = 4
 """So many lists stand on the form, unless an address names more statistics."""
@@ -50,26 +50,26 @@ class Shown:
     periods: tuple[str, ...] = ()
 
 
-def shown(offer: Offer, query: TableQuery) -> Shown | None:
+def shown(served: ServedDataset, query: TableQuery) -> Shown | None:
     """The lists for a question; none where only counts can be asked for and only counts are."""
     counts_only = query.measure is None and query.weight is None and not query.statistics
-    numeric = any(variable.edges or variable.period for variable in offer.variables)
-    if not (offer.measures or offer.weights or numeric) and counts_only:
+    numeric = any(variable.edges or variable.period for variable in served.variables)
+    if not (served.measures or served.weights or numeric) and counts_only:
         return None
     asked = query.asked
     places = max(len(asked), min(len(asked) + 1, MOST_SLOTS))
     plain = replace(query, measure=None, statistics=())
     offered = [
-        (label, [(s.text, _label(plain, s, offer.dataset)) for s in found])
-        for label, found in _offered(offer, query)
+        (label, [(s.text, _label(plain, s, served.dataset)) for s in found])
+        for label, found in _offered(served, query)
     ]
     return Shown(
         tuple(
-            _slot(i + 1, offered, asked[i] if i < len(asked) else None, plain, offer)
+            _slot(i + 1, offered, asked[i] if i < len(asked) else None, plain, served)
             for i in range(places)
         ),
-        _weights(offer, query),
-        tuple(v.label for v in _unselected_periods(offer, query)),
+        _weights(served, query),
+        tuple(v.label for v in _unselected_periods(served, query)),
     )
 
 
@@ -78,7 +78,7 @@ def _slot(
     offered: list[tuple[str, list[tuple[str, str]]]],
     chosen: Statistic | None,
     plain: TableQuery,
-    offer: Offer,
+    served: ServedDataset,
 ) -> NumberSlot:
     now = "" if chosen is None else chosen.text
     groups = [
@@ -86,27 +86,27 @@ def _slot(
         for label, found in offered
     ]
     if chosen is not None and not any(o.selected for _, options in groups for o in options):
-        # What an address names and the form does not offer stays in the question.
-        own = StatisticOption(now, _label(plain, chosen, offer.dataset), True)
+        # What an address names and the form does not served stays in the question.
+        own = StatisticOption(now, _label(plain, chosen, served.dataset), True)
         groups.append((say("In the question"), (own,)))
     return NumberSlot(number, tuple(groups))
 
 
-def _offered(offer: Offer, query: TableQuery) -> Iterator[tuple[str, list[Statistic]]]:
+def _offered(served: ServedDataset, query: TableQuery) -> Iterator[tuple[str, list[Statistic]]]:
     within = [axis.variable for axis in query.by] if len(query.by) > 1 else []
     shares = [TOTAL_SHARE, *within]
-    periods = _earlier_periods(offer, query)
-    units = offer.dataset.units
+    periods = _earlier_periods(served, query)
+    units = served.dataset.units
     yield (
         opening(units),
         [
             Statistic(),
             *(Statistic("share", of=of) for of in shares),
             *(Statistic("growth", since=period) for period in periods),
-            *(Statistic("median", variable=v.name) for v in _classes(offer, query)),
+            *(Statistic("median", variable=v.name) for v in _classes(served, query)),
         ],
     )
-    measures = offer.summed(query.weight)
+    measures = served.summed(query.weight)
     earlier = {m.earlier for m in measures}
     there = {m.name for m in measures}
     for measure in measures:
@@ -124,31 +124,31 @@ def _offered(offer: Offer, query: TableQuery) -> Iterator[tuple[str, list[Statis
         yield _with_unit(measure), found
 
 
-def _earlier_periods(offer: Offer, query: TableQuery) -> list[Period]:
+def _earlier_periods(served: ServedDataset, query: TableQuery) -> list[Period]:
     """The periods before the selected one, the latest first."""
     found = []
     for item in query.where:
-        variable = offer.dataset.variable(item.variable)
+        variable = served.dataset.variable(item.variable)
         if variable.period:
             first = min(item.members(variable))
             found += [Period(variable.name, code) for code in reversed(variable.codes[:first])]
     return found[:MOST_PERIODS]
 
 
-def _unselected_periods(offer: Offer, query: TableQuery) -> list[Variable]:
+def _unselected_periods(served: ServedDataset, query: TableQuery) -> list[Variable]:
     """The periods of which none is selected yet."""
     selected = {item.variable for item in query.where}
-    return [v for v in offer.variables if v.period and v.name not in selected]
+    return [v for v in served.variables if v.period and v.name not in selected]
 
 
-def _classes(offer: Offer, query: TableQuery) -> list[Variable]:
+def _classes(served: ServedDataset, query: TableQuery) -> list[Variable]:
     """The variables with quantiles that are not in the table and may stand beside it."""
     chosen = [axis.variable for axis in query.by] + [item.variable for item in query.where]
-    spare = offer.rules.max_dimensions > len(query.by) and query.weight is None
+    spare = served.rules.max_dimensions > len(query.by) and query.weight is None
     return [
         v
-        for v in offer.variables
-        if spare and v.edges and v.name not in chosen and not offer.conflict(v.name, chosen)
+        for v in served.variables
+        if spare and v.edges and v.name not in chosen and not served.conflict(v.name, chosen)
     ]
 
 
@@ -165,8 +165,8 @@ def _label(plain: TableQuery, statistic: Statistic, dataset: Dataset) -> str:
         return statistic.text
 
 
-def _weights(offer: Offer, query: TableQuery) -> tuple[StatisticOption, ...]:
-    names = {w.name: w.label for w in offer.weights}
+def _weights(served: ServedDataset, query: TableQuery) -> tuple[StatisticOption, ...]:
+    names = {w.name: w.label for w in served.weights}
     if query.weight is not None and query.weight not in names:
         names[query.weight] = query.weight
     return tuple(

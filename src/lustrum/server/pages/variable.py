@@ -18,7 +18,7 @@ from lustrum.model.text import say
 from lustrum.server.http.languages import current
 from lustrum.server.http.problems import not_found
 from lustrum.server.http.templating import Pages
-from lustrum.server.service.offer import Offer, find, fitted
+from lustrum.server.service.served_dataset import ServedDataset, find, fitted
 from lustrum.server.urls import forms
 from lustrum.server.urls.code_lists import list_of, listed
 
@@ -39,8 +39,8 @@ def router(service: TableService, pages: Pages) -> APIRouter:
 
     @routes.get("/datasets/{name}/variables/{variable}")
     def page(name: str, variable: str, request: Request) -> Response:
-        offer = find(service, name)
-        names = [v.name for v in offer.dataset.variables]
+        served = find(service, name)
+        names = [v.name for v in served.dataset.variables]
         if variable not in names:
             raise not_found(
                 say(
@@ -50,7 +50,7 @@ def router(service: TableService, pages: Pages) -> APIRouter:
                     choices=choices(variable, names),
                 )
             )
-        described = offer.dataset.variable(variable)
+        described = served.dataset.variable(variable)
         own = _own(request)
         kind = own.get("as", "")
         if kind and kind not in _KINDS:
@@ -73,12 +73,12 @@ def router(service: TableService, pages: Pages) -> APIRouter:
         others = [described.category(code) for code in chosen if code not in on_page]
         return pages.render(
             "variable.html",
-            offer=offer,
-            dataset=offer.dataset,
+            served=served,
+            dataset=served.dataset,
             variable=described,
             kind=kind,
             level=level,
-            levels=_levels(offer, described, kind),
+            levels=_levels(served, described, kind),
             wanted=wanted,
             shown=shown,
             total=len(found),
@@ -180,9 +180,11 @@ def _carried(query: TableQuery, variable: Variable, kind: str) -> list[tuple[str
     return parse_qsl(forms.write(_with(query, variable, kind, [])))
 
 
-def _levels(offer: Offer, variable: Variable, kind: str) -> list[tuple[str, str, int, bool]]:
+def _levels(
+    served: ServedDataset, variable: Variable, kind: str
+) -> list[tuple[str, str, int, bool]]:
     """Name, label, size, and whether it may be asked for; a selection is made among those that may."""
-    offered = offer.levels(variable)
+    offered = served.levels(variable)
     finest = ("", say("Every category"), len(variable.codes), True)
     coarser = [(x.name, x.label, len(x.categories), x in offered) for x in variable.levels]
     return [finest, *(entry for entry in coarser if entry[3] or not kind)]

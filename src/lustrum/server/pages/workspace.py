@@ -11,7 +11,7 @@ from lustrum.formats.placing import Placing, usual_placing
 from lustrum.model import Axis, Category, Filter, TableQuery, Variable
 from lustrum.model.text import say
 from lustrum.server.pages import cut_points
-from lustrum.server.service.offer import Offer
+from lustrum.server.service.served_dataset import ServedDataset
 from lustrum.server.service.synonyms import means, meant
 from lustrum.server.table_view import titles as words
 from lustrum.server.urls import forms
@@ -87,29 +87,29 @@ class Workspace:
     variables: tuple[Entry, ...]
 
 
-def default_query(offer: Offer) -> TableQuery:
+def default_query(served: ServedDataset) -> TableQuery:
     """The table that a dataset opens with: ages or the like by sex or another short variable, with totals.
 
     A survey opens with weighted numbers: those are about people, the others about who happened to be asked.
     """
-    axes = [(v, _axis(offer, v)) for v in offer.variables]
+    axes = [(v, _axis(served, v)) for v in served.variables]
     if not axes:
-        return TableQuery(offer.dataset.name, ())
+        return TableQuery(served.dataset.name, ())
     sizes = {v.name: len(axis.categories(v)) for v, axis in axes}
     several = [(v, a) for v, a in axes if 5 <= sizes[v.name] <= READABLE]
     numbered = [v for v, a in several if any(c.label[:1].isdigit() for c in a.categories(v))]
     most = max(numbered, key=lambda v: sizes[v.name], default=None)
     down = next((a for v, a in several if most in (None, v)), axes[0][1])
     rest = [
-        (v, a) for v, a in axes if a is not down and not offer.conflict(v.name, [down.variable])
+        (v, a) for v, a in axes if a is not down and not served.conflict(v.name, [down.variable])
     ]
     few = [(v, a) for v, a in rest if 2 <= sizes[v.name] <= 6]
     by_sex = (a for v, a in few if means("gender", v.name, v.label))
     across = next(by_sex, few[0][1] if few else None)
-    wanted = (down, across) if across is not None and offer.rules.max_dimensions > 1 else (down,)
-    weight = next((w.name for w in offer.weights), None)
+    wanted = (down, across) if across is not None and served.rules.max_dimensions > 1 else (down,)
+    weight = next((w.name for w in served.weights), None)
     by = tuple(replace(axis, total=True) for axis in wanted)
-    return TableQuery(offer.dataset.name, by, weight=weight)
+    return TableQuery(served.dataset.name, by, weight=weight)
 
 
 def fitting(view: TableView, query: TableQuery) -> TableView:
@@ -125,9 +125,9 @@ def fitting(view: TableView, query: TableQuery) -> TableView:
     )
 
 
-def workspace(offer: Offer, query: TableQuery, view: TableView) -> Workspace:
+def workspace(served: ServedDataset, query: TableQuery, view: TableView) -> Workspace:
     """What stands where, and every change that one link makes."""
-    hand = _Hand(offer, query, view)
+    hand = _Hand(served, query, view)
     chosen = {axis.variable for axis in query.by}
     return Workspace(
         tuple(
@@ -135,37 +135,37 @@ def workspace(offer: Offer, query: TableQuery, view: TableView) -> Workspace:
             for place, label in ZONES.items()
         ),
         tuple(
-            TableLink(words.condition(item, offer.dataset), hand.filtered(item.variable, ()))
+            TableLink(words.condition(item, served.dataset), hand.filtered(item.variable, ()))
             for item in query.where
         ),
-        tuple(hand.spare(v) for v in offer.variables if v.name not in chosen),
+        tuple(hand.spare(v) for v in served.variables if v.name not in chosen),
     )
 
 
 def search(
-    offer: Offer, query: TableQuery, view: TableView, wanted: str
+    served: ServedDataset, query: TableQuery, view: TableView, wanted: str
 ) -> tuple[tuple[Entry, ...], tuple[Found, ...]]:
     """Variables and categories that mean what is wanted."""
-    hand = _Hand(offer, query, view)
+    hand = _Hand(served, query, view)
     there = {axis.variable: axis for axis in query.by}
     entries, found, left = [], [], MOST_FOUND
-    for variable in offer.variables:
+    for variable in served.variables:
         coarser = [level.label for level in variable.levels]
         if means(wanted, variable.name, variable.label, *coarser):
             axis = there.get(variable.name)
             entries.append(hand.spare(variable) if axis is None else hand.entry(axis))
-        own = list(islice(_categories(offer, variable, wanted), left))
+        own = list(islice(_categories(served, variable, wanted), left))
         left -= len(own)
-        if own and offer.rules.max_filters:
+        if own and served.rules.max_filters:
             links = (TableLink(c.label, hand.filtered(variable.name, (c.code,))) for c in own)
             found.append(Found(variable.label, tuple(links)))
     return tuple(entries), tuple(found)
 
 
-def _categories(offer: Offer, variable: Variable, wanted: str) -> Iterator[Category]:
+def _categories(served: ServedDataset, variable: Variable, wanted: str) -> Iterator[Category]:
     """The categories that mean what is wanted, coarse levels first."""
     words = meant(wanted)
-    for level in reversed(offer.levels(variable)):
+    for level in reversed(served.levels(variable)):
         found = variable.search(words, level.name)
         yield from (c for c in found if c.code not in level.kept_codes)
     yield from variable.search(words)
@@ -174,9 +174,9 @@ def _categories(offer: Offer, variable: Variable, wanted: str) -> Iterator[Categ
 class _Hand:
     """Moves variables about; each change is an address."""
 
-    def __init__(self, offer: Offer, query: TableQuery, view: TableView) -> None:
-        self._offer, self._query, self._view = offer, query, view
-        self.placed = _placed(offer, query, view)
+    def __init__(self, served: ServedDataset, query: TableQuery, view: TableView) -> None:
+        self._offer, self._query, self._view = served, query, view
+        self.placed = _placed(served, query, view)
 
     def entry(self, axis: Axis) -> Entry:
         """A variable of the table."""
@@ -212,13 +212,13 @@ class _Hand:
 
     def spare(self, variable: Variable) -> Entry:
         """A variable that is not in the table yet."""
-        offer, query = self._offer, self._query
+        served, query = self._offer, self._query
         chosen = [axis.variable for axis in query.by] + [item.variable for item in query.where]
-        why = offer.conflict(variable.name, chosen)
-        if not why and len(query.by) >= offer.rules.max_dimensions:
+        why = served.conflict(variable.name, chosen)
+        if not why and len(query.by) >= served.rules.max_dimensions:
             why = say("the table has as many variables as it may have")
         total = any(axis.total for axis in query.by) or not query.by
-        axis = replace(_axis(offer, variable), total=total)
+        axis = replace(_axis(served, variable), total=total)
         moves = [
             TableLink(
                 label, self._written([*self.placed, (axis, place)]), to=place, key=_KEYS[place]
@@ -226,7 +226,7 @@ class _Hand:
             for place, label in ZONES.items()
             if not why
         ]
-        if offer.rules.max_filters:
+        if served.rules.max_filters:
             address = (
                 f"/datasets/{query.dataset}/variables/{variable.name}?as=where&{forms.write(query)}"
             )
@@ -261,16 +261,16 @@ class _Hand:
         return view.but().address(f"/datasets/{query.dataset}?{forms.write(query)}")
 
 
-def _usual(offer: Offer, query: TableQuery) -> Placing:
-    sizes = [len(axis.categories(offer.dataset.variable(axis.variable))) for axis in query.by]
+def _usual(served: ServedDataset, query: TableQuery) -> Placing:
+    sizes = [len(axis.categories(served.dataset.variable(axis.variable))) for axis in query.by]
     if len(query.statistics) > 1:
         sizes.append(len(query.statistics))
     return usual_placing(sizes)
 
 
-def _placed(offer: Offer, query: TableQuery, view: TableView) -> list[tuple[Axis, str]]:
+def _placed(served: ServedDataset, query: TableQuery, view: TableView) -> list[tuple[Axis, str]]:
     """The variables of the table with their zones, the outer ones first."""
-    usual, said = _usual(offer, query), dict(view.pivot)
+    usual, said = _usual(served, query), dict(view.pivot)
     order = list(said)
     found = [
         (query.by[i], said.get(query.by[i].variable, zone))
@@ -282,11 +282,11 @@ def _placed(offer: Offer, query: TableQuery, view: TableView) -> list[tuple[Axis
     return sorted(found, key=lambda pair: ranks.get(pair[0].variable, -1))
 
 
-def _axis(offer: Offer, variable: Variable) -> Axis:
+def _axis(served: ServedDataset, variable: Variable) -> Axis:
     """A variable at a level that can be read."""
     if len(variable.codes) <= READABLE:
         return Axis(variable.name)
-    levels = sorted(offer.levels(variable), key=lambda level: -len(level.categories))
+    levels = sorted(served.levels(variable), key=lambda level: -len(level.categories))
     fit = next((level for level in levels if len(level.categories) <= READABLE), None)
     level = fit or (levels[-1] if levels else None)
     return Axis(variable.name, level.name if level is not None else None)

@@ -23,7 +23,7 @@ _MEDIA = {
 def programmes(service: TableService) -> list[PreparedFolder]:
     """All that may be served; one that is damaged, or that other numbers would undo, is left out and logged."""
     found = []
-    for name in service.shelf.names():
+    for name in service.prepared_folders.names():
         try:
             found.append(service.prepared(name))
         except LustrumError as error:
@@ -33,7 +33,7 @@ def programmes(service: TableService) -> list[PreparedFolder]:
 
 def find_programme(service: TableService, name: str) -> PreparedFolder:
     """One of them; a page that is not there where there is none."""
-    if name not in service.shelf.names():
+    if name not in service.prepared_folders.names():
         raise not_found(f"There are no prepared tables {name!r}.")
     return service.prepared(name)
 

@@ -21,8 +21,8 @@ from lustrum.server.service.estimate import (
     require_memory,
 )
 from lustrum.server.service.jobs import Job, Jobs
-from lustrum.server.service.offer import Offer
 from lustrum.server.service.remembered_answers import Key, RememberedAnswers, Written
+from lustrum.server.service.served_dataset import ServedDataset
 from lustrum.server.service.suggestions import Suggestion, passing
 from lustrum.server.settings import Settings
 
@@ -117,7 +117,7 @@ class Questions:
     def alternatives(self, answer: ServedAnswer) -> tuple[Suggestion, ...]:
         """Other questions that are answered, where this one was refused."""
         with self._gate_of(answer.snapshot).pass_through():
-            return passing(answer.decision, Offer.of(answer.snapshot))
+            return passing(answer.decision, ServedDataset.of(answer.snapshot))
 
     def answer_of(self, job: Job, form: str = "job") -> ServedAnswer | None:
         """What a job has found, if that still holds under the data and the policy of today."""

@@ -16,7 +16,7 @@ from lustrum.model import Axis, Decision, Filter, LustrumError, Reason, TableQue
 from lustrum.model.stop import check_stop
 from lustrum.model.text import say
 from lustrum.server.service.estimate import estimate
-from lustrum.server.service.offer import Offer, offered_levels
+from lustrum.server.service.served_dataset import ServedDataset, offered_levels
 from lustrum.server.table_view import titles as words
 
 TRIES = 12
@@ -42,7 +42,7 @@ class Suggestion:
 
 def passing(
     decision: Decision,
-    offer: Offer,
+    served: ServedDataset,
     *,
     tries: int = TRIES,
     enough: int = ENOUGH,
@@ -52,20 +52,20 @@ def passing(
 
     What a rule about the question alone speaks against is passed over without being counted as a try.
     """
-    if offer.snapshot is None:
+    if served.snapshot is None:
         return ()
 
-    def left(changed: TableQuery, snapshot: Snapshot = offer.snapshot) -> tuple[Reason, ...]:
+    def left(changed: TableQuery, snapshot: Snapshot = served.snapshot) -> tuple[Reason, ...]:
         answer = snapshot.answer(changed)
         return answer.reasons if answer.release is None else ()
 
-    return _found(decision.query, decision.reasons, offer, left, (tries, enough, cells))
+    return _found(decision.query, decision.reasons, served, left, (tries, enough, cells))
 
 
 def advice(
     query: TableQuery,
     reasons: tuple[Reason, ...],
-    offer: Offer,
+    served: ServedDataset,
     precheck: Callable[[TableQuery], Precheck],
 ) -> Suggestion | None:
     """The first other question that passes the preliminary rules, for a hint while a question is made."""
@@ -74,16 +74,16 @@ def advice(
         seen = precheck(changed)
         return () if seen.passes else seen.reasons
 
-    return next(iter(_found(query, reasons, offer, left, (4, 1, CELLS))), None)
+    return next(iter(_found(query, reasons, served, left, (4, 1, CELLS))), None)
 
 
 def suggestions(
-    query: TableQuery, reasons: Iterable[Reason], offer: Offer
+    query: TableQuery, reasons: Iterable[Reason], served: ServedDataset
 ) -> tuple[Suggestion, ...]:
     """What might be tried instead, one change each, the least loss first."""
     rules = {reason.rule for reason in reasons}
     found: dict[TableQuery, Suggestion] = {}
-    for suggestion in _changed(query, rules, offer):
+    for suggestion in _changed(query, rules, served):
         if suggestion.query.by and suggestion.query != query:
             found.setdefault(suggestion.query, suggestion)
     return tuple(found.values())
@@ -92,7 +92,7 @@ def suggestions(
 def _found(
     query: TableQuery,
     reasons: tuple[Reason, ...],
-    offer: Offer,
+    served: ServedDataset,
     left: Callable[[TableQuery], tuple[Reason, ...]],
     limits: tuple[int, int, int],
 ) -> tuple[Suggestion, ...]:
@@ -107,7 +107,7 @@ def _found(
     for _ in range(3):
         following: list[tuple[Suggestion, tuple[Reason, ...]]] = []
         for base, against in front:
-            for change in suggestions(base.query, against, offer):
+            for change in suggestions(base.query, against, served):
                 if change.query in seen:
                     continue
                 seen.add(change.query)
@@ -115,11 +115,11 @@ def _found(
                     return tuple(good)
                 both = change if not base.text else _joined(base, change)
                 try:
-                    barred = tuple(question_rules(change.query, offer.dataset, offer.rules))
+                    barred = tuple(question_rules(change.query, served.dataset, served.rules))
                     if barred:
                         following.append((both, barred))
                         continue
-                    needed = estimate(change.query, offer.dataset).cells
+                    needed = estimate(change.query, served.dataset).cells
                     if needed > cells:
                         # Too much to try, but what is coarser still may be little enough.
                         following.append((both, against))
@@ -144,41 +144,41 @@ def _joined(first: Suggestion, second: Suggestion) -> Suggestion:
     return Suggestion(say("{first}; {second}", first=first.text, second=second.text), second.query)
 
 
-def _changed(query: TableQuery, rules: set[str], offer: Offer) -> Iterator[Suggestion]:
+def _changed(query: TableQuery, rules: set[str], served: ServedDataset) -> Iterator[Suggestion]:
     if "method" in rules and (query.measure or query.weight or query.statistics):
         yield Suggestion(
-            say("Count {units} instead", units=offer.dataset.units),
+            say("Count {units} instead", units=served.dataset.units),
             replace(query, measure=None, weight=None, statistics=()),
         )
     if "nested" in rules:
-        yield from _published(query, offer)
+        yield from _published(query, served)
     if rules & _COARSER:
-        yield from _coarser(query, offer)
+        yield from _coarser(query, served)
     if rules & {"combination", "one-of"}:
-        yield from _apart(query, offer)
+        yield from _apart(query, served)
     if rules & _WIDER:
-        yield from _wider(query, offer)
+        yield from _wider(query, served)
     if "too-little" in rules:
-        yield from _complete(query, offer)
+        yield from _complete(query, served)
     if len(query.by) > 1 and rules & _FEWER:
         for axis in reversed(query.by):
-            yield _without(query, axis, offer)
+            yield _without(query, axis, served)
 
 
-def _without(query: TableQuery, axis: Axis, offer: Offer) -> Suggestion:
-    label = offer.dataset.variable(axis.variable).label
+def _without(query: TableQuery, axis: Axis, served: ServedDataset) -> Suggestion:
+    label = served.dataset.variable(axis.variable).label
     rest = tuple(other for other in query.by if other is not axis)
     # A share within a variable goes with the variable.
     kept = tuple(s for s in query.statistics if s.of != axis.variable)
     return Suggestion(say("Leave out {name}", name=label), replace(query, by=rest, statistics=kept))
 
 
-def _coarser(query: TableQuery, offer: Offer) -> Iterator[Suggestion]:
+def _coarser(query: TableQuery, served: ServedDataset) -> Iterator[Suggestion]:
     """Each axis at its next coarser level, the longest axis first."""
-    sized = [(len(_plain(axis, offer)), axis) for axis in query.by]
+    sized = [(len(_plain(axis, served)), axis) for axis in query.by]
     for size, axis in sorted(sized, key=lambda pair: -pair[0]):
-        variable = offer.dataset.variable(axis.variable)
-        for level in offered_levels(variable, offer.rules):
+        variable = served.dataset.variable(axis.variable)
+        for level in offered_levels(variable, served.rules):
             if len(level.categories) < size:
                 changed = replace(axis, level=level.name, codes=None, groups=())
                 yield Suggestion(
@@ -193,14 +193,14 @@ def _coarser(query: TableQuery, offer: Offer) -> Iterator[Suggestion]:
                 break
 
 
-def _published(query: TableQuery, offer: Offer) -> Iterator[Suggestion]:
+def _published(query: TableQuery, served: ServedDataset) -> Iterator[Suggestion]:
     """Each axis with own or overlapping groups, in the published classification instead."""
     for axis in query.by:
-        variable = offer.dataset.variable(axis.variable)
-        offered = {level.name for level in offered_levels(variable, offer.rules)}
+        variable = served.dataset.variable(axis.variable)
+        offered = {level.name for level in offered_levels(variable, served.rules)}
         if axis.complete and (axis.level is None or axis.level in offered):
             continue
-        for level in reversed(offered_levels(variable, offer.rules)):
+        for level in reversed(offered_levels(variable, served.rules)):
             changed = replace(axis, level=level.name, codes=None, groups=())
             yield Suggestion(
                 say("{variable}: {level}", variable=variable.label, level=level.label),
@@ -212,49 +212,49 @@ def _published(query: TableQuery, offer: Offer) -> Iterator[Suggestion]:
         )
 
 
-def _apart(query: TableQuery, offer: Offer) -> Iterator[Suggestion]:
+def _apart(query: TableQuery, served: ServedDataset) -> Iterator[Suggestion]:
     """Without one of the variables that may not stand together."""
-    sets = [set(group) for group in (*offer.rules.disallowed, *offer.rules.at_most_one)]
+    sets = [set(group) for group in (*served.rules.disallowed, *served.rules.at_most_one)]
     bound = set().union(*sets) if sets else set[str]()
     for axis in reversed(query.by):
         if axis.variable in bound:
-            yield _without(query, axis, offer)
+            yield _without(query, axis, served)
     for item in query.where:
         if item.variable in bound:
-            yield _unfiltered(query, item, offer)
+            yield _unfiltered(query, item, served)
 
 
-def _wider(query: TableQuery, offer: Offer) -> Iterator[Suggestion]:
+def _wider(query: TableQuery, served: ServedDataset) -> Iterator[Suggestion]:
     """Each selection one level up, or left out."""
     for item in query.where:
-        variable = offer.dataset.variable(item.variable)
+        variable = served.dataset.variable(item.variable)
         members = item.members(variable)
-        for level in offered_levels(variable, offer.rules):
+        for level in offered_levels(variable, served.rules):
             above = next((c for c in level.groups if c.member_set > members), None)
             if above is not None:
                 new = replace(item, codes=(above.code,))
                 where = tuple(new if other is item else other for other in query.where)
-                yield _counting(replace(query, where=where), offer)
+                yield _counting(replace(query, where=where), served)
                 break
     for item in query.where:
-        yield _unfiltered(query, item, offer)
+        yield _unfiltered(query, item, served)
 
 
-def _unfiltered(query: TableQuery, item: Filter, offer: Offer) -> Suggestion:
+def _unfiltered(query: TableQuery, item: Filter, served: ServedDataset) -> Suggestion:
     rest = tuple(other for other in query.where if other is not item)
-    return _counting(replace(query, where=rest), offer)
+    return _counting(replace(query, where=rest), served)
 
 
-def _counting(query: TableQuery, offer: Offer) -> Suggestion:
-    population = words.population(query, offer.dataset)
+def _counting(query: TableQuery, served: ServedDataset) -> Suggestion:
+    population = words.population(query, served.dataset)
     return Suggestion(say("Count {population}", population=population), query)
 
 
-def _complete(query: TableQuery, offer: Offer) -> Iterator[Suggestion]:
+def _complete(query: TableQuery, served: ServedDataset) -> Iterator[Suggestion]:
     """Each axis with all its categories instead of some."""
     for axis in query.by:
         if not axis.complete:
-            variable = offer.dataset.variable(axis.variable)
+            variable = served.dataset.variable(axis.variable)
             yield Suggestion(
                 say("{variable}: every category", variable=variable.label),
                 _with(query, axis, replace(axis, codes=None, groups=())),
@@ -265,6 +265,6 @@ def _with(query: TableQuery, old: Axis, new: Axis) -> TableQuery:
     return replace(query, by=tuple(new if axis is old else axis for axis in query.by))
 
 
-def _plain(axis: Axis, offer: Offer) -> tuple[object, ...]:
-    variable: Variable = offer.dataset.variable(axis.variable)
+def _plain(axis: Axis, served: ServedDataset) -> tuple[object, ...]:
+    variable: Variable = served.dataset.variable(axis.variable)
     return replace(axis, total=False).categories(variable)

@@ -49,7 +49,7 @@ class Picker {
         const label = input.closest("label");
         const name = label.querySelector("span").textContent;
         const row = label.parentElement;
-        this.entries.push({ code: this.code(input), label: name, text: label.textContent, row, shelf: row.parentElement });
+        this.entries.push({ code: this.code(input), label: name, text: label.textContent, row, heading: row.parentElement });
         if (input.checked) this.chosen.add(this.code(input));
       }
     }
@@ -83,7 +83,7 @@ class Picker {
   async open() {
     if (!this.box.open || !this.long || this.ready) return;
     this.ready = true;
-    const labels = JSON.parse(this.box.dataset.shelves);
+    const labels = JSON.parse(this.box.dataset.headings);
     const seen = new Set();
     try {
       for (const [place, address] of this.box.dataset.load.split(" ").entries()) {
@@ -93,7 +93,7 @@ class Picker {
           for (const { code, label } of answer.categories) {
             if (seen.has(code)) continue;
             seen.add(code);
-            this.entries.push({ code, label, text: `${label} ${code}`, shelf: labels[place] });
+            this.entries.push({ code, label, text: `${label} ${code}`, heading: labels[place] });
           }
           const following = answer.next && new URL(answer.next);
           next = following && following.pathname + following.search;
@@ -127,7 +127,7 @@ class Picker {
     this.note = element("p", { className: "hint" });
     this.note.setAttribute("role", "status");
     this.tools = element("div", { className: "tools" }, this.field, this.between, all, none);
-    const first = this.inside.querySelector(".shelf, .ticks, .own");
+    const first = this.inside.querySelector(".heading, .ticks, .own");
     if (first) first.before(this.tools, this.note);
     else this.inside.append(this.tools, this.note);
     this.field.addEventListener("input", () => this.narrow());
@@ -158,7 +158,7 @@ class Picker {
     if (!ends) return null;
     const inside = this.entries.filter((entry) => entry.span && entry.span[0] >= ends[0] && entry.span[1] <= ends[1]);
     const levels = new Map();
-    for (const entry of inside) levels.set(entry.shelf, [...(levels.get(entry.shelf) ?? []), entry]);
+    for (const entry of inside) levels.set(entry.heading, [...(levels.get(entry.heading) ?? []), entry]);
     return [...levels.values()].sort((a, b) => b.length - a.length)[0] ?? [];
   }
 
@@ -181,9 +181,9 @@ class Picker {
     const ends = this.ends();
     if (!ends) return "";
     if (!this.numbers) return range.length ? "" : this.box.dataset.words;
-    const level = range.length ? range[0].shelf : this.entries.find((entry) => entry.span).shelf;
+    const level = range.length ? range[0].heading : this.entries.find((entry) => entry.span).heading;
     const cut = this.entries.filter(
-      ({ span: own, shelf }) => own && shelf === level && own[0] <= ends[1] && own[1] >= ends[0] && !(own[0] >= ends[0] && own[1] <= ends[1]),
+      ({ span: own, heading }) => own && heading === level && own[0] <= ends[1] && own[1] >= ends[0] && !(own[0] >= ends[0] && own[1] <= ends[1]),
     );
     return cut.length ? this.box.dataset.partly.replace("{names}", cut.map((entry) => entry.label).join("; ")) : "";
   }
@@ -206,11 +206,11 @@ class Picker {
       return;
     }
     const lists = [];
-    let shelf;
+    let heading;
     for (const entry of found.slice(0, SHOWN)) {
-      if (entry.shelf !== shelf) {
-        shelf = entry.shelf;
-        lists.push(element("p", { className: "shelf", textContent: shelf }));
+      if (entry.heading !== heading) {
+        heading = entry.heading;
+        lists.push(element("p", { className: "heading", textContent: heading }));
         lists.push(element("ul", { className: "ticks" }));
       }
       lists.at(-1).append(this.row(entry));
@@ -271,7 +271,7 @@ class Picker {
   /** What may not be chosen beside the rest cannot be ticked; the reason stands in place of the list. */
   off() {
     for (const input of this.inputs()) input.disabled = true;
-    for (const part of this.inside.querySelectorAll(".ticks, .shelf")) part.hidden = true;
+    for (const part of this.inside.querySelectorAll(".ticks, .heading")) part.hidden = true;
   }
 }
 

@@ -83,8 +83,8 @@ document.addEventListener("lustrum:step", step);
 step();
 
 // Tables under a name, kept in this browser and nowhere else.
-const shelf = document.querySelector("#saved");
-const { saved: place, remove } = shelf.dataset;
+const list = document.querySelector("#saved");
+const { saved: place, remove } = list.dataset;
 const kept = () => {
   try {
     const found = JSON.parse(localStorage.getItem(place) ?? "[]");
@@ -94,7 +94,7 @@ const kept = () => {
   }
 };
 function show(tables) {
-  shelf.querySelector("ul").replaceChildren(
+  list.querySelector("ul").replaceChildren(
     ...tables.map(({ name, query }) => {
       const item = document.createElement("li");
       item.className = "chip filter";
@@ -116,7 +116,7 @@ function store(tables) {
   localStorage.setItem(place, JSON.stringify(tables));
   show(tables);
 }
-shelf.querySelector("form").addEventListener("submit", (event) => {
+list.querySelector("form").addEventListener("submit", (event) => {
   event.preventDefault();
   const field = event.target.querySelector("input");
   const name = field.value.trim();
@@ -126,4 +126,4 @@ shelf.querySelector("form").addEventListener("submit", (event) => {
   field.value = "";
 });
 show(kept());
-shelf.hidden = false;
+list.hidden = false;

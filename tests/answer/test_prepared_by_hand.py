@@ -1,4 +1,4 @@
-"""Folders of prepared tables on a shelf: read again when they change, refused beside the same people."""
+"""Folders of prepared tables: read again when they change, refused beside the same people."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from lustrum.answer import TableService
-from lustrum.answer.prepared import PreparedShelf, check_one_population, check_other_folders
+from lustrum.answer.prepared import PreparedFolders, check_one_population, check_other_folders
 from lustrum.data_folder import folder_at, folders_at
 from lustrum.local import local_service
 from lustrum.model import DatasetError, InputError, QueryError
@@ -96,7 +96,7 @@ def test_the_same_people_of_one_period_are_served_in_one_pattern(
     check_other_folders(mine, [])
 
 
-# --- The shelf
+# --- The folders
 
 
 def test_folders_are_found_by_their_names_and_those_named_come_first(tmp_path: Path) -> None:
@@ -104,65 +104,65 @@ def test_folders_are_found_by_their_names_and_those_named_come_first(tmp_path: P
     written(root / "prepared" / "town", "town", title="In the folder")
     written(root / "prepared" / "county", "county")
     named = written(tmp_path / "elsewhere", "town", title="Named")
-    shelf = PreparedShelf(root, [named])
-    assert shelf.names() == ["county", "town"]
-    assert shelf.folder("town").title == "Named"
-    assert shelf.folder("county").name == "county"
-    assert PreparedShelf(root).folder("town").title == "In the folder"
-    alone = PreparedShelf(None, [named])
+    folders = PreparedFolders(root, [named])
+    assert folders.names() == ["county", "town"]
+    assert folders.folder("town").title == "Named"
+    assert folders.folder("county").name == "county"
+    assert PreparedFolders(root).folder("town").title == "In the folder"
+    alone = PreparedFolders(None, [named])
     assert alone.names() == ["town"]
     assert alone.named == (named,)
-    assert PreparedShelf(tmp_path / "nothing").names() == []
+    assert PreparedFolders(tmp_path / "nothing").names() == []
     with pytest.raises(QueryError, match="no prepared tables 'twon'; did you mean 'town'"):
-        shelf.folder("twon")
+        folders.folder("twon")
     with pytest.raises(DatasetError, match="Two folders hold the prepared tables 'town'"):
-        PreparedShelf(None, [named, root / "prepared" / "town"])
+        PreparedFolders(None, [named, root / "prepared" / "town"])
 
 
 def test_a_folder_is_kept_while_it_looks_the_same_and_read_again_otherwise(tmp_path: Path) -> None:
     path = written(tmp_path / "town", "town", title="First")
-    shelf = PreparedShelf(None, [path])
-    first = shelf.folder("town")
-    assert shelf.folder("town") is first
+    folders = PreparedFolders(None, [path])
+    first = folders.folder("town")
+    assert folders.folder("town") is first
     manifest = path / "manifest.json"
     before = manifest.stat()
     # Each of the three alone: when it was written, how long it is, which file it is.
     os.utime(manifest, ns=(before.st_atime_ns, before.st_mtime_ns + 1))
-    second = shelf.folder("town")
+    second = folders.folder("town")
     assert second is not first
-    assert shelf.folder("town") is second
+    assert folders.folder("town") is second
     text = manifest.read_bytes()
     manifest.write_bytes(text + b" ")
     os.utime(manifest, ns=(before.st_atime_ns, before.st_mtime_ns + 1))
-    third = shelf.folder("town")
+    third = folders.folder("town")
     assert third is not second
     beside = tmp_path / "beside"
     beside.write_bytes(text + b" ")
     os.utime(beside, ns=(before.st_atime_ns, before.st_mtime_ns + 1))
     beside.replace(manifest)
-    assert shelf.folder("town") is not third
+    assert folders.folder("town") is not third
     written(path, "town", title="Second")
-    assert shelf.folder("town").title == "Second"
+    assert folders.folder("town").title == "Second"
 
 
 def test_a_folder_that_is_damaged_gone_or_another_one_is_one_sentence(tmp_path: Path) -> None:
     root = tmp_path / "data"
     for name in ("town", "county", "land"):
         written(root / "prepared" / name, name)
-    shelf = PreparedShelf(root)
-    assert [one.name for one in shelf.others("town")] == ["county", "land"]
-    assert [one.name for one in shelf.others("nobody")] == ["county", "land", "town"]
+    folders = PreparedFolders(root)
+    assert [one.name for one in folders.others("town")] == ["county", "land"]
+    assert [one.name for one in folders.others("nobody")] == ["county", "land", "town"]
     (root / "prepared" / "county" / "report.json").write_bytes(b"{ }")
-    shelf = PreparedShelf(root)
+    folders = PreparedFolders(root)
     with pytest.raises(DatasetError, match="digest"):
-        shelf.folder("county")
-    assert [one.name for one in shelf.others("town")] == ["land"]
+        folders.folder("county")
+    assert [one.name for one in folders.others("town")] == ["land"]
     (root / "prepared" / "land").rename(root / "prepared" / "lande")
     with pytest.raises(DatasetError, match="holds the prepared tables 'land'; rename it to that"):
-        shelf.folder("lande")
+        folders.folder("lande")
     with pytest.raises(QueryError, match="There are no prepared tables 'land'"):
-        shelf.folder("land")
-    named = PreparedShelf(None, [root / "prepared" / "town"])
+        folders.folder("land")
+    named = PreparedFolders(None, [root / "prepared" / "town"])
     shutil.rmtree(root / "prepared" / "town")
     with pytest.raises(DatasetError, match="cannot be reached"):
         named.folder("town")

@@ -31,7 +31,7 @@ class Withheld:
 
 
 @dataclass(frozen=True)
-class Offer:
+class ServedDataset:
     """A dataset under its policy, with the snapshot that answers about it."""
 
     dataset: Dataset
@@ -39,7 +39,7 @@ class Offer:
     snapshot: Snapshot | None = field(default=None, repr=False, compare=False)
 
     @classmethod
-    def of(cls, snapshot: Snapshot) -> Offer:
+    def of(cls, snapshot: Snapshot) -> ServedDataset:
         """What a snapshot offers."""
         return cls(snapshot.dataset, snapshot.policy, snapshot)
 
@@ -258,7 +258,7 @@ def offered_levels(variable: Variable, rules: Rules) -> tuple[Level, ...]:
     return variable.hierarchies[0].levels if variable.hierarchies else ()
 
 
-def find(service: TableService, name: str) -> Offer:
+def find(service: TableService, name: str) -> ServedDataset:
     """The dataset of an address; a clear problem where there is none."""
     found = service.published(name)
     if found is None:
@@ -266,7 +266,7 @@ def find(service: TableService, name: str) -> Offer:
         raise not_found(
             say("There is no dataset {name!r}; there are: {there}.", name=name, there=there)
         )
-    return Offer.of(found)
+    return ServedDataset.of(found)
 
 
 def fitted(query: TableQuery) -> TableQuery:

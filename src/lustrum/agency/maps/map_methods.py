@@ -13,7 +13,7 @@ from lustrum.rumap import grid
 
 
 @dataclass(frozen=True)
-class Offered:
+class MapMethod:
     """A method on the page: a name, a sentence, the parameter that is varied, and whether it is ticked."""
 
     name: str
@@ -24,42 +24,42 @@ class Offered:
     fixed: Mapping[str, Any] | None = None
 
 
-OFFERED = (
-    Offered("random-rounding", "random rounding to a base", "base", "3, 5, 10"),
-    Offered("conventional-rounding", "rounding to the nearest multiple", "base", "3, 5, 10"),
-    Offered("small-count-rounding", "only small counts are rounded", "base", "3, 5"),
-    Offered("cell-key", "perturbation by record keys"),
-    Offered(
+MAP_METHODS = (
+    MapMethod("random-rounding", "random rounding to a base", "base", "3, 5, 10"),
+    MapMethod("conventional-rounding", "rounding to the nearest multiple", "base", "3, 5, 10"),
+    MapMethod("small-count-rounding", "only small counts are rounded", "base", "3, 5"),
+    MapMethod("cell-key", "perturbation by record keys"),
+    MapMethod(
         "stochastic-perturbation",
         "perturbation by a matrix",
         "version",
         '"plain", "invariant"',
         False,
     ),
-    Offered("markov-perturbation", "people move, totals stay", "theta", "0.05, 0.1, 0.2"),
-    Offered("controlled-rounding", "additive rounding", "base", "3, 5, 10"),
-    Offered("table-swapping", "swaps that keep totals", "sweeps", "1, 5", True, {"order": 1}),
-    Offered("differential-privacy", "noise with a budget", "epsilon", "0.5, 1.0, 2.0"),
+    MapMethod("markov-perturbation", "people move, totals stay", "theta", "0.05, 0.1, 0.2"),
+    MapMethod("controlled-rounding", "additive rounding", "base", "3, 5, 10"),
+    MapMethod("table-swapping", "swaps that keep totals", "sweeps", "1, 5", True, {"order": 1}),
+    MapMethod("differential-privacy", "noise with a budget", "epsilon", "0.5, 1.0, 2.0"),
     # Its points need a risk of cells: the table-level measure, which is the default, needs all cells.
-    Offered(
+    MapMethod(
         "suppression",
         "small cells and others are hidden; choose cell-certainty as risk",
         ticked=False,
         fixed={"algorithm": "quick"},
     ),
-    Offered(
+    MapMethod(
         "protected-population", "finest cells changed once", "base", "3, 5", False, {"sweeps": 10}
     ),
-    Offered("multiplicative-noise", "noise on magnitudes", ticked=False, fixed={"level": "cell"}),
-    Offered("cell-key-magnitude", "cell key for magnitudes", ticked=False),
+    MapMethod("multiplicative-noise", "noise on magnitudes", ticked=False, fixed={"level": "cell"}),
+    MapMethod("cell-key-magnitude", "cell key for magnitudes", ticked=False),
 )
 """In the order in which their points come in: the quick ones first."""
 
 
-def offered() -> tuple[Offered, ...]:
+def offered() -> tuple[MapMethod, ...]:
     """Those that are installed."""
     known = names("lustrum.methods")
-    return tuple(own for own in OFFERED if own.name in known)
+    return tuple(own for own in MAP_METHODS if own.name in known)
 
 
 def methods_of(chosen: Mapping[str, str]) -> list[Any]:

@@ -18,7 +18,7 @@ from lustrum.public.prepared.folder import PreparedFolder, prepared_name, read_p
 Stamp = tuple[int, int, int]
 
 
-class PreparedShelf:
+class PreparedFolders:
     """Folders that are named, and those under ``prepared`` of a data folder; safe to share between threads."""
 
     def __init__(self, root: Path | None, named: Sequence[Path] = ()) -> None:
