@@ -30,7 +30,7 @@ from formats.told_cells import (
 )
 from lustrum.formats import Xlsx, workbook, xlsx, xlsx_large
 from lustrum.formats.placing import Placing, usual_placing
-from lustrum.model import CellStatus, InputError, Release
+from lustrum.model import CellStatus, InputError, Release, TableAxis
 
 Value = Decimal | str | None
 ODD = {
@@ -231,6 +231,10 @@ def test_the_notes_say_what_has_to_be_known(large: bool) -> None:
         ("Statistic", "Mean; unit: euro"),
         ("Symbol \u2013", "does not exist, since the number to divide by is 0; not zero"),
     ]
+    for name in ("a lower end alone", "an upper end alone"):
+        assert "low, high" not in [n for n, _ in notes(name)]
+    plainly = made(TableAxis.plain("a", ["1"]), values=[1])
+    assert ["Variable", "a"] in [r[:2] for r in plain(opened(plainly, large)["Notes"])]
     assert ("Symbol \u2013") not in [n for n, _ in notes("intervals")]
     bare = Release((), np.array(1), np.array("F"), {})
     assert plain(opened(bare, large)["Notes"]) in ([], [[None]])
