@@ -54,6 +54,10 @@ def _public(*names: str) -> tuple[str, ...]:
     return tuple(f"tests/public_room/test_{name}.py" for name in names)
 
 
+def _programme(*names: str) -> tuple[str, ...]:
+    return tuple(f"tests/publish/programme/test_{name}.py" for name in names)
+
+
 def _publish(*names: str) -> tuple[str, ...]:
     return tuple(f"tests/publish/test_{name}.py" for name in names)
 
@@ -369,5 +373,9 @@ GROUPS = {
     "shared-means": Group(
         _in("protect/weighted", "values", "means"),
         ("tests/protect/weighted/test_shared_means.py",),
+    ),
+    "programme-read": Group(
+        _in("publish/programme", "read", "together", "hierarchies"),
+        _programme("read", "together", "hierarchies"),
     ),
 }

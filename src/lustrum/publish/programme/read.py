@@ -29,6 +29,7 @@ from lustrum.publish.programme.spec import (
     Source,
 )
 from lustrum.publish.programme.together import check_families, check_sets
+from lustrum.publish.waivers import refuse_requests
 from lustrum.sensitivity import read_rule
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]*\Z")
@@ -43,7 +44,10 @@ _HEAD = (
     "certificate",
     "previous",
 )
-_DATA = ("dataset", "file", "description", "bundle", "secret", "waivers", "beside", "existence")
+_DATA = (
+    *("dataset", "file", "description", "bundle", "secret"),
+    *("waivers", "requests", "beside", "existence"),
+)
 _NO_PATHS = ("dataset", "existence")
 _SET = ("name", "title", "method", "rules", "relations", "unshown", "tables")
 _TABLE = ("name", "title", "by", "where", "measures", "totals", "frozen", "never")
@@ -104,12 +108,24 @@ def _programme(words: Mapping[str, Any], folder: Path) -> Programme:
                     f"Set {own.name!r} has no [[sets.rules]]; say which cells are sensitive, or make the "
                     "tables from a bundle."
                 )
+            if source.requests is None:
+                for one in own.rules:
+                    refuse_requests(one.rule)
     else:
         for table in (table for own in sets for table in own.tables):
             if table.trees:
                 raise InputError(
                     f"Table {table.name!r}: tables of a bundle have the levels of its dataset; leave "
                     "'hierarchy' out."
+                )
+            if table.responses != (COUNT,):
+                raise InputError(
+                    f"Table {table.name!r}: tables of a bundle are counts; leave 'measures' out."
+                )
+            if table.frozen or table.never:
+                raise InputError(
+                    f"Table {table.name!r}: all cells of a bundle's tables are shown; leave 'frozen' and "
+                    "'never' out."
                 )
         for own in sets:
             if own.rules or own.method or own.relations:
@@ -153,7 +169,7 @@ def _source(words: Mapping[str, Any], folder: Path) -> Source:
     if given["secret"] is not None and given["file"] is None:
         raise InputError("[data]: 'secret' goes with 'file'; a dataset has a secret of its own.")
     if given["bundle"] is not None:
-        for key in ("waivers", "beside", "existence"):
+        for key in ("waivers", "requests", "beside", "existence"):
             if given[key] is not None:
                 raise InputError(f"[data]: {key!r} says nothing about tables of a bundle.")
     paths = {

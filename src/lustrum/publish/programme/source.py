@@ -43,7 +43,7 @@ class RecordSource:
 
 def open_records(source: Source, data: Path, workers: int | None = None) -> RecordSource:
     """Open what a programme names."""
-    background = read_waivers(source.waivers)
+    background = read_waivers(source.waivers, source.requests)
     if source.file is None:
         assert source.dataset is not None
         store = Store(data)

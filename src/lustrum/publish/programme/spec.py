@@ -29,6 +29,7 @@ class Source:
     bundle: Path | None = None
     secret: Path | None = None
     waivers: Path | None = None
+    requests: Path | None = None
     beside: Path | None = None
     existence_public: bool = False
 
