@@ -378,4 +378,11 @@ GROUPS = {
         _in("publish/programme", "read", "together", "hierarchies"),
         _programme("read", "together", "hierarchies"),
     ),
+    "programme-system": Group(
+        _in("publish/programme", "system", "published", "without_cube"),
+        _programme("system_by_hand"),
+    ),
+    "programme-protect": Group(
+        _in("publish/programme", "suppress", "protect"), _programme("protect_by_hand")
+    ),
 }

@@ -218,6 +218,26 @@ def test_levels_are_the_codes_of_the_dataset() -> None:
             codes(by)
 
 
+def test_tables_of_a_bundle_have_no_groups_of_a_file(tmp_path: Path) -> None:
+    (tmp_path / "act.hrc").write_text("A\n@a1\n@a2\n")
+    by = 'by = [{variable = "act", hierarchy = "act.hrc"}]'
+    for data, rules in (('dataset = "biz"', RULE), (BUNDLE, "")):
+        text = full(data=data, rules=rules, table=by).encode()
+        if rules:
+            (table,) = parse_programme(text, "tables.toml", tmp_path).sets[0].tables
+            assert table.trees == {"act": {"A": ("a1", "a2")}}
+            continue
+        with pytest.raises(InputError, match="leave 'hierarchy' out"):
+            parse_programme(text, "tables.toml", tmp_path)
+
+
+def test_letters_are_refused_where_one_of_the_tables_counts() -> None:
+    sums = BY + '\nmeasures = ["turnover"]\n[[sets.tables]]\nname = "t2"\nby = ["act"]'
+    text = full(table=sums).replace('name = "biz"', 'name = "biz"\nplain_status = false', 1)
+    with pytest.raises(InputError, match="how large hidden counts are"):
+        parsed(text)
+
+
 def test_relations_may_tie_records_to_a_measure() -> None:
     dataset = Dataset.from_mapping(tomllib.loads(DESCRIPTION))
     text = full(one='relations = ["count = domestic + export"]')

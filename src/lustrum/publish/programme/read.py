@@ -80,8 +80,7 @@ def bound_to(programme: Programme, dataset: Dataset) -> Programme:
     """The programme with its levels looked up in a dataset; names that are not there are one sentence."""
     dataset = regrouped(programme.sets, dataset)
     bound = tuple(_bound_set(own, dataset) for own in programme.sets)
-    if programme.source.bundle is None:
-        check_families(bound, dataset)
+    check_families(bound, dataset)
     return replace(programme, sets=bound)
 
 
@@ -185,7 +184,7 @@ def _source(words: Mapping[str, Any], folder: Path) -> Source:
             "[data]: sums beside a bundle tell which groups hold anybody, which its counts may hide; write "
             "existence = \"public\" beside 'beside' if anybody may know that, or leave 'beside' out."
         )
-    return Source(dataset=given["dataset"], existence_public=public, **paths)
+    return Source(dataset=given["dataset"], **paths)
 
 
 def _set(words: Mapping[str, Any], folder: Path) -> PreparedSet:
@@ -265,7 +264,7 @@ def _prepared(words: Mapping[str, Any], where: str, folder: Path) -> ProgrammeTa
             {
                 "dataset": "programme",
                 "by": axes,
-                "where": words.get("where", {}),
+                "where": words.get("where"),
                 "totals": _flag(words, "totals", place, False),
             }
         )
@@ -365,7 +364,7 @@ def _bound_axis(axis: Axis, dataset: Dataset, table: ProgrammeTable) -> Axis:
     variable = dataset.variable(axis.variable)
     if axis.codes == (_TREE,):
         return replace(axis, codes=tree_codes(variable, table.trees[axis.variable]))
-    if axis.codes is None or not all(code.startswith(_LEVEL) for code in axis.codes):
+    if axis.codes is None or not axis.codes[0].startswith(_LEVEL):
         axis.categories(variable)
         return axis
     codes: dict[str, None] = {}

@@ -31,7 +31,6 @@ class Source:
     waivers: Path | None = None
     requests: Path | None = None
     beside: Path | None = None
-    existence_public: bool = False
 
 
 @dataclass(frozen=True)
