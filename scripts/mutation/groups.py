@@ -385,4 +385,8 @@ GROUPS = {
     "programme-protect": Group(
         _in("publish/programme", "suppress", "protect"), _programme("protect_by_hand")
     ),
+    "programme-run": Group(
+        _in("publish/programme", "run", "files", "trace", "source") + _in("publish", "waivers"),
+        _programme("run_by_hand", "read"),
+    ),
 }

@@ -65,7 +65,7 @@ name = "tips"
 label = "Tips"
 holding = "firm"
 """
-SECRET = Secret(b"tiny secret of the tests")
+SECRET = Secret(b"tiny secret of all these tests !")
 RULES = '[[sets.rules]]\nrule = "threshold"\nminimum = 3\nmargin = 10\n'
 PERCENT = '[[sets.rules]]\nrule = "p-percent"\np = 20\n'
 PAY = 'relations = ["pay = base + tips"]'
