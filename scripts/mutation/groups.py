@@ -389,4 +389,8 @@ GROUPS = {
         _in("publish/programme", "run", "files", "trace", "source") + _in("publish", "waivers"),
         _programme("run_by_hand", "read"),
     ),
+    "suppressed-files": Group(
+        _in("publish/suppression", "files", "inputs", "long_search", "read_back", "tables"),
+        _publish("suppression_by_hand", "long_search"),
+    ),
 }
