@@ -393,4 +393,9 @@ GROUPS = {
         _in("publish/suppression", "files", "inputs", "long_search", "read_back", "tables"),
         _publish("suppression_by_hand", "long_search"),
     ),
+    "memories": Group(
+        _in("publish/bundles", "history", "sum_memory") + _in("publish/records", "keyed_weights"),
+        _publish("memories_by_hand"),
+    ),
+    "frames": Group(_in("publish", "frames"), _publish("frames")),
 }
