@@ -398,4 +398,7 @@ GROUPS = {
         _publish("memories_by_hand"),
     ),
     "frames": Group(_in("publish", "frames"), _publish("frames")),
+    "report-findings": Group(
+        _in("publish/report", "findings", "questions", "sums"), _publish("findings_by_hand")
+    ),
 }
