@@ -393,12 +393,13 @@ GROUPS = {
         _in("publish/suppression", "files", "inputs", "long_search", "read_back", "tables"),
         _publish("suppression_by_hand", "long_search"),
     ),
-    "memories": Group(
+    "release-memories": Group(
         _in("publish/bundles", "history", "sum_memory") + _in("publish/records", "keyed_weights"),
         _publish("memories_by_hand"),
     ),
-    "frames": Group(_in("publish", "frames"), _publish("frames")),
+    "suppressed-frames": Group(_in("publish", "frames"), _publish("frames")),
     "report-findings": Group(
         _in("publish/report", "findings", "questions", "sums"), _publish("findings_by_hand")
     ),
+    "doctor": Group(_in("publish", "doctor"), _publish("doctor_by_hand")),
 }
