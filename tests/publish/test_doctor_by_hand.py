@@ -31,6 +31,7 @@ class Shop:
     def __init__(self, root: Path, *names: str, damaged: tuple[str, ...] = ()) -> None:
         self.root, self._names, self._damaged = root, names, damaged
         self.closed = 0
+        self.checked: list[str] = []
 
     def names(self) -> list[str]:
         return list(self._names)
@@ -44,7 +45,7 @@ class Shop:
 
         return SimpleNamespace(
             version=VERSION,
-            check=lambda: None,
+            check=lambda: self.checked.append(name),
             close=close,
             manifest=SimpleNamespace(dataset=f"dataset {name}"),
         )
@@ -137,6 +138,7 @@ def test_a_dataset_is_whole_closed_and_counted(
     found = list(doctor._dataset(store, "town"))
     assert [(one.grade, one.about, size) for one, size in found] == [("good", "town", 77)]
     assert store.closed == 1
+    assert store.checked == ["town"]
     assert made == [1]
     for mode, who in ((0o640, True), (0o604, True), (0o610, True), (0o700, False)):
         (folder / "b.arrow").chmod(mode)
@@ -210,7 +212,7 @@ def test_policies_fit_their_datasets_and_the_server(
     assert store.closed == 3
     # Without a server to ask, nothing is asked.
     assert ("good", "policies/refused.toml") in grades(doctor._policies(store, None))
-    for mode, open_ in ((0o664, True), (0o646, True), (0o644, False), (0o600, False)):
+    for mode, open_ in ((0o664, True), (0o646, True), (0o644, False), (0o711, False)):
         (folder / "town.toml").chmod(mode)
         bad = [
             s
