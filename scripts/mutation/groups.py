@@ -397,7 +397,7 @@ GROUPS = {
         _in("publish/bundles", "history", "sum_memory") + _in("publish/records", "keyed_weights"),
         _publish("memories_by_hand"),
     ),
-    "suppressed-frames": Group(_in("publish", "frames"), _publish("frames")),
+    "suppressed-frames": Group(_in("publish", "frames"), _publish("frames_by_hand")),
     "report-findings": Group(
         _in("publish/report", "findings", "questions", "sums"), _publish("findings_by_hand")
     ),

@@ -131,20 +131,20 @@ def table_of_records(
     for name in subtotals:
         if name not in by:
             raise InputError(f"There are groups of {name!r}, which does not span the table.")
-    variables = tuple(_grouped(v, subtotals.get(v.name, {})) for v in plain.variables)
+    variables = tuple(
+        _grouped(v, subtotals[v.name]) if v.name in subtotals else v for v in plain.variables
+    )
     axes = tuple(
-        Axis(v.name, codes=_codes(v) if subtotals.get(v.name) else None, total=totals)
+        Axis(v.name, codes=_codes(v) if v.name in subtotals else None, total=totals)
         for v in variables
     )
     query = TableQuery("frame", axes, measure=measure, weight=weight)
     engine = FrameEngine(table, replace(plain, variables=variables), secret)
-    return engine.tabulate(query, ranks=ranks if measure is not None else 0)
+    return engine.tabulate(query, ranks=ranks)
 
 
 def _grouped(variable: Variable, groups: Mapping[str, Sequence[str]]) -> Variable:
     """The variable with every group as a hierarchy of its own, so that groups may overlap."""
-    if not groups:
-        return variable
     members: dict[str, frozenset[int]] = {c: frozenset({i}) for i, c in enumerate(variable.codes)}
     waiting = dict(groups)
     while waiting:
