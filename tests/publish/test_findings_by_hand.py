@@ -69,11 +69,12 @@ def made(
     coalition: int = 2,
     known: Any = (),
     existence: bool | None = None,
+    base: int = 3,
 ) -> Any:
     """A release whose memory holds every cell that holds or shows anybody."""
     memory = [s if t or s else OUT for t, s in zip(true, shown, strict=True)]
     public = SimpleNamespace(
-        support=Support(3), known=known, method={"method": "m", "coalition": coalition}
+        support=Support(base), known=known, method={"method": "m", "coalition": coalition}
     )
     sums = None
     if existence is not None:
@@ -165,6 +166,7 @@ def test_readers_are_left_with_as_many_counts_as_the_report_says(
             (only,) = possible(n, kinds.index(who.removesuffix(more)))
             assert f"a shown {n} stands for exactly {only}" in sentence
         assert ("stands for exactly" in sentence) is bool(one)
+        assert ": ." not in sentence
     assert last["who"] == "anybody, of combinations that cannot exist (0 structural zeros)"
     assert (last["shown"], last["pinned"], last["pinned_in_truth"], last["left"]) == (
         {"0": [0, 0, 1]},
@@ -180,6 +182,7 @@ def test_where_existence_is_public_an_outsider_knows_what_an_insider_does() -> N
         assert rows[0]["shown"]["0"] == [low, 2, 3 - low]
         assert ("known" in rows[0]["who"] or "knows" in rows[0]["who"]) is (existence is True)
         assert len(rows) == 4
+        assert not any("exact totals" in row["who"] for row in rows)
         own = [b for b in _finest_beliefs(made(existence=existence)) if b["who"] == "outsider"]
         assert own[0]["counts"] == [low, 2, 3 - low]
 
@@ -201,12 +204,32 @@ def test_bits_are_those_of_the_counts_that_are_left_and_of_the_truth() -> None:
         assert row["bits_in_truth"] == pytest.approx(-(share * np.log2(share)).sum())
     assert {row["shown"] for row in found} == {0, 3, 6, 9, 12}
     assert all(row["cells"] == "finest cells" for row in found)
+    # With base 2 nobody can be one of two people in a cell that shows 0.
+    pair = next(
+        row
+        for row in _finest_beliefs(made([1, 0, 0, 2, 2, 0], [2, 0, 0, 2, 2, 0], base=2))
+        if (row["shown"], row["who"]) == (0, "coalition of 2")
+    )
+    assert (pair["counts"][2], pair["bits_alike"]) == (0, None)
 
 
 def test_true_counts_are_found_by_codes() -> None:
     whole = cells([5, 4, OUT, 9, OUT, 1])
     assert _true_counts(whole, cells([0, 0, 0, 0, 0, 0])).tolist() == [5, 4, 0, 9, 0, 1]
     assert _true_counts(whole, cells([OUT, 7, 7, OUT, OUT, 7])).tolist() == [4, 0, 1]
+    assert _true_counts(
+        cells([5, OUT, OUT, OUT, OUT, OUT]), cells([0, 0, OUT, OUT, OUT, 0])
+    ).tolist() == [
+        5,
+        0,
+        0,
+    ]
+    # Cells of which one code is larger than another variable has codes.
+    wide = city([4, 2])
+    codes = np.array([[0, 0, 1, 2, 3], [0, 1, 1, 0, 1]])
+    true = FinestCells(wide, codes, np.array([1, 2, 3, 4, 5]))
+    every = FinestCells(wide, np.array(list(product(range(4), range(2)))).T, np.zeros(8, dtype=int))
+    assert _true_counts(true, every).tolist() == [1, 2, 0, 3, 4, 0, 0, 5]
     assert _true_counts(cells([OUT] * 6), cells([0, OUT, 0, OUT, OUT, 0])).tolist() == [0, 0, 0]
 
 
@@ -237,9 +260,11 @@ class Shown:
 
 
 def test_methods_are_compared_on_occupied_cells_of_the_same_questions() -> None:
-    own = cells([9, 8, 1, 7, 4, 2], keys=True)
+    own = cells([OUT, 8, 9, 7, 1, 2], keys=True)
     numbers: Any = Shown(own, 5)
     rows = list(_comparison(engine(own), numbers, 3, own))
+    coarse = list(_comparison(engine(own), numbers, 10, own))
+    assert coarse[0]["methods"]["keyed rounding"]["largest"] > 2
     assert [row["questions"] for row in rows] == [
         "tables of up to three variables",
         "tables with own groups",
@@ -265,6 +290,7 @@ def test_methods_are_compared_on_occupied_cells_of_the_same_questions() -> None:
         for a, b in nested_pairs(town(), 30)
     ]
     assert last["cells"] == sum(int((d > 0).sum()) for d in pairs)
+    assert {int(n) for d in pairs for n in d.ravel()} >= {0, 1}
     assert last["methods"]["keyed rounding"]["largest"] > 0
     assert list(_comparison(engine(cells(TRUE)), numbers, 3, cells(TRUE))) == []
 
@@ -300,8 +326,17 @@ def test_a_comparison_of_nothing_says_nothing() -> None:
     }
 
 
-def test_risk_is_measured_before_and_after_by_every_measure() -> None:
+def test_risk_is_measured_before_and_after_by_every_measure(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     own = cells(TRUE)
+    asked: list[Any] = []
+
+    def certainty(**words: Any) -> Any:
+        asked.append(words)
+        return SimpleNamespace(before=lambda table: 1, after=lambda table, release: 0)
+
+    monkeypatch.setattr(module, "CellCertainty", certainty)
     policy: Any = SimpleNamespace(
         risk=SimpleNamespace(
             measure="mine",
@@ -314,6 +349,8 @@ def test_risk_is_measured_before_and_after_by_every_measure() -> None:
     (row,) = _risk(engine(own), Shown(own, 1), policy)  # type: ignore[arg-type]
     assert row["table"] == "area x job"
     assert row["measures"]["mine"] == [16.0, 22.0]
+    by_cell = {"audit": "cell"}
+    assert asked == [by_cell, by_cell | {"attacker": "insider"}]
     assert set(row["measures"]) == {
         "mine",
         "certainty of an outsider about small cells",
@@ -330,8 +367,13 @@ def test_risk_is_measured_before_and_after_by_every_measure() -> None:
 def test_beliefs_about_tables_are_by_the_rates_that_are_public(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    own = cells([3, 3, 0, 6, 3, 0])
+    own = cells([3, 4, 0, 6, 5, 0])
     asked: list[Any] = []
+
+    class Down(Shown):
+        def views(self, query: TableQuery) -> Any:
+            found = super().views(query).shown
+            return SimpleNamespace(shown=replace(found, published=found.published // 3 * 3))
 
     def weighted(low: Any, high: Any, prior: Any, shown: Any, channel: Any) -> Any:
         asked.append((low.tolist(), high.tolist(), shown.tolist(), channel))
@@ -339,15 +381,20 @@ def test_beliefs_about_tables_are_by_the_rates_that_are_public(
 
     monkeypatch.setattr(module, "weighted", weighted)
     report = SimpleNamespace(support=Support(3), channel=lambda variables: f"channel {variables}")
-    rows = list(_table_beliefs(engine(own), Shown(own, 0, report)))  # type: ignore[arg-type]
+    rows = list(_table_beliefs(engine(own), Down(own, 0, report)))  # type: ignore[arg-type]
     assert [row["shown"] for row in rows] == [0, 3, 6, 9, 12]
     assert asked == [([0], [n + 64], [n], "channel 2") for n in (0, 3, 6, 9, 12)]
     assert all(row["bits_alike"] == pytest.approx(1.5) for row in rows)
     assert all(row["cells"] == "tables of 2 variables" for row in rows)
-    assert [row["bits_in_truth"] for row in rows] == [0.0, 0.0, 0.0, None, None]
+    found = [row["bits_in_truth"] for row in rows]
+    assert found[1] == pytest.approx(np.log2(3))
+    assert [*found[:1], *found[2:]] == [0.0, 0.0, None, None]
 
 
-def test_cells_that_cannot_exist_tell_nothing_of_beliefs(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("stated", [True, False])
+def test_cells_that_cannot_exist_tell_nothing_of_beliefs(
+    monkeypatch: pytest.MonkeyPatch, stated: bool
+) -> None:
     own = cells([3, 3, 0, 6, 3, 0])
     true = engine(own)
     structural = np.zeros((2, 3), dtype=bool)
@@ -355,7 +402,7 @@ def test_cells_that_cannot_exist_tell_nothing_of_beliefs(monkeypatch: pytest.Mon
     real = true.tabulate
 
     def tabulate(query: TableQuery) -> Any:
-        return replace(real(query), structural=structural)
+        return replace(real(query), structural=structural if stated else None)
 
     monkeypatch.setattr(true, "tabulate", tabulate)
     monkeypatch.setattr(
@@ -364,7 +411,7 @@ def test_cells_that_cannot_exist_tell_nothing_of_beliefs(monkeypatch: pytest.Mon
     report = SimpleNamespace(support=Support(3), channel=lambda variables: None)
     rows = list(_table_beliefs(true, Shown(own, 0, report)))  # type: ignore[arg-type]
     # Only the empty cells were impossible ones.
-    assert rows[0]["bits_in_truth"] is None
+    assert rows[0]["bits_in_truth"] == (None if stated else 0.0)
     assert rows[1]["bits_in_truth"] == 0.0
 
 
@@ -415,11 +462,19 @@ def report(monkeypatch: pytest.MonkeyPatch) -> Any:
             own.cells = _Sized(own.cells)
         return findings(own, None)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(module, "Bundle", lambda *places, **names: None)
-    monkeypatch.setattr(module, "BundleNumbers", lambda bundle, workers: None)
-    monkeypatch.setattr(module, "KernelEngine", lambda *places: None)
+    told.asked = asked = {}  # type: ignore[attr-defined]
+
+    def spied(name: str, answer: Any) -> None:
+        def called(*places: Any, **names: Any) -> Any:
+            asked[name] = (places, names)
+            return answer
+
+        monkeypatch.setattr(module, name, called)
+
+    for name in ("Bundle", "BundleNumbers", "Chunk", "KernelEngine", "protected_sums"):
+        spied(name, f"a {name}")
     for name in ("_risk", "_finest_beliefs", "_table_beliefs", "_comparison"):
-        monkeypatch.setattr(module, name, lambda *places, name=name: [name])
+        spied(name, [name])
     monkeypatch.setattr(module, "_errors", lambda own: "errors")
     monkeypatch.setattr(module, "_readers", lambda own: (["readers"], ["of readers"]))
     return told
@@ -431,6 +486,63 @@ class _Sized:
 
     def __len__(self) -> int:
         return 6
+
+
+def test_figures_are_of_what_was_made_and_of_what_is_published(report: Any) -> None:
+    report()
+    asked, own, true = report.asked, "a BundleNumbers", "a KernelEngine"
+    (shown, policy, public, digest), names = asked["Bundle"]
+    assert shown.counts.tolist() == [3, 6, 3]
+    assert (policy, public.support, digest) == (None, Support(3), "d" * 64)
+    assert names == {"sums": "a protected_sums"}
+    assert asked["BundleNumbers"] == (("a Bundle",), {"workers": 1})
+    (rows, columns), more = asked["Chunk"]
+    assert rows == 5
+    assert {name: codes.tolist() for name, codes in columns.items()} == {
+        "area": [0, 0, 1, 1, 1],
+        "job": [0, 1, 0, 1, 2],
+    }
+    assert more["counts"].tolist() == [2, 1, 7, 4, 2]
+    assert set(more) == {"counts", "keys"}
+    (described, chunks, workers), _ = asked["KernelEngine"]
+    assert (described.name, chunks, workers) == ("town", ["a Chunk"], 1)
+    assert asked["_risk"][0] == (true, own, None)
+    assert asked["_table_beliefs"][0] == (true, own)
+    assert asked["_comparison"][0][:3] == (true, own, 3)
+    assert asked["_comparison"][0][3].counts.tolist() == [2, 1, 7, 4, 2]
+
+
+def test_every_step_of_a_report_can_be_stopped_and_says_how_far_it_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    steps: list[Any] = []
+    monkeypatch.setattr(module, "check_stop", lambda: steps.append("stop"))
+    monkeypatch.setattr(module, "report_progress", lambda what, share: steps.append((what, share)))
+    monkeypatch.setattr(
+        module, "weighted", lambda *_: SimpleNamespace(probabilities=np.array([1.0]))
+    )
+    own = cells(TRUE, keys=True)
+    report = SimpleNamespace(support=Support(3), channel=lambda variables: None)
+    numbers: Any = Shown(own, 0, report)
+    measure = SimpleNamespace(before=lambda table: 1, after=lambda table, release: 1)
+    policy: Any = SimpleNamespace(risk=SimpleNamespace(measure="m", spec=lambda: measure))
+    before = -1.0
+    for work in (
+        lambda: _readers(made()),
+        lambda: list(_risk(engine(own), numbers, policy)),
+        lambda: list(_finest_beliefs(made())),
+        lambda: list(_table_beliefs(engine(own), numbers)),
+        lambda: list(_comparison(engine(own), numbers, 3, own)),
+    ):
+        steps.clear()
+        work()
+        shares = [step[1] for step in steps[1::2]]
+        assert steps[::2] == ["stop"] * len(shares)
+        assert before < min(shares) <= max(shares) < 1
+        assert len(shares) > 59 or len(set(shares)) == 1
+        before = max(shares)
+    # Random tables, and pairs of them.
+    assert len(shares) == 90
 
 
 def test_all_figures_stand_in_the_words(report: Any) -> None:
@@ -594,11 +706,19 @@ def test_random_tables_are_questions_that_can_be_asked(
     assert {len(q.by) for q in random_tables(city([2, 3]), 30, own_groups=own_groups)} == {1, 2}
 
 
+def test_own_groups_hold_up_to_half_of_the_codes() -> None:
+    own = city([8, 8])
+    sizes = {
+        len(query.by[0].groups[0].members) for query in random_tables(own, 80, own_groups=True)
+    }
+    assert sizes == {1, 2, 3, 4}
+
+
 def test_a_pair_of_nested_tables_differs_by_one_code() -> None:
     own = city([2, 3, 1, 5])
     found = list(nested_pairs(own, 40))
     assert len(found) == 40
-    seen = set()
+    seen, lengths = set(), set()
     for whole, part in found:
         assert whole.dataset == part.dataset == "city"
         assert whole.by == part.by
@@ -609,6 +729,8 @@ def test_a_pair_of_nested_tables_differs_by_one_code() -> None:
         assert len(one.codes) == len(other.codes) + 1 >= 2
         assert len(own.variable(one.variable).codes) > 2
         seen.add((axis.variable, one.variable))
+        lengths.add(len(one.codes))
+    assert lengths == {2}
     assert {axis for axis, _ in seen} == {"p", "q", "s"}
     assert {name for _, name in seen} == {"q", "s"}
     assert list(nested_pairs(city([2, 2]), 5)) == []

@@ -283,10 +283,10 @@ def _true_counts(cells: FinestCells, memory: FinestCells) -> Ints:
         return out
 
     mine, theirs = numbers(memory.codes), numbers(cells.codes)
-    order = np.argsort(theirs, kind="stable")
-    place = np.minimum(np.searchsorted(theirs[order], mine), max(theirs.size - 1, 0))
     if not theirs.size:
         return np.zeros(mine.size, dtype=np.int64)
+    order = np.argsort(theirs, kind="stable")
+    place = np.minimum(np.searchsorted(theirs[order], mine), theirs.size - 1)
     found = theirs[order][place] == mine
     return np.where(found, cells.counts[order][place], 0).astype(np.int64)
 
