@@ -83,6 +83,22 @@ def test_responses_that_relations_tie_make_one_system(
         assert system.counts is (system.responses == ("count",))
 
 
+def test_two_measures_that_are_the_same_are_tied() -> None:
+    rows = [dict(row, tips=0, pay=row["base"]) for row in FIRMS]
+    same = 'relations = ["pay = base"]'
+    _, (system,) = systems(table("t", AREA, "pay", "base"), one=same, rows=rows)
+    assert system.relations == ("pay = base",)
+    releases = hidden_releases(system, {"t, base": {0, 1}})
+    found = bounds(public_knowledge(system, releases).known, [0, 1, 2, 3, 4, 5])
+    assert found.low.tolist() == found.high.tolist() == system.values.tolist()
+
+
+def test_parts_stand_by_their_measures() -> None:
+    _, (system,) = systems(table("t", AREA, "pay", "tips"), table("u", SEX, "pay"), one=PAY)
+    assert [part.name for part in system.parts if part.shown] == ["t, pay", "u, pay", "t, tips"]
+    assert [part.response for part in system.parts] == ["pay"] * 2 + ["tips"] * 2 + ["base"] * 2
+
+
 def test_a_chain_of_relations_ties_its_ends() -> None:
     tied = system_module._tied
     relation = system_module.Relation.of
@@ -124,6 +140,7 @@ def test_those_whom_a_filter_leaves_out_are_judged_unless_nothing_is_asked(unsho
         assert hidden == []
         return
     (rest,) = hidden
+    assert not named_cells(rest, "never").any()
     assert [axis.name for axis in rest.layout.axes] == ["area", "job"]
     members = [[c.members for c in axis.categories] for axis in rest.layout.axes]
     assert members[0] == [(0,), (1,)]

@@ -177,13 +177,11 @@ def _system(
             true = _tabulated(engine, query, response, ranks)
             parts.append(SystemPart(response, layout, query, true))
     parts.sort(key=lambda part: names.index(part.response))
+    # A response that no table shows is still tied to the others by its relation.
     tables: dict[str, list[PublishedTable]] = {name: [] for name in names}
     decimals = max(part.true.decimals for part in parts)
     for part in parts:
         tables[part.response].append(PublishedTable.hidden(part.layout, decimals=decimals))
-    for name in names:
-        # A response that no table shows is still tied to the others by its relation.
-        tables[name] = tables[name] or [PublishedTable.hidden(layouts[0], decimals=decimals)]
     _check_size([*layouts, *wanted], dataset.variables, len(names), own.name)
     tied = own.relations if len(names) > 1 else ()
     known = related(tables, tied, variables=dataset.variables)
