@@ -13,6 +13,7 @@ from lustrum.audit import bounds
 from lustrum.model import InputError
 from lustrum.protect.suppression import Suppression
 from lustrum.publish.programme import system as system_module
+from lustrum.publish.programme import without_cube as cube_module
 from lustrum.publish.programme.published import (
     Protected,
     least_value,
@@ -21,7 +22,7 @@ from lustrum.publish.programme.published import (
 )
 from lustrum.publish.programme.suppress import _problem, _release
 from lustrum.publish.programme.system import named_cells
-from lustrum.publish.programme.without_cube import without_cube
+from lustrum.publish.programme.without_cube import pattern_of_tables, without_cube
 from lustrum.structure import UNBOUNDED
 from publish.programme.tiny import BY_BOTH, FIRMS, PAY, PERCENT, added_up, judged, systems, table
 
@@ -29,6 +30,8 @@ AREA = 'by = [{variable = "area", total = true}]'
 ANSWERED = 'by = ["area"]\nwhere = {job = ["a", "b"]}'
 WORKERS = 'by = ["area", "sex"]\nwhere = {job = ["a", "b"]}'
 SEX = 'by = ["area", "sex"]\ntotals = true'
+# One job of three: those of the others are in every total.
+CHOSEN = 'by = ["area", {variable = "job", codes = ["a"]}]'
 
 
 def check_values(system: Any, rows: Any = FIRMS) -> None:
@@ -89,7 +92,7 @@ def test_two_measures_that_are_the_same_are_tied() -> None:
     _, (system,) = systems(table("t", AREA, "pay", "base"), one=same, rows=rows)
     assert system.relations == ("pay = base",)
     releases = hidden_releases(system, {"t, base": {0, 1}})
-    found = bounds(public_knowledge(system, releases).known, [0, 1, 2, 3, 4, 5])
+    found = bounds(public_knowledge(system, releases).known, [0, 1, 2, 3, 4, 5], workers=1)
     assert found.low.tolist() == found.high.tolist() == system.values.tolist()
 
 
@@ -149,6 +152,39 @@ def test_those_whom_a_filter_leaves_out_are_judged_unless_nothing_is_asked(unsho
     assert rest.true.contributors is None or (rest.true.contributors >= 0).all()
 
 
+@pytest.mark.parametrize("unshown", ["differences", "nothing", "all"])
+def test_a_measure_of_some_is_of_those_alone(unshown: str) -> None:
+    tables = table("all", AREA, "pay"), table("some", ANSWERED, "pay")
+    _, (system,) = systems(*tables, one=f'unshown = "{unshown}"', rules=PERCENT)
+    check_values(system)
+    some = next(part for part in system.parts if part.name == "some, pay")
+    assert some.true.values.tolist() == added_up(FIRMS, some.layout, "pay", 10)
+
+
+@pytest.mark.parametrize("unshown", ["differences", "nothing", "all"])
+def test_codes_that_no_table_shows_are_in_the_totals_of_all(unshown: str) -> None:
+    tables = table("some", CHOSEN), table("two", SEX)
+    _, system, found = judged(*tables, one=f'unshown = "{unshown}"')
+    check_values(system)
+    hidden = [list(part.true.shape) for part in system.parts if not part.shown]
+    wanted = {"differences": [[2, 2]], "nothing": [], "all": [[2, 2], [2, 2, 2]]}
+    assert hidden == wanted[unshown]
+    known = public_knowledge(system, hidden_releases(system, {})).known
+    assert len(known) == system.values.size
+    assert not (known.matrix @ system.values).any()
+    own, _ = systems(*tables, one=f'unshown = "{unshown}"')
+    problem = _problem(own, Suppression(attacker="outsider"), system, found)
+    small = without_cube(system, problem)
+    assert (small is None) is (unshown == "all")
+    if small is not None:
+        assert not (small.problem.relations @ small.problem.values).any()
+
+
+def test_all_pieces_of_a_table_that_holds_them_are_judged_already() -> None:
+    _, (system,) = systems(table("one", BY_BOTH), one='unshown = "all"')
+    assert [part.shown for part in system.parts] == [True]
+
+
 def test_a_relation_judges_the_measures_that_no_table_shows_where_it_is_asked() -> None:
     for unshown, number in (("differences", 2), ("nothing", 0)):
         _, (system,) = systems(
@@ -184,6 +220,16 @@ def test_all_pieces_of_two_tables_are_judged_where_that_is_asked_for() -> None:
         ([("some", WORKERS)], []),
         # A table without sex counts everybody by area, so that job c by area follows, not by sex.
         ([("all", AREA), ("some", ANSWERED)], [[2, 2]]),
+        # So it does where everybody is counted by sex too.
+        ([("sexes", SEX), ("some", ANSWERED)], [[2, 2]]),
+        # Finer jobs by sex tell nothing of jobs by area.
+        (
+            [
+                ("fine", 'by = ["job", "sex"]'),
+                ("coarse", 'by = [{variable = "job", level = "broad"}, "area"]'),
+            ],
+            [],
+        ),
         # A coarser table of the same variables is no news beside the finer one.
         ([("fine", BY_BOTH), ("coarse", 'by = ["area", {variable = "job", level = "broad"}]')], []),
         # Two overlapping groups of codes: what is in one and not in the other follows.
@@ -212,7 +258,7 @@ def test_pieces_that_follow_by_subtraction(
     told = replace(system.known.known, low=low, high=high)
     for part, span in zip(system.parts, system.spans, strict=True):
         if not part.shown:
-            found = bounds(told, list(range(span.start, span.stop)), integer=True)
+            found = bounds(told, list(range(span.start, span.stop)), integer=True, workers=1)
             assert found.low.tolist() == found.high.tolist() == system.values[span].tolist()
 
 
@@ -260,6 +306,20 @@ def test_a_set_is_as_large_as_it_may_be(monkeypatch: pytest.MonkeyPatch) -> None
             continue
         with pytest.raises(InputError, match=r"its tables have 33 cells .* at most 32 can"):
             systems(*tables)
+    for words, most, cells in (
+        # The pieces that follow count where they are judged.
+        ((AREA, ANSWERED, "differences"), 12, 13),
+        ((AREA, ANSWERED, "nothing"), 8, 9),
+        # The jobs that no table shows are a piece of the cube.
+        ((CHOSEN, SEX, "nothing"), 18, 19),
+    ):
+        monkeypatch.setattr(system_module, "MOST_CELLS", most)
+        one, two, unshown = words
+        with pytest.raises(InputError, match=f"its tables have {cells} cells"):
+            systems(table("one", one), table("two", two), one=f'unshown = "{unshown}"')
+        monkeypatch.setattr(system_module, "MOST_CELLS", cells)
+        systems(table("one", one), table("two", two), one=f'unshown = "{unshown}"')
+    monkeypatch.setattr(system_module, "MOST_CELLS", 32)
     # Three measures that are tied have three times as many.
     with pytest.raises(InputError, match=r"have (\d+) cells") as error:
         systems(*(table(n, w, "pay") for n, w in (("one", BY_BOTH), ("two", SEX))), one=PAY)
@@ -298,7 +358,7 @@ def test_a_reader_of_releases_knows_what_they_show_in_the_units_of_the_system() 
             assert (low, high) == ([0, 0, true[2]], [UNBOUNDED, UNBOUNDED, true[2]])
     # Base and tips of an area add up to its pay, and nothing more is known of either.
     pay, tips, base = places
-    found = bounds(seen.known, [tips.start, base.start])
+    found = bounds(seen.known, [tips.start, base.start], workers=1)
     north, every = int(system.values[pay][0]), int(system.values[tips][2])
     assert found.low.tolist() == [0, north - every]
     assert found.high.tolist() == [every, north]
@@ -328,6 +388,10 @@ def test_nothing_bounds_a_hidden_sum_where_one_is_negative() -> None:
     for span in (slice(tips.start, tips.start + 1), base):
         assert set(seen.known.low[span].tolist()) <= {-UNBOUNDED, 0}
     assert seen.known.low[base].tolist() == [-UNBOUNDED] * 3
+    one = f'{PAY}\nunshown = "nothing"'
+    _, (alone,) = systems(table("t", AREA, "tips", "pay"), one=one, rows=rows)
+    told = public_knowledge(alone, hidden_releases(alone, {})).known
+    assert told.low[6:].tolist() == [-UNBOUNDED] * 3
     _, (plain,) = systems(table("t", AREA, "tips"))
     assert least_value(plain) == 0
     zero = [dict(row, tips=0) for row in FIRMS]
@@ -360,6 +424,49 @@ def test_tables_without_their_cube_keep_every_relation_between_them(measure: str
     free = np.linalg.matrix_rank(matrix)
     each = 2 * 3 + 2 * 2 - 2
     assert len(small.problem) - free == each * (number if number == 1 else number - 1)
+
+
+def test_several_relations_tie_the_measures_that_they_name() -> None:
+    rows = [dict(row, tips=2, pay=row["base"] + 2) for row in FIRMS]
+    relations = 'relations = ["pay = base + tips", "tips = 2 count"]'
+    tables = table("one", BY_BOTH, "pay", "count"), table("two", SEX, "pay")
+    own, system, found = judged(*tables, one=relations, rows=rows)
+    assert set(system.responses) == {"pay", "base", "tips", "count"}
+    problem = _problem(own, Suppression(attacker="outsider"), system, found)
+    small = without_cube(system, problem)
+    assert small is not None
+    assert not (small.problem.relations @ small.problem.values).any()
+
+
+def test_a_cell_of_the_cube_that_needs_protection_keeps_the_cube_in() -> None:
+    system, problem = problem_of(table("one", BY_BOTH), table("two", SEX))
+    small = without_cube(system, problem)
+    assert small is not None
+    cube = np.setdiff1d(np.arange(len(problem)), small.cells)
+    for name in ("primary", "never"):
+        mask = getattr(problem, name).copy()
+        mask[cube[-1]] = name == "primary"
+        changed = replace(problem, **{name: mask})
+        if name == "primary":
+            changed = replace(changed, upper=np.where(mask, np.maximum(problem.upper, 1), 0))
+        assert without_cube(system, changed) is None
+
+
+def test_a_pattern_is_looked_for_without_the_cube_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    system, problem = problem_of(table("one", BY_BOTH), table("two", SEX))
+    asked: list[Any] = []
+
+    def spied(*given: Any) -> str:
+        asked.append(given)
+        return "pattern"
+
+    monkeypatch.setattr(cube_module, "pattern_with_cube", spied)
+    previous, search = np.zeros(len(problem), dtype=bool), object()
+    found: Any = pattern_of_tables(system, problem, previous, search, 3)  # type: ignore[arg-type]
+    assert found == "pattern"
+    ((whole, small, before, way, workers),) = asked
+    assert (whole, before, way, workers) == (problem, previous, search, 3)
+    assert len(small.problem) == 21
 
 
 def test_a_cube_that_a_table_holds_or_that_is_judged_stays_in() -> None:
