@@ -56,6 +56,18 @@ def codes_of(part: Any) -> list[tuple[str, ...]]:
 # The problem of several tables
 
 
+@pytest.mark.parametrize("measures", [(), ("pay",)])
+def test_a_system_needs_no_cell_more_than_one_square_around_a_small_one(
+    measures: tuple[str, ...],
+) -> None:
+    """Every line through the small cell needs a second hidden one, and these a fourth."""
+    _, _, made = protected(table("one", BY_BOTH, *measures), table("two", SEX, *measures))
+    hidden = ~made.releases[0].shown
+    assert hidden[0, 0]
+    assert int(hidden.sum()) == 4
+    assert made.releases[1].shown.all()
+
+
 def test_the_problem_of_linked_tables_holds_what_was_said_of_each_cell() -> None:
     held = 'frozen = [{area = "s", job = "b"}, {area = "n", job = "a"}]\nnever = [{area = "s", job = "c"}]'
     own, system, found = judged(table("one", f"{BY_BOTH}\n{held}"), table("two", SEX))
@@ -448,6 +460,7 @@ def test_a_search_is_the_one_that_was_asked_for(
         assert how["progress"]("searching", 10.0, 4.0) is False
         how["progress"]("searching", 10.0, 10.0)
         how["progress"]("searching", 0.0, 0.0)
+        how["progress"]("searching", 1.0, 0.5)
         return real(problem, **how)
 
     monkeypatch.setattr(suppress_module, "suppress", spied)
@@ -473,6 +486,7 @@ def test_a_search_is_the_one_that_was_asked_for(
         ("one: searching", 0.99),
         ("one: searching", 0.99),
     ]
+    assert shares[3] == ("one: searching", 0.5)
     assert made.changes is not None
     # Without anybody who listens a search goes on too.
     protect_system(own, system, found, words=WORDS, previous=None, workers=1)
@@ -489,6 +503,73 @@ def test_a_change_is_reported_among_the_cells_that_are_shown() -> None:
     again = np.flatnonzero(shown & ~made.pattern.suppressed)
     assert [one.cell for one in made.changes.cells] == again.tolist()
     assert {one.change for one in made.changes.cells} == {"published again"}
+    none = np.zeros(system.values.size, dtype=bool)
+    made = protect_system(own, system, found, words=WORDS, previous=none, workers=1)
+    # Cells of the cube, which no table shows, are no news.
+    added = np.flatnonzero(shown & made.pattern.suppressed)
+    assert [one.cell for one in made.changes.cells] == added.tolist()
+
+
+def test_levels_of_the_problem_are_those_that_were_judged() -> None:
+    tables = table("one", BY_BOTH, "pay"), table("two", SEX, "pay")
+    own, system, found = judged(*tables, rules=RULES)
+    sensitive = found.sensitive
+    assert sensitive.any()
+    given = replace(
+        found,
+        lower=np.where(sensitive, 2, 0),
+        upper=np.where(sensitive, 3, 0),
+        sliding=np.where(sensitive, 4, 0),
+    )
+    problem = _problem(own, Suppression(attacker="outsider"), system, given)
+    for name in ("lower", "upper", "sliding"):
+        assert getattr(problem, name).tolist() == getattr(given, name).tolist()
+    assert problem.whole is False
+    assert not problem.never[system.spans[0]].any()
+    assert problem.names is system.known.known.names
+
+
+def test_cells_that_no_table_shows_are_hidden_in_the_problem_and_cost_nothing() -> None:
+    some = 'by = ["area"]\nwhere = {job = ["a", "b"]}'
+    own, system, found = judged(table("all", AREA), table("some", some))
+    problem = _problem(own, Suppression(attacker="outsider"), system, found)
+    for part, span in zip(system.parts, system.spans, strict=True):
+        if not part.shown:
+            assert problem.never[span].tolist() == (~found.sensitive[span]).tolist()
+            assert not problem.cost[span].any()
+            assert not problem.frozen[span].any()
+    assert any(not part.shown for part in system.parts)
+
+
+def test_a_long_search_names_its_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[Any] = []
+    lines: list[Any] = []
+    real = suppress_module.StoppableSearch
+
+    def spied(line: Any) -> Any:
+        lines.append(line)
+        return real(line=line)
+
+    monkeypatch.setattr(suppress_module, "StoppableSearch", spied)
+    monkeypatch.setattr(suppress_module, "tell_person", lambda *words: said.append(words))
+    protected(table("one", BY_BOTH))
+    lines[0]("it goes on")
+    assert said == [(suppress_module.log, "Set 'one': it goes on")]
+
+
+def test_a_search_that_found_nothing_safe_publishes_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[Any] = []
+
+    def nothing(*given: Any) -> Any:
+        asked.append(given[-1])
+        return SimpleNamespace(safe=False, unprotectable=())
+
+    monkeypatch.setattr(suppress_module, "pattern_of_tables", nothing)
+    with pytest.raises(InputError, match="so nothing is published"):
+        protected(table("one", BY_BOTH))
+    assert asked == [1]
 
 
 def test_cells_that_cannot_be_protected_are_not_published() -> None:
@@ -496,8 +577,11 @@ def test_cells_that_cannot_be_protected_are_not_published() -> None:
     held = 'frozen = [{area = "s"}]'
     few = firms({("n", "a", "m"): 1, ("s", "a", "m"): 9})
     words = table("one", f"{AREA}\n{held}")
-    with pytest.raises(InputError, match="Set 'one': no pattern protects all sensitive cells"):
+    with pytest.raises(InputError, match="no pattern protects all sensitive cells") as error:
         protected(words, rows=few, method='{method = "suppression", keep = "totals"}')
+    assert str(error.value).startswith("Set 'one': ")
+    # It is said which cell, and not how many it holds.
+    assert "area=N cannot be protected" in str(error.value)
 
 
 # Rounding and adjustment
