@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from lustrum.model import InputError
+from lustrum.model import InputError, Release
 from lustrum.protect.adjustment import ControlledAdjustment
 from lustrum.protect.rounding.controlled.method import ControlledRounding
 from lustrum.protect.suppression import Suppression
@@ -22,6 +22,7 @@ from lustrum.publish.programme.judge import judge, ranks_for
 from lustrum.publish.programme.protect import _chance, method_of, protect_system
 from lustrum.publish.programme.suppress import _joint_views, _problem
 from lustrum.publish.programme.system import systems_of
+from lustrum.sensitivity import Background
 from lustrum.sensitivity.background import NOTHING
 from lustrum.structure import UNBOUNDED
 from publish.programme.tiny import (
@@ -190,6 +191,8 @@ def test_a_table_by_itself_is_searched_as_one_with_what_was_said_of_it() -> None
     assert {cells[k] for k in np.flatnonzero(problem.frozen)} == {("s", "b"), ("_T", "_T")}
     assert problem.cost == pytest.approx((system.values + 1.0) ** 0.25)
     assert problem.unions is not None
+    waived = replace(found, background=Background(waived=[7]))
+    assert _problem(own, spec, system, waived).unions.background is waived.background  # type: ignore[union-attr]
     assert _problem(own, Suppression(attacker="outsider"), system, found).unions is None
     assert problem.views == ()
     zeros = replace(spec, zeros=True)
@@ -237,6 +240,14 @@ def test_a_contributor_knows_its_contributions_to_all_tables_in_the_units_of_the
     (view,) = mine
     exact = dict(zip(view.cells.tolist(), view.low.tolist(), strict=True))
     assert {cell: exact[cell] for cell in known} == known
+    # Of the total it knows its own part, in tenths as all of the system is.
+    every = where["one, tips"].stop - 1
+    own = {row["firm"]: 0 for row in rows}
+    for row in rows:
+        own[row["firm"]] += row["tips"]
+    largest = max(own.values())
+    shares = {v.low[v.cells == every][0] for v in views if (v.cells == every).any()}
+    assert max(shares) == largest * 10
     # The two firms of one holding are one contributor, who knows n, b exactly.
     both = [row for row in rows if row["firm"] == "two"]
     total = round(sum(row["pay"] for row in both) * 10)
@@ -269,6 +280,32 @@ def test_the_attackers_of_the_method_stand_in_the_problem(attacker: Any, views: 
     alone = judged(table("one", BY_BOTH, "pay"), rows=rows, rules=PERCENT + RULES)
     single = _problem(alone[0], Suppression(attacker=attacker), *alone[1:])
     assert bool(single.views) is (attacker != "outsider")
+
+
+def test_levels_against_a_contributor_are_those_of_what_others_contribute() -> None:
+    rows = alone_and_pair()
+    tables = table("one", BY_BOTH, "pay"), table("two", SEX, "pay")
+    _, system, found = judged(*tables, rows=rows, rules=PERCENT + RULES)
+    total = system.spans[0].stop - 1
+    every = np.zeros(system.values.size, dtype=bool)
+    every[total] = True
+    given = replace(
+        found,
+        sensitive=every,
+        lower=np.where(every, 20, 0),
+        upper=np.where(every, 30, 0),
+        sliding=np.where(every, 40, 0),
+    )
+    views = [
+        view
+        for view in _joint_views(system, given, alone_only=False, pairs=False)
+        if (view.cells == total).any()
+    ]
+    assert views
+    for view in views:
+        at = int(np.flatnonzero(view.cells == total)[0])
+        assert view.own is not None
+        assert view.own[:, at].tolist() == [20, 30, 40]
 
 
 def test_two_that_share_a_cell_know_it_together() -> None:
@@ -403,6 +440,41 @@ def test_intervals_are_those_that_all_tables_leave() -> None:
             ]
             low, high = seen[id(release), tuple(place)]
             assert (low, high) == (round(found[0]), round(-found[1]))
+
+
+def test_an_end_of_an_interval_that_is_open_stays_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+
+    def bounds(known: Any, cells: list[int], **words: Any) -> Any:
+        asked.append(words)
+        low, high = np.full(len(cells), 3.0), np.full(len(cells), 9.0)
+        low[0], high[1] = -np.inf, np.inf
+        return SimpleNamespace(low=low, high=high)
+
+    monkeypatch.setattr(suppress_module, "bounds", bounds)
+    method = '{method = "suppression", partial = true}'
+    for measures, counts in (((), True), (("pay",), False)):
+        _, _, made = protected(table("one", BY_BOTH, *measures), rules=RULES, method=method)
+        (release,) = made.releases
+        hidden = ~release.shown
+        assert release.low[hidden].tolist() == [-UNBOUNDED, 3, 3, 3]
+        assert release.high[hidden].tolist() == [9, UNBOUNDED, 9, 9]
+        assert release.decimals == (0 if counts else 1)
+        # Only counts are known to be whole.
+        assert asked[-1] == {"integer": counts, "workers": 1}
+
+
+def test_a_release_knows_which_cells_cannot_hold_anybody() -> None:
+    _, (system,) = systems(table("one", BY_BOTH, "pay"))
+    (part,) = system.parts
+    none = np.zeros((3, 4), dtype=bool)
+    barred = none.copy()
+    barred[0, 2] = True
+    known = replace(part, true=replace(part.true, structural=barred))
+    release = suppress_module._release(known, WORDS, none, np.full((3, 4), "F"), 0)
+    assert release.structural is not None
+    assert release.structural.tolist() == barred.tolist()
+    assert (release.decimals, release.unit) == (1, "EUR")
 
 
 def test_intervals_of_a_measure_are_in_its_own_units() -> None:
@@ -598,8 +670,9 @@ def test_rounded_tables_agree_and_tell_the_method_alone(number: int) -> None:
     method = '{method = "controlled-rounding", base = 5}'
     tables = [table("one", BY_BOTH), table("two", SEX)][:number]
     own, system, found = keyed(*tables, method=method)
-    made = protect_system(own, system, found, words={"method": "controlled-rounding", "base": 5})
-    again = protect_system(own, system, found, words={"method": "controlled-rounding", "base": 5})
+    said = {"method": "controlled-rounding", "base": 5, "rules": ["threshold"]}
+    made = protect_system(own, system, found, words=said)
+    again = protect_system(own, system, found, words=said)
     totals = []
     for part, release, second in zip(system.parts, made.releases, again.releases, strict=True):
         assert (release.published % 5 == 0).all()
@@ -609,7 +682,7 @@ def test_rounded_tables_agree_and_tell_the_method_alone(number: int) -> None:
         assert release.published[-1, :-1].tolist() == inner.sum(axis=0).tolist()
         assert release.published[:-1, -1].tolist() == inner.sum(axis=1).tolist()
         totals.append(release.published[:, -1].tolist())
-        assert dict(release.method) == {"method": "controlled-rounding", "base": 5}
+        assert dict(release.method) == said
         assert dict(release.provenance) == {}
     assert all(line == totals[0] for line in totals)
 
@@ -632,6 +705,40 @@ def test_chance_is_of_the_records_the_secret_and_the_set() -> None:
         _chance(own, [*system.parts, *bare.parts])
 
 
+@pytest.mark.parametrize(
+    ("tables", "way"),
+    [
+        ([("one", BY_BOTH)], "apply"),
+        ([("some", 'by = ["area", {variable = "job", codes = ["a"]}]'), ("two", SEX)], "apply_all"),
+    ],
+)
+def test_rounding_is_of_what_is_shown_by_the_chance_of_the_set(
+    tables: list[tuple[str, str]], way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    method = '{method = "controlled-rounding", base = 5}'
+    own, system, found = keyed(*(table(*words) for words in tables), method=method)
+    shown = [part for part in system.parts if part.shown]
+    assert len(shown) == len(tables)
+    assert (len(system.parts) > len(shown)) is (way == "apply_all")
+    asked: list[Any] = []
+    draws: list[Any] = []
+
+    def release(one: Any) -> Release:
+        return Release(one.axes, one.values, np.full(one.shape, "F"), {"method": "x"})
+
+    def spied(self: Any, given: Any, rng: Any) -> Any:
+        asked.append(given)
+        draws.append(rng.integers(0, 2**60, 4).tolist())
+        return release(given) if way == "apply" else [release(one) for one in given]
+
+    monkeypatch.setattr(ControlledRounding, way, spied)
+    made = protect_system(own, system, found, words={"method": "m"})
+    assert [one is None for one in made.releases] == [not part.shown for part in system.parts]
+    true = [part.true for part in shown]
+    assert asked == ([true[0]] if way == "apply" else [true])
+    assert draws == [_chance(own, shown).integers(0, 2**60, 4).tolist()]
+
+
 def test_what_cannot_be_rounded_is_refused() -> None:
     method = '{method = "controlled-rounding", base = 5}'
     own, system, found = keyed(table("one", BY_BOTH, "tips"), method=method)
@@ -639,6 +746,9 @@ def test_what_cannot_be_rounded_is_refused() -> None:
         protect_system(own, system, found, words={})
     some = 'by = ["area"]\nwhere = {job = ["a", "b"]}'
     own, system, found = keyed(table("one", some), method=method)
+    with pytest.raises(InputError, match="for tables without 'where'"):
+        protect_system(own, system, found, words={})
+    own, system, found = keyed(table("all", AREA), table("one", some), method=method)
     with pytest.raises(InputError, match="for tables without 'where'"):
         protect_system(own, system, found, words={})
 
@@ -707,7 +817,7 @@ def test_half_of_a_sliding_level_is_moved_either_way(monkeypatch: pytest.MonkeyP
     given = replace(
         found,
         sensitive=cells,
-        lower=np.array([2, 0, 9, 0, *[0] * (cells.size - 4)]),
+        lower=np.array([2, 0, 9, 1, *[0] * (cells.size - 4)]),
         upper=np.array([3, 1, 1, 0, *[0] * (cells.size - 4)]),
         sliding=np.array([7, 8, 4, 0, *[0] * (cells.size - 4)]),
     )
@@ -715,20 +825,42 @@ def test_half_of_a_sliding_level_is_moved_either_way(monkeypatch: pytest.MonkeyP
         protect_system(own, system, given, words={})
     (((_, sensitive, lower, upper), words),) = asked
     assert sensitive.tolist() == cells.tolist()
-    assert lower.tolist() == [4, 0, 9, 0]
+    assert lower.tolist() == [4, 0, 9, 1]
     assert upper.tolist() == [4, 4, 2, 1]
     assert set(words["weights"].tolist()) == {1.0}
+
+
+def test_a_change_of_an_empty_cell_costs_as_much_as_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [dict(row, tips=0 if row["job"] == "c" else 1) for row in FIRMS]
+    own, system, found = keyed(
+        table("one", BY_BOTH, "tips"), method='"controlled-adjustment"', rows=rows
+    )
+    asked: list[Any] = []
+
+    def stopped(values: Any, *places: Any, **words: Any) -> Any:
+        asked.append(words["weights"])
+        raise InputError("enough")
+
+    monkeypatch.setattr(protect_module, "adjust", stopped)
+    with pytest.raises(InputError, match="enough"):
+        protect_system(own, system, found, words={})
+    assert asked[0].tolist() == (1 / np.maximum(system.values, 1)).tolist()
+    assert 0 in system.values.tolist()
 
 
 def test_adjusted_sums_are_in_their_own_units_or_are_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     own, system, found = keyed(
-        table("one", AREA, "pay", "tips"), method='"controlled-adjustment"', one=PAY
+        table("one", AREA, "pay", "tips"),
+        method='{method = "controlled-adjustment", max_change = 0.5, keep = "totals"}',
+        one=PAY,
     )
     made: list[Any] = []
+    asked: list[Any] = []
 
-    def adjusted(values: Any, *_: Any, **__: Any) -> Any:
+    def adjusted(values: Any, *_: Any, **words: Any) -> Any:
+        asked.append(words)
         return SimpleNamespace(values=np.array(made))
 
     monkeypatch.setattr(protect_module, "adjust", adjusted)
@@ -740,6 +872,17 @@ def test_adjusted_sums_are_in_their_own_units_or_are_refused(
     by_name = dict(zip((part.name for part in system.parts), releases, strict=True))
     true = {part.name: part.true.values for part in system.parts}
     assert by_name["base"] is None
+    # What nobody sees may move, at a price that only breaks ties; chance is that of what is shown.
+    (words,) = asked
+    assert set(words["weights"][where["base"]].tolist()) == {1e-9}
+    assert not words["frozen"][where["base"]].any()
+    assert words["frozen"][tips].tolist() == [False, False, True]
+    shown = [part for part in system.parts if part.shown]
+    drawn = words["rng"].integers(0, 2**60, 4).tolist()
+    assert drawn == _chance(own, shown).integers(0, 2**60, 4).tolist()
+    own_tips = by_name["one, tips"]
+    assert (own_tips.high[:2] < 4 * own_tips.published[:2]).all()
+    assert (own_tips.low[:2] > 0).all()
     assert by_name["one, tips"].published.tolist() == [
         int(true["one, tips"][0]) + 1,
         *true["one, tips"][1:].tolist(),
@@ -759,6 +902,8 @@ def test_adjusted_sums_are_in_their_own_units_or_are_refused(
         ),
         ('{method = "suppression", cost = "gold"}', "Set 'one': 'cost' of suppression cannot be"),
         ('{method = "controlled-rounding", bas = 3}', "has no parameter 'bas'"),
+        ('{method = "suppression", cost = "value", csot = 1}', "has no parameter 'csot'"),
+        ('{method = "suppression", rul = 1}', "has no parameter 'rul'"),
     ],
 )
 def test_a_wrong_parameter_of_a_method_is_one_sentence(method: str, said: str) -> None:
@@ -766,6 +911,8 @@ def test_a_wrong_parameter_of_a_method_is_one_sentence(method: str, said: str) -
     with pytest.raises(InputError) as error:
         method_of(own)
     assert said in str(error.value)
+    # Rules stand in a table of their own.
+    assert "rule," not in str(error.value)
     assert "'rule'" not in str(error.value)
 
 
