@@ -100,6 +100,13 @@ def report(place: Path, out: str = "public") -> dict[str, Any]:
 # A whole run
 
 
+def test_the_same_records_make_the_same_bytes(place: Path) -> None:
+    found = [
+        run(place, table("t1", BY_BOTH), table("t2", SEX), out=out)[0] for out in ("one", "two")
+    ]
+    assert found[0] == found[1]
+
+
 def test_a_run_writes_what_it_says_and_says_what_it_writes(place: Path) -> None:
     steps: list[tuple[str, float]] = []
     found, folder, trace = run(
@@ -334,6 +341,8 @@ def sums(name: str, *parts: str) -> Measure:
         ("tips", (sums("pay"),), (sums("pay", "base", "tips"),), False),
         ("pay", (sums("tips"),), (sums("pay", "base", "tips"),), False),
         ("other", (sums("pay"),), (sums("pay", "base", "tips"),), True),
+        # Sums that have nothing to do with the bundle.
+        ("own", (sums("pay"),), (sums("own", "tips", "rent"),), True),
         # A part of two sums ties them, whichever is described first.
         ("rent", (sums("pay"),), (sums("own", "tips", "rent"), sums("pay", "base", "tips")), False),
         ("rent", (sums("pay"),), (sums("pay", "base", "tips"), sums("own", "tips", "rent")), False),
@@ -507,6 +516,45 @@ def test_adjusted_tables_are_audited_by_their_moves(place: Path) -> None:
         at = np.argwhere(true == int(cell["value"]))[0]
         moved = abs(int(release.published[tuple(at)]) - int(cell["value"]))
         assert moved >= min(int(cell["upper_level"]), int(cell["lower_level"]) or 10**9)
+
+
+def test_every_step_of_a_run_is_told_what_it_needs(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: dict[str, Any] = {}
+
+    def spied(name: str) -> None:
+        real = getattr(run_module, name)
+
+        def called(*places: Any, **words: Any) -> Any:
+            asked[name] = (places, words)
+            return real(*places, **words)
+
+        monkeypatch.setattr(run_module, name, called)
+
+    for name in ("open_records", "protect_system", "audit_ranges", "certificate_of"):
+        spied(name)
+    run(place, table("t", BY_BOTH, "count"))
+    assert asked["open_records"][0][2] == 1
+    assert asked["protect_system"][1]["workers"] == 1
+    assert asked["audit_ranges"][1]["workers"] == 1
+    for name in ("protect_system", "audit_ranges", "certificate_of"):
+        assert callable(asked[name][1]["progress"])
+
+
+def test_steps_are_told_in_order_and_by_their_set(place: Path) -> None:
+    steps: list[tuple[str, float]] = []
+    run(place, table("t", AREA), tell=lambda what, share: steps.append((what, share)))
+    assert steps[:4] == [
+        ("reading records", 0.0),
+        ("reading records", 1.0),
+        ("one: counting", 0.0),
+        ("one: counting", 1.0),
+    ]
+    assert steps[-2:] == [("one: audit", 0.0), ("one: audit", 1.0)]
+    assert all(
+        what.startswith("one: ") and not what.startswith("one: one") for what, _ in steps[2:]
+    )
 
 
 def test_an_empty_cell_that_is_shown_tells_that_hidden_ones_are_not(

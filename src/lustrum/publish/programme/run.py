@@ -196,7 +196,7 @@ def check_beside(programme: Programme, beside: Dataset, dataset: Dataset) -> Non
             "counts hide; leave plain_status out."
         )
     held = {COUNT, *(measure.name for measure in beside.measures)}
-    families = [{measure.name, *measure.parts} for measure in dataset.measures if measure.parts]
+    families = [{measure.name, *measure.parts} for measure in dataset.measures]
     for _ in families:  # a part of two sums ties them, whichever is described first
         for family in families:
             if held & family:
