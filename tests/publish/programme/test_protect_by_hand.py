@@ -866,6 +866,11 @@ def test_adjusted_sums_are_in_their_own_units_or_are_refused(
     monkeypatch.setattr(protect_module, "adjust", adjusted)
     made[:] = system.values.tolist()
     where = places(system)
+    barred = np.array([False, True, False])
+    parts = tuple(
+        replace(part, true=replace(part.true, structural=barred)) for part in system.parts
+    )
+    system = replace(system, parts=parts)
     tips = where["one, tips"]
     made[tips.start] += 10
     releases = protect_system(own, system, found, words={}).releases
@@ -876,11 +881,12 @@ def test_adjusted_sums_are_in_their_own_units_or_are_refused(
     (words,) = asked
     assert set(words["weights"][where["base"]].tolist()) == {1e-9}
     assert not words["frozen"][where["base"]].any()
-    assert words["frozen"][tips].tolist() == [False, False, True]
+    assert words["frozen"][tips].tolist() == [False, True, True]
     shown = [part for part in system.parts if part.shown]
     drawn = words["rng"].integers(0, 2**60, 4).tolist()
     assert drawn == _chance(own, shown).integers(0, 2**60, 4).tolist()
     own_tips = by_name["one, tips"]
+    assert own_tips.structural.tolist() == barred.tolist()
     assert (own_tips.high[:2] < 4 * own_tips.published[:2]).all()
     assert (own_tips.low[:2] > 0).all()
     assert by_name["one, tips"].published.tolist() == [

@@ -317,6 +317,195 @@ def test_tables_of_a_bundle_are_its_protected_counts(
     assert folder.tables[0].label == "t: number of firms"
 
 
+# One set, and all of them, of which every step is made up
+
+
+class Steps:
+    """Stands for the steps of a run, and remembers what each was told."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, **answers: Any) -> None:
+        self.asked: dict[str, list[Any]] = {}
+        for name, answer in answers.items():
+            monkeypatch.setattr(run_module, name, self._spied(name, answer))
+
+    def _spied(self, name: str, answer: Any) -> Any:
+        def called(*places: Any, **words: Any) -> Any:
+            self.asked.setdefault(name, []).append((places, words))
+            return answer(*places, **words) if callable(answer) else answer
+
+        return called
+
+
+def fake_part(name: str | None, response: str = "count") -> Any:
+    return SimpleNamespace(table=name, response=response)
+
+
+@pytest.mark.parametrize("number", [1, 2])
+@pytest.mark.parametrize("certificate", [True, False])
+def test_a_set_is_judged_protected_audited_proven_and_traced(
+    number: int, certificate: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = programme(table("t", AREA), table("u", SEX), one='title = "One"').sets[0]
+    fakes = [
+        SimpleNamespace(number=k, parts=[fake_part("t"), fake_part(None)]) for k in range(number)
+    ]
+    made = SimpleNamespace(releases=("release", None), pattern="pattern", changes="changes")
+    audited = SimpleNamespace(safe=True, seen="seen", enough=np.ones(2, dtype=bool))
+    proof = SimpleNamespace(to_json=lambda: "proof")
+    steps = Steps(
+        monkeypatch,
+        systems_of=fakes,
+        judge="judged",
+        protect_system=made,
+        audit_ranges=audited,
+        audit_moves=None,
+        _certified=[3, 4],
+        certificate_of=proof,
+        system_trace=lambda *given: f"trace of {fakes.index(given[0])}",
+        _previous=lambda system, folder: f"{folder} {fakes.index(system)}",
+    )
+    told: list[Any] = []
+    work: Any = SimpleNamespace(
+        programme=SimpleNamespace(certificate=certificate, plain_status=True, publish_rules=False),
+        records=SimpleNamespace(background="background"),
+        previous="last",
+        workers=3,
+        tell=lambda what, share: told.append((what, share)),
+    )
+    tables, report_, proofs, trace = run_module._one_set(work, own)
+    assert [(one.own, one.table, one.response, one.release) for one in tables] == [
+        (own, "t", "count", "release")
+    ] * number
+    names = ["one"] if number == 1 else ["one-1", "one-2"]
+    files = [f"certificates/{name}.json" for name in names] if certificate else []
+    assert proofs == dict.fromkeys(files, b"proof")
+    public = {"method": "suppression", "rules": ["threshold"]}
+    assert report_ == SetReport("one", "One", public, report_.checked, tuple(files))
+    assert "all 2 tables together" in report_.checked
+    assert trace == {"set": "one", "systems": [f"trace of {k}" for k in range(number)]}
+    asked = steps.asked
+    assert "audit_moves" not in asked
+    for k, system in enumerate(fakes):
+        (given, words) = asked["judge"][k]
+        assert given == (own, system, "background")
+        assert words == {"zeros_shown": True}
+        (given, words) = asked["protect_system"][k]
+        assert given == (own, system, "judged")
+        progress = words.pop("progress")
+        assert words == {"words": public, "previous": f"last {k}", "workers": 3}
+        progress("searching", 0.5)
+        progress("one: searching", 0.6)
+        assert told[-2:] == [("one: searching", 0.5), ("one: searching", 0.6)]
+        (given, words) = asked["audit_ranges"][k]
+        assert given == (system, "judged", made.releases)
+        assert words == {"workers": 3, "progress": progress}
+        assert asked["system_trace"][k][0] == (system, "judged", audited, "pattern", "changes")
+        if certificate:
+            assert asked["_certified"][k] == ((system, made.releases), {"plain": True})
+            assert asked["certificate_of"][k] == (("seen", [3, 4]), {"progress": progress})
+    assert told[:2] == [("one: counting", 0.0), ("one: counting", 1.0)]
+    audits = [step for step in told if step[0] == "one: audit"]
+    assert audits == [("one: audit", 0.0), ("one: audit", 1.0)] * number
+    # One cell that falls short, and nothing is written.
+    audited.safe, audited.enough = False, np.array([True, False])
+    with pytest.raises(InputError, match="1 sensitive cell too closely"):
+        run_module._one_set(work, own)
+
+
+def test_a_set_without_hidden_cells_or_ranges_has_no_proof(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = SimpleNamespace(releases=("release",), pattern=None, changes=None)
+    fake = SimpleNamespace(parts=[fake_part("t")])
+    for method, cells, seen in (
+        ('"suppression"', [], "seen"),
+        ('"suppression"', [3], None),
+        ('"controlled-adjustment"', [3], None),
+    ):
+        own = programme(table("t", AREA), one=f"method = {method}").sets[0]
+        audited = SimpleNamespace(safe=True, seen=seen)
+        moves = "adjustment" in method
+        steps = Steps(
+            monkeypatch,
+            systems_of=[fake],
+            judge="judged",
+            protect_system=made,
+            audit_ranges=audited,
+            audit_moves=audited,
+            _certified=cells,
+            certificate_of=None,
+            system_trace="trace",
+            _previous=None,
+        )
+        work: Any = SimpleNamespace(
+            programme=SimpleNamespace(certificate=True, plain_status=True, publish_rules=False),
+            records=SimpleNamespace(background="background"),
+            previous=None,
+            workers=1,
+            tell=lambda what, share: None,
+        )
+        _, report_, proofs, _ = run_module._one_set(work, own)
+        assert proofs == {}
+        assert report_.certificates == ()
+        assert ("audit_moves" in steps.asked) is moves
+        assert ("audit_ranges" in steps.asked) is not moves
+        assert steps.asked["judge"][0][1] == {"zeros_shown": not moves}
+        if moves:
+            assert steps.asked["audit_moves"] == [((fake, "judged", ("release",)), {})]
+
+
+@pytest.mark.parametrize("beside_it", [False, True])
+@pytest.mark.parametrize("last", [False, True])
+def test_all_sets_are_made_from_the_same_records_in_their_order(
+    last: bool, beside_it: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    head = 'previous = "last"' if last else ""
+    own = programme(table("b", AREA, "tips", "count"), table("a", SEX, "pay"), head=head)
+    if beside_it:
+        own = replace(own, source=replace(own.source, beside=Path("/bundle")))
+    one, two = own.sets[0].tables
+    unchanged: list[int] = []
+    opened = SimpleNamespace(
+        dataset=dataset(), require_unchanged=lambda: unchanged.append(1), described_by=None
+    )
+    opened.described_by = lambda described: opened
+    tables = [
+        MadeTable(own.sets[0], given, response, "release")  # type: ignore[arg-type]
+        for given, response in ((two, "pay"), (one, "count"), (one, "tips"))
+    ]
+    steps = Steps(
+        monkeypatch,
+        open_records=opened,
+        bound_to=lambda given, described: own,
+        read_prepared=lambda path: f"folder {path}",
+        read_bundle=SimpleNamespace(dataset="of the bundle", digest="digest"),
+        check_beside=None,
+        _one_set=(tables, "report", {"proof": b""}, {"trace": 1}),
+        public_files=("head", "files"),
+    )
+    told: list[Any] = []
+    found = run_module._from_records(own, Path("/data"), 3, lambda *step: told.append(step))
+    assert found == ("head", "files", [{"trace": 1}])
+    assert told == [("reading records", 0.0), ("reading records", 1.0)]
+    asked = steps.asked
+    assert asked["open_records"] == [((own.source, Path("/data"), 3), {})]
+    ((work, given), _) = asked["_one_set"][0]
+    assert given is own.sets[0]
+    assert (work.programme, work.records, work.workers) == (own, opened, 3)
+    assert work.previous == ("folder /nowhere/last" if last else None)
+    assert ("check_beside" in asked) is beside_it
+    if beside_it:
+        assert asked["check_beside"] == [((own, "of the bundle", opened.dataset), {})]
+    ((_, described, made, reports, proofs, source), _) = asked["public_files"][0]
+    assert described is opened.dataset
+    assert [(each.table.name, each.response) for each in made] == [
+        ("b", "tips"),
+        ("b", "count"),
+        ("a", "pay"),
+    ]
+    assert (reports, proofs) == (["report"], {"proof": b""})
+    assert source == {"bundle": None, "beside": "digest" if beside_it else None}
+    assert unchanged == [1]
+
+
 # What is published beside a bundle
 
 
@@ -417,6 +606,15 @@ def test_what_the_last_period_hid_is_known_by_codes(place: Path) -> None:
     ):
         _, (other,) = systems(words)
         assert not _previous(other, folder).any()  # type: ignore[union-attr]
+
+
+def test_codes_that_were_not_there_last_time_were_not_hidden() -> None:
+    _, (system,) = systems(table("t", BY_BOTH))
+    (part,) = system.parts
+    axes = TableAxis.plain("job", ["c", "a"]), TableAxis.plain("area", ["s", "old"])
+    status = np.array([["N", "N"], ["F", "N"]])
+    before = Release(axes, np.zeros((2, 2), dtype=int), status, {"method": "suppression"})
+    assert np.argwhere(_hidden_before(part, before)).tolist() == [[1, 2]]
 
 
 def test_cells_hidden_last_time_are_hidden_again(place: Path) -> None:
@@ -688,7 +886,7 @@ def test_the_trace_of_a_system_is_in_its_own_units() -> None:
 def test_words_of_a_method_are_plain_in_the_page() -> None:
     own = programme(table("t", AREA))
     axis = TableAxis.plain("area", ["n", "s"])
-    release = Release((axis,), np.array([1, 2]), np.full(2, "F"), {"method": "m"})
+    release = Release((axis,), np.array([1, -1]), np.array(["F", "D"]), {"method": "m"})
     made = [MadeTable(own.sets[0], own.sets[0].tables[0], "count", release)]
     method = {"method": "m", "rules": [{"rule": "threshold", "minimum": 3}, "p-percent"]}
     sets = [SetReport("one", "One", method, "Checked.", ("certificates/one.json",))]
@@ -699,6 +897,19 @@ def test_words_of_a_method_are_plain_in_the_page() -> None:
     assert files["x"] == b"proof"
     assert head["source"] == {"bundle": None}
     assert head["tables"][0]["unit"] == release.unit
+    assert head["tables"][0]["suppressed"] == 1
+    for plain in (True, False):
+        said = replace(own, plain_status=plain)
+        _, files = public_files(said, dataset(), made, sets, {}, {"bundle": None})
+        letters = {"F", "N" if plain else "D"}
+        assert set(json.loads(files["report.json"])["statuses"]) == letters
+        stem = "tables/t/count"
+        assert files[f"{stem}.parquet"][:4] == b"PAR1"
+        rows = list(csv.DictReader(files[f"{stem}.csv"].decode().splitlines()))
+        assert {row["status"] for row in rows} == letters
+        assert [row["value"] for row in rows] == ["1", ""]
+        place = head["tables"][0]["files"]["json-stat"]
+        assert json.loads(files[place])["label"] == "t: number of firms"
 
 
 # The records
