@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import os
+import signal
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,6 +21,7 @@ from lustrum.model import Category, InputError, InternalError, Table, TableAxis
 from lustrum.model.identity import text_identity
 from lustrum.protect.suppression import Suppression
 from lustrum.publish.suppression import files as files_module
+from lustrum.publish.suppression import long_search as search_module
 from lustrum.publish.suppression import read_back as read_back_module
 from lustrum.publish.suppression import tables as tables_module
 from lustrum.publish.suppression.files import (
@@ -61,6 +64,13 @@ def counts(names: tuple[str, str] = ("area", "job"), second: str = "abc") -> Tab
 
 
 TWO = counts(), counts(("area", "sex"), "mf")
+# Both have a small cell, so that both hide some.
+PAIR = (
+    TWO[0],
+    replace(
+        Table.from_counts(np.array([[1, 11, 12], [12, 12, 24], [13, 23, 36]])), axes=TWO[1].axes
+    ),
+)
 
 
 def together(*tables: Table, spec: Suppression | None = None, **words: Any) -> TablesTogether:
@@ -144,7 +154,11 @@ def test_no_file_is_written_over_another_one(
 # What is written
 
 
-def test_tables_are_put_in_their_places_if_they_are_found_safe(tmp_path: Path) -> None:
+def test_tables_are_put_in_their_places_if_they_are_found_safe(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[Path] = []
+    monkeypatch.setattr(files_module, "sync", synced.append)
     made = written(*TWO)
     said: list[str] = []
     out = SuppressFiles(out=tmp_path)
@@ -154,13 +168,17 @@ def test_tables_are_put_in_their_places_if_they_are_found_safe(tmp_path: Path) -
         drafts.extend(paths)
         assert [path.name for path in paths] == ["t0.csv", "t1.csv"]
         assert all(path.is_file() for path in paths)
+        # Beside their places, so that they can be put there at once, and under a name that says what they are.
+        assert {path.parent.parent for path in paths} == {tmp_path}
+        assert all(path.parent.name.startswith(".not-audited-") for path in paths)
         assert not list(tmp_path.glob("*.csv"))
         return len(drafts) > 2
 
     assert write_tables(made, out, judge, said.append) is False
     assert list(tmp_path.iterdir()) == []
-    assert said == []
+    assert (said, synced) == ([], [])
     assert write_tables(made, out, judge, said.append) is True
+    assert synced == [tmp_path]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["t0.csv", "t1.csv"]
     assert said == [
         f"The protected table is in {tmp_path / name}." for name in ("t0.csv", "t1.csv")
@@ -177,7 +195,7 @@ def test_tables_are_put_in_their_places_if_they_are_found_safe(tmp_path: Path) -
 
 @pytest.mark.parametrize("several", [False, True])
 def test_ranges_are_what_a_reader_of_all_tables_can_work_out(tmp_path: Path, several: bool) -> None:
-    tables = TWO if several else TWO[:1]
+    tables = PAIR if several else PAIR[:1]
     made = written(*tables, paths=[Path("=one.csv"), Path("two.csv")][: len(tables)])
     said: list[str] = []
     told: list[str] = []
@@ -241,8 +259,56 @@ def test_ranges_are_what_a_reader_of_all_tables_can_work_out(tmp_path: Path, sev
     assert rows == wanted
 
 
+@pytest.mark.parametrize("kinds", [("count", "count"), ("count", "magnitude"), ("magnitude",) * 2])
+def test_ranges_are_whole_for_counts_and_say_if_they_may_be_narrower(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kinds: tuple[Any, ...]
+) -> None:
+    made = [
+        replace(one, table=replace(one.table, kind=kind))
+        for one, kind in zip(written(*PAIR), kinds, strict=True)
+    ]
+    asked: list[Any] = []
+
+    def bounds(known: Any, cells: list[int], **words: Any) -> Any:
+        asked.append((known.whole, words, cells))
+        ends = [np.full(len(cells), end) for end in (2.5, 7.5)]
+        return SimpleNamespace(low=ends[0], high=ends[1], sharp=np.zeros(len(cells), dtype=bool))
+
+    monkeypatch.setattr(files_module, "bounds", bounds)
+    out = SuppressFiles(ranges=tmp_path / "r.csv")
+    write_files(made, out, None, lambda words: None, lambda words: None)
+    counts_ = kinds == ("count", "count")
+    hidden = [np.flatnonzero(~one.release.shown.ravel()) for one in made]
+    assert asked == [
+        (counts_, {"integer": counts_}, hidden[0].tolist()),
+        (counts_, {"integer": counts_}, (hidden[1] + 12).tolist()),
+    ]
+    rows = rows_of(tmp_path / "r.csv")
+    assert {(row["low"], row["high"], row["sharp"]) for row in rows} == {("3", "7", "no")}
+
+
+def test_nothing_is_worked_out_that_was_not_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = written(TWO[0])
+    proof = SuppressFiles(certificate=tmp_path / "proof.json")
+    said: list[str] = []
+    write_files(made, proof, None, said.append, said.append)
+    assert len(said) == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["proof.json"]
+
+    def never(releases: Any) -> Any:
+        raise AssertionError("nobody asked")
+
+    monkeypatch.setattr(files_module, "_known", never)
+    write_files(made, SuppressFiles(), None, said.append, said.append)
+    write_files(made, SuppressFiles(picture=tmp_path / "p.svg"), None, said.append, said.append)
+    assert len(said) == 3
+
+
 def test_a_proof_is_of_every_hidden_cell_and_pictures_are_of_releases(tmp_path: Path) -> None:
-    made = written(*TWO)
+    made = written(*PAIR)
+    assert all(not one.release.shown.all() for one in made)
     out = SuppressFiles(
         certificate=tmp_path / "proof.json", picture=tmp_path / "p.svg", ranges=tmp_path / "r.csv"
     )
@@ -416,8 +482,8 @@ def test_intervals_in_files_are_audited_with_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spec = Suppression(rule=Threshold(3), partial=True)
-    made = written(*TWO, spec=spec)
-    problem = together(*TWO, spec=spec).attacked()
+    made = written(*PAIR, spec=spec)
+    problem = together(*PAIR, spec=spec).attacked()
     asked: list[Any] = []
     real = read_back_module.audit_pattern
 
@@ -448,7 +514,7 @@ def test_intervals_in_files_are_audited_with_them(
                 hidden, np.minimum(problem.high[span], one.release.high.ravel()), problem.high[span]
             ).tolist()
         )
-    assert not made[0].release.shown.all()
+        assert hidden.any()
 
 
 def test_an_interval_that_tells_too_much_is_found(tmp_path: Path) -> None:
@@ -466,6 +532,39 @@ def test_an_interval_that_tells_too_much_is_found(tmp_path: Path) -> None:
     low[at], high[at] = 1, 3
     wide = replace(one, release=replace(one.release, low=low, high=high))
     assert audit_of_files([draft(tmp_path, wide)], [wide], problem).safe  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("place", "low", "high", "safe"),
+    [
+        # The cell itself is 1, and must seem to be 3 at least; 6 in all are in it and the next one.
+        ((0, 0), None, 2, False),
+        ((0, 0), None, 3, True),
+        ((0, 1), 501, None, False),
+        ((0, 1), 499, None, True),
+    ],
+)
+def test_one_stated_end_is_audited_too(
+    tmp_path: Path, place: tuple[int, int], low: int | None, high: int | None, safe: bool
+) -> None:
+    values = np.array([[1, 501, 600], [700, 800, 900]])
+    values = np.hstack([values, values.sum(axis=1, keepdims=True)])
+    values = np.vstack([values, values.sum(axis=0)])
+    large = replace(Table.from_counts(values), axes=TWO[0].axes)
+    (one,) = written(large)
+    assert not one.release.shown[0, 0]
+    assert not one.release.shown[0, 1]
+    at = 1 + int(np.ravel_multi_index(place, large.shape))
+
+    def stated(rows: list[list[str]]) -> list[list[str]]:
+        ends = [["", ""] for _ in rows]
+        ends[0] = ["low", "high"]
+        ends[at] = ["" if end is None else str(end) for end in (low, high)]
+        return [row + end for row, end in zip(rows, ends, strict=True)]
+
+    found = audit_of_files([draft(tmp_path, one, stated)], [one], together(large).attacked())
+    assert found is not None
+    assert found.safe is safe
 
 
 # Tables together
@@ -488,6 +587,8 @@ def test_tables_are_one_problem_with_what_was_said_of_each() -> None:
     assert patterns[1].suppressed[3]
     single = together(TWO[0], frozen=[frozen], never=[np.zeros((3, 4), dtype=bool)])
     assert np.flatnonzero(single.problem().frozen).tolist() == [5]
+    # A table by itself is known by its axes, for which there are faster searches.
+    assert single.problem().axes is not None
     (pattern,) = single.patterns()
     assert not pattern.suppressed[5]
     hidden = np.zeros((3, 4), dtype=bool)
@@ -684,6 +785,11 @@ def test_a_file_names_its_sensitive_cells_and_their_levels(tmp_path: Path) -> No
     assert isinstance(plain, GivenCells)
     assert plain.upper.tolist() == [5, 7, 12]
     assert plain.lower is None
+    below = table_file(tmp_path, "area,value,primary,lower\nn,50,1,2\ns,70,,\nTotal,120,,\n")
+    lower = rule_for(None, below, confidential(below))
+    assert isinstance(lower, GivenCells)
+    assert lower.lower is not None
+    assert (lower.upper.tolist(), lower.lower.tolist()[0]) == ([5, 7, 12], 2)
     with pytest.raises(InputError, match="Say what is sensitive"):
         rule_for(None, table_file(tmp_path, PLAIN), table)
 
@@ -701,6 +807,7 @@ def test_cells_are_named_in_every_table_that_has_them() -> None:
     for word, said in (
         ("area", "--never is DIMENSION=CODE"),
         ("aera=n", "did you mean 'area'"),
+        ("jbo=a", "did you mean 'job'"),
         ("area=z", "--never: 'area' has no code 'z'"),
     ):
         with pytest.raises(InputError, match=said):
@@ -747,3 +854,23 @@ def test_a_search_shows_what_it_costs_and_is_not_stopped_by_itself() -> None:
     assert shown == ["cut: cost 1,234, at least 100"]
     search.stopped = True
     assert search.tell("cut", 1.0, 1.0) is True
+
+
+def test_a_search_that_began_late_has_as_much_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[str] = []
+    said: list[str] = []
+    now = iter([15.0, 25.0, 36.0])
+    monkeypatch.setattr(search_module.time, "process_time", lambda: next(now))
+    search = StoppableSearch(shown.append, said.append)
+    search.tell("cut", 1.0, 1.0)
+    assert said == []
+    search.tell("cut", 1.0, 1.0)
+    assert len(said) == 1
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with search.listening():
+            os.kill(os.getpid(), signal.SIGINT)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert search.stopped
+    assert shown[-1] == "stopping with the best pattern so far"
