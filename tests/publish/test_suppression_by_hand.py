@@ -370,6 +370,13 @@ def test_a_range_is_enough_if_it_reaches_the_levels(
     assert _enough(one, (0,), found, 0) == ("yes" if (low, high) == (14, 27) else "no")
     one.wanted.sliding[0] = 14
     assert _enough(one, (0,), found, 0) == "no"
+    # Both ends reach, and the width is short of 12 by more than two numbers of a solver can be.
+    one.wanted.sliding[0] = 12
+    for short, word in ((1.5e-6, "yes"), (2.5e-6, "no")):
+        near: Any = SimpleNamespace(
+            low=np.array([14.5 + short]), high=np.array([26.5]), sharp=np.array([True])
+        )
+        assert _enough(one, (0,), near, 0) == word
 
 
 def test_open_ends_of_ranges_are_empty_and_others_are_in_units_of_the_table() -> None:
@@ -692,11 +699,28 @@ def test_a_written_table_holds_what_its_rule_found() -> None:
         assert not one.lower.any()
     zeros = written(TWO[0], spec=Suppression(rule=Threshold(3), zeros=True))[0]
     assert zeros.lower[0, 0] == min(1, int(zeros.wanted.lower[0, 0]))
-    waived = together(TWO[0])
-    asked = replace(waived, background=Background(waived=[1])).protected(
-        [Path("t.csv")], waived.patterns()
-    )
-    assert asked[0].wanted.mask.sum() == 1
+
+
+def test_a_written_table_knows_who_gave_a_waiver(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = together(TWO[0])
+    patterns = own.patterns()
+    asked: list[Any] = []
+    judge, release = Suppression.judge, Suppression.release
+
+    def judged(self: Any, table: Any, background: Any = None) -> Any:
+        asked.append(background)
+        return judge(self, table, background)
+
+    def released(self: Any, table: Any, pattern: Any, background: Any = None) -> Any:
+        asked.append(background)
+        return release(self, table, pattern, background)
+
+    monkeypatch.setattr(Suppression, "judge", judged)
+    monkeypatch.setattr(Suppression, "release", released)
+    waived = Background(waived=[1])
+    replace(own, background=waived).protected([Path("t.csv")], patterns)
+    assert len(asked) >= 2
+    assert all(background is waived for background in asked)
 
 
 # What is read
