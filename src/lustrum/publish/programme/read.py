@@ -108,8 +108,8 @@ def _programme(words: Mapping[str, Any], folder: Path) -> Programme:
                     "tables from a bundle."
                 )
             if source.requests is None:
-                for one in own.rules:
-                    refuse_requests(one.rule)
+                for judging in own.rules:
+                    refuse_requests(judging.rule)
     else:
         for table in (table for own in sets for table in own.tables):
             if table.trees:
