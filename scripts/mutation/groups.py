@@ -61,6 +61,8 @@ def _public(*names: str) -> tuple[str, ...]:
 
 def _formats(*names: str) -> tuple[str, ...]:
     return tuple(f"tests/formats/test_{name}.py" for name in names)
+def _programme(*names: str) -> tuple[str, ...]:
+    return tuple(f"tests/publish/programme/test_{name}.py" for name in names)
 
 
 def _publish(*names: str) -> tuple[str, ...]:
@@ -427,4 +429,32 @@ GROUPS = {
         _in("answer/prepared", "one_population", "folders"),
         _answer("prepared_by_hand"),
     ),
+    "programme-read": Group(
+        _in("publish/programme", "read", "together", "hierarchies"),
+        _programme("read", "together", "hierarchies"),
+    ),
+    "programme-system": Group(
+        _in("publish/programme", "system", "published", "without_cube"),
+        _programme("system_by_hand"),
+    ),
+    "programme-protect": Group(
+        _in("publish/programme", "suppress", "protect"), _programme("protect_by_hand")
+    ),
+    "programme-run": Group(
+        _in("publish/programme", "run", "files", "trace", "source") + _in("publish", "waivers"),
+        _programme("run_by_hand", "read"),
+    ),
+    "suppressed-files": Group(
+        _in("publish/suppression", "files", "inputs", "long_search", "read_back", "tables"),
+        _publish("suppression_by_hand", "long_search"),
+    ),
+    "release-memories": Group(
+        _in("publish/bundles", "history", "sum_memory") + _in("publish/records", "keyed_weights"),
+        _publish("memories_by_hand"),
+    ),
+    "suppressed-frames": Group(_in("publish", "frames"), _publish("frames_by_hand")),
+    "report-findings": Group(
+        _in("publish/report", "findings", "questions", "sums"), _publish("findings_by_hand")
+    ),
+    "doctor": Group(_in("publish", "doctor"), _publish("doctor_by_hand")),
 }

@@ -210,6 +210,10 @@ def test_a_policy_protects_sums_by_its_method_for_sums(secret: Path) -> None:
         ({"policy": SMALL, "rownames": ["a", "b"]}, "a name for each of the columns"),
         ({"policy": SMALL, "marginss": True}, "did you mean 'margins'"),
         (
+            {"policy": lu.protect.Suppression(rule={"rule": "request"})},
+            "protects those who asked for it, and nobody is named here",
+        ),
+        (
             {"policy": lu.protect.Suppression(rule={"rule": "p-percent", "p": 10})},
             "The rule judges contributions",
         ),

@@ -12,7 +12,7 @@ import pytest
 from lustrum.formats import release_as_arrow, write_release
 from lustrum.model import InputError
 from lustrum.publish.frames import suppress, table_of_records
-from lustrum.sensitivity import AnyOf, PPercent, Threshold
+from lustrum.sensitivity import AnyOf, PPercent, Request, Threshold
 
 RNG = np.random.default_rng(8)
 FIRMS = pd.DataFrame(
@@ -96,6 +96,8 @@ def test_records_are_counted_without_a_measure() -> None:
         ({"measure": "sales"}, "no column 'sales'"),
         ({"rule": PPercent(p=10)}, "name the column that is added up as 'measure'"),
         ({"rule": AnyOf(Threshold(3), PPercent(p=10))}, "name the column that is added up"),
+        ({"rule": Request(), "measure": "turnover"}, "nobody is named here"),
+        ({"rule": AnyOf(Threshold(3), Request()), "measure": "turnover"}, "nobody is named here"),
         ({"rule": "p=10"}, r"must be a rule, such as PPercent\(p=10\)"),
         ({"groups": {"size": {"x": ["y"]}}}, "which does not span the table"),
         ({"groups": {"nace": {"C": ["C10", "C12"]}}}, "holds 'C12', which is no code"),

@@ -34,6 +34,7 @@ from lustrum.protect.suppression import Suppression
 from lustrum.publish.frames import judges_contributions, ranks_of
 from lustrum.publish.records.protected_input import ProtectedInput
 from lustrum.publish.records.views import EngineNumbers
+from lustrum.publish.waivers import refuse_requests
 from lustrum.tabulate.frame import FrameEngine, as_arrow, describe_frame
 from lustrum.tabulate.keys import Secret
 
@@ -187,6 +188,7 @@ def _protected(
     query = TableQuery(described.name, tuple(Axis(n, total=margins) for n in by), measure=measure)
     ranks = 0 if measure is None else 3
     if isinstance(decided, Suppression):
+        refuse_requests(decided.rule)
         if measure is None and judges_contributions(decided.rule):
             raise InputError(
                 "The rule judges contributions, which counts have none of; give 'values' with aggfunc='sum', "

@@ -16,7 +16,9 @@ from lustrum.protect.suppression.choose import AlgorithmWord
 from lustrum.protect.suppression.costs import CostWord
 from lustrum.protect.suppression.method import AttackerWord
 from lustrum.publish.suppression.long_search import StoppableSearch
+from lustrum.publish.waivers import refuse_requests
 from lustrum.sensitivity import Rule
+from lustrum.sensitivity.rule import names_within
 from lustrum.tabulate.frame import FrameEngine, as_arrow, describe_frame
 from lustrum.tabulate.keys import Secret
 
@@ -71,6 +73,7 @@ def suppress(
         algorithm=algorithm,
         work=work,
     )
+    refuse_requests(spec.rule)
     if measure is None and judges_contributions(spec.rule):
         raise InputError(
             "The rule judges contributions, which counts have none of; name the column that is added up as "
@@ -128,20 +131,20 @@ def table_of_records(
     for name in subtotals:
         if name not in by:
             raise InputError(f"There are groups of {name!r}, which does not span the table.")
-    variables = tuple(_grouped(v, subtotals.get(v.name, {})) for v in plain.variables)
+    variables = tuple(
+        _grouped(v, subtotals[v.name]) if v.name in subtotals else v for v in plain.variables
+    )
     axes = tuple(
-        Axis(v.name, codes=_codes(v) if subtotals.get(v.name) else None, total=totals)
+        Axis(v.name, codes=_codes(v) if v.name in subtotals else None, total=totals)
         for v in variables
     )
     query = TableQuery("frame", axes, measure=measure, weight=weight)
     engine = FrameEngine(table, replace(plain, variables=variables), secret)
-    return engine.tabulate(query, ranks=ranks if measure is not None else 0)
+    return engine.tabulate(query, ranks=ranks)
 
 
 def _grouped(variable: Variable, groups: Mapping[str, Sequence[str]]) -> Variable:
     """The variable with every group as a hierarchy of its own, so that groups may overlap."""
-    if not groups:
-        return variable
     members: dict[str, frozenset[int]] = {c: frozenset({i}) for i, c in enumerate(variable.codes)}
     waiting = dict(groups)
     while waiting:
@@ -179,13 +182,7 @@ _OF_CONTRIBUTIONS = ("p-percent", "prior-posterior", "dominance", "request")
 
 def judges_contributions(rule: Any) -> bool:
     """Whether the rule, or a rule inside it, looks at the largest contributions of a cell."""
-
-    def inside(part: Any) -> bool:
-        if isinstance(part, Mapping):
-            return part.get("rule") in _OF_CONTRIBUTIONS or any(map(inside, part.values()))
-        return isinstance(part, (list, tuple)) and any(map(inside, part))
-
-    return inside(rule.to_mapping())
+    return not names_within(rule).isdisjoint(_OF_CONTRIBUTIONS)
 
 
 def ranks_of(rule: Any) -> int:

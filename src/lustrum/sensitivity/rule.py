@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from lustrum.model import Table
@@ -26,6 +27,20 @@ class Rule(Protocol):
     def to_mapping(self) -> dict[str, Any]:
         """The rule in the words of a policy file."""
         ...
+
+
+def names_within(rule: Rule) -> frozenset[str]:
+    """The names of a rule and of all rules inside it."""
+
+    def inside(part: Any) -> frozenset[str]:
+        if isinstance(part, Mapping):
+            own = frozenset({part["rule"]} if "rule" in part else ())
+            return own.union(*map(inside, part.values()))
+        return (
+            frozenset().union(*map(inside, part)) if isinstance(part, list | tuple) else frozenset()
+        )
+
+    return inside(rule.to_mapping())
 
 
 class RuleSpec(DeclaredSpec):

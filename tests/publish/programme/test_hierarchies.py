@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import csv
 import tomllib
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from lustrum.model import Dataset, InputError
+from lustrum.formats.table_files import Groups
+from lustrum.model import Dataset, InputError, Variable
 from lustrum.publish.programme.hierarchies import regrouped, tree_codes
 from lustrum.publish.programme.read import bound_to, parse_programme
 from lustrum.publish.programme.run import check_programme
@@ -112,6 +116,50 @@ def test_a_deep_tree_is_as_many_levels_as_it_is_deep(tmp_path: Path) -> None:
     assert codes == ("Top", "Mid", "Low", "a1", "a2", "b1", "b2")
     again = regrouped(programme.sets, regrouped(programme.sets, dataset()))
     assert again.variable("act") == variable
+
+
+def grouped(groups: Groups, own: Dataset | None = None) -> Variable:
+    table: Any = SimpleNamespace(name="table", trees={"act": groups})
+    sets: Any = [SimpleNamespace(tables=[table])]
+    return regrouped(sets, own or dataset()).variable("act")
+
+
+def test_a_group_stands_before_its_parts_in_whatever_order_they_are_listed() -> None:
+    groups = {"X": ("a1", "b1"), "Z": ("X", "a2")}
+    assert tree_codes(grouped(groups), groups) == ("Z", "X", "a1", "b1", "a2", "b2")
+    # A part that is a group of the dataset holds its codes, which the file does not name.
+    upper = {"New": ("A", "b1")}
+    assert tree_codes(grouped(upper), upper) == ("New", "A", "b1", "b2")
+
+
+@pytest.mark.parametrize(
+    ("groups", "hierarchies"),
+    [
+        ({"P": ("a1", "b1"), "Q": ("a2", "b2")}, 1),
+        # R holds P and half of Q, so that they are two classifications.
+        ({"P": ("a1", "b1"), "Q": ("a2", "b2"), "R": ("P", "a2")}, 2),
+        # One group under two names.
+        ({"P": ("a1", "b1"), "Q": ("b1", "a1")}, 2),
+        ({"P": ("a1", "b1"), "R": ("P", "a2"), "S": ("R", "b2")}, 1),
+    ],
+)
+def test_groups_that_nest_are_one_classification(groups: Groups, hierarchies: int) -> None:
+    variable = grouped(groups)
+    assert len(variable.hierarchies) == 1 + hierarchies
+    places = {code: {k} for k, code in enumerate(variable.codes)}
+    for group, parts in groups.items():
+        places[group] = set().union(*(places[part] for part in parts))
+        assert set(variable.category(group).members) == places[group]
+    assert len({hierarchy.name for hierarchy in variable.hierarchies}) == 1 + hierarchies
+
+
+def test_a_name_that_the_dataset_has_is_left_to_it() -> None:
+    plain = dataset()
+    (act, *others) = plain.variables
+    (sections,) = act.hierarchies
+    named = replace(act, hierarchies=(replace(sections, name="file 2"),))
+    found = grouped({"P": ("a1", "b1")}, replace(plain, variables=(named, *others)))
+    assert [hierarchy.name for hierarchy in found.hierarchies] == ["file 2", "file 2+"]
 
 
 def checked(text: str, folder: Path) -> list[str]:

@@ -33,10 +33,6 @@ def public_knowledge(system: ProgrammeSystem, releases: Sequence[Release | None]
     low = least_value(system)
     for part, release in zip(system.parts, releases, strict=True):
         tables[part.response].append(_as_published(part, release, system, low))
-    for name in system.responses:
-        tables[name] = tables[name] or [
-            PublishedTable.hidden(system.layouts[0], low=low, decimals=system.decimals)
-        ]
     return related(tables, system.relations, low=low, variables=system.variables)
 
 

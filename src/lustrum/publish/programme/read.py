@@ -29,6 +29,7 @@ from lustrum.publish.programme.spec import (
     Source,
 )
 from lustrum.publish.programme.together import check_families, check_sets
+from lustrum.publish.waivers import refuse_requests
 from lustrum.sensitivity import read_rule
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]*\Z")
@@ -43,7 +44,10 @@ _HEAD = (
     "certificate",
     "previous",
 )
-_DATA = ("dataset", "file", "description", "bundle", "secret", "waivers", "beside", "existence")
+_DATA = (
+    *("dataset", "file", "description", "bundle", "secret"),
+    *("waivers", "requests", "beside", "existence"),
+)
 _NO_PATHS = ("dataset", "existence")
 _SET = ("name", "title", "method", "rules", "relations", "unshown", "tables")
 _TABLE = ("name", "title", "by", "where", "measures", "totals", "frozen", "never")
@@ -76,8 +80,7 @@ def bound_to(programme: Programme, dataset: Dataset) -> Programme:
     """The programme with its levels looked up in a dataset; names that are not there are one sentence."""
     dataset = regrouped(programme.sets, dataset)
     bound = tuple(_bound_set(own, dataset) for own in programme.sets)
-    if programme.source.bundle is None:
-        check_families(bound, dataset)
+    check_families(bound, dataset)
     return replace(programme, sets=bound)
 
 
@@ -104,12 +107,24 @@ def _programme(words: Mapping[str, Any], folder: Path) -> Programme:
                     f"Set {own.name!r} has no [[sets.rules]]; say which cells are sensitive, or make the "
                     "tables from a bundle."
                 )
+            if source.requests is None:
+                for judging in own.rules:
+                    refuse_requests(judging.rule)
     else:
         for table in (table for own in sets for table in own.tables):
             if table.trees:
                 raise InputError(
                     f"Table {table.name!r}: tables of a bundle have the levels of its dataset; leave "
                     "'hierarchy' out."
+                )
+            if table.responses != (COUNT,):
+                raise InputError(
+                    f"Table {table.name!r}: tables of a bundle are counts; leave 'measures' out."
+                )
+            if table.frozen or table.never:
+                raise InputError(
+                    f"Table {table.name!r}: all cells of a bundle's tables are shown; leave 'frozen' and "
+                    "'never' out."
                 )
         for own in sets:
             if own.rules or own.method or own.relations:
@@ -153,7 +168,7 @@ def _source(words: Mapping[str, Any], folder: Path) -> Source:
     if given["secret"] is not None and given["file"] is None:
         raise InputError("[data]: 'secret' goes with 'file'; a dataset has a secret of its own.")
     if given["bundle"] is not None:
-        for key in ("waivers", "beside", "existence"):
+        for key in ("waivers", "requests", "beside", "existence"):
             if given[key] is not None:
                 raise InputError(f"[data]: {key!r} says nothing about tables of a bundle.")
     paths = {
@@ -169,7 +184,7 @@ def _source(words: Mapping[str, Any], folder: Path) -> Source:
             "[data]: sums beside a bundle tell which groups hold anybody, which its counts may hide; write "
             "existence = \"public\" beside 'beside' if anybody may know that, or leave 'beside' out."
         )
-    return Source(dataset=given["dataset"], existence_public=public, **paths)
+    return Source(dataset=given["dataset"], **paths)
 
 
 def _set(words: Mapping[str, Any], folder: Path) -> PreparedSet:
@@ -249,7 +264,7 @@ def _prepared(words: Mapping[str, Any], where: str, folder: Path) -> ProgrammeTa
             {
                 "dataset": "programme",
                 "by": axes,
-                "where": words.get("where", {}),
+                "where": words.get("where"),
                 "totals": _flag(words, "totals", place, False),
             }
         )
@@ -349,7 +364,7 @@ def _bound_axis(axis: Axis, dataset: Dataset, table: ProgrammeTable) -> Axis:
     variable = dataset.variable(axis.variable)
     if axis.codes == (_TREE,):
         return replace(axis, codes=tree_codes(variable, table.trees[axis.variable]))
-    if axis.codes is None or not all(code.startswith(_LEVEL) for code in axis.codes):
+    if axis.codes is None or not axis.codes[0].startswith(_LEVEL):
         axis.categories(variable)
         return axis
     codes: dict[str, None] = {}

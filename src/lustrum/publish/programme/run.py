@@ -196,11 +196,12 @@ def check_beside(programme: Programme, beside: Dataset, dataset: Dataset) -> Non
             "counts hide; leave plain_status out."
         )
     held = {COUNT, *(measure.name for measure in beside.measures)}
-    for measure in (*dataset.measures, *beside.measures):
-        family = {measure.name, *measure.parts}
-        if measure.parts and held & family:
-            # An exact part is at most the sum, which the bundle holds protected, and often all of it.
-            held |= family
+    families = [{measure.name, *measure.parts} for measure in dataset.measures]
+    for _ in families:  # a part of two sums ties them, whichever is described first
+        for family in families:
+            if held & family:
+                # An exact part is at most the sum, which the bundle holds protected, and often all of it.
+                held |= family
     for own in programme.sets:
         for table in own.tables:
             for response in table.responses:

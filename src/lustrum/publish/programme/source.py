@@ -8,8 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from lustrum.counting.engine import KernelEngine
-from lustrum.model import Dataset, DatasetError, InputError
-from lustrum.model.errors import choices
+from lustrum.model import Dataset, InputError
 from lustrum.publish.programme.spec import Source
 from lustrum.publish.waivers import read_waivers
 from lustrum.sensitivity import Background
@@ -43,16 +42,10 @@ class RecordSource:
 
 def open_records(source: Source, data: Path, workers: int | None = None) -> RecordSource:
     """Open what a programme names."""
-    background = read_waivers(source.waivers)
+    background = read_waivers(source.waivers, source.requests)
     if source.file is None:
         assert source.dataset is not None
-        store = Store(data)
-        if source.dataset not in store.names():
-            raise DatasetError(
-                f"There is no dataset {source.dataset!r} in {data}; "
-                f"{choices(source.dataset, store.names())}."
-            )
-        return RecordSource(store.open(source.dataset, workers), background)
+        return RecordSource(Store(data).open(source.dataset, workers), background)
     assert source.description is not None
     dataset = read_description(source.description)
     columns = [

@@ -29,8 +29,8 @@ class Source:
     bundle: Path | None = None
     secret: Path | None = None
     waivers: Path | None = None
+    requests: Path | None = None
     beside: Path | None = None
-    existence_public: bool = False
 
 
 @dataclass(frozen=True)

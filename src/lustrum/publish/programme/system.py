@@ -22,7 +22,6 @@ from lustrum.counting.engine import KernelEngine
 from lustrum.model import (
     Axis,
     Category,
-    Filter,
     Group,
     InputError,
     Table,
@@ -89,10 +88,6 @@ class ProgrammeSystem:
     def scale(self, part: SystemPart) -> int:
         """What the units of a part are multiplied by in the system."""
         return int(10 ** (self.decimals - part.true.decimals))
-
-    def span(self, part: SystemPart) -> slice:
-        """Where the cells of a part stand in the system."""
-        return self.spans[self.parts.index(part)]
 
     @cached_property
     def spans(self) -> tuple[slice, ...]:
@@ -168,7 +163,7 @@ def _system(
             true = _tabulated(engine, table.query, response, ranks)
             shown.append(SystemPart(response, layout, table.query, true, table))
     layouts = list({layout_key(part.layout): part.layout for part in shown}.values())
-    asked = {layout_key(p.layout): p.table.query for p in shown if p.table is not None}
+    asked = {layout_key(part.layout): part.query for part in shown}
     wanted = _unshown(layouts, own.unshown, dataset.variables)
     parts = list(shown)
     for response in names:
@@ -176,20 +171,17 @@ def _system(
             mark = layout_key(layout)
             if (response, mark) in seen:
                 continue
-            seen[response, mark] = ""
             query = asked.get(mark) or _query_of(
                 layout, dataset.name, {v.name: v.codes for v in dataset.variables}
             )
             true = _tabulated(engine, query, response, ranks)
             parts.append(SystemPart(response, layout, query, true))
     parts.sort(key=lambda part: names.index(part.response))
+    # A response that no table shows is still tied to the others by its relation.
     tables: dict[str, list[PublishedTable]] = {name: [] for name in names}
     decimals = max(part.true.decimals for part in parts)
     for part in parts:
         tables[part.response].append(PublishedTable.hidden(part.layout, decimals=decimals))
-    for name in names:
-        # A response that no table shows is still tied to the others by its relation.
-        tables[name] = tables[name] or [PublishedTable.hidden(layouts[0], decimals=decimals)]
     _check_size([*layouts, *wanted], dataset.variables, len(names), own.name)
     tied = own.relations if len(names) > 1 else ()
     known = related(tables, tied, variables=dataset.variables)
@@ -287,7 +279,7 @@ def _holds(layout: TableLayout, pieces: TableLayout) -> bool:
 def _query_of(
     layout: TableLayout, dataset: str, codes: Mapping[str, tuple[str, ...]]
 ) -> TableQuery:
-    """The question for a layout whose categories need not have codes of their own."""
+    """The question for a layout without filters whose categories need not have codes of their own."""
 
     def axis(own: TableAxis) -> Axis:
         groups = (
@@ -295,13 +287,7 @@ def _query_of(
         )
         return Axis(own.name, groups=tuple(groups))
 
-    shown = {own.name for own in layout.axes}
-    filters = tuple(
-        Filter(own.name, tuple(codes[own.name][m] for m in own.categories[0].members))
-        for own in layout.filters
-        if own.name not in shown
-    )
-    return TableQuery(dataset, tuple(axis(own) for own in layout.axes), filters)
+    return TableQuery(dataset, tuple(axis(own) for own in layout.axes))
 
 
 def _values(

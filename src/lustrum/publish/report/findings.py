@@ -184,7 +184,10 @@ def _readers(made: MadeBundle) -> tuple[list[dict[str, Any]], list[str]]:
     for who, people in kinds:
         for exact in (False, True) if known else (False,):
             _go_on(0.0)
-            left = left_to(result.cells, support, known if exact else (), people)
+            totals = known if exact else ()
+            left = left_to(result.cells, support, totals, people)
+            # Of all cells that hold or show anybody, those that show 0 included.
+            of_each = left_to(result.memory, support, totals, people).listed
             shown = [candidates(support, number, people) for number in range(0, 4 * base, base)]
             rows.append(
                 {
@@ -192,7 +195,7 @@ def _readers(made: MadeBundle) -> tuple[list[dict[str, Any]], list[str]]:
                     + (", with the exact totals that are public elsewhere" if exact else ""),
                     "shown": {str(one.shown): [one.low, one.high, one.left] for one in shown},
                     "pinned": left.pinned,
-                    "pinned_in_truth": _in_truth(true, result.memory.counts, shown, people),
+                    "pinned_in_truth": int(((of_each == 1) & (true >= max(people, 1))).sum()),
                     "left": {str(k): v for k, v in left.histogram().items()},
                 }
             )
@@ -213,12 +216,6 @@ def _readers(made: MadeBundle) -> tuple[list[dict[str, Any]], list[str]]:
         }
     )
     return rows, warnings
-
-
-def _in_truth(true: Ints, shown: Ints, left: Sequence[Any], people: int) -> int:
-    """Cells that hold so many people and show a number that leaves them one count."""
-    ones = [one.shown for one in left if one.left == 1]
-    return int((np.isin(shown, ones) & (true >= max(people, 1))).sum())
 
 
 def _closed_form(shown: Sequence[Any]) -> str:
@@ -286,10 +283,10 @@ def _true_counts(cells: FinestCells, memory: FinestCells) -> Ints:
         return out
 
     mine, theirs = numbers(memory.codes), numbers(cells.codes)
-    order = np.argsort(theirs, kind="stable")
-    place = np.minimum(np.searchsorted(theirs[order], mine), max(theirs.size - 1, 0))
     if not theirs.size:
         return np.zeros(mine.size, dtype=np.int64)
+    order = np.argsort(theirs, kind="stable")
+    place = np.minimum(np.searchsorted(theirs[order], mine), theirs.size - 1)
     found = theirs[order][place] == mine
     return np.where(found, cells.counts[order][place], 0).astype(np.int64)
 

@@ -48,19 +48,29 @@ class SuppressFiles:
                 raise InputError(f"{path}: {what} written to a file of .csv.")
         if self.changes is not None and previous is None:
             raise InputError("--changes needs the last period's table; name it with --previous.")
-        self._check_places(paths)
+        self._check_places(paths, previous)
 
-    def _check_places(self, read: Sequence[Path]) -> None:
-        """No file is written over a true table, or over another one: one is public, another confidential."""
+    def _check_places(self, read: Sequence[Path], previous: Path | None) -> None:
+        """No file is written over a true table, or over another one: one is public, another confidential.
+
+        Only a protected table may take the place of the one of the last period.
+        """
+        tables: list[Path] = []
+        if self.out is not None:
+            tables = [self.out] if len(read) == 1 else [self.out / path.name for path in read]
+        last: list[Path] = []
+        if previous is not None:
+            last = [previous / path.name for path in read] if previous.is_dir() else [previous]
+        beside = [self.ranges, self.picture, self.certificate, self.changes]
         taken = {path.resolve() for path in read}
-        for path in (self.out, self.ranges, self.picture, self.certificate, self.changes):
-            if path is None or path.is_dir():
-                continue
-            if path.resolve() in taken:
-                raise InputError(
-                    f"{path}: this file is read, or written already; name another file."
-                )
-            taken.add(path.resolve())
+        for written, then in ((tables, last), ([path for path in beside if path is not None], [])):
+            for path in written:
+                if path.resolve() in taken:
+                    raise InputError(
+                        f"{path}: this file is read, or written already; name another file."
+                    )
+                taken.add(path.resolve())
+            taken |= {path.resolve() for path in then}
 
     def _check_several(self, paths: Sequence[Path]) -> None:
         if len({path.name for path in paths}) < len(paths):

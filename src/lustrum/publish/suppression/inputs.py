@@ -89,36 +89,31 @@ def cells_of_all(tables: Sequence[Table], words: Sequence[str], option: str) -> 
         hit = False
         for at, table in enumerate(tables):
             try:
-                mask = _cells(table, [word], option)
+                mask = _cells(table, word, option)
             except InputError:
                 continue
             before = out[at]
-            out[at] = mask if before is None or mask is None else before | mask
+            out[at] = mask if before is None else before | mask
             hit = True
         if not hit:
-            _cells(tables[0], [word], option)
+            _cells(tables[0], word, option)
     return out
 
 
-def _cells(table: Table, words: Sequence[str], option: str) -> Mask | None:
-    """The cells that words such as 'area=n,job=Total' name; a dimension left out means all its codes."""
-    if not words:
-        return None
+def _cells(table: Table, word: str, option: str) -> Mask:
+    """The cells that a word such as 'area=n,job=Total' names; a dimension left out means all its codes."""
     mask = np.zeros(table.shape, dtype=np.bool_)
     names = [axis.name for axis in table.axes]
-    for word in words:
-        index: list[Any] = [slice(None)] * len(names)
-        for part in word.split(","):
-            name, equals, code = part.strip().partition("=")
-            if not equals or name not in names:
-                raise InputError(f"{option} is DIMENSION=CODE,...; {choices(name, names)}.")
-            codes = table.axes[names.index(name)].codes
-            if code not in codes:
-                raise InputError(
-                    f"{option}: {name!r} has no code {code!r}; {choices(code, codes)}."
-                )
-            index[names.index(name)] = codes.index(code)
-        mask[tuple(index)] = True
+    index: list[Any] = [slice(None)] * len(names)
+    for part in word.split(","):
+        name, equals, code = part.strip().partition("=")
+        if not equals or name not in names:
+            raise InputError(f"{option} is DIMENSION=CODE,...; {choices(name, names)}.")
+        codes = table.axes[names.index(name)].codes
+        if code not in codes:
+            raise InputError(f"{option}: {name!r} has no code {code!r}; {choices(code, codes)}.")
+        index[names.index(name)] = codes.index(code)
+    mask[tuple(index)] = True
     return mask
 
 

@@ -87,7 +87,7 @@ class TablesTogether:
     def attacked(self) -> SuppressionProblem:
         """The problem with all that an attacker uses: also the cells of the cube behind linked tables."""
         problem = self.problem()
-        cube = cube_behind(problem, self.tables) if len(self.tables) > 1 else None
+        cube = cube_behind(problem, self.tables)
         return problem if cube is None else cube[0]
 
     def changes(self, problem: SuppressionProblem, patterns: Sequence[Pattern]) -> PatternChanges:

@@ -1,0 +1,929 @@
+"""Tiny systems protected by each method: every array of the problem, and every number of the releases."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+
+from lustrum.model import InputError, Release
+from lustrum.protect.adjustment import ControlledAdjustment
+from lustrum.protect.rounding.controlled.method import ControlledRounding
+from lustrum.protect.suppression import Suppression
+from lustrum.publish.programme import protect as protect_module
+from lustrum.publish.programme import suppress as suppress_module
+from lustrum.publish.programme.audit import audit_moves, audit_ranges
+from lustrum.publish.programme.judge import judge, ranks_for
+from lustrum.publish.programme.protect import _chance, method_of, protect_system
+from lustrum.publish.programme.suppress import _joint_views, _problem
+from lustrum.publish.programme.system import systems_of
+from lustrum.sensitivity import Background
+from lustrum.sensitivity.background import NOTHING
+from lustrum.structure import UNBOUNDED
+from publish.programme.tiny import (
+    BY_BOTH,
+    EVEN,
+    FIRMS,
+    PAY,
+    PERCENT,
+    RULES,
+    SECRET,
+    firms,
+    judged,
+    programme,
+    records,
+    systems,
+    table,
+)
+
+AREA = 'by = [{variable = "area", total = true}]'
+SEX = 'by = ["area", "sex"]\ntotals = true'
+WORDS = {"method": "suppression", "rules": ["threshold"]}
+
+
+def places(system: Any) -> dict[str, slice]:
+    return {part.name: span for part, span in zip(system.parts, system.spans, strict=True)}
+
+
+def codes_of(part: Any) -> list[tuple[str, ...]]:
+    return list(product(*(axis.codes for axis in part.true.axes)))
+
+
+# The problem of several tables
+
+
+@pytest.mark.parametrize("measures", [(), ("pay",)])
+def test_a_system_needs_no_cell_more_than_one_square_around_a_small_one(
+    measures: tuple[str, ...],
+) -> None:
+    """Every line through the small cell needs a second hidden one, and these a fourth."""
+    _, _, made = protected(table("one", BY_BOTH, *measures), table("two", SEX, *measures))
+    hidden = ~made.releases[0].shown
+    assert hidden[0, 0]
+    assert int(hidden.sum()) == 4
+    assert made.releases[1].shown.all()
+
+
+def test_the_problem_of_linked_tables_holds_what_was_said_of_each_cell() -> None:
+    held = 'frozen = [{area = "s", job = "b"}, {area = "n", job = "a"}]\nnever = [{area = "s", job = "c"}]'
+    own, system, found = judged(table("one", f"{BY_BOTH}\n{held}"), table("two", SEX))
+    spec = Suppression(attacker="outsider", keep="grand-total")
+    problem = _problem(own, spec, system, found)
+    one, two = places(system)["one, count"], places(system)["two, count"]
+    names = {**dict(zip(codes_of(system.parts[0]), range(one.start, one.stop), strict=True))}
+    assert problem.values.tolist() == system.values.tolist()
+    assert problem.primary.tolist() == found.sensitive.tolist()
+    sensitive = [cell for cell, at in names.items() if problem.primary[at]]
+    assert sensitive == [("n", "a")]
+    # A sensitive cell is hidden, whatever was said of it.
+    frozen = [cell for cell, at in names.items() if problem.frozen[at]]
+    assert frozen == [("s", "b"), ("_T", "_T")]
+    never = [cell for cell, at in names.items() if problem.never[at]]
+    assert never == [("s", "c")]
+    assert np.flatnonzero(problem.frozen[two]).tolist() == [8]
+    assert not problem.never[two].any()
+    # The cube behind the tables is shown by nobody and costs nothing.
+    cube = np.ones(system.values.size, dtype=bool)
+    cube[one] = cube[two] = False
+    assert problem.never[cube].all()
+    assert not problem.frozen[cube].any()
+    assert problem.cost[cube].sum() == 0
+    assert problem.cost[one].tolist() == system.values[one].tolist()
+    assert problem.upper.tolist() == found.upper.tolist()
+    assert problem.lower.tolist() == found.lower.tolist()
+    assert problem.sliding.tolist() == found.sliding.tolist()
+    # Everybody knows that a hidden count holds somebody.
+    assert set(problem.low[one].tolist()) == {1}
+    assert set(problem.low[cube].tolist()) == {0}
+    top = int(system.values.max())
+    assert set(problem.high.tolist()) == {2 * top}
+    assert problem.whole
+    assert problem.names is not None
+    assert problem.names[one.start] == system.known.known.names[one.start]
+    assert not (problem.relations @ problem.values).any()
+
+
+@pytest.mark.parametrize(
+    ("keep", "kept"),
+    [
+        ("nothing", []),
+        ("totals", [("n", "_T"), ("s", "_T"), ("_T", "m"), ("_T", "f"), ("_T", "_T")]),
+        ("grand-total", [("_T", "_T")]),
+    ],
+)
+@pytest.mark.parametrize("zeros", [True, False])
+def test_totals_and_empty_cells_are_kept_as_the_method_says(
+    keep: Any, kept: list[tuple[str, str]], zeros: bool
+) -> None:
+    rows = firms(EVEN | {("s", job, "f"): 0 for job in "abc"} | {("n", "a", "m"): 1})
+    own, system, found = judged(
+        table("one", BY_BOTH), table("two", SEX), rows=rows, zeros_shown=not zeros
+    )
+    spec = Suppression(attacker="outsider", keep=keep, zeros=zeros)
+    problem = _problem(own, spec, system, found)
+    (two,) = (part for part in system.parts if part.name == "two, count")
+    span = places(system)["two, count"]
+    wanted = set(kept) | (set() if zeros else {("s", "f")})
+    cells = codes_of(two)
+    assert {cells[k] for k in np.flatnonzero(problem.frozen[span])} == wanted
+    assert set(problem.low.tolist()) == ({0} if zeros else {0, 1})
+
+
+def test_nothing_bounds_cells_from_below_where_one_is_negative_or_nothing_is_known() -> None:
+    rows = [dict(row, tips=-5 if row["area"] == "n" else 5) for row in FIRMS]
+    tables = table("one", BY_BOTH, "tips"), table("two", SEX, "tips")
+    own, system, found = judged(*tables, rows=rows, rules=PERCENT)
+    spec = Suppression(attacker="outsider")
+    problem = _problem(own, spec, system, found)
+    top = int(np.abs(system.values).max())
+    assert set(problem.low.tolist()) == {-2 * top}
+    assert set(problem.high.tolist()) == {2 * top}
+    assert not problem.whole
+    own, system, found = judged(*tables, rules=PERCENT)
+    problem = _problem(own, spec, system, replace(found, least=None))
+    assert set(problem.low.tolist()) == {-2 * int(system.values.max())}
+    assert set(_problem(own, spec, system, found).low.tolist()) == {0}
+    # There is room beyond every level.
+    large = replace(found, upper=np.where(found.sensitive, 10**6, 0))
+    if found.sensitive.any():
+        most = _problem(own, spec, system, large).high
+        assert set(most.tolist()) == {int(system.values.max()) + 10**6}
+
+
+@pytest.mark.parametrize("cost", ["value", "unity", "count", "distance", "box-cox"])
+def test_costs_are_those_of_the_method(cost: Any) -> None:
+    tables = table("one", BY_BOTH, "pay"), table("two", SEX, "pay")
+    own, system, found = judged(*tables, rules=PERCENT + RULES)
+    problem = _problem(own, Suppression(cost=cost, power=0.25, attacker="outsider"), system, found)
+    for part, span in zip(system.parts, system.spans, strict=True):
+        value = part.true.values.ravel()
+        assert part.true.contributors is not None
+        wanted = {
+            "value": value,
+            "unity": np.ones(value.size),
+            "count": part.true.contributors.ravel(),
+            "box-cox": (value + 1.0) ** 0.25,
+        }.get(cost)
+        if wanted is None:
+            where = np.argwhere(found.sensitive[span].reshape(part.true.shape))
+            if not where.size:
+                continue
+            far = [min(np.abs(where - at).sum(axis=1)) for at in np.ndindex(part.true.shape)]
+            wanted = 1 + np.array(far)
+        assert problem.cost[span] == pytest.approx(wanted)
+
+
+def test_a_table_by_itself_is_searched_as_one_with_what_was_said_of_it() -> None:
+    held = 'frozen = [{area = "s", job = "b"}]\nnever = [{area = "s", job = "c"}]'
+    own, system, found = judged(table("one", f"{BY_BOTH}\n{held}", "pay"), rules=PERCENT + RULES)
+    spec = Suppression(
+        unions=True, cost="box-cox", power=0.25, keep="grand-total", attacker="outsider"
+    )
+    problem = _problem(own, spec, system, found)
+    cells = codes_of(system.parts[0])
+    assert problem.axes is not None
+    assert {cells[k] for k in np.flatnonzero(problem.never)} == {("s", "c")}
+    assert {cells[k] for k in np.flatnonzero(problem.frozen)} == {("s", "b"), ("_T", "_T")}
+    assert problem.cost == pytest.approx((system.values + 1.0) ** 0.25)
+    assert problem.unions is not None
+    waived = replace(found, background=Background(waived=[7]))
+    assert _problem(own, spec, system, waived).unions.background is waived.background  # type: ignore[union-attr]
+    assert _problem(own, Suppression(attacker="outsider"), system, found).unions is None
+    assert problem.views == ()
+    zeros = replace(spec, zeros=True)
+    empty = judged(
+        table("one", BY_BOTH, "pay"), rows=firms(EVEN | {("n", "a", s): 0 for s in "mf"})
+    )
+    kept = _problem(empty[0], replace(spec, keep="nothing"), *empty[1:])
+    free = _problem(empty[0], replace(zeros, keep="nothing"), *empty[1:])
+    assert (int(kept.frozen.sum()), int(free.frozen.sum())) == (1, 0)
+    own, system, found = judged(table("one", BY_BOTH), table("two", SEX))
+    with pytest.raises(InputError, match="Set 'one': 'unions' is for a set of one table"):
+        _problem(own, spec, system, found)
+
+
+# Contributors as attackers
+
+
+def alone_and_pair() -> list[dict[str, Any]]:
+    """One firm alone in n, a; two of one holding in n, b; holdings of their own elsewhere."""
+    rows = firms(
+        EVEN | {("n", "a", "m"): 1, ("n", "a", "f"): 0, ("n", "b", "m"): 1, ("n", "b", "f"): 1}
+    )
+    for row in rows:
+        if (row["area"], row["job"]) == ("n", "b"):
+            row["firm"] = "two"
+    return rows
+
+
+def test_a_contributor_knows_its_contributions_to_all_tables_in_the_units_of_the_system() -> None:
+    rows = alone_and_pair()
+    tables = (table("one", BY_BOTH, "pay", "tips"),)
+    _, system, found = judged(*tables, one=PAY, rows=rows, rules=PERCENT + RULES)
+    views = _joint_views(system, found, alone_only=False, pairs=False)
+    where = places(system)
+    first = [row for row in rows if (row["area"], row["job"]) == ("n", "a")]
+    pay, tips = where["one, pay"].start, where["one, tips"].start
+    base = where["base"].start
+    known = {
+        pay: round(first[0]["pay"] * 10),
+        tips: first[0]["tips"] * 10,
+        base: round(first[0]["base"] * 10),
+    }
+    mine = [v for v in views if set(known) <= set(v.cells[v.low == v.high].tolist())]
+    assert len(mine) == 1
+    (view,) = mine
+    exact = dict(zip(view.cells.tolist(), view.low.tolist(), strict=True))
+    assert {cell: exact[cell] for cell in known} == known
+    # Of the total it knows its own part, in tenths as all of the system is.
+    every = where["one, tips"].stop - 1
+    own = {row["firm"]: 0 for row in rows}
+    for row in rows:
+        own[row["firm"]] += row["tips"]
+    largest = max(own.values())
+    shares = {v.low[v.cells == every][0] for v in views if (v.cells == every).any()}
+    assert max(shares) == largest * 10
+    # The two firms of one holding are one contributor, who knows n, b exactly.
+    both = [row for row in rows if row["firm"] == "two"]
+    total = round(sum(row["pay"] for row in both) * 10)
+    assert any(
+        (v.cells[v.low == v.high] == pay + 1).any() and total in v.low.tolist() for v in views
+    )
+    # Of those that are alone nowhere nothing is kept if only sole contributors attack.
+    sole = _joint_views(system, found, alone_only=True, pairs=False)
+    assert len(sole) == 2
+    assert all((view.low == view.high).any() for view in sole)
+    pairs = _joint_views(system, found, alone_only=True, pairs=True)
+    assert len(pairs) == 3
+    assert pairs[-1].late
+
+
+@pytest.mark.parametrize(
+    ("attacker", "views"), [("outsider", 0), ("singletons", 2), ("pairs", -1), ("holdings", -1)]
+)
+def test_the_attackers_of_the_method_stand_in_the_problem(attacker: Any, views: int) -> None:
+    rows = alone_and_pair()
+    own, system, found = judged(
+        table("one", BY_BOTH, "pay"), table("two", SEX, "pay"), rows=rows, rules=PERCENT + RULES
+    )
+    problem = _problem(own, Suppression(attacker=attacker), system, found)
+    if views >= 0:
+        assert len(problem.views) == views
+    else:
+        assert len(problem.views) > 2
+    assert any(view.late for view in problem.views) is (attacker == "pairs")
+    alone = judged(table("one", BY_BOTH, "pay"), rows=rows, rules=PERCENT + RULES)
+    single = _problem(alone[0], Suppression(attacker=attacker), *alone[1:])
+    assert bool(single.views) is (attacker != "outsider")
+
+
+def test_levels_against_a_contributor_are_those_of_what_others_contribute() -> None:
+    rows = alone_and_pair()
+    tables = table("one", BY_BOTH, "pay"), table("two", SEX, "pay")
+    _, system, found = judged(*tables, rows=rows, rules=PERCENT + RULES)
+    total = system.spans[0].stop - 1
+    every = np.zeros(system.values.size, dtype=bool)
+    every[total] = True
+    given = replace(
+        found,
+        sensitive=every,
+        lower=np.where(every, 20, 0),
+        upper=np.where(every, 30, 0),
+        sliding=np.where(every, 40, 0),
+    )
+    views = [
+        view
+        for view in _joint_views(system, given, alone_only=False, pairs=False)
+        if (view.cells == total).any()
+    ]
+    assert views
+    for view in views:
+        at = int(np.flatnonzero(view.cells == total)[0])
+        assert view.own is not None
+        assert view.own[:, at].tolist() == [20, 30, 40]
+
+
+def test_two_that_share_a_cell_know_it_together() -> None:
+    rows = firms(EVEN | {("n", "a", "m"): 1, ("n", "a", "f"): 1})
+    _, system, found = judged(
+        table("one", BY_BOTH, "pay"), table("two", SEX, "pay"), rows=rows, rules=PERCENT + RULES
+    )
+    views = _joint_views(system, found, alone_only=False, pairs=True)
+    cell = places(system)["one, pay"].start
+    value = int(system.values[cell])
+    pooled = [
+        view
+        for view in views
+        if view.late and (view.low[view.cells == cell] == value).any() and value > 0
+    ]
+    assert pooled
+    for view in pooled:
+        assert (view.high[view.cells == cell] == value).all()
+    # Nobody alone knows it.
+    assert not any((v.high[v.cells == cell] == value).any() for v in views if not v.late)
+
+
+# Releases
+
+
+def protected(*tables: str, method: str = "", previous: Any = None, **words: Any) -> Any:
+    one = words.pop("one", "")
+    said = f"method = {method}\n{one}" if method else one
+    own, system, found = judged(*tables, one=said, **words)
+    made = protect_system(own, system, found, words=WORDS, previous=previous, workers=1)
+    return system, found, made
+
+
+HELD = 'never = [{area = "s", job = "c"}, {area = "n", job = "a"}]'
+
+
+def test_releases_show_true_values_or_nothing_and_letters_say_why() -> None:
+    system, found, made = protected(table("one", f"{BY_BOTH}\n{HELD}"), table("two", SEX))
+    assert made.pattern is not None
+    assert made.changes is None
+    for part, span, release in zip(system.parts, system.spans, made.releases, strict=True):
+        hidden = made.pattern.suppressed[span]
+        assert release.shown.ravel().tolist() == (~hidden).tolist()
+        true = system.values[span]
+        flat = release.published.ravel()
+        assert flat[~hidden].tolist() == true[~hidden].tolist()
+        assert set(flat[hidden].tolist()) <= {-UNBOUNDED}
+        assert release.low.ravel()[hidden].tolist() == [1] * int(hidden.sum())
+        assert set(release.high.ravel()[hidden].tolist()) <= {UNBOUNDED}
+        assert release.low.ravel()[~hidden].tolist() == true[~hidden].tolist()
+        assert release.high.ravel()[~hidden].tolist() == true[~hidden].tolist()
+        assert dict(release.method) == WORDS
+        assert (release.decimals, release.unit) == (part.true.decimals, part.true.unit)
+        assert len(release.notes) == (2 if hidden.any() else 0)
+    letters = dict(zip(codes_of(system.parts[0]), made.releases[0].status.ravel(), strict=True))
+    assert letters["n", "a"] == "A"
+    assert letters["s", "c"] == "N"
+    hidden = set(letters.values()) - {"F"}
+    assert hidden == {"A", "N", "D"}
+    audited = audit_ranges(system, found, made.releases, workers=1)
+    assert audited.safe
+
+
+def test_a_part_that_no_table_shows_has_no_release() -> None:
+    some = 'by = ["area"]\nwhere = {job = ["a", "b"]}'
+    system, _, made = protected(table("all", AREA), table("some", some))
+    assert [release is None for release in made.releases] == [
+        not part.shown for part in system.parts
+    ]
+    assert sum(release is None for release in made.releases) == 1
+    rounding = '{method = "controlled-rounding", base = 5}'
+    own = programme(table("all", AREA), table("some", BY_BOTH), one=f"method = {rounding}").sets[0]
+    assert isinstance(method_of(own), ControlledRounding)
+
+
+def test_intervals_are_those_that_all_tables_leave() -> None:
+    tables = table("one", BY_BOTH), table("two", SEX)
+    plain, partial = (
+        protected(*tables, method=f'{{method = "suppression", partial = {word}}}')
+        for word in ("false", "true")
+    )
+    system, _, made = partial
+    cube = [part for part in plain[0].layouts if len(part.axes) == 3]
+    assert len(cube) == 1
+    seen = {}
+    for release, told in zip(plain[2].releases, made.releases, strict=True):
+        assert release.status.tolist() == told.status.tolist()
+        for place in np.argwhere(~release.shown):
+            seen[id(told), tuple(place)] = told.low[tuple(place)], told.high[tuple(place)]
+    assert seen
+    # By linear programs over the cells of both tables that know nothing of the package.
+    inner = list(product("ns", "abc", "mf"))
+
+    def row(axes: tuple[str, ...], cell: tuple[str, ...]) -> list[float]:
+        at = dict(zip(axes, cell, strict=True))
+        return [
+            float(
+                all(
+                    at.get(n, "_T") in ("_T", c)
+                    for n, c in zip(("area", "job", "sex"), one, strict=True)
+                )
+            )
+            for one in inner
+        ]
+
+    rows, ends, under = [], [], []
+    for part, release in zip(system.parts, made.releases, strict=True):
+        axes = tuple(axis.name for axis in part.true.axes)
+        flat = zip(codes_of(part), release.shown.ravel(), release.published.ravel(), strict=True)
+        for cell, shown, value in flat:
+            if shown:
+                rows.append(row(axes, cell))
+                ends.append(float(value))
+            else:
+                under.append((row(axes, cell), 1.0))
+    for part, release in zip(system.parts, made.releases, strict=True):
+        axes = tuple(axis.name for axis in part.true.axes)
+        cells = codes_of(part)
+        for place in np.argwhere(~release.shown):
+            goal = np.array(row(axes, cells[int(np.ravel_multi_index(place, release.shape))]))
+            found = [
+                linprog(
+                    sign * goal,
+                    A_eq=rows,
+                    b_eq=ends,
+                    A_ub=[[-x for x in one] for one, _ in under],
+                    b_ub=[-end for _, end in under],
+                    bounds=(0, None),
+                    method="highs",
+                ).fun
+                for sign in (1, -1)
+            ]
+            low, high = seen[id(release), tuple(place)]
+            assert (low, high) == (round(found[0]), round(-found[1]))
+
+
+def test_an_end_of_an_interval_that_is_open_stays_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+
+    def bounds(known: Any, cells: list[int], **words: Any) -> Any:
+        asked.append(words)
+        low, high = np.full(len(cells), 3.0), np.full(len(cells), 9.0)
+        low[0], high[1] = -np.inf, np.inf
+        return SimpleNamespace(low=low, high=high)
+
+    monkeypatch.setattr(suppress_module, "bounds", bounds)
+    method = '{method = "suppression", partial = true}'
+    for measures, counts in (((), True), (("pay",), False)):
+        _, _, made = protected(table("one", BY_BOTH, *measures), rules=RULES, method=method)
+        (release,) = made.releases
+        hidden = ~release.shown
+        assert release.low[hidden].tolist() == [-UNBOUNDED, 3, 3, 3]
+        assert release.high[hidden].tolist() == [9, UNBOUNDED, 9, 9]
+        assert release.decimals == (0 if counts else 1)
+        # Only counts are known to be whole.
+        assert asked[-1] == {"integer": counts, "workers": 1}
+
+
+def test_a_release_knows_which_cells_cannot_hold_anybody() -> None:
+    _, (system,) = systems(table("one", BY_BOTH, "pay"))
+    (part,) = system.parts
+    none = np.zeros((3, 4), dtype=bool)
+    barred = none.copy()
+    barred[0, 2] = True
+    known = replace(part, true=replace(part.true, structural=barred))
+    release = suppress_module._release(known, WORDS, none, np.full((3, 4), "F"), 0)
+    assert release.structural is not None
+    assert release.structural.tolist() == barred.tolist()
+    assert (release.decimals, release.unit) == (1, "EUR")
+
+
+def test_intervals_of_a_measure_are_in_its_own_units() -> None:
+    rows = firms(EVEN | {("n", "a", "m"): 1, ("n", "a", "f"): 1})
+    system, _, made = protected(
+        table("one", BY_BOTH, "pay", "tips"),
+        one=PAY,
+        rows=rows,
+        rules=RULES,
+        method='{method = "suppression", partial = true}',
+    )
+    for part, release in zip(system.parts, made.releases, strict=True):
+        if release is None:
+            continue
+        hidden = ~release.shown
+        assert hidden.any()
+        true = part.true.values
+        # A whole unit of tips is ten of the system: ends are rounded inwards, and hold the true value.
+        assert (release.low <= true).all()
+        assert (true <= release.high).all()
+        total = true[-1, -1]
+        assert (release.high[hidden] <= total).all()
+        assert release.low[hidden].min() >= 0
+    negative = [dict(row, tips=-row["tips"] if row["job"] == "c" else row["tips"]) for row in rows]
+    system, _, made = protected(
+        table("one", BY_BOTH, "tips"),
+        rows=negative,
+        rules=RULES,
+        method='{method = "suppression", partial = true}',
+    )
+    (release,) = made.releases
+    hidden = ~release.shown
+    assert set(release.low[hidden].tolist()) == {-UNBOUNDED}
+    assert set(release.high[hidden].tolist()) == {UNBOUNDED}
+
+
+@pytest.mark.parametrize(
+    ("tables", "method", "algorithm", "work"),
+    [
+        (1, '"suppression"', "auto", None),
+        (2, '"suppression"', "quick", None),
+        (2, '{method = "suppression", algorithm = "heuristic"}', "heuristic", None),
+        (2, '{method = "suppression", work = 7}', "auto", 7),
+    ],
+)
+def test_a_search_is_the_one_that_was_asked_for(
+    tables: int, method: str, algorithm: str, work: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Any] = []
+    shares: list[Any] = []
+    real = suppress_module.suppress
+
+    def spied(problem: Any, **how: Any) -> Any:
+        asked.append(how)
+        assert how["progress"]("searching", 10.0, 4.0) is False
+        how["progress"]("searching", 10.0, 10.0)
+        how["progress"]("searching", 0.0, 0.0)
+        how["progress"]("searching", 1.0, 0.5)
+        return real(problem, **how)
+
+    monkeypatch.setattr(suppress_module, "suppress", spied)
+    words = [table("one", BY_BOTH), table("two", SEX)][:tables]
+    own, system, found = judged(*words, one=f"method = {method}")
+    previous = np.zeros(system.values.size, dtype=bool)
+    previous[0] = True
+    made = protect_system(
+        own,
+        system,
+        found,
+        words=WORDS,
+        previous=previous,
+        workers=1,
+        progress=lambda what, share: shares.append((what, share)),
+    )
+    assert asked[0]["algorithm"] == algorithm
+    assert asked[0]["work"] == work
+    assert asked[0]["workers"] == 1
+    assert asked[0]["previous"].sum() == 1
+    assert shares[:3] == [
+        ("one: searching", 0.4),
+        ("one: searching", 0.99),
+        ("one: searching", 0.99),
+    ]
+    assert shares[3] == ("one: searching", 0.5)
+    assert made.changes is not None
+    # Without anybody who listens a search goes on too.
+    protect_system(own, system, found, words=WORDS, previous=None, workers=1)
+    assert asked[-1]["previous"] is None
+
+
+def test_a_change_is_reported_among_the_cells_that_are_shown() -> None:
+    own, system, found = judged(table("one", BY_BOTH), table("two", SEX))
+    previous = np.ones(system.values.size, dtype=bool)
+    made = protect_system(own, system, found, words=WORDS, previous=previous, workers=1)
+    shown = np.zeros(system.values.size, dtype=bool)
+    for part, span in zip(system.parts, system.spans, strict=True):
+        shown[span] = part.shown
+    again = np.flatnonzero(shown & ~made.pattern.suppressed)
+    assert [one.cell for one in made.changes.cells] == again.tolist()
+    assert {one.change for one in made.changes.cells} == {"published again"}
+    none = np.zeros(system.values.size, dtype=bool)
+    made = protect_system(own, system, found, words=WORDS, previous=none, workers=1)
+    # Cells of the cube, which no table shows, are no news.
+    added = np.flatnonzero(shown & made.pattern.suppressed)
+    assert [one.cell for one in made.changes.cells] == added.tolist()
+
+
+def test_levels_of_the_problem_are_those_that_were_judged() -> None:
+    tables = table("one", BY_BOTH, "pay"), table("two", SEX, "pay")
+    own, system, found = judged(*tables, rules=RULES)
+    sensitive = found.sensitive
+    assert sensitive.any()
+    given = replace(
+        found,
+        lower=np.where(sensitive, 2, 0),
+        upper=np.where(sensitive, 3, 0),
+        sliding=np.where(sensitive, 4, 0),
+    )
+    problem = _problem(own, Suppression(attacker="outsider"), system, given)
+    for name in ("lower", "upper", "sliding"):
+        assert getattr(problem, name).tolist() == getattr(given, name).tolist()
+    assert problem.whole is False
+    assert not problem.never[system.spans[0]].any()
+    assert problem.names is system.known.known.names
+
+
+def test_cells_that_no_table_shows_are_hidden_in_the_problem_and_cost_nothing() -> None:
+    some = 'by = ["area"]\nwhere = {job = ["a", "b"]}'
+    own, system, found = judged(table("all", AREA), table("some", some))
+    problem = _problem(own, Suppression(attacker="outsider"), system, found)
+    for part, span in zip(system.parts, system.spans, strict=True):
+        if not part.shown:
+            assert problem.never[span].tolist() == (~found.sensitive[span]).tolist()
+            assert not problem.cost[span].any()
+            assert not problem.frozen[span].any()
+    assert any(not part.shown for part in system.parts)
+
+
+def test_a_long_search_names_its_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[Any] = []
+    lines: list[Any] = []
+    real = suppress_module.StoppableSearch
+
+    def spied(line: Any) -> Any:
+        lines.append(line)
+        return real(line=line)
+
+    monkeypatch.setattr(suppress_module, "StoppableSearch", spied)
+    monkeypatch.setattr(suppress_module, "tell_person", lambda *words: said.append(words))
+    protected(table("one", BY_BOTH))
+    lines[0]("it goes on")
+    assert said == [(suppress_module.log, "Set 'one': it goes on")]
+
+
+def test_a_search_that_found_nothing_safe_publishes_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[Any] = []
+
+    def nothing(*given: Any) -> Any:
+        asked.append(given[-1])
+        return SimpleNamespace(safe=False, unprotectable=())
+
+    monkeypatch.setattr(suppress_module, "pattern_of_tables", nothing)
+    with pytest.raises(InputError, match="so nothing is published"):
+        protected(table("one", BY_BOTH))
+    assert asked == [1]
+
+
+def test_cells_that_cannot_be_protected_are_not_published() -> None:
+    # Both cells of the line must be published, so nothing hides the third.
+    held = 'frozen = [{area = "s"}]'
+    few = firms({("n", "a", "m"): 1, ("s", "a", "m"): 9})
+    words = table("one", f"{AREA}\n{held}")
+    with pytest.raises(InputError, match="no pattern protects all sensitive cells") as error:
+        protected(words, rows=few, method='{method = "suppression", keep = "totals"}')
+    assert str(error.value).startswith("Set 'one': ")
+    # It is said which cell, and not how many it holds.
+    assert "area=N cannot be protected" in str(error.value)
+
+
+# Rounding and adjustment
+
+
+def keyed(*tables: str, method: str, rows: Any = FIRMS, one: str = "", rules: str = RULES) -> Any:
+    own = programme(*tables, one=f"method = {method}\n{one}", rules=rules).sets[0]
+    (system,) = systems_of(own, records(rows, secret=SECRET), ranks_for(own))
+    return own, system, judge(own, system, NOTHING)
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_rounded_tables_agree_and_tell_the_method_alone(number: int) -> None:
+    method = '{method = "controlled-rounding", base = 5}'
+    tables = [table("one", BY_BOTH), table("two", SEX)][:number]
+    own, system, found = keyed(*tables, method=method)
+    said = {"method": "controlled-rounding", "base": 5, "rules": ["threshold"]}
+    made = protect_system(own, system, found, words=said)
+    again = protect_system(own, system, found, words=said)
+    totals = []
+    for part, release, second in zip(system.parts, made.releases, again.releases, strict=True):
+        assert (release.published % 5 == 0).all()
+        assert (np.abs(release.published - part.true.values) < 5).all()
+        assert release.published.tolist() == second.published.tolist()
+        inner = release.published[:-1, :-1]
+        assert release.published[-1, :-1].tolist() == inner.sum(axis=0).tolist()
+        assert release.published[:-1, -1].tolist() == inner.sum(axis=1).tolist()
+        totals.append(release.published[:, -1].tolist())
+        assert dict(release.method) == said
+        assert dict(release.provenance) == {}
+    assert all(line == totals[0] for line in totals)
+
+
+def test_chance_is_of_the_records_the_secret_and_the_set() -> None:
+    method = '{method = "controlled-rounding", base = 5}'
+    own, system, _ = keyed(table("one", BY_BOTH), table("two", SEX), method=method)
+
+    def drawn(set_: Any, parts: Any) -> list[int]:
+        return _chance(set_, parts).integers(0, 2**60, 4).tolist()
+
+    first = drawn(own, system.parts)
+    assert drawn(own, system.parts) == first
+    assert drawn(replace(own, name="other"), system.parts) != first
+    assert drawn(own, system.parts[:1]) != first
+    bare = systems(table("one", BY_BOTH))[1][0]
+    with pytest.raises(InputError, match="Set 'one': the method draws by chance"):
+        _chance(own, bare.parts)
+    with pytest.raises(InputError, match="name a secret file"):
+        _chance(own, [*system.parts, *bare.parts])
+
+
+@pytest.mark.parametrize(
+    ("tables", "way"),
+    [
+        ([("one", BY_BOTH)], "apply"),
+        ([("some", 'by = ["area", {variable = "job", codes = ["a"]}]'), ("two", SEX)], "apply_all"),
+    ],
+)
+def test_rounding_is_of_what_is_shown_by_the_chance_of_the_set(
+    tables: list[tuple[str, str]], way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    method = '{method = "controlled-rounding", base = 5}'
+    own, system, found = keyed(*(table(*words) for words in tables), method=method)
+    shown = [part for part in system.parts if part.shown]
+    assert len(shown) == len(tables)
+    assert (len(system.parts) > len(shown)) is (way == "apply_all")
+    asked: list[Any] = []
+    draws: list[Any] = []
+
+    def release(one: Any) -> Release:
+        return Release(one.axes, one.values, np.full(one.shape, "F"), {"method": "x"})
+
+    def spied(self: Any, given: Any, rng: Any) -> Any:
+        asked.append(given)
+        draws.append(rng.integers(0, 2**60, 4).tolist())
+        return release(given) if way == "apply" else [release(one) for one in given]
+
+    monkeypatch.setattr(ControlledRounding, way, spied)
+    made = protect_system(own, system, found, words={"method": "m"})
+    assert [one is None for one in made.releases] == [not part.shown for part in system.parts]
+    true = [part.true for part in shown]
+    assert asked == ([true[0]] if way == "apply" else [true])
+    assert draws == [_chance(own, shown).integers(0, 2**60, 4).tolist()]
+
+
+def test_what_cannot_be_rounded_is_refused() -> None:
+    method = '{method = "controlled-rounding", base = 5}'
+    own, system, found = keyed(table("one", BY_BOTH, "tips"), method=method)
+    with pytest.raises(InputError, match="Set 'one': controlled rounding is for counts"):
+        protect_system(own, system, found, words={})
+    some = 'by = ["area"]\nwhere = {job = ["a", "b"]}'
+    own, system, found = keyed(table("one", some), method=method)
+    with pytest.raises(InputError, match="for tables without 'where'"):
+        protect_system(own, system, found, words={})
+    own, system, found = keyed(table("all", AREA), table("one", some), method=method)
+    with pytest.raises(InputError, match="for tables without 'where'"):
+        protect_system(own, system, found, words={})
+
+
+def test_adjusted_tables_move_sensitive_cells_and_nothing_that_is_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    method = '{method = "controlled-adjustment", keep = "grand-total"}'
+    tables = table("one", BY_BOTH, "pay"), table("two", SEX, "pay")
+    own, system, found = keyed(*tables, method=method)
+    asked: list[Any] = []
+    real = protect_module.adjust
+
+    def spied(values: Any, *places: Any, **words: Any) -> Any:
+        asked.append((values, places, words))
+        return real(values, *places, **words)
+
+    monkeypatch.setattr(protect_module, "adjust", spied)
+    made = protect_system(own, system, found, words={"method": "controlled-adjustment"})
+    ((values, (matrix, sensitive, lower, upper), words),) = asked
+    assert values.tolist() == system.values.tolist()
+    assert not (matrix @ values).any()
+    assert sensitive.sum() >= 1
+    spec = ControlledAdjustment(keep="grand-total")
+    for name in ("norm", "directions", "max_change", "steps"):
+        assert words[name] == getattr(spec, name)
+    shown = np.zeros(system.values.size, dtype=bool)
+    frozen = np.zeros(system.values.size, dtype=bool)
+    for span in system.spans:
+        shown[span] = True
+        frozen[span.stop - 1] = True
+    assert words["frozen"].tolist() == frozen.tolist()
+    # A change costs one over the size of the cell; of what nobody sees next to nothing.
+    size = np.maximum(np.abs(system.values), 1)
+    assert words["weights"][shown] == pytest.approx(1 / size[shown])
+    assert words["weights"][~shown].max(initial=1e-9) == 1e-9
+    assert sensitive.tolist() == (found.sensitive & ~frozen).tolist()
+    half = (found.sliding[sensitive] + 1) // 2
+    assert upper.tolist() == np.maximum(np.maximum(found.upper[sensitive], half), 1).tolist()
+    down = found.lower[sensitive]
+    assert lower.tolist() == np.where(down > 0, np.maximum(down, half), 0).tolist()
+    for part, release in zip(system.parts, made.releases, strict=True):
+        assert release.published[-1, -1] == part.true.values[-1, -1]
+        assert set(release.status.ravel().tolist()) == {"F"}
+        assert (release.decimals, release.unit) == (1, "EUR")
+        kept = release.low == release.high
+        assert np.argwhere(kept).tolist() == [[release.shape[0] - 1, release.shape[1] - 1]]
+        assert release.low[0, 0] == -UNBOUNDED
+        assert any("The grand total is as counted" in str(note) for note in release.notes)
+    assert audit_moves(system, found, made.releases).safe
+
+
+def test_half_of_a_sliding_level_is_moved_either_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    own, system, found = keyed(
+        table("one", BY_BOTH, "tips"), method='{method = "controlled-adjustment", weights = "unit"}'
+    )
+    asked: list[Any] = []
+
+    def stopped(values: Any, *places: Any, **words: Any) -> Any:
+        asked.append((places, words))
+        raise InputError("enough")
+
+    monkeypatch.setattr(protect_module, "adjust", stopped)
+    cells = np.zeros(system.values.size, dtype=bool)
+    cells[:4] = True
+    given = replace(
+        found,
+        sensitive=cells,
+        lower=np.array([2, 0, 9, 1, *[0] * (cells.size - 4)]),
+        upper=np.array([3, 1, 1, 0, *[0] * (cells.size - 4)]),
+        sliding=np.array([7, 8, 4, 0, *[0] * (cells.size - 4)]),
+    )
+    with pytest.raises(InputError, match="enough"):
+        protect_system(own, system, given, words={})
+    (((_, sensitive, lower, upper), words),) = asked
+    assert sensitive.tolist() == cells.tolist()
+    assert lower.tolist() == [4, 0, 9, 1]
+    assert upper.tolist() == [4, 4, 2, 1]
+    assert set(words["weights"].tolist()) == {1.0}
+
+
+def test_a_change_of_an_empty_cell_costs_as_much_as_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [dict(row, tips=0 if row["job"] == "c" else 1) for row in FIRMS]
+    own, system, found = keyed(
+        table("one", BY_BOTH, "tips"), method='"controlled-adjustment"', rows=rows
+    )
+    asked: list[Any] = []
+
+    def stopped(values: Any, *places: Any, **words: Any) -> Any:
+        asked.append(words["weights"])
+        raise InputError("enough")
+
+    monkeypatch.setattr(protect_module, "adjust", stopped)
+    with pytest.raises(InputError, match="enough"):
+        protect_system(own, system, found, words={})
+    assert asked[0].tolist() == (1 / np.maximum(system.values, 1)).tolist()
+    assert 0 in system.values.tolist()
+
+
+def test_adjusted_sums_are_in_their_own_units_or_are_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    own, system, found = keyed(
+        table("one", AREA, "pay", "tips"),
+        method='{method = "controlled-adjustment", max_change = 0.5, keep = "totals"}',
+        one=PAY,
+    )
+    made: list[Any] = []
+    asked: list[Any] = []
+
+    def adjusted(values: Any, *_: Any, **words: Any) -> Any:
+        asked.append(words)
+        return SimpleNamespace(values=np.array(made))
+
+    monkeypatch.setattr(protect_module, "adjust", adjusted)
+    made[:] = system.values.tolist()
+    where = places(system)
+    barred = np.array([False, True, False])
+    parts = tuple(
+        replace(part, true=replace(part.true, structural=barred)) for part in system.parts
+    )
+    system = replace(system, parts=parts)
+    tips = where["one, tips"]
+    made[tips.start] += 10
+    releases = protect_system(own, system, found, words={}).releases
+    by_name = dict(zip((part.name for part in system.parts), releases, strict=True))
+    true = {part.name: part.true.values for part in system.parts}
+    assert by_name["base"] is None
+    # What nobody sees may move, at a price that only breaks ties; chance is that of what is shown.
+    (words,) = asked
+    assert set(words["weights"][where["base"]].tolist()) == {1e-9}
+    assert not words["frozen"][where["base"]].any()
+    assert words["frozen"][tips].tolist() == [False, True, True]
+    shown = [part for part in system.parts if part.shown]
+    drawn = words["rng"].integers(0, 2**60, 4).tolist()
+    assert drawn == _chance(own, shown).integers(0, 2**60, 4).tolist()
+    own_tips = by_name["one, tips"]
+    assert own_tips.structural.tolist() == barred.tolist()
+    assert (own_tips.high[:2] < 4 * own_tips.published[:2]).all()
+    assert (own_tips.low[:2] > 0).all()
+    assert by_name["one, tips"].published.tolist() == [
+        int(true["one, tips"][0]) + 1,
+        *true["one, tips"][1:].tolist(),
+    ]
+    assert by_name["one, pay"].published.tolist() == true["one, pay"].tolist()
+    made[tips.start] += 3
+    with pytest.raises(InputError, match="adjusted values of 'tips' need more decimals"):
+        protect_system(own, system, found, words={})
+
+
+@pytest.mark.parametrize(
+    ("method", "said"),
+    [
+        (
+            '{method = "suppression", csot = "value"}',
+            "has no parameter 'csot'; did you mean 'cost'?",
+        ),
+        ('{method = "suppression", cost = "gold"}', "Set 'one': 'cost' of suppression cannot be"),
+        ('{method = "controlled-rounding", bas = 3}', "has no parameter 'bas'"),
+        ('{method = "suppression", cost = "value", csot = 1}', "has no parameter 'csot'"),
+        ('{method = "suppression", rul = 1}', "has no parameter 'rul'"),
+    ],
+)
+def test_a_wrong_parameter_of_a_method_is_one_sentence(method: str, said: str) -> None:
+    own = programme(table("one", BY_BOTH), one=f"method = {method}").sets[0]
+    with pytest.raises(InputError) as error:
+        method_of(own)
+    assert said in str(error.value)
+    # Rules stand in a table of their own.
+    assert "rule," not in str(error.value)
+    assert "'rule'" not in str(error.value)
+
+
+def test_suppression_is_the_method_of_a_set_that_names_none() -> None:
+    own = programme(table("one", BY_BOTH)).sets[0]
+    assert method_of(own) == Suppression()
+    named = programme(table("one", BY_BOTH), one='method = {method = "suppression", work = 3}')
+    assert method_of(named.sets[0]) == Suppression(work=3)

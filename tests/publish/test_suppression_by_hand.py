@@ -1,0 +1,900 @@
+"""Tables from files that are suppressed: what is read of them, what is written, and what is read back."""
+
+from __future__ import annotations
+
+import csv
+import os
+import signal
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+
+from lustrum.audit.certificate import verify_file
+from lustrum.formats.table_files import ColumnNames, confidential_table, read_table, recognise
+from lustrum.formats.table_files.write import write_release
+from lustrum.model import Category, InputError, InternalError, Table, TableAxis
+from lustrum.model.identity import text_identity
+from lustrum.protect.suppression import Suppression
+from lustrum.publish.suppression import files as files_module
+from lustrum.publish.suppression import long_search as search_module
+from lustrum.publish.suppression import read_back as read_back_module
+from lustrum.publish.suppression import tables as tables_module
+from lustrum.publish.suppression.files import (
+    SuppressFiles,
+    WrittenTable,
+    _enough,
+    write_files,
+    write_tables,
+)
+from lustrum.publish.suppression.inputs import (
+    cells_of_all,
+    previous_masks,
+    rule_for,
+    same_names,
+    taken_as_counts,
+)
+from lustrum.publish.suppression.long_search import StoppableSearch
+from lustrum.publish.suppression.read_back import audit_of_files
+from lustrum.publish.suppression.tables import TablesTogether
+from lustrum.sensitivity import Background, GivenCells, Threshold
+
+COUNTS = {("n", "a"): 1, ("n", "b"): 5, ("n", "c"): 6, ("s", "a"): 7, ("s", "b"): 8, ("s", "c"): 9}
+
+
+def axis(name: str, codes: str) -> TableAxis:
+    plain = TableAxis.plain(name, list(codes)).categories
+    total = Category("_T", "Total", tuple(range(len(codes))))
+    return TableAxis(name, name, (*plain, total))
+
+
+def counts(names: tuple[str, str] = ("area", "job"), second: str = "abc") -> Table:
+    """Two by three or two with totals; the tables agree on the totals of areas."""
+    inner = np.array([[1, 5, 6], [7, 8, 9]]) if second == "abc" else np.array([[4, 8], [12, 12]])
+    values = np.zeros((3, inner.shape[1] + 1), dtype=np.int64)
+    values[:2, :-1] = inner
+    values[:2, -1] = inner.sum(axis=1)
+    values[2] = values[:2].sum(axis=0)
+    axes = axis(names[0], "ns"), axis(names[1], second)
+    return replace(Table.from_counts(values), axes=axes)
+
+
+TWO = counts(), counts(("area", "sex"), "mf")
+# Both have a small cell, so that both hide some.
+PAIR = (
+    TWO[0],
+    replace(
+        Table.from_counts(np.array([[1, 11, 12], [12, 12, 24], [13, 23, 36]])), axes=TWO[1].axes
+    ),
+)
+
+
+def together(*tables: Table, spec: Suppression | None = None, **words: Any) -> TablesTogether:
+    number = len(tables)
+    own = spec or Suppression(rule=Threshold(3))
+    given = {"frozen": [None] * number, "never": [None] * number, "named": True} | words
+    return TablesTogether([own] * number, tables, Background(), **given)
+
+
+def written(*tables: Table, paths: Any = (), **words: Any) -> list[WrittenTable]:
+    own = together(*tables, **words)
+    names = paths or [Path(f"t{k}.csv") for k in range(len(tables))]
+    return own.protected(names, own.patterns())
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    return list(csv.DictReader(path.read_text().splitlines()))
+
+
+# Where files may be written
+
+
+@pytest.mark.parametrize(
+    ("files", "tables", "previous", "said"),
+    [
+        ({}, ["t.csv"], None, None),
+        ({"out": "o.csv"}, ["t.csv"], None, None),
+        ({"out": "o.pdf"}, ["t.csv"], None, "o.pdf"),
+        ({"out": "t.csv"}, ["t.csv"], None, "read, or written already"),
+        ({"out": "here/../t.csv"}, ["t.csv"], None, "read, or written already"),
+        ({"ranges": "t.csv"}, ["t.csv"], None, "read, or written already"),
+        ({"certificate": "t.csv"}, ["t.csv"], None, "read, or written already"),
+        ({"out": "o.csv", "ranges": "o.csv"}, ["t.csv"], None, "read, or written already"),
+        ({"ranges": "o.csv", "changes": "o.csv"}, ["t.csv"], "p.csv", "read, or written already"),
+        ({"picture": "o.svg", "certificate": "o.svg"}, ["t.csv"], None, "read, or written"),
+        ({"out": "p.csv"}, ["t.csv"], "p.csv", None),
+        ({"ranges": "p.csv"}, ["t.csv"], "p.csv", "read, or written already"),
+        ({"changes": "p.csv"}, ["t.csv"], "p.csv", "read, or written already"),
+        ({"picture": "o.png"}, ["t.csv"], None, "a picture is a file of .svg or .html"),
+        ({"picture": "o.SVG"}, ["t.csv"], None, None),
+        ({"picture": "o.html"}, ["t.csv"], None, None),
+        ({"ranges": "o.txt"}, ["t.csv"], None, "ranges are written to a file of .csv"),
+        ({"ranges": "o.CSV"}, ["t.csv"], None, None),
+        ({"changes": "o.txt"}, ["t.csv"], "p.csv", "changes are written to a file of .csv"),
+        ({"changes": "o.csv"}, ["t.csv"], None, "--changes needs the last period's table"),
+        ({"changes": "o.csv"}, ["t.csv"], "p.csv", None),
+        # Several tables
+        ({}, ["t.csv", "u.csv"], None, None),
+        ({}, ["t.csv", "deep/t.csv"], None, "files of different names"),
+        ({"out": "o.csv"}, ["t.csv", "u.csv"], None, "name a folder with --out"),
+        ({"out": "public"}, ["t.csv", "u.csv"], None, None),
+        ({"out": "."}, ["t.csv", "u.csv"], None, "the true tables are in this folder"),
+        ({"out": "public"}, ["t.csv", "u.pdf"], None, "u.pdf"),
+        # Ranges are confidential, and the folder is public.
+        ({"out": "public", "ranges": "public/u.csv"}, ["t.csv", "u.csv"], None, "read, or written"),
+        ({"out": "public", "ranges": "public/r.csv"}, ["t.csv", "u.csv"], None, None),
+        ({"out": "public"}, ["t.csv", "u.csv"], "public", None),
+        ({"ranges": "public/t.csv"}, ["t.csv", "u.csv"], "public", "read, or written already"),
+    ],
+)
+def test_no_file_is_written_over_another_one(
+    tmp_path: Path,
+    files: dict[str, str],
+    tables: list[str],
+    previous: str | None,
+    said: str | None,
+) -> None:
+    for folder in ("public", "here", "deep"):
+        (tmp_path / folder).mkdir()
+    made = SuppressFiles(**{key: tmp_path / name for key, name in files.items()})
+    paths = [tmp_path / name for name in tables]
+    last = None if previous is None else tmp_path / previous
+    if said is None:
+        made.check(paths, last)
+        return
+    with pytest.raises(InputError) as error:
+        made.check(paths, last)
+    assert said in str(error.value)
+
+
+# What is written
+
+
+def test_tables_are_put_in_their_places_if_they_are_found_safe(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[Path] = []
+    monkeypatch.setattr(files_module, "sync", synced.append)
+    made = written(*TWO)
+    said: list[str] = []
+    out = SuppressFiles(out=tmp_path)
+    drafts: list[Path] = []
+
+    def judge(paths: Any) -> bool:
+        drafts.extend(paths)
+        assert [path.name for path in paths] == ["t0.csv", "t1.csv"]
+        assert all(path.is_file() for path in paths)
+        # Beside their places, so that they can be put there at once, and under a name that says what they are.
+        assert {path.parent.parent for path in paths} == {tmp_path}
+        assert all(path.parent.name.startswith(".not-audited-") for path in paths)
+        assert not list(tmp_path.glob("*.csv"))
+        return len(drafts) > 2
+
+    assert write_tables(made, out, judge, said.append) is False
+    assert list(tmp_path.iterdir()) == []
+    assert (said, synced) == ([], [])
+    assert write_tables(made, out, judge, said.append) is True
+    assert synced == [tmp_path]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["t0.csv", "t1.csv"]
+    assert said == [
+        f"The protected table is in {tmp_path / name}." for name in ("t0.csv", "t1.csv")
+    ]
+    for one in made:
+        rows = rows_of(tmp_path / one.path.name)
+        assert [row["value"] == "" for row in rows] == (~one.release.shown).ravel().tolist()
+    (alone,) = written(TWO[0])
+    single = SuppressFiles(out=tmp_path / "one.csv")
+    assert write_tables([alone], single, lambda paths: True, said.append)
+    assert (tmp_path / "one.csv").is_file()
+    assert write_tables([alone], SuppressFiles(), lambda paths: False, said.append)
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_ranges_are_what_a_reader_of_all_tables_can_work_out(tmp_path: Path, several: bool) -> None:
+    tables = PAIR if several else PAIR[:1]
+    made = written(*tables, paths=[Path("=one.csv"), Path("two.csv")][: len(tables)])
+    said: list[str] = []
+    told: list[str] = []
+    out = SuppressFiles(ranges=tmp_path / "r.csv")
+    write_files(made, out, None, said.append, told.append)
+    assert said == [f"The ranges are in {tmp_path / 'r.csv'}; they are confidential."]
+    assert told == ["working out ranges"]
+    rows = rows_of(tmp_path / "r.csv")
+    wanted = []
+    inner = [(a, j, s) for a in "ns" for j in "abc" for s in "mf"]
+
+    def weight(one: WrittenTable, place: Any) -> list[float]:
+        at = {ax.name: ax.codes[i] for ax, i in zip(one.release.axes, place, strict=True)}
+        names = ("area", "job", "sex")
+        return [
+            float(all(at.get(n, "_T") in ("_T", c) for n, c in zip(names, cell, strict=True)))
+            for cell in inner
+        ]
+
+    facts, ends, under, least = [], [], [], []
+    for one in made:
+        for place in np.ndindex(one.release.shape):
+            if one.release.shown[place]:
+                facts.append(weight(one, place))
+                ends.append(float(one.release.published[place]))
+            else:
+                under.append([-w for w in weight(one, place)])
+                least.append(-1.0)
+    for one in made:
+        for place in map(tuple, np.argwhere(~one.release.shown)):
+            goal = np.array(weight(one, place))
+            low, high = (
+                linprog(
+                    sign * goal,
+                    A_eq=facts,
+                    b_eq=ends,
+                    A_ub=under,
+                    b_ub=least,
+                    bounds=(0, None),
+                    method="highs",
+                ).fun
+                for sign in (1, -1)
+            )
+            codes = {ax.name: ax.codes[i] for ax, i in zip(one.release.axes, place, strict=True)}
+            names = ("area", "job", "sex") if several else ("area", "job")
+            row = {name: codes.get(name, "") for name in names}
+            own = {"table": f"'{one.path.name}" if one.path.name[0] == "=" else one.path.name}
+            sensitive = bool(one.wanted.mask[place])
+            wanted.append(
+                (own if several else {})
+                | row
+                | {
+                    "status": "A" if sensitive else "D",
+                    "low": str(round(low)),
+                    "high": str(round(-high)),
+                    "sharp": "yes",
+                    "enough": "yes" if sensitive else "",
+                }
+            )
+    assert len(wanted) >= 4
+    assert rows == wanted
+
+
+@pytest.mark.parametrize("kinds", [("count", "count"), ("count", "magnitude"), ("magnitude",) * 2])
+def test_ranges_are_whole_for_counts_and_say_if_they_may_be_narrower(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kinds: tuple[Any, ...]
+) -> None:
+    made = [
+        replace(one, table=replace(one.table, kind=kind))
+        for one, kind in zip(written(*PAIR), kinds, strict=True)
+    ]
+    asked: list[Any] = []
+
+    def bounds(known: Any, cells: list[int], **words: Any) -> Any:
+        asked.append((known.whole, words, cells))
+        ends = [np.full(len(cells), end) for end in (2.5, 7.5)]
+        return SimpleNamespace(low=ends[0], high=ends[1], sharp=np.zeros(len(cells), dtype=bool))
+
+    monkeypatch.setattr(files_module, "bounds", bounds)
+    out = SuppressFiles(ranges=tmp_path / "r.csv")
+    write_files(made, out, None, lambda words: None, lambda words: None)
+    counts_ = kinds == ("count", "count")
+    hidden = [np.flatnonzero(~one.release.shown.ravel()) for one in made]
+    assert asked == [
+        (counts_, {"integer": counts_}, hidden[0].tolist()),
+        (counts_, {"integer": counts_}, (hidden[1] + 12).tolist()),
+    ]
+    rows = rows_of(tmp_path / "r.csv")
+    assert {(row["low"], row["high"], row["sharp"]) for row in rows} == {("3", "7", "no")}
+
+
+def test_nothing_is_worked_out_that_was_not_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = written(TWO[0])
+    proof = SuppressFiles(certificate=tmp_path / "proof.json")
+    said: list[str] = []
+    write_files(made, proof, None, said.append, said.append)
+    assert len(said) == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["proof.json"]
+
+    def never(releases: Any) -> Any:
+        raise AssertionError("nobody asked")
+
+    monkeypatch.setattr(files_module, "_known", never)
+    write_files(made, SuppressFiles(), None, said.append, said.append)
+    write_files(made, SuppressFiles(picture=tmp_path / "p.svg"), None, said.append, said.append)
+    assert len(said) == 3
+
+
+def test_a_proof_is_of_every_hidden_cell_and_pictures_are_of_releases(tmp_path: Path) -> None:
+    made = written(*PAIR)
+    assert all(not one.release.shown.all() for one in made)
+    out = SuppressFiles(
+        certificate=tmp_path / "proof.json", picture=tmp_path / "p.svg", ranges=tmp_path / "r.csv"
+    )
+    said: list[str] = []
+    told: list[str] = []
+    write_files(made, out, None, said.append, told.append)
+    report = verify_file(tmp_path / "proof.json")
+    assert report.holds
+    hidden = sum(int((~one.release.shown).sum()) for one in made)
+    assert len(report.proven) == hidden
+    assert told == ["working out ranges", "proving ranges"]
+    assert [sentence.split(" in ")[0] for sentence in said] == [
+        "The picture is",
+        "The ranges are",
+        "The proof is",
+    ]
+    picture = (tmp_path / "p.svg").read_text()
+    assert picture.startswith("<svg")
+    assert "t0.csv: area by job" in picture
+    page = SuppressFiles(picture=tmp_path / "p.HTML")
+    write_files(made[:1], page, None, said.append, told.append)
+    words = (tmp_path / "p.HTML").read_text()
+    assert "<html" in words
+    assert "area by job" in words
+    assert "t0.csv" not in words
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "sharp", "said"),
+    [
+        (15, 26, True, "yes"),
+        (16, 26, True, "no"),
+        (15, 25, True, "no"),
+        (14, 27, True, "yes"),
+        (15 + 5e-7, 26 - 5e-7, True, "yes"),
+        (15 + 2e-6, 26, True, "no"),
+        (15, 26 - 2e-6, True, "no"),
+        (15, 26, False, "not proven"),
+        (16, 26, False, "no"),
+    ],
+)
+def test_a_range_is_enough_if_it_reaches_the_levels(
+    low: float, high: float, sharp: bool, said: str
+) -> None:
+    one: Any = SimpleNamespace(
+        wanted=SimpleNamespace(
+            mask=np.array([True, False]), upper=np.array([6, 0]), sliding=np.array([11, 0])
+        ),
+        lower=np.array([5, 0]),
+        table=SimpleNamespace(values=np.array([20, 9])),
+    )
+    found: Any = SimpleNamespace(
+        low=np.array([low]), high=np.array([high]), sharp=np.array([sharp])
+    )
+    assert _enough(one, (0,), found, 0) == said
+    assert _enough(one, (1,), found, 0) == ""
+    # A range that must be wide in all falls short though both ends reach.
+    one.wanted.sliding[0] = 13
+    assert _enough(one, (0,), found, 0) == ("yes" if (low, high) == (14, 27) else "no")
+    one.wanted.sliding[0] = 14
+    assert _enough(one, (0,), found, 0) == "no"
+    # Both ends reach, and the width is short of 12 by more than two numbers of a solver can be.
+    one.wanted.sliding[0] = 12
+    for short, word in ((1.5e-6, "yes"), (2.5e-6, "no")):
+        near: Any = SimpleNamespace(
+            low=np.array([14.5 + short]), high=np.array([26.5]), sharp=np.array([True])
+        )
+        assert _enough(one, (0,), near, 0) == word
+
+
+def test_open_ends_of_ranges_are_empty_and_others_are_in_units_of_the_table() -> None:
+    one: Any = SimpleNamespace(release=SimpleNamespace(decimals=1))
+    ends = np.array([12.2, 12.8, -np.inf, np.inf, 12.0 + 1e-9, 12.0 - 1e-9])
+    lows = [files_module._end(ends, k, up=True, one=one) for k in range(6)]
+    highs = [files_module._end(ends, k, up=False, one=one) for k in range(6)]
+    assert lows == ["1.3", "1.3", "", "", "1.2", "1.2"]
+    assert highs == ["1.2", "1.2", "", "", "1.2", "1.2"]
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_what_changed_is_named_by_the_codes_of_its_table(tmp_path: Path, several: bool) -> None:
+    tables = TWO if several else TWO[:1]
+    made = written(*tables)
+    cells = [0, 5, 11, 12, 20] if several else [0, 5, 11]
+    changes: Any = SimpleNamespace(
+        cells=[SimpleNamespace(cell=cell, change=f"c{cell}", why=f"w{cell}") for cell in cells]
+    )
+    said: list[str] = []
+    out = SuppressFiles(changes=tmp_path / "c.csv")
+    write_files(made, out, None, said.append, said.append)
+    assert said == []
+    write_files(made, out, changes, said.append, said.append)
+    assert said == [f"What changed is in {tmp_path / 'c.csv'}; it is confidential."]
+    codes = {
+        0: ("t0.csv", "n", "a", ""),
+        5: ("t0.csv", "s", "b", ""),
+        11: ("t0.csv", "_T", "_T", ""),
+        12: ("t1.csv", "n", "", "m"),
+        20: ("t1.csv", "_T", "", "_T"),
+    }
+    for row, cell in zip(rows_of(tmp_path / "c.csv"), cells, strict=True):
+        names = ("table", "area", "job", "sex") if several else ("area", "job")
+        own = dict(zip(("table", "area", "job", "sex"), codes[cell], strict=True))
+        assert row == {n: own[n] for n in names} | {"change": f"c{cell}", "why": f"w{cell}"}
+
+
+# What is read back
+
+
+def draft(tmp_path: Path, one: WrittenTable, change: Any = None) -> Path:
+    path = tmp_path / one.path.name
+    write_release(one.release, path)
+    if change is not None:
+        rows = [row.split(",") for row in path.read_text().splitlines()]
+        path.write_text("\n".join(",".join(row) for row in change(rows)) + "\n")
+    return path
+
+
+def put(row: int, column: int, word: str) -> Any:
+    def change(rows: list[list[str]]) -> list[list[str]]:
+        rows[row][column] = word
+        return rows
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (None, None),
+        # The first row is n by a, hidden; the third is n by c or another that is shown.
+        (lambda rows: put(shown_row(rows), -2, "777")(rows), "shows another value"),
+        (lambda rows: put(hidden_row(rows), -2, "1")(put(hidden_row(rows), -1, "F")(rows)), None),
+        (lambda rows: put(shown_row(rows), -2, "")(put(shown_row(rows), -1, "N")(rows)), "hides"),
+        (lambda rows: put(hidden_row(rows), -1, "D")(rows), "tells hidden cells apart"),
+        (lambda rows: put(1, 0, "zz")(rows), "has other codes"),
+        (lambda rows: put(0, 0, "region")(rows), "has other variables"),
+        (lambda rows: [[*row, "3" if k else "note"] for k, row in enumerate(rows)], "tells more"),
+    ],
+)
+def test_a_file_that_tells_another_thing_is_not_published(
+    tmp_path: Path, change: Any, said: str | None
+) -> None:
+    (one,) = written(TWO[0])
+    problem = together(TWO[0]).attacked()
+    path = draft(tmp_path, one, change)
+    if change is None:
+        assert audit_of_files([path], [one], problem) is None
+        return
+    with pytest.raises(InternalError) as error:
+        audit_of_files([path], [one], problem)
+    assert "than what was audited, so it is not published" in str(error.value)
+    assert str(error.value).startswith("t0.csv ")
+    if said is not None:
+        assert said in str(error.value)
+
+
+def hidden_row(rows: list[list[str]]) -> int:
+    return next(k for k, row in enumerate(rows) if k and row[-2] == "")
+
+
+def shown_row(rows: list[list[str]]) -> int:
+    return next(k for k, row in enumerate(rows) if k and row[-2] != "")
+
+
+def test_letters_that_the_release_states_may_stand_in_its_file(tmp_path: Path) -> None:
+    spec = Suppression(rule=Threshold(3), reasons=True)
+    try:
+        (one,) = written(TWO[0], spec=spec)
+    except InputError:
+        pytest.skip("the letter of a count of 1 or 2 tells too much")
+    assert {"D"} <= set(one.release.status.ravel().tolist())
+    path = draft(tmp_path, one)
+    audit_of_files([path], [one], together(TWO[0], spec=spec).attacked())
+
+
+def test_intervals_in_files_are_audited_with_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = Suppression(rule=Threshold(3), partial=True)
+    made = written(*PAIR, spec=spec)
+    problem = together(*PAIR, spec=spec).attacked()
+    asked: list[Any] = []
+    real = read_back_module.audit_pattern
+
+    def spied(given: Any, suppressed: Any) -> Any:
+        asked.append((given, suppressed))
+        return real(given, suppressed)
+
+    monkeypatch.setattr(read_back_module, "audit_pattern", spied)
+    found = audit_of_files([draft(tmp_path, one) for one in made], made, problem)
+    assert found is not None
+    assert found.safe
+    ((given, suppressed),) = asked
+    start = 0
+    for one in made:
+        span = slice(start, start + one.table.values.size)
+        start = span.stop
+        hidden = ~one.release.shown.ravel()
+        assert suppressed[span].tolist() == hidden.tolist()
+        assert (
+            given.low[span].tolist()
+            == np.where(
+                hidden, np.maximum(problem.low[span], one.release.low.ravel()), problem.low[span]
+            ).tolist()
+        )
+        assert (
+            given.high[span].tolist()
+            == np.where(
+                hidden, np.minimum(problem.high[span], one.release.high.ravel()), problem.high[span]
+            ).tolist()
+        )
+        assert hidden.any()
+
+
+def test_an_interval_that_tells_too_much_is_found(tmp_path: Path) -> None:
+    spec = Suppression(rule=Threshold(3), partial=True)
+    (one,) = written(TWO[0], spec=spec)
+    problem = together(TWO[0], spec=spec).attacked()
+    at = tuple(np.argwhere(one.wanted.mask)[0])
+    low, high = one.release.low.copy(), one.release.high.copy()
+    # It is 1, and must seem to be 3 at least.
+    low[at], high[at] = 1, 2
+    narrow = replace(one, release=replace(one.release, low=low, high=high))
+    found = audit_of_files([draft(tmp_path, narrow)], [narrow], problem)
+    assert found is not None
+    assert not found.safe
+    low[at], high[at] = 1, 3
+    wide = replace(one, release=replace(one.release, low=low, high=high))
+    assert audit_of_files([draft(tmp_path, wide)], [wide], problem).safe  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("place", "low", "high", "safe"),
+    [
+        # The cell itself is 1, and must seem to be 3 at least; 6 in all are in it and the next one.
+        ((0, 0), None, 2, False),
+        ((0, 0), None, 3, True),
+        ((0, 1), 501, None, False),
+        ((0, 1), 499, None, True),
+    ],
+)
+def test_one_stated_end_is_audited_too(
+    tmp_path: Path, place: tuple[int, int], low: int | None, high: int | None, safe: bool
+) -> None:
+    values = np.array([[1, 501, 600], [700, 800, 900]])
+    values = np.hstack([values, values.sum(axis=1, keepdims=True)])
+    values = np.vstack([values, values.sum(axis=0)])
+    large = replace(Table.from_counts(values), axes=TWO[0].axes)
+    (one,) = written(large)
+    assert not one.release.shown[0, 0]
+    assert not one.release.shown[0, 1]
+    at = 1 + int(np.ravel_multi_index(place, large.shape))
+
+    def stated(rows: list[list[str]]) -> list[list[str]]:
+        ends = [["", ""] for _ in rows]
+        ends[0] = ["low", "high"]
+        ends[at] = ["" if end is None else str(end) for end in (low, high)]
+        return [row + end for row, end in zip(rows, ends, strict=True)]
+
+    found = audit_of_files([draft(tmp_path, one, stated)], [one], together(large).attacked())
+    assert found is not None
+    assert found.safe is safe
+
+
+# Tables together
+
+
+def test_tables_are_one_problem_with_what_was_said_of_each() -> None:
+    frozen = np.zeros((3, 4), dtype=bool)
+    frozen[1, 1] = True
+    never = np.zeros((3, 3), dtype=bool)
+    never[1, 0] = True
+    own = together(*TWO, frozen=[frozen, None], never=[None, never])
+    problem = own.problem()
+    assert problem.values.tolist() == [v for t in TWO for v in t.values.ravel().tolist()]
+    assert np.flatnonzero(problem.frozen & (problem.values > 0)).tolist() == [5]
+    assert np.flatnonzero(problem.never).tolist() == [12 + 3]
+    assert np.flatnonzero(problem.primary).tolist() == [0]
+    patterns = own.patterns()
+    assert [one.suppressed.size for one in patterns] == [12, 9]
+    assert not patterns[0].suppressed[5]
+    assert patterns[1].suppressed[3]
+    single = together(TWO[0], frozen=[frozen], never=[np.zeros((3, 4), dtype=bool)])
+    assert np.flatnonzero(single.problem().frozen).tolist() == [5]
+    # A table by itself is known by its axes, for which there are faster searches.
+    assert single.problem().axes is not None
+    (pattern,) = single.patterns()
+    assert not pattern.suppressed[5]
+    hidden = np.zeros((3, 4), dtype=bool)
+    hidden[2, 2] = True
+    kept_out = together(TWO[0], never=[hidden])
+    assert np.flatnonzero(kept_out.problem().never).tolist() == [10]
+    assert kept_out.patterns()[0].suppressed[10]
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_a_pattern_is_asked_for_with_all_that_is_known(
+    number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps: list[Any] = []
+    before = [np.zeros(t.shape, dtype=bool) for t in TWO[:number]]
+    before[0][1, 2] = True
+    own = together(*TWO[:number], before=before)
+    plain = together(*TWO[:number])
+
+    def tell(what: str, cost: float, bound: float) -> bool:
+        steps.append(what)
+        return False
+
+    kept = own.patterns(tell)
+    assert kept[0].changes is not None
+    assert plain.patterns()[0].changes is None
+    assert steps
+    background = Background(waived=[3])
+    asked: list[Any] = []
+    if number == 1:
+
+        def pattern(self: Any, table: Any, **words: Any) -> Any:
+            asked.append(words)
+            return "pattern"
+
+        def problem(self: Any, table: Any, known: Any, *, named: bool) -> Any:
+            asked.append({"background": known, "named": named})
+            return kept_problem
+
+        kept_problem = plain.problem()
+        monkeypatch.setattr(Suppression, "pattern", pattern)
+        monkeypatch.setattr(Suppression, "problem", problem)
+    else:
+
+        def linked(specs: Any, tables: Any, known: Any, **words: Any) -> Any:
+            asked.append(words | {"background": known})
+            return ("pattern",)
+
+        monkeypatch.setattr(tables_module, "linked_patterns", linked)
+        monkeypatch.setattr(tables_module, "linked_problem", linked)
+    said = replace(own, background=background, named=False)
+    assert said.patterns(tell) == ("pattern",)
+    said.problem()
+    for words in asked:
+        assert words["background"] is background
+        assert words["named"] is False
+    assert asked[0]["progress"] is tell
+    if number == 1:
+        assert asked[0]["previous"] is before[0]
+        replace(plain, background=background).patterns()
+        assert asked[-1]["previous"] is None
+
+
+def test_an_attacker_of_three_tables_knows_their_cube() -> None:
+    third = counts(("job", "sex"), "mf")
+    inner = np.array([[5, 3], [6, 7], [5, 10]])
+    values = np.zeros((4, 3), dtype=np.int64)
+    values[:3, :2] = inner
+    values[:3, 2] = inner.sum(axis=1)
+    values[3] = values[:3].sum(axis=0)
+    third = replace(Table.from_counts(values), axes=(axis("job", "abc"), axis("sex", "mf")))
+    for tables, more in ((TWO[:1], False), (TWO, False), ((*TWO, third), True)):
+        own = together(*tables)
+        cells = sum(table.values.size for table in tables)
+        assert len(own.problem()) == cells
+        assert (len(own.attacked()) > cells) is more
+
+
+def test_what_changed_is_counted_over_all_tables() -> None:
+    before: Any = [None, np.ones((3, 3), dtype=bool)]
+    own = together(*TWO, before=before)
+    patterns = own.patterns()
+    found = own.changes(own.problem(), patterns)
+    now = np.concatenate([one.suppressed for one in patterns])
+    old = np.concatenate([np.zeros(12, dtype=bool), np.ones(9, dtype=bool)])
+    told = {one.cell: one.change for one in found.cells}
+    wanted = {int(c): "added" for c in np.flatnonzero(now & ~old)}
+    wanted |= {int(c): "published again" for c in np.flatnonzero(~now & old)}
+    assert told == wanted
+    assert "added" in told.values()
+
+
+def test_a_written_table_holds_what_its_rule_found() -> None:
+    made = written(*TWO)
+    assert [one.path.name for one in made] == ["t0.csv", "t1.csv"]
+    for one, table in zip(made, TWO, strict=True):
+        assert one.table is table
+        assert one.wanted.mask.tolist() == Threshold(3).judge(table).mask.tolist()
+        assert one.release.shown.ravel().tolist() == (~one.pattern.suppressed).tolist()
+        # A hidden count holds somebody, so nothing is asked for below a small one.
+        assert not one.lower.any()
+    zeros = written(TWO[0], spec=Suppression(rule=Threshold(3), zeros=True))[0]
+    assert zeros.lower[0, 0] == min(1, int(zeros.wanted.lower[0, 0]))
+
+
+def test_a_written_table_knows_who_gave_a_waiver(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = together(TWO[0])
+    patterns = own.patterns()
+    asked: list[Any] = []
+    judge, release = Suppression.judge, Suppression.release
+
+    def judged(self: Any, table: Any, background: Any = None) -> Any:
+        asked.append(background)
+        return judge(self, table, background)
+
+    def released(self: Any, table: Any, pattern: Any, background: Any = None) -> Any:
+        asked.append(background)
+        return release(self, table, pattern, background)
+
+    monkeypatch.setattr(Suppression, "judge", judged)
+    monkeypatch.setattr(Suppression, "release", released)
+    waived = Background(waived=[1])
+    replace(own, background=waived).protected([Path("t.csv")], patterns)
+    assert len(asked) >= 2
+    assert all(background is waived for background in asked)
+
+
+# What is read
+
+
+def table_file(tmp_path: Path, text: str, name: str = "t.csv", **columns: Any) -> Any:
+    path = tmp_path / name
+    path.write_text(text)
+    return read_table(path, ColumnNames(**columns))
+
+
+def confidential(file: Any) -> Table:
+    return confidential_table(file, recognise([file]), holding_number=text_identity)
+
+
+PLAIN = "area,value\nn,5\ns,7\nTotal,12\n"
+
+
+def test_a_table_without_contributors_is_taken_for_counts_aloud(tmp_path: Path) -> None:
+    file = table_file(tmp_path, PLAIN)
+    said = taken_as_counts(file, confidential(file), said=False)
+    assert said == "There is no column of contributors: 'value' is taken for counts."
+    more = table_file(tmp_path, "area,value,note\nn,5,1\ns,7,2\nTotal,12,3\n", by=("area",))
+    assert more.ignored
+    table = confidential(more)
+    with pytest.raises(InputError, match=r"columns are left over \(note\)"):
+        taken_as_counts(more, table, said=False)
+    assert "taken for counts" in taken_as_counts(more, table, said=True)
+    sums: Any = SimpleNamespace(kind="magnitude")
+    with pytest.raises(InputError, match="'value' holds sums, not counts"):
+        taken_as_counts(file, sums, said=True)
+
+
+@pytest.mark.parametrize(
+    ("held", "attacker", "named"),
+    [
+        ([True, True], "holdings", True),
+        ([False, False], "holdings", False),
+        ([True, False], "outsider", True),
+        ([True, False], "holdings", None),
+        ([False, True], "singletons", None),
+        ([False], "holdings", False),
+    ],
+)
+def test_holdings_are_named_in_every_file_or_in_none(
+    held: list[bool], attacker: str, named: bool | None
+) -> None:
+    files: Any = [
+        SimpleNamespace(source=f"f{k}", holdings=(("h",),) if one else ())
+        for k, one in enumerate(held)
+    ]
+    if named is not None:
+        assert same_names(files, attacker) is named
+        return
+    with pytest.raises(
+        InputError, match="f0 names holdings and f1" if held[0] else "f1 names holdings and f0"
+    ):
+        same_names(files, attacker)
+
+
+LEVELS = """area,value,primary,upper,lower
+n,50.5,1,3.21,1.01
+s,70.5,1,,
+w,30.0,1,0,2
+e,40.0,,9,9
+Total,191.0,,,
+"""
+
+
+def test_a_file_names_its_sensitive_cells_and_their_levels(tmp_path: Path) -> None:
+    file = table_file(tmp_path, LEVELS)
+    table = confidential(file)
+    assert table.decimals == 1
+    rule = rule_for(None, file, table)
+    assert isinstance(rule, GivenCells)
+    assert rule.cells.tolist() == [True, True, True, False, False]
+    usual = [-(-int(v) // 10) for v in table.values]
+    # Levels are rounded up; one that is left out, or 0, is the usual tenth of the cell.
+    assert rule.upper.tolist()[:3] == [33, usual[1], usual[2]]
+    assert rule.lower is not None
+    assert rule.lower.tolist()[:3] == [11, usual[1], 20]
+    given = Threshold(3)
+    assert rule_for(given, file, table) is given
+    upper = table_file(tmp_path, "area,value,primary\nn,50,1\ns,70,\nTotal,120,\n")
+    plain = rule_for(None, upper, confidential(upper))
+    assert isinstance(plain, GivenCells)
+    assert plain.upper.tolist() == [5, 7, 12]
+    assert plain.lower is None
+    below = table_file(tmp_path, "area,value,primary,lower\nn,50,1,2\ns,70,,\nTotal,120,,\n")
+    lower = rule_for(None, below, confidential(below))
+    assert isinstance(lower, GivenCells)
+    assert lower.lower is not None
+    assert (lower.upper.tolist(), lower.lower.tolist()[0]) == ([5, 7, 12], 2)
+    with pytest.raises(InputError, match="Say what is sensitive"):
+        rule_for(None, table_file(tmp_path, PLAIN), table)
+
+
+def test_cells_are_named_in_every_table_that_has_them() -> None:
+    found = cells_of_all(TWO, ["area=n", "job=b, area=s"], "--never")
+    assert found[0] is not None
+    assert found[1] is not None
+    assert np.argwhere(found[0]).tolist() == [[0, 0], [0, 1], [0, 2], [0, 3], [1, 1]]
+    assert np.argwhere(found[1]).tolist() == [[0, 0], [0, 1], [0, 2]]
+    assert cells_of_all(TWO, [], "--never") == [None, None]
+    one = cells_of_all(TWO, ["sex=m"], "--never")
+    assert one[0] is None
+    assert np.argwhere(one[1]).tolist() == [[0, 0], [1, 0], [2, 0]]
+    for word, said in (
+        ("area", "--never is DIMENSION=CODE"),
+        ("aera=n", "did you mean 'area'"),
+        ("jbo=a", "did you mean 'job'"),
+        ("area=z", "--never: 'area' has no code 'z'"),
+    ):
+        with pytest.raises(InputError, match=said):
+            cells_of_all(TWO, [word], "--never")
+
+
+LAST = "job,area,value,status\na,n,,N\nb,n,5,F\nc,s,,N\nz,n,,N\n_T,_T,36,F\n"
+
+
+def test_what_the_last_period_hid_is_found_by_codes(tmp_path: Path) -> None:
+    (tmp_path / "last").mkdir()
+    (tmp_path / "last" / "t.csv").write_text(LAST)
+    columns = ColumnNames(values=("other",))
+    paths = [tmp_path / "t.csv", tmp_path / "u.csv"]
+    folder = previous_masks(paths, TWO, tmp_path / "last", columns, ())
+    assert folder[1] is None
+    single = previous_masks(paths[:1], TWO[:1], tmp_path / "last" / "t.csv", columns, ())
+    for mask in (folder[0], single[0]):
+        assert mask is not None
+        assert np.argwhere(mask).tolist() == [[0, 0], [1, 2]]
+    with pytest.raises(InputError, match="name the folder with the protected tables"):
+        previous_masks(paths, TWO, tmp_path / "last" / "t.csv", columns, ())
+    with pytest.raises(InputError, match=r"there is no file v.csv or w.csv of the last period"):
+        previous_masks(
+            [tmp_path / "v.csv", tmp_path / "w.csv"], TWO, tmp_path / "last", columns, ()
+        )
+    with pytest.raises(
+        InputError, match="the dimensions are job, area; those of the table are area, sex"
+    ):
+        previous_masks(paths[:1], TWO[1:], tmp_path / "last" / "t.csv", columns, ())
+    (tmp_path / "last" / "t.csv").write_text(LAST.replace("a,n,,N", "a,n,gone,N"))
+    with_symbol = previous_masks(paths[:1], TWO[:1], tmp_path / "last", columns, ["gone"])
+    assert np.argwhere(with_symbol[0]).tolist() == [[0, 0], [1, 2]]
+
+
+# A long search
+
+
+def test_a_search_shows_what_it_costs_and_is_not_stopped_by_itself() -> None:
+    shown: list[str] = []
+    search = StoppableSearch(shown.append, shown.append)
+    assert search.stopped is False
+    assert search.tell("cut", 1234.4, 99.6) is False
+    assert shown == ["cut: cost 1,234, at least 100"]
+    search.stopped = True
+    assert search.tell("cut", 1.0, 1.0) is True
+
+
+def test_a_search_that_began_late_has_as_much_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[str] = []
+    said: list[str] = []
+    now = iter([15.0, 25.0, 36.0])
+    monkeypatch.setattr(search_module.time, "process_time", lambda: next(now))
+    search = StoppableSearch(shown.append, said.append)
+    search.tell("cut", 1.0, 1.0)
+    assert said == []
+    search.tell("cut", 1.0, 1.0)
+    assert len(said) == 1
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with search.listening():
+            os.kill(os.getpid(), signal.SIGINT)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert search.stopped
+    assert shown[-1] == "stopping with the best pattern so far"
