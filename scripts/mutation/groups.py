@@ -45,6 +45,18 @@ _BOUNDS = (
 )
 _NETWORK = ("tests/audit/test_flows_by_hand.py", "tests/audit/test_bounds_hold.py")
 
+_RECOGNITION = (
+    "tests/formats/test_totals_by_hand.py",
+    "tests/formats/test_table_files.py",
+    "tests/formats/test_published_files.py",
+)
+_TABLES_READ = (
+    "tests/formats/test_reading_by_hand.py",
+    "tests/formats/test_published_files.py",
+    "tests/formats/test_table_files.py",
+    "tests/formats/test_status_letters.py",
+)
+
 
 def _answer(*names: str) -> tuple[str, ...]:
     return tuple(f"tests/answer/test_{name}.py" for name in names)
@@ -369,5 +381,35 @@ GROUPS = {
     "shared-means": Group(
         _in("protect/weighted", "values", "means"),
         ("tests/protect/weighted/test_shared_means.py",),
+    ),
+    "letters": Group(
+        _in("formats/table_files", "status_letters", "levels"),
+        ("tests/formats/test_status_letters.py", "tests/formats/test_reading_by_hand.py"),
+    ),
+    "printed-values": Group(
+        _in("formats/table_files/published", "number_text", "values", "reading"),
+        (
+            "tests/formats/test_published_numbers.py",
+            "tests/formats/test_published_files.py",
+            "tests/formats/test_reading_by_hand.py",
+        ),
+    ),
+    "contributions-read": Group(
+        _in("formats/table_files", "contributions"), ("tests/formats/test_contributions.py",)
+    ),
+    "sums-read": Group(
+        _in("formats/table_files", "hidden_totals", "numbers", "sums"), _RECOGNITION
+    ),
+    "tables-read": Group(
+        _in("formats/table_files", "table_file", "published_file", "columns", "rows"), _TABLES_READ
+    ),
+    "codes-read": Group(
+        _in("formats/table_files", "recognition", "code_groups", "dimensions", "hierarchy_files"),
+        _RECOGNITION,
+    ),
+    "layouts": Group(
+        _in("formats/table_files/published", "layouts", "formulas")
+        + _in("formats/table_files", "read", "write"),
+        _TABLES_READ,
     ),
 }

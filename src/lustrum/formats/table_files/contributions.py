@@ -20,6 +20,7 @@ from lustrum.structure import Relations
 _NAMELESS = (
     1 << 62
 )  # numbers of contributors without a name begin here; rows and ranks tell them apart
+_EXACT = 2**53
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +62,11 @@ def checked_contributions(
     for row, number in enumerate(count):
         value = _units(file.values[response][row], decimals)
         given = [_units(column[row], decimals) for column in file.largest]
+        if any(abs(amount or 0) > _EXACT for amount in (value, *given)):
+            raise InputError(
+                f"{_where(file, row)}: a number has more digits than can be computed with exactly; say "
+                "--decimals N to round them."
+            )
         whole = _Cell(_where(file, row), value, number, given, negative)
         filled = whole.filled()
         people[row] = whole.least_contributors()

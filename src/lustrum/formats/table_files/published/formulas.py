@@ -191,8 +191,10 @@ class Formula:
 
     def _classes(self, sheet: Sheet, value: str) -> list[CellFact]:
         facts = []
+        known = [v for v in sheet.values[value] if v is not None]
+        whole, signed = all(v == v.to_integral_value() for v in known), any(v < 0 for v in known)
         for row, text in enumerate(sheet.texts[self.parts["column"]]):
-            bound = bound_of_words(text)
+            bound = bound_of_words(text, whole=whole, signed=signed)
             if bound is not None:
                 ends = [_fraction(end) for end in bound]
                 facts.append(CellFact(((value, sheet.cells[row], Fraction(1)),), ends[0], ends[1]))
