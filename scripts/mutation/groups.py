@@ -51,6 +51,7 @@ _RECOGNITION = (
     "tests/formats/test_published_files.py",
 )
 _TABLES_READ = (
+    "tests/formats/test_files_by_hand.py",
     "tests/formats/test_reading_by_hand.py",
     "tests/formats/test_published_files.py",
     "tests/formats/test_table_files.py",

@@ -37,14 +37,14 @@ def published_table(rows: Rows, named: ColumnNames, reading: Reading) -> TableFi
     if reading.aliases:
         columns = {reading.aliases.get(name, name): own for name, own in rows.columns.items()}
         rows = replace(rows, columns=columns)
-    formulas = [Formula.of(words) for words in reading.formulas]
-    explained = {name for formula in formulas for name in formula.explains}
-    figures = set(explained)
+    others: tuple[str, ...] = ()
     if reading.wide:
         rows, named = _unpivoted(rows, named, reading)
     elif named.values == ("value",) and "value" not in rows.columns:
         rows, named, others = _with_values(rows, named, reading)
-        figures |= set(others)
+    formulas = [Formula.of(words).about(named.values) for words in reading.formulas]
+    explained = {name for formula in formulas for name in formula.explains}
+    figures = explained | set(others)
     if reading.status is not None:
         named = replace(named, status=reading.status)
     columns_ = find_columns(rows, named, published=True, figures=figures)
