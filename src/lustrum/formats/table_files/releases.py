@@ -114,7 +114,7 @@ def confidential_table(
     contributed = file.count is not None or bool(file.largest)
     own = checked_contributions(file, name, decimals, holding_number) if contributed else None
     if contributed:
-        check_totals(file, relations, negative=bool((values < 0).any()))
+        check_totals(file, relations, name)
     kind = "magnitude" if contributed or decimals or bool((values < 0).any()) else "count"
     contributors = values.copy() if kind == "count" else None
     return Table(
