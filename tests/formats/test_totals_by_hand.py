@@ -12,9 +12,11 @@ from lustrum.formats.table_files import (
     Reading,
     StatedTotals,
     TableFile,
+    groups_of_text,
     recognise,
     table_of_csv,
 )
+from lustrum.formats.table_files.code_groups import groups_by_code
 from lustrum.formats.table_files.dimensions import Dimension
 from lustrum.formats.table_files.numbers import groups_by_numbers
 from lustrum.formats.table_files.sums import (
@@ -631,3 +633,315 @@ def test_a_code_that_may_be_the_sum_of_others_is_asked_about(rows: str, head: st
     if head:
         assert f"no column shows whether {head!r} of 'a'" in found[0]
         assert not asked("a,value\n" + rows, said=StatedTotals(flat=frozenset("a")))[1]
+
+
+# Codes that show groups.
+
+
+@pytest.mark.parametrize(
+    ("codes", "expected"),
+    [
+        # A common beginning: the longest one that is a code, followed by a digit, or by a sign and more.
+        ("A A1 A12 A2 B", {"A": "A1 A2", "A1": "A12"}),
+        ("A A.b A-c A_d Ae", {"A": "A-c A.b A_d"}),
+        ("A A. A- B1", {}),
+        ("10 101 102 20", {"10": "101 102"}),
+        ("C10 C10-C12 C11", {}),
+        ("C C10-C12", {"C": "C10-C12"}),
+        ("2020 2020-05 2020-06", {}),
+        ("A1 A1.5 A1-x", {"A1": "A1-x A1.5"}),
+        # Numbers that run on begin alike by coincidence.
+        ("1 2 3 4 5 6 7 8 9 10 11 12", {}),
+        ("1 2 3 10 11", {"1": "10 11"}),
+        ("1 11 12 13", {"1": "11 12 13"}),
+        ("0 1 2 3 11 99", {"1": "11"}),
+        ("9 10 11 12 99", {}),
+        ("R1 R2 R3 R10", {"R1": "R10"}),
+        ("R9 R10 R11 R12", {}),
+        ("R1 R2 R3 R4 R5 R6 R7 R8 R9 R10 S1 S10", {"S1": "S10"}),
+        ("2019 2020 2021 20", {"20": "2019 2020 2021"}),
+        ("2019 2020 2021", {}),
+        ("01 011 012", {"01": "011 012"}),
+        # Ranges of ages that others fill without a gap.
+        ("0-14 15-24 25-64 15-64 0-64", {"15-64": "15-24 25-64", "0-64": "0-14 15-64"}),
+        ("0-14 16-24 0-24", {}),
+        ("15-24 25-64 65+ 15+", {"15+": "15-24 25-64 65+"}),
+        ("Y15-24 Y25-64 Y15-64", {"Y15-64": "Y15-24 Y25-64"}),
+        ("Y_GE65 Y15-64 Y15-74 Y_GE15", {"Y_GE15": "Y15-64 Y_GE65"}),
+        ("10-20 20-10 10-15 16-20", {"10-20": "10-15 16-20"}),
+        ("5-5 6-9 5-9", {}),
+        # Ranges and sums of letters.
+        ("B C D B-D", {"B-D": "B C D"}),
+        ("B D B-D", {"B-D": "B D"}),
+        ("C E B-D D-B", {}),
+        ("D E D+E", {"D+E": "D E"}),
+        ("D E D&F", {}),
+    ],
+)
+def test_groups_by_code(codes: str, expected: dict[str, str]) -> None:
+    found = groups_by_code(codes.split())
+    assert {code: " ".join(sorted(g.parts)) for code, g in found.items()} == expected
+
+
+def test_which_groups_leave_no_doubt_that_they_are_whole() -> None:
+    def sure(codes: list[str]) -> dict[str, bool]:
+        return {code: group.sure for code, group in groups_by_code(codes).items()}
+
+    assert sure(["B", "C", "D", "B-D"]) == {"B-D": True}
+    assert sure(["B", "D", "B-D"]) == {"B-D": False}, "C may be in it"
+    assert sure(["D", "E", "D and E"]) == {"D and E": True}
+    assert sure(["0-4", "5-9", "0-9"]) == {"0-9": True}
+    assert sure(["A", "A1"]) == {"A": False}
+    assert groups_by_code(["A", "A1", "B"], {"B": "A", "Z": "A", "A1": "Y"})["A"].parts == {"B"}
+    assert not groups_by_code(["A", "A1", "B"], {"B": "A"})["A"].sure
+    assert set(groups_by_code(["A", "A1", "B"], {"B": "Y"})) == {"A"}, "no parent is a code"
+
+
+def test_what_was_recognised_in_words() -> None:
+    codes = tuple(f"c{i}" for i in range(12))
+    groups = {"T": frozenset(range(12)), **{f"g{i}": frozenset({i, i + 1}) for i in range(10)}}
+    made = Dimension("a", codes, groups, {**dict.fromkeys(groups, "by code"), "T": "by name"})
+    assert made.sentence() == (
+        "a: 12 codes; the total is T (by name); 10 subtotals g0, g1, g2, g3, g4, g5, g6, g7 and 2 more "
+        "(by code)."
+    )
+    assert made.members("T") == tuple(range(12))
+    assert made.members("c3") == (3,)
+    one = Dimension("a", ("c",), {}, {})
+    assert one.sentence() == "a: 1 code; no total; no subtotals."
+    assert one.everything == {0}
+    rest = Dimension(
+        "a", ("c",), {"T": frozenset({0, 1}), "c2": frozenset({0})}, {"T": "x", "c2": "y"}, True
+    )
+    assert rest.totals == ("T",)
+    assert rest.sentence() == "a: 1 code; the total is T (x); subtotal c2 (y)."
+    eight = Dimension(
+        "a", codes, {f"g{i}": frozenset({i, i + 1}) for i in range(8)}, dict.fromkeys(groups, "z")
+    )
+    assert "g7 (z)." in eight.sentence()
+
+
+def test_axes_hold_the_same_people_in_every_file() -> None:
+    files = [
+        table_of_csv("a,a_label,value\np,the p,1\nq,q,2\nT,all,3\n", "f"),
+        table_of_csv("a,value\nq,2\nT,3\n", "g"),
+    ]
+    found = recognise(files, StatedTotals(named={"a": frozenset("T")}))
+    first, second = (found.axes(file)[0] for file in files)
+    assert [(c.code, c.label, c.members) for c in first.categories] == [
+        ("p", "the p", (0,)),
+        ("q", "q", (1,)),
+        ("T", "all", (0, 1)),
+    ]
+    assert [(c.code, c.label, c.members) for c in second.categories] == [
+        ("q", "q", (1,)),
+        ("T", "T", (0, 1)),
+    ]
+    assert found.sentences() == ("a: 2 codes; the total is T (as you say); no subtotals.",)
+
+
+# Hierarchies in files.
+
+
+@pytest.mark.parametrize(
+    ("text", "ending", "expected"),
+    [
+        ("A\n@A1\n@@A11\n@A2\n\nB\n@B1\n", ".hrc", {"A": "A1 A2", "A1": "A11", "B": "B1"}),
+        (" A \n @ A1 \n", ".hrc", {"A": "A1"}),
+        ("A\n@A1\nB\n@A1\n", ".hrc", {"A": "A1", "B": "A1"}),
+        ("code,parent\nA1,A\nA,\nA1,B\nA1,A\n", ".csv", {"A": "A1", "B": "A1"}),
+        ("\ufeffcode;parent;label\nA1;A;x\n", ".csv", {"A": "A1"}),
+        (
+            'A = ["A1", "A2", "A1"]\nA2 = ["A3"]\nB = ["A2", "A3"]\n',
+            ".toml",
+            {"A": "A1 A2", "A2": "A3", "B": "A2 A3"},
+        ),
+    ],
+)
+def test_groups_in_a_file(text: str, ending: str, expected: dict[str, str]) -> None:
+    found = groups_of_text(text, "g", ending)
+    assert {group: " ".join(parts) for group, parts in found.items()} == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "ending", "sentence"),
+    [
+        ("@A\n", ".hrc", r"g, line 1: there are 1 '@', which skips a level; the line above has 0"),
+        (
+            "A\n@B\n@@@C\n",
+            ".hrc",
+            r"g, line 3: there are 3 '@', which skips a level; the line above has 1",
+        ),
+        ("A\n@A\n", ".hrc", "the group 'A' holds itself"),
+        ("A\n@B\nB\n@C\nC\n@A\n", ".hrc", "holds itself"),
+        ("A\n@B\n@C\nD\n@C\nC\n@D\n", ".hrc", "holds itself"),
+        ("code,parent\nA1,A\n,A\n", ".csv", "g, line 3: a parent has no code"),
+        ("code,parent\nA,\n", ".csv", "there is no group"),
+        ("A = []\n", ".toml", "the group 'A' needs a list"),
+        ("A = ['B', 1]\n", ".toml", "the group 'A' needs a list"),
+        ("A = ['B', '']\n", ".toml", "the group 'A' needs a list"),
+        ("A = 'B'\n", ".toml", "the group 'A' needs a list"),
+    ],
+)
+def test_a_file_of_groups_that_is_wrong_is_one_sentence(
+    text: str, ending: str, sentence: str
+) -> None:
+    with pytest.raises(InputError, match=sentence):
+        groups_of_text(text, "g", ending)
+
+
+# Recognition of whole files.
+
+
+def strict(text: str, slack: int = 0, **said: object) -> Dimension:
+    found = recognise(
+        [table_of_csv("a,value\n" + text, "x.csv")], StatedTotals(**said), slack=slack
+    )  # type: ignore[arg-type]
+    return found.dimensions["a"]
+
+
+def sets(made: Dimension) -> dict[str, str]:
+    names = (*made.finest, "rest")
+    return {c: " ".join(names[p] for p in sorted(parts)) for c, parts in made.groups.items()}
+
+
+@pytest.mark.parametrize("name", ["Total", "_T", "GESAMT", "alle", "yhteensä", "tot."])
+def test_totals_by_name(name: str) -> None:
+    assert sets(strict(f"p,3\nq,4\n{name},7\n")) == {name: "p q"}
+    with pytest.raises(InputError, match="is not the sum of its parts"):
+        strict(f"p,3\nq,4\n{name},8\n")
+
+
+def test_weak_names_are_totals_only_where_nothing_is_larger() -> None:
+    for name in ("T", "*", "sum", "0"):
+        assert sets(strict(f"p,3\nq,4\n{name},7\n")) == {name: "p q"}
+        assert sets(strict(f"p,3\nq,4\n{name},2\n", none=frozenset("a"))) == {}
+        with pytest.raises(InputError, match="no total is recognised among the codes of 'a'"):
+            strict(f"p,3\nq,4\n{name},2\n")
+    assert sets(strict("p,3\nT,4\nTotal,7\n")) == {"Total": "p T"}
+
+
+def test_what_somebody_says_about_totals() -> None:
+    text = "p,3\nq,4\nw,7\n"
+    assert sets(strict(text, named={"a": frozenset("w")})) == {"w": "p q"}
+    assert sets(strict(text, named={"": frozenset("wz")})) == {"w": "p q"}
+    assert strict(text, named={"a": frozenset("w")}).how == {"w": "as you say"}
+    assert sets(strict("p,3\nq,4\nw,9\n", named={"a": frozenset("w")}, rest=frozenset("a"))) == {
+        "w": "p q rest"
+    }
+    assert sets(strict("p,3\nq,4\nw,9\n", named={"a": frozenset("w")}, rest=frozenset({""}))) == {
+        "w": "p q rest"
+    }
+    assert sets(strict(text, groups={"a": {"w": ("p", "q")}})) == {"w": "p q"}
+    assert sets(strict("Total,7\np,3\nq,4\n", none=frozenset({""}))) == {}
+    assert sets(strict(text, slack=1, named={"a": frozenset("w")})) == {"w": "p q"}
+    for said, sentence in (
+        ({"named": {"a": frozenset("z")}}, "The dimension 'a' has no code 'z'"),
+        ({"named": {"b": frozenset("w")}}, "There is no dimension 'b'"),
+        ({"groups": {"b": {}}}, "There is no dimension 'b'"),
+        ({"none": frozenset("b")}, "There is no dimension 'b'"),
+        ({"rest": frozenset("b")}, "There is no dimension 'b'"),
+        ({"flat": frozenset("b")}, "There is no dimension 'b'"),
+        ({"open_groups": {"b": frozenset("w")}}, "There is no dimension 'b'"),
+        ({"open_groups": {"a": frozenset("z")}}, "The dimension 'a' has no code 'z'"),
+        ({"named": {"a": frozenset("pqw")}}, "has totals only"),
+    ):
+        with pytest.raises(InputError, match=sentence):
+            strict(text, **said)  # type: ignore[arg-type]
+
+
+def test_codes_of_a_confidential_file_show_subtotals_that_add_up() -> None:
+    text = "D,7\nD1,3\nD2,4\nE,2\nTotal,9\n"
+    found = strict(text)
+    assert sets(found) == {"D": "D1 D2", "Total": "D1 D2 E"}
+    assert found.how == {"D": "by code", "Total": "by name"}
+    with pytest.raises(InputError, match="is not the sum"):
+        strict(text, flat=frozenset("a"))
+    with pytest.raises(InputError, match="is not the sum"):
+        strict(text.replace("D2,4", "D2,5"))
+    listed = strict(
+        "D,7\nD1,3\nD2,4\nTotal,7\n", groups={"a": {"D": ("D1", "D2", "D3"), "X": ("Y",)}}
+    )
+    assert sets(listed) == {"D": "D1 D2", "Total": "D1 D2"}, "what is not listed is empty"
+
+
+def test_a_confidential_file_without_a_total_is_asked_for_it_unless_it_needs_none() -> None:
+    with pytest.raises(
+        InputError, match=r"x\.csv: no total is recognised among the codes of 'a' \(p, q\);"
+    ):
+        strict("p,3\nq,4\n")
+    many = "".join(f"{c},{i}\n" for i, c in enumerate("pqrstuv"))
+    with pytest.raises(InputError, match=r"\(p, q, r, s, t, u, \.\.\.\)"):
+        strict(many)
+    with pytest.raises(InputError, match=r"\(p, q, r, s, t, u\)"):
+        strict(many.replace("v,6\n", ""))
+    assert sets(strict("p,3\n")) == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "groups", "words"),
+    [
+        ("Both sexes,7\nF,3\nM,4\n", {"Both sexes": "F M"}, ""),
+        ("All ages,7\nF,3\nM,x\n", {"All ages": "F M"}, ""),
+        ("Farms total,7\nF,3\nM,4\n", {"Farms total": "F M"}, ""),
+        ("Total farms,2\nF,3\nM,x\n", {}, "nobody said which codes 'Total farms' of 'a' holds"),
+        ("Total,8\nF,3\nM,4\n", {"Total": "F M"}, ""),
+        ("Total,9\nF,3\nM,4\n", {}, "the total 'Total' of 'a' (by name) is not the sum"),
+        (
+            "Total,9\nD,5\nD1,1\nD2,1\nE,x\n",
+            {"Total": "D D1 D2 E"},
+            "'D' of 'a' is not the sum of the codes",
+        ),
+        (
+            "Total,7\nD,4\nD1,1\nD2,x\nE,3\n",
+            {"D": "D1 D2", "Total": "E D1 D2"},
+            "no complete column shows whether 'D'",
+        ),
+        ("Total,7\n0-9,4\n0-4,1\n5-9,x\n10+,3\n", {"0-9": "0-4 5-9", "Total": "0-4 5-9 10+"}, ""),
+    ],
+)
+def test_totals_of_a_published_file(text: str, groups: dict[str, str], words: str) -> None:
+    found, doubts, _ = asked("a,value\n" + text)
+    assert found == {code: set(parts.split()) for code, parts in groups.items()}
+    assert any(words in d for d in doubts) == bool(doubts) == bool(words)
+
+
+def test_sums_that_are_off_by_rounding_are_said_and_let_nothing_follow_exactly() -> None:
+    def told(text: str, slack: int = 0, rounded: bool = False) -> tuple[bool, bool, bool, bool]:
+        file = table_of_csv("a,value\n" + text, "x.csv", reading=PUBLISHED)
+        got = recognise([file], StatedTotals(rounded=rounded), slack=slack, published=True)
+        return (
+            "Total" in got.dimensions["a"].groups,
+            "x.csv" in got.off,
+            bool(got.notes),
+            bool(got.doubts),
+        )
+
+    exact, one, two, more = (f"Total,{n}\np,30\nq,40\nr,20\ns,10\n" for n in (100, 101, 102, 103))
+    assert told(exact) == (True, False, False, False)
+    assert told(one) == (True, True, True, False)
+    assert told(two) == (False, True, False, True), "perhaps rounded"
+    assert told(more) == (False, False, False, True)
+    assert told(two, rounded=True) == (True, True, True, False)
+    assert told(exact, rounded=True) == (True, True, False, False)
+    assert told(more, slack=1) == (True, False, False, False)
+    assert told("Total,106\np,30\nq,40\nr,20\ns,10\n", slack=1) == (False, False, False, True)
+
+
+def test_the_rest_stays_the_last_place_where_a_group_is_taken_out() -> None:
+    text = "a,value\nTotal,60\nD,5\np,10\nq,4\nr,6\n"
+    said = StatedTotals(groups={"a": {"D": ("p", "q")}}, rest=frozenset("a"))
+    found, doubts, own = asked(text, said=said)
+    assert found["Total"] == {"p", "q", "r", "rest"}
+    assert "D" not in found
+    assert own.finest == ("p", "q", "r", "D")
+    assert doubts
+
+
+def test_a_dimension_of_several_files_is_one() -> None:
+    first = "a,b,value\np,k,3\nq,k,4\nTotal,k,9\np,Total,3\nq,Total,4\nTotal,Total,9\n"
+    second = "a,c,value\nq,m,4\nTotal,m,9\nr,m,2\nq,Total,4\nTotal,Total,9\nr,Total,2\n"
+    got = recognise([table_of_csv(t, f"f{i}") for i, t in enumerate((first, second))])
+    assert list(got.dimensions) == ["a", "b", "c"]
+    assert got.dimensions["a"].finest == ("p", "q", "r")
+    assert got.dimensions["a"].totals == ("Total",)
