@@ -309,3 +309,12 @@ def test_rows_that_are_missing_are_empty_cells() -> None:
     table = read(lines, "a,b,value,n,x1,x2")
     assert table.contributors is not None
     assert int(table.contributors.sum()) == 4
+    assert table.contributions is not None
+    assert set(table.contributions.holding[~table.contributions.present].tolist()) == {-1}
+
+
+def test_totals_of_a_file_without_numbers_of_contributors() -> None:
+    head = "a,value,x1,x2"
+    assert read("p,500,500,\nq,50,9,8\nTotal,550,500,9", head).contributors is not None
+    with pytest.raises(InputError, match="line 4: the largest contribution to a total"):
+        read("p,500,500,\nq,50,9,8\nTotal,550,90,80", head)

@@ -236,6 +236,16 @@ def test_levels_are_never_narrower_in_the_units_of_the_published_table() -> None
     assert levels("a,value\n1,-7\n", "a,value,status\n1,,A\n", "10%") == {"1": (-7, -8, -6)}
 
 
+def test_levels_as_large_as_can_be_exact_are_kept_and_larger_ones_refused() -> None:
+    public, most = "a,value,status\n1,,A\n2,0.1,F\n", 2**53
+    assert levels("a,value\n1,10100\n", public, "10%") == {"1": (101000, 90900, 111100)}
+    for column, ends in (("lower", (0, -most, 0)), ("upper", (0, 0, most))):
+        exact = f"a,value,{column}\n1,0,900719925474099.2\n"
+        assert levels(exact, public) == {"1": ends}
+        with pytest.raises(InputError, match="more digits than can be computed with exactly"):
+            levels(exact.replace("99.2", "99.3"), public)
+
+
 @pytest.mark.parametrize(
     "words", ["", "%", "x", "-1", "nan", "inf", "1e400", "1_0", "10%%", "1e15"]
 )
