@@ -393,6 +393,7 @@ GROUPS = {
             "tests/formats/test_published_numbers.py",
             "tests/formats/test_published_files.py",
             "tests/formats/test_reading_by_hand.py",
+            "tests/formats/test_files_by_hand.py",
         ),
     ),
     "contributions-read": Group(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -347,8 +348,11 @@ def test_a_number_is_read_with_its_sign_mark_and_brackets(
         (["1,234", "12.5"], None, ";", ".", ""),
         (["1.234", "12,5"], None, ";", ",", ""),
         (["1,234", "1.234"], None, ";", ".", "points and commas"),
+        (["1,234", "12,5", "1.5"], None, ";", ".", "points and commas"),
         # Only one sign occurs.
         (["1,234,567"], None, ";", ".", ""),
+        (["1.234.567", "1.234"], None, ";", ",", ""),
+        ([], None, ";", ".", ""),
         (["0,123"], None, ";", ",", ""),
         (["1,234", "1234"], None, ";", ",", ""),
         (["1,234", "123"], None, ";", ".", "commas"),
@@ -389,6 +393,11 @@ def test_a_number_of_a_program_is_finite_and_below_a_thousand_million_million(
         (["0.1", "0.30000000000002"], ["0.1", "0.30000000000002"], None),
         (["0.123456789", "0.1"], ["0.123456789", "0.1"], None),
         (["0.1234567890123"], ["0.1234567890123"], None),
+        (["0.1", "0.30000000000001"], ["0.1", "0.3"], 1),
+        (["0.25", "0.5", "0.26000000000000004"], ["0.25", "0.5", "0.26"], 2),
+        # Far less than a unit of the last digit, whatever the largest number.
+        (["1000000000000", "5.0050000000001"], ["1000000000000", "5.0050000000001"], None),
+        (["1000000000000", "5.00099950001"], ["1000000000000", "5"], 0),
         # The last bits of a large number are larger.
         (["1000", "0.3000000000001"], ["1000", "0.3000000000001"], None),
         (["1000.1", "0.30000000002"], ["1000.1", "0.30000000002"], None),
@@ -447,6 +456,8 @@ def test_a_symbol_states_what_values_of_its_column_can_be(
 def test_two_statements_about_a_value_hold_together_or_not_at_all() -> None:
     d = Decimal
     assert both((None, None), (None, None)) == (None, None)
+    assert both((None, None), (None, d(4))) == (None, 4)
+    assert both((d(1), None), (None, None)) == (1, None)
     assert both((d(1), None), (None, d(4))) == (1, 4)
     assert both((d(1), d(9)), (d(3), d(4))) == (3, 4)
     assert both((d(1), d(4)), (d(4), None)) == (4, 4)
@@ -492,11 +503,13 @@ def test_symbols_hide_and_others_are_asked_about() -> None:
         found = read(f"a,value\nTotal,9\n1,{symbol}\n2,4\n3,3\n")
         assert found.values["value"][1] is None
         assert said_once(found, "could be 0 or hide a value")
+        assert len(found.doubts) == 1
         assert found.maybe_zero["value"] == (1,)
-    for symbol in ("low", "%", "1e999", "12 1", "9" * 16):
+    for symbol in ("low", "%", "1e999", "12 1", "9" * 16, "1" + "0" * 15):
         found = read(f"a,value\nTotal,9\n1,{symbol}\n2,4\n3,3\n")
         assert found.values["value"][1] is None
         assert said_once(found, f"nobody said what {symbol!r}")
+        assert len(found.doubts) == 1
         assert found.maybe_zero["value"] == ()
 
 
@@ -504,6 +517,7 @@ def test_symbols_hide_and_others_are_asked_about() -> None:
     ("others", "said", "expected"),
     [
         ("4", {}, (0, 4)),
+        ("0", {}, (0, 4)),
         ("4.5", {}, (0, 5)),
         ("-4", {}, (None, 4)),
         ("4", {"signed": True}, (None, 4)),
@@ -538,7 +552,10 @@ def test_shares_in_place_of_values_and_a_column_of_shares() -> None:
         "a,value\nTotal,200\n1,12%\n2,x\n", formulas=("value% = 100 * value / value[Total]",)
     )
     assert not settled.doubts
-    assert len(settled.facts) == 2
+    assert [fact.terms[1][2] for fact in settled.facts] == [Fraction(-23, 2), Fraction(-25, 2)]
+    with pytest.raises(InputError, match="speaks of the column 'value%'"):
+        read("a,value\nTotal,200\n1,12\n2,x\n", formulas=("value% = 100 * value / value[Total]",))
+    assert read("a,value\nTotal,100%\n1,12 %\n2,88%\n").values["value"] == (100, 12, 88)
     whole = read("a,value\nTotal,100%\n1,12 %\n2,x\n")
     assert whole.values["value"] == (100, 12, None)
     assert not whole.doubts
@@ -593,6 +610,10 @@ LETTERS = "a,value,status\nTotal,9,{0}\n1,{2},{1}\n2,{3},{1}\n3,{4},\n"
         ("A", "0,5,2", {}, (9, 0, 5, 2), (), 1),
         # A letter that is a number fills blanks.
         ("z", ",,2", {"z": (Decimal(0), Decimal(0))}, (9, 0, 0, 2), (), 0),
+        ("z", "5,,2", {"z": (Decimal(0), Decimal(0))}, (9, 5, 0, 2), (1,), 0),
+        ("z", ",,2", {"z": (Decimal(1), Decimal(4))}, (9, None, None, 2), (), 0),
+        ("z", ",,2", {"z": (Decimal(1), None)}, (9, None, None, 2), (), 0),
+        ("z", ",,2", {"z": (None, Decimal(4))}, (9, None, None, 2), (), 0),
         ("z", ",,2", {}, (9, None, None, 2), (), 1),
         ("n/a", ",,2", {}, (9, None, None, 2), (), 1),
         ("y", ",,2", {}, (9, None, None, 2), (), 0),
@@ -605,6 +626,8 @@ def test_letters_beside_numbers(
     assert found.values["value"] == values
     assert found.standing["value"] == standing
     assert len(found.doubts) == doubts
+    zeros = (1, 2) if letter in ("z", "n/a") and doubts else ()
+    assert found.maybe_zero["value"] == zeros
     if isinstance(letters.get(letter), tuple) and None in values:
         assert found.bounds["value"][1] == letters[letter]
     assert any("is no value" in note for note in found.notes) == (
@@ -620,7 +643,9 @@ def test_a_letter_and_the_field_beside_it_are_taken_together() -> None:
     with pytest.raises(NotJudgedError, match=r"x\.csv, line 3: what stands in the column 'value'"):
         read(text.format(">=20", "a"), letters=wide)
     # Marks behind a symbol, as Eurostat writes them.
-    assert read(text.format(": a", ""), letters=wide).bounds["value"][1] == (0, 19)
+    for bound in (wide["a"], (Decimal(1), None), (None, Decimal(4))):
+        marked = read(text.format(": a", ""), letters={"a": bound})
+        assert (marked.bounds["value"][1], marked.values["value"][1]) == (bound, None)
     assert read(text.format(": z", ""), letters=said_letters(["z=0"])).values["value"][1] == 0
     assert said_once(read(text.format(": z", "")), "nobody said what 'z' behind numbers")
     assert not read(text.format(": b", "")).doubts
@@ -656,6 +681,7 @@ def test_values_with_the_letter_k_count_as_nothing_only_where_others_hold_them()
     assert read(text.format("A")).values["value"] == (9, None, 4)
     assert read("a,value,OBS_STATUS\nTotal,9,A\n1,5,K\n2,4,W\n").values["value"] == (9, 5, 4)
     assert read("a,value,status\nTotal,9,\n1,,K\n2,4,W\n").values["value"][1] is None
+    assert read("a,value,OBS_STATUS\nTotal,9,A\n1,5,A\n2,4,W\n").notes == ()
 
 
 @pytest.mark.parametrize(
@@ -686,6 +712,7 @@ def test_blanks_are_asked_about_only_beside_another_sign_and_without_a_letter() 
         return found.maybe_zero["value"]
 
     assert asked("a,value\nTotal,9\n1,\n2,x\n3,4\n") == (1,)
+    assert asked("a,value\nTotal,9\n1,\n2,low\n3,4\n") == (1,)
     assert asked("a,value\nTotal,9\n1,\n2,4\n3,4\n") == ()
     assert asked("a,value,status\nTotal,9,F\n1,,A\n2,x,A\n3,4,F\n") == ()
     assert asked("a,value,status\nTotal,9,F\n1,,\n2,,A\n3,4,F\n") == (1,)
@@ -694,3 +721,24 @@ def test_blanks_are_asked_about_only_beside_another_sign_and_without_a_letter() 
         read("a,value\nTotal,9\n1,\n2,x\n3,4\n", symbols=said_symbols(["=0"])).values["value"][1]
         == 0
     )
+
+
+def test_doubts_list_the_first_signs_and_say_what_settles_them() -> None:
+    odd = ["[a]", "[b]", "[d]", "[e]", "[f]", "[g]"]
+    for count, more in ((5, False), (6, True)):
+        lines = "".join(f"{i},{symbol}\n" for i, symbol in enumerate(odd[:count]))
+        (doubt,) = read(f"a,value\nTotal,9\n{lines}9,4\n").doubts
+        assert "'[f]'" in doubt
+        assert ("'[f]', ..." in doubt) == more
+        assert "'[g]'" not in doubt
+    text = "a,value,{}\nTotal,9,\n1,5,?\n"
+    (plain,) = read(text.format("status")).doubts
+    assert "--status-codes confidentiality" in plain
+    (listed,) = read(text.format("CONF_STATUS")).doubts
+    assert "--status-codes" not in listed
+    assert "--status ?=shown" in listed
+    # A symbol that looks like a number says nothing about what separates decimals.
+    said = {"symbols": said_symbols(["9.9X"])}
+    assert said_once(read("a;value\nTotal;1,234\n1;9.9X\n2;274\n", **said), "--thousands")
+    assert not read("a;value\nTotal;1,234\n1;9.9p\n2;274\n").doubts
+    assert read("a,value\nTotal,9\n1,999999999999999\n2,4\n").values["value"][1] == 10**15 - 1

@@ -53,7 +53,7 @@ def style_of(texts: Iterable[str], delimiter: str, thousands: str | None = None)
     """
     if thousands in (",", "."):
         return Style("," if thousands == "." else ".")
-    found = [d for d in (_core(text) for text in texts) if d]
+    found = [_core(text) for text in texts]
     if thousands is not None:
         # Neither sign separates thousands, so one of them separates decimals.
         signs = [sign for sign in ",." if any(sign in d for d in found)]
@@ -73,9 +73,7 @@ def style_of(texts: Iterable[str], delimiter: str, thousands: str | None = None)
         return Style(".", "points and commas")
     if commas:
         return _one_sign(",", commas, [d for d in found if "," not in d], delimiter)
-    if points:
-        return _one_sign(".", points, [d for d in found if "." not in d], delimiter)
-    return Style()
+    return _one_sign(".", points, [d for d in found if "." not in d], delimiter)
 
 
 def _one_sign(sign: str, with_it: Sequence[str], without: Sequence[str], delimiter: str) -> Style:

@@ -359,7 +359,6 @@ def _judge_blanks(made: _ValueColumn, letters: Sequence[str]) -> None:
         row for row, s in enumerate(made.symbols) if made.values[row] is None and row not in set(blank) and
         s is not None
     ]  # fmt: skip
-    blank = [row for row in blank if made.values[row] is None]
     if blank and other:
         made.maybe_zero.update(blank)
         made.doubts.append(
