@@ -230,6 +230,9 @@ def test_a_column_is_numeric_if_nothing_in_it_is_a_word(
 ) -> None:
     rows = Rows("x", {"v": texts}, [""] * len(texts))
     assert is_numeric(rows, "v", Reading(published=True)) == expected
+    grouped = Rows("x", {"v": ["1,234,567"]}, [""])
+    assert is_numeric(grouped, "v", Reading(published=True)) == (1, 0)
+    assert is_numeric(grouped, "v", Reading(published=True, thousands=".")) == (0, 0)
     if texts[0] == "secret word":
         said = Reading(published=True, symbols=said_symbols(["Secret Word"]))
         assert is_numeric(rows, "v", said) == (1, 1)

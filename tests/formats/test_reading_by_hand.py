@@ -397,6 +397,7 @@ def test_a_number_of_a_program_is_finite_and_below_a_thousand_million_million(
         (["0.25", "0.5", "0.26000000000000004"], ["0.25", "0.5", "0.26"], 2),
         # Far less than a unit of the last digit, whatever the largest number.
         (["1000000000000", "5.0050000000001"], ["1000000000000", "5.0050000000001"], None),
+        (["1000000000000", "5.00150000001"], ["1000000000000", "5.00150000001"], None),
         (["1000000000000", "5.00099950001"], ["1000000000000", "5"], 0),
         # The last bits of a large number are larger.
         (["1000", "0.3000000000001"], ["1000", "0.3000000000001"], None),
@@ -578,6 +579,8 @@ def test_brackets_are_a_minus_until_somebody_says_that_they_are_a_mark() -> None
 def test_decimals_that_are_asked_for_round_half_to_even() -> None:
     found = read("a,value\nTotal,9.25\n1,4.15\n2,x\n", decimals=1)
     assert found.values["value"] == (Decimal("9.2"), Decimal("4.2"), None)
+    many = read("a,value\nTotal,123456789012345.25\n1,4\n2,x\n", decimals=20)
+    assert many.values["value"] == (Decimal("123456789012345.25"), 4, None)
     note = read("a,value\nTotal,9.5\n1,4.30000000000001\n2,x\n").notes
     assert any("rounded to 1 decimal." in n for n in note)
     note = read("a,value\nTotal,9\n1,4.00000000000001\n2,x\n").notes

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from decimal import ROUND_HALF_EVEN, Decimal
+from decimal import ROUND_HALF_EVEN, Context, Decimal
 
 from lustrum.formats.table_files.published.number_text import (
     decimals_of,
@@ -68,6 +68,7 @@ _TRUTH: dict[str, Letter] = {
     **dict.fromkeys(("false", "no", "0"), "shown"),
 }
 _MOST = 10**15
+_EXACTLY = Context(prec=1000, rounding=ROUND_HALF_EVEN)
 BRACKETS = "()"
 """What ``--status`` calls brackets around numbers that are a mark and no minus."""
 
@@ -113,8 +114,7 @@ def is_numeric(rows: Rows, name: str, reading: Reading) -> tuple[int, int]:
     style = style_of(texts, rows.delimiter, reading.thousands)
     numbers = symbols = 0
     for text in texts:
-        key = text.lower()
-        if not text or key in reading.symbols or key in HIDDEN_SYMBOLS | _MORE_SYMBOLS | _DASHES:
+        if text.lower() in reading.symbols:
             symbols += 1
         elif printed(text.removesuffix("%"), style) is not None:
             numbers += 1
@@ -244,7 +244,7 @@ def _clean(made: _ValueColumn) -> None:
     if asked is not None:
         step = Decimal(1).scaleb(-asked)
         made.values = [
-            None if v is None else v.quantize(step, ROUND_HALF_EVEN) for v in made.values
+            None if v is None else v.quantize(step, context=_EXACTLY) for v in made.values
         ]
         return
     made.values, places = without_tails(made.values)
