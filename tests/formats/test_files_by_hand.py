@@ -14,6 +14,7 @@ import numpy as np
 import openpyxl
 import pyarrow as pa
 import pytest
+from openpyxl.chart import BarChart, Reference
 from pyarrow import parquet
 
 from lustrum.formats.table_files import (
@@ -774,6 +775,36 @@ def test_a_formula_whose_result_is_not_stored_is_not_taken_for_a_blank(tmp_path:
         for name in book.namelist():
             other.writestr(name, book.read(name).replace(b'<c r="B3">', b'<c r="B3" t="str">'))
     assert read_table(tmp_path / "u.xlsx").values["value"] == (3, None)
+
+
+def test_other_sheets_of_a_workbook_are_not_passed_over_in_silence(tmp_path: Path) -> None:
+    """The truth may stand on a second sheet."""
+    path = workbook(tmp_path / "t.xlsx", [["a", "value"], ["T", 9], ["p", "x"], ["q", 4]], "Shown")
+    assert not read_table(path, reading=Reading(published=True)).doubts
+    book = openpyxl.load_workbook(path)
+    book.create_sheet("Empty")
+    book.save(path)
+    assert not read_table(path, reading=Reading(published=True)).doubts
+    book.create_sheet("Draft").append(["p", 5])
+    chart = BarChart()
+    chart.add_data(Reference(book["Shown"], min_col=2, min_row=1, max_row=4))
+    book.create_chartsheet("Chart").add_chart(chart)
+    book.save(path)
+    (doubt,) = read_table(path, reading=Reading(published=True)).doubts
+    assert "may show what is hidden ('Draft', 'Chart')" in doubt
+    assert not read_table(path, reading=Reading(published=True, notes_read=True)).doubts
+    # Of a workbook of this project the cells are read; a sheet that somebody added is named.
+    ours = openpyxl.Workbook()
+    ours.active.title = "Table"  # type: ignore[union-attr]
+    ours.active.append(["as a table"])  # type: ignore[union-attr]
+    for row in (["a", "value"], ["T", 9], ["p", "x"]):
+        (ours["Cells"] if "Cells" in ours.sheetnames else ours.create_sheet("Cells")).append(row)
+    ours.create_sheet("Notes").append(["a note"])
+    ours.save(path)
+    assert not read_table(path, reading=Reading(published=True)).doubts
+    ours.create_sheet("Draft").append([5])
+    ours.save(path)
+    assert len(read_table(path, reading=Reading(published=True)).doubts) == 1
 
 
 def test_a_workbook_that_is_broken_is_one_sentence(tmp_path: Path) -> None:

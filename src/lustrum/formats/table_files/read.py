@@ -36,7 +36,8 @@ def read_table(
         rows = published_rows(text, str(path), notes_read=reading.notes_read)
         return replace(rows, notes=(note, *rows.notes)) if note else rows
 
-    return published_table(read_published_rows(path, csv_rows), named, reading)
+    rows = read_published_rows(path, csv_rows)
+    return published_table(replace(rows, doubts=()) if reading.notes_read else rows, named, reading)
 
 
 def table_of_csv(

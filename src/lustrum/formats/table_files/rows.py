@@ -20,6 +20,7 @@ from typing import Any
 from lustrum.model import InputError
 
 _DELIMITERS = (",", ";", "\t")
+_SHEETS = ("Table", "Cells", "Notes")  # of a workbook that this project writes
 _PARQUET = (".parquet", ".pq")
 
 
@@ -124,11 +125,10 @@ def _rows_of_parquet(path: Path) -> Rows:
 
 def _rows_of_workbook(path: Path) -> Rows:
     """The sheet 'Cells' of a workbook, as this project writes it, or else the first sheet."""
-    found = _lines_of_workbook(path, results=True)
+    found, unread = _lines_of_workbook(path, results=True)
     if any(None in line for _, line in found):
-        for (row, line), (_, written) in zip(
-            found, _lines_of_workbook(path, results=False), strict=True
-        ):
+        formulas, _ = _lines_of_workbook(path, results=False)
+        for (row, line), (_, written) in zip(found, formulas, strict=True):
             # A reader's program computes a formula whose result is not stored.
             if any(a is None and b is not None for a, b in zip(line, written, strict=True)):
                 raise InputError(
@@ -153,13 +153,23 @@ def _rows_of_workbook(path: Path) -> Rows:
     for name in ("low", "high"):
         if name in columns:
             columns[name] = ["" if text == "not known" else text for text in columns[name]]
-    return Rows(str(path), columns, [f"row {row}" for row, _ in found[1:]])
+    doubts = ()
+    if unread:
+        listed = ", ".join(repr(name) for name in unread)
+        doubts = (
+            f"other sheets of the workbook are not read and may show what is hidden ({listed}); save each as a "
+            "file of its own, or say --notes-read if they state nothing.",
+        )
+    return Rows(str(path), columns, [f"row {row}" for row, _ in found[1:]], doubts=doubts)
 
 
-def _lines_of_workbook(path: Path, *, results: bool) -> list[tuple[int, list[str | None]]]:
+def _lines_of_workbook(
+    path: Path, *, results: bool
+) -> tuple[list[tuple[int, list[str | None]]], list[str]]:
     """The rows of the sheet with their numbers, as text: results of formulas, or the formulas.
 
-    None stands for a cell without anything; an empty text is the stored result of a formula.
+    None stands for a cell without anything; an empty text is the stored result of a formula. Other sheets in
+    which something stands are named, but for those that this project writes beside its cells.
     """
     import openpyxl
     from openpyxl.utils.exceptions import InvalidFileException
@@ -181,12 +191,21 @@ def _lines_of_workbook(path: Path, *, results: bool) -> list[tuple[int, list[str
                 [None if c.value is None and c.data_type == "n" else _text(c.value) for c in row]
                 for row in sheet.iter_rows()
             ]
+            own = _SHEETS if sheet.title == "Cells" else (sheet.title,)
+            unread = [name for name in book.sheetnames if name not in own and _holds(book[name])]
     except (*wrong, ValueError, TypeError, AttributeError, NotImplementedError, RuntimeError):
         raise InputError(f"{path} is not a workbook, though its name says so.") from None
     width = max(map(len, lines), default=0)
-    return [
-        (row, [*line, *[None] * (width - len(line))]) for row, line in enumerate(lines, start=1)
-    ]
+    padded = [[*line, *[None] * (width - len(line))] for line in lines]
+    return list(enumerate(padded, start=1)), unread
+
+
+def _holds(sheet: Any) -> bool:
+    """Whether anything stands in a sheet; a chart always does."""
+    if not hasattr(sheet, "iter_rows"):
+        return True
+    sheet.reset_dimensions()
+    return any(value is not None for row in sheet.iter_rows(values_only=True) for value in row)
 
 
 def _rows_of_jsonstat(text: str, source: str) -> Rows:
