@@ -47,15 +47,12 @@ _NETWORK = ("tests/audit/test_flows_by_hand.py", "tests/audit/test_bounds_hold.p
 
 _RECOGNITION = (
     "tests/formats/test_totals_by_hand.py",
-    "tests/formats/test_table_files.py",
     "tests/formats/test_published_files.py",
 )
 _TABLES_READ = (
     "tests/formats/test_files_by_hand.py",
     "tests/formats/test_reading_by_hand.py",
     "tests/formats/test_published_files.py",
-    "tests/formats/test_table_files.py",
-    "tests/formats/test_status_letters.py",
 )
 
 
@@ -399,19 +396,22 @@ GROUPS = {
     "contributions-read": Group(
         _in("formats/table_files", "contributions"), ("tests/formats/test_contributions.py",)
     ),
-    "sums-read": Group(
-        _in("formats/table_files", "hidden_totals", "numbers", "sums"), _RECOGNITION
+    "sums-read": Group(_in("formats/table_files", "sums"), _RECOGNITION),
+    "hidden-totals": Group(_in("formats/table_files", "hidden_totals"), _RECOGNITION),
+    "number-groups": Group(_in("formats/table_files", "numbers"), _RECOGNITION),
+    "recognition": Group(_in("formats/table_files", "recognition"), _RECOGNITION),
+    "code-groups": Group(
+        _in("formats/table_files", "code_groups", "dimensions", "hierarchy_files"),
+        (*_RECOGNITION, "tests/formats/test_table_files.py"),
     ),
-    "tables-read": Group(
-        _in("formats/table_files", "table_file", "published_file", "columns", "rows"), _TABLES_READ
-    ),
-    "codes-read": Group(
-        _in("formats/table_files", "recognition", "code_groups", "dimensions", "hierarchy_files"),
-        _RECOGNITION,
-    ),
+    "table-file": Group(_in("formats/table_files", "table_file"), _TABLES_READ),
+    "published-file": Group(_in("formats/table_files", "published_file"), _TABLES_READ),
+    "columns": Group(_in("formats/table_files", "columns"), _TABLES_READ),
+    "rows": Group(_in("formats/table_files", "rows"), _TABLES_READ),
     "layouts": Group(
-        _in("formats/table_files/published", "layouts", "formulas")
-        + _in("formats/table_files", "read", "write"),
+        _in("formats/table_files/published", "layouts") + _in("formats/table_files", "read"),
         _TABLES_READ,
     ),
+    "formulas": Group(_in("formats/table_files/published", "formulas"), _TABLES_READ),
+    "table-writing": Group(_in("formats/table_files", "write"), _TABLES_READ),
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import zipfile
 from decimal import Decimal
 from fractions import Fraction
@@ -15,6 +16,7 @@ import openpyxl
 import pyarrow as pa
 import pytest
 from openpyxl.chart import BarChart, Reference
+from openpyxl.styles import Font
 from pyarrow import parquet
 
 from lustrum.formats.table_files import (
@@ -107,6 +109,16 @@ def test_several_columns_of_values_have_their_own_letters() -> None:
     found = columns(text, published=True, values=("u", "v"))
     assert found.status == {"u": "u_status", "v": "v_flag"}
     assert columns(text, values=("u", "v"), status="status").status == dict.fromkeys("uv", "status")
+    assert columns("a,u,v,flag\np,5,6,b\nq,7,8,c\n", published=True, values=("u", "v")).status == {
+        "u": None,
+        "v": None,
+    }
+    # A second column of letters is no variable; one of words may be.
+    twice = "a,value,status,flag\np,x,F,b\np,5,F,{}\n"
+    assert columns(twice.format("c"), published=True).dimensions == ("a",)
+    assert columns(twice.format("late news"), published=True).dimensions == ("a", "flag")
+    mixed = "a,value,flag\np,5,b\nq,6,late news\n"
+    assert columns(mixed, published=True).status == {"value": None}
     # A word is no letter, and a column that is named as one of codes is none.
     words = "a,value,flag\n1,5,late\n2,6,early\n"
     assert columns(words, published=True).status == {"value": None}
@@ -177,6 +189,11 @@ def test_figures_labels_and_members_are_no_variables() -> None:
         ("id,a,value\n0,p,4\n1,q,5\n2,r,5\n", ("a",)),
         ("a,value,title\np,4,The table\nq,5,The table\n", ("a",)),
         ("a,value,year\np,4,2020\nq,5,2020\n", ("a",)),
+        ("title,value\nThe table,4\n", ("title",)),
+        ("a,value,title\np,4,The table\n", ("a",)),
+        # The same where cells stand twice.
+        ("a,big,b,value\np,y,k,5\nq,n,k,6\nr,y,k,7\np,y,l,5\np,y,l,x\n", ("a", "b")),
+        ("id,a,value\n0,p,x\n1,p,5\n", ("a",)),
         # What every row needs to be told apart stays.
         ("a,b,value\np,k,4\np,l,5\nq,k,6\nq,l,7\n", ("a", "b")),
         # A remark that no row needs is none.
@@ -201,6 +218,7 @@ def test_the_column_of_values_is_told_by_name_or_by_its_numbers() -> None:
     assert chosen("a,count,freq\np,4,1\nq,5,2\n") == ("count", ())
     assert chosen("area,people\nnorthern,4\nsouthern,5\n") == ("people", ())
     assert chosen("area,year,people\nnorthern,2020,4\nsouthern,2021,5\n") == ("people", ())
+    assert chosen("area,people\nnorthern,2019\nsouthern,5\n") == ("people", ())
     assert chosen("area,unit,people\nnorthern,7,4\nsouthern,7,5\n") == ("people", ())
     assert chosen("area,people,share\nnorthern,x,4\nsouthern,5,3\n") == ("people", ("share",))
     assert chosen("area,people,firms\nnorthern,8,4\nsouthern,5,3\n") == (None, ("people", "firms"))
@@ -770,6 +788,9 @@ def test_a_formula_whose_result_is_not_stored_is_not_taken_for_a_blank(tmp_path:
     for reading in (Reading(), Reading(published=True)):
         with pytest.raises(InputError, match="row 3: the result of a formula is not stored"):
             read_table(path, reading=reading)
+    beside = workbook(tmp_path / "b.xlsx", [["a", None, "value"], ["p", None, "=1+2"]])
+    with pytest.raises(InputError, match="row 2: the result of a formula is not stored"):
+        read_table(beside)
     # A stored result that is an empty text is a blank.
     with zipfile.ZipFile(path) as book, zipfile.ZipFile(tmp_path / "u.xlsx", "w") as other:
         for name in book.namelist():
@@ -777,12 +798,27 @@ def test_a_formula_whose_result_is_not_stored_is_not_taken_for_a_blank(tmp_path:
     assert read_table(tmp_path / "u.xlsx").values["value"] == (3, None)
 
 
+def test_a_workbook_that_states_a_wrong_size_is_read_whole(tmp_path: Path) -> None:
+    path = workbook(tmp_path / "t.xlsx", [["a", "value"], ["p", 3], ["q", 4]])
+    book = openpyxl.load_workbook(path)
+    book.create_sheet("Draft").append([None, 5])
+    book.save(path)
+    with zipfile.ZipFile(path) as made, zipfile.ZipFile(tmp_path / "u.xlsx", "w") as other:
+        for name in made.namelist():
+            other.writestr(
+                name, re.sub(rb'<dimension ref="[^"]*"', b'<dimension ref="A1"', made.read(name))
+            )
+    found = read_table(tmp_path / "u.xlsx", reading=Reading(published=True))
+    assert found.values["value"] == (3, 4)
+    assert asked(found, "may show what is hidden ('Draft')")
+
+
 def test_other_sheets_of_a_workbook_are_not_passed_over_in_silence(tmp_path: Path) -> None:
     """The truth may stand on a second sheet."""
     path = workbook(tmp_path / "t.xlsx", [["a", "value"], ["T", 9], ["p", "x"], ["q", 4]], "Shown")
     assert not read_table(path, reading=Reading(published=True)).doubts
     book = openpyxl.load_workbook(path)
-    book.create_sheet("Empty")
+    book.create_sheet("Empty")["B2"].font = Font(bold=True)
     book.save(path)
     assert not read_table(path, reading=Reading(published=True)).doubts
     book.create_sheet("Draft").append(["p", 5])
@@ -838,6 +874,12 @@ def test_parquet_and_compressed_files(tmp_path: Path) -> None:
     parquet.write_table(pa.table({"a": ["p"], "value": [True]}), path)
     with pytest.raises(InputError, match="row 1: the value of 'value'"):
         read_table(path)
+    parquet.write_table(pa.table({"a": [1.0, 1e16], "b": ["k", "k"], "value": [1, 2]}), path)
+    assert read_table(path, ColumnNames(by=("a",))).cells == (("1",), ("10000000000000000",))
+    twice = pa.table([pa.array(["p"]), pa.array(["q"]), pa.array([1])], names=["a", "a", "value"])
+    parquet.write_table(twice, path)
+    with pytest.raises(InputError, match="the column 'a' occurs twice"):
+        read_table(path)
     path.write_bytes(b"no")
     with pytest.raises(InputError, match="is not a Parquet file"):
         read_table(path)
@@ -879,6 +921,18 @@ def test_a_dataset_of_json_stat_is_read_cell_by_cell(tmp_path: Path) -> None:
     assert file.labels == {("a", "p"): "the p", ("a", "q"): "q"}
     assert file.places == ["cell 1", "cell 2", "cell 3", "cell 4"]
     assert jsonstat(tmp_path, value={"0": 1, "3": 4}).values["value"] == (1, None, None, 4)
+    every = jsonstat(tmp_path, value={"0": 1, "1": 2, "2": 3, "3": 4})
+    assert every.values["value"] == (1, 2, 3, 4)
+    order = {**BASE["dimension"], "b": {"category": {"index": {"z": 0, "k": 1}}}}
+    assert jsonstat(tmp_path, dimension=order).cells[:2] == (("p", "z"), ("p", "k"))
+    (tmp_path / "d.json").write_text(
+        json.dumps({k: v for k, v in BASE.items() if k != "status"}).replace(
+            "2.5", "2.50000000000000000001"
+        )
+    )
+    digits = read_table(tmp_path / "d.json")
+    assert digits.values["value"][2] == Decimal("2.50000000000000000001")
+    assert digits.status["value"] == ("",) * 4
     assert jsonstat(tmp_path, status="A").status["value"] == ("A",) * 4
     assert jsonstat(tmp_path, status=None).status["value"] == ("",) * 4
     stated = jsonstat(tmp_path, extension={"interval": {"low": {"1": 2}, "high": {"1": 4}}})
@@ -927,6 +981,10 @@ def test_csv_of_a_confidential_file_is_strict() -> None:
     assert rows.columns == {"a": ["=p", "q"], "value": ["3", "4"]}
     assert rows.places == ["line 2", "line 4"]
     assert rows.where(1) == "x.csv, line 4"
+    assert rows_of_csv("a,value\rp,3\r", "x.csv").columns == {"a": ["p"], "value": ["3"]}
+    assert rows_of_csv("", "x.csv").columns == {}
+    with pytest.raises(InputError, match=r"x\.csv: the column 'a' occurs twice"):
+        rows_of_csv("a,a,value\n1,2,3\n", "x.csv")
     with pytest.raises(
         InputError, match=r"x\.csv, line 3: there are 1 fields, but the first line names 2"
     ):

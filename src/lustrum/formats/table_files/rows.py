@@ -112,7 +112,8 @@ def _rows_of_parquet(path: Path) -> Rows:
     from pyarrow import parquet
 
     try:
-        table = parquet.read_table(path)
+        # A file on its own is read with columns that occur twice, a folder of files is not.
+        table = parquet.ParquetFile(path).read() if path.is_file() else parquet.read_table(path)
     except pyarrow.ArrowException:
         raise InputError(f"{path} is not a Parquet file, though its name says so.") from None
     columns = {}
@@ -269,8 +270,6 @@ def _each_cell(given: Any, cells: int) -> list[Any]:
 def _text(value: Any) -> str:
     if value is None or value != value:  # a number that is not one is an empty field
         return ""
-    if isinstance(value, bool):
-        return str(value).lower()  # no number
     if isinstance(value, float):
         return format(Decimal(repr(value)), "f").removesuffix(".0")
     if isinstance(value, Decimal):
