@@ -116,11 +116,11 @@ def _rows_of_parquet(path: Path) -> Rows:
         table = parquet.ParquetFile(path).read() if path.is_file() else parquet.read_table(path)
     except pyarrow.ArrowException:
         raise InputError(f"{path} is not a Parquet file, though its name says so.") from None
-    columns = {}
-    for name in table.column_names:
-        if name in columns:
-            raise InputError(f"{path}: the column {name!r} occurs twice; use it once.")
-        columns[name] = [_text(value) for value in table.column(name).to_pylist()]
+    head = table.column_names
+    twice = next((name for name in head if head.count(name) > 1), None)
+    if twice is not None:
+        raise InputError(f"{path}: the column {twice!r} occurs twice; use it once.")
+    columns = {name: [_text(value) for value in table.column(name).to_pylist()] for name in head}
     return Rows(str(path), columns, [f"row {i + 1}" for i in range(table.num_rows)])
 
 
