@@ -154,7 +154,7 @@ def _rows_of_workbook(path: Path) -> Rows:
     for name in ("low", "high"):
         if name in columns:
             columns[name] = ["" if text == "not known" else text for text in columns[name]]
-    doubts = ()
+    doubts: tuple[str, ...] = ()
     if unread:
         listed = ", ".join(repr(name) for name in unread)
         doubts = (

@@ -125,7 +125,8 @@ def plain_number(text: str) -> Decimal | None:
         value = Decimal(text)
     except InvalidOperation:
         return None
-    if not value.is_finite() or "_" in text or value.as_tuple().exponent < _LEAST_PLACE:
+    exponent = value.as_tuple().exponent  # no number where the value is infinite or none
+    if not isinstance(exponent, int) or exponent < _LEAST_PLACE or "_" in text:
         return None
     return value if value.adjusted() < 15 else None
 
