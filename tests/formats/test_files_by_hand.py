@@ -448,11 +448,29 @@ def test_other_names_of_a_variable_and_of_the_column_of_letters() -> None:
     )
     assert found.dimensions == ("area",)
     assert found.standing["value"] == (0, 1)
+    text = "a,value,mark\np,4,A\nq,5,A\n"
+    for named in (
+        ColumnNames(status="mark", status_list="confidentiality"),
+        ColumnNames(status="mark"),
+    ):
+        found = read(text, named, letters={} if named.status_list else {"A": "hidden"})
+        assert found.standing["value"] == (0, 1)
+    points = read("a;value;copy\nT;9;1.234\np;x;\n", thousands=".", formulas=("copy = value",))
+    assert [(fact.low, fact.high) for fact in points.facts] == [(F("1233.5"), F("1234.5"))]
 
 
 def test_figures_that_tell_rows_apart_are_codes() -> None:
     found = read("area,size,people\nnorthern,1,x\nnorthern,2,5\nsouthern,1,7\nsouthern,2,8\n")
     assert found.dimensions == ("area", "size")
+    flagged = read(
+        "area,size,people,flag,share\nnorthern,1,x,c,40\nnorthern,2,5,,60\nsouthern,1,7,,70\nsouthern,2,8,,80\n",
+        formulas=("share = 100 * people / people[size=2]",),
+    )
+    assert flagged.dimensions == ("area", "size")
+    assert flagged.status["people"] == ("c", "", "", "")
+    plain = read("area,people,share\nnorthern,x,4\nsouthern,5,3\nTotal,9,7\n", signed=True)
+    assert (plain.dimensions, plain.ignored, plain.signed) == (("area",), ("share",), True)
+    assert read("a,value\np,4\n").cells == (("p",),)
     with pytest.raises(InputError, match=r"x\.csv: there is no cell"):
         read("a,b,value\n")
 
@@ -545,6 +563,62 @@ def test_several_columns_that_nobody_explained_are_listed_and_names_of_codes_are
     ] or not strict.doubts
 
 
+@pytest.mark.parametrize(
+    ("texts", "tells"),
+    [
+        # Of cells p-k, p-l, q-k and q-l: numbers always tell, names of the codes of one variable never do.
+        (("1.5", "1.5", "2.5", "2.5"), True),
+        (("", "1.5", "", ""), True),
+        (("Area 1", "Area 1", "Area 2", "Area 2"), False),
+        (("1", "1", "Area 2", "Area 2"), False),
+        (("Age 1", "Age 2", "Age 1", "Age 2"), False),
+        (("Area 1", "Area 2", "Area 2", "Area 1"), True),
+        (("Area 1", "Area 1", "Area 1", "Area 2"), True),
+        (("5 are hidden",) * 4, True),
+        # Names of its own codes, such as parents, tell nothing.
+        (("", "", "p1", "p1"), False),
+        (("", "p1", "q1", "p1"), False),
+        (("", "p1", "q1", "5 people"), True),
+        (("", "k1", "l1", "k1"), True),
+    ],
+)
+def test_words_with_digits_beside_values(texts: tuple[str, ...], tells: bool) -> None:
+    for codes in (("p1", "p1", "q1", "q1"), ("p1",) * 4):
+        seconds = ("k1", "l1") * 2 if codes[3] == "q1" else ("k1", "l1", "m1", "n1")
+        rows = zip(codes, seconds, (4, "", 5, 6), texts, strict=True)
+        text = "a,b,value,m\n" + "".join(",".join(map(str, row)) + "\n" for row in rows)
+        found = read(text, ColumnNames(by=("a", "b")))
+        if codes[3] == "q1":
+            assert asked(found, "in the column 'm' are") == tells
+        elif len(set(texts)) == 1:
+            assert asked(found, "in the column 'm' are"), "one remark on all cells of one code"
+
+
+def test_a_name_for_every_cell_may_tell_and_so_does_an_upper_level() -> None:
+    assert asked(read("a,value,m\np,4,Area 1\nq,,Area 2\n", ColumnNames(by=("a",))), "'m'")
+    assert asked(read("a,value,upper\np,4,1.5\nq,,2.5\n"), "'upper'")
+
+
+def test_a_confidential_file_is_read_strictly() -> None:
+    text = "a,a_label,value,status,x1,h1,mean\np,the p,731,A,700,f,3\nq,q,GEHEIM,D,,,4\nr,r,N.A.,F,,,5\n"
+    named = ColumnNames(by=("a",))
+    file = table_of_csv(text, "x.csv", named, hidden=["Geheim"])
+    assert file.values["value"] == (731, None, None)
+    assert (file.holdings, file.ignored) == ((("f", "", ""),), ("mean",))
+    assert file.labels["a", "p"] == "the p"
+    assert file.standing["value"] == ()
+    assert [doubt.startswith("x.csv: ") for doubt in file.doubts] == [True, True]
+    assert asked(file, "'mean'")
+    assert asked(file, "numbers stand beside 'A' in the column 'status'")
+    said = ColumnNames(by=("a",), beside=("mean", "x1"), status_list="confidentiality")
+    known = table_of_csv(text, "x.csv", said, hidden=["Geheim"])
+    assert (known.standing["value"], known.doubts) == ((0,), ())
+    with pytest.raises(InputError, match=r"x\.csv, line 4: the cell stands in line 2 already"):
+        table_of_csv("a,value\np,3\nq,4\np,3\n", "x.csv")
+    with pytest.raises(InputError, match=r"x\.csv: there is no cell"):
+        table_of_csv("a,value\n", "x.csv")
+
+
 # Numbers of a table.
 
 
@@ -555,6 +629,8 @@ def test_numbers_that_cannot_be_exact_are_refused_and_rounding_is_half_to_even()
     assert rounded.values["value"] == (Decimal("2.2"), None, Decimal("4.5"))
     assert rounded.largest[0] == (Decimal("1.4"), Decimal("0.5"), 4)
     assert file.rounded(3).values == file.values
+    long = table_of_csv("a,value\n1,123456789012345.12345678901234567\n", "x.csv").rounded(14)
+    assert long.values["value"] == (Decimal("123456789012345.12345678901235"),)
     values, known = file.dense(file.values["value"], 2)
     assert (values.tolist(), known.tolist()) == ([225, 0, 450], [True, False, True])
     edge = table_of_csv(f"a,value\n1,{2**53 / 10:.1f}\n2,0.1\n".replace("e+", "e"), "x.csv")

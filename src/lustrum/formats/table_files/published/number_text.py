@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from decimal import ROUND_HALF_EVEN, Decimal, InvalidOperation
+from decimal import ROUND_HALF_EVEN, Context, Decimal, InvalidOperation
 
 _BLANKS = "\u0020\u00a0\u202f\u2009"
 _MINUS = "\u2212\u2013\u2012\uff0d"
@@ -26,6 +26,7 @@ _GROUPED = {
 _SPACED = re.compile(rf"\d*|\d{{1,3}}(?:[{_BLANKS}]\d{{3}})+|\d{{1,3}}(?:[{_APOSTROPHES}]\d{{3}})+")
 _TAIL = 10  # decimals that no table prints on purpose
 _LEAST_PLACE = -99
+_EXACTLY = Context(prec=1000)
 
 
 @dataclass(frozen=True)
@@ -186,5 +187,5 @@ def without_tails(values: Sequence[Decimal | None]) -> tuple[list[Decimal | None
 
 def decimals_of(value: Decimal | None) -> int:
     """How many digits a number has after its point, without zeros at its end."""
-    exponent = 0 if value is None else value.normalize().as_tuple().exponent
+    exponent = 0 if value is None else _EXACTLY.normalize(value).as_tuple().exponent
     return -exponent if isinstance(exponent, int) and exponent < 0 else 0
