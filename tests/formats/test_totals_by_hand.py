@@ -533,7 +533,12 @@ def test_a_total_without_a_name_is_claimed_where_all_is_shown_and_adds_up() -> N
         ("p,3\nCanada,9\nq,x\nr,2\n", "Canada"),
         # A code that is shown is named before one that is hidden.
         ("p,x\nCanada,90\nq,x\nr,20\n", "Canada"),
+        ("p,x\nzone,90\nq,x\nr,20\n", "zone"),
         ("Canada,0\np,0\nq,0\nr,0\n", "Canada"),
+        # Three numbers and their total may be off by two if each was rounded.
+        ("Canada,11\np,3\nq,4\nr,2\n", "Canada"),
+        ("Canada,7\np,3\nq,4\nr,2\n", "Canada"),
+        ("Canada,9\np,8\nq,x\nr,3\n", "Canada"),
     ],
 )
 def test_a_code_that_may_be_the_total_is_asked_about(text: str, code: str) -> None:
@@ -550,6 +555,9 @@ def test_a_code_that_may_be_the_total_is_asked_about(text: str, code: str) -> No
         ("p,30\nq,40\nr,20\n", {}),
         ("p,30\nq,x\nr,31\ns,32\n", {}),
         ("p,30\nq,40\nr,20\ns,1\nt,2\nu,3\nv,9\n", {}),
+        ("p,30\nq,40\nr,20\ns,1\nt,2\nu,3\n", {}),
+        ("Canada,12\np,3\nq,4\nr,2\n", {}),
+        ("Canada,15\np,3\nq,4\nr,2\ns,3\n", {}),
     ],
 )
 def test_codes_without_any_total_are_asked_about_with_the_first_of_them(
@@ -633,6 +641,56 @@ def test_a_code_that_may_be_the_sum_of_others_is_asked_about(rows: str, head: st
     if head:
         assert f"no column shows whether {head!r} of 'a'" in found[0]
         assert not asked("a,value\n" + rows, said=StatedTotals(flat=frozenset("a")))[1]
+
+
+def test_one_column_that_speaks_against_a_total_is_enough() -> None:
+    rows = {"Canada": (50, 9), "p": (3, 3), "q": (4, "x"), "r": (2, 2)}
+    text = "a,b,value\n" + "".join(f"{c},k,{v}\n{c},l,{w}\n" for c, (v, w) in rows.items())
+    groups, doubts, _ = asked(text, said=StatedTotals(none=frozenset("b")))
+    assert not groups
+    assert ["no total is recognised" in d for d in doubts] == [True]
+
+
+def test_groups_within_groups_count_once_in_a_total() -> None:
+    groups, doubts, _ = asked("a,value\nCanada,9\nD,6\nD1,4\nD11,3\nD12,1\nD2,2\nE,3\n")
+    assert groups["Canada"] == {"D11", "D12", "D2", "E"}
+    assert not doubts
+    # Groups that are no parts of anything need no total.
+    assert not asked("a,value\nD,300\nD1,100\nD2,200\nE,50\n")[1]
+    # A total by its name that somebody explained is not asked about, though it holds not everything.
+    said = StatedTotals(groups={"a": {"All": ("D", "E")}})
+    assert not asked("a,value\nAll,50\nD,30\nE,x\nG,x\n", said=said)[1]
+
+
+def sums_asked(*texts: str, said: StatedTotals | None = None) -> list[str]:
+    return [d for d in asked(*texts, said=said)[1] if "is the sum of other codes" in d]
+
+
+def test_a_column_in_which_all_is_shown_and_adds_up_rules_sums_of_others_out() -> None:
+    whole = "a,value\nNor,7\nNorth,3\nNorse,4\nTotal,14\n"
+    hidden = "a,c,value\nNor,m,x\nNorth,m,x\nNorse,m,x\nTotal,m,9\n"
+    said = StatedTotals(none=frozenset("c"))
+    assert not sums_asked(whole)
+    assert not sums_asked(whole, hidden, said=said)
+    assert sums_asked(hidden, said=said)
+
+
+def test_codes_beside_each_other_are_asked_about_where_others_are_such_sums() -> None:
+    """Or where no total is shown in any file."""
+    coded = "a,value\nTotal,100\nD,30\nD1,10\nD2,20\np,40\nq,x\nr,x\n"
+    assert not sums_asked(coded)
+    added = (
+        "a,value\nNorth,7980000\nAyr,2610000\nBute,x\n"
+        "South,5140000\nKent,2960001\nDevon,2179999\nTotal,20000000\n"
+    )
+    assert len(sums_asked(added)) == 1
+    shown, not_shown = (
+        "a,value\np,4\nq,x\nr,x\nTotal,40\n",
+        "a,c,value\np,m,1\nq,m,x\nr,m,x\nTotal,m,x\n",
+    )
+    said = StatedTotals(none=frozenset("c"))
+    assert not sums_asked(shown, not_shown, said=said)
+    assert sums_asked(not_shown, said=said)
 
 
 # Codes that show groups.

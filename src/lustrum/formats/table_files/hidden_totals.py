@@ -109,7 +109,6 @@ def look_for_heads(
         for code, parts in made.groups.items()
         if code not in totals
         for place in parts
-        if place < len(made.finest)
     }
     plain = [c for c in made.finest if c not in inside]
     heads = [(c, [p for p in plain if p != c and p.startswith(c)]) for c in plain if len(c) > 2]
