@@ -368,7 +368,12 @@ def test_a_variable_across_the_columns_becomes_one() -> None:
     assert by.cells[3] == ("q", "2020")
     some = read("area,u,v,w\np,1,2,3\nq,4,5,6\n", ColumnNames(values=("u", "w")), wide="k")
     assert some.cells == (("p", "u"), ("p", "w"), ("q", "u"), ("q", "w"))
-    for named, wide in (({"by": ("zone",)}, "k"), ({}, "area"), ({"values": ("u",)}, "k")):
+    for named, wide in (
+        ({"by": ("zone",)}, "k"),
+        ({"values": ("u", "zone")}, "k"),
+        ({}, "area"),
+        ({"values": ("u",)}, "k"),
+    ):
         with pytest.raises(InputError, match=r"x\.csv: (there is no column 'zone'|--wide names)"):
             read("area,u,v\np,1,2\nq,4,5\n", ColumnNames(**named), wide=wide)  # type: ignore[arg-type]
 
@@ -397,9 +402,13 @@ def test_rows_of_one_cell_are_taken_together() -> None:
         NotJudgedError, match=r"stands in line 3 and in line 5, and what they say about 'value'"
     ):
         read(text.format("<5", "").replace("p,x", "p,>9"), formulas=formula)
+    with pytest.raises(NotJudgedError, match="cannot both be true"):
+        read("a,value\nT,9\np,>9\np,<5\np,x\n")
+    with pytest.raises(InputError, match="speaks of the column 'value%'"):
+        read("a,value\nT,9\nT,9\np,x\n", formulas=("value% = 100 * value / value[T]",))
     same = read("a,value\nT,9\np,5\nq,4\np,5\n")
     assert (same.values["value"], same.standing["value"]) == ((9, 5, 4), ())
-    zero = read("a,value\nT,9\np,-\nq,(4)\nq,(4)\n")
+    zero = read("a,value\nT,9\nT,9\np,-\nq,(4)\n")
     assert (zero.maybe_zero["value"], zero.bracketed["value"]) == ((1,), (2,))
     shares = read(
         "a,value\nT,200\np,x\nq,20%\np,0%\n", formulas=("value% = 100 * value / value[T]",)
@@ -425,7 +434,15 @@ def test_a_column_of_parents_names_codes_of_the_variable_and_never_the_code_itse
     assert read("a,up,value\nT,,9\np,T,4\nq,T,5\n").parents == {"a": {"p": "T", "q": "T"}}
     assert read("a,up,value\nT,T,9\np,T,4\nq,T,5\n").parents == {}
     assert read("a,up,value\nT,,9\np,Z,4\nq,T,5\n").parents == {}
+    assert read("a,up,value\nT,T,9\np,T,9\nq,p,5\n").parents == {}
     assert read("a,up,value\nT,,9\np,,4\nq,,5\n").parents == {}
+
+
+def test_a_formula_settles_the_shares_of_its_own_values_only() -> None:
+    named = ColumnNames(values=("u", "v"))
+    text = "a,u,v\nT,200,300\np,12%,40%\nq,x,x\n"
+    found = read(text, named, formulas=("v% = 100 * v / v[T]",))
+    assert ["column 'u' holds shares" in doubt for doubt in found.doubts] == [True]
 
 
 def test_units_and_names_that_say_that_values_are_rounded() -> None:

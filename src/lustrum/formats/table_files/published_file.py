@@ -75,7 +75,10 @@ def published_table(rows: Rows, named: ColumnNames, reading: Reading) -> TableFi
         *unexplained(rows, columns_, named, explained, published=True),
         *further,
     ]
-    doubts += [d for own in read.values() for d in own.doubts if not _settled(d, explained, read)]
+    for response, own in read.items():
+        # A formula settles a doubt about shares in place of the values that it speaks of.
+        settled = f"{response}%" in explained
+        doubts += [d for d in own.doubts if not (settled and "holds shares" in d)]
     texts = {
         name: [next((own[row] for row in at if own[row]), "") for at in places.values()]
         for name, own in rows.columns.items()
@@ -162,11 +165,6 @@ def _once(rows: Rows, names: Sequence[str]) -> bool:
     return len(set(keys)) == len(keys)
 
 
-def _settled(doubt: str, explained: set[str], read: Mapping[str, PublishedColumn]) -> bool:
-    """Whether a formula settles a doubt about shares in place of values."""
-    return "holds shares" in doubt and any(f"{response}%" in explained for response in read)
-
-
 def _multiplied(rows: Rows) -> bool:
     """Whether a column UNIT_MULT says that values are in thousands or more."""
     own = next((c for name, c in rows.columns.items() if name.upper() == "UNIT_MULT"), ())
@@ -198,14 +196,11 @@ def _unpivoted(rows: Rows, named: ColumnNames, reading: Reading) -> tuple[Rows, 
             for place, name in enumerate(head)
             if place == 0 or is_numeric(rows, name, reading) == (0, 0)
         ]
-    unknown = next((name for name in stubs if name not in head), None)
+    named_values = () if named.values == ("value",) else named.values
+    unknown = next((name for name in (*stubs, *named_values) if name not in head), None)
     if unknown is not None:
         raise InputError(f"{rows.source}: there is no column {unknown!r} in the first line.")
-    codes = (
-        [n for n in named.values if n in head]
-        if named.values != ("value",)
-        else [name for name in head if name not in stubs]
-    )
+    codes = list(named_values) or [name for name in head if name not in stubs]
     if reading.wide in rows.columns or len(codes) < 2:
         raise InputError(
             f"{rows.source}: --wide names the variable whose codes are the names of columns; there must be two "
