@@ -289,6 +289,40 @@ def test_titles_and_notes_that_a_spreadsheet_filled_up_are_no_rows() -> None:
     assert rows.columns["value"] == ["3", "", ""]
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        # The separator that makes the most columns, of those that as many lines agree on.
+        ("a;b;c\np;1;2,5\nq;2;3,5\n", {"a": "p q", "b": "1 2", "c": "2,5 3,5"}),
+        ("a,b;c,d\np,1;2,5\nq,2;3,5\n", {"a": "p q", "b;c": "1;2 2;3", "d": "5 5"}),
+        # More titles than rows, and titles alone above.
+        ("t1\nt2\nt3\nt4\na,value\np,3\n", {"a": "p", "value": "3"}),
+        ("Title,,\narea,sex,value\n", {"area": "", "sex": "", "value": ""}),
+        ("area,,value\np,m,3\n", {"area": "p", "": "m", "value": "3"}),
+        ("area,\np,3\nq,4\n", {"area": "p q", "": "3 4"}),
+        # Rows behind a blank line stay unless nothing but one field is filled in any of them.
+        ("area,value\nT,3\n,\na,\nb,\n", {"area": "T a b", "value": "3  "}),
+        ("area,sex,value\nT,m,3\n,,\na,m,\n", {"area": "T a", "sex": "m m", "value": "3 "}),
+        ("a,value\np,3\n  \nq,4\n", {"a": "p q", "value": "3 4"}),
+        ("a,value\rp,3\rq,4\r", {"a": "p q", "value": "3 4"}),
+        # A line of symbols and numbers behind a shorter line is a row, one of words is none.
+        ("u,v\np,..,x\nq,5,6\n", {"row": "p q", "u": ".. 5", "v": "x 6"}),
+        ("u,v\narea,sex,val\nq,m,6\n", {"area": "q", "sex": "m", "val": "6"}),
+        ("u,v\narea,sex,2020\nq,m,6\n", {"area": "q", "sex": "m", "2020": "6"}),
+    ],
+)
+def test_where_the_table_begins_and_ends(text: str, expected: dict[str, str]) -> None:
+    found = published_rows(text, "x.csv").columns
+    assert {name: " ".join(own) for name, own in found.items()} == expected
+
+
+def test_lines_that_fit_no_table_are_not_judged() -> None:
+    with pytest.raises(NotJudgedError, match=r"x\.csv, line 2: there are 4 fields"):
+        published_rows("a,b,value\n1,2,3,4\n1,3,3\n2,3,3\n", "x.csv")
+    with pytest.raises(NotJudgedError, match="the column '' occurs twice"):
+        published_rows("a,,\nb,,\n", "x.csv")
+
+
 def test_the_separator_is_the_one_that_most_lines_agree_on() -> None:
     text = "area;value\nnorth, cold;3,5\nsouth;4,5\neast;5\n"
     rows = published_rows(text, "x.csv")

@@ -18,7 +18,7 @@ from lustrum.formats.table_files import (
 )
 from lustrum.formats.table_files.code_groups import groups_by_code
 from lustrum.formats.table_files.dimensions import Dimension
-from lustrum.formats.table_files.numbers import groups_by_numbers
+from lustrum.formats.table_files.numbers import _flattened, groups_by_numbers
 from lustrum.formats.table_files.sums import (
     add_up,
     check_same_cover,
@@ -397,6 +397,10 @@ N = None
         ("a b z", [[1048570, 2], [5, 3], [1048575, N]], {"z": "a b"}),
         ("z z1 z2", [[63, 2], [60, 3], [3, N]], {}),
         ("z z1 z2", [[63, 3], [60, 3], [3, N]], {"z": "z1 z2"}),
+        ("z z1 z2 z3", [[63, 4], [60, 3], [2, 3], [1, N]], {}),
+        ("z z1 z2", [[63, 9], [60, 3], [3, 3]], {}),
+        ("a b z", [[1048570, 3], [5, N], [1048575, 3]], {"z": "a b"}),
+        ("a b z c d", [[1048570, 0], [5, 7], [1048575, 7], [1, 1], [2, 2]], {"z": "a b"}),
         # Where values are negative, parts can be more than the whole.
         ("a b z", [[1048570, 4], [-5, N], [1048565, 3]], {}),
         ("a b z", [[1048590, 4], [-5, N], [1048585, 3]], {"z": "a b"}),
@@ -421,6 +425,20 @@ def test_a_sum_counts_with_enough_evidence_and_nothing_against_it(
     codes: str, rows: list[list[int | None]], expected: dict[str, str]
 ) -> None:
     assert found(rows, codes) == expected
+
+
+def test_groups_of_groups_are_told_in_finest_codes() -> None:
+    def finest(found: dict[int, set[int]]) -> dict[int, set[int]]:
+        return {
+            c: set(p) for c, p in _flattened({c: frozenset(p) for c, p in found.items()}).items()
+        }
+
+    assert finest({5: {1, 4}, 4: {2, 3}}) == {5: {1, 2, 3}, 4: {2, 3}}
+    assert finest({4: {2, 3}, 5: {1, 4}}) == {4: {2, 3}, 5: {1, 2, 3}}
+    chain = {6: {5, 1}, 5: {4, 2}, 4: {3, 7}}
+    assert finest(chain) == {6: {1, 2, 3, 7}, 5: {2, 3, 7}, 4: {3, 7}}
+    assert finest({5: {1, 2}}) == {5: {1, 2}}
+    assert finest({}) == {}
 
 
 def test_values_that_are_said_to_be_signed_can_hide_negative_parts() -> None:
