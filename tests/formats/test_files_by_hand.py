@@ -375,6 +375,7 @@ def test_eurostat_files_have_periods_across_and_flags_behind_values() -> None:
         "OBS_FLAG": ["p", "c", "", ""],
     }
     assert rows.places == ["line 2, 2020", "line 2, 2021", "line 4, 2020", "line 4, 2021"]
+    assert rows.notes == ("read as a Eurostat file, with periods across.",)
     for wrong in ("A\t1\t2\n", "A,XX\t1\n", "A,XX\t1\t2\t3\n"):
         with pytest.raises(NotJudgedError, match=r"x\.tsv, line 2: the fields do not fit"):
             published_rows("freq,geo\\TIME\t2020\t2021\n" + wrong, "x.tsv")
@@ -388,6 +389,9 @@ def test_merged_names_are_filled_down_only_where_rows_would_stand_twice() -> Non
     assert down("n", "", "s", "", "", "") == ["n", "n", "s", "s", "s", "s"]
     assert down("n", "", "s", "s") == ["n", "", "s", "s"], "no row stands twice"
     assert down("", "", "", "") == [""] * 4, "the first name is missing"
+    assert down("", "", "a", "") == ["", "", "a", ""]
+    twice = Rows("x", {"a": ["n", "n"], "b": ["T", "T"]}, ["", ""])
+    assert filled_down(twice, ["a", "b"]) is twice
     one = Rows("x", {"a": ["n", "", ""]}, ["", "", ""])
     assert filled_down(one, ["a"]) is one
 
@@ -1017,6 +1021,13 @@ def test_parquet_and_compressed_files(tmp_path: Path) -> None:
         (tmp_path / "t.csv.gz").write_bytes(wrong)
         with pytest.raises(InputError, match="is not compressed with gzip"):
             read_table(tmp_path / "t.csv.gz")
+    (tmp_path / "t.csv").write_text("A title\na,b,value\np,k,3\nq,k,4\n")
+    for notes_read in (False, True):
+        found = read_table(
+            tmp_path / "t.csv", reading=Reading(published=True, notes_read=notes_read)
+        )
+        assert bool(found.doubts) != notes_read
+        assert len(found.notes) == 1
     (tmp_path / "t.csv").write_bytes(b"a,value\n\xff,3\n")
     with pytest.raises(InputError, match="is not UTF-8"):
         read_table(tmp_path / "t.csv")

@@ -33,7 +33,7 @@ def read_table(
             text, note = decoded(content)
         except InputError as problem:
             raise InputError(f"{path}: {problem}") from None
-        rows = published_rows(text, str(path), notes_read=reading.notes_read)
+        rows = published_rows(text, str(path))
         return replace(rows, notes=(note, *rows.notes)) if note else rows
 
     rows = read_published_rows(path, csv_rows)
