@@ -778,6 +778,9 @@ def test_a_figure_bounds_the_value_it_was_computed_from() -> None:
     ]
     assert facts("s = 100 * v / v[a = T]", given) == facts("s = 100 * v / v[T]", given)
     assert facts("s = 100 * v / v[Z]", given) == []
+    # A figure over 0 or less says nothing, one over 1 does.
+    over = sheet({"v": [9, None, 4]}, m=["9", "5", "7"], w=["1", "0", "-2"])
+    assert facts("m = v / w", over) == [({"v[T]": F(1)}, F("8.5"), F("9.5"))]
 
 
 def test_running_sums_bounds_and_classes() -> None:
@@ -803,6 +806,8 @@ def test_running_sums_bounds_and_classes() -> None:
     assert facts("lo <= v", given)[0] == ({"v[T]": F(1)}, F(1), None)
     assert facts("v in c", given) == [({"v[T]": F(1)}, F(0), F(4)), ({"v[p]": F(1)}, F(10), F(19))]
     assert facts("u in c", given)[0] == ({"u[T]": F(1)}, F(0), F(5)), "values have decimals"
+    zero = sheet({"v": [9, None, 0]}, c=["<5", "", ""])
+    assert facts("v in c", zero) == [({"v[T]": F(1)}, F(0), F(4))]
     negative = sheet({"v": [9, None, -4]}, c=["<5", "", ""])
     assert facts("v in c", negative) == [({"v[T]": F(1)}, None, F(4))]
     with pytest.raises(InputError, match=r"x\.csv: the column 'c' holds a field that is no class"):
@@ -857,6 +862,8 @@ def test_a_part_of_several_variables_needs_the_name_of_one() -> None:
         InputError, match=r"needs a variable and its code in brackets, such as \[b=Total\]"
     ):
         Formula.of("s = 10 * v / v[T]").facts(given)
+    with pytest.raises(InputError, match="needs a variable and its code in brackets"):
+        Formula.of("s = 10 * v / v[a]").facts(given)
 
 
 def test_a_formula_may_speak_of_values_that_the_file_does_not_show() -> None:
