@@ -726,9 +726,16 @@ def test_codes_beside_each_other_are_asked_about_where_others_are_such_sums() ->
         ("C C10-C12", {"C": "C10-C12"}),
         ("2020 2020-05 2020-06", {}),
         ("A1 A1.5 A1-x", {"A1": "A1-x A1.5"}),
+        ("C1 C1-C2 C2", {}),
         # Numbers that run on begin alike by coincidence.
         ("1 2 3 4 5 6 7 8 9 10 11 12", {}),
         ("1 2 3 10 11", {"1": "10 11"}),
+        ("0 1 2 3 4 5 6 7 8 9 10 11", {}),
+        ("1 2 3 4 5 6 7 8 9 10 999", {}),
+        ("1 2 3 4 5 6 7 8 9 10 9999", {}),
+        # Other codes beside them still show their groups.
+        ("1 2 3 4 5 6 7 8 9 10 A A1", {"A": "A1"}),
+        ("2019 2020 2021 A A1", {"A": "A1"}),
         ("1 11 12 13", {"1": "11 12 13"}),
         ("0 1 2 3 11 99", {"1": "11"}),
         ("9 10 11 12 99", {}),
@@ -746,6 +753,8 @@ def test_codes_beside_each_other_are_asked_about_where_others_are_such_sums() ->
         ("Y_GE65 Y15-64 Y15-74 Y_GE15", {"Y_GE15": "Y15-64 Y_GE65"}),
         ("10-20 20-10 10-15 16-20", {"10-20": "10-15 16-20"}),
         ("5-5 6-9 5-9", {}),
+        ("0-64 65-90 0+", {}),
+        ("0-9 Y0-9", {}),
         # Ranges and sums of letters.
         ("B C D B-D", {"B-D": "B C D"}),
         ("B D B-D", {"B-D": "B D"}),
@@ -768,6 +777,7 @@ def test_which_groups_leave_no_doubt_that_they_are_whole() -> None:
     assert sure(["D", "E", "D and E"]) == {"D and E": True}
     assert sure(["0-4", "5-9", "0-9"]) == {"0-9": True}
     assert sure(["A", "A1"]) == {"A": False}
+    assert groups_by_code(["A", "A1 x"]) == {}
     assert groups_by_code(["A", "A1", "B"], {"B": "A", "Z": "A", "A1": "Y"})["A"].parts == {"B"}
     assert not groups_by_code(["A", "A1", "B"], {"B": "A"})["A"].sure
     assert set(groups_by_code(["A", "A1", "B"], {"B": "Y"})) == {"A"}, "no parent is a code"
@@ -824,6 +834,8 @@ def test_axes_hold_the_same_people_in_every_file() -> None:
     [
         ("A\n@A1\n@@A11\n@A2\n\nB\n@B1\n", ".hrc", {"A": "A1 A2", "A1": "A11", "B": "B1"}),
         (" A \n @ A1 \n", ".hrc", {"A": "A1"}),
+        ("A\n\n@A1\n", ".hrc", {"A": "A1"}),
+        ("A = ['B', 'C']\nB = ['D']\nC = ['D']\n", ".toml", {"A": "B C", "B": "D", "C": "D"}),
         ("A\n@A1\nB\n@A1\n", ".hrc", {"A": "A1", "B": "A1"}),
         ("code,parent\nA1,A\nA,\nA1,B\nA1,A\n", ".csv", {"A": "A1", "B": "A1"}),
         ("\ufeffcode;parent;label\nA1;A;x\n", ".csv", {"A": "A1"}),
@@ -854,6 +866,7 @@ def test_groups_in_a_file(text: str, ending: str, expected: dict[str, str]) -> N
         ("code,parent\nA1,A\n,A\n", ".csv", "g, line 3: a parent has no code"),
         ("code,parent\nA,\n", ".csv", "there is no group"),
         ("A = []\n", ".toml", "the group 'A' needs a list"),
+        ("A = ['B', 'C']\nC = ['A']\n", ".toml", "holds itself"),
         ("A = ['B', 1]\n", ".toml", "the group 'A' needs a list"),
         ("A = ['B', '']\n", ".toml", "the group 'A' needs a list"),
         ("A = 'B'\n", ".toml", "the group 'A' needs a list"),
@@ -924,6 +937,13 @@ def test_what_somebody_says_about_totals() -> None:
     ):
         with pytest.raises(InputError, match=sentence):
             strict(text, **said)  # type: ignore[arg-type]
+
+
+def test_a_group_may_hold_a_group_that_numbers_show() -> None:
+    text = "p,1048570\nq,5\ng,1048575\nc,7\nw,1048582\n"
+    found = strict(text, groups={"a": {"w": ("g", "c")}})
+    assert sets(found) == {"g": "p q", "w": "p q c"}
+    assert found.how == {"g": "by numbers", "w": "as you say"}
 
 
 def test_codes_of_a_confidential_file_show_subtotals_that_add_up() -> None:
