@@ -40,6 +40,8 @@ from lustrum.formats.table_files.write import (
     plain_letters,
     release_as_arrow,
     release_as_csv,
+    release_as_parquet,
+    write_csv,
     write_release,
 )
 from lustrum.model import Category, InputError, Release, TableAxis
@@ -1167,6 +1169,33 @@ def test_a_release_in_csv_and_arrow_shows_what_it_shows_and_nothing_else(tmp_pat
             back = read_table(tmp_path / f"t.{ending}")
             assert back.values["value"] == (Decimal("12.5"), None, None, Decimal("0.5"))
             assert back.status["value"] == tuple(letters), ending
+            assert back.codes == (("p", "=q"), ("k", "l")), ending
+            assert back.labels["a", "p"] == "the p"
+            assert back.interval is not None
+            assert [tuple(end[1:3]) for end in back.interval] == [(6, None), (9, None)], ending
+    quoted = tmp_path / "q.parquet"
+    parquet.write_table(pa.table({"a": ["'s-Hertogenbosch"], "value": [1]}), quoted)
+    assert read_table(quoted).codes == (("'s-Hertogenbosch",),), "a quote of its own stays"
+    told = pa.table(parquet.read_table(tmp_path / "t.parquet")).column("status").to_pylist()
+    assert told == ["F", "N", "N", "F"]
+    (tmp_path / "p.parquet").write_bytes(release_as_parquet(release, True))
+    assert read_table(tmp_path / "p.parquet").status["value"] == ("F", "N", "N", "F")
+    (tmp_path / "p.parquet").write_bytes(release_as_parquet(release))
+    assert read_table(tmp_path / "p.parquet").status["value"] == ("F", "A", "D", "F")
+    # Without an interval there are no columns for it, and one end alone is none.
+    for ends in ({}, {"low": release.low}, {"high": release.high}):
+        bare = Release(axes, published, status, {"method": "x"}, decimals=1, **ends)
+        assert release_as_csv(bare).splitlines()[0] == "a,a_label,b,value,status"
+        assert release_as_arrow(bare).column_names == ["a", "a_label", "b", "value", "status"]
+    for write in (
+        lambda: write_release(published, tmp_path / "n.csv"),
+        lambda: release_as_arrow(published),
+    ):  # type: ignore[arg-type]
+        with pytest.raises(InputError, match="needs a lustrum Release"):
+            write()
+    with pytest.raises(InputError, match="is written to a file of"):
+        write_release(release, tmp_path / "n.txt")
+    assert write_csv(["a", "=b"], [["p", "q"], ["r", "s"]]) == "a,'=b\np,q\nr,s\n"
     assert plain_letters(release).status.tolist() == [["F", "N"], ["N", "F"]]
     for wrong in ("t.txt", "none/t.csv"):
         with pytest.raises(InputError, match=r"is written to a file of|there is no folder"):

@@ -17,6 +17,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from lustrum.formats.cell_text import inert
 from lustrum.model import InputError
 
 _DELIMITERS = (",", ";", "\t")
@@ -120,7 +121,7 @@ def _rows_of_parquet(path: Path) -> Rows:
     twice = next((name for name in head if head.count(name) > 1), None)
     if twice is not None:
         raise InputError(f"{path}: the column {twice!r} occurs twice; use it once.")
-    columns = {name: [_text(value) for value in table.column(name).to_pylist()] for name in head}
+    columns = {name: [_code(value) for value in table.column(name).to_pylist()] for name in head}
     return Rows(str(path), columns, [f"row {i + 1}" for i in range(table.num_rows)])
 
 
@@ -189,7 +190,7 @@ def _lines_of_workbook(
             sheet = book["Cells"] if "Cells" in book.sheetnames else book.worksheets[0]
             sheet.reset_dimensions()  # what a file says about its size may be wrong
             lines = [
-                [None if c.value is None and c.data_type == "n" else _text(c.value) for c in row]
+                [None if c.value is None and c.data_type == "n" else _code(c.value) for c in row]
                 for row in sheet.iter_rows()
             ]
             own = _SHEETS if sheet.title == "Cells" else (sheet.title,)
@@ -265,6 +266,13 @@ def _each_cell(given: Any, cells: int) -> list[Any]:
             raise ValueError("a list of another length")
         return list(given)
     return [given] * cells
+
+
+def _code(value: Any) -> str:
+    """The text of a field, without the quote that keeps a spreadsheet from taking it for a formula."""
+    text = _text(value)
+    plain = text.removeprefix("'")
+    return plain if inert(plain) == text else text
 
 
 def _text(value: Any) -> str:
