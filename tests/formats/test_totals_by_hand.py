@@ -1041,3 +1041,66 @@ def test_a_dimension_of_several_files_is_one() -> None:
     assert list(got.dimensions) == ["a", "b", "c"]
     assert got.dimensions["a"].finest == ("p", "q", "r")
     assert got.dimensions["a"].totals == ("Total",)
+
+
+def test_finer_codes_in_another_file_are_refused_or_asked_about() -> None:
+    texts = ("a,value\nn,40\ns,2\n_T,42\n", "a,value\ne,13\nw,27\ns,2\n_T,42\n")
+    with pytest.raises(
+        InputError, match="f0: the codes of 'a' add up to '_T' without those of the other"
+    ):
+        recognise([table_of_csv(text, f"f{i}") for i, text in enumerate(texts)])
+    assert any("add up to '_T' without those of the other files" in d for d in asked(*texts)[1])
+
+
+def test_groups_that_somebody_names_may_hold_more_than_is_listed() -> None:
+    text = "a,value\nTotal,310\nC,192\nC1,65\nC2,x\nF,118\n"
+    said = StatedTotals(groups={"a": {"C": ("C1", "C2")}}, open_groups={"a": frozenset("C")})
+    groups, doubts, own = asked(text, said=said)
+    assert groups["C"] == {"C1", "C2", "C, not listed"}
+    assert own.how["C"] == "as you say"
+    assert not doubts
+    groups, _, own = asked(text, said=StatedTotals(open_groups={"a": frozenset("C")}))
+    assert groups["C"] == {"C1", "C2", "C, not listed"}
+    assert own.how == {"C": "by code", "Total": "by name"}
+    # A name of a total does not change what somebody said about it; groups are no finest codes.
+    assert sets(strict("Total,7\np,3\nq,4\nr,9\n", groups={"a": {"Total": ("p", "q")}})) == {
+        "Total": "p q"
+    }
+    nested = StatedTotals(groups={"a": {"D": ("D1", "D2"), "All": ("D", "E", "F")}})
+    own = asked("a,value\nAll,50\nD,30\nD1,x\nD2,x\nE,x\n", said=nested)[2]
+    assert own.finest == ("D1", "D2", "E", "F")
+
+
+def test_a_name_that_may_be_a_total_must_be_largest_in_every_file() -> None:
+    said = StatedTotals(none=frozenset("c"))
+    for name in ("T", "Total farms"):
+        first = f"a,value\np,3\nq,4\n{name},x\n"
+        second = f"a,c,value\np,m,3\nq,m,x\n{name},m,2\n"
+        groups, doubts, _ = asked(first, second, said=said)
+        assert name not in groups
+        assert doubts
+
+
+def test_numbers_show_no_sums_where_nothing_adds_up_or_numbers_are_rounded() -> None:
+    text = "p,1048570\nq,5\ng,1048575\n"
+    assert sets(strict(text)) == {"g": "p q"}
+    assert sets(strict(text, none=frozenset("a"))) == {}
+    with pytest.raises(InputError, match="no total is recognised"):
+        strict(text, slack=3)
+
+
+def test_a_column_of_parents_and_signed_values_show_groups() -> None:
+    groups, _, own = asked("a,up,value\nTotal,,9\nZ,Total,7\nX,Z,3\nY,Z,x\nW,Total,2\n")
+    assert groups["Z"] == {"X", "Y"}
+    assert own.how["Z"] == "by code"
+    rows = {
+        "p": (1048570, 4),
+        "q": (5, "x"),
+        "w": (1048575, 3),
+        "v": (7, 7),
+        "Total": (1048582, "x"),
+    }
+    text = "a,b,value\n" + "".join(f"{c},k,{u}\n{c},l,{o}\n" for c, (u, o) in rows.items())
+    said = StatedTotals(none=frozenset("b"))
+    assert asked(text, said=said, signed=True)[0]["w"] == {"p", "q"}
+    assert "w" not in asked(text, said=said)[0]

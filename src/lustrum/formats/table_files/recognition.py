@@ -170,7 +170,7 @@ def _dimension(
     if log is not None and not {"", name} & stated.flat:
         claimed = {*groups, *totals}
         for code, listed in _by_code(name, own, claimed, rests, slack, log).items():
-            groups[code] = (*listed, rests[code]) if code in rests else listed
+            groups[code] = listed
             how[code] = CODED
     for code, rest_code in rests.items():
         if code in groups and rest_code not in groups[code]:
