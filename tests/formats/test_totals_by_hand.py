@@ -114,6 +114,8 @@ def test_codes_that_a_file_does_not_list_say_little_about_sums() -> None:
     file = made_file({"t": [9, 9], "a": [3, 3], "b": [4, 4]})
     assert add_up("a", [file], "t", ["a", "b", "c"], 0) == "open"
     assert add_up("a", [file], "z", ["a", "b"], 0) == "open"
+    tight = made_file({"t": [5], "a": [7], "b": [None], "c": [0]})
+    assert add_up("a", [tight], "t", ["a", "b", "c"], 0) == "open", "a hidden part may be 0"
     assert add_up("a", [file], "t", ["y", "z"], 0) == "open"
     assert add_up("a", [made_file({"t": [9], "a": [13]})], "t", ["a", "c"], 0) == "more"
     assert not shown_at_all(file, "a", "z")
@@ -224,6 +226,7 @@ def test_subtotals_stand_for_hidden_codes_the_largest_first_and_never_twice() ->
         ({"t": [6, 7], "a": [3, 2], "b": [3, 4]}, 0, True),
         ({"t": [6, 5], "a": [3, 2], "b": [3, 4]}, 0, True),
         ({"t": [6, None], "a": [3, 2], "b": [3, 4]}, 0, False),
+        ({"t": [6, 9], "a": [3, 2], "b": [None, 4]}, 0, True),
         ({"t": [9, 6], "a": [3, 2], "b": [None, 4]}, 0, False),
         ({"t": [2, 6], "a": [3, 2], "b": [None, 4]}, 0, True),
         ({"t": [2, 6], "a": [3, -2], "b": [None, 8]}, 0, False),
@@ -253,6 +256,7 @@ def test_a_group_that_is_not_its_parts_is_refused_with_its_kind(
         ) as e:
             check_sums(file, made, slack)
         assert f"'t' is not a {kind}." in str(e.value)
+        assert str(e.value).startswith("x.csv: the ")
 
 
 def test_room_of_a_rounding_base_is_in_units_of_the_last_digit() -> None:
@@ -272,6 +276,8 @@ def test_room_of_a_rounding_base_is_in_units_of_the_last_digit() -> None:
         ("t,6.04\na,3.01\nb,3.01\n", "which --decimals 1 would round away"),
         ("t,6.4\na,3.2\nb,3.3\n", "which --decimals 0 would round away"),
         ("t,6.444\na,3.22\nb,3.22\n", "which --decimals 2 would round away"),
+        ("t,6.444\na,3.222\nb,3.212\n", "which --decimals 1 would round away"),
+        ("t,9.5\na,3.2\nb,3.3\n", ""),
     ],
 )
 def test_what_would_help_is_said_and_nothing_else(text: str, words: str) -> None:
@@ -356,6 +362,11 @@ def test_brackets_are_settled_by_sums_or_asked_about() -> None:
     assert asked("t,3\na,5\nb,(2)\n")
     assert not asked("t,7\na,5\nb,-2\n", made)
     assert not asked("t,x\na,5\nb,2\n", made)
+    inner = Dimension("a", ("a", "b", "c"), {"s": frozenset({0, 1}), "t": frozenset({0, 1, 2})}, {})
+    assert not asked("t,5\ns,7\na,5\nb,2\nc,(2)\n", inner), "one sum settles it"
+    beside = "a,u,v\nt,7,7\na,5,5\nb,(2),2\n"
+    file = table_of_csv(beside, "x.csv", ColumnNames(values=("u", "v")), reading=PUBLISHED)
+    assert "in the column 'u'" in doubt_about_brackets(file, [made])
     two = "a,u,v\nt,3,7\na,5,5\nb,(2),(2)\n"
     file = table_of_csv(two, "x.csv", ColumnNames(values=("u", "v")), reading=PUBLISHED)
     assert doubt_about_brackets(file, [made]) == "", "one column settles it"
