@@ -296,6 +296,8 @@ def test_titles_and_notes_that_a_spreadsheet_filled_up_are_no_rows() -> None:
     [
         # The separator that makes the most columns, of those that as many lines agree on.
         ("a;b;c\np;1;2,5\nq;2;3,5\n", {"a": "p q", "b": "1 2", "c": "2,5 3,5"}),
+        ("a;b;c,d\np;1;2,5\nq;2;3,5\n", {"a": "p q", "b": "1 2", "c,d": "2,5 3,5"}),
+        ("x,y\na,b,value\n", {"a": "", "b": "", "value": ""}),
         ("a,b;c,d\np,1;2,5\nq,2;3,5\n", {"a": "p q", "b;c": "1;2 2;3", "d": "5 5"}),
         # More titles than rows, and titles alone above.
         ("t1\nt2\nt3\nt4\na,value\np,3\n", {"a": "p", "value": "3"}),
@@ -1020,6 +1022,11 @@ def test_parquet_and_compressed_files(tmp_path: Path) -> None:
     parquet.write_table(twice, path)
     with pytest.raises(InputError, match="the column 'a' occurs twice"):
         read_table(path)
+    (tmp_path / "parts.parquet").mkdir()
+    parquet.write_table(
+        pa.table({"a": ["p"], "value": [7]}), tmp_path / "parts.parquet" / "0.parquet"
+    )
+    assert read_table(tmp_path / "parts.parquet").values["value"] == (7,)
     path.write_bytes(b"no")
     with pytest.raises(InputError, match="is not a Parquet file"):
         read_table(path)
