@@ -374,7 +374,11 @@ GROUPS = {
     ),
     "table-files": Group(
         _in("formats/table_files", "releases"),
-        ("tests/formats/test_releases_by_hand.py", "tests/formats/test_status_letters.py"),
+        (
+            "tests/formats/test_releases_by_hand.py",
+            "tests/formats/test_status_letters.py",
+            "tests/formats/test_files_by_hand.py",
+        ),
     ),
     "shared-means": Group(
         _in("protect/weighted", "values", "means"),
