@@ -50,6 +50,16 @@ _NETWORK = (
     "tests/audit/test_network.py",
 )
 
+_RECOGNITION = (
+    "tests/formats/test_totals_by_hand.py",
+    "tests/formats/test_published_files.py",
+)
+_TABLES_READ = (
+    "tests/formats/test_files_by_hand.py",
+    "tests/formats/test_reading_by_hand.py",
+    "tests/formats/test_published_files.py",
+)
+
 
 def _answer(*names: str) -> tuple[str, ...]:
     return tuple(f"tests/answer/test_{name}.py" for name in names)
@@ -397,7 +407,11 @@ GROUPS = {
     ),
     "table-files": Group(
         _in("formats/table_files", "releases"),
-        ("tests/formats/test_releases_by_hand.py", "tests/formats/test_status_letters.py"),
+        (
+            "tests/formats/test_releases_by_hand.py",
+            "tests/formats/test_status_letters.py",
+            "tests/formats/test_files_by_hand.py",
+        ),
     ),
     "shared-means": Group(
         _in("protect/weighted", "values", "means"),
@@ -457,4 +471,38 @@ GROUPS = {
         _in("publish/report", "findings", "questions", "sums"), _publish("findings_by_hand")
     ),
     "doctor": Group(_in("publish", "doctor"), _publish("doctor_by_hand")),
+    "letters": Group(
+        _in("formats/table_files", "status_letters", "levels"),
+        ("tests/formats/test_status_letters.py", "tests/formats/test_reading_by_hand.py"),
+    ),
+    "printed-values": Group(
+        _in("formats/table_files/published", "number_text", "values", "reading"),
+        (
+            "tests/formats/test_published_numbers.py",
+            "tests/formats/test_published_files.py",
+            "tests/formats/test_reading_by_hand.py",
+            "tests/formats/test_files_by_hand.py",
+        ),
+    ),
+    "contributions-read": Group(
+        _in("formats/table_files", "contributions"), ("tests/formats/test_contributions.py",)
+    ),
+    "sums-read": Group(_in("formats/table_files", "sums"), _RECOGNITION),
+    "hidden-totals": Group(_in("formats/table_files", "hidden_totals"), _RECOGNITION),
+    "number-groups": Group(_in("formats/table_files", "numbers"), _RECOGNITION),
+    "recognition": Group(_in("formats/table_files", "recognition"), _RECOGNITION),
+    "code-groups": Group(
+        _in("formats/table_files", "code_groups", "dimensions", "hierarchy_files"),
+        (*_RECOGNITION, "tests/formats/test_table_files.py"),
+    ),
+    "table-file": Group(_in("formats/table_files", "table_file"), _TABLES_READ),
+    "published-file": Group(_in("formats/table_files", "published_file"), _TABLES_READ),
+    "columns": Group(_in("formats/table_files", "columns"), _TABLES_READ),
+    "rows": Group(_in("formats/table_files", "rows"), _TABLES_READ),
+    "layouts": Group(
+        _in("formats/table_files/published", "layouts") + _in("formats/table_files", "read"),
+        _TABLES_READ,
+    ),
+    "formulas": Group(_in("formats/table_files/published", "formulas"), _TABLES_READ),
+    "table-writing": Group(_in("formats/table_files", "write"), _TABLES_READ),
 }

@@ -8,7 +8,12 @@ import itertools
 import numpy as np
 import pytest
 
-from lustrum.formats.table_files import confidential_table, recognise, table_of_csv
+from lustrum.formats.table_files import (
+    StatedTotals,
+    confidential_table,
+    recognise,
+    table_of_csv,
+)
 from lustrum.model import InputError, Table
 from lustrum.sensitivity import Dominance, PPercent, Threshold
 
@@ -54,6 +59,10 @@ def test_two_firms_of_which_one_is_listed_have_the_rest() -> None:
         ("p,1000,,600,400", "missing"),
         ("p,1000,1.5,600,400", "whole number"),
         ("p,-1000,3,-600,", "fill it in"),
+        ("p,1000,4,600,100", "list the largest"),
+        ("p,0,0,5,", "0 contributors but a value"),
+        ("p,0,0,,5", "0 contributors but a value"),
+        ("p,-5.5,3,900719925474099.3,", "more digits than can be computed with exactly"),
     ],
 )
 def test_what_cannot_be_true_is_refused_with_its_line_and_without_its_numbers(
@@ -167,3 +176,145 @@ def test_a_holding_that_stands_twice_in_a_cell_is_refused() -> None:
     with pytest.raises(InputError, match="line 2: a holding stands twice in the cell"):
         read("p,100,3,40,35,25,f,f,g", HEAD)
     assert read("p,100,2,75,25,,f,g,", HEAD).contributions is not None
+
+
+def filled(line: str, head: str = "a,value,n,x1,x2,x3") -> tuple[list[int], int, bool]:
+    """What is taken for the contributions of a cell, for its contributors, and whether any is assumed."""
+    table = read(line, head)
+    assert table.contributions is not None
+    assert table.contributors is not None
+    there = table.contributions.present[0]
+    assert set(table.contributions.holding[0][~there].tolist()) <= {-1}
+    assert not table.contributions.value[0][~there].any()
+    found = table.contributions.value[0][there].tolist()
+    return found, int(table.contributors[0]), "assumed" in table.provenance
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("p,1000,5,600,300,50", ([600, 300, 50], 5, False)),
+        ("p,1000,5,600,,", ([600, 400, 0], 5, True)),
+        # A blank is at least what follows it and at most what stands before it.
+        ("p,1000,9,200,,100", ([200, 200, 100], 9, True)),
+        ("p,1000,9,500,,100", ([500, 400, 100], 9, True)),
+        ("p,1000,9,,300,100", ([600, 300, 100], 9, True)),
+        ("p,1000,9,,,100", ([800, 100, 100], 9, True)),
+        ("p,1000,2,600,400,0", ([600, 400], 2, False)),
+        ("p,0,0,,,", ([], 0, False)),
+        # Values of both signs: nothing bounds what is not listed.
+        ("p,-1000,4,-600,-300,200", ([-600, -300, 200], 4, False)),
+        ("p,100,4,900,-700,300", ([900, -700, 300], 4, False)),
+    ],
+)
+def test_the_contributions_of_a_cell(line: str, expected: tuple[list[int], int, bool]) -> None:
+    assert filled(line) == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("p,1000,1000,", ([1000], 1, False)),
+        ("p,1000,999,", ([999, 1], 2, True)),
+        ("p,1000,600,300", ([600, 300], 3, False)),
+        ("p,1000,,", ([1000], 1, True)),
+        ("p,0,,", ([], 0, False)),
+    ],
+)
+def test_the_contributions_of_a_cell_without_a_number(
+    line: str, expected: tuple[list[int], int, bool]
+) -> None:
+    assert filled(line, "a,value,x1,x2") == expected
+
+
+def test_numbers_of_contributors_alone_are_kept_and_checked() -> None:
+    table = read("p,5,2\nq,0,0\nr,0,3\nTotal,5,4", "a,value,n")
+    assert table.contributions is None
+    assert table.contributors is not None
+    assert table.contributors.tolist() == [2, 0, 3, 4]
+    with pytest.raises(InputError, match="line 3: the cell has a value but 0 contributors"):
+        read("p,5,2\nq,1,0\nTotal,6,2", "a,value,n")
+
+
+def test_contributors_without_a_name_are_like_no_other() -> None:
+    head = "a,value,n,x1,x2,h1,h2"
+    table = read("p,1000,2,600,,f,\nq,700,2,400,300,g,f\nr,500,3,,,,\nTotal,2200,5,,,,", head)
+    assert table.contributions is not None
+    holding = table.contributions.holding
+    assert holding[0, 0] == holding[1, 1] >= 0, "one name is one holding"
+    blank = [holding[0, 1], *holding[2], *holding[3]]
+    assert len({*map(int, blank), int(holding[0, 0]), int(holding[1, 0])}) == 7
+    with pytest.raises(InputError, match="line 2: a contribution has no holding"):
+        read("p,1000,2,600,400,f,", head)
+
+
+def test_the_largest_exact_number_is_read_and_none_beyond_it() -> None:
+    table = read("p,-0.5,3,900719925474099.2,-900719925474099.2")
+    assert table.contributions is not None
+    assert table.contributions.value[0].tolist() == [2**53, -(2**53)]
+
+
+GROUPED = [
+    "D1,300,2,200,100",
+    "D2,200,2,150,50",
+    "D,500,3,250,200",
+    "E,100,1,100,",
+    "Total,600,4,300,200",
+]
+
+
+@pytest.mark.parametrize(
+    ("row", "line", "sentence"),
+    [
+        (2, "D,500,1,500,", "number of contributors of a total"),
+        (2, "D,500,5,250,200", "number of contributors of a total"),
+        (2, "D,500,3,199,180", "largest contribution to a total"),
+        (4, "Total,600,2,350,250", "number of contributors of a total"),
+        (4, "Total,600,9,300,200", "number of contributors of a total"),
+        (4, "Total,600,4,249,200", "largest contribution to a total"),
+        (3, "E,100,4,30,30", "number of contributors of a total"),
+        (1, "D2,200,4,150,50", "number of contributors of a total"),
+    ],
+)
+def test_every_total_is_held_against_each_of_its_parts(row: int, line: str, sentence: str) -> None:
+    said = StatedTotals(groups={"a": {"D": ("D1", "D2")}})
+
+    def made(lines: list[str]) -> Table:
+        file = table_of_csv("\n".join(["a,value,n,x1,x2", *lines]) + "\n", "x.csv")
+        return confidential_table(file, recognise([file], said))
+
+    assert made(GROUPED).contributors is not None
+    lines = [*GROUPED]
+    lines[row] = line
+    if row == 3:
+        # As many as its total has are possible, more are not.
+        assert made(lines).contributors is not None
+        lines[4] = "Total,600,3,300,200"
+    with pytest.raises(InputError, match=sentence):
+        made(lines)
+
+
+def test_totals_of_empty_cells_and_of_values_of_both_signs_are_right() -> None:
+    empty = read("p,0,0,,\nq,0,0,,\nTotal,0,0,,")
+    assert empty.contributors is not None
+    assert not empty.contributors.any()
+    cancelled = read("p,500,1,500,\nq,-450,2,-400,-50\nTotal,50,2,100,-50")
+    assert cancelled.contributors is not None
+    hidden = read("p,100,2,500,-400\nq,200,1,200,\nTotal,300,3,300,200")
+    assert hidden.contributors is not None, "contributions can cancel though no value is negative"
+
+
+def test_rows_that_are_missing_are_empty_cells() -> None:
+    lines = "p,k,5,1,5,\np,Total,5,1,5,\nTotal,k,5,1,5,\nTotal,Total,5,1,5,\nTotal,l,0,0,,"
+    table = read(lines, "a,b,value,n,x1,x2")
+    assert table.contributors is not None
+    assert int(table.contributors.sum()) == 4
+    assert table.contributions is not None
+    assert set(table.contributions.holding[~table.contributions.present].tolist()) == {-1}
+
+
+def test_totals_of_a_file_without_numbers_of_contributors() -> None:
+    head = "a,value,x1,x2"
+    assert read("p,500,500,\nq,50,9,8\nTotal,550,500,9", head).contributors is not None
+    with pytest.raises(InputError, match="line 4: the largest contribution to a total"):
+        read("p,500,500,\nq,50,9,8\nTotal,550,90,80", head)

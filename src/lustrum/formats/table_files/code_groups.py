@@ -63,8 +63,7 @@ def _by_parent(codes: Sequence[str], parents: Mapping[str, str]) -> dict[str, Co
 def _by_beginning(codes: Sequence[str]) -> dict[str, CodeGroup]:
     found: dict[str, set[str]] = {}
     every = set(codes)
-    if _runs_on(codes):
-        return {}
+    running = _runs_on(codes)
     for code in codes:
         if not _CODE.fullmatch(code):
             continue
@@ -72,6 +71,7 @@ def _by_beginning(codes: Sequence[str]) -> dict[str, CodeGroup]:
             start = code[:size]
             if (
                 start in every
+                and not (running and start.isdigit())
                 and _continues(start, code[size:])
                 and not _same_run(start, code, codes)
             ):
@@ -86,14 +86,14 @@ def _continues(start: str, rest: str) -> bool:
         return True
     if rest[0] in ".-_" and len(rest) > 1 and rest[1].isalnum():
         # 'C10-C12' does not go on after 'C10', and a date not after its year.
-        return rest[0] == "." or not re.match(r"[-_][A-Z]?\d", rest) or not start[-1].isdigit()
+        return not re.match(r"[-_][A-Z]?\d", rest) or not start[-1].isdigit()
     return False
 
 
 def _same_run(start: str, code: str, codes: Sequence[str]) -> bool:
     """Whether two codes are numbers of one run behind the same letters, such as R1 and R12 of R1 to R12."""
     found = [_RUN.fullmatch(c) for c in (start, code)]
-    if found[0] is None or found[1] is None or found[0][1] != found[1][1]:
+    if found[0] is None or found[1] is None:
         return False
     stem = found[0][1]
     own = sorted(int(m[2]) for m in map(_RUN.fullmatch, codes) if m and m[1] == stem)
@@ -103,8 +103,8 @@ def _same_run(start: str, code: str, codes: Sequence[str]) -> bool:
 def _runs_on(codes: Sequence[str]) -> bool:
     """Whether the codes that are numbers run on without a gap, or are years."""
     numbers = [code for code in codes if code.isdigit()]
-    if not numbers or is_years(numbers):
-        return bool(numbers) and len(numbers) == len(codes)
+    if is_years(numbers):
+        return True
     plain = sorted(int(code) for code in numbers if code == "0" or code[0] != "0")
     own = [n for n in plain if n not in (0, 99, 999, 9999)]
     if len(own) < 3 or len(own) < len([n for n in numbers if set(n) - {"0", "9"}]):

@@ -97,8 +97,8 @@ def find_columns(
         for value in named.values
     }
     count = named.count or _first(head, _COUNT)
-    largest = named.largest or _numbered(head, _LARGEST)
-    holdings = named.holdings or _numbered(head, _HOLDING)
+    largest = named.largest or _numbered(rows, _LARGEST, published=published)
+    holdings = named.holdings or _numbered(rows, _HOLDING, published=published)
     if holdings and len(holdings) != len(largest):
         raise InputError(
             f"{rows.source}: there are {len(holdings)} columns of holdings but {len(largest)} of largest "
@@ -237,9 +237,17 @@ def _first(head: Sequence[str], names: Sequence[str]) -> str | None:
     return next((name for name in names if name in head), None)
 
 
-def _numbered(head: Sequence[str], pattern: re.Pattern[str]) -> tuple[str, ...]:
-    found = [name for name in head if pattern.fullmatch(name)]
-    return tuple(sorted(found, key=lambda name: int(name[1:])))
+def _numbered(rows: Rows, pattern: re.Pattern[str], *, published: bool) -> tuple[str, ...]:
+    """Columns such as x1, x2 in the order of their numbers; in a confidential file none is left out."""
+    found = {int(name[1:]): name for name in rows.columns if pattern.fullmatch(name)}
+    missing = next((n for n in range(1, max(found, default=0)) if n not in found), None)
+    if missing is not None and not published:
+        last = found[max(found)]
+        raise InputError(
+            f"{rows.source}: there is a column {last!r} but no column {last[0]}{missing}; the largest "
+            "contributions are numbered from 1 without a gap."
+        )
+    return tuple(found[n] for n in sorted(found))
 
 
 def _dimensions(rows: Rows, left: list[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -20,6 +20,7 @@ from lustrum.structure import Relations
 _NAMELESS = (
     1 << 62
 )  # numbers of contributors without a name begin here; rows and ranks tell them apart
+_EXACT = 2**53
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,9 +50,7 @@ def checked_contributions(
                 )
         contributors[file.positions] = np.array(count, dtype=np.int64)
         return CheckedContributions(contributors, None)
-    negative = any(
-        v is not None and v < 0 for column in (*file.largest, file.values[response]) for v in column
-    )
+    negative = _negative(file, response)
     numbers: dict[str, int] = {}
     number_of = holding_number or (lambda name: numbers.setdefault(name, len(numbers)))
     amounts = np.zeros((len(file.cells), ranks), dtype=np.int64)
@@ -59,8 +58,13 @@ def checked_contributions(
     people = np.zeros(len(file.cells), dtype=np.int64)
     assumed = []
     for row, number in enumerate(count):
-        value = _units(file.values[response][row], decimals)
+        value = _units(file.values[response][row], decimals) or 0
         given = [_units(column[row], decimals) for column in file.largest]
+        if any(abs(amount or 0) > _EXACT for amount in (value, *given)):
+            raise InputError(
+                f"{_where(file, row)}: a number has more digits than can be computed with exactly; say "
+                "--decimals N to round them."
+            )
         whole = _Cell(_where(file, row), value, number, given, negative)
         filled = whole.filled()
         people[row] = whole.least_contributors()
@@ -93,15 +97,14 @@ class _Cell:
     """One cell: its value, how many contribute, if that is known, and its largest contributions or None."""
 
     where: str
-    value: int | None
+    value: int
     number: int | None
     given: list[int | None]
     negative: bool
 
     def filled(self) -> list[int]:
         """The contributions of all ranks that the cell has, unknown ones as large as they can be."""
-        value = 0 if self.value is None else self.value
-        if self.number == 0 and (value or any(self.given)):
+        if self.number == 0 and (self.value or any(self.given)):
             raise InputError(f"{self.where}: the cell has 0 contributors but a value; correct one.")
         size = self.ranks()
         if any(g for g in self.given[size:]):
@@ -116,7 +119,7 @@ class _Cell:
             )
         complete = self.number is not None and self.number <= len(self.given)
         if len(known) == size:
-            left = value - sum(known)
+            left = self.value - sum(known)
             if complete and left:
                 raise InputError(
                     f"{self.where}: the contributions of all contributors do not add up to the value; "
@@ -130,24 +133,18 @@ class _Cell:
                 f"{self.where}: a contribution is blank, and where values can be negative nothing bounds it; "
                 "fill it in."
             )
-        return self._worst(given, value - sum(known))
+        return self._worst(given, self.value - sum(known))
 
     def ranks(self) -> int:
         """How many ranks are filled or unknown."""
-        if self.number is not None:
-            return min(self.number, len(self.given))
-        known = sum(g is not None for g in self.given)
-        left = (self.value or 0) - sum(g for g in self.given if g is not None)
-        # Nobody says how many there are: as few as the value allows.
-        return min(known + (left != 0), len(self.given))
+        return min(self.least_contributors(), len(self.given))
 
     def least_contributors(self) -> int:
         """How many contribute, as stated; else as few as fit the value."""
         if self.number is not None:
             return self.number
-        known = sum(g is not None for g in self.given)
-        left = (self.value or 0) - sum(g for g in self.given if g is not None)
-        return known + (left != 0)
+        known = [g for g in self.given if g is not None]
+        return len(known) + (self.value != sum(known))
 
     def _check_rest(self, left: int, known: list[int]) -> None:
         """What the others contribute must fit: not below 0, and none of them more than the last one listed."""
@@ -185,11 +182,12 @@ class _Cell:
         return out
 
 
-def check_totals(file: TableFile, relations: Relations, *, negative: bool) -> None:
+def check_totals(file: TableFile, relations: Relations, response: str) -> None:
     """Contributors of a total are those of its parts: as many as in any of them, and no more than in all.
 
     Its largest contributor has at least what the largest of any part has, unless values can be negative.
     """
+    negative = _negative(file, response)
     place = {
         int(cell): row for row, cell in enumerate(np.ravel_multi_index(file.positions, file.shape))
     }
@@ -212,6 +210,12 @@ def check_totals(file: TableFile, relations: Relations, *, negative: bool) -> No
                 f"{_where(file, row)}: the largest contribution to a total is less than that to one of its "
                 "parts; correct one."
             )
+
+
+def _negative(file: TableFile, response: str) -> bool:
+    """Whether a value or a contribution is negative, so that contributions of one holding can cancel."""
+    columns = (*file.largest, file.values[response])
+    return any(v is not None and v < 0 for column in columns for v in column)
 
 
 def _counts(file: TableFile) -> list[int | None]:

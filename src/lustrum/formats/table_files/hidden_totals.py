@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from lustrum.formats.table_files.code_groups import is_years
-from lustrum.formats.table_files.dimensions import TOTAL_NAMES, Dimension, StatedTotals
+from lustrum.formats.table_files.dimensions import TOTAL_NAMES, Dimension
 from lustrum.formats.table_files.sums import (
     add_up,
     along,
@@ -56,7 +56,7 @@ def unnamed_total(made: Dimension, files: Sequence[TableFile], log: RecognitionL
             at = [own.index(c) for c in others if c in own]
             row = own.index(code)
             sums = np.where(known[at], values[at], 0).sum(axis=0)
-            every = known[at].all(axis=0) & known[row]
+            every = known[at].all(axis=0) & known[row] & (len(at) == len(others))
             room = (len(at) + 1) // 2
             wrong = every & (np.abs(sums - values[row]) > room)
             if not may_be_negative(file, values):
@@ -94,7 +94,6 @@ def look_for_heads(
     made: Dimension,
     files: Sequence[TableFile],
     slack: int,
-    stated: StatedTotals,
     log: RecognitionLog,
 ) -> None:
     """A doubt where a code may be the sum of others though neither its code nor numbers show it.
@@ -110,7 +109,6 @@ def look_for_heads(
         for code, parts in made.groups.items()
         if code not in totals
         for place in parts
-        if place < len(made.finest)
     }
     plain = [c for c in made.finest if c not in inside]
     heads = [(c, [p for p in plain if p != c and p.startswith(c)]) for c in plain if len(c) > 2]
@@ -118,7 +116,7 @@ def look_for_heads(
     if nested or (totals and not any(shown_at_all(f, made.name, c) for f in files for c in totals)):
         heads += _beside(made, files, set(plain))
     for head, parts in heads:
-        if len(parts) > 1 and add_up(made.name, files, head, parts, slack, stated) in (
+        if len(parts) > 1 and add_up(made.name, files, head, parts, slack) in (
             "open",
             "agrees",
         ):

@@ -73,7 +73,11 @@ def _parents(text: str, source: str) -> Groups:
     if not {"code", "parent"} <= set(rows.columns):
         raise InputError(f"{source}: a list of parents needs the columns 'code' and 'parent'.")
     groups: dict[str, dict[str, None]] = {}
-    for code, parent in zip(rows.columns["code"], rows.columns["parent"], strict=True):
+    for row, (code, parent) in enumerate(
+        zip(rows.columns["code"], rows.columns["parent"], strict=True)
+    ):
+        if not code:
+            raise InputError(f"{rows.where(row)}: a parent has no code; name it.")
         if parent:
             groups.setdefault(parent, {})[code] = None
     return {group: tuple(parts) for group, parts in groups.items()}
@@ -85,7 +89,11 @@ def _toml(text: str, source: str) -> Groups:
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{source} is not TOML: {error}.") from None
     for group, parts in found.items():
-        if not isinstance(parts, list) or not parts or not all(isinstance(p, str) for p in parts):
+        if (
+            not isinstance(parts, list)
+            or not parts
+            or not all(isinstance(p, str) and p for p in parts)
+        ):
             raise InputError(f"{source}: the group {group!r} needs a list of codes in quotes.")
     return {group: tuple(dict.fromkeys(parts)) for group, parts in found.items()}
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from decimal import Decimal, InvalidOperation
-from math import ceil
+from decimal import Decimal
+from fractions import Fraction
+from math import ceil, floor
 
 import numpy as np
 import numpy.typing as npt
 
 from lustrum.audit import Protection
+from lustrum.formats.table_files.published.number_text import plain_number
 from lustrum.formats.table_files.table_file import Number, TableFile
 from lustrum.model import CellStatus, InputError, Release
+
+_EXACT = 2**53
 
 DefaultLevel = tuple[Decimal, bool]
 """A level for cells that have none of their own: a number, and whether it is percent."""
@@ -18,11 +22,8 @@ DefaultLevel = tuple[Decimal, bool]
 
 def default_level(words: str) -> DefaultLevel:
     """A level in words, such as ``10%`` or ``5``."""
-    try:
-        number = Decimal(words.strip().removesuffix("%"))
-    except InvalidOperation:
-        number = Decimal(-1)
-    if not number.is_finite() or number < 0:
+    number = plain_number(words.strip().removesuffix("%"))
+    if number is None or number < 0:
         raise InputError(f"--protect is a percentage such as 10% or a number, not {words!r}.")
     return number, words.strip().endswith("%")
 
@@ -66,9 +67,17 @@ def protection_of(
                 f"{true.source}: a cell that needs protection has no true value; give it."
             )
         needed[position] = True
-        arrays[0][position] = round(value * scale)
-        for array, level in zip(arrays[1:], given, strict=True):
-            array[position] = ceil((_usual(value, default) if level is None else level) * scale)
+        exact = Fraction(value)
+        lower, upper = (_usual(exact, default) if g is None else Fraction(g) for g in given)
+        # In whole units of the published table, and never less than the level.
+        middle = round(exact * scale)
+        low, high = floor((exact - lower) * scale), ceil((exact + upper) * scale)
+        if max(abs(low), abs(high)) > _EXACT:
+            raise InputError(
+                f"{true.source}: a value or a level has more digits than can be computed with exactly."
+            )
+        for array, number in zip(arrays, (middle, middle - low, high - middle), strict=True):
+            array[position] = number
     return Protection.of(arrays[0], arrays[1], arrays[2], needed)
 
 
@@ -76,8 +85,8 @@ def _own(column: tuple[Number, ...] | None, row: int | None) -> Number:
     return None if column is None or row is None else column[row]
 
 
-def _usual(value: Decimal, default: DefaultLevel | None) -> Decimal:
+def _usual(value: Fraction, default: DefaultLevel | None) -> Fraction:
     if default is None:
-        return Decimal(0)
-    number, percent = default
+        return Fraction(0)
+    number, percent = Fraction(default[0]), default[1]
     return abs(value) * number / 100 if percent else number

@@ -33,18 +33,24 @@ _MOST_UNKNOWNS = 400
 
 
 def groups_by_numbers(
-    values: Ints, known: Mask, codes: Sequence[str], skip: Collection[int] = ()
+    values: Ints,
+    known: Mask,
+    codes: Sequence[str],
+    skip: Collection[int] = (),
+    *,
+    signed: bool = False,
 ) -> dict[int, frozenset[int]]:
     """The codes that are sums of others, with the finest codes that make them up.
 
     ``values`` has a row for each code and a column for each combination of the other dimensions; ``known`` says
-    which of them are published. Codes in ``skip`` are groups already and part of nothing.
+    which of them are published. Codes in ``skip`` are groups already and part of nothing. Hidden values can be
+    negative where others are, or where somebody says that values are ``signed``.
 
     >>> rows = np.array([[812, 95], [377, 1204], [1189, 1299], [640, 11], [1829, 1310]])
     >>> groups_by_numbers(rows, rows >= 0, ["a", "b", "ab", "c", "z"])
     {2: frozenset({0, 1}), 4: frozenset({0, 1, 3})}
     """
-    search = _NumberSearch(values, known, codes)
+    search = _NumberSearch(values, known, codes, signed or bool((values < 0).any()))
     places = [c for c in range(len(codes)) if c not in set(skip)]
     order = sorted(places, key=lambda c: (search.size[c], c))
     found: dict[int, frozenset[int]] = {}
@@ -78,12 +84,9 @@ class _NumberSearch:
     values: Ints
     known: Mask
     codes: Sequence[str]
+    signed: bool
 
-    @property
-    def signed(self) -> bool:
-        return bool((self.values < 0).any())
-
-    @property
+    @cached_property
     def size(self) -> npt.NDArray[np.float64]:
         """How large each code is, by its share of the columns in which it is known."""
         shown = np.where(self.known, np.abs(self.values), 0).astype(np.float64)

@@ -16,8 +16,9 @@ from lustrum.formats.table_files.columns import (
 from lustrum.formats.table_files.published.formulas import Formula, Sheet
 from lustrum.formats.table_files.published.layouts import filled_down, melted
 from lustrum.formats.table_files.published.number_text import printed, style_of
-from lustrum.formats.table_files.published.reading import Reading
+from lustrum.formats.table_files.published.reading import UNKNOWN, Bound, Reading, both
 from lustrum.formats.table_files.published.values import (
+    HIDDEN_SYMBOLS,
     PublishedColumn,
     is_numeric,
     published_column,
@@ -36,14 +37,14 @@ def published_table(rows: Rows, named: ColumnNames, reading: Reading) -> TableFi
     if reading.aliases:
         columns = {reading.aliases.get(name, name): own for name, own in rows.columns.items()}
         rows = replace(rows, columns=columns)
-    formulas = [Formula.of(words) for words in reading.formulas]
-    explained = {name for formula in formulas for name in formula.explains}
-    figures = set(explained)
+    others: tuple[str, ...] = ()
     if reading.wide:
         rows, named = _unpivoted(rows, named, reading)
     elif named.values == ("value",) and "value" not in rows.columns:
         rows, named, others = _with_values(rows, named, reading)
-        figures |= set(others)
+    formulas = [Formula.of(words).about(named.values) for words in reading.formulas]
+    explained = {name for formula in formulas for name in formula.explains}
+    figures = explained | set(others)
     if reading.status is not None:
         named = replace(named, status=reading.status)
     columns_ = find_columns(rows, named, published=True, figures=figures)
@@ -63,18 +64,25 @@ def published_table(rows: Rows, named: ColumnNames, reading: Reading) -> TableFi
         for response in columns_.values
     }
     read, further = _other_letters(rows, columns_, read)
-    cells, read, repeated = _merged(rows, keys, read)
+    places: dict[Key, list[int]] = {}
+    for row, key in enumerate(keys):
+        places.setdefault(key, []).append(row)
+    cells = tuple(places)
+    read, repeated = _merged(rows, places, read)
     notes = [*rows.notes, *(note for own in read.values() for note in own.notes), *repeated]
     doubts = [
         *rows.doubts,
         *unexplained(rows, columns_, named, explained, published=True),
         *further,
     ]
-    doubts += [d for own in read.values() for d in own.doubts if not _settled(d, explained, read)]
-    sheet_texts = {name: list(rows.columns[name]) for name in rows.columns}
-    first = {key: row for row, key in reversed(list(enumerate(keys)))}
-    at = [first[key] for key in cells]
-    texts = {name: [own[row] for row in at] for name, own in sheet_texts.items()}
+    for response, own in read.items():
+        # A formula settles a doubt about shares in place of the values that it speaks of.
+        settled = f"{response}%" in explained
+        doubts += [d for d in own.doubts if not (settled and "holds shares" in d)]
+    texts = {
+        name: [next((own[row] for row in at if own[row]), "") for at in places.values()]
+        for name, own in rows.columns.items()
+    }
     shares = {f"{r}%": own.shares for r, own in read.items() if own.shares is not None}
 
     def numbers(name: str) -> Sequence[Number]:
@@ -97,6 +105,7 @@ def published_table(rows: Rows, named: ColumnNames, reading: Reading) -> TableFi
     if columns_.interval is not None:
         ends = [numbers(name) for name in columns_.interval]
         interval = (tuple(ends[0]), tuple(ends[1]))
+        doubts += _unread_ends(columns_.interval, interval, texts, reading)
     return TableFile(
         source=rows.source,
         dimensions=columns_.dimensions,
@@ -114,7 +123,7 @@ def published_table(rows: Rows, named: ColumnNames, reading: Reading) -> TableFi
         ignored=columns_.ignored,
         standing={response: own.standing for response, own in read.items()},
         doubts=tuple(f"{rows.source}: {doubt}" for doubt in dict.fromkeys(doubts)),
-        places=[rows.places[row] for row in at],
+        places=[rows.places[at[0]] for at in places.values()],
         notes=tuple(f"{rows.source}: {note}" for note in dict.fromkeys(notes)),
         bounds={response: own.bounds for response, own in read.items()},
         facts=facts,
@@ -126,14 +135,34 @@ def published_table(rows: Rows, named: ColumnNames, reading: Reading) -> TableFi
     )
 
 
+def _unread_ends(
+    names: Sequence[str],
+    ends: Sequence[Sequence[Number]],
+    texts: Mapping[str, Sequence[str]],
+    reading: Reading,
+) -> list[str]:
+    """A sentence for each end of intervals in which something stands that is no number and no symbol."""
+    none = HIDDEN_SYMBOLS | reading.symbols.keys() | {""}
+    return [
+        f"the column {name!r} holds an end of an interval that is no number, such as {odd!r}; say --hidden "
+        f"'{odd}' if it states nothing."
+        for name, own in zip(names, ends, strict=True)
+        if (
+            odd := next(
+                (
+                    t
+                    for t, n in zip(texts[name], own, strict=True)
+                    if n is None and t.lower() not in none
+                ),
+                "",
+            )
+        )
+    ]
+
+
 def _once(rows: Rows, names: Sequence[str]) -> bool:
     keys = list(zip(*(rows.columns[name] for name in names), strict=True))
     return len(set(keys)) == len(keys)
-
-
-def _settled(doubt: str, explained: set[str], read: Mapping[str, PublishedColumn]) -> bool:
-    """Whether a formula settles a doubt about shares in place of values."""
-    return "holds shares" in doubt and any(f"{response}%" in explained for response in read)
 
 
 def _multiplied(rows: Rows) -> bool:
@@ -167,14 +196,11 @@ def _unpivoted(rows: Rows, named: ColumnNames, reading: Reading) -> tuple[Rows, 
             for place, name in enumerate(head)
             if place == 0 or is_numeric(rows, name, reading) == (0, 0)
         ]
-    unknown = next((name for name in stubs if name not in head), None)
+    named_values = () if named.values == ("value",) else named.values
+    unknown = next((name for name in (*stubs, *named_values) if name not in head), None)
     if unknown is not None:
         raise InputError(f"{rows.source}: there is no column {unknown!r} in the first line.")
-    codes = (
-        [n for n in named.values if n in head]
-        if named.values != ("value",)
-        else [name for name in head if name not in stubs]
-    )
+    codes = list(named_values) or [name for name in head if name not in stubs]
     if reading.wide in rows.columns or len(codes) < 2:
         raise InputError(
             f"{rows.source}: --wide names the variable whose codes are the names of columns; there must be two "
@@ -187,15 +213,11 @@ def _unpivoted(rows: Rows, named: ColumnNames, reading: Reading) -> tuple[Rows, 
 
 
 def _merged(
-    rows: Rows, keys: Sequence[Key], read: Mapping[str, PublishedColumn]
-) -> tuple[tuple[Key, ...], dict[str, PublishedColumn], list[str]]:
+    rows: Rows, places: Mapping[Key, Sequence[int]], read: Mapping[str, PublishedColumn]
+) -> tuple[dict[str, PublishedColumn], list[str]]:
     """One row for each cell; a cell that is hidden in one row and shown in another is shown."""
-    places: dict[Key, list[int]] = {}
-    for row, key in enumerate(keys):
-        places.setdefault(key, []).append(row)
-    cells = tuple(places)
-    if len(cells) == len(keys):
-        return cells, dict(read), []
+    if len(places) == len(rows):
+        return dict(read), []
     notes = ["cells that stand twice are read as one; a value that one of the rows shows is known."]
     out = {}
     for response, own in read.items():
@@ -213,8 +235,19 @@ def _merged(
             values.append(known[0] if known else None)
             if (known and any(own.values[row] is None for row in at)) or set(at) & {*own.standing}:
                 standing.append(place)
-            bounds.append(own.bounds[at[0]])
-            shares.append(None if own.shares is None else own.shares[at[0]])
+            bound: Bound | None = UNKNOWN
+            for row in at:
+                bound = None if bound is None else both(bound, own.bounds[row])
+            if bound is None:
+                raise NotJudgedError(
+                    f"{rows.source}: a cell stands in {rows.places[at[0]]} and in {rows.places[at[1]]}, and "
+                    f"what they say about {response!r} cannot both be true."
+                )
+            bounds.append(bound)
+            if own.shares is not None:
+                shares.append(
+                    next((own.shares[row] for row in at if own.shares[row] is not None), None)
+                )
         out[response] = replace(
             own,
             values=tuple(values),
@@ -224,7 +257,7 @@ def _merged(
             bracketed=_places(places, own.bracketed),
             shares=None if own.shares is None else tuple(shares),
         )
-    return cells, out, notes
+    return out, notes
 
 
 def _places(places: Mapping[Key, Sequence[int]], rows: Sequence[int]) -> tuple[int, ...]:

@@ -33,10 +33,11 @@ def read_table(
             text, note = decoded(content)
         except InputError as problem:
             raise InputError(f"{path}: {problem}") from None
-        rows = published_rows(text, str(path), notes_read=reading.notes_read)
+        rows = published_rows(text, str(path))
         return replace(rows, notes=(note, *rows.notes)) if note else rows
 
-    return published_table(read_published_rows(path, csv_rows), named, reading)
+    rows = read_published_rows(path, csv_rows)
+    return published_table(replace(rows, doubts=()) if reading.notes_read else rows, named, reading)
 
 
 def table_of_csv(

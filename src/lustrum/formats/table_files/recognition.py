@@ -32,6 +32,7 @@ from lustrum.formats.table_files.sums import (
     check_sums,
     doubt_about_brackets,
     is_largest,
+    may_be_negative,
     room_of,
     row_that_is_off,
     worst_difference,
@@ -118,7 +119,7 @@ def _confidential(
         if stated.groups.get(name) or {"", name} & stated.flat:
             raise
         own, log = [file for file in files if name in file.dimensions], RecognitionLog()
-        coded = _by_code(name, own, set(), {}, stated, slack, log)
+        coded = _by_code(name, own, set(), {}, slack, log)
         if not coded or log.doubts:
             raise
         groups = {**stated.groups, name: coded}
@@ -168,8 +169,8 @@ def _dimension(
             )
     if log is not None and not {"", name} & stated.flat:
         claimed = {*groups, *totals}
-        for code, listed in _by_code(name, own, claimed, rests, stated, slack, log).items():
-            groups[code] = (*listed, rests[code]) if code in rests else listed
+        for code, listed in _by_code(name, own, claimed, rests, slack, log).items():
+            groups[code] = listed
             how[code] = CODED
     for code, rest_code in rests.items():
         if code in groups and rest_code not in groups[code]:
@@ -221,7 +222,7 @@ def _dimension(
             raise
         log.doubts.append(str(problem))
     if log is not None and not {"", name} & stated.flat and not stated.groups.get(name):
-        look_for_heads(made, own, slack, stated, log)
+        look_for_heads(made, own, slack, log)
     return made
 
 
@@ -249,7 +250,6 @@ def _by_code(
     files: Sequence[TableFile],
     claimed: set[str],
     rests: Mapping[str, str],
-    stated: StatedTotals,
     slack: int,
     log: RecognitionLog,
 ) -> Groups:
@@ -263,7 +263,7 @@ def _by_code(
         parts = tuple(c for c in codes if c in group.parts and c not in claimed)
         if not parts:
             continue
-        verdict = add_up(name, files, code, parts, slack, stated)
+        verdict = add_up(name, files, code, parts, slack)
         if verdict == "more" or (verdict == "less" and code not in rests):
             if verdict == "more" and code.isdigit():
                 continue  # numbers that begin alike by coincidence
@@ -300,7 +300,7 @@ def _checked(
         if off == 0:
             continue
         parts = len(made.groups[code])
-        allowed = room_of(file, parts, slack, stated)
+        allowed = room_of(file, parts, slack)
         kind = "total" if made.groups[code] == made.everything else "subtotal"
         if abs(off) <= allowed and (slack or stated.rounded or abs(off) <= 1):
             if not slack and file.source not in log.off:
@@ -337,5 +337,5 @@ def _added_up(file: TableFile, name: str, claimed: set[str]) -> dict[str, frozen
     codes = file.codes[file.dimensions.index(name)]
     values, known = along(file, name)
     skip = [i for i, code in enumerate(codes) if code in claimed]
-    found = groups_by_numbers(values, known, codes, skip)
+    found = groups_by_numbers(values, known, codes, skip, signed=may_be_negative(file, values))
     return {codes[c]: frozenset(codes[p] for p in parts) for c, parts in found.items()}

@@ -16,6 +16,7 @@ from lustrum.formats.table_files.contributions import (
 from lustrum.formats.table_files.recognition import Recognition, recognise
 from lustrum.formats.table_files.table_file import TableFile
 from lustrum.model import CellStatus, InputError, Release, Table, TableAxis
+from lustrum.model.errors import NotJudgedError
 from lustrum.structure import UNBOUNDED, Structure
 
 
@@ -50,17 +51,23 @@ def _release(file: TableFile, response: str, found: Recognition, decimals: int) 
     stated = any(end is not None for bound in bounds for end in bound)
     if file.interval is not None or stated or file.signed:
         ends = [] if file.interval is None else [file.interval]
+        if stated:
+            ends.append((tuple(b[0] for b in bounds), tuple(b[1] for b in bounds)))
         # An end that is left blank says nothing: a hidden value is not negative unless others can be.
         below = any(end is not None and end < 0 for pair in ends for one in pair for end in one)
         negative = file.signed or below or bool((known & (values < 0)).any())
         low = np.where(known, values, -UNBOUNDED if negative else 0)
         high = np.where(known, values, UNBOUNDED)
-        if stated:
-            ends.append((tuple(b[0] for b in bounds), tuple(b[1] for b in bounds)))
         for pair in ends:
             (least, has_least), (most, has_most) = (file.dense(e, decimals) for e in pair)
             low = np.where(~known & has_least, np.maximum(low, least), low)
             high = np.where(~known & has_most, np.minimum(high, most), high)
+        crossed = low[file.positions] > high[file.positions]
+        if crossed.any():
+            raise NotJudgedError(
+                f"{file.source}, {file.places[int(np.argmax(crossed))]}: what the file states about the hidden "
+                "value cannot all be true; its interval has the lower end above the upper one."
+            )
     return Release(
         found.axes(file),
         values,
@@ -107,7 +114,7 @@ def confidential_table(
     contributed = file.count is not None or bool(file.largest)
     own = checked_contributions(file, name, decimals, holding_number) if contributed else None
     if contributed:
-        check_totals(file, relations, negative=bool((values < 0).any()))
+        check_totals(file, relations, name)
     kind = "magnitude" if contributed or decimals or bool((values < 0).any()) else "count"
     contributors = values.copy() if kind == "count" else None
     return Table(

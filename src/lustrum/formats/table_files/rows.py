@@ -10,15 +10,18 @@ import itertools
 import json
 import math
 import zipfile
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from lustrum.formats.cell_text import inert
 from lustrum.model import InputError
 
 _DELIMITERS = (",", ";", "\t")
+_SHEETS = ("Table", "Cells", "Notes")  # of a workbook that this project writes
 _PARQUET = (".parquet", ".pq")
 
 
@@ -66,7 +69,7 @@ def _rows(path: Path, csv_rows: Callable[[bytes], Rows]) -> Rows:
         if path.suffix.lower() == ".gz":
             return csv_rows(gzip.decompress(path.read_bytes()))
         return csv_rows(path.read_bytes())
-    except gzip.BadGzipFile:
+    except (gzip.BadGzipFile, EOFError, zlib.error):
         raise InputError(f"{path} is not compressed with gzip, though its name says so.") from None
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror or error}.") from None
@@ -110,86 +113,154 @@ def _rows_of_parquet(path: Path) -> Rows:
     from pyarrow import parquet
 
     try:
-        table = parquet.read_table(path)
-    except pyarrow.ArrowInvalid:
+        # A file on its own is read with columns that occur twice, a folder of files is not.
+        table = parquet.ParquetFile(path).read() if path.is_file() else parquet.read_table(path)
+    except pyarrow.ArrowException:
         raise InputError(f"{path} is not a Parquet file, though its name says so.") from None
-    columns = {}
-    for name in table.column_names:
-        if name in columns:
-            raise InputError(f"{path}: the column {name!r} occurs twice; use it once.")
-        columns[name] = [_text(value) for value in table.column(name).to_pylist()]
+    head = table.column_names
+    twice = next((name for name in head if head.count(name) > 1), None)
+    if twice is not None:
+        raise InputError(f"{path}: the column {twice!r} occurs twice; use it once.")
+    columns = {name: [_code(value) for value in table.column(name).to_pylist()] for name in head}
     return Rows(str(path), columns, [f"row {i + 1}" for i in range(table.num_rows)])
 
 
 def _rows_of_workbook(path: Path) -> Rows:
     """The sheet 'Cells' of a workbook, as this project writes it, or else the first sheet."""
-    import openpyxl
-    from openpyxl.utils.exceptions import InvalidFileException
-
-    try:
-        book = openpyxl.load_workbook(path, read_only=True, data_only=True)
-    except (InvalidFileException, zipfile.BadZipFile, KeyError, ValueError):
-        raise InputError(f"{path} is not a workbook, though its name says so.") from None
-    with contextlib.closing(book):
-        sheet = book["Cells"] if "Cells" in book.sheetnames else book.worksheets[0]
-        lines = [[_text(value) for value in row] for row in sheet.iter_rows(values_only=True)]
-    lines = [line for line in lines if any(line)]
-    if not lines:
+    found, unread = _lines_of_workbook(path, results=True)
+    if any(None in line for _, line in found):
+        formulas, _ = _lines_of_workbook(path, results=False)
+        for (row, line), (_, written) in zip(found, formulas, strict=True):
+            # A reader's program computes a formula whose result is not stored.
+            if any(a is None and b is not None for a, b in zip(line, written, strict=True)):
+                raise InputError(
+                    f"{path}, row {row}: the result of a formula is not stored; open the file in a "
+                    "spreadsheet and save it, or write the number."
+                )
+    found = [(row, line) for row, line in found if any(line)]
+    if not found:
         raise InputError(f"{path}: the sheet is empty; a table needs a line of names.")
-    head = lines[0]
+    filled = [any(column) for column in zip(*(line for _, line in found), strict=True)]
+    head, *lines = [[text or "" for text in itertools.compress(line, filled)] for _, line in found]
     twice = next((name for name in head if head.count(name) > 1), None)
     if twice is not None:
         raise InputError(f"{path}: the column {twice!r} occurs twice; use it once.")
-    columns = {name: [line[i] for line in lines[1:]] for i, name in enumerate(head)}
+    columns = {name: [line[i] for line in lines] for i, name in enumerate(head)}
     if "value" in columns and "status" in columns:
         # A workbook shows the letter of a hidden cell in place of its value.
         pairs = zip(columns["value"], columns["status"], strict=True)
-        columns["value"] = ["" if value == letter else value for value, letter in pairs]
+        columns["value"] = [
+            "" if value == letter and value.isalpha() else value for value, letter in pairs
+        ]
     for name in ("low", "high"):
         if name in columns:
             columns[name] = ["" if text == "not known" else text for text in columns[name]]
-    return Rows(str(path), columns, [f"row {i + 2}" for i in range(len(lines) - 1)])
+    doubts: tuple[str, ...] = ()
+    if unread:
+        listed = ", ".join(repr(name) for name in unread)
+        doubts = (
+            f"other sheets of the workbook are not read and may show what is hidden ({listed}); save each as a "
+            "file of its own, or say --notes-read if they state nothing.",
+        )
+    return Rows(str(path), columns, [f"row {row}" for row, _ in found[1:]], doubts=doubts)
+
+
+def _lines_of_workbook(
+    path: Path, *, results: bool
+) -> tuple[list[tuple[int, list[str | None]]], list[str]]:
+    """The rows of the sheet with their numbers, as text: results of formulas, or the formulas.
+
+    None stands for a cell without anything; an empty text is the stored result of a formula. Other sheets in
+    which something stands are named, but for those that this project writes beside its cells.
+    """
+    import openpyxl
+    from openpyxl.utils.exceptions import InvalidFileException
+
+    wrong = (
+        InvalidFileException,
+        zipfile.BadZipFile,
+        zlib.error,
+        EOFError,
+        SyntaxError,
+        LookupError,
+    )
+    try:
+        book = openpyxl.load_workbook(path, read_only=True, data_only=results)
+        with contextlib.closing(book):
+            sheet = book["Cells"] if "Cells" in book.sheetnames else book.worksheets[0]
+            sheet.reset_dimensions()  # what a file says about its size may be wrong
+            lines = [
+                [None if c.value is None and c.data_type == "n" else _code(c.value) for c in row]
+                for row in sheet.iter_rows()
+            ]
+            own = _SHEETS if sheet.title == "Cells" else (sheet.title,)
+            unread = [name for name in book.sheetnames if name not in own and _holds(book[name])]
+    except (*wrong, ValueError, TypeError, AttributeError, NotImplementedError, RuntimeError):
+        raise InputError(f"{path} is not a workbook, though its name says so.") from None
+    width = max(map(len, lines), default=0)
+    padded = [[*line, *[None] * (width - len(line))] for line in lines]
+    return list(enumerate(padded, start=1)), unread
+
+
+def _holds(sheet: Any) -> bool:
+    """Whether anything stands in a sheet; a chart always does."""
+    if not hasattr(sheet, "iter_rows"):
+        return True
+    sheet.reset_dimensions()
+    return any(value is not None for row in sheet.iter_rows(values_only=True) for value in row)
 
 
 def _rows_of_jsonstat(text: str, source: str) -> Rows:
     """The cells of a JSON-stat dataset, one a row."""
+    wrong = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
     try:
         found = json.loads(text, parse_float=Decimal)
-        names, sizes = list(found["id"]), [int(size) for size in found["size"]]
-        codes, labels = [], []
-        for name in names:
-            category = found["dimension"][name]["category"]
-            index = category.get("index") or list(category["label"])
-            own = sorted(index, key=lambda c: index[c]) if isinstance(index, dict) else list(index)
-            codes.append(own)
-            labels.append([str(category.get("label", {}).get(code, code)) for code in own])
-        cells = math.prod(sizes)
-        values = _each_cell(found["value"], cells)
-        status = _each_cell(found.get("status"), cells)
+        sizes = [int(size) for size in found["size"]]
+        axes = {name: _categories(found["dimension"][name]["category"]) for name in found["id"]}
+    except wrong:
+        raise InputError(f"{source} is not a dataset of JSON-stat 2.0.") from None
+    if [len(own) for own in axes.values()] != sizes:
+        raise InputError(f"{source}: the sizes do not fit the categories of its dimensions.")
+    cells = math.prod(sizes)
+    columns: dict[str, list[str]] = {}
+    try:
+        if not isinstance(found["value"], list | dict):
+            raise ValueError("values that are not a list or an object")
+        numbers = {"value": _each_cell(found["value"], cells)}
+        if found.get("status") is not None:
+            numbers["status"] = _each_cell(found["status"], cells)
         extension = found.get("extension")
         interval = extension.get("interval") if isinstance(extension, dict) else None
-        ends = {n: _each_cell(interval[n], cells) for n in ("low", "high")} if interval else {}
-    except (ValueError, KeyError, TypeError, AttributeError):
+        if interval:
+            numbers |= {name: _each_cell(interval[name], cells) for name in ("low", "high")}
+    except wrong:
         raise InputError(f"{source} is not a dataset of JSON-stat 2.0.") from None
-    if [len(own) for own in codes] != sizes:
-        raise InputError(f"{source}: the sizes do not fit the categories of its dimensions.")
-    columns: dict[str, list[str]] = {}
     places = list(itertools.product(*(range(size) for size in sizes)))
-    for axis, name in enumerate(names):
-        columns[name] = [str(codes[axis][place[axis]]) for place in places]
-        if labels[axis] != codes[axis]:
-            columns[f"{name}_label"] = [labels[axis][place[axis]] for place in places]
-    columns["value"] = [_text(value) for value in values]
-    if found.get("status") is not None:
-        columns["status"] = [_text(letter) for letter in status]
-    columns |= {name: [_text(value) for value in end] for name, end in ends.items()}
+    for axis, (name, own) in enumerate(axes.items()):
+        columns[name] = [own[place[axis]][0] for place in places]
+        if any(code != label for code, label in own):
+            columns[f"{name}_label"] = [own[place[axis]][1] for place in places]
+    columns |= {name: [_text(value) for value in own] for name, own in numbers.items()}
     return Rows(source, columns, [f"cell {i + 1}" for i in range(cells)])
+
+
+def _categories(category: Any) -> list[tuple[str, str]]:
+    """The codes of a dimension of JSON-stat in their order, each with its label."""
+    index = category.get("index") or list(category["label"])
+    codes = sorted(index, key=lambda c: index[c]) if isinstance(index, dict) else list(index)
+    if isinstance(index, dict) and [index[code] for code in codes] != list(range(len(codes))):
+        raise ValueError("places of categories that are not 0, 1, 2 ...")
+    labels = category.get("label", {})
+    return [(str(code), str(labels.get(code, code))) for code in codes]
 
 
 def _each_cell(given: Any, cells: int) -> list[Any]:
     """A value for every cell, from a list, an object by cell number, or one word for all."""
     if isinstance(given, dict):
-        return [given.get(str(i)) for i in range(cells)]
+        places = [str(i) for i in range(cells)]
+        if not given.keys() <= set(places):
+            raise ValueError("a cell that is not there")
+        return [given.get(place) for place in places]
     if isinstance(given, list):
         if len(given) != cells:
             raise ValueError("a list of another length")
@@ -197,11 +268,16 @@ def _each_cell(given: Any, cells: int) -> list[Any]:
     return [given] * cells
 
 
+def _code(value: Any) -> str:
+    """The text of a field, without the quote that keeps a spreadsheet from taking it for a formula."""
+    text = _text(value)
+    plain = text.removeprefix("'")
+    return plain if inert(plain) == text else text
+
+
 def _text(value: Any) -> str:
     if value is None or value != value:  # a number that is not one is an empty field
         return ""
-    if isinstance(value, bool):
-        return str(int(value))
     if isinstance(value, float):
         return format(Decimal(repr(value)), "f").removesuffix(".0")
     if isinstance(value, Decimal):

@@ -31,6 +31,12 @@ _HIDING = re.compile(
     r"suppress|confiden|withheld|secret|hidden|redact|disclos|not publish|unpublish|geheim|vertraulich",
     re.IGNORECASE,
 )
+# Words that turn another into its opposite, so that nobody can tell what a remark says: 'not confidential' is
+# shown, 'not disclosed' is hidden.
+_TURNED = re.compile(
+    r"\bnot?\b(?! publish)|\b(?:non|never|nicht|kein\w*)\b|\bun(?=suppress|confiden|hidden|redact|disclos)",
+    re.IGNORECASE,
+)
 _TRUTH = frozenset({"true", "false", "yes", "no"})
 TRUTH_COLUMNS = frozenset(
     {"suppressed", "confidential", "hidden", "secret", "withheld", "confidentiality", "suppression"}
@@ -90,7 +96,7 @@ def meaning(letter: str, stated: StatusList | None) -> Meaning:
     if letter.lower() in _WORDS:
         return Meaning.PUBLISHED
     if hides(letter):
-        return Meaning.HIDDEN
+        return Meaning.UNCLEAR if _TURNED.search(letter) else Meaning.HIDDEN
     if stated == "observation":
         if letter == "" or letter in _REMARKS:
             return Meaning.PUBLISHED

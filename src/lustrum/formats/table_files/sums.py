@@ -9,7 +9,7 @@ from decimal import Decimal
 import numpy as np
 
 from lustrum.arrays import Ints, Mask
-from lustrum.formats.table_files.dimensions import Dimension, StatedTotals
+from lustrum.formats.table_files.dimensions import Dimension
 from lustrum.formats.table_files.table_file import TableFile
 from lustrum.model import InputError
 
@@ -43,7 +43,6 @@ def add_up(
     code: str,
     parts: Sequence[str],
     slack: int,
-    stated: StatedTotals,
 ) -> str:
     """Whether a code is the sum of others in the files: 'agrees', 'more' or 'less' parts, or 'open'."""
     verdict = "open"
@@ -56,7 +55,7 @@ def add_up(
         row = own.index(code)
         sums = np.where(known[at], values[at], 0).sum(axis=0)
         every = known[at].all(axis=0) & known[row] & (len(at) == len(parts))
-        room = room_of(file, len(at), slack, stated)
+        room = room_of(file, len(at), slack)
         if not may_be_negative(file, values) and bool(
             (known[row] & (sums > values[row] + room)).any()
         ):
@@ -68,11 +67,11 @@ def add_up(
     return verdict
 
 
-def room_of(file: TableFile, parts: int, slack: int, stated: StatedTotals) -> int:
+def room_of(file: TableFile, parts: int, slack: int) -> int:
     """By how much a sum may be off: every number by the rounding base, or by half a unit of its last digit."""
     if slack:
         return int(slack * 10**file.decimals * (parts + 1))
-    return (parts + 1) // 2 if stated.rounded or parts < 3 else max(1, (parts + 1) // 2)
+    return (parts + 1) // 2
 
 
 def worst_difference(file: TableFile, made: Dimension, code: str) -> tuple[int, str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from decimal import ROUND_HALF_EVEN, Context, Decimal, InvalidOperation
+from decimal import ROUND_HALF_EVEN, Context, Decimal
 from functools import cached_property
 
 import numpy as np
@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from lustrum.formats.table_files.columns import ColumnNames, FileColumns, find_columns
 from lustrum.formats.table_files.published.formulas import CellFact
-from lustrum.formats.table_files.published.number_text import decimals_of
+from lustrum.formats.table_files.published.number_text import decimals_of, plain_number
 from lustrum.formats.table_files.published.reading import Bound
 from lustrum.formats.table_files.published.values import HIDDEN_SYMBOLS
 from lustrum.formats.table_files.rows import Rows
@@ -256,11 +256,8 @@ def _numbers(rows: Rows, name: str, symbols: frozenset[str]) -> tuple[Number, ..
 
 
 def _number(text: str, name: str, rows: Rows, row: int) -> Decimal:
-    try:
-        value = Decimal(text)
-    except InvalidOperation:
-        value = Decimal("NaN")
-    if not value.is_finite() or abs(value) >= 10**15:
+    value = plain_number(text)
+    if value is None:
         raise InputError(
             f"{rows.where(row)}: the value of {name!r} is not a number below 10**15; leave it empty if hidden, "
             "or name the symbol with --hidden."
@@ -270,14 +267,11 @@ def _number(text: str, name: str, rows: Rows, row: int) -> Decimal:
 
 def _levels(rows: Rows, name: str) -> tuple[Number, ...]:
     found: list[Number] = []
-    for text in rows.columns[name]:
-        try:
-            level = Decimal(text) if text else None
-        except InvalidOperation:
-            level = Decimal(-1)
-        if level is not None and (not level.is_finite() or level < 0):
+    for row, text in enumerate(rows.columns[name]):
+        level = plain_number(text)
+        if text and (level is None or level < 0):
             raise InputError(
-                f"{rows.source}: {name!r} holds a level that is not a number of 0 or more."
+                f"{rows.where(row)}: the level {name!r} is not a number of 0 or more and below 10**15."
             )
         found.append(level)
     return tuple(found)

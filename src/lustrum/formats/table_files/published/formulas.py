@@ -20,8 +20,8 @@ A name with blanks or signs, or of digits, stands in single quotes or backquotes
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 
@@ -97,6 +97,17 @@ class Formula:
             f"The formula {words!r} cannot be read; write it like 'share = 100 * value / value[Total]' or "
             "'lower <= value <= upper'."
         )
+
+    def about(self, values: Collection[str]) -> Formula:
+        """The formula for a file with these values: ``value <= upper`` reads like ``lower <= value``.
+
+        >>> Formula.of("value <= upper").about(["value"]).explains
+        ('upper',)
+        """
+        first, second = self.parts.get("lower"), self.parts["value"]
+        if first is None or "upper" in self.parts or first not in values or second in values:
+            return self
+        return replace(self, parts={"value": first, "upper": second})
 
     @property
     def explains(self) -> tuple[str, ...]:
@@ -191,8 +202,10 @@ class Formula:
 
     def _classes(self, sheet: Sheet, value: str) -> list[CellFact]:
         facts = []
+        known = [v for v in sheet.values[value] if v is not None]
+        whole, signed = all(v == v.to_integral_value() for v in known), any(v < 0 for v in known)
         for row, text in enumerate(sheet.texts[self.parts["column"]]):
-            bound = bound_of_words(text)
+            bound = bound_of_words(text, whole=whole, signed=signed)
             if bound is not None:
                 ends = [_fraction(end) for end in bound]
                 facts.append(CellFact(((value, sheet.cells[row], Fraction(1)),), ends[0], ends[1]))

@@ -128,7 +128,7 @@ def _modal(records: Sequence[_Record]) -> tuple[int, int]:
     sizes = Counter(len(fields) for _, fields in records)
     if len(sizes) > 1:
         sizes.pop(1, None)
-    return max(sizes.items(), key=lambda item: (item[1], item[0]), default=(0, 0))
+    return max(sizes.items(), key=lambda item: (item[1], item[0]))
 
 
 def _eurostat(text: str, source: str) -> Rows:

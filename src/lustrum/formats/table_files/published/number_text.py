@@ -9,21 +9,24 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from decimal import ROUND_HALF_EVEN, Decimal, InvalidOperation
+from decimal import ROUND_HALF_EVEN, Context, Decimal, InvalidOperation
 
 _BLANKS = "\u0020\u00a0\u202f\u2009"
 _MINUS = "\u2212\u2013\u2012\uff0d"
 _APOSTROPHES = "'\u2019\u02bc"
 _CURRENCY = "€$£¥"
 _DIGITS = re.compile(
-    rf"(?P<sign>[+-]?)(?P<digits>\d[\d.,{_BLANKS}{_APOSTROPHES}]*\d|\d|[.,]\d+|\d+[.,])"
-    r"(?P<power>[eE][+-]?\d+)?"
+    rf"(?P<sign>[+-]?)(?P<digits>\d[\d.,{_BLANKS}{_APOSTROPHES}]*\d|\d|[.,]\d+)"
+    r"(?P<power>[eE][+-]?\d{1,2})?"
 )
 _MARK = re.compile(r"(?:\[\w{1,4}\]|\([A-Za-z]\)|[A-Za-z]{1,2}|[*§†‡#!°¹²³]{1,3})")
 _GROUPED = {
     s: re.compile(rf"\d{{1,3}}(?:{re.escape(s)}\d{{2,3}})*{re.escape(s)}\d{{3}}") for s in ",."
 }
+_SPACED = re.compile(rf"\d*|\d{{1,3}}(?:[{_BLANKS}]\d{{3}})+|\d{{1,3}}(?:[{_APOSTROPHES}]\d{{3}})+")
 _TAIL = 10  # decimals that no table prints on purpose
+_LEAST_PLACE = -99
+_EXACTLY = Context(prec=1000)
 
 
 @dataclass(frozen=True)
@@ -49,9 +52,13 @@ def style_of(texts: Iterable[str], delimiter: str, thousands: str | None = None)
     >>> style_of(["1.234,5", "17"], ";").decimal, style_of(["1,234", "17"], ",").decimal
     (',', '.')
     """
-    if thousands is not None:
+    if thousands in (",", "."):
         return Style("," if thousands == "." else ".")
-    found = [d for d in (_core(text) for text in texts) if d]
+    found = [_core(text) for text in texts]
+    if thousands is not None:
+        # Neither sign separates thousands, so one of them separates decimals.
+        signs = [sign for sign in ",." if any(sign in d for d in found)]
+        return Style(".", "points and commas") if len(signs) > 1 else Style(*signs)
     both = [d for d in found if "," in d and "." in d]
     if both:
         last = {max(",.", key=d.rfind) for d in both}
@@ -67,9 +74,7 @@ def style_of(texts: Iterable[str], delimiter: str, thousands: str | None = None)
         return Style(".", "points and commas")
     if commas:
         return _one_sign(",", commas, [d for d in found if "," not in d], delimiter)
-    if points:
-        return _one_sign(".", points, [d for d in found if "." not in d], delimiter)
-    return Style()
+    return _one_sign(".", points, [d for d in found if "." not in d], delimiter)
 
 
 def _one_sign(sign: str, with_it: Sequence[str], without: Sequence[str], delimiter: str) -> Style:
@@ -101,17 +106,30 @@ def printed(text: str, style: Style) -> Printed | None:
     mark = plain[found.end() :].strip(_BLANKS)
     if mark and not _MARK.fullmatch(mark):
         return None
-    digits = re.sub(f"[{_BLANKS}{_APOSTROPHES}]", "", found["digits"])
-    for sign in ",.":
-        if sign != style.decimal and sign in digits:
-            if not _GROUPED[sign].fullmatch(digits.split(style.decimal)[0]):
-                return None
-            digits = digits.replace(sign, "")
+    whole, _, fraction = found["digits"].partition(style.decimal)
+    grouped = _GROUPED["," if style.decimal == "." else "."]
+    # A digit behind a blank that no group of three is, as of a footnote, is not part of the number.
+    if not (_SPACED.fullmatch(whole) or grouped.fullmatch(whole)) or re.search(r"\D", fraction):
+        return None
+    whole = re.sub(r"\D", "", whole)
+    value = Decimal(f"{found['sign']}{whole}.{fraction}{found['power'] or ''}")
+    return Printed(-value if negative else value, mark, negative and text.strip().endswith(")"))
+
+
+def plain_number(text: str) -> Decimal | None:
+    """A number below 10**15 as programs write it, or None.
+
+    >>> plain_number("-12.50"), plain_number("1_000"), plain_number("1e99"), plain_number("nan")
+    (Decimal('-12.50'), None, None, None)
+    """
     try:
-        value = Decimal(found["sign"] + digits.replace(style.decimal, ".") + (found["power"] or ""))
+        value = Decimal(text)
     except InvalidOperation:
         return None
-    return Printed(-value if negative else value, mark, negative and text.strip().endswith(")"))
+    exponent = value.as_tuple().exponent  # no number where the value is infinite or none
+    if not isinstance(exponent, int) or exponent < _LEAST_PLACE or "_" in text:
+        return None
+    return value if value.adjusted() < 15 else None
 
 
 def _plain(text: str) -> tuple[str, bool]:
@@ -169,5 +187,5 @@ def without_tails(values: Sequence[Decimal | None]) -> tuple[list[Decimal | None
 
 def decimals_of(value: Decimal | None) -> int:
     """How many digits a number has after its point, without zeros at its end."""
-    exponent = 0 if value is None else value.normalize().as_tuple().exponent
+    exponent = 0 if value is None else _EXACTLY.normalize(value).as_tuple().exponent
     return -exponent if isinstance(exponent, int) and exponent < 0 else 0

@@ -55,21 +55,23 @@ class Reading:
 STRICT = Reading()
 
 
-def bound_of_words(text: str) -> Bound | None:
+def bound_of_words(text: str, *, whole: bool = True, signed: bool = False) -> Bound | None:
     """The values that a symbol names itself, if it does.
 
     >>> bound_of_words("<5"), bound_of_words("10-19"), bound_of_words("x")
     ((Decimal('0'), Decimal('4')), (Decimal('10'), Decimal('19')), None)
+    >>> bound_of_words("<5", whole=False, signed=True)
+    (None, Decimal('5'))
     """
     found = _BOUND.fullmatch(text)
     if found:
-        end = Decimal(found[2])
+        end, least = Decimal(found[2]), None if signed else Decimal(0)
         # The next whole number; where values have decimals the end itself is kept, which is wider.
-        step = 1 if end == end.to_integral_value() else 0
+        step = 1 if whole and end == end.to_integral_value() else 0
         return {
-            "<": (Decimal(0), end - step),
-            "<=": (Decimal(0), end),
-            "≤": (Decimal(0), end),
+            "<": (least, end - step),
+            "<=": (least, end),
+            "≤": (least, end),
             ">": (end + step, None),
             ">=": (end, None),
             "≥": (end, None),
@@ -78,6 +80,14 @@ def bound_of_words(text: str) -> Bound | None:
     if found and int(found[1]) <= int(found[2]):
         return Decimal(found[1]), Decimal(found[2])
     return None
+
+
+def both(first: Bound, second: Bound) -> Bound | None:
+    """What two statements about one value leave, or None if both cannot be true."""
+    lows = [low for low, _ in (first, second) if low is not None]
+    highs = [high for _, high in (first, second) if high is not None]
+    low, high = max(lows, default=None), min(highs, default=None)
+    return None if low is not None and high is not None and low > high else (low, high)
 
 
 def said_symbols(words: Iterable[str]) -> dict[str, Bound]:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from decimal import ROUND_HALF_EVEN, Decimal
+from decimal import ROUND_HALF_EVEN, Context, Decimal
 
 from lustrum.formats.table_files.published.number_text import (
+    decimals_of,
     printed,
     style_of,
     without_tails,
@@ -21,6 +22,7 @@ from lustrum.formats.table_files.published.reading import (
     Bound,
     Letter,
     Reading,
+    both,
     bound_of_words,
 )
 from lustrum.formats.table_files.rows import Rows
@@ -31,6 +33,7 @@ from lustrum.formats.table_files.status_letters import (
     list_of,
     meaning,
 )
+from lustrum.model.errors import NotJudgedError
 
 Number = Decimal | None
 
@@ -65,6 +68,7 @@ _TRUTH: dict[str, Letter] = {
     **dict.fromkeys(("false", "no", "0"), "shown"),
 }
 _MOST = 10**15
+_EXACTLY = Context(prec=1000, rounding=ROUND_HALF_EVEN)
 BRACKETS = "()"
 """What ``--status`` calls brackets around numbers that are a mark and no minus."""
 
@@ -110,8 +114,7 @@ def is_numeric(rows: Rows, name: str, reading: Reading) -> tuple[int, int]:
     style = style_of(texts, rows.delimiter, reading.thousands)
     numbers = symbols = 0
     for text in texts:
-        key = text.lower()
-        if not text or key in reading.symbols or key in HIDDEN_SYMBOLS | _MORE_SYMBOLS | _DASHES:
+        if text.lower() in reading.symbols:
             symbols += 1
         elif printed(text.removesuffix("%"), style) is not None:
             numbers += 1
@@ -132,13 +135,12 @@ def published_column(
     """Read one column of values with the column of its letters."""
     made = _read(rows, name, reading)
     letters = list(rows.columns[status]) if status else [""] * len(rows)
+    stated = stated or (list_of(status) if status else None)
     _clean(made)
-    standing = _judge_letters(
-        made, letters, status, stated or (list_of(status) if status else None)
-    )
+    standing = _judge_letters(made, letters, status, stated)
     _judge_marks(made, standing)
     _judge_blanks(made, letters)
-    _apply_rule(made, letters)
+    _apply_rule(made, letters, stated)
     return PublishedColumn(
         tuple(made.values),
         tuple(made.bounds),
@@ -205,6 +207,12 @@ def _read(rows: Rows, name: str, reading: Reading) -> _ValueColumn:
             odd[text] = None
             if text in _DASHES:
                 made.maybe_zero.add(row)
+    whole = not any(decimals_of(value) for value in made.values)
+    signed = reading.signed or any(value is not None and value < 0 for value in made.values)
+    for row, text in enumerate(texts):
+        own = bound_of_words(text)
+        if own is not None and made.bounds[row] == own:
+            made.bounds[row] = bound_of_words(text, whole=whole, signed=signed) or own
     if stated:
         made.notes.append(f"{_listed(stated)} in the column {name!r} are read as what they state.")
     dashes = [symbol for symbol in odd if symbol in _DASHES]
@@ -236,7 +244,7 @@ def _clean(made: _ValueColumn) -> None:
     if asked is not None:
         step = Decimal(1).scaleb(-asked)
         made.values = [
-            None if v is None else v.quantize(step, ROUND_HALF_EVEN) for v in made.values
+            None if v is None else v.quantize(step, context=_EXACTLY) for v in made.values
         ]
         return
     made.values, places = without_tails(made.values)
@@ -263,7 +271,7 @@ def _judge_letters(
         blank = [row for row in own if made.values[row] is None]
         if isinstance(means, tuple):
             for row in blank:
-                made.bounds[row] = means
+                _narrow(made, row, means)
                 if means[0] is not None and means[0] == means[1]:
                     made.values[row] = means[0]
         hides = means == "hidden" or isinstance(means, tuple)
@@ -288,7 +296,7 @@ def _judge_letters(
             for row in numbers:
                 made.values[row], made.symbols[row] = None, letter
                 if isinstance(means, tuple):
-                    made.bounds[row] = means
+                    _narrow(made, row, means)
             made.notes.append(f"the 0 beside {letter!r} in the column {column!r} is no value.")
     if stated == "observation" and "W" in letters:
         moved = [
@@ -327,7 +335,7 @@ def _judge_marks(made: _ValueColumn, standing: set[int]) -> None:
             if mark in _MAYBE_ZERO and means is None:
                 odd[mark] = None
             elif isinstance(means, tuple):
-                made.bounds[row] = means
+                _narrow(made, row, means)
                 if means[0] is not None and means[0] == means[1]:
                     made.values[row] = means[0]
         elif means == "hidden":
@@ -351,7 +359,6 @@ def _judge_blanks(made: _ValueColumn, letters: Sequence[str]) -> None:
         row for row, s in enumerate(made.symbols) if made.values[row] is None and row not in set(blank) and
         s is not None
     ]  # fmt: skip
-    blank = [row for row in blank if made.values[row] is None]
     if blank and other:
         made.maybe_zero.update(blank)
         made.doubts.append(
@@ -361,28 +368,29 @@ def _judge_blanks(made: _ValueColumn, letters: Sequence[str]) -> None:
         )
 
 
-def _apply_rule(made: _ValueColumn, letters: Sequence[str]) -> None:
-    """What a known threshold says about hidden counts with their letters."""
-    least = made.reading.threshold
+def _apply_rule(made: _ValueColumn, letters: Sequence[str], stated: StatusList | None) -> None:
+    """What a known threshold says about hidden counts with their letters; other lists give no reasons."""
+    least = made.reading.threshold if stated in (None, "confidentiality") else None
     for row, letter in enumerate(letters):
         if made.values[row] is not None:
             continue
-        low, high = made.bounds[row]
         if least is not None and letter == "A":
-            low, high = _larger(low, Decimal(1)), _smaller(high, Decimal(least - 1))
+            _narrow(made, row, (Decimal(1), Decimal(least - 1)))
         elif least is not None and letter == "D":
-            low = _larger(low, Decimal(least))
+            _narrow(made, row, (Decimal(least), None))
         elif made.reading.zeros_shown:
-            low = _larger(low, Decimal(1))
-        made.bounds[row] = low, high
+            _narrow(made, row, (Decimal(1), None))
 
 
-def _larger(first: Number, second: Decimal) -> Decimal:
-    return second if first is None else max(first, second)
-
-
-def _smaller(first: Number, second: Decimal) -> Decimal:
-    return second if first is None else min(first, second)
+def _narrow(made: _ValueColumn, row: int, more: Bound) -> None:
+    """Take what a letter or rule says about a hidden value together with what is known about it."""
+    left = both(made.bounds[row], more)
+    if left is None:
+        raise NotJudgedError(
+            f"{made.rows.where(row)}: what stands in the column {made.name!r} and what its letter or the rule "
+            "says cannot both be true."
+        )
+    made.bounds[row] = left
 
 
 def _listed(words: Sequence[str] | dict[str, None]) -> str:
