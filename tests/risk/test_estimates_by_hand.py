@@ -49,6 +49,18 @@ def test_compiled_risks_are_the_formulas_of_the_paper(place):
         assert second == pytest.approx(r2_values(rows, samples[place], weights), abs=1e-12)
 
 
+def test_compiled_risks_hold_where_several_cells_are_empty_in_both():
+    """Four empty cells of the population and seven of the sample, of which one to four are the same."""
+    sample = np.array([3, 2, 1, 0, 0, 0, 0, 0, 0, 0])
+    rows = np.zeros((4, 10), dtype=int)
+    for row, empty in enumerate(([0, 1, 2, 9], [0, 1, 8, 9], [0, 7, 8, 9], [6, 7, 8, 9])):
+        rows[row] = [4, 3, 5, 2, 6, 1, 2, 3, 7, 1]
+        rows[row, empty] = 0
+    first, second = risks_of_many(rows, sample, (0, 0, 1))
+    assert first == pytest.approx(r1_values(rows, (0, 0, 1)), abs=1e-12)
+    assert second == pytest.approx(r2_values(rows, sample, (0, 0, 1)), abs=1e-12)
+
+
 def test_counts_beyond_the_lookup_and_beyond_64_bits_are_measured(monkeypatch):
     large = np.array([[3_000_000, 5_000_000, 0, 2], [10**9, 1, 1, 1]])
     sample = np.array([2_000_000, 7, 0, 0])
