@@ -325,6 +325,7 @@ def test_a_sheet_ends_where_no_more_fits_and_the_notes_say_so(
     cut = {n: plain(rows) for n, rows in opened(release, True).items()}
     rows = cut["Table"][4:]
     assert [row[:3] for row in rows] == [row[:3] for row in whole["Table"][4:]]
+    assert all(value is None for row in rows for value in row[3:])
     assert said in [row[:2] for row in cut["Notes"]]
 
 
