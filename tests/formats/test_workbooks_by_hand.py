@@ -106,7 +106,9 @@ def end_of(release: Release, ends: Any, at: tuple[int, ...], cell: dict[str, Any
 def test_the_sheet_of_cells_tells_of_each_what_the_release_tells(name: str, large: bool) -> None:
     release = EVERY[name]
     called = names_beside(release)
-    head, *rows = plain(opened(release, large)["Cells"])
+    sheet = opened(release, large)["Cells"]
+    assert not any(cell[2] for row in sheet[1:] for cell in row)
+    head, *rows = plain(sheet)
     names = [n for own in release.axes for n in (own.name, called[f"{own.name}_label"])]
     facts = ["value", "status", "low", "high", *(["unit"] if release.label else [])]
     graded = release.errors is not None and release.grades is not None
@@ -323,6 +325,7 @@ def test_a_sheet_ends_where_no_more_fits_and_the_notes_say_so(
     cut = {n: plain(rows) for n, rows in opened(release, True).items()}
     rows = cut["Table"][4:]
     assert [row[:3] for row in rows] == [row[:3] for row in whole["Table"][4:]]
+    assert all(value is None for row in rows for value in row[3:])
     assert said in [row[:2] for row in cut["Notes"]]
 
 
@@ -351,6 +354,14 @@ def test_a_table_fits_where_its_rows_its_columns_and_its_cells_do(
         monkeypatch.setattr(workbook, "MOST_ROWS", most + spare_rows)
         monkeypatch.setattr(workbook, "MOST_COLUMNS", columns + 1 + spare_columns)
         assert workbook.fits(release) == (spare_rows == spare_columns == 0)
+
+
+def test_very_many_labels_find_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(xlsx, "KEPT_IN_MEMORY", -1)
+    release = made(axis("a", " ".join(f"n{i}" for i in range(1200))), values=range(1200))
+    book = openpyxl.load_workbook(io.BytesIO(Xlsx().write(release)), read_only=True)
+    found = [row[:3] for row in book["Cells"].iter_rows(values_only=True)][1:]
+    assert found == [(f"a{i}", f"n{i}", i) for i in range(1200)]
 
 
 def test_a_sheet_ends_at_the_last_cell_of_spreadsheets() -> None:

@@ -125,7 +125,7 @@ RELEASES = {
     "large numbers": made(
         SEX, AGE, values=[10**15 - 1, 10**15, -(10**15), -(10**15) + 1, 10**17 + 1, 5], decimals=1
     ),
-    "large whole numbers": made(SEX, values=[10**15 - 1, -(10**15)]),
+    "large whole numbers": made(AREA, values=[10**15 - 1, -(10**15), 10**15]),
     "four variables": made(AREA, SEX, AGE, axis("own", "yes no"), values=range(36), unit="people"),
     "wide": made(SEX, AGE, axis("size", " ".join(MANY)), values=range(240), unit="people"),
 }
