@@ -71,6 +71,8 @@ def _public(*names: str) -> tuple[str, ...]:
 
 def _formats(*names: str) -> tuple[str, ...]:
     return tuple(f"tests/formats/test_{name}.py" for name in names)
+
+
 def _programme(*names: str) -> tuple[str, ...]:
     return tuple(f"tests/publish/programme/test_{name}.py" for name in names)
 
