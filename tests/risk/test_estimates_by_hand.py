@@ -56,9 +56,10 @@ def test_compiled_risks_hold_where_several_cells_are_empty_in_both():
     for row, empty in enumerate(([0, 1, 2, 9], [0, 1, 8, 9], [0, 7, 8, 9], [6, 7, 8, 9])):
         rows[row] = [4, 3, 5, 2, 6, 1, 2, 3, 7, 1]
         rows[row, empty] = 0
-    first, second = risks_of_many(rows, sample, (0, 0, 1))
-    assert first == pytest.approx(r1_values(rows, (0, 0, 1)), abs=1e-12)
-    assert second == pytest.approx(r2_values(rows, sample, (0, 0, 1)), abs=1e-12)
+    for weights in (WEIGHTS, (1, 0, 0), (0, 1, 0), (0, 0, 1)):
+        first, second = risks_of_many(rows, sample, weights)
+        assert first == pytest.approx(r1_values(rows, weights), abs=1e-12)
+        assert second == pytest.approx(r2_values(rows, sample, weights), abs=1e-12)
 
 
 def test_counts_beyond_the_lookup_and_beyond_64_bits_are_measured(monkeypatch):

@@ -260,7 +260,7 @@ class Samples:
                 if size >= _PIECE:
                     yield "".join(lines)
                     lines, size = [], 0
-            if row > MOST_ROWS:
+            if row >= MOST_ROWS:  # the next part would begin a row below
                 break
         yield "".join(lines)
 
