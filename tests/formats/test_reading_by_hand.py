@@ -419,6 +419,7 @@ def test_only_tails_of_binary_floats_are_cut(
 
 def test_decimals_are_counted_without_zeros_at_the_end() -> None:
     counts = [("12", 0), ("12.0", 0), ("12.50", 1), ("1e3", 0), ("0.001", 3), ("0.000", 0)]
+    counts += [("0." + "1" * 40, 40), ("123456789." + "0" * 30 + "1", 31)]
     assert [(t, decimals_of(Decimal(t))) for t, _ in counts] == counts
     assert decimals_of(None) == 0
 

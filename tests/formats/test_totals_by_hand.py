@@ -16,10 +16,11 @@ from lustrum.formats.table_files import (
     recognise,
     table_of_csv,
 )
-from lustrum.formats.table_files.code_groups import groups_by_code
+from lustrum.formats.table_files.code_groups import _runs_on, groups_by_code
 from lustrum.formats.table_files.dimensions import Dimension
 from lustrum.formats.table_files.numbers import _flattened, groups_by_numbers
 from lustrum.formats.table_files.sums import (
+    _covers,
     add_up,
     check_same_cover,
     check_sums,
@@ -1115,3 +1116,40 @@ def test_a_column_of_parents_and_signed_values_show_groups() -> None:
     said = StatedTotals(none=frozenset("b"))
     assert asked(text, said=said, signed=True)[0]["w"] == {"p", "q"}
     assert "w" not in asked(text, said=said)[0]
+
+
+@pytest.mark.parametrize(
+    ("codes", "running"),
+    [
+        ("1 2 3", True),
+        ("4 3 5 other", True),
+        ("1 2", False),
+        ("1 2 4", False),
+        ("0 1 2 3 99", True),  # nobody and everybody else
+        ("01 1 2 3", False),  # a code that begins with 0 is no number
+        ("1998 2020", True),
+        ("1998 2020 7", False),
+    ],
+)
+def test_numbers_that_run_on_or_are_years_say_nothing_of_groups(codes: str, running: bool) -> None:
+    assert _runs_on(codes.split()) is running
+
+
+def test_a_group_is_compared_with_its_finest_codes_and_with_its_largest_subtotals() -> None:
+    groups = {
+        "t": frozenset({0, 1, 2, 3}),
+        "ab": frozenset({0, 1}),
+        "cd": frozenset({2, 3}),
+        "bc": frozenset({1, 2}),  # holds a part of each
+    }
+    made = Dimension("x", ("a", "b", "c", "d"), groups, dict.fromkeys(groups, "by name"))
+    assert _covers(made, "t") == [["a", "b", "c", "d"], ["ab", "cd"]]
+    assert _covers(made, "ab") == [["a", "b"]]
+    wide = Dimension(
+        "x", ("a", "b"), {"t": frozenset({0, 1, 2}), "ab": frozenset({0, 1})}, {}, True
+    )
+    (finest, parts) = _covers(wide, "t")
+    assert finest[:2] == ["a", "b"]
+    assert parts[0] == "ab"
+    assert len(finest) == 3
+    assert len(parts) == 2
