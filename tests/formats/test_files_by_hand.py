@@ -34,7 +34,7 @@ from lustrum.formats.table_files.published.formulas import Formula, Sheet
 from lustrum.formats.table_files.published.layouts import decoded, filled_down, published_rows
 from lustrum.formats.table_files.published.reading import said_symbols
 from lustrum.formats.table_files.published.values import is_numeric
-from lustrum.formats.table_files.rows import Rows, rows_of_csv
+from lustrum.formats.table_files.rows import Rows, read_rows, rows_of_csv
 from lustrum.formats.table_files.write import (
     check_ending,
     plain_letters,
@@ -1208,3 +1208,21 @@ def test_a_release_in_csv_and_arrow_shows_what_it_shows_and_nothing_else(tmp_pat
         with pytest.raises(InputError, match=r"is written to a file of|there is no folder"):
             check_ending(tmp_path / wrong)
     check_ending(tmp_path / "t.PQ")
+
+
+@pytest.mark.parametrize(("place", "value"), [("C4", 7), ("C9", 4), ("C9", "7"), ("H1", 2020)])
+def test_a_sheet_with_a_known_name_is_no_reason_to_pass_over_its_numbers(
+    tmp_path: Path, place: str, value: object
+) -> None:
+    """The sheet of cells hides two of four, and a sheet beside it that is called 'Table' may show them."""
+    axes = (TableAxis.plain("year", ["2019", "2020"]), TableAxis.plain("sex", ["f", "m"]))
+    status = np.array([["F", "D"], ["D", "F"]])
+    release = Release(axes, np.array([[4, 7], [7, 9]]), status, {"method": "by hand"})
+    path = tmp_path / "own.xlsx"
+    write_release(release, path)
+    assert read_rows(path).doubts == ()
+    book = openpyxl.load_workbook(path)
+    book["Table"][place] = value
+    book.save(path)
+    (doubt,) = read_rows(path).doubts
+    assert "may show what is hidden ('Table')" in doubt

@@ -9,8 +9,10 @@ import io
 import itertools
 import json
 import math
+import re
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -22,6 +24,7 @@ from lustrum.model import InputError
 
 _DELIMITERS = (",", ";", "\t")
 _SHEETS = ("Table", "Cells", "Notes")  # of a workbook that this project writes
+_NUMBER = re.compile(r"[-+(]?[\d.,' ]*\d[\d.,' %)]*")
 _PARQUET = (".parquet", ".pq")
 
 
@@ -193,13 +196,36 @@ def _lines_of_workbook(
                 [None if c.value is None and c.data_type == "n" else _code(c.value) for c in row]
                 for row in sheet.iter_rows()
             ]
-            own = _SHEETS if sheet.title == "Cells" else (sheet.title,)
-            unread = [name for name in book.sheetnames if name not in own and _holds(book[name])]
+            beside = _SHEETS if sheet.title == "Cells" else ()
+            unread = [
+                name
+                for name in book.sheetnames
+                if name != sheet.title
+                and _holds(book[name])
+                and not (name in beside and _only_repeats(book[name], sheet))
+            ]
     except (*wrong, ValueError, TypeError, AttributeError, NotImplementedError, RuntimeError):
         raise InputError(f"{path} is not a workbook, though its name says so.") from None
     width = max(map(len, lines), default=0)
     padded = [[*line, *[None] * (width - len(line))] for line in lines]
     return list(enumerate(padded, start=1)), unread
+
+
+def _only_repeats(sheet: Any, cells: Any) -> bool:
+    """Whether every number of a sheet stands among the cells too, and as often.
+
+    A sheet that is called like one of this project need not be one: it may show what its cells hide.
+    """
+    if not hasattr(sheet, "iter_rows"):
+        return False
+    own, theirs = (
+        [value for row in one.iter_rows(values_only=True) for value in row]
+        for one in (cells, sheet)
+    )
+    numbers = [Counter(v for v in fields if isinstance(v, int | float)) for fields in (theirs, own)]
+    texts = (v.strip() for v in theirs if isinstance(v, str))
+    known = {v for v in own if isinstance(v, str)}
+    return numbers[0] <= numbers[1] and all(t in known or not _NUMBER.fullmatch(t) for t in texts)
 
 
 def _holds(sheet: Any) -> bool:
