@@ -13,7 +13,10 @@ from lustrum.sensitivity.rule import names_within
 
 def read_waivers(waivers: Path | None, requests: Path | None = None) -> Background:
     """The holdings that gave a waiver, and those that asked for protection."""
-    return Background(waived=_holdings(waivers), requested=_holdings(requests))
+    asked = _holdings(requests)
+    if requests is not None and not asked:
+        raise InputError(f"{requests} names nobody who asked for protection; name them, one a line.")
+    return Background(waived=_holdings(waivers), requested=asked)
 
 
 def refuse_requests(rule: Any) -> None:

@@ -12,6 +12,7 @@ from lustrum.model import Axis, Dataset, Filter, InputError
 from lustrum.publish.programme.read import bound_to, parse_programme, read_programme
 from lustrum.publish.programme.run import check_programme
 from lustrum.publish.programme.spec import FORMATS, Programme, Source
+from lustrum.publish.waivers import read_waivers
 from lustrum.sensitivity import PPercent, Threshold
 from publish.programme.conftest import COUNTS, DESCRIPTION, TURNOVER, Workplace, programme_text
 
@@ -394,3 +395,14 @@ def test_a_file_is_read_from_its_place(tmp_path: Path) -> None:
         read_programme(tmp_path / "tables.toml")
     (tmp_path / "tables.toml").write_text(full(data=FILE))
     assert read_programme(tmp_path / "tables.toml").source.file == tmp_path / "r.csv"
+
+
+@pytest.mark.parametrize("text", ["", "\n", "# nobody yet\n"])
+def test_a_file_of_requests_that_names_nobody_is_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "requests.txt"
+    path.write_text(text)
+    with pytest.raises(InputError, match="names nobody who asked for protection"):
+        read_waivers(None, path)
+    path.write_text(f"{text}A\n")
+    assert len(read_waivers(None, path).requested) == 1
+    assert not read_waivers(None).requested
