@@ -15,7 +15,9 @@ def read_waivers(waivers: Path | None, requests: Path | None = None) -> Backgrou
     """The holdings that gave a waiver, and those that asked for protection."""
     asked = _holdings(requests)
     if requests is not None and not asked:
-        raise InputError(f"{requests} names nobody who asked for protection; name them, one a line.")
+        raise InputError(
+            f"{requests} names nobody who asked for protection; name them, one a line."
+        )
     return Background(waived=_holdings(waivers), requested=asked)
 
 

@@ -975,7 +975,7 @@ def test_those_who_asked_are_protected(place: Path) -> None:
     first["tips"] = 99
     write_firms(place, rows)
     hidden = []
-    for asked in ("", first["firm"]):
+    for asked in ("some other firm", first["firm"]):
         (place / "asked.txt").write_text(asked + "\n")
         _, folder, _ = run(
             place,
