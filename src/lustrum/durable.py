@@ -8,7 +8,7 @@ import secrets
 import signal
 import sys
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -72,6 +72,38 @@ def taken_back_on_failure(path: Path, data: bytes, mode: int = 0o644) -> Iterato
             for left in (draft, earlier):
                 with suppress(OSError):
                     left.unlink(missing_ok=True)
+
+
+def replace_together(drafts: Sequence[Path], folder: Path) -> None:
+    """Let durable files that belong together take their places in a folder, each under its own name.
+
+    Earlier files are moved aside to the drafts before the first new one comes, so that a machine that stops
+    leaves some out and never an earlier file beside a new one. After a failure the earlier ones are back.
+    """
+    if len(drafts) == 1:
+        drafts[0].replace(folder / drafts[0].name)
+        sync(folder)
+        return
+    aside: list[tuple[Path, Path]] = []
+    moved: list[Path] = []
+    with _interrupts_later():
+        try:
+            for draft in drafts:
+                path, earlier = folder / draft.name, _beside(draft)
+                if path.exists() or path.is_symlink():
+                    path.replace(earlier)
+                    aside.append((earlier, path))
+            sync(folder)
+            for draft in drafts:
+                draft.replace(folder / draft.name)
+                moved.append(folder / draft.name)
+            sync(folder)
+        except BaseException:
+            for path in moved:
+                path.unlink()
+            for earlier, path in aside:
+                earlier.replace(path)
+            raise
 
 
 def _beside(path: Path) -> Path:

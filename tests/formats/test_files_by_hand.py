@@ -6,6 +6,7 @@ import gzip
 import json
 import re
 import zipfile
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -768,7 +769,10 @@ def test_a_figure_bounds_the_value_it_was_computed_from() -> None:
         ({"v[p]": F(100), "v[T]": -F("55.55")}, F(0), None),
         ({"v[p]": F(100), "v[T]": -F("55.65")}, None, F(0)),
     ]
-    assert facts("m = v / w", given) == [({"v[T]": F(1)}, F("8.98"), F("9.02"))]
+    assert facts("m = v / w", given) == [
+        ({"v[T]": F(1)}, F("8.98"), F("9.02")),
+        ({"v[q]": F(1)}, F("-2.01"), F("-1.99")),
+    ]
     assert facts("m = v / 1000", given) == [
         ({"v[T]": F(1, 1000)}, F("2.245"), F("2.255")),
         ({"v[q]": F(1, 1000)}, F("0.995"), F("1.005")),
@@ -782,9 +786,39 @@ def test_a_figure_bounds_the_value_it_was_computed_from() -> None:
     ]
     assert facts("s = 100 * v / v[a = T]", given) == facts("s = 100 * v / v[T]", given)
     assert facts("s = 100 * v / v[Z]", given) == []
-    # A figure over 0 or less says nothing, one over 1 does.
-    over = sheet({"v": [9, None, 4]}, m=["9", "5", "7"], w=["1", "0", "-2"])
+    # A figure over 0 says nothing, one over 1 does.
+    over = sheet({"v": [9, None, 4]}, m=["9", "5", ""], w=["1", "0", ""])
     assert facts("m = v / w", over) == [({"v[T]": F(1)}, F("8.5"), F("9.5"))]
+
+
+@pytest.mark.parametrize(("total", "part"), [(-9, -5), (-9, 4), (9, -5), (9, 5)])
+def test_a_share_of_a_total_holds_for_the_true_part_whatever_its_sign(
+    total: int, part: int
+) -> None:
+    share = str(round(Decimal(100) * part / total, 1))
+    given = sheet({"v": [total, None, total - part]}, s=["", share, ""])
+    (least, most) = facts("s = 100 * v / v[T]", given)
+
+    def weighed(fact: Any, at: int | Fraction) -> Fraction:
+        return fact[0]["v[p]"] * at + fact[0]["v[T]"] * total
+
+    for at in (part - 1, part, part + 1):
+        assert (weighed(least, at) >= 0 >= weighed(most, at)) == (at == part)
+
+
+def test_a_share_of_a_total_of_unknown_sign_is_not_judged() -> None:
+    shares = ["", "55.6", "44.4"]
+    assert len(facts("s = 100 * v / v[T]", sheet({"v": [None, None, 4]}, s=shares))) == 4
+    for unknown in (
+        sheet({"v": [None, None, -4]}, s=shares),
+        replace(sheet({"v": [None, None, 4]}, s=shares), signed=True),
+    ):
+        with pytest.raises(NotJudgedError, match="not shown and could be negative"):
+            facts("s = 100 * v / v[T]", unknown)
+    # Nothing is a share of 0, and a total of another column may be known where this one is not.
+    assert facts("s = 100 * v / v[T]", sheet({"v": [0, None, 4]}, s=shares)) == []
+    other = sheet({"v": [None, None, -4], "w": [9, None, None]}, s=shares)
+    assert len(facts("s = 100 * v / w[T]", other)) == 4
 
 
 def test_running_sums_bounds_and_classes() -> None:
@@ -814,6 +848,7 @@ def test_running_sums_bounds_and_classes() -> None:
     assert facts("v in c", zero) == [({"v[T]": F(1)}, F(0), F(4))]
     negative = sheet({"v": [9, None, -4]}, c=["<5", "", ""])
     assert facts("v in c", negative) == [({"v[T]": F(1)}, None, F(4))]
+    assert facts("v in c", replace(zero, signed=True)) == [({"v[T]": F(1)}, None, F(4))]
     with pytest.raises(InputError, match=r"x\.csv: the column 'c' holds a field that is no class"):
         facts("v in c", sheet({"v": [9, None, 4]}, c=["<5", "many", ""]))
 

@@ -14,10 +14,11 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
+from lustrum import durable
 from lustrum.audit.certificate import verify_file
 from lustrum.formats.table_files import ColumnNames, confidential_table, read_table, recognise
 from lustrum.formats.table_files.write import write_release
-from lustrum.model import Category, InputError, InternalError, Table, TableAxis
+from lustrum.model import Category, DatasetError, InputError, InternalError, Table, TableAxis
 from lustrum.model.identity import text_identity
 from lustrum.protect.suppression import Suppression
 from lustrum.publish.suppression import files as files_module
@@ -123,6 +124,8 @@ def rows_of(path: Path) -> list[dict[str, str]]:
         ({"out": "o.csv"}, ["t.csv", "u.csv"], None, "name a folder with --out"),
         ({"out": "public"}, ["t.csv", "u.csv"], None, None),
         ({"out": "."}, ["t.csv", "u.csv"], None, "the true tables are in this folder"),
+        ({"out": "folder.csv"}, ["t.csv"], None, "this is a folder; name a file"),
+        ({"ranges": "folder.csv"}, ["t.csv"], None, "this is a folder; name a file"),
         ({"out": "public"}, ["t.csv", "u.pdf"], None, "u.pdf"),
         # Ranges are confidential, and the folder is public.
         ({"out": "public", "ranges": "public/u.csv"}, ["t.csv", "u.csv"], None, "read, or written"),
@@ -138,7 +141,7 @@ def test_no_file_is_written_over_another_one(
     previous: str | None,
     said: str | None,
 ) -> None:
-    for folder in ("public", "here", "deep"):
+    for folder in ("public", "here", "deep", "folder.csv"):
         (tmp_path / folder).mkdir()
     made = SuppressFiles(**{key: tmp_path / name for key, name in files.items()})
     paths = [tmp_path / name for name in tables]
@@ -158,7 +161,7 @@ def test_tables_are_put_in_their_places_if_they_are_found_safe(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     synced: list[Path] = []
-    monkeypatch.setattr(files_module, "sync", synced.append)
+    monkeypatch.setattr(durable, "sync", synced.append)
     made = written(*TWO)
     said: list[str] = []
     out = SuppressFiles(out=tmp_path)
@@ -176,9 +179,10 @@ def test_tables_are_put_in_their_places_if_they_are_found_safe(
 
     assert write_tables(made, out, judge, said.append) is False
     assert list(tmp_path.iterdir()) == []
-    assert (said, synced) == ([], [])
+    assert (said, tmp_path in synced) == ([], False)
     assert write_tables(made, out, judge, said.append) is True
-    assert synced == [tmp_path]
+    # Without the earlier ones, and with the new ones.
+    assert synced[-2:] == [tmp_path, tmp_path]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["t0.csv", "t1.csv"]
     assert said == [
         f"The protected table is in {tmp_path / name}." for name in ("t0.csv", "t1.csv")
@@ -191,6 +195,37 @@ def test_tables_are_put_in_their_places_if_they_are_found_safe(
     assert write_tables([alone], single, lambda paths: True, said.append)
     assert (tmp_path / "one.csv").is_file()
     assert write_tables([alone], SuppressFiles(), lambda paths: False, said.append)
+
+
+@pytest.mark.parametrize("failing", range(5))
+def test_an_earlier_table_never_stands_beside_a_new_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: int
+) -> None:
+    """Tables of two patterns together can tell what each of them hides."""
+    made = written(*TWO)
+    out = SuppressFiles(out=tmp_path)
+    for one in made:
+        (tmp_path / one.path.name).write_text("earlier")
+    plain = Path.replace
+    steps: list[list[bool]] = []
+
+    def step(path: Path, to: Path) -> Path:
+        if tmp_path in (path.parent, to.parent):
+            steps.append([f.read_text() == "earlier" for f in sorted(tmp_path.glob("*.csv"))])
+        if len(steps) == failing + 1:
+            raise OSError(28, "No space left on device")
+        return plain(path, to)
+
+    monkeypatch.setattr(Path, "replace", step)
+    if failing < 2 * len(made):
+        with pytest.raises(DatasetError, match="No space left on device"):
+            write_tables(made, out, lambda drafts: True, [].append)
+    else:
+        write_tables(made, out, lambda drafts: True, [].append)
+    after = [(tmp_path / one.path.name).read_text() == "earlier" for one in made]
+    assert all(len(set(stands)) < 2 for stands in [*steps, after])
+    assert after[0] == (failing < 2 * len(made))
+    assert sorted(path.name for path in tmp_path.iterdir()) == [one.path.name for one in made]
 
 
 @pytest.mark.parametrize("several", [False, True])

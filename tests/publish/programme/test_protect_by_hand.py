@@ -70,7 +70,7 @@ def test_a_system_needs_no_cell_more_than_one_square_around_a_small_one(
 
 
 def test_the_problem_of_linked_tables_holds_what_was_said_of_each_cell() -> None:
-    held = 'frozen = [{area = "s", job = "b"}, {area = "n", job = "a"}]\nnever = [{area = "s", job = "c"}]'
+    held = 'frozen = [{area = "s", job = "b"}]\nnever = [{area = "s", job = "c"}]'
     own, system, found = judged(table("one", f"{BY_BOTH}\n{held}"), table("two", SEX))
     spec = Suppression(attacker="outsider", keep="grand-total")
     problem = _problem(own, spec, system, found)
@@ -80,7 +80,6 @@ def test_the_problem_of_linked_tables_holds_what_was_said_of_each_cell() -> None
     assert problem.primary.tolist() == found.sensitive.tolist()
     sensitive = [cell for cell, at in names.items() if problem.primary[at]]
     assert sensitive == [("n", "a")]
-    # A sensitive cell is hidden, whatever was said of it.
     frozen = [cell for cell, at in names.items() if problem.frozen[at]]
     assert frozen == [("s", "b"), ("_T", "_T")]
     never = [cell for cell, at in names.items() if problem.never[at]]
@@ -106,6 +105,14 @@ def test_the_problem_of_linked_tables_holds_what_was_said_of_each_cell() -> None
     assert problem.names is not None
     assert problem.names[one.start] == system.known.known.names[one.start]
     assert not (problem.relations @ problem.values).any()
+
+
+@pytest.mark.parametrize("others", [(), (table("two", SEX),)])
+def test_a_sensitive_cell_that_must_be_published_is_refused(others: tuple[str, ...]) -> None:
+    held = 'frozen = [{area = "n", job = "a"}]'
+    own, system, found = judged(table("one", f"{BY_BOTH}\n{held}"), *others)
+    with pytest.raises(InputError, match="must be published and must not be published"):
+        _problem(own, Suppression(attacker="outsider"), system, found)
 
 
 @pytest.mark.parametrize(

@@ -98,8 +98,14 @@ def published_table(rows: Rows, named: ColumnNames, reading: Reading) -> TableFi
         if formula.parts["value"] not in {*values, *rows.columns}:
             values[formula.parts["value"]] = (None,) * len(cells)
     sheet = Sheet(
-        rows.source, columns_.dimensions, cells, values, {**texts, **dict.fromkeys(shares, ())}, numbers
-    )  # fmt: skip
+        rows.source,
+        columns_.dimensions,
+        cells,
+        values,
+        {**texts, **dict.fromkeys(shares, ())},
+        numbers,
+        reading.signed,
+    )
     facts = tuple(fact for formula in formulas for fact in formula.facts(sheet))
     interval = None
     if columns_.interval is not None:

@@ -156,7 +156,8 @@ def _problem(
         kept = kept_cells(part.true, spec.keep)
         if not spec.zeros:
             kept |= part.true.values == 0
-        frozen[span] |= kept.ravel() | named_cells(part, "frozen")
+        # A cell that was named must be published, so a sensitive one among them is refused.
+        frozen[span] = kept.ravel() & ~judged.sensitive[span] | named_cells(part, "frozen")
         cost[span] = cell_costs(
             spec.cost,
             part.true.values,
@@ -178,7 +179,7 @@ def _problem(
         else np.minimum(system.values, judged.least),
         high=max(2 * top, top + int(judged.upper.max(initial=0))),
         cost=cost,
-        frozen=frozen & ~judged.sensitive & ~never,
+        frozen=frozen & ~never,
         never=never & ~judged.sensitive,
         whole=system.counts,
         names=system.known.known.names,

@@ -12,7 +12,7 @@ import numpy as np
 
 from lustrum.arrays import Floats, Ints
 from lustrum.audit import Bounds, bounds
-from lustrum.durable import sync, write_whole
+from lustrum.durable import outages, replace_together, write_whole
 from lustrum.formats.cell_text import inert, number_text
 from lustrum.formats.table_files.write import check_ending, write_csv, write_release
 from lustrum.model import CellStatus, InputError, Release, Table
@@ -69,6 +69,8 @@ class SuppressFiles:
                     raise InputError(
                         f"{path}: this file is read, or written already; name another file."
                     )
+                if path.is_dir():
+                    raise InputError(f"{path}: this is a folder; name a file.")
                 taken.add(path.resolve())
             taken |= {path.resolve() for path in then}
 
@@ -115,11 +117,10 @@ def write_tables(
             write_release(one.release, draft)
         if not judge(drafts):
             return False
+        with outages(folder):
+            replace_together(drafts, folder)
         for draft in drafts:
-            place = folder / draft.name
-            draft.replace(place)
-            say(f"The protected table is in {place}.")
-        sync(folder)
+            say(f"The protected table is in {folder / draft.name}.")
     return True
 
 

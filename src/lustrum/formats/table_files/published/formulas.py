@@ -1,7 +1,8 @@
 """Columns beside the values that were computed from them: shares, means, rates, growth, bounds, running sums.
 
 A printed figure is exact to half a unit of its last digit. With ``p = f * v / w + c`` it gives two linear
-facts, ``(p - h - c) w <= f v <= (p + h - c) w``, also where v or w is hidden.
+facts, ``(p - h - c) w <= f v <= (p + h - c) w``, also where v or w is hidden; the other way round where w is
+negative.
 
 ======================================  ================================================================
 ``share = 100 * value / value[Total]``  per cent of the cell whose code of the only variable is ``Total``
@@ -27,7 +28,7 @@ from fractions import Fraction
 
 from lustrum.formats.table_files.published.reading import bound_of_words
 from lustrum.model import InputError
-from lustrum.model.errors import choices
+from lustrum.model.errors import NotJudgedError, choices
 
 Key = tuple[str, ...]
 Number = Decimal | None
@@ -65,6 +66,7 @@ class Sheet:
     values: Mapping[str, Sequence[Number]]
     texts: Mapping[str, Sequence[str]]
     numbers: Callable[[str], Sequence[Number]]
+    signed: bool = False
 
 
 @dataclass(frozen=True)
@@ -152,17 +154,33 @@ class Formula:
                 facts.append(CellFact((own,), ends[0], ends[1]))
             elif others is not None:
                 known = others[row]
-                if known is not None and known > 0:
-                    facts.append(
-                        CellFact((own,), ends[0] * Fraction(known), ends[1] * Fraction(known))
-                    )
+                if known:
+                    low, high = sorted(end * Fraction(known) for end in ends)
+                    facts.append(CellFact((own,), low, high))
             else:
                 whole = self._whole(sheet, sheet.cells[row], str(code))
                 if whole == sheet.cells[row] or whole not in sheet.cells:
                     continue
-                facts.append(CellFact((own, (base, whole, -ends[0])), Fraction(0), None))
-                facts.append(CellFact((own, (base, whole, -ends[1])), None, Fraction(0)))
+                sign = self._sign(sheet, base, whole)
+                if not sign:
+                    continue
+                low, high = ends[::sign]
+                facts.append(CellFact((own, (base, whole, -low)), Fraction(0), None))
+                facts.append(CellFact((own, (base, whole, -high)), None, Fraction(0)))
         return facts
+
+    def _sign(self, sheet: Sheet, base: str, whole: Key) -> int:
+        """The sign of a total: a share of a negative one bounds the part from the other side."""
+        totals = sheet.values.get(base, ())
+        total = next((v for v, c in zip(totals, sheet.cells, strict=False) if c == whole), None)
+        if total is not None:
+            return (total > 0) - (total < 0)
+        if sheet.signed or any(v is not None and v < 0 for v in totals):
+            raise NotJudgedError(
+                f"{sheet.source}: the formula {self.words!r} speaks of shares of a total that is not shown and "
+                "could be negative, and such shares are not judged; leave their column out."
+            )
+        return 1
 
     def _whole(self, sheet: Sheet, cell: Key, code: str) -> Key:
         name, equals, own = code.partition("=")
@@ -203,7 +221,8 @@ class Formula:
     def _classes(self, sheet: Sheet, value: str) -> list[CellFact]:
         facts = []
         known = [v for v in sheet.values[value] if v is not None]
-        whole, signed = all(v == v.to_integral_value() for v in known), any(v < 0 for v in known)
+        whole = all(v == v.to_integral_value() for v in known)
+        signed = sheet.signed or any(v < 0 for v in known)
         for row, text in enumerate(sheet.texts[self.parts["column"]]):
             bound = bound_of_words(text, whole=whole, signed=signed)
             if bound is not None:
