@@ -255,7 +255,7 @@ def test_a_long_compilation_goes_on_saying_so(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(noticing, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     monkeypatch.setattr(noticing.CompileNotice, "_due", lambda notice: None)
     notice = noticing.CompileNotice()
-    notice.kept = False
+    notice.stored = False
     for _ in range(3):
         notice.on_start(None)
         notice.on_end(None)

@@ -100,8 +100,8 @@ def log(x: ArrayLike) -> Floats:
         return loop(np.ascontiguousarray(x).ravel()).reshape(x.shape)
     f, e = _split(x)
     s, rest = _series(f)
-    found = e * LN2_HIGH - ((s * (f - rest) - e * LN2_LOW) - f)
-    return _ends(x, found)
+    logarithm = e * LN2_HIGH - ((s * (f - rest) - e * LN2_LOW) - f)
+    return _ends(x, logarithm)
 
 
 def log2(x: ArrayLike) -> Floats:
@@ -126,8 +126,8 @@ def log1p(x: ArrayLike) -> Floats:
     whole = 1.0 + x
     part = np.where(whole == 1.0, 1.0, whole - 1.0)
     with np.errstate(invalid="ignore"):
-        found = np.asarray(np.where(whole == 1.0, x, log(whole) * (x / part)))
-    return np.asarray(np.where(np.isposinf(x), x, found))
+        logarithm = np.asarray(np.where(whole == 1.0, x, log(whole) * (x / part)))
+    return np.asarray(np.where(np.isposinf(x), x, logarithm))
 
 
 def power(x: ArrayLike, exponent: float) -> Floats:
@@ -167,8 +167,8 @@ def log_gamma(x: ArrayLike) -> Floats:
         at = np.where(low, at + 1.0, at)
     inverse = 1.0 / at
     series = inverse * _horner(GAMMA_TERMS, inverse * inverse)
-    found = ((at - 0.5) * log(at) - at + HALF_LOG_2PI + series) - log(below)
-    return np.asarray(np.where((x == 1.0) | (x == 2.0), 0.0, found))
+    logarithm = ((at - 0.5) * log(at) - at + HALF_LOG_2PI + series) - log(below)
+    return np.asarray(np.where((x == 1.0) | (x == 2.0), 0.0, logarithm))
 
 
 def digamma(x: ArrayLike) -> Floats:
@@ -349,9 +349,9 @@ def _series(f: Floats) -> tuple[Floats, Floats]:
     return s, z * _horner(LOG_TERMS, z)
 
 
-def _ends(x: Floats, found: Floats) -> Floats:
-    found = np.where(x > 0, np.where(np.isposinf(x), np.inf, found), np.nan)
-    return np.asarray(np.where(x == 0, -np.inf, found))
+def _ends(x: Floats, logarithm: Floats) -> Floats:
+    logarithm = np.where(x > 0, np.where(np.isposinf(x), np.inf, logarithm), np.nan)
+    return np.asarray(np.where(x == 0, -np.inf, logarithm))
 
 
 def _horner(terms: tuple[float, ...], x: Floats) -> Floats:

@@ -32,7 +32,7 @@ class CompileNotice(event.Listener):
     """
 
     def __init__(self) -> None:
-        self.kept = True
+        self.stored = True
         self._depth = self._loops = 0
         self._spent = self._begun = 0.0
         self._next = SOON
@@ -72,7 +72,7 @@ class CompileNotice(event.Listener):
         self._next = spent + _AGAIN
         sentence = f"Still compiling: {self._loops} loops in {spent:.0f} s."
         if first:
-            sentence = _FIRST + (_KEPT if self.kept else _NOT_KEPT)
+            sentence = _FIRST + (_KEPT if self.stored else _NOT_KEPT)
         tell_person(log, sentence)
 
 

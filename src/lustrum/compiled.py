@@ -87,18 +87,20 @@ class Loop:
                     names[word] = names[word].kernel
             options = {"nogil": True, **self.options}
             try:
-                made = numba.njit(cache=self.keep, **options)(self.py_func)
+                dispatcher = numba.njit(cache=self.keep, **options)(self.py_func)
             except RuntimeError:  # nowhere to keep it: an installation that may only be read
-                notice.kept = False
-                made = numba.njit(**options)(self.py_func)
-            kept = getattr(getattr(made, "_cache", None), "_cache_file", None)
-            if kept is not None:
+                notice.stored = False
+                dispatcher = numba.njit(**options)(self.py_func)
+            cache_file = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
+            if cache_file is not None:
                 # Numba looks at the loop's own file only, and reads types by name before it looks, so a type
                 # that moved is an error. A version that differs sends it to the compiler before it reads.
-                kept._version = f"{numba.__version__} {_made_of(made, {})!r}"
-                kept._load_index = functools.partial(_read_index, kept._load_index)
-                made.compile = functools.partial(_compile_once, made.compile, self.py_func)
-        return made
+                cache_file._version = f"{numba.__version__} {_made_of(dispatcher, {})!r}"
+                cache_file._load_index = functools.partial(_read_index, cache_file._load_index)
+                dispatcher.compile = functools.partial(
+                    _compile_once, dispatcher.compile, self.py_func
+                )
+        return dispatcher
 
 
 def _compile_once(compile_loop: Callable[..., Any], function: Any, *args: Any) -> Any:

@@ -73,7 +73,7 @@ def kept_files(root: Path, part: str) -> Iterator[Path]:
 
 def unknown_entries(root: Path) -> list[str]:
     """What stands in the folder and is on no list, so that no backup holds it."""
-    found = []
+    entries = []
     for path in sorted(root.iterdir()):
         known = (
             path.name.startswith((".", _SECRETS, _DAMAGED))
@@ -81,5 +81,5 @@ def unknown_entries(root: Path) -> list[str]:
             or (path.is_dir() and (path / CURRENT).exists())
         )
         if not known:
-            found.append(path.name)
-    return found
+            entries.append(path.name)
+    return entries

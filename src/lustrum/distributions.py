@@ -66,8 +66,8 @@ def binomial_quantile(chance: npt.ArrayLike, n: npt.ArrayLike, p: float) -> Ints
         reach = 10.0 * np.sqrt(mean * (1.0 - p)) + 60.0  # beyond, nothing is left of a chance
         low, high = max(int(mean - reach), 0), min(int(mean + reach) + 1, size)
         ends = np.cumsum(binomial(np.arange(low, high + 1), size, p))
-        found = np.searchsorted(ends, chances[here], side="left")
-        out[here] = np.minimum(low + found, high)
+        offset = np.searchsorted(ends, chances[here], side="left")
+        out[here] = np.minimum(low + offset, high)
     return out
 
 
@@ -78,8 +78,8 @@ def convolved(first: Floats, second: Floats) -> Floats:
     [0.25, 0.5, 0.25]
     """
     out = np.zeros(first.size + second.size - 1)
-    for place, chance in enumerate(first.tolist()):
-        out[place : place + second.size] += chance * second
+    for index, chance in enumerate(first.tolist()):
+        out[index : index + second.size] += chance * second
     return out
 
 
@@ -106,16 +106,16 @@ def chi_square_above(x: float, degrees: int) -> float:
     # Lentz's continued fraction.
     b = x + 1.0 - a
     c, d = 1e300, 1.0 / b
-    found = d
+    fraction = d
     for step in range(1, _FRACTIONS):
         factor = step * (a - step)
         b = b + 2.0
         d = 1.0 / (factor * d + b)
         c = b + factor / c
-        found = found * (d * c)
+        fraction = fraction * (d * c)
         if abs(d * c - 1.0) < 2.0**-52:
             break
-    return min(1.0, density * found)
+    return min(1.0, density * fraction)
 
 
 def _float(values: npt.ArrayLike) -> Floats:
@@ -130,10 +130,10 @@ def _binomial(k: Floats, n: Floats, p: Floats, q: Floats) -> Floats:
     logs = _stirling_error(size) - _stirling_error(x) - _stirling_error(left)
     logs = logs - _deviance(x, size * share) - _deviance(left, size * rest)
     between = exp(logs) * np.sqrt(size / (_TWO_PI * x * left))
-    found = np.where(inside, between, 0.0)
+    chances = np.where(inside, between, 0.0)
     none, every = (k == 0) & (n >= 0), (k == n) & (n >= 0)
-    found = np.where(none, _all_of(n, q, p), found)
-    return np.asarray(np.where(every, _all_of(n, p, q), found))
+    chances = np.where(none, _all_of(n, q, p), chances)
+    return np.asarray(np.where(every, _all_of(n, p, q), chances))
 
 
 def _all_of(n: Floats, p: Floats, q: Floats) -> Floats:

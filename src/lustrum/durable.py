@@ -21,9 +21,9 @@ def outages(what: object) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        place = error.filename if error.filename is not None else what
+        location = error.filename if error.filename is not None else what
         raise DatasetError(
-            f"{place} cannot be reached: {error.strerror or type(error).__name__}."
+            f"{location} cannot be reached: {error.strerror or type(error).__name__}."
         ) from None
 
 
@@ -155,8 +155,8 @@ def exchange(first: Path, second: Path) -> bool:
     if call is None:
         return False
     ends = (os.fsencode(first), os.fsencode(second))
-    words = (here, ends[0], here, ends[1], flag) if here is not None else (*ends, flag)
-    return int(call(*words)) == 0
+    arguments = (here, ends[0], here, ends[1], flag) if here is not None else (*ends, flag)
+    return int(call(*arguments)) == 0
 
 
 _RENAMES: dict[str, tuple[str, int | None, int]] = {

@@ -149,8 +149,8 @@ def maximal(generators: Iterable[Sequence[int]]) -> Generators:
     ((0, 1), (2,))
     """
     sets = {frozenset(g) for g in generators}
-    kept = [s for s in sets if not any(s < other for other in sets)]
-    return tuple(sorted(tuple(sorted(s)) for s in kept))
+    maximal_sets = [s for s in sets if not any(s < other for other in sets)]
+    return tuple(sorted(tuple(sorted(s)) for s in maximal_sets))
 
 
 def _margin(array: npt.NDArray[Any], axes: Sequence[int]) -> npt.NDArray[Any]:
@@ -186,9 +186,9 @@ def _counted_rank(generators: Generators, support: Mask) -> int:
             combinations(generator, size) for size in range(len(generator) + 1)
         )
     }
-    own: dict[tuple[int, ...], int] = {}
+    ranks: dict[tuple[int, ...], int] = {}
     for term in sorted(terms, key=len):
         filled = int((_margin(support.astype(np.int64), term) > 0).sum())
         lower = chain.from_iterable(combinations(term, size) for size in range(len(term)))
-        own[term] = filled - sum(own[t] for t in lower)
-    return sum(own.values())
+        ranks[term] = filled - sum(ranks[t] for t in lower)
+    return sum(ranks.values())

@@ -32,11 +32,11 @@ class Remembered(Generic[V]):
     def find(self, key: Hashable) -> V | None:
         """The value of a key, if it is still there."""
         with self._lock:
-            found = self._held.get(key)
-            if found is None:
+            entry = self._held.get(key)
+            if entry is None:
                 return None
             self._held.move_to_end(key)
-            return found[0]
+            return entry[0]
 
     def keep(self, key: Hashable, value: V) -> None:
         """Keep a value; one that is larger than the whole memory is not kept."""
@@ -55,11 +55,11 @@ class Remembered(Generic[V]):
 
     def get(self, key: Hashable, make: Callable[[], V]) -> V:
         """The value of a key, made where it is not there."""
-        found = self.find(key)
-        if found is None:
-            found = make()
-            self.keep(key, found)
-        return found
+        cached = self.find(key)
+        if cached is None:
+            cached = make()
+            self.keep(key, cached)
+        return cached
 
     def clear(self) -> None:
         """Forget everything."""

@@ -8,7 +8,7 @@ from html import escape
 def element(tag: str, *inside: str, **attributes: object) -> str:
     """An element around others. Names are written as in Python: ``class_``, ``aria_label``.
 
-    >>> element("text", words("a < b"), class_="mid", x=3)
+    >>> element("text", escaped("a < b"), class_="mid", x=3)
     '<text class="mid" x="3">a &lt; b</text>'
     >>> element("line", x1=0, x2=9)
     '<line x1="0" x2="9"/>'
@@ -20,7 +20,7 @@ def element(tag: str, *inside: str, **attributes: object) -> str:
     return f"<{tag}{given}>{''.join(inside)}</{tag}>" if inside else f"<{tag}{given}/>"
 
 
-def words(text: object) -> str:
+def escaped(text: object) -> str:
     """Words to stand inside an element."""
     return escape(str(text))
 

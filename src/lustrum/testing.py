@@ -150,11 +150,11 @@ def _may_leave(result: Any, cells: FinestCells, method: Any) -> None:
     assert ((high > low) | (numbers > public.support.base))[possible].all(), (
         "a small number leaves one count only"
     )
-    words = public.to_mapping()
-    assert words["method"]["method"] == method.name, "the report does not say how it was made"
-    assert type(public).from_mapping(words) == public, "the report cannot be read again"
+    report = public.to_mapping()
+    assert report["method"]["method"] == method.name, "the report does not say how it was made"
+    assert type(public).from_mapping(report) == public, "the report cannot be read again"
     total = str(int(cells.counts.sum()))
-    for text in (str(words), repr(result), repr(result.agency), repr(shown)):
+    for text in (str(report), repr(result), repr(result.agency), repr(shown)):
         for value in ("7013", "90017", total):
             assert value not in text, "a true count got out in words"
         assert cells.keys is not None
@@ -210,9 +210,9 @@ def _shows_one_number_elsewhere(method: Any, table: Table, seed: int) -> None:
             release = method.apply(other)
         except InputError:
             continue
-        for place in np.argwhere(release.shown):
-            cell = tuple(a.codes[i] for a, i in zip(release.axes, place, strict=True))
-            number = int(release.published[tuple(place)])
+        for index in np.argwhere(release.shown):
+            cell = tuple(a.codes[i] for a, i in zip(release.axes, index, strict=True))
+            number = int(release.published[tuple(index)])
             assert seen.setdefault(cell, number) == number, (
                 "the same records show two numbers in two tables"
             )
@@ -249,14 +249,14 @@ def _is_a_spec(method: Any) -> None:
     kind: Any = type(method)
     assert is_dataclass(kind), "a method is a dataclass that stores its parameters"
     assert vars(kind)["__dataclass_params__"].frozen, "a method must be frozen"
-    words = method.to_mapping()
-    assert words.get("method") == method.name, "the words of a method begin with its name"
-    extra = set(words) - set(parameter_names(kind)) - {"method"}
+    mapping = method.to_mapping()
+    assert mapping.get("method") == method.name, "the words of a method begin with its name"
+    extra = set(mapping) - set(parameter_names(kind)) - {"method"}
     assert not extra, f"the method's words name {sorted(extra)}, which are no parameters"
     if method.name in names("lustrum.methods"):
-        given = {k: v for k, v in words.items() if k != "method"}
+        given = {k: v for k, v in mapping.items() if k != "method"}
         again = spec_from_words(load("lustrum.methods", method.name), given, "The method")
-        assert again.to_mapping() == words, "the method's words do not make it again"
+        assert again.to_mapping() == mapping, "the method's words do not make it again"
 
 
 def _is_a_release(release: Release, table: Table, method: Any) -> None:
@@ -299,9 +299,9 @@ def _is_keyed_per_cell(method: Any, table: Table, release: Release) -> None:
 def _shows_one_number(method: Any, table: Table, release: Release) -> None:
     """Every category by itself, a total too, shows the numbers that it shows in the table."""
     for position, axis in enumerate(table.axes):
-        for place in range(len(axis)):
+        for category in range(len(axis)):
             picks = [np.arange(len(a)) for a in table.axes]
-            picks[position] = np.array([place])
+            picks[position] = np.array([category])
             part = method.apply(table.take(picks))
             whole = release.take(picks)
             both = part.shown & whole.shown
@@ -346,9 +346,9 @@ def _leaves_what_it_states(method: Any, stated: float, seed: int, keyed: bool) -
         _says_nothing(str(error), table)
         return
     shown = np.where(release.shown, release.published, np.iinfo(np.int64).min)
-    numbers, place = np.unique(shown, return_inverse=True)
+    numbers, inverse = np.unique(shown, return_inverse=True)
     seen = np.zeros((MOST + 1, numbers.size))
-    np.add.at(seen, (counts, place), 1.0 / each)
+    np.add.at(seen, (counts, inverse), 1.0 / each)
     left = float(left_by_row(seen)[1:3].min())
     assert left >= stated - 0.2, (
         f"the method states that {stated:.2f} bits are left about ones and twos, and {left:.2f} were"

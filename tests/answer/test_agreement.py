@@ -103,7 +103,7 @@ def test_every_line_that_protects_is_compared_and_named(number: int) -> None:
     asked = parse_policy(text.encode(), "it")
     found = difference(asked, made, sums=True, respondents=True)
     assert found is not None
-    assert line_of(text, found.place) == number + 1
+    assert line_of(text, found.path) == number + 1
     assert "'lustrum protect --dataset town'" in found.sentence("town", "it")
     assert difference(made, made, sums=True, respondents=True) is None
 
@@ -156,7 +156,7 @@ def test_what_the_policy_no_longer_names_is_refused_and_not_answered(first: str,
     assert less is not None
     assert less.asked == "left out"
     assert more is not None
-    assert more.made == "nothing"
+    assert more.in_bundle == "nothing"
 
 
 @pytest.mark.parametrize(("sums", "respondents"), [(False, True), (True, False), (False, False)])

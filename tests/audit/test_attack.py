@@ -151,7 +151,12 @@ def test_a_channel_and_a_prior_meet_inside_the_bounds():
 
 def test_no_repr_shows_a_contribution():
     member = Insider(contribution=98765, cell="a")
-    for shown in (member, Insider(98765), Coalition((member,)), member.own(square((1, 1), 1))):
+    for shown in (
+        member,
+        Insider(98765),
+        Coalition((member,)),
+        member.contributions(square((1, 1), 1)),
+    ):
         assert "98765" not in repr(shown)
 
 

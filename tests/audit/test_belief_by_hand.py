@@ -163,7 +163,7 @@ def test_attackers_are_attackers_with_whole_contributions():
     for wrong in ("five", 1.5, np.nan, np.inf, None, True, -1):
         with pytest.raises(InputError, match="A contribution must be"):
             Insider(wrong)
-    assert Insider(2.0).own(known).anywhere == 2
+    assert Insider(2.0).contributions(known).anywhere == 2
 
 
 def test_attackers_name_their_cell_and_nothing_else():

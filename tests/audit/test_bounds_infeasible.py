@@ -90,7 +90,7 @@ def test_whole_numbers_alone_can_contradict_each_other():
     with pytest.raises(ConflictError, match="of whole numbers") as caught:
         bounds(known, integer=True)
     assert caught.value.conflict.whole
-    assert [f.words for f in caught.value.conflict.facts] == ["2 x + 2 y = 3"]
+    assert [f.sentence for f in caught.value.conflict.facts] == ["2 x + 2 y = 3"]
     assert conflict(known.relaxed()) is None
 
 

@@ -35,7 +35,7 @@ def mixed() -> Knowledge:
 
 def test_every_end_is_a_fact_and_an_equation_is_one():
     items = _Items(mixed(), 99)
-    words = [items.fact(i).words for i in range(items.count)]
+    words = [items.fact(i).sentence for i in range(items.count)]
     assert words == [
         "a is not negative",
         "a is at most 5",
@@ -90,13 +90,13 @@ def test_a_problem_holds_the_facts_that_are_kept_and_no_others():
 def test_the_multipliers_blame_the_ends_that_clash():
     known = Knowledge.of("xyzw").bound("x", 3, 8).bound("y", 4, 9).bound("z", 0, 9).bound("w", 1, 1)
     items = _Items(known.fact({"x": 1, "y": 1}, -4, 5).fact({"z": 1, "w": 1}, 0, 20), 99)
-    blamed = [items.fact(int(i)).words for i in items.blamed()]
+    blamed = [items.fact(int(i)).sentence for i in items.blamed()]
     assert blamed == ["x is at least 3", "y is at least 4", "x + y <= 5"]
     items = _Items(known.fact({"x": 1, "y": 1}, 18, 30).fact({"w": 1, "z": 1}, 0, 20), 99)
-    blamed = [items.fact(int(i)).words for i in items.blamed()]
+    blamed = [items.fact(int(i)).sentence for i in items.blamed()]
     assert blamed == ["x is at most 8", "y is at most 9", "x + y >= 18"]
     small = known.fact({"x": 1, "w": 1000}, 1, 5)
-    blamed = [_Items(small, 99).fact(int(i)).words for i in _Items(small, 99).blamed()]
+    blamed = [_Items(small, 99).fact(int(i)).sentence for i in _Items(small, 99).blamed()]
     assert blamed == ["x is at least 3", "w is 1", "x + 1000 w <= 5"]
     assert _Items(known, 99).blamed() is None
 
@@ -202,7 +202,7 @@ def worded(weights, decimals=0, **ends) -> str:
     known = Knowledge.of("abcdefgh", decimals=decimals, low=-UNBOUNDED)
     items = _Items(known.fact(weights, **ends), 99)
     assert items.count == 1
-    return items.fact(0).words
+    return items.fact(0).sentence
 
 
 def test_sums_in_words():

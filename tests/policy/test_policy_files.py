@@ -220,7 +220,7 @@ def test_where_only_sealed_policies_count_a_plain_one_is_refused(tmp_path: Path)
 
 def test_a_mistake_says_its_sentence_and_where_it_stands() -> None:
     mistake = MistakeAt(("before", 0), "no such method")
-    assert (str(mistake), mistake.place) == ("no such method", ("before", 0))
+    assert (str(mistake), mistake.path) == ("no such method", ("before", 0))
 
 
 def test_pages_of_others_are_named_by_scheme_and_host() -> None:

@@ -73,7 +73,7 @@ def test_empty_cells_move_by_words_of_their_own_and_only_where_there_are_any(sou
     with_keys = method.with_zeros(SECRET, DATASET)
     assert with_keys.zero_keys is not None
     shown = with_keys.apply(table).published
-    words = np.asarray(with_keys.zero_keys.words(table, "cell-key"))
+    words = np.asarray(with_keys.zero_keys.random_words(table, "cell-key"))
     expected = with_keys._layout.perturb(np.zeros(60, np.int64), words)
     assert shown[empty].tolist() == expected[empty].tolist()
     assert 0 < np.count_nonzero(shown[empty]) < 30
@@ -511,7 +511,7 @@ def test_the_word_of_an_empty_cell_depends_on_its_definition_alone() -> None:
         table = Table(
             axes=tuple(axes), values=np.zeros(shape, np.int64), provenance={"query": query}
         )
-        return keys.words(table, "p")
+        return keys.random_words(table, "p")
 
     a, b = axis("a", (0,), (1,), (0, 1), (0, 1, 2)), axis("b", (0,), (1,), (0, 1))
     both = words([a, b])
@@ -529,7 +529,7 @@ def test_the_word_of_an_empty_cell_depends_on_its_definition_alone() -> None:
     asked = {"query": {"dataset": "d"}}
     table = Table(axes=(a,), values=np.zeros(4, np.int64), provenance=asked)
     with pytest.raises(InputError, match="must be the same"):
-        ZeroKeys(b"0123456789abcdef", other).words(table, "p")
+        ZeroKeys(b"0123456789abcdef", other).random_words(table, "p")
 
 
 def test_the_table_made_from_a_matrix_is_the_same_in_every_version() -> None:

@@ -115,7 +115,7 @@ def test_without_any_rounding_within_the_base_the_next_larger_error_is_found() -
     error = (all_roundings(inner, 10, "all") - inner) @ tables.matrix.astype(np.int64).T
     assert np.abs(error).max(axis=1).min() == 10
     made = round_inner(inner, tables, 10, rng=rng())
-    assert (made.largest_error, made.kept) == (10, False)
+    assert (made.largest_error, made.within_goal) == (10, False)
 
 
 @pytest.mark.parametrize("scope", SCOPES)
@@ -123,7 +123,7 @@ def test_without_any_rounding_within_the_base_the_next_larger_error_is_found() -
 def test_a_large_table_is_rounded_within_the_base_everywhere(base: int, scope: Scope) -> None:
     tables = cube(14, 15, 16)
     made = round_inner(counts(tables.inner, 3), tables, base, rng=rng(), scope=scope)
-    assert made.kept
+    assert made.within_goal
     assert made.largest_error == base - 1
 
 
@@ -145,7 +145,7 @@ def test_a_hierarchy_by_age_and_sex_errs_by_no_more_than_the_base(scope: Scope) 
 def test_margins_of_a_hidden_cube_are_rounded_within_the_base() -> None:
     tables = Structure.margins((6, 5, 4, 3, 8), ["ABC", "CDE", "AE", "BD", "A", "E", ""])
     made = round_inner(counts(tables.inner, 6, mean=1.0), tables, 3, rng=rng())
-    assert made.kept
+    assert made.within_goal
 
 
 @pytest.mark.parametrize("scope", SCOPES)
@@ -279,7 +279,7 @@ def test_bounds_always_hold_the_truth(scope: Scope, seed: int, seen: bool, promi
     tables, base = cube(3, 3, 3), 3
     inner = counts(27, seed)
     made = round_inner(inner, tables, base, rng=rng(seed), scope=scope)
-    promise = 2 if promised and made.kept else None
+    promise = 2 if promised and made.within_goal else None
     shown = made.inner if seen else None
     low, high = published_bounds(
         made.published, tables, base, scope=scope, inner=shown, promise=promise

@@ -131,8 +131,8 @@ def test_promised_margins_are_kept_to_the_last_unit(
     )
     everything = counted(before, "sex", "age", "faith", "tenure")
     assert np.array_equal(everything.values, counted(after, "sex", "age", "faith", "tenure").values)
-    kept = counted(before, "area", *spec.kept)
-    assert np.array_equal(kept.values, counted(after, "area", *spec.kept).values)
+    kept = counted(before, "area", *spec.kept_variables)
+    assert np.array_equal(kept.values, counted(after, "area", *spec.kept_variables).values)
 
     def homes(r: Records) -> Counter[int]:
         return Counter(

@@ -547,7 +547,7 @@ def test_every_step_of_a_report_can_be_stopped_and_says_how_far_it_is(
 
 def test_all_figures_stand_in_the_words(report: Any) -> None:
     found = report()
-    assert found.words == {
+    assert found.figures == {
         "dataset": "town",
         "digest": "d" * 64,
         "method": {"method": "m", "coalition": 2},
@@ -586,7 +586,7 @@ def test_what_must_be_read_first_is_said(report: Any, words: Any, said: str | No
     assert len(more) == (said is not None)
     if said is not None:
         assert said in more[0]
-    assert found.words["together"] == ({"differing": 3} if "both" in words else None)
+    assert found.figures["together"] == ({"differing": 3} if "both" in words else None)
 
 
 def test_steps_that_tell_of_changed_records_are_named(report: Any) -> None:

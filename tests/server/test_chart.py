@@ -113,9 +113,9 @@ def test_a_suppressed_figure_is_a_letter_without_a_bar() -> None:
         assert bar.hidden
         assert bar.text == "A"
         assert bar.width == 0
-        assert "suppressed" in bar.words
+        assert "suppressed" in bar.description
         assert "99" not in str(made)
-    assert made.words == "3 bars by a and b. 1 figure is not shown."
+    assert made.description == "3 bars by a and b. 1 figure is not shown."
 
 
 def test_whiskers_reach_as_far_as_the_true_value_can() -> None:
@@ -125,10 +125,10 @@ def test_whiskers_reach_as_far_as_the_true_value_can() -> None:
     first, second = (group.bars[0] for group in made.panels[0].groups)
     assert first.whisker == (pytest.approx(SPACE * 2 / 8), SPACE)
     assert first.end == SPACE
-    assert "true value: 2–8" in first.words
+    assert "true value: 2–8" in first.description
     assert second.whisker == (0, SPACE)  # nothing bounds it: the line has no end on either side
     assert second.caps == ()
-    assert "true value: not known" in second.words
+    assert "true value: not known" in second.description
     plain = drawn(axis("a", 2), values=[5, 4], low=low, high=high, view=PLAIN)
     assert plain.panels[0].groups[0].bars[0].whisker is None
 
@@ -244,13 +244,13 @@ def test_a_pyramid_has_two_halves_on_one_scale_and_draws_the_margin() -> None:
     made = drawn(BANDS, SEX, values=values, margin=10, view=TableView(form="chart"))
     rects = [m for m in made.panels[0].marks if m.shape == "rect"]  # type: ignore[union-attr]
     assert len(rects) == 18
-    widths = {m.words: m.to_x for m in rects}
+    widths = {m.description: m.to_x for m in rects}
     unit = widths["80 to 89, Female: 170"] / 170
     assert widths["40 to 49, Male: 80"] == pytest.approx(80 * unit, abs=0.02)
     lefts = [m for m in rects if m.look == "c1"]
     assert all(m.x + m.to_x <= 37.01 for m in lefts)
     assert any(m.look == "whisker" for m in made.panels[0].marks)  # type: ignore[union-attr]
-    assert made.words.startswith("A pyramid by age and sex. Largest: 80 to 89, Female: 170.")
+    assert made.description.startswith("A pyramid by age and sex. Largest: 80 to 89, Female: 170.")
 
 
 def test_lines_are_broken_where_a_figure_is_hidden_and_never_drawn_at_zero() -> None:

@@ -47,7 +47,7 @@ def _of_variable(
     joined: Joined, rows: AttributeRows, codes: Array, base: int
 ) -> Iterator[tuple[str, AttributeRisk]]:
     row = np.unique(rows.numbers(codes), return_inverse=True)[1].ravel()
-    category = codes[rows.place]
+    category = codes[rows.variable]
     grid = np.zeros((len(joined.shown), int(row.max()) + 1, rows.size), dtype=np.int64)
     for release, shown in zip(grid, joined.shown, strict=True):
         np.add.at(release, (row, category), shown)
@@ -74,7 +74,7 @@ def _of_variable(
         "the same in all": (named[-1], same[at]),
         "no other ever": (named[-1], (grid.any(axis=0).sum(axis=1) == 1)[at]),
     }
-    name = rows.dataset.variables[rows.place].name
+    name = rows.dataset.variables[rows.variable].name
     for reader, (said, speaks) in readers.items():
         for place, least in enumerate(BINS):
             here = speaks & (number == place)

@@ -43,14 +43,14 @@ class DatasetPages:
 
     def routes(self) -> list[Route]:
         """The routes of datasets."""
-        guarded, own = self._pages.guarded, "/datasets/{name:str}"
+        guarded, base_path = self._pages.guarded, "/datasets/{name:str}"
         return [
             Route("/", guarded(self.home)),
-            Route(own, guarded(self.dataset)),
-            Route(own + "/report", guarded(self.report)),
-            Route(own + "/policy", guarded(self.policy)),
-            Route(own + "/policy", guarded(self.change_policy), methods=["POST"]),
-            Route(own + "/protect", guarded(self.protect), methods=["POST"]),
+            Route(base_path, guarded(self.dataset)),
+            Route(base_path + "/report", guarded(self.report)),
+            Route(base_path + "/policy", guarded(self.policy)),
+            Route(base_path + "/policy", guarded(self.change_policy), methods=["POST"]),
+            Route(base_path + "/protect", guarded(self.protect), methods=["POST"]),
         ]
 
     def close(self) -> None:
@@ -59,8 +59,8 @@ class DatasetPages:
 
     async def home(self, request: Request) -> Response:
         """All datasets and how they stand."""
-        found = await run_in_threadpool(states, self._data, self._service)
-        return self._pages.page("datasets.html", "/", states=found, data=str(self._data))
+        dataset_states = await run_in_threadpool(states, self._data, self._service)
+        return self._pages.page("datasets.html", "/", states=dataset_states, data=str(self._data))
 
     async def dataset(self, request: Request) -> Response:
         """One dataset: state, next step, policy in sentences, variables."""
@@ -79,9 +79,9 @@ class DatasetPages:
     async def report(self, request: Request) -> Response:
         """The confidential report of the protected population, in the design of these pages."""
         state = await run_in_threadpool(self._state, request)
-        words = await run_in_threadpool(read_report, self._data, state.name)
+        figures = await run_in_threadpool(read_report, self._data, state.name)
         try:
-            body = report_body(words, [str(sentence) for sentence in words.get("warnings", ())])
+            body = report_body(figures, [str(sentence) for sentence in figures.get("warnings", ())])
         except (KeyError, TypeError, ValueError, IndexError, AttributeError):
             raise PolicyError(
                 "The report was written by another version; protect the dataset again to renew it."
@@ -167,14 +167,14 @@ class DatasetPages:
         now = state.policy.policy
         known = set() if now is None else set(explain(now))
         try:
-            found = effect(self._data, state.name, now, draft, questions)
+            draft_effect = effect(self._data, state.name, now, draft, questions)
         except LustrumError as error:
-            found = Effect(sentence=str(error))
+            draft_effect = Effect(sentence=str(error))
         return {
             "mistake": "",
             "sentences": [(sentence, sentence not in known) for sentence in explain(draft)],
             "warnings": list(warnings(draft)),
-            "effect": found,
+            "effect": draft_effect,
         }
 
     def _parsed(self, state: DatasetState, text: str) -> Policy:

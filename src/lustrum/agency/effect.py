@@ -115,18 +115,18 @@ def question_of(line: str, dataset: Dataset) -> TableQuery:
 
 def usual_questions(dataset: Dataset) -> list[str]:
     """Questions to begin with: some variables alone and crossed, and all areas or the like by another one."""
-    words = []
+    axes = []
     for variable in dataset.variables:
         level = ""
         if len(variable.codes) > _READABLE and variable.levels:
-            level = f":{min(variable.levels, key=lambda own: len(own.categories)).name}"
-        words.append(f"{variable.name}{level}")
-    largest = max(dataset.variables, key=lambda own: len(own.codes))
-    second = next((word for word in words if word.partition(":")[0] != largest.name), None)
-    found = [words[0], ", ".join(words[:2]), ", ".join(words[:3]), ", ".join(words[:4])]
+            level = f":{min(variable.levels, key=lambda candidate: len(candidate.categories)).name}"
+        axes.append(f"{variable.name}{level}")
+    largest = max(dataset.variables, key=lambda candidate: len(candidate.codes))
+    second = next((word for word in axes if word.partition(":")[0] != largest.name), None)
+    questions = [axes[0], ", ".join(axes[:2]), ", ".join(axes[:3]), ", ".join(axes[:4])]
     if second is not None:
-        found.append(f"{largest.name}, {second}")
-    return list(dict.fromkeys(found))
+        questions.append(f"{largest.name}, {second}")
+    return list(dict.fromkeys(questions))
 
 
 def _require(name: str, dataset: Dataset) -> None:

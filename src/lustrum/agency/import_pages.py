@@ -25,13 +25,13 @@ class ImportPages:
 
     def routes(self) -> list[Route]:
         """The routes of imports."""
-        own = "/import/{number:int}"
+        base_path = "/import/{number:int}"
         return [
             Route("/import", self._guarded(self.home)),
             Route("/import", self._guarded(self.named), methods=["POST"]),
             Route("/import/file", self._guarded(self.dropped), methods=["POST"]),
-            Route(own, self._guarded(self.intake)),
-            Route(own, self._guarded(self.change), methods=["POST"]),
+            Route(base_path, self._guarded(self.intake)),
+            Route(base_path, self._guarded(self.change), methods=["POST"]),
         ]
 
     def clear(self) -> None:
@@ -40,8 +40,10 @@ class ImportPages:
 
     async def home(self, request: Request) -> Response:
         """Where a file is dropped in or named."""
-        found = self._intakes.all()
-        return self._pages.page("import.html", "/import", intakes=found, endings=",".join(ENDINGS))
+        intakes = self._intakes.all()
+        return self._pages.page(
+            "import.html", "/import", intakes=intakes, endings=",".join(ENDINGS)
+        )
 
     async def named(self, request: Request) -> Response:
         """A file on this machine."""

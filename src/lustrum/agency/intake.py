@@ -87,13 +87,13 @@ class Intakes:
 
     def get(self, number: int) -> Intake:
         """A file by its number."""
-        found = self._intakes.get(number)
-        if found is None:
+        intake = self._intakes.get(number)
+        if intake is None:
             raise InputError(
                 f"There is no file {number} any more; "
                 f"{choices(str(number), map(str, self._intakes))}. Drop it in again."
             )
-        return found
+        return intake
 
     def all(self) -> list[Intake]:
         """All files, the newest first."""

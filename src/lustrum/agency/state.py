@@ -39,7 +39,7 @@ class DatasetState:
     records: int | None
     policy: PolicyState
     digest: str | None
-    made: date | None
+    bundle_date: date | None
     served: bool
     why: str
     report: bool
@@ -98,7 +98,7 @@ def state_of(data: Path, service: TableService, name: str) -> DatasetState:
         records=_records(data, name),
         policy=policy,
         digest=digest,
-        made=None if digest is None else _written(standing(bundle) / MANIFEST),
+        bundle_date=None if digest is None else _written(standing(bundle) / MANIFEST),
         served=served,
         why=why,
         report=report_path(data, name).is_file(),
@@ -147,16 +147,16 @@ def read_report(data: Path, name: str) -> dict[str, Any]:
     """The figures of the report; a clear sentence where there are none."""
     path = report_path(data, name)
     try:
-        words = json.loads(path.read_text(encoding="utf-8"))
+        figures = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise DatasetError(
             f"There is no report of {name!r} yet; protecting the dataset makes it."
         ) from None
     except (OSError, ValueError):
         raise DatasetError(f"{path} cannot be read; protect the dataset again.") from None
-    if not isinstance(words, dict):
+    if not isinstance(figures, dict):
         raise DatasetError(f"{path} cannot be read; protect the dataset again.")
-    return words
+    return figures
 
 
 def _records(data: Path, name: str) -> int | None:

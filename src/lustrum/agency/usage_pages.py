@@ -39,7 +39,7 @@ class UsagePages:
 
     async def usage(self, request: Request) -> Response:
         """How the public server is used, as counts."""
-        found, sentence = Usage(), ""
+        usage, sentence = Usage(), ""
         if self._port is None:
             sentence = (
                 "No server is named whose questions could be counted. Start it with 'lustrum serve "
@@ -47,18 +47,18 @@ class UsagePages:
             )
         else:
             try:
-                found = await run_in_threadpool(read_usage, self._port)
+                usage = await run_in_threadpool(read_usage, self._port)
             except LustrumError as error:
                 sentence = str(error)
         waiting = await run_in_threadpool(jobs_at_hand, self._data)
         return self._pages.page(
-            "usage.html", "/usage", usage=found, sentence=sentence, jobs=waiting, verdicts=VERDICTS
+            "usage.html", "/usage", usage=usage, sentence=sentence, jobs=waiting, verdicts=VERDICTS
         )
 
     async def check(self, request: Request) -> Response:
         """What ``lustrum doctor`` finds."""
-        found = await run_in_threadpool(lambda: list(health(self._data)))
-        ranked = sorted(found, key=lambda one: ("bad", "note", "good").index(one.grade))
+        findings = await run_in_threadpool(lambda: list(health(self._data)))
+        ranked = sorted(findings, key=lambda one: ("bad", "note", "good").index(one.grade))
         return self._pages.page("check.html", "/check", found=ranked, data=str(self._data))
 
     async def tasks(self, request: Request) -> Response:

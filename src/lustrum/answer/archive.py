@@ -67,8 +67,12 @@ def read_decision(text: str) -> Decision:
     """The decision that was written; a clear error where another version wrote it, or it is damaged."""
     damaged = InputError("The answer that was kept is damaged; ask again.")
     try:
-        kept = json.loads(text)
-        written, inner, digest = kept["format"], kept.get("decision"), kept.get("digest")
+        archived = json.loads(text)
+        written, inner, digest = (
+            archived["format"],
+            archived.get("decision"),
+            archived.get("digest"),
+        )
     except (ValueError, KeyError, TypeError, AttributeError):
         raise damaged from None
     if written != FORMAT:
@@ -84,17 +88,17 @@ def read_decision(text: str) -> Decision:
         risk_before=raw["risk_before"],
         risk_after=raw["risk_after"],
         utility=raw["utility"],
-        sums=tuple(_sum_figures(words) for words in raw["sums"]),
+        sums=tuple(_sum_figures(figures) for figures in raw["sums"]),
         release=None if raw["release"] is None else _read_release(raw["release"]),
     )
 
 
-def _sum_figures(words: Mapping[str, Any]) -> SumFigures:
+def _sum_figures(figures: Mapping[str, Any]) -> SumFigures:
     parts = {
-        "attackers": tuple(AttackerFigures(**own) for own in words["attackers"]),
-        "errors": tuple(SizeFigures(**own) for own in words["errors"]),
+        "attackers": tuple(AttackerFigures(**fields) for fields in figures["attackers"]),
+        "errors": tuple(SizeFigures(**fields) for fields in figures["errors"]),
     }
-    return SumFigures(**{**words, **parts})
+    return SumFigures(**{**figures, **parts})
 
 
 def _release(release: Release) -> dict[str, Any]:
@@ -189,8 +193,8 @@ def _text(text: Any) -> Any:
     if not isinstance(text, Message):
         return text
     values = {name: _text(value) for name, value in text.values.items()}
-    kept = {"say": text.template, "values": values, "many": text.plural, "number": text.number}
-    return {**kept, "inside": True} if text.inside else kept
+    fields = {"say": text.template, "values": values, "many": text.plural, "number": text.number}
+    return {**fields, "inside": True} if text.inside else fields
 
 
 def _said(raw: Any) -> Any:

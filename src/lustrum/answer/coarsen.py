@@ -24,8 +24,8 @@ def coarser(
     query: TableQuery, dataset: Dataset, variables: Sequence[str] = ()
 ) -> Iterator[Coarser]:
     """The question one level coarser along each axis: the axes named, in that order, or the longest first."""
-    found: list[tuple[int, Coarser]] = []
-    for place, axis in enumerate(query.by):
+    candidates: list[tuple[int, Coarser]] = []
+    for index, axis in enumerate(query.by):
         variable = dataset.variable(axis.variable)
         if not variable.hierarchies or axis.groups or axis.codes is not None:
             continue
@@ -35,13 +35,13 @@ def coarser(
         for level in variable.hierarchies[0].levels:
             if len(level.categories) < now:
                 by = tuple(
-                    replace(a, level=level.name) if i == place else a
+                    replace(a, level=level.name) if i == index else a
                     for i, a in enumerate(query.by)
                 )
                 rank = variables.index(axis.variable) if variables else -now
-                found.append((rank, Coarser(replace(query, by=by), variable, level)))
+                candidates.append((rank, Coarser(replace(query, by=by), variable, level)))
                 break
-    for _, one in sorted(found, key=lambda pair: pair[0]):
+    for _, one in sorted(candidates, key=lambda pair: pair[0]):
         yield one
 
 

@@ -45,10 +45,10 @@ def protected_by(methods: Iterable[Mapping[str, Any]]) -> Message:
     """The methods in the order given, each once: those before counting first, then their parameters."""
     said: list[Message] = []
     for method in methods:
-        words = dict(method)
+        parameters = dict(method)
         # A note of the table explains mean weights.
-        words.pop("weights", None)
-        for one in (*words.pop("before", ()), words):
+        parameters.pop("weights", None)
+        for one in (*parameters.pop("before", ()), parameters):
             text = _described(one)
             if text not in said:
                 said.append(text)
@@ -56,11 +56,11 @@ def protected_by(methods: Iterable[Mapping[str, Any]]) -> Message:
 
 
 def _described(method: Mapping[str, Any]) -> Message:
-    words = dict(method)
-    name = str(words.pop("method"))
+    parameters = dict(method)
+    name = str(parameters.pop("method"))
     meanings = _meanings(name)
     said = [say("Protected by {method}.", method=name)]
-    for key, value in words.items():
+    for key, value in parameters.items():
         shown = _shown(value)
         sentence = _SENTENCES.get((name, key)) or _SENTENCES.get((name, key, str(value)))
         if sentence is not None:

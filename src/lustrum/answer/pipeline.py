@@ -161,7 +161,9 @@ def numbers(case: QuestionState) -> QuestionState:
     """Step 2: the protected numbers of everybody, of the selected population and of the table."""
     totals = share_totals(case.query)
     try:
-        found = {q: case.numbers.views(case.query.part(q, totals)) for q in quantities(case.query)}
+        by_quantity = {
+            q: case.numbers.views(case.query.part(q, totals)) for q in quantities(case.query)
+        }
     except CannotProtectError as error:
         log.warning("cannot protect: %s", type(error).__name__)
         reason = Reason(
@@ -170,15 +172,17 @@ def numbers(case: QuestionState) -> QuestionState:
             say("Ask for another one."),
         )
         return case.refused("numbers", reason)
-    views = found[Quantity()]
-    text = protected_by(v.shown.method for v in found.values())
+    views = by_quantity[Quantity()]
+    text = protected_by(v.shown.method for v in by_quantity.values())
     return case.noted(
         "numbers",
         "protected",
         text,
         views=views,
-        others=tuple(v for q, v in found.items() if q.measure is None and q.weight is None)[1:],
-        parts={quantity: views.shown for quantity, views in found.items()},
+        others=tuple(v for q, v in by_quantity.items() if q.measure is None and q.weight is None)[
+            1:
+        ],
+        parts={quantity: views.shown for quantity, views in by_quantity.items()},
         release=views.shown,
     )
 
@@ -341,26 +345,26 @@ def _errors(case: QuestionState) -> dict[Statistic, Release]:
     """Weighted numbers that are worked out, as releases that hold their standard errors and grades."""
     query, totals = case.query, share_totals(case.query)
     out: dict[Statistic, Release] = {}
-    for statistic, words in zip(
+    for statistic, description in zip(
         query.asked, describe_statistics(query, case.numbers.dataset), strict=True
     ):
         needed = statistic.quantities(query.weight)
         if query.weight is None or not statistic.derived or statistic.variable is not None:
             continue
         share = statistic.kind == "share"
-        found = case.numbers.quotients(
+        quotients = case.numbers.quotients(
             query.part(needed[0], totals),
             query.part(needed[0] if share else needed[1], totals),
             statistic.of,
         )
-        if found is not None:
+        if quotients is not None:
             part = case.parts[needed[0]]
-            scale = 10.0 ** (words.decimals + (2 if words.unit == "%" else 0))
-            errors = np.nan_to_num(np.ceil(found.estimates.standard_errors * scale), nan=-1.0)
+            scale = 10.0 ** (description.decimals + (2 if description.unit == "%" else 0))
+            errors = np.nan_to_num(np.ceil(quotients.estimates.standard_errors * scale), nan=-1.0)
             carrier = replace(
                 part,
                 errors=np.minimum(errors, 2.0**62).astype(np.int64).reshape(part.shape),
-                grades=found.grades.reshape(part.shape),
+                grades=quotients.grades.reshape(part.shape),
             )
             out[statistic] = _kept(case, carrier)
     return out
@@ -374,13 +378,13 @@ def _shown_parts(case: QuestionState) -> dict[Quantity, Release]:
 def _kept(case: QuestionState, part: Release) -> Release:
     assert case.release is not None
     shown = case.release.axes
-    if all(axis is kept for axis, kept in zip(part.axes, shown, strict=False)):
+    if all(axis is shown_axis for axis, shown_axis in zip(part.axes, shown, strict=False)):
         return part
     return part.take(
         [
             *(
-                np.array([axis.codes.index(code) for code in kept.codes], dtype=np.intp)
-                for axis, kept in zip(part.axes, case.release.axes, strict=False)
+                np.array([axis.codes.index(code) for code in shown_axis.codes], dtype=np.intp)
+                for axis, shown_axis in zip(part.axes, case.release.axes, strict=False)
             ),
             # The classes of a histogram come after the variables of the table.
             *(np.arange(len(axis)) for axis in part.axes[len(case.release.axes) :]),

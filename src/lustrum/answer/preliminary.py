@@ -145,14 +145,14 @@ def failing_areas(release: Release, rules: Rules) -> frozenset[str]:
         return frozenset()
     others = inner_cells([a for i, a in enumerate(release.axes) if i != position])
     failing = set()
-    for place, category in enumerate(release.axes[position].categories):
+    for index, category in enumerate(release.axes[position].categories):
         if category.code == TOTAL:
             continue
-        cells = np.take(release.published, place, axis=position)[others]
+        cells = np.take(release.published, index, axis=position)[others]
         people = int(cells.sum())
         possible = cells
         if release.structural is not None:
-            possible = cells[~np.take(release.structural, place, axis=position)[others]]
+            possible = cells[~np.take(release.structural, index, axis=position)[others]]
         if (
             people < rules.min_area_population
             or people < rules.min_mean_cell_size * cells.size
@@ -182,9 +182,9 @@ def _combinations(query: TableQuery, dataset: Dataset, rules: Rules) -> Iterator
                 else say("Leave out {name}.", name=named),
             )
     for group in rules.at_most_one:
-        found = [name for name in asked if name in group]
-        if len(found) > 1:
-            named = _listed([dataset.variable(name).label for name in found])
+        variables = [name for name in asked if name in group]
+        if len(variables) > 1:
+            named = _listed([dataset.variable(name).label for name in variables])
             yield Reason(
                 "one-of",
                 say("Only one of {names} may be in a question.", names=named),

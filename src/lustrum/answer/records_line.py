@@ -108,12 +108,12 @@ class RecordsLine:
         """Take the process for silent until its next sign: it did not answer a short question in time."""
         self._doubted = self._signs
 
-    def ask(self, words: tuple[Any, ...]) -> Any:
+    def ask(self, request: tuple[Any, ...]) -> Any:
         """The answer to a question; stops waiting if its asker has left, and says so to the other side."""
         gone = stop_asked()
         number, answer = next(self._numbers), Future[Any]()
         self._waiting[number] = answer
-        self._send((number, *words))
+        self._send((number, *request))
         if self.is_broken:
             self._broke()  # the thread that listens may have ended before this question waited
         while True:
@@ -154,10 +154,10 @@ class RecordsLine:
             # One that waits for a dead disk cannot even be killed; nobody waits for it here.
             self._process.wait(_PATIENCE)
 
-    def _send(self, words: tuple[Any, ...]) -> None:
+    def _send(self, message: tuple[Any, ...]) -> None:
         try:
             with self._sending:
-                self._pipe.send_bytes(pickle.dumps(words))
+                self._pipe.send_bytes(pickle.dumps(message))
         except OSError:
             self._broke()
 

@@ -51,8 +51,8 @@ def _finds(release: Release, attacker: Attacker, cells: list[int], audit: Audit)
         return False
     if work.is_over():
         return True
-    own = 1 if isinstance(attacker, Insider) else 0
-    small = belief.low + own <= max(audit.up_to, own)
+    insider_count = 1 if isinstance(attacker, Insider) else 0
+    small = belief.low + insider_count <= max(audit.up_to, insider_count)
     return bool((small & (belief.count < audit.min_values)).any())
 
 

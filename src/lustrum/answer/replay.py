@@ -73,7 +73,7 @@ def read_questions(path: Path) -> list[TableQuery]:
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise InputError(f"{path} cannot be read: {why}.") from None
-    found: list[TableQuery] = []
+    queries: list[TableQuery] = []
     for line, entry in _entries(text, path):
         raw = entry.get("query", entry) if isinstance(entry, dict) else entry
         if isinstance(entry, dict) and "dataset" not in entry and "query" not in entry:
@@ -81,12 +81,12 @@ def read_questions(path: Path) -> list[TableQuery]:
         try:
             if not isinstance(raw, dict):
                 raise QueryError("a question is a JSON object")
-            found.append(TableQuery.from_mapping(raw))
+            queries.append(TableQuery.from_mapping(raw))
         except QueryError as error:
             raise InputError(f"{path}, {line}: {error}") from None
-    if not found:
+    if not queries:
         raise InputError(f"{path} holds no question; it should hold one on each line, as JSON.")
-    return found
+    return queries
 
 
 def _entries(text: str, path: Path) -> Iterator[tuple[str, Any]]:

@@ -88,8 +88,8 @@ class SeparateRecordsService:
 
     def views(self, query: TableQuery, policy: Policy) -> Views:
         """The protected numbers of a question."""
-        found: Views = self._ask("views", query.to_mapping(), policy.model_dump_json())
-        return found
+        views: Views = self._ask("views", query.to_mapping(), policy.model_dump_json())
+        return views
 
     def check_in_background(self) -> None:
         """Nothing to say: the other process always does, since it serves."""
@@ -101,8 +101,8 @@ class SeparateRecordsService:
         if line is not None:
             line.end()
 
-    def _ask(self, *words: Any) -> Any:
-        return self._current().ask(words)
+    def _ask(self, *request: Any) -> Any:
+        return self._current().ask(request)
 
     def _current(self) -> RecordsLine:
         """The line to a process that lives, as far as is known."""

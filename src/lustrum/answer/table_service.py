@@ -136,20 +136,20 @@ class TableService:
 
         Nobody waits long for it: what the part that holds the records does not say at once is ``starting``.
         """
-        found = {}
+        states = {}
         with within(AT_ONCE):
             for name in self.names():
                 try:
                     numbers = self.snapshot(name).numbers
                     silent = isinstance(numbers, KeyedNumbers) and not numbers.records.answering
-                    found[name] = "starting" if silent else "ready"
+                    states[name] = "starting" if silent else "ready"
                 except (NotAnsweringError, Stopped):
-                    found[name] = "starting"
+                    states[name] = "starting"
                 except NotReadyError:
-                    found[name] = "checking"
+                    states[name] = "checking"
                 except LustrumError:
-                    found[name] = "starting" if name in self.coming else "unavailable"
-        return found
+                    states[name] = "starting" if name in self.coming else "unavailable"
+        return states
 
     def lives(self) -> bool:
         """Whether the part that holds the records lives, or is being started again."""
@@ -174,16 +174,16 @@ class TableService:
 
     def names(self) -> list[str]:
         """The datasets that have a policy and can be asked about."""
-        found = set(self._named)
+        names = set(self._named)
         if self.root is not None:
             with outages(self.root):
                 written = {path.stem for path in (self.root / POLICIES).glob("*.toml")}
             bundled = written & self._in_bundles()
             # A bundle that was served and is gone is missed for as long as its policy is there.
-            found |= bundled | {name for name in written if name in self._standing}
+            names |= bundled | {name for name in written if name in self._standing}
             if written - bundled and self._records is not None:
-                found |= written & set(self._records.names())
-        return sorted(found)
+                names |= written & set(self._records.names())
+        return sorted(names)
 
     def datasets(self) -> list[Dataset]:
         """Their descriptions."""
@@ -212,16 +212,16 @@ class TableService:
 
     def published(self, name: str) -> Snapshot | None:
         """The snapshot of a dataset that can be asked about; None without dataset or policy."""
-        kept = self.standing(name)
-        if kept is None and name not in self.names():
+        snapshot = self.standing(name)
+        if snapshot is None and name not in self.names():
             return None
-        return kept or self.snapshot(name)
+        return snapshot or self.snapshot(name)
 
     def snapshot(self, name: str) -> Snapshot:
         """The numbers and the policy in force; files that look as they did are not read again, nor listed."""
-        kept = self.standing(name)
-        if kept is not None:
-            return kept
+        current = self.standing(name)
+        if current is not None:
+            return current
         if name in self._named:
             numbers = self._open(self._named[name])
             return self._keep(name, Snapshot(numbers, numbers.bundle.policy))
@@ -231,33 +231,35 @@ class TableService:
                 raise DatasetError(f"The bundle {self.bundle_path(name)} is gone; put it back.")
             raise QueryError(f"There is no dataset {name!r}; {choices(name, self.names())}.")
         policy = self._policy(name)
-        found = self.under(name, policy, self.policy_path(name))
-        check_names(policy, found.dataset, str(self.policy_path(name)))
-        return self._keep(name, Snapshot(found, policy))
+        policy_numbers = self.under(name, policy, self.policy_path(name))
+        check_names(policy, policy_numbers.dataset, str(self.policy_path(name)))
+        return self._keep(name, Snapshot(policy_numbers, policy))
 
     def standing(self, name: str) -> Snapshot | None:
         """The snapshot of a bundle whose files look as they did when it was taken; nothing is read."""
-        kept = self._standing.get(name)
-        return kept.snapshot if kept is not None and kept.is_current() else None
+        cached = self._standing.get(name)
+        return cached.snapshot if cached is not None and cached.is_current() else None
 
     def _keep(self, name: str, snapshot: Snapshot) -> Snapshot:
         """Keep a snapshot of a bundle while its files look the same; a records service is asked each time."""
-        place = self.bundle_path(name)
+        folder = self.bundle_path(name)
         with self._lock:
-            opened, agreed = self._opened.get(place), self._agreed.get(name)
+            opened, agreed = self._opened.get(folder), self._agreed.get(name)
             if opened is None:
                 return snapshot
             # The numbers of the bundle itself, or those that a policy flags in its own way.
-            own = opened[1] if agreed is None or agreed[1] is not opened[1] else agreed[2]
-            if snapshot.numbers is not own:
+            bundle_numbers = (
+                opened[1] if agreed is None or agreed[1] is not opened[1] else agreed[2]
+            )
+            if snapshot.numbers is not bundle_numbers:
                 return snapshot
-            stamps = [(place / MANIFEST, opened[0])]
+            stamps = [(folder / MANIFEST, opened[0])]
             if name not in self._named:
                 path = self.policy_path(name)
-                kept = self._policies.get(path)
-                if kept is None or kept.policy is not snapshot.policy:
+                cached_policy = self._policies.get(path)
+                if cached_policy is None or cached_policy.policy is not snapshot.policy:
                     return snapshot
-                stamps.append((path, kept.stamp))
+                stamps.append((path, cached_policy.stamp))
             self._standing[name] = Standing(tuple(stamps), snapshot)
         return snapshot
 
@@ -282,38 +284,38 @@ class TableService:
 
     def unsealed(self) -> list[Path]:
         """The policies in force without a seal: a line that is deleted from one would leave a default."""
-        found = []
+        paths = []
         for name in self.names():
             if name not in self._named:
                 path = self.policy_path(name)
                 if not _has_seal(path):
-                    found.append(path)
-        return found
+                    paths.append(path)
+        return paths
 
     def not_served(self) -> dict[str, LustrumError]:
         """The datasets that nothing can be answered about now, and why; some may only be not ready yet."""
-        found: dict[str, LustrumError] = {}
+        failures: dict[str, LustrumError] = {}
         with within(START):
             for name in self.names():
                 try:
                     self.snapshot(name)
                 except LustrumError as error:
-                    found[name] = error
+                    failures[name] = error
                 except Stopped:
-                    found[name] = FAILURES["silent"]
-        return found
+                    failures[name] = FAILURES["silent"]
+        return failures
 
     def other_searches(self) -> dict[str, int]:
         """The datasets whose bundle was made by another version of the search, with that version.
 
         They are served all the same: their numbers are as safe, and new ones would be a second release.
         """
-        found = {
+        searches = {
             name: other_search(self.bundle_path(name))
             for name in self.names()
             if name in self._named or name in self._in_bundles()
         }
-        return {name: search for name, search in found.items() if search is not None}
+        return {name: search for name, search in searches.items() if search is not None}
 
     def prepared(self, name: str) -> PreparedFolder:
         """Prepared tables that may stand beside the flexible ones; refused where the same people would leak."""
@@ -368,28 +370,28 @@ class TableService:
                 f"Dataset {name!r} has no policy, so nothing about it is published; write {path}."
             )
         with self._lock:
-            kept = self._policies.get(path)
-        if kept is None or kept.stamp != stamp:
-            is_new = kept is None
-            kept = ReadPolicy(stamp, read_policy(path, sealed_only=self.sealed_only))
+            cached = self._policies.get(path)
+        if cached is None or cached.stamp != stamp:
+            is_new = cached is None
+            cached = ReadPolicy(stamp, read_policy(path, sealed_only=self.sealed_only))
             if not is_new and not _has_seal(path):
                 log.warning("the policy %s was changed, and is in force without a seal", path)
             with self._lock:
-                self._policies[path] = kept
-        return kept.policy
+                self._policies[path] = cached
+        return cached.policy
 
     def _open(self, path: Path) -> BundleNumbers:
         """A bundle; read again when its manifest changed."""
         stamp = stamp_of(standing(path) / MANIFEST)
         with self._lock:
-            kept = self._opened.get(path)
-            if stamp is None or kept is None or kept[0] != stamp:
+            cached = self._opened.get(path)
+            if stamp is None or cached is None or cached[0] != stamp:
                 bundle = read_bundle(path)
-                kept = self._opened[path] = (
+                cached = self._opened[path] = (
                     stamp or (0, 0, 0),
                     BundleNumbers(bundle, self._workers),
                 )
-            return kept[1]
+            return cached[1]
 
 
 def _has_seal(path: Path) -> bool:
@@ -404,26 +406,26 @@ def _require_agreement(name: str, policy: Policy, bundle: Bundle, path: Path | N
         raise DatasetError(
             f"The bundle of {name!r} is one of the dataset {bundle.dataset.name!r}; {again}."
         )
-    found = difference(
+    mismatch = difference(
         policy,
         bundle.policy,
         sums=bundle.sums is not None,
         respondents=bundle.respondents is not None,
     )
-    if found is not None:
-        raise PolicyError(found.sentence(name, _where(path, found.place)))
+    if mismatch is not None:
+        raise PolicyError(mismatch.sentence(name, _where(path, mismatch.path)))
     if not is_made_by(bundle.report.method, policy):
         raise PolicyError(
             f"The bundle of {name!r} was made by another method than its policy names; {again}."
         )
 
 
-def _where(path: Path | None, place: tuple[str | int, ...]) -> str:
+def _where(path: Path | None, key_path: tuple[str | int, ...]) -> str:
     """The file and the line of a place in a policy."""
     if path is None:
         return "The policy"
     try:
-        line = line_of(path.read_text(encoding="utf-8"), place)
+        line = line_of(path.read_text(encoding="utf-8"), key_path)
     except (OSError, ValueError):
         line = None
     return str(path) if line is None else f"{path}, line {line}"

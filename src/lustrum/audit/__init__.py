@@ -32,7 +32,7 @@ from lustrum.lazy import offer
 
 if TYPE_CHECKING:
     from lustrum.audit import certificate, closed, fibre, shuttle
-    from lustrum.audit.attackers import Attacker, Coalition, Insider, Outsider, Own
+    from lustrum.audit.attackers import Attacker, Coalition, Insider, Outsider, OwnContributions
     from lustrum.audit.attacking import attack, others
     from lustrum.audit.belief.belief import Belief
     from lustrum.audit.belief.channels import MarkovSquare
@@ -76,7 +76,7 @@ __all__ = [
     "Knowledge",
     "MarkovSquare",
     "Outsider",
-    "Own",
+    "OwnContributions",
     "Prior",
     "Protection",
     "ProtectionVerdict",
@@ -107,7 +107,7 @@ __all__ = [
 
 _PLACES = {
     "": "certificate closed fibre shuttle",
-    "attackers": "Attacker Coalition Insider Outsider Own",
+    "attackers": "Attacker Coalition Insider Outsider OwnContributions",
     "attacking": "attack others",
     "belief.belief": "Belief",
     "belief.channels": "MarkovSquare",

@@ -11,7 +11,7 @@ from lustrum.model import InputError
 
 
 @dataclass(frozen=True)
-class Own:
+class OwnContributions:
     """The attackers' own contributions: to named cells, or to every cell that is asked about."""
 
     named: Mapping[int, int] = field(default_factory=dict, repr=False)
@@ -22,7 +22,7 @@ class Own:
 class Attacker(Protocol):
     """An attacker, who may know contributions of their own."""
 
-    def own(self, known: Knowledge) -> Own:
+    def contributions(self, known: Knowledge) -> OwnContributions:
         """The attacker's contribution to each cell."""
         ...
 
@@ -31,9 +31,9 @@ class Attacker(Protocol):
 class Outsider:
     """Knows what is published and nothing more."""
 
-    def own(self, known: Knowledge) -> Own:
+    def contributions(self, known: Knowledge) -> OwnContributions:
         """Nothing."""
-        return Own()
+        return OwnContributions()
 
 
 @dataclass(frozen=True)
@@ -63,11 +63,11 @@ class Insider:
     def __repr__(self) -> str:
         return "Insider()" if self.cell is None else f"Insider(cell={self.cell!r})"
 
-    def own(self, known: Knowledge) -> Own:
+    def contributions(self, known: Knowledge) -> OwnContributions:
         """The contribution to its cell."""
         if self.cell is None:
-            return Own(anywhere=int(self.contribution))
-        return Own(named={known.cell(self.cell): int(self.contribution)})
+            return OwnContributions(anywhere=int(self.contribution))
+        return OwnContributions(named={known.cell(self.cell): int(self.contribution)})
 
 
 @dataclass(frozen=True)
@@ -81,13 +81,13 @@ class Coalition:
         if not self.members:
             raise InputError("A coalition needs at least one member.")
 
-    def own(self, known: Knowledge) -> Own:
+    def contributions(self, known: Knowledge) -> OwnContributions:
         """The sum of the members' contributions to each cell."""
         named: dict[int, int] = {}
         anywhere = 0
         for member in self.members:
-            own = member.own(known)
-            anywhere += own.anywhere
-            for cell, contribution in own.named.items():
+            contributions = member.contributions(known)
+            anywhere += contributions.anywhere
+            for cell, contribution in contributions.named.items():
                 named[cell] = named.get(cell, 0) + contribution
-        return Own(named, anywhere)
+        return OwnContributions(named, anywhere)

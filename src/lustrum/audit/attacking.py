@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.arrays import Floats, Ints, Mask
-from lustrum.audit.attackers import Attacker, Outsider, Own
+from lustrum.audit.attackers import Attacker, Outsider, OwnContributions
 from lustrum.audit.belief.belief import Belief
 from lustrum.audit.belief.posterior import weighted
 from lustrum.audit.belief.priors import Prior, Uniform
@@ -59,14 +59,14 @@ def attack(
         raise InputError(
             f"An attacker is Outsider(), Insider(contribution) or a Coalition, not {kind_of(attacker)}."
         )
-    own = attacker.own(known)
+    contributions = attacker.contributions(known)
     work = partial(
         bounds, integer=integer, seconds=seconds, workers=workers, stop=stop, progress=progress
     )
-    found = _bounded(known, own, cells, work)
-    low, taken = _share(found, own)
-    shown = _Shown.of(target, found.cells, low, found.high)
-    return _believed(low, found.high, prior, shown, known.decimals).shifted(-taken)
+    cell_bounds = _bounded(known, contributions, cells, work)
+    low, taken = _share(cell_bounds, contributions)
+    shown = _Shown.of(target, cell_bounds.cells, low, cell_bounds.high)
+    return _believed(low, cell_bounds.high, prior, shown, known.decimals).shifted(-taken)
 
 
 def others(low: int, high: int, contribution: int) -> tuple[int, int]:
@@ -87,33 +87,35 @@ def others(low: int, high: int, contribution: int) -> tuple[int, int]:
 
 def _bounded(
     known: Knowledge,
-    own: Own,
+    contributions: OwnContributions,
     cells: Iterable[CellRef] | slice | None,
     work: Callable[[Knowledge, Iterable[CellRef] | slice | None], Bounds],
 ) -> Bounds:
     """Bounds of a contributor, who knows that a cell is at least their own contribution."""
     try:
-        for cell, contribution in own.named.items():
+        for cell, contribution in contributions.named.items():
             known = known.bound(cell, low=contribution)
         return work(known, cells)
     except ContradictionError:
-        if not own.named:
+        if not contributions.named:
             raise
-        name = known.names[next(iter(own.named))]
+        name = known.names[next(iter(contributions.named))]
         raise InputError(
             f"The contribution to {name} is larger than the published cells allow."
         ) from None
 
 
-def _share(found: Bounds, own: Own) -> tuple[Floats, Ints]:
+def _share(cell_bounds: Bounds, contributions: OwnContributions) -> tuple[Floats, Ints]:
     """The lower bound of each cell that holds the attacker, and the attacker's contribution to it."""
-    taken = np.array([own.named.get(int(c), 0) for c in found.cells], dtype=np.int64)
-    low = found.low
-    if own.anywhere:
-        fits = found.high >= taken + own.anywhere
+    taken = np.array(
+        [contributions.named.get(int(c), 0) for c in cell_bounds.cells], dtype=np.int64
+    )
+    low = cell_bounds.low
+    if contributions.anywhere:
+        fits = cell_bounds.high >= taken + contributions.anywhere
         if not bool(fits.any()):
             raise InputError("The contribution is larger than any of the cells can be.")
-        taken = np.where(fits, taken + own.anywhere, taken)
+        taken = np.where(fits, taken + contributions.anywhere, taken)
         low = np.where(fits, np.maximum(low, taken), low)
     return low, taken
 
@@ -135,8 +137,8 @@ class _Shown:
         values = np.where(target.shown, target.published, 0).ravel()
         through = target.shown.ravel() & _by_channel_alone(target, values)
         # Hidden inner cells follow those of the table; nothing was published of them.
-        own = np.flatnonzero((cells < values.size) & (low < high))
-        picks = own[through[cells[own]]]
+        open_cells = np.flatnonzero((cells < values.size) & (low < high))
+        picks = open_cells[through[cells[open_cells]]]
         return cls(picks, values[cells[picks]], target.channel) if picks.size else None
 
 
@@ -167,21 +169,23 @@ def _believed(
         raise InputError("A prior needs cells with bounds; one of the cells has none.")
     least, most = (np.where(np.isfinite(a), a, 0).astype(np.int64) for a in (low, high))
     weigh = prior or Uniform()
-    made: list[tuple[npt.NDArray[np.intp], Belief]] = []
+    parts: list[tuple[npt.NDArray[np.intp], Belief]] = []
     if shown is not None:
         at = shown.cells
-        made.append((at, weighted(least[at], most[at], weigh, shown.published, shown.channel)))
+        parts.append((at, weighted(least[at], most[at], weigh, shown.published, shown.channel)))
     rest = picks if shown is None else np.setdiff1d(picks, shown.cells)
     if rest.size:
-        made.append((rest, weighted(least[rest], most[rest], weigh)))
-    return _joined(flat, made, decimals)
+        parts.append((rest, weighted(least[rest], most[rest], weigh)))
+    return _joined(flat, parts, decimals)
 
 
-def _joined(flat: Belief, made: list[tuple[npt.NDArray[np.intp], Belief]], decimals: int) -> Belief:
+def _joined(
+    flat: Belief, parts: list[tuple[npt.NDArray[np.intp], Belief]], decimals: int
+) -> Belief:
     """One belief: the explicit parts at their cells, the rest uniform."""
-    row = np.concatenate([np.repeat(at, np.diff(b.indptr)) for at, b in made])
-    values = np.concatenate([b.values for _, b in made])
-    chances = np.concatenate([b.probabilities for _, b in made])
+    row = np.concatenate([np.repeat(at, np.diff(b.indptr)) for at, b in parts])
+    values = np.concatenate([b.values for _, b in parts])
+    chances = np.concatenate([b.probabilities for _, b in parts])
     order = np.argsort(row, kind="stable")
     indptr = np.concatenate(([0], np.cumsum(np.bincount(row, minlength=len(flat)))))
     return Belief.of_lists(indptr, values[order], chances[order], rest=flat, decimals=decimals)

@@ -170,13 +170,15 @@ def audit_tables(
     open_cells = every[known.low[every] < known.high[every]]
     if equations_only:
         open_cells = open_cells[exactly_disclosed(known)[open_cells]]
-    found = best_bounds(known, open_cells.tolist(), seconds=seconds, progress=progress)
+    cell_bounds = best_bounds(known, open_cells.tolist(), seconds=seconds, progress=progress)
     at = {int(c): k for k, c in enumerate(open_cells)}
     cells, reasons = [], dict[int, tuple[str, ...]]()
     for table, span in enumerate(spans):
         inside = (open_cells >= span.start) & (open_cells < span.stop)
         for cell in open_cells[inside].tolist():
-            low, high, sharp = (a[at[cell]] for a in (found.low, found.high, found.sharp))
+            low, high, sharp = (
+                a[at[cell]] for a in (cell_bounds.low, cell_bounds.high, cell_bounds.sharp)
+            )
             shape = tables[table].layout.shape
             position = tuple(int(p) for p in np.unravel_index(cell - span.start, shape))
             if low == high and cell not in reasons and len(reasons) < explain:
@@ -199,7 +201,9 @@ def audit_tables(
                 )
             )
     shown = sum(s.stop - s.start for s in spans) - len(cells)
-    return AuditReport(tuple(cells), shown, known.decimals, found.programs + found.flows)
+    return AuditReport(
+        tuple(cells), shown, known.decimals, cell_bounds.programs + cell_bounds.flows
+    )
 
 
 def _published(tables: object) -> list[PublishedTable]:
@@ -208,7 +212,7 @@ def _published(tables: object) -> list[PublishedTable]:
     given: list[object] = list(tables) if isinstance(tables, Iterable) and several else [tables]
     if not given:
         raise InputError("There is no table to audit; give at least one.")
-    found = []
+    published = []
     for table in given:
         if isinstance(table, Release):
             table = PublishedTable.of_release(table)
@@ -217,8 +221,8 @@ def _published(tables: object) -> list[PublishedTable]:
                 f"An audit is of published tables or releases, not of {kind_of(table)}; the 'apply' of a "
                 "protection method makes a release."
             )
-        found.append(table)
-    return found
+        published.append(table)
+    return published
 
 
 def known_and_places(
@@ -241,13 +245,13 @@ def known_and_places(
         by_name.setdefault(name, []).append(table)
     # Cells that no table of a response shows may be negative where a shown or bounded one is.
     least = {
-        name: 0 if all(bool((t.low >= 0).all()) for t in own) else -UNBOUNDED
-        for name, own in by_name.items()
+        name: 0 if all(bool((t.low >= 0).all()) for t in group) else -UNBOUNDED
+        for name, group in by_name.items()
     }
-    made = related(by_name, relations, low=least)
-    left = {name: iter(spans) for name, spans in made.spans.items()}
+    related_tables = related(by_name, relations, low=least)
+    left = {name: iter(spans) for name, spans in related_tables.spans.items()}
     places = [next(left[name]) for name in responses]
-    return _with_facts(made.known, places, tables, facts), places
+    return _with_facts(related_tables.known, places, tables, facts), places
 
 
 def _with_facts(

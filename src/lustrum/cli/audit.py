@@ -81,13 +81,13 @@ def audit_files(
     sources = [table.file for table in opened]
     distinct = list({id(f): f for f in sources}.values())
     said = options.said()
-    found = recognise(distinct, said, slack=rounded or 0, published=True)
-    for sentence in (*(note for file in distinct for note in file.notes), *found.sentences()):
+    recognition = recognise(distinct, said, slack=rounded or 0, published=True)
+    for sentence in (*(note for file in distinct for note in file.notes), *recognition.sentences()):
         console.print(Text(sentence))
-    for note in found.notes:
+    for note in recognition.notes:
         console.print(Text(note))
-    releases = releases_of(sources, found, [table.response for table in opened])
-    coarse = _coarse(opened, found.off, rounded, console)
+    releases = releases_of(sources, recognition, [table.response for table in opened])
+    coarse = _coarse(opened, recognition.off, rounded, console)
     seen = [_seen(release, rounded, how) for release in releases]
     if any(coarse):
         pairs = zip(seen, releases, coarse, strict=True)
@@ -98,7 +98,7 @@ def audit_files(
     names = [table.name for table in opened] if named and several else None
     facts = _facts(opened, releases, 1 if any(coarse) else 0)
     doubts = [doubt for file in distinct for doubt in file.doubts]
-    doubts += [*found.doubts, *_relations_by_numbers(opened, names, relations, unrelated)]
+    doubts += [*recognition.doubts, *_relations_by_numbers(opened, names, relations, unrelated)]
     doubts += _same_variables(distinct, unrelated)
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     try:
@@ -160,15 +160,15 @@ def _coarse(
     opened: Sequence[_Opened], off: frozenset[str], rounded: int | None, console: Console
 ) -> list[bool]:
     """Which tables hold numbers that were rounded to their last digit, each on its own."""
-    found = []
+    coarse = []
     for table in opened:
         named = table.response in table.file.coarse
-        found.append(rounded is None and (named or table.file.source in off))
-        if found[-1] and table.file.source not in off:
+        coarse.append(rounded is None and (named or table.file.source in off))
+        if coarse[-1] and table.file.source not in off:
             console.print(
                 Text(f"{table.title}: the name of the column says that its numbers are rounded.")
             )
-    return found
+    return coarse
 
 
 def _half_units(seen: PublishedTable, release: Release, off: bool) -> PublishedTable:
@@ -202,8 +202,8 @@ def _but_for_rounding(
     known, places = known_and_places(plain, names, relations)
     follows = exactly_disclosed(known)
     return [
-        follows[place].reshape(release.published.shape) & ~release.shown & off
-        for place, release, off in zip(places, releases, coarse, strict=True)
+        follows[span].reshape(release.published.shape) & ~release.shown & off
+        for span, release, off in zip(places, releases, coarse, strict=True)
     ]
 
 
@@ -234,7 +234,7 @@ def _facts(
     facts = []
     table_of = {(id(t.file), t.response): i for i, t in enumerate(opened)}
     for file in {id(t.file): t.file for t in opened}.values():
-        codes = [{code: k for k, code in enumerate(own)} for own in file.codes]
+        codes = [{code: k for k, code in enumerate(axis_codes)} for axis_codes in file.codes]
         for fact in file.facts:
             scale = math.lcm(*(weight.denominator for _, _, weight in fact.terms))
             unit = scale * 10 ** (releases[0].decimals + more)
@@ -267,24 +267,24 @@ def _relations_by_numbers(
         return []
     cells: dict[str, dict[tuple[tuple[str, str], ...], Decimal]] = {}
     for table in opened:
-        own = cells.setdefault(table.name, {})
+        table_cells = cells.setdefault(table.name, {})
         for key, value in zip(table.file.cells, table.file.values[table.response], strict=True):
             if value is not None:
-                own[tuple(sorted(zip(table.file.dimensions, key, strict=True)))] = value
-    found = list(cells)
-    if not 2 <= len(found) <= _MOST_RESPONSES:
+                table_cells[tuple(sorted(zip(table.file.dimensions, key, strict=True)))] = value
+    responses = list(cells)
+    if not 2 <= len(responses) <= _MOST_RESPONSES:
         return []
-    for size in range(len(found), 0, -1):
-        for total in found:
-            for parts in itertools.combinations([n for n in found if n != total], size):
+    for size in range(len(responses), 0, -1):
+        for total in responses:
+            for parts in itertools.combinations([n for n in responses if n != total], size):
                 rows = [k for k in cells[total] if all(k in cells[p] for p in parts)]
                 sums = [(cells[total][k], sum(cells[p][k] for p in parts)) for k in rows]
                 if sums and any(a for a, _ in sums) and all(a == b for a, b in sums):
-                    words = f"{total} = {' + '.join(parts)}"
+                    relation = f"{total} = {' + '.join(parts)}"
                     return [
-                        f"{opened[0].file.source}: '{words}' holds wherever all of them are shown; "
+                        f"{opened[0].file.source}: '{relation}' holds wherever all of them are shown; "
                         f"say --relation "
-                        f"'{words}', or --unrelated if that is a coincidence."
+                        f"'{relation}', or --unrelated if that is a coincidence."
                     ]
     return []
 
@@ -329,8 +329,8 @@ def _standing(opened: Sequence[_Opened], releases: Sequence[Release], console: C
             units = float(value.scaleb(release.decimals))
             pairs = zip(table.file.dimensions, table.file.cells[row], strict=True)
             name = ", ".join(f"{dimension}={code}" for dimension, code in pairs)
-            place = (table.file.places[row],)
-            cells.append(AuditedCell(0, (), name, units, units, sharp=True, follows=place))
+            location = (table.file.places[row],)
+            cells.append(AuditedCell(0, (), name, units, units, sharp=True, follows=location))
         _list("Standing in the file", cells, release.decimals, console)
     return count
 
@@ -355,9 +355,11 @@ def _open(files: Sequence[Path], relations: Sequence[str], options: FileOptions)
         path = Path(rest) if named else given
         file = read_table(path, options.columns(), reading=options.reading())
         for response in file.responses:
-            own = response if len(file.responses) > 1 else name if named else path.stem
+            response_name = response if len(file.responses) > 1 else name if named else path.stem
             title = f"{path}: {response}" if len(file.responses) > 1 else str(path)
-            opened.append(_Opened(file, response, own, title, named or len(file.responses) > 1))
+            opened.append(
+                _Opened(file, response, response_name, title, named or len(file.responses) > 1)
+            )
     names = [table.name for table in opened]
     for relation in relations:
         for name in Relation.of(relation).weights:
@@ -439,6 +441,6 @@ def _list(title: str, cells: Sequence[AuditedCell], decimals: int, console: Cons
 
 def _offset(seen: PublishedTable, position: tuple[int, ...]) -> int:
     flat = 0
-    for size, place in zip(seen.layout.shape, position, strict=True):
-        flat = flat * size + place
+    for size, index in zip(seen.layout.shape, position, strict=True):
+        flat = flat * size + index
     return flat

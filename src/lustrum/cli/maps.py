@@ -56,20 +56,20 @@ def draw_map(
             "progress": lambda done, total: bar.update(task, completed=done, total=total),
         }
         if specs is None or not any(isinstance(spec, Space) for spec in specs):
-            found = rumap(cases, specs, **given)
+            ru_map = rumap(cases, specs, **given)
         elif limit is None:
-            found = find_frontier(cases, specs, trials=trials, **given)
+            ru_map = find_frontier(cases, specs, trials=trials, **given)
         else:
-            found = best(cases, limit, specs, search="bayes", trials=trials, **given).map
-    choice = None if limit is None else best_of(found, limit)
-    _show(found, console)
+            ru_map = best(cases, limit, specs, search="bayes", trials=trials, **given).map
+    choice = None if limit is None else best_of(ru_map, limit)
+    _show(ru_map, console)
     if choice is not None:
         console.print(Text(choice.reason, style="bold"))
-    _write(found, choice, limit, files, console, chart=chart, report=report, table=table)
+    _write(ru_map, choice, limit, files, console, chart=chart, report=report, table=table)
     return choice is None or choice.point is not None
 
 
-def methods_of_words(words: Sequence[str]) -> list[Any]:
+def methods_of_words(texts: Sequence[str]) -> list[Any]:
     """Methods from words such as ``random-rounding:base=3,5`` and ``markov-perturbation:theta=0.1,0.2``.
 
     Two numbers with dots between them, as in ``random-rounding:base=2..20``, are a span to search.
@@ -80,8 +80,8 @@ def methods_of_words(words: Sequence[str]) -> list[Any]:
     >>> methods_of_words(["random-rounding:base=2..20"])[0].parameters["base"]
     Span(low=2, high=20, log=False)
     """
-    found: list[Any] = []
-    for word in words:
+    specs: list[Any] = []
+    for word in texts:
         name, _, rest = word.partition(":")
         parameters = usual_parameters(name)
         for part in filter(None, rest.split(":")):
@@ -92,10 +92,10 @@ def methods_of_words(words: Sequence[str]) -> list[Any]:
                 )
             parameters[key] = _span(word, values) or [_value(text) for text in values.split(",")]
         if any(isinstance(value, Span) for value in parameters.values()):
-            found.append(space(name, **parameters))
+            specs.append(space(name, **parameters))
         else:
-            found += grid(name, **parameters)
-    return found
+            specs += grid(name, **parameters)
+    return specs
 
 
 def open_page(
@@ -141,17 +141,17 @@ def _value(text: str) -> Any:
         return text
 
 
-def _show(found: RUMap, console: Console) -> None:
-    for name in found.tables:
+def _show(ru_map: RUMap, console: Console) -> None:
+    for name in ru_map.tables:
         grid_ = Grid(
-            title=f"{name}: {found.risk} against {found.utility}",
+            title=f"{name}: {ru_map.risk} against {ru_map.utility}",
             title_justify="left",
             header_style="bold",
         )
         for head in ("method", "risk", "utility", "draws", "state"):
             grid_.add_column(head, justify="left" if head in ("method", "state") else "right")
-        points = found.of(name)
-        for point, by in zip(points, found.dominators(name), strict=True):
+        points = ru_map.of(name)
+        for point, by in zip(points, ru_map.dominators(name), strict=True):
             state = "corner" if point.is_corner else "frontier" if by == -1 else ""
             state = f"dominated by {points[by].label}" if by >= 0 else state
             missing = not (np.isfinite(point.risk) and np.isfinite(point.utility))
@@ -167,7 +167,7 @@ def _show(found: RUMap, console: Console) -> None:
 
 
 def _write(
-    found: RUMap,
+    ru_map: RUMap,
     choice: Choice | None,
     limit: float | None,
     files: Sequence[Path],
@@ -178,16 +178,16 @@ def _write(
     table: Path | None,
 ) -> None:
     if chart is not None:
-        found.save(chart, limit=limit)
+        ru_map.save(chart, limit=limit)
         console.print(Text(f"The map is in {chart}."))
     if report is not None:
         from lustrum.rumap.report import MapReport, write_report
 
         source = f"Read from {', '.join(path.name for path in files)}."
-        write_report(MapReport(found, choice, limit, source=source), report)
+        write_report(MapReport(ru_map, choice, limit, source=source), report)
         console.print(Text(f"The report is in {report}."))
     if table is not None:
         import pyarrow.csv
 
-        pyarrow.csv.write_csv(found.to_arrow(), table)
+        pyarrow.csv.write_csv(ru_map.to_arrow(), table)
         console.print(Text(f"The points are in {table}."))

@@ -31,16 +31,18 @@ def release_tables(
             console.print(Text(sentence))
         console.print(Text(f"{file} is ready: run it without --check."))
         return
-    place = out or data / PREPARED / programme.name
-    kept = trace or data / REPORTS / f"{programme.name}.json"
+    out_folder = out or data / PREPARED / programme.name
+    trace_path = trace or data / REPORTS / f"{programme.name}.json"
     with progress_bars(Console(stderr=True, markup=False)) as progress:
-        made = run_programme(programme, data, place, kept, workers=workers, progress=progress)
+        release = run_programme(
+            programme, data, out_folder, trace_path, workers=workers, progress=progress
+        )
     grid = Grid(header_style="bold")
     grid.add_column("table")
     for head in ("cells", "not shown"):
         grid.add_column(head, justify="right")
-    for label, cells, hidden in made.tables:
+    for label, cells, hidden in release.tables:
         grid.add_row(Text(label), f"{cells:,}", f"{hidden:,}")
     console.print(grid)
-    console.print(f"{place} may be published: digest {made.digest}.", highlight=False)
-    console.print(f"{kept} is confidential: it holds true values.", highlight=False)
+    console.print(f"{out_folder} may be published: digest {release.digest}.", highlight=False)
+    console.print(f"{trace_path} is confidential: it holds true values.", highlight=False)

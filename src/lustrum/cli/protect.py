@@ -47,9 +47,9 @@ def protect_dataset(
     known = [*store.names(), *connected_names(data)]
     if name not in known:
         raise DatasetError(f"There is no dataset {name!r} in {data}; {choices(name, known)}.")
-    words = policy or data / POLICIES / f"{name}.toml"
-    if not words.is_file():
-        raise DatasetError(f"Dataset {name!r} has no policy; write {words}.")
+    policy_path = policy or data / POLICIES / f"{name}.toml"
+    if not policy_path.is_file():
+        raise DatasetError(f"Dataset {name!r} has no policy; write {policy_path}.")
     if never_published and previous is not None:
         raise InputError(
             "--never-published draws all numbers anew; leave it out to continue from --previous."
@@ -59,29 +59,29 @@ def protect_dataset(
             "--new-series continues the release before, and --never-published says that there is none; choose "
             "one of them."
         )
-    place = out or data / BUNDLES / name
+    bundle_folder = out or data / BUNDLES / name
     folder = report or data / REPORTS / name
-    if place.resolve() in (folder.resolve(), *folder.resolve().parents):
+    if bundle_folder.resolve() in (folder.resolve(), *folder.resolve().parents):
         raise InputError(
             "The report of the agency is confidential and must not stand in the bundle; name another folder "
             "with --report."
         )
     memory = None if previous is None else read_memory(previous)
     if previous is None and not never_published:
-        memory = earlier_memory(folder, place)
+        memory = earlier_memory(folder, bundle_folder)
     # All numbers are drawn anew, and readers may hold the release that is replaced: what both tell is measured.
-    replaced = replaced_memory(folder, place) if never_published else None
-    stands = never_published and bundle_digest(place) is not None
-    earlier_search = other_search(place)
+    replaced = replaced_memory(folder, bundle_folder) if never_published else None
+    stands = never_published and bundle_digest(bundle_folder) is not None
+    earlier_search = other_search(bundle_folder)
     if new_series and memory is None:
         raise InputError("--new-series continues an earlier release, and there is none.")
     history = ReleaseHistory.read(data, name)
     with progress_bars(console) as progress:
-        made = make_bundle(
+        bundle = make_bundle(
             store,
             name,
-            words,
-            place,
+            policy_path,
+            bundle_folder,
             folder=folder,
             previous=memory,
             replaced=replaced,
@@ -90,17 +90,17 @@ def protect_dataset(
             accept=None if never_published else partial(history.require_continued, memory),
             new_series=new_series,
         )
-        history.record(memory, made.digest, begins=never_published)
+        history.record(memory, bundle.digest, begins=never_published)
         progress("measuring the report of the agency", 0.0)
         with reporting_progress(progress):
-            found = findings(made, read_policy(words))
-        write_report(folder, found)
+            agency_findings = findings(bundle, read_policy(policy_path))
+        write_report(folder, agency_findings)
         progress("measuring the report of the agency", 1.0)
-    console.print(f"{place} may be published: digest {made.digest}.", highlight=False)
+    console.print(f"{bundle_folder} may be published: digest {bundle.digest}.", highlight=False)
     if earlier_search is not None:
         console.print(
             f"The release before it was made by search {earlier_search}, this one by search "
-            f"{made.result.public.search}"
+            f"{bundle.result.public.search}"
             + (
                 "."
                 if never_published
@@ -109,14 +109,14 @@ def protect_dataset(
             highlight=False,
         )
     if memory is not None:
-        apart = made.result.agency.differences
+        apart = bundle.result.agency.differences
         console.print(
-            f"It continues an earlier release: {made.result.agency.unchanged:,} cells kept their records, "
-            f"{made.result.agency.changed:,} did not. {apart.cells:,} cells show another number, and "
+            f"It continues an earlier release: {bundle.result.agency.unchanged:,} cells kept their records, "
+            f"{bundle.result.agency.changed:,} did not. {apart.cells:,} cells show another number, and "
             f"{apart.changed:,} of them are among these.",
             highlight=False,
         )
-    for line in sum_lines(made):
+    for line in sum_lines(bundle):
         console.print(line, highlight=False)
     if stands:
         told = (
@@ -131,12 +131,12 @@ def protect_dataset(
             f"was published, readers of both know more than of one; {told}.",
             highlight=False,
         )
-    for sentence in found.warnings:
+    for sentence in agency_findings.warnings:
         console.print(f"Note well: {sentence}", highlight=False)
     console.print(
         f"{folder} is confidential: its report is measured on the true counts.", highlight=False
     )
-    return made
+    return bundle
 
 
 @contextmanager

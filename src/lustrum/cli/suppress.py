@@ -55,11 +55,14 @@ def suppress_files(
     reads = [read_table(path, columns, options.hidden) for path in paths]
     if options.decimals is not None:
         reads = [read.rounded(options.decimals) for read in reads]
-    found = recognise(reads, options.said())
-    for sentence in (*found.sentences(), *(said for read in reads for said in _ignored(read))):
+    recognition = recognise(reads, options.said())
+    for sentence in (
+        *recognition.sentences(),
+        *(said for read in reads for said in _ignored(read)),
+    ):
         console.print(Text(sentence))
     # A holding has the same number in every file, and in the list of waivers.
-    tables = [confidential_table(read, found, holding_number=text_identity) for read in reads]
+    tables = [confidential_table(read, recognition, holding_number=text_identity) for read in reads]
     for table in tables:
         if "assumed" in table.provenance:
             console.print(Text(str(table.provenance["assumed"])))
@@ -77,9 +80,9 @@ def suppress_files(
         for read, table in zip(reads, tables, strict=True)
     ]
     named = same_names(reads, attacker_of(method["attacker"], tables))
-    kept, hidden = (
-        cells_of_all(tables, words, option)
-        for words, option in ((frozen, "--frozen"), (never, "--never"))
+    frozen_cells, hidden = (
+        cells_of_all(tables, text, option)
+        for text, option in ((frozen, "--frozen"), (never, "--never"))
     )
     before = (
         None
@@ -89,7 +92,7 @@ def suppress_files(
     for path, mask in zip(paths, before or (), strict=False):
         if mask is None:
             console.print(Text(f"{path.name} has no table of the last period."))
-    together = TablesTogether(specs, tables, background, kept, hidden, named, before)
+    together = TablesTogether(specs, tables, background, frozen_cells, hidden, named, before)
     bar = Progress(
         SpinnerColumn(),
         TextColumn("{task.description}"),
@@ -101,8 +104,8 @@ def suppress_files(
         task = bar.add_task("Suppressing", total=None)
 
         search = StoppableSearch(
-            lambda words: bar.update(task, description=words),
-            lambda words: console.print(Text(words)),
+            lambda text: bar.update(task, description=text),
+            lambda text: console.print(Text(text)),
         )
         with search.listening():
             patterns = together.patterns(search.tell)
@@ -123,27 +126,29 @@ def suppress_files(
                 console.print(Text(str(cell)))
             console.print(Text("Nothing was written: the pattern does not protect every cell."))
             return False
-        made = together.protected(paths, patterns)
+        protected = together.protected(paths, patterns)
 
-        def line(words: str) -> None:
-            console.print(Text(words))
+        def line(text: str) -> None:
+            console.print(Text(text))
 
         def judge(drafts: Sequence[Path]) -> bool:
             bar.update(task, description="reading the files back")
             attacked = together.attacked()
-            audit = audit_of_files(drafts, made, attacked)
+            audit = audit_of_files(drafts, protected, attacked)
             for cell, _ in () if audit is None else audit.short[:_MOST_SHORT]:
                 line(
                     f"What would be written leaves {attacked.name(cell)} without enough protection."
                 )
             return audit is None or audit.safe
 
-        if not write_tables(made, files, judge, line):
+        if not write_tables(protected, files, judge, line):
             line("Nothing was written: the files would not protect every cell.")
             return False
         if files.out is not None:
             line("The files were read back: they show what was audited, and nothing else.")
-        write_files(made, files, changes, line, lambda words: bar.update(task, description=words))
+        write_files(
+            protected, files, changes, line, lambda text: bar.update(task, description=text)
+        )
     return True
 
 

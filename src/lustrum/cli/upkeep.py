@@ -57,12 +57,12 @@ def upgrade_folder(data: Path, console: Console) -> None:
 def show_health(data: Path, console: Console) -> bool:
     """Say what was looked at and what to do; gives whether nothing stops answers."""
     styles = {"good": "green", "note": "yellow", "bad": "bold red"}
-    found = list(health(data))
-    for finding in found:
+    findings = list(health(data))
+    for finding in findings:
         line = Text(f"{finding.grade:>4}", style=styles[finding.grade])
         console.print(line.append(f"  {finding.about}: {finding.sentence}", style="default"))
-    bad = sum(finding.grade == "bad" for finding in found)
-    notes = sum(finding.grade == "note" for finding in found)
+    bad = sum(finding.grade == "bad" for finding in findings)
+    notes = sum(finding.grade == "note" for finding in findings)
     console.print(Text(f"{bad} faults that stop answers, {notes} notes."))
     return bad == 0
 

@@ -72,8 +72,8 @@ def demo_beside(data: Path, command: Sequence[str] | None = None) -> Iterator[li
     if not coming:
         yield []
         return
-    words = command or [sys.executable, "-m", "lustrum", "demo", "--data", str(data)]
-    making = subprocess.Popen(words, stdout=subprocess.DEVNULL)
+    arguments = command or [sys.executable, "-m", "lustrum", "demo", "--data", str(data)]
+    making = subprocess.Popen(arguments, stdout=subprocess.DEVNULL)
     try:
         left = coming
         while left == coming and making.poll() is None:

@@ -51,8 +51,8 @@ class Client:
 
     def dataset(self, name: str) -> dict[str, Any]:
         """One dataset with its variables and the rules in force."""
-        found: dict[str, Any] = self._get(f"/api/v1/datasets/{quote(name, safe='')}")
-        return found
+        description: dict[str, Any] = self._get(f"/api/v1/datasets/{quote(name, safe='')}")
+        return description
 
     def categories(
         self, dataset: str, variable: str, level: str = "", search: str = "", within: str = ""
@@ -102,10 +102,10 @@ class Client:
         query = _query(dataset, by, where, totals) | _shown(measure, statistics, weight)
         body = json.dumps(query).encode()
         wanted = urlencode({"include": ",".join(include)})
-        found = self._json(self._send(f"/api/v1/tables?{wanted}", body)[0])
-        if "decision" not in found:
-            found = self._made(found, wanted)
-        return Answer.of(found)
+        response = self._json(self._send(f"/api/v1/tables?{wanted}", body)[0])
+        if "decision" not in response:
+            response = self._made(response, wanted)
+        return Answer.of(response)
 
     def download(self, answer: Answer, format_: str) -> bytes:
         """The table of an answer in one of the formats that the answer links to."""
@@ -140,12 +140,12 @@ class Client:
     def _get(self, path: str) -> Any:
         """What is at an address; asked again with its tag, and not sent again if it is the same."""
         tag, body = self._kept.get(path, ("", None))
-        raw, found = self._send(path, tag=tag)
-        if found == tag and tag:
+        raw, new_tag = self._send(path, tag=tag)
+        if new_tag == tag and tag:
             return body
         parsed = self._json(raw)
-        if found:
-            self._kept[path] = (found, parsed)
+        if new_tag:
+            self._kept[path] = (new_tag, parsed)
         return parsed
 
     def _send(self, path: str, body: bytes | None = None, tag: str = "") -> tuple[bytes, str]:

@@ -108,30 +108,30 @@ class Answer:
         units = self._units()
         extension = self.table.get("extension", {})
         errors, grades = extension.get("standard_error"), extension.get("reliability")
-        for place, codes in enumerate(product(*(d["index"] for d in dimensions))):
+        for position, codes in enumerate(product(*(d["index"] for d in dimensions))):
             yield Cell(
                 codes=dict(zip(self.variables, codes, strict=True)),
                 labels={
                     name: d["label"][code]
                     for name, d, code in zip(self.variables, dimensions, codes, strict=True)
                 },
-                value=self.table["value"][place],
-                low=bounds["low"][place] if bounds else None,
-                high=bounds["high"][place] if bounds else None,
-                status=status[place] if status else "F",
+                value=self.table["value"][position],
+                low=bounds["low"][position] if bounds else None,
+                high=bounds["high"][position] if bounds else None,
+                status=status[position] if status else "F",
                 unit=units.get(codes[-1], units[""]) if codes else units[""],
-                standard_error=errors[place] if errors else None,
-                reliability=grades[place] or None if grades else None,
+                standard_error=errors[position] if errors else None,
+                reliability=grades[position] or None if grades else None,
             )
 
     def _units(self) -> dict[str, str]:
         """The unit of each statistic by its code; that of a table without several under no code."""
         assert self.table is not None
-        found = {"": str(self.table.get("extension", {}).get("unit", ""))}
+        unit_labels = {"": str(self.table.get("extension", {}).get("unit", ""))}
         for name in self.table.get("role", {}).get("metric", ()):
             units = self.table["dimension"][name]["category"]["unit"]
-            found |= {code: unit["label"] for code, unit in units.items()}
-        return found
+            unit_labels |= {code: unit["label"] for code, unit in units.items()}
+        return unit_labels
 
     def value(self, **codes: str) -> float | None:
         """The value of one cell, by the code of each variable."""
@@ -139,15 +139,15 @@ class Answer:
             raise LookupError("The table was refused; it holds no values.")
         if set(codes) != set(self.variables):
             raise LookupError(f"Name a code for each of: {', '.join(self.variables)}.")
-        place = 0
+        position = 0
         for name in self.variables:
             index = self.codes(name)
             if codes[name] not in index:
                 raise LookupError(
                     f"{name!r} has no code {codes[name]!r}; it has {', '.join(index)}."
                 )
-            place = place * len(index) + index.index(codes[name])
-        value: float | None = self.table["value"][place]
+            position = position * len(index) + index.index(codes[name])
+        value: float | None = self.table["value"][position]
         return value
 
     def to_pandas(self, *, labels: bool = True, wide: bool = False) -> Any:
@@ -225,11 +225,11 @@ class Answer:
                 out[name] = ("str", [(c.labels if labels else c.codes)[name] for c in rows])
             if not across:
                 return out | {_free("value", out): _numbers([cell.value for cell in cells])}
-            for place, code in enumerate(across):
-                own = cells[place :: len(across)]
-                label = own[0].labels[self.variables[-1]] if labels else code
+            for offset, code in enumerate(across):
+                column_cells = cells[offset :: len(across)]
+                label = column_cells[0].labels[self.variables[-1]] if labels else code
                 name = f"{label} ({code})" if label in out else label
-                out[_free(name, out)] = _numbers([cell.value for cell in own])
+                out[_free(name, out)] = _numbers([cell.value for cell in column_cells])
             return out
         # A variable keeps its name, also one called "value", as in the files that a server gives.
         taken = dict.fromkeys(self.variables)

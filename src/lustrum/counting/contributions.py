@@ -60,21 +60,21 @@ def rank_contributions(
     the same everywhere. ``owners`` is the owners' order, if somebody has worked it out already.
     """
     shape = tuple(len(axis.shown) for axis in plan.axes)
-    found = Owners.of(owner) if owners is None else owners
+    owner_order = Owners.of(owner) if owners is None else owners
 
     def taken(rows: Indices) -> tuple[Ints, Ints, Ints, Ints]:
-        if rows.size == index.size and not found.several.size:
+        if rows.size == index.size and not owner_order.several.size:
             return index, owner, value, index[:0] if weight is None else weight
-        own = index[:0] if weight is None else weight[rows]
-        return index[rows], owner[rows], value[rows], own
+        weights = index[:0] if weight is None else weight[rows]
+        return index[rows], owner[rows], value[rows], weights
 
     alone = _Ranked.empty(plan.size, ranks, weight is not None)
-    _rank_single(*taken(found.single), plan.size, *alone)
+    _rank_single(*taken(owner_order.single), plan.size, *alone)
     ranked = _rolled_up(alone, plan)
-    if found.several.size:
+    if owner_order.several.size:
         several = _Ranked.empty(int(np.prod(shape, dtype=np.int64)), ranks, weight is not None)
         state = np.zeros((several.contributors.size, 5), dtype=np.int64)
-        _rank_several(*taken(found.several), *_categories(plan), state, *several)
+        _rank_several(*taken(owner_order.several), *_categories(plan), state, *several)
         ranked = _merged(ranked, several)
     return ranked.contributors.reshape(shape), Contributions(
         ranked.values.reshape(*shape, ranks),
@@ -86,9 +86,9 @@ def rank_contributions(
 
 def several_rows(plan: Plan, index: Ints, owner: Ints, value: Ints) -> Ints:
     """Rows of shown cells with the owners of several records, whose records come sorted by owner."""
-    found = empty_rows(int(np.prod([len(axis.shown) for axis in plan.axes], dtype=np.int64)))
-    rank_several(index, owner, value, *_categories(plan), found)
-    return found
+    rows = empty_rows(int(np.prod([len(axis.shown) for axis in plan.axes], dtype=np.int64)))
+    rank_several(index, owner, value, *_categories(plan), rows)
+    return rows
 
 
 def rank_two(
@@ -137,19 +137,19 @@ class _Ranked(NamedTuple):
         )
 
 
-def _rolled_up(found: _Ranked, plan: Plan) -> _Ranked:
+def _rolled_up(ranked: _Ranked, plan: Plan) -> _Ranked:
     """From cells of atoms to shown cells, where nobody has anything in two cells of atoms."""
     shape = [axis.atoms.count for axis in plan.axes]
-    for place, axis in enumerate(plan.axes):
+    for position, axis in enumerate(plan.axes):
         held = axis.shown_atoms.held
-        outer = int(np.prod(shape[:place], dtype=np.int64))
-        inner = int(np.prod(shape[place + 1 :], dtype=np.int64))
+        outer = int(np.prod(shape[:position], dtype=np.int64))
+        inner = int(np.prod(shape[position + 1 :], dtype=np.int64))
         cells = outer * held.count * inner
-        out = _Ranked.empty(cells, found.values.shape[1], found.weights.shape[1] > 0)
-        _roll_up(outer, shape[place], inner, held.indptr, held.items, *found, *out)
-        found = out
-        shape[place] = held.count
-    return found
+        out = _Ranked.empty(cells, ranked.values.shape[1], ranked.weights.shape[1] > 0)
+        _roll_up(outer, shape[position], inner, held.indptr, held.items, *ranked, *out)
+        ranked = out
+        shape[position] = held.count
+    return ranked
 
 
 def _merged(one: _Ranked, other: _Ranked) -> _Ranked:
@@ -205,22 +205,22 @@ def _insert(
     ranks = values.shape[1]
     weighted = weights.shape[1] > 0
     size = abs(value)
-    place = min(filled, ranks)
-    while place > 0:
-        other = abs(values[cell, place - 1])
-        if other > size or (other == size and owners[cell, place - 1] < owner):
+    rank = min(filled, ranks)
+    while rank > 0:
+        other = abs(values[cell, rank - 1])
+        if other > size or (other == size and owners[cell, rank - 1] < owner):
             break
-        place -= 1
-    if place < ranks:
-        for k in range(ranks - 1, place, -1):
+        rank -= 1
+    if rank < ranks:
+        for k in range(ranks - 1, rank, -1):
             values[cell, k] = values[cell, k - 1]
             owners[cell, k] = owners[cell, k - 1]
             if weighted:
                 weights[cell, k] = weights[cell, k - 1]
-        values[cell, place] = value
-        owners[cell, place] = owner
+        values[cell, rank] = value
+        owners[cell, rank] = owner
         if weighted:
-            weights[cell, place] = weight
+            weights[cell, rank] = weight
 
 
 @compiled
@@ -246,8 +246,8 @@ def _rank_single(
         contributors[cell] = filled + 1
         # Most are too small to be ranked, and a call costs more than all the rest.
         if filled < ranks or abs(value[i]) >= abs(values[cell, ranks - 1]):
-            own = np.float64(weight[i]) if weighted else 0.0
-            _insert(cell, value[i], owner[i], own, filled, values, owners, weights)
+            owner_weight = np.float64(weight[i]) if weighted else 0.0
+            _insert(cell, value[i], owner[i], owner_weight, filled, values, owners, weights)
 
 
 @compiled
@@ -278,12 +278,12 @@ def _roll_up(
                     cell = (o * categories + c) * inner + n
                     filled = out_contributors[cell]
                     for r in range(min(contributors[source], ranks)):
-                        own = weights[source, r] if weighted else 0.0
+                        owner_weight = weights[source, r] if weighted else 0.0
                         _insert(
                             cell,
                             values[source, r],
                             owners[source, r],
-                            own,
+                            owner_weight,
                             filled,
                             out_values,
                             out_owners,
@@ -299,9 +299,9 @@ def _close(
 ) -> None:  # pragma: no cover
     """Rank the owner that a cell remembers."""
     if state[cell, 3] > 0:
-        own = state[cell, 2] / state[cell, 3]
+        mean_weight = state[cell, 2] / state[cell, 3]
         filled = contributors[cell]
-        _insert(cell, state[cell, 1], state[cell, 0], own, filled, values, owners, weights)
+        _insert(cell, state[cell, 1], state[cell, 0], mean_weight, filled, values, owners, weights)
         contributors[cell] += 1
 
 

@@ -67,9 +67,9 @@ class Cube:
         """
         axes, picks = [], []
         for axis in self.plan.axes:
-            own = axis.shown if view == "shown" else axis.wide
+            categories = axis.shown if view == "shown" else axis.wide
             axes.append(axis.completed_shown if view == "shown" else axis.completed_wide)
-            picks.append(np.arange(len(own), dtype=np.intp))
+            picks.append(np.arange(len(categories), dtype=np.intp))
         table = self._table(axes, filtered=view != "unfiltered")
         return table, picks
 

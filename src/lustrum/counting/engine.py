@@ -219,35 +219,37 @@ class KernelEngine:
         entries = plan.entries()
 
         def tallied(work: Sequence[Block]) -> Ints:
-            found = empty_rows(plan.size * plan.layers + 1)
+            tallies = empty_rows(plan.size * plan.layers + 1)
             space = np.empty(kernel.BLOCK, dtype=np.int64)
             no_keys = np.zeros(kernel.BLOCK, dtype=np.int64)
             for part, _ in work:
                 if asked():
                     raise Stopped
                 chunk, start, stop = part.chunk, part.start, part.stop
-                place = slice(first[id(chunk)] + start, first[id(chunk)] + stop)
-                own = _index(part, space)
+                span = slice(first[id(chunk)] + start, first[id(chunk)] + stop)
+                cell_index = _index(part, space)
                 keys = no_keys[: stop - start]
                 if chunk.keys is not None:
                     keys = chunk.keys[start:stop].view(np.int64)
                 values = chunk.numbers[query.measure or ""][start:stop]
-                alone, whose, ranked = owners.alone[place], owner[place], plan.size - part.cell
-                tally_ranked(own, keys, values, alone, whose, ranked, found[part.cell :])
-            return found
+                alone, whose, ranked = owners.alone[span], owner[span], plan.size - part.cell
+                tally_ranked(cell_index, keys, values, alone, whose, ranked, tallies[part.cell :])
+            return tallies
 
         def several(part: Several) -> Ints:
             space = np.empty(part.chunk.rows, dtype=np.int64)
-            own = _index(Stretch(part.chunk, 0, part.chunk.rows, entries), space)
-            return several_rows(plan, own, part.owner, part.chunk.numbers[query.measure or ""])
+            cell_index = _index(Stretch(part.chunk, 0, part.chunk.rows, entries), space)
+            return several_rows(
+                plan, cell_index, part.owner, part.chunk.numbers[query.measure or ""]
+            )
 
         shares = self._shares(self._blocks(plan))
         done = in_threads(tallied, shares)
         # Divided alike for all questions, whatever zones they pass over: the parts are kept.
         others = in_threads(several, self._several(holding, self._threads_for(rows)))
-        for found in (done, others):
-            for other in found[1:]:
-                merge_rows(found[0], other)
+        for tallies in (done, others):
+            for other in tallies[1:]:
+                merge_rows(tallies[0], other)
         cells = done[0][:-1]
         contributors, contributions = rank_two(
             plan, cells, others[0] if others else None, max(ranks, 1)
@@ -399,21 +401,21 @@ class KernelEngine:
                 if order.size
                 else np.zeros(0, dtype=np.intp)
             )
-            found = []
+            groups = []
             for rows in np.split(order, marks):
                 if not rows.size:
                     continue
                 names = [v.name for v in self._dataset.variables]
                 codes = {n: np.concatenate([c.codes[n] for c in self._chunks])[rows] for n in names}
                 held = self._chunks[0].numbers
-                own = [
+                measure_names = [
                     m.name
                     for m in self._dataset.measures
                     if m.holding == holding and m.name in held
                 ]
-                numbers = {n: self._joined(n)[rows] for n in own}
-                found.append(Several(Chunk(rows.size, codes, numbers), owner[rows]))
-            self._apart[holding, parts] = tuple(found)
+                numbers = {n: self._joined(n)[rows] for n in measure_names}
+                groups.append(Several(Chunk(rows.size, codes, numbers), owner[rows]))
+            self._apart[holding, parts] = tuple(groups)
         return self._apart[holding, parts]
 
     def _owners(self, holding: str | None) -> tuple[Ints, Owners]:

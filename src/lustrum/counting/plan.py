@@ -78,15 +78,15 @@ class AxisPlan:
         Age 20 to 29 beside the total of all ages leaves one such piece, everybody else. Categories that lie
         apart leave none.
         """
-        own = Atoms.of(len(self.variable.codes), categories)
+        atoms = Atoms.of(len(self.variable.codes), categories)
         # A category of one atom is that piece itself.
-        single = own.held.indptr[:-1][own.held.lengths == 1]
-        left = np.setdiff1d(np.arange(own.count), own.held.items[single])
+        single = atoms.held.indptr[:-1][atoms.held.lengths == 1]
+        left = np.setdiff1d(np.arange(atoms.count), atoms.held.items[single])
         if not left.size:
             return categories
-        codes = np.flatnonzero(np.isin(own.of_code, left))
-        codes = codes[np.argsort(own.of_code[codes], kind="stable")]
-        pieces = np.split(codes, np.searchsorted(own.of_code[codes], left))[1:]
+        codes = np.flatnonzero(np.isin(atoms.of_code, left))
+        codes = codes[np.argsort(atoms.of_code[codes], kind="stable")]
+        pieces = np.split(codes, np.searchsorted(atoms.of_code[codes], left))[1:]
         hidden = (
             Category(f"{HIDDEN}{i}", "not shown", tuple(piece.tolist()))
             for i, piece in enumerate(pieces, start=1)
@@ -146,14 +146,14 @@ class Plan:
             dataset.weight(query.weight)
         axes = []
         for axis in query.by:
-            found = None if known is None else known.find((axis, unfiltered))
-            if found is None:
+            axis_plan = None if known is None else known.find((axis, unfiltered))
+            if axis_plan is None:
                 variable = dataset.variable(axis.variable)
                 wide = axis.widened(variable) if unfiltered else ()
-                found = AxisPlan.of(variable, axis.categories(variable), wide)
+                axis_plan = AxisPlan.of(variable, axis.categories(variable), wide)
                 if known is not None:
-                    known.keep((axis, unfiltered), found)
-            axes.append(found)
+                    known.keep((axis, unfiltered), axis_plan)
+            axes.append(axis_plan)
         filters = []
         for item in query.where:
             variable = dataset.variable(item.variable)

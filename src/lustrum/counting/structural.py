@@ -71,7 +71,7 @@ class PossibleCells:
             return left
 
         def projected() -> Mask:
-            away = tuple(place for place, name in enumerate(tied) if name not in names)
+            away = tuple(axis for axis, name in enumerate(tied) if name not in names)
             return np.asarray(self._known.get((tied, tied), laid_out).any(axis=away))
 
         return self._known.get((tied, names), laid_out if names == tied else projected)
@@ -155,6 +155,6 @@ def _somebody_left(
         if name in plain:
             left &= plain[name].reshape(-1, *[1] * (left.ndim - position - 1))
             continue
-        own = atoms[name].part(slice(len(boxes[name])))
-        left = own.roll_up(left.astype(np.int64), position) > 0
+        box_atoms = atoms[name].part(slice(len(boxes[name])))
+        left = box_atoms.roll_up(left.astype(np.int64), position) > 0
     return left

@@ -115,17 +115,17 @@ def rank_several(
             empty = empty or begin[a] == end[a]
         if rest != 0 or empty:
             continue  # fails a filter, or stands in no category that is shown
-        own, value = owner[i] + 1, values[i]
+        owner_number, value = owner[i] + 1, values[i]
         while True:
             cell = 0
             for a in range(axes):
                 cell = cell * shown[a] + listed[at[a]]
-            if rows[cell, 0] == own:
+            if rows[cell, 0] == owner_number:
                 rows[cell, 2] += value
             else:
                 if rows[cell, 0] != 0:
                     _ranked(rows, cell, rows[cell, 2], rows[cell, 0] - 1)
-                rows[cell, 0] = own
+                rows[cell, 0] = owner_number
                 rows[cell, 2] = value
             a = axes - 1
             while a >= 0:

@@ -47,8 +47,8 @@ def between(at: npt.ArrayLike, points: npt.ArrayLike, values: npt.ArrayLike) -> 
     x = np.clip(x, known[0], known[-1])
     left = np.clip(np.searchsorted(known, x, side="right") - 1, 0, known.size - 2)
     slope = (y[left + 1] - y[left]) / (known[left + 1] - known[left])
-    found = slope * (x - known[left]) + y[left]
-    return np.asarray(np.where(x == known[-1], y[-1], found))
+    interpolated = slope * (x - known[left]) + y[left]
+    return np.asarray(np.where(x == known[-1], y[-1], interpolated))
 
 
 def pick(uniform: Floats, cumulative: Floats) -> Positions:
@@ -58,7 +58,7 @@ def pick(uniform: Floats, cumulative: Floats) -> Positions:
 
 def pick_by_row(uniform: Floats, cumulative: Floats, rows: Positions) -> Positions:
     """Positions drawn from the distribution in each record's own row of ``cumulative``."""
-    found = np.zeros(len(rows), dtype=np.int64)
+    positions = np.zeros(len(rows), dtype=np.int64)
     for column in range(cumulative.shape[1] - 1):
-        found += uniform >= cumulative[:, column][rows]
-    return found
+        positions += uniform >= cumulative[:, column][rows]
+    return positions

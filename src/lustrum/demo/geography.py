@@ -59,7 +59,7 @@ def _places(district: DistrictNames) -> Iterator[tuple[str, str, float]]:
 def areas() -> tuple[Area, ...]:
     """All areas in the order of their codes."""
     region_share = {"1": REGION_1_SHARE, "2": 1 - REGION_1_SHARE}
-    found: list[Area] = []
+    area_list: list[Area] = []
     numbers = {"1": 0, "2": 0}
     for district in DISTRICTS:
         numbers[district.region] += 1
@@ -69,8 +69,8 @@ def areas() -> tuple[Area, ...]:
         for number, (name, kind, size) in enumerate(places, start=1):
             share = region_share[district.region] * district.share * size / total
             code = f"{district_code}-{number:03d}"
-            found.append(Area(code, name, district_code, district.region, kind, share))
-    return tuple(found)
+            area_list.append(Area(code, name, district_code, district.region, kind, share))
+    return tuple(area_list)
 
 
 @cache

@@ -62,16 +62,16 @@ def topology() -> dict[str, Any]:
     arcs: dict[tuple[Whole, Whole], int] = {}
     lines: list[list[Whole]] = []
     shapes = []
-    for place, seed in zip(places, seeds, strict=True):
+    for area, seed in zip(places, seeds, strict=True):
         ring = _rounded(_cell(seed, seeds))
-        own = []
+        ring_arcs = []
         for start, end in pairwise([*ring, ring[0]]):
             key = (start, end) if start < end else (end, start)
             if key not in arcs:
                 arcs[key] = len(lines)
                 lines.append(_bent(*key))
-            own.append(arcs[key] if key == (start, end) else ~arcs[key])
-        shapes.append({"type": "Polygon", "id": place.code, "arcs": [own]})
+            ring_arcs.append(arcs[key] if key == (start, end) else ~arcs[key])
+        shapes.append({"type": "Polygon", "id": area.code, "arcs": [ring_arcs]})
     return {
         "type": "Topology",
         "transform": {"scale": list(STEP), "translate": [WEST, NORTH]},
@@ -82,36 +82,36 @@ def topology() -> dict[str, Any]:
 
 def to_text() -> str:
     """The map as a file, one arc or area a line."""
-    made = topology()
-    own = made["objects"]["areas"]["geometries"]
-    head = json.dumps({"type": made["type"], "transform": made["transform"]})[:-1]
-    shapes = ",\n".join(json.dumps(shape, separators=(",", ":")) for shape in own)
-    arcs = ",\n".join(json.dumps(arc, separators=(",", ":")) for arc in made["arcs"])
+    area_map = topology()
+    geometries = area_map["objects"]["areas"]["geometries"]
+    head = json.dumps({"type": area_map["type"], "transform": area_map["transform"]})[:-1]
+    shapes = ",\n".join(json.dumps(shape, separators=(",", ":")) for shape in geometries)
+    arcs = ",\n".join(json.dumps(arc, separators=(",", ":")) for arc in area_map["arcs"])
     return (
         f'{head}, "objects": {{"areas": {{"type": "GeometryCollection", "geometries": [\n{shapes}\n]}}}},\n'
         f'"arcs": [\n{arcs}\n]}}\n'
     )
 
 
-def _chance(*words: object) -> int:
+def _chance(*parts: object) -> int:
     """A number of 32 bits that follows from words."""
-    return int.from_bytes(sha256("/".join(map(str, words)).encode()).digest()[:4], "big")
+    return int.from_bytes(sha256("/".join(map(str, parts)).encode()).digest()[:4], "big")
 
 
 def _seeds(places: tuple[Area, ...]) -> list[Whole]:
     """A seed for each area; of several candidates the one farthest from all seeds so far."""
-    found: list[Whole] = []
-    for place in places:
-        x, y = MIDDLES[place.district]
+    seeds: list[Whole] = []
+    for area in places:
+        x, y = MIDDLES[area.district]
         tries = []
         for number in range(60):
             dx, dy = (
-                _chance(place.code, number, axis) % (2 * REACH + 1) - REACH for axis in ("x", "y")
+                _chance(area.code, number, axis) % (2 * REACH + 1) - REACH for axis in ("x", "y")
             )
             if dx * dx + dy * dy <= REACH * REACH:
                 tries.append((x + dx, y + dy))
-        found.append(max(tries, key=lambda at: min((_far(at, s) for s in found), default=0)))
-    return found
+        seeds.append(max(tries, key=lambda at: min((_far(at, s) for s in seeds), default=0)))
+    return seeds
 
 
 def _far(a: Whole, b: Whole) -> int:
@@ -137,14 +137,14 @@ def _cut(ring: list[Point], seed: Whole, other: Whole) -> list[Point]:
     sides = [limit - a * x - b * y for x, y in ring]
     if all(side >= 0 for side in sides):
         return ring
-    kept: list[Point] = []
+    clipped: list[Point] = []
     for (p, s), (q, t) in pairwise([*zip(ring, sides, strict=True), (ring[0], sides[0])]):
         if s >= 0:
-            kept.append(p)
+            clipped.append(p)
         if (s > 0 and t < 0) or (s < 0 and t > 0):
             part = s / (s - t)
-            kept.append((p[0] + part * (q[0] - p[0]), p[1] + part * (q[1] - p[1])))
-    return kept
+            clipped.append((p[0] + part * (q[0] - p[0]), p[1] + part * (q[1] - p[1])))
+    return clipped
 
 
 def _rounded(ring: list[Point]) -> list[Whole]:

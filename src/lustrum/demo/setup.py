@@ -44,7 +44,7 @@ def prepare(
     """
     lock = Lock()
     store = Store(root)
-    made = []
+    created = []
 
     def report(task: str, done: float) -> None:
         if progress is not None:
@@ -62,7 +62,7 @@ def prepare(
                 store,
                 lambda done, total: report(f"Storing {title}", done / (total or done)),
             )
-            made.append(name)
+            created.append(name)
         _copy_policy(name, root)
 
     def census() -> None:
@@ -81,24 +81,24 @@ def prepare(
     else:
         census()
         others()
-    return made
+    return created
 
 
 def missing(root: Path) -> list[str]:
     """The demo datasets that cannot be served yet: those without a bundle of their policy's method."""
-    found = []
+    missing_names = []
     for name in NAMES:
         policy = root / "policies" / f"{name}.toml"
         if not policy.is_file() or not _is_made(read_policy(policy), root / "bundles" / name):
-            found.append(name)
-    return found
+            missing_names.append(name)
+    return missing_names
 
 
-def _is_made(words: Policy, place: Path) -> bool:
+def _is_made(policy: Policy, bundle_folder: Path) -> bool:
     """Whether a bundle is there if the policy asks for one, of its method and of today's search."""
-    if words.population is None:
+    if policy.population is None:
         return True
-    return is_made_by(stated_method(place), words) and other_search(place) is None
+    return is_made_by(stated_method(bundle_folder), policy) and other_search(bundle_folder) is None
 
 
 def _protect(name: str, title: str, store: Store, report: Progress) -> None:
@@ -106,14 +106,14 @@ def _protect(name: str, title: str, store: Store, report: Progress) -> None:
 
     The people of the demo are invented: nothing has to be kept from an earlier release.
     """
-    policy, place = store.root / "policies" / f"{name}.toml", store.root / "bundles" / name
-    words = read_policy(policy)
-    if not _is_made(words, place):
+    policy, bundle_folder = store.root / "policies" / f"{name}.toml", store.root / "bundles" / name
+    parsed_policy = read_policy(policy)
+    if not _is_made(parsed_policy, bundle_folder):
         make_bundle(
             store,
             name,
             policy,
-            place,
+            bundle_folder,
             folder=store.root / "reports" / name,
             # One bar for all: the steps that take longest move it.
             progress=lambda step, done: (

@@ -38,8 +38,8 @@ def translations(dataset: Description) -> tuple[tuple[str, tuple[tuple[str, str]
 def _translated(code: str, texts: set[str]) -> tuple[tuple[str, str], ...]:
     path = Path(__file__).parent / "files" / _FILES[code]
     known: dict[str, str] = tomllib.loads(path.read_text(encoding="utf-8"))
-    found = ((text, known.get(text) or _range(text, code)) for text in sorted(texts))
-    return tuple((text, said) for text, said in found if said)
+    pairs = ((text, known.get(text) or _range(text, code)) for text in sorted(texts))
+    return tuple((text, said) for text, said in pairs if said)
 
 
 def _range(text: str, code: str) -> str:
@@ -47,5 +47,5 @@ def _range(text: str, code: str) -> str:
     numbers = _RANGE.match(text)
     if numbers is None:
         return ""
-    words, employees = _RANGES[code]
-    return words.format(numbers[1], numbers[2]) + (employees if numbers[3] else "")
+    template, employees = _RANGES[code]
+    return template.format(numbers[1], numbers[2]) + (employees if numbers[3] else "")

@@ -90,12 +90,12 @@ def numbers(release: Release, values: Ints, where: Mask, low: int, high: int) ->
     if not many:
         return _written(part, there, release.decimals)
     texts = [""] * part.size
-    for place in range(many):
+    for index in range(many):
         # Pieces end with a whole line of the last axis, along which statistics stand.
-        own = slice(place, None, many)
-        decimals = release.decimals_at(place)
-        whole = part[own] // 10 ** (release.decimals - decimals)
-        texts[own] = _written(whole, there[own], decimals)
+        cells = slice(index, None, many)
+        decimals = release.decimals_at(index)
+        whole = part[cells] // 10 ** (release.decimals - decimals)
+        texts[cells] = _written(whole, there[cells], decimals)
     return texts
 
 
@@ -104,8 +104,8 @@ def _written(values: Ints, where: Mask, decimals: int) -> list[str]:
         texts = list(map(str, values.tolist()))
     else:
         texts = [number_text(value, decimals) for value in values.tolist()]
-    for place in np.flatnonzero(~where).tolist():
-        texts[place] = ""
+    for index in np.flatnonzero(~where).tolist():
+        texts[index] = ""
     return texts
 
 

@@ -42,11 +42,11 @@ class Csv:
         called = HeadNames.of(release.axes)
         names = [
             name
-            for place, (axis, own) in enumerate(zip(release.axes, grouped, strict=True))
+            for index, (axis, has_members) in enumerate(zip(release.axes, grouped, strict=True))
             for name in (
                 axis.name,
-                called.labels[place],
-                *([called.members[place]] if own else []),
+                called.labels[index],
+                *([called.members[index]] if has_members else []),
             )
         ]
         units = [field(inert(release.unit_at(i))) for i in range(_last(release))]
@@ -55,16 +55,21 @@ class Csv:
         marks = {} if grades is None else {g: field(g) for g in ("", *np.unique(grades).tolist())}
 
         def columns(low: int, high: int) -> list[Sequence[str]]:
-            made: list[Sequence[str]] = [numbers(release, release.published, known, low, high)]
+            cell_columns: list[Sequence[str]] = [
+                numbers(release, release.published, known, low, high)
+            ]
             if release.label:
-                made.append(units * ((high - low) // len(units)))
-            made.append(status[low:high].tolist())
-            made += [numbers(release, end, stated, low, high) for end in ends]
+                cell_columns.append(units * ((high - low) // len(units)))
+            cell_columns.append(status[low:high].tolist())
+            cell_columns += [numbers(release, end, stated, low, high) for end in ends]
             if errors is not None and grades is not None:
                 there = known & (errors.ravel() >= 0)
                 seen = np.where(there[low:high], grades.ravel()[low:high], "").tolist()
-                made += [numbers(release, errors, there, low, high), [marks[g] for g in seen]]
-            return made
+                cell_columns += [
+                    numbers(release, errors, there, low, high),
+                    [marks[g] for g in seen],
+                ]
+            return cell_columns
 
         facts = [
             "value",
@@ -75,8 +80,8 @@ class Csv:
         ]
         head = [*names, *(called.facts[fact] for fact in facts)]
         axes = [
-            _with_members(axis) if own else names_of(axis, labels=True)
-            for axis, own in zip(release.axes, grouped, strict=True)
+            _with_members(axis) if has_members else names_of(axis, labels=True)
+            for axis, has_members in zip(release.axes, grouped, strict=True)
         ]
         return csv_lines(head, axes, columns, "\r\n")
 

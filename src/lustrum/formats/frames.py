@@ -88,12 +88,14 @@ def to_arrow(item: Table | Release, *, labels: bool = True, wide: bool = False) 
 
     _check_words(labels, wide)
 
-    def column(made: Column) -> Any:
-        if made.present is None:
-            return pa.array(list(made.values), pa.string())
-        return pa.array(np.asarray(made.values), mask=~made.present)
+    def column(frame_column: Column) -> Any:
+        if frame_column.present is None:
+            return pa.array(list(frame_column.values), pa.string())
+        return pa.array(np.asarray(frame_column.values), mask=~frame_column.present)
 
-    return pa.table({name: column(made) for name, made in _columns(item, labels, wide).items()})
+    return pa.table(
+        {name: column(frame_column) for name, frame_column in _columns(item, labels, wide).items()}
+    )
 
 
 def to_polars(
@@ -104,11 +106,13 @@ def to_polars(
 
     _check_words(labels, wide)
 
-    def column(name: str, made: Column) -> Any:
-        if made.present is None:
-            return pl.Series(name, list(made.values), dtype=pl.String)
-        kind = pl.Int64 if np.asarray(made.values).dtype.kind == "i" else pl.Float64
-        there = zip(np.asarray(made.values).tolist(), made.present.tolist(), strict=True)
+    def column(name: str, frame_column: Column) -> Any:
+        if frame_column.present is None:
+            return pl.Series(name, list(frame_column.values), dtype=pl.String)
+        kind = pl.Int64 if np.asarray(frame_column.values).dtype.kind == "i" else pl.Float64
+        there = zip(
+            np.asarray(frame_column.values).tolist(), frame_column.present.tolist(), strict=True
+        )
         return pl.Series(name, [value if known else None for value, known in there], dtype=kind)
 
     return pl.DataFrame([column(n, c) for n, c in _columns(item, labels, wide).items()])
@@ -119,15 +123,17 @@ def release_html(release: Release) -> str:
     check_release(release, "A page")
     head, columns = _wide(release, labels=True)
     shown = [name for _, name in zip(range(_MOST_COLUMNS), columns, strict=False)]
-    places = {name: place for place, name in enumerate(columns)}
+    places = {name: index for index, name in enumerate(columns)}
     length = _rows(release.axes)
     lines = []
     for row in range(min(length, _MOST_ROWS)):
-        own = [f'<th style="{_NAME}">{escape(str(c.values[row]))}</th>' for c in head.values()]
+        row_cells = [
+            f'<th style="{_NAME}">{escape(str(c.values[row]))}</th>' for c in head.values()
+        ]
         for name in shown:
             text = _cell_html(release, columns[name], row, places[name])
-            own.append(f'<td style="{_NUMBER}">{text}</td>')
-        lines.append(f"<tr>{''.join(own)}</tr>")
+            row_cells.append(f'<td style="{_NUMBER}">{text}</td>')
+        lines.append(f"<tr>{''.join(row_cells)}</tr>")
     titles = "".join(
         f'<th style="{style}{_TITLE}">{escape(name)}</th>'
         for names, style in ((head, _NAME), (shown, _NUMBER))
@@ -203,11 +209,11 @@ def _long(item: Table | Release, labels: bool) -> dict[str, Column]:
     names = [axis.name for axis in item.axes]
     taken: set[str] = set(names)
     out: dict[str, Column] = {}
-    for place, axis in enumerate(item.axes):
-        out[axis.name] = Column(_spread(axis.codes, item.axes, place))
+    for axis_index, axis in enumerate(item.axes):
+        out[axis.name] = Column(_spread(axis.codes, item.axes, axis_index))
         if labels:
             name = free_name(f"{axis.name}_label", taken)
-            out[name] = Column(_spread(axis.labels, item.axes, place))
+            out[name] = Column(_spread(axis.labels, item.axes, axis_index))
     facts = _release_facts(item) if isinstance(item, Release) else _table_facts(item)
     for fact, column in facts.items():
         out[free_name(fact, taken)] = column
@@ -234,7 +240,7 @@ def _release_facts(release: Release) -> dict[str, Column]:
 
     facts = {"value": numbers(release.published, known)}
     if release.statistics:
-        units = [release.unit_at(place) for place in range(release.shape[-1])]
+        units = [release.unit_at(index) for index in range(release.shape[-1])]
         facts["unit"] = Column(_spread(units, release.axes, len(release.axes) - 1))
     facts["status"] = Column([str(letter) for letter in release.status.ravel()])
     if release.low is not None and release.high is not None:
@@ -253,23 +259,23 @@ def _release_facts(release: Release) -> dict[str, Column]:
 
 def _written(release: Release, values: Ints) -> tuple[Ints, Ints]:
     """Values in units of their own last decimal, and how many of these make one, along the last axis."""
-    decimals = [release.decimals_at(place) for place in range(release.shape[-1])]
-    steps = np.array([10 ** (release.decimals - own) for own in decimals], dtype=np.int64)
-    return values // steps, np.array([10**own for own in decimals], dtype=np.int64)
+    decimals = [release.decimals_at(index) for index in range(release.shape[-1])]
+    steps = np.array([10 ** (release.decimals - digits) for digits in decimals], dtype=np.int64)
+    return values // steps, np.array([10**digits for digits in decimals], dtype=np.int64)
 
 
 def _numbers(values: Ints, present: Mask, decimals: int) -> Column:
     whole = np.where(present, values, 0)
-    made = whole / 10**decimals if decimals else whole
-    return Column(made.ravel(), np.asarray(present).ravel())
+    scaled = whole / 10**decimals if decimals else whole
+    return Column(scaled.ravel(), np.asarray(present).ravel())
 
 
 def _wide(item: Table | Release, labels: bool) -> tuple[dict[str, Column], dict[str, Column]]:
     """The last axis as columns: the columns that name the rows, and those of the values."""
     rows, last = (item.axes[:-1], item.axes[-1]) if len(item.axes) > 1 else (item.axes, None)
     heads = {
-        axis.name: Column(_spread(_called(axis, labels), rows, place))
-        for place, axis in enumerate(rows)
+        axis.name: Column(_spread(_called(axis, labels), rows, index))
+        for index, axis in enumerate(rows)
     }
     if isinstance(item, Release):
         values, present = item.published, item.known
@@ -279,12 +285,12 @@ def _wide(item: Table | Release, labels: bool) -> tuple[dict[str, Column], dict[
     if last is None:
         return heads, {"value": _numbers(values, present, item.decimals)}
     columns = {}
-    for place, name in enumerate(_called(last, labels)):
-        own, decimals = values[..., place], item.decimals
+    for index, name in enumerate(_called(last, labels)):
+        column_values, decimals = values[..., index], item.decimals
         if isinstance(item, Release) and item.statistics:
-            decimals = item.decimals_at(place)
-            own = own // 10 ** (item.decimals - decimals)
-        columns[name] = _numbers(own, present[..., place], decimals)
+            decimals = item.decimals_at(index)
+            column_values = column_values // 10 ** (item.decimals - decimals)
+        columns[name] = _numbers(column_values, present[..., index], decimals)
     return heads, columns
 
 
@@ -303,21 +309,21 @@ def _called(axis: TableAxis, labels: bool) -> list[str]:
     return [name if name in once else free_name(name, taken) for name in names]
 
 
-def _spread(names: Sequence[str], axes: Sequence[TableAxis], place: int) -> list[str]:
+def _spread(names: Sequence[str], axes: Sequence[TableAxis], axis_index: int) -> list[str]:
     """The names along an axis, one for each cell of all axes."""
     lengths = [len(axis) for axis in axes]
-    return [names[position[place]] for position in product(*map(range, lengths))]
+    return [names[position[axis_index]] for position in product(*map(range, lengths))]
 
 
 def _rows(axes: Sequence[TableAxis]) -> int:
     return int(np.prod([len(axis) for axis in (axes[:-1] if len(axes) > 1 else axes)], dtype=int))
 
 
-def _cell_html(release: Release, column: Column, row: int, place: int) -> str:
+def _cell_html(release: Release, column: Column, row: int, column_index: int) -> str:
     assert column.present is not None
     if column.present[row]:
-        return f"{column.values[row]:,.{release.decimals_at(place)}f}"
-    status = release.status.reshape(_rows(release.axes), -1)[row, place]
+        return f"{column.values[row]:,.{release.decimals_at(column_index)}f}"
+    status = release.status.reshape(_rows(release.axes), -1)[row, column_index]
     if status == CellStatus.FREE.value:
         return '<span title="does not exist">–</span>'
     return f'<span title="{escape(str(CellStatus(status).meaning))}">×</span>'

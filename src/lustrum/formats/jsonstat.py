@@ -95,8 +95,8 @@ def _plain(release: Release, values: Ints) -> list[Any]:
     flat = values.ravel()
     many = max(len(release.statistics), 1)
     out: list[Any] = [None] * flat.size
-    for place in range(many):
-        decimals = release.decimals_at(place)
-        whole = flat[place::many] // 10 ** (release.decimals - decimals)
-        out[place::many] = (whole / 10**decimals if decimals else whole).tolist()
+    for index in range(many):
+        decimals = release.decimals_at(index)
+        whole = flat[index::many] // 10 ** (release.decimals - decimals)
+        out[index::many] = (whole / 10**decimals if decimals else whole).tolist()
     return out

@@ -50,20 +50,20 @@ class Parquet:
 
         # Each statistic has decimals of its own, and no file shows more of them than another.
         steps = np.array(
-            [10 ** (release.decimals - release.decimals_at(place)) for place in range(many)],
+            [10 ** (release.decimals - release.decimals_at(index)) for index in range(many)],
             dtype=np.int64,
         )
 
         heads = HeadNames.of(release.axes)
         called = heads.facts
         named = []
-        for place, axis in enumerate(release.axes):
+        for index, axis in enumerate(release.axes):
             parts = [(axis.name, inert_texts(axis.codes))]
-            parts.append((heads.labels[place], inert_texts(axis.labels)))
+            parts.append((heads.labels[index], inert_texts(axis.labels)))
             if any(category.note for category in axis.categories):
                 notes = [category.note for category in axis.categories]
-                parts.append((heads.members[place], inert_texts(notes)))
-            named.append((after_axis(release.shape, place), parts))
+                parts.append((heads.members[index], inert_texts(notes)))
+            named.append((after_axis(release.shape, index), parts))
         units = inert_texts([release.unit_at(at) for at in range(many)]) if release.label else None
 
         def seen_as(values: Ints, where: Mask, low: int, high: int) -> pa.Array:
@@ -72,21 +72,21 @@ class Parquet:
             return exact(whole, where.ravel()[low:high], release.decimals)
 
         def columns(low: int, high: int) -> dict[str, pa.Array]:
-            made: dict[str, pa.Array] = {}
+            arrays: dict[str, pa.Array] = {}
             for after, parts in named:
                 for name, texts in parts:
-                    made[name] = spread(texts, after, low, high, coded=True)
-            made[called["value"]] = seen_as(release.published, known, low, high)
+                    arrays[name] = spread(texts, after, low, high, coded=True)
+            arrays[called["value"]] = seen_as(release.published, known, low, high)
             if units is not None:
-                made[called["unit"]] = spread(units, 1, low, high, coded=True)
-            made[called["status"]] = letters(release.status, low, high)
+                arrays[called["unit"]] = spread(units, 1, low, high, coded=True)
+            arrays[called["status"]] = letters(release.status, low, high)
             for name, end in ends:
-                made[called[name]] = seen_as(end, stated, low, high)
+                arrays[called[name]] = seen_as(end, stated, low, high)
             if errors is not None and there is not None and grades is not None:
-                made[called["standard_error"]] = seen_as(errors, there, low, high)
+                arrays[called["standard_error"]] = seen_as(errors, there, low, high)
                 seen = there.ravel()[low:high]
-                made[called["reliability"]] = letters(grades, low, high, ~seen)
-            return made
+                arrays[called["reliability"]] = letters(grades, low, high, ~seen)
+            return arrays
 
         # Without the types of Arrow readers see texts, not the numbers that stand for them here.
         return parquet_pieces(release.published.size, columns, schema=False)
@@ -144,9 +144,9 @@ def inert_texts(names: Sequence[str]) -> pa.Array:
     return pa.array([inert(name) for name in names], pa.string())
 
 
-def after_axis(shape: Sequence[int], place: int) -> int:
+def after_axis(shape: Sequence[int], axis: int) -> int:
     """How many cells have the same category of an axis one after the other."""
-    return int(np.prod(shape[place + 1 :], dtype=np.int64))
+    return int(np.prod(shape[axis + 1 :], dtype=np.int64))
 
 
 def spread(names: pa.Array, after: int, low: int, high: int, *, coded: bool = False) -> pa.Array:
@@ -176,10 +176,10 @@ def letters(texts: Any, low: int, high: int, hidden: Mask | None = None) -> pa.A
         # A text that no cell shows may not stand among those that occur either.
         signs = np.where(hidden, 0, signs)
     there = np.flatnonzero(np.bincount(signs))
-    place = np.zeros(int(there[-1]) + 1 if there.size else 1, dtype=np.int32)
-    place[there] = np.arange(there.size)
+    text_index = np.zeros(int(there[-1]) + 1 if there.size else 1, dtype=np.int32)
+    text_index[there] = np.arange(there.size)
     known = pa.array([chr(sign) if sign else "" for sign in there.tolist()], pa.string())
-    return pa.DictionaryArray.from_arrays(pa.array(place[signs], mask=hidden), known)
+    return pa.DictionaryArray.from_arrays(pa.array(text_index[signs], mask=hidden), known)
 
 
 def exact(values: Ints, where: Mask, decimals: int, cells: slice = slice(None)) -> pa.Array:

@@ -14,7 +14,7 @@ import numpy as np
 
 from lustrum.formats.cell_text import number_text
 from lustrum.model import CellStatus, InputError, Release, TableAxis
-from lustrum.svg import element, scrolling, words
+from lustrum.svg import element, escaped, scrolling
 
 _MOST_SQUARES = 60_000
 _MOST_FIGURES = 3_000
@@ -102,20 +102,20 @@ def pattern_page(
     """The pictures on a page of their own, with the figures of each table that is not too large."""
     tables, names = _several(releases, titles)
     head = (names[0] or "Suppression") if len(tables) == 1 else "Suppression of linked tables"
-    lines = "".join(element("p", words(note)) for note in notes)
+    lines = "".join(element("p", escaped(note)) for note in notes)
     parts = []
     for release, name in zip(tables, names, strict=True):
         if len(tables) > 1:
-            parts.append(element("h2", words(name)))
-        parts.append(element("p", words(_summary(release))))
+            parts.append(element("h2", escaped(name)))
+        parts.append(element("p", escaped(_summary(release))))
         parts.append(scrolling(f"Picture: {name}" if name else "Picture", pattern_svg(release)))
         if release.published.size <= _MOST_FIGURES:
             parts.append(_figures(release))
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
-        f"<title>{words(head)}</title><style>{_COLOURS}{_PAGE}</style></head>"
-        f'<body class="pattern"><h1>{words(head)}</h1>{lines}{"".join(parts)}</body></html>\n'
+        f"<title>{escaped(head)}</title><style>{_COLOURS}{_PAGE}</style></head>"
+        f'<body class="pattern"><h1>{escaped(head)}</h1>{lines}{"".join(parts)}</body></html>\n'
     )
 
 
@@ -151,7 +151,7 @@ def _drawing(release: Release, title: str) -> _Drawing:
     wide, high = left + across * side + 24, head + down * side + 30
     columns = max(1, min(len(panels), 1100 // wide))
     top = 34 if title else 8
-    body = [element("text", words(title), class_="title", x=10, y=20)] if title else []
+    body = [element("text", escaped(title), class_="title", x=10, y=20)] if title else []
     for number, (name, rest) in enumerate(panels):
         x, y = (number % columns) * wide + 10, (number // columns) * high + top
         body.append(_panel(release, kinds, name, rest, (x, y), (left, head), side))
@@ -166,7 +166,7 @@ def _drawing(release: Release, title: str) -> _Drawing:
             x, legend_y = 10, legend_y + 18
         square = {"x": x, "y": legend_y - 11, "width": 13, "height": 13}
         body.append(element("rect", class_=f"cell {kind}", **square))
-        body.append(element("text", words(meaning), x=x + 19, y=legend_y))
+        body.append(element("text", escaped(meaning), x=x + 19, y=legend_y))
         x += needed
     return _Drawing(width, legend_y + 12, "".join(body))
 
@@ -203,8 +203,8 @@ def _kinds(release: Release) -> np.ndarray:
     return kinds
 
 
-def _codes(axes: Sequence[TableAxis], place: int) -> tuple[str, ...]:
-    return axes[place].codes if len(axes) > place else ()
+def _codes(axes: Sequence[TableAxis], index: int) -> tuple[str, ...]:
+    return axes[index].codes if len(axes) > index else ()
 
 
 def _panels(release: Release) -> list[tuple[str, tuple[int, ...]]]:
@@ -229,21 +229,21 @@ def _panel(
     x, y = corner[0] + margin[0], corner[1] + margin[1]
     rows = release.axes[0] if release.axes else TableAxis.plain("", [""])
     columns = release.axes[1] if len(release.axes) > 1 else TableAxis.plain("", [""])
-    parts = [element("text", words(name), x=corner[0], y=corner[1] + 2)] if name else []
+    parts = [element("text", escaped(name), x=corner[0], y=corner[1] + 2)] if name else []
     if side > 7:
         for i, code in enumerate(rows.codes):
             at = y + i * side + side - 3
-            parts.append(element("text", words(code), x=x - 4, y=at, text_anchor="end"))
+            parts.append(element("text", escaped(code), x=x - 4, y=at, text_anchor="end"))
         for j, code in enumerate(columns.codes):
             at = x + j * side + side - 3
             turned = f"translate({at} {y - 4}) rotate(-90)"
-            parts.append(element("text", words(code), transform=turned))
+            parts.append(element("text", escaped(code), transform=turned))
     for i, j in product(range(len(rows)), range(len(columns))):
-        place = (i, j, *rest)[: len(release.axes)] if release.axes else ()
-        labels = (f"{a.name} {a.labels[k]}" for a, k in zip(release.axes, place, strict=True))
-        title = element("title", words(", ".join(labels)))
+        position = (i, j, *rest)[: len(release.axes)] if release.axes else ()
+        labels = (f"{a.name} {a.labels[k]}" for a, k in zip(release.axes, position, strict=True))
+        title = element("title", escaped(", ".join(labels)))
         square = {"x": x + j * side, "y": y + i * side, "width": side, "height": side}
-        parts.append(element("rect", title, class_=f"cell {kinds[place]}", **square))
+        parts.append(element("rect", title, class_=f"cell {kinds[position]}", **square))
     return "".join(parts)
 
 
@@ -253,22 +253,24 @@ def _figures(release: Release) -> str:
     down, *across = release.axes or (TableAxis.plain("", [""]),)
     places = list(product(*(range(len(axis)) for axis in across)))
     names = (", ".join(a.labels[i] for a, i in zip(across, p, strict=True)) for p in places)
-    heads = "".join(element("th", words(name or "value"), scope="col") for name in names)
+    heads = "".join(element("th", escaped(name or "value"), scope="col") for name in names)
     rows = []
     for i, label in enumerate(down.labels):
         cells = "".join(_figure(release, kinds, (i, *p)) for p in places)
-        rows.append(element("tr", element("th", words(label), scope="row"), cells))
-    first = element("tr", element("th", words(down.name), scope="col"), heads)
+        rows.append(element("tr", element("th", escaped(label), scope="row"), cells))
+    first = element("tr", element("th", escaped(down.name), scope="col"), heads)
     return scrolling("Figures", element("table", "<caption>Figures</caption>", first, *rows))
 
 
-def _figure(release: Release, kinds: np.ndarray, place: tuple[int, ...]) -> str:
-    kind = kinds[place]
-    if release.shown[place]:
-        return f"<td>{number_text(int(release.published[place]), release.decimals)}</td>"
-    shown = str(release.status[place])
-    if release.stated[place] and release.low is not None and release.high is not None:
-        ends = (number_text(int(a[place]), release.decimals) for a in (release.low, release.high))
+def _figure(release: Release, kinds: np.ndarray, position: tuple[int, ...]) -> str:
+    kind = kinds[position]
+    if release.shown[position]:
+        return f"<td>{number_text(int(release.published[position]), release.decimals)}</td>"
+    shown = str(release.status[position])
+    if release.stated[position] and release.low is not None and release.high is not None:
+        ends = (
+            number_text(int(a[position]), release.decimals) for a in (release.low, release.high)
+        )
         shown = "–".join(ends)
-    meaning = CellStatus(str(release.status[place])).meaning
+    meaning = CellStatus(str(release.status[position])).meaning
     return element("td", shown, class_=kind, title=meaning)

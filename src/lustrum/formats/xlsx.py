@@ -153,12 +153,12 @@ def _table_head(sheet: Any, pen: _Pen, label: str, columns: list[tuple[int, ...]
         # Right above the labels of the rows stands the name of their variable beside that of the columns.
         names = [down.label, axis.label] if inner and down is not None else [axis.label]
         pen.text(sheet, row, 0, " \\ ".join(names), pen.bold)
-        for place, column in enumerate(columns):
+        for index, column in enumerate(columns):
             # An outer header stands once, over its first column.
-            if place and column[: level + 1] == columns[place - 1][: level + 1]:
+            if index and column[: level + 1] == columns[index - 1][: level + 1]:
                 continue
             look = pen.right if inner else pen.head
-            pen.text(sheet, row, place + 1, axis.labels[column[level]], look)
+            pen.text(sheet, row, index + 1, axis.labels[column[level]], look)
         row += 1
     if not placing.columns:
         pen.text(sheet, row, 0, "" if down is None else down.label, pen.bold)
@@ -181,8 +181,8 @@ def _table_body(sheet: Any, pen: _Pen, row: int, columns: list[tuple[int, ...]])
             pen.text(sheet, row, 0, cut, pen.bold)
             row += 1
         pen.text(sheet, row, 0, name)
-        for place, (at, total) in enumerate(cells):
-            pen.value(sheet, row, place + 1, at, total)
+        for index, (at, total) in enumerate(cells):
+            pen.value(sheet, row, index + 1, at, total)
         row += 1
 
 
@@ -225,8 +225,8 @@ def _cells_body(sheet: Any, pen: _Pen) -> None:
     names, _, unit, _ = cell_heads(release)
     width = len(names)
     for row, at in enumerate(np.ndindex(*release.shape), start=1):
-        for k, (axis, place) in enumerate(zip(release.axes, at, strict=True)):
-            category = axis.categories[place]
+        for k, (axis, index) in enumerate(zip(release.axes, at, strict=True)):
+            category = axis.categories[index]
             pen.text(sheet, row, 2 * k, category.code)
             pen.text(sheet, row, 2 * k + 1, category.label)
         pen.value(sheet, row, width, at)
@@ -248,16 +248,16 @@ def _estimated(pen: _Pen, at: tuple[int, ...]) -> bool:
 
 
 def _end(
-    sheet: Any, pen: _Pen, place: tuple[int, int], ends: Ints | None, at: tuple[int, ...]
+    sheet: Any, pen: _Pen, cell: tuple[int, int], ends: Ints | None, at: tuple[int, ...]
 ) -> None:
     """What is known of a true value at one end; of a suppressed one only what the release states itself."""
     if ends is None or not (pen.known[at] or pen.stated[at]):
         return
     end = int(ends[at])
     if abs(end) >= UNBOUNDED:
-        pen.text(sheet, *place, "not known", pen.hidden)
+        pen.text(sheet, *cell, "not known", pen.hidden)
     else:
-        pen.whole(sheet, *place, end, at)
+        pen.whole(sheet, *cell, end, at)
 
 
 def _notes(sheet: Any, pen: _Pen, label: str, about: Mapping[str, str | float]) -> None:
@@ -293,10 +293,10 @@ def _lines_of_notes(release: Release, label: str) -> Iterable[tuple[str, str]]:
         yield "Variable", _described(axis)
     for note in release.notes:
         yield "Note", note
-    words = ", ".join(f"{k} {v}" for k, v in release.method.items() if k != "method")
+    parameters = ", ".join(f"{k} {v}" for k, v in release.method.items() if k != "method")
     method = str(release.method.get("method", ""))
     if method:
-        yield "Protected by", f"{method} ({words})" if words else method
+        yield "Protected by", f"{method} ({parameters})" if parameters else method
     for letter in sorted({str(s) for s in np.unique(release.status)} - {CellStatus.FREE.value}):
         yield f"Symbol {letter}", f"{CellStatus(letter).meaning}; not zero"
     if release.low is not None and release.high is not None:

@@ -81,8 +81,8 @@ class Samples:
             yield letter, ""
             yield letter, "hidden"
         yield from (("not known", "hidden"), (NO_NUMBER, "hidden"), (release.unit, ""))
-        for place in range(len(release.statistics)):
-            yield release.unit_at(place), ""
+        for index in range(len(release.statistics)):
+            yield release.unit_at(index), ""
         if release.errors is not None and release.grades is not None:
             # A grade that no cell shows may not stand among the texts either.
             there = release.known & (release.errors >= 0)
@@ -98,7 +98,7 @@ class Samples:
         out = io.BytesIO()
         with (
             zipfile.ZipFile(io.BytesIO(data)) as book,
-            zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=_LEVEL) as made,
+            zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=_LEVEL) as new_book,
         ):
             table = book.read(_TABLE).decode()
             self._fragments = _CELL.findall(_below(table, self.first))
@@ -108,9 +108,9 @@ class Samples:
                 elif entry.filename == _CELLS:
                     pieces = _with_rows(book.read(entry).decode(), 1, self._cells())
                 else:
-                    made.writestr(entry, book.read(entry))
+                    new_book.writestr(entry, book.read(entry))
                     continue
-                with made.open(entry.filename, "w", force_zip64=True) as file:
+                with new_book.open(entry.filename, "w", force_zip64=True) as file:
                     for piece in pieces:
                         file.write(piece.encode())
         return out.getvalue()
@@ -132,39 +132,39 @@ class Samples:
         plain, bold = self._looks(0), self._looks(1)
         part = values.ravel()[low:high]
         places = len(plain)
-        made = [""] * part.size
-        for place in range(places):
-            own = slice(place, None, places)
-            decimals = release.decimals_at(place)
-            units = part[own] // 10 ** (release.decimals - decimals)
+        cell_texts = [""] * part.size
+        for statistic in range(places):
+            stride = slice(statistic, None, places)
+            decimals = release.decimals_at(statistic)
+            units = part[stride] // 10 ** (release.decimals - decimals)
             digits = _digits(units, decimals)
-            ends = [tuple(look[place].split(_MARK)) for look in (plain, bold)]
+            ends = [tuple(look[statistic].split(_MARK)) for look in (plain, bold)]
             if totals is None:
                 start, end = ends[0]
-                made[own] = [f"{start}{text}{end}" for text in digits]
+                cell_texts[stride] = [f"{start}{text}{end}" for text in digits]
             else:
-                chosen = totals.ravel()[low:high][own].tolist()
-                made[own] = [
+                chosen = totals.ravel()[low:high][stride].tolist()
+                cell_texts[stride] = [
                     f"{ends[t][0]}{text}{ends[t][1]}"
                     for t, text in zip(chosen, digits, strict=True)
                 ]
             for i in np.flatnonzero(np.abs(units) >= MOST_DIGITS).tolist():
                 # A spreadsheet would round it: it is written as a text with the look of its number.
                 start = ends[0 if totals is None else chosen[i]][0].split(">")[0]
-                made[place + i * places] = (
+                cell_texts[statistic + i * places] = (
                     f'{start} t="inlineStr"><is><t>{number_text(int(units[i]), decimals)}</t></is></c>'
                 )
-        return made
+        return cell_texts
 
     def _values(self, low: int, high: int, totals: Mask | None, order: _Order) -> list[str]:
         """Published values or letters, as the sheet Table and the sheet Cells show them."""
-        made = self._numbers(order.of(self.release.published), low, high, totals)
+        cell_texts = self._numbers(order.of(self.release.published), low, high, totals)
         known, shown = order.of(self.release.known), order.of(self.release.shown)
         status = order.of(self.release.status)
         for i in (low + np.flatnonzero(~known.ravel()[low:high])).tolist():
             hidden = NO_NUMBER if shown.ravel()[i] else str(status.ravel()[i])
-            made[i - low] = self.text(hidden, "hidden")
-        return made
+            cell_texts[i - low] = self.text(hidden, "hidden")
+        return cell_texts
 
     def _cells(self) -> Iterator[str]:
         """The rows of the sheet Cells, one a cell."""
@@ -219,13 +219,13 @@ class Samples:
         """What is known at one end; nothing where nothing is stated."""
         if ends is None:
             return [""] * (high - low)
-        made = self._numbers(ends, low, high)
+        cell_texts = self._numbers(ends, low, high)
         part = ends.ravel()[low:high]
         for i in np.flatnonzero(np.abs(part) >= UNBOUNDED).tolist():
-            made[i] = self.text("not known", "hidden")
+            cell_texts[i] = self.text("not known", "hidden")
         for i in np.flatnonzero(~where).tolist():
-            made[i] = ""
-        return made
+            cell_texts[i] = ""
+        return cell_texts
 
     def _table(self, columns: list[tuple[int, ...]]) -> Iterator[str]:
         """The rows of the sheet Table."""
@@ -250,9 +250,10 @@ class Samples:
                 for i, label in enumerate(some):
                     if row > MOST_ROWS:
                         break
-                    own = values[i * width : (i + 1) * width]
+                    row_values = values[i * width : (i + 1) * width]
                     cells = "".join(
-                        f'<c r="{a}{row}"{part}' for a, part in zip(letters, own, strict=False)
+                        f'<c r="{a}{row}"{part}'
+                        for a, part in zip(letters, row_values, strict=False)
                     )
                     lines.append(f'<row r="{row}"><c r="A{row}"{self.text(label)}{cells}</row>')
                     row += 1
@@ -304,17 +305,17 @@ def _digits(units: Ints, decimals: int) -> list[str]:
 
 def _below(xml: str, first: int) -> str:
     """The rows of a sheet from a place on."""
-    for found in _ROW.finditer(xml):
-        if int(found[1]) > first:
-            return xml[found.start() :]
+    for match in _ROW.finditer(xml):
+        if int(match[1]) > first:
+            return xml[match.start() :]
     return ""
 
 
-def _with_rows(xml: str, kept: int, rows: Iterable[str]) -> Iterator[str]:
+def _with_rows(xml: str, head_rows: int, rows: Iterable[str]) -> Iterator[str]:
     """A sheet with its first rows and then others in place of what follows them."""
     end = xml.index("</sheetData>") if "</sheetData>" in xml else None
     assert end is not None
-    start = end - len(_below(xml[:end], kept))
+    start = end - len(_below(xml[:end], head_rows))
     # Where the cells lie is optional, and would have to be known before the rows.
     head = re.sub(r"<dimension [^>]*/>", "", xml[:start])
     yield re.sub(r' spans="[^"]*"', "", head)

@@ -196,10 +196,10 @@ def _protected(
             )
         ranks = 0 if measure is None else ranks_of(decided.rule)
     counted = FrameEngine(table, described, secret).tabulate(query, ranks=ranks)
-    made = _called(apply_with_secret(decided, counted, described, secret), margins_name)
+    protected = _called(apply_with_secret(decided, counted, described, secret), margins_name)
     if isinstance(decided, Suppression):
-        return ProtectedTable(made, rows, _reasons_of(decided, counted, made))
-    return ProtectedTable(made, rows, _plain_reasons(made))
+        return ProtectedTable(protected, rows, _reasons_of(decided, counted, protected))
+    return ProtectedTable(protected, rows, _plain_reasons(protected))
 
 
 def _answered(
@@ -288,16 +288,16 @@ def _named(columns: Sequence[Any], names: Sequence[str] | None, usual: str, word
         if isinstance(names, str) or len(names) != len(columns):
             raise InputError(f"{word!r} must be a list with a name for each of the columns.")
         return [str(name) for name in names]
-    own = [getattr(column, "name", None) for column in columns]
-    return [f"{usual}_{at}" if name is None else str(name) for at, name in enumerate(own)]
+    column_names = [getattr(column, "name", None) for column in columns]
+    return [f"{usual}_{at}" if name is None else str(name) for at, name in enumerate(column_names)]
 
 
 def _extra(given: dict[str, object], column: object, usual: str) -> str | None:
     """Add a further column under a name of its own."""
     if column is None:
         return None
-    own = getattr(column, "name", None)
-    name = usual if own is None else str(own)
+    column_name = getattr(column, "name", None)
+    name = usual if column_name is None else str(column_name)
     while name in given:
         name += "_"
     given[name] = column
@@ -331,16 +331,16 @@ def _with_records(table: pa.Table, frame: object) -> pa.Table:
     """The table with a column of identities: the index of a pandas frame, otherwise places from 0 on."""
     import pyarrow as pa
 
-    own: Any = frame.index if is_labelled(frame) else None  # type: ignore[attr-defined]
-    if own is not None and not own.is_unique:
-        own = None
-    usual = own is None or (own.dtype.kind in "iu" and bool((own >= 0).all()))
-    if own is None:
+    index: Any = frame.index if is_labelled(frame) else None  # type: ignore[attr-defined]
+    if index is not None and not index.is_unique:
+        index = None
+    usual = index is None or (index.dtype.kind in "iu" and bool((index >= 0).all()))
+    if index is None:
         identity = pa.array(np.arange(table.num_rows, dtype=np.int64))
     elif usual:
-        identity = pa.array(np.asarray(own, dtype=np.int64))
+        identity = pa.array(np.asarray(index, dtype=np.int64))
     else:
-        identity = pa.array([str(label) for label in own], pa.string())
+        identity = pa.array([str(label) for label in index], pa.string())
     return table.append_column(_RECORD, identity)
 
 
@@ -371,9 +371,9 @@ def _plain_reasons(release: Release) -> npt.NDArray[Any]:
 
 def _reasons_of(spec: Suppression, table: Table, release: Release) -> npt.NDArray[Any]:
     """Of each suppressed cell whether it is sensitive, and by which rule, or protects another."""
-    found = spec.judge(table)
+    judgement = spec.judge(table)
     meanings = {status.value: str(status.meaning) for status in CellStatus}
-    letters = np.where(found.mask, found.status, CellStatus.SECONDARY.value)
+    letters = np.where(judgement.mask, judgement.status, CellStatus.SECONDARY.value)
     letters = np.where(release.shown, CellStatus.FREE.value, letters)
     texts = [meanings[letter] for letter in letters.ravel().tolist()]
     return np.array(texts, dtype=object).reshape(release.shape)

@@ -35,12 +35,12 @@ def apply_with_secret(
         )
     if secret is None:
         try:
-            found: Release = method.apply(table)
+            release: Release = method.apply(table)
         except InputError:
             if _works(method, table, np.random.default_rng(0)):
                 raise InputError(needs_secret(f"The method {method.name!r}")) from None
             raise
-        return found
+        return release
     if isinstance(method, KeysEmptyCells):
         method = method.with_zeros(secret.derive("lustrum empty cells"), described)
     try:
@@ -66,10 +66,10 @@ def _chance(method: Any, table: Table, secret: Secret) -> np.random.Generator:
     """Chance that the secret, the method, the table and its records fix."""
     digest = hashlib.sha256(table.values.tobytes())
     digest.update(b"" if table.keys is None else table.keys.tobytes())
-    words = json.dumps(
+    description = json.dumps(
         [method.to_mapping(), [[axis.name, *axis.codes] for axis in table.axes]], sort_keys=True
     )
-    purpose = f"lustrum crosstab {words} {digest.hexdigest()}"
+    purpose = f"lustrum crosstab {description} {digest.hexdigest()}"
     key = int.from_bytes(secret.derive(purpose), "big")
     return np.random.Generator(np.random.Philox(key=key))
 

@@ -30,16 +30,16 @@ def generator_of(rng: object) -> np.random.Generator | None:
 
 def required_generator(rng: object) -> np.random.Generator:
     """The same where record keys cannot stand in: something must be given."""
-    found = generator_of(rng)
-    if found is None:
+    generator = generator_of(rng)
+    if generator is None:
         raise InputError("A seed is needed here: give 'rng', a whole number such as rng=1.")
-    return found
+    return generator
 
 
 def any_generator(rng: object) -> np.random.Generator:
     """The same where nothing depends on the draw being repeated: without a seed, any generator."""
-    found = generator_of(rng)
-    return np.random.default_rng() if found is None else found
+    generator = generator_of(rng)
+    return np.random.default_rng() if generator is None else generator
 
 
 def _named(rng: object) -> str:

@@ -92,9 +92,9 @@ class MatrixChannel:
         high = np.full(published.shape, -1, dtype=np.int64)
         least, most = self._origins
         known = (published >= 0) & (published < least.size)
-        place = np.where(known, published, 0)
-        low = np.where(known, least[place], low)
-        high = np.where(known, most[place], high)
+        index = np.where(known, published, 0)
+        low = np.where(known, least[index], low)
+        high = np.where(known, most[index], high)
         for row, step in self._steps_above:
             true = published - step
             fits = (true > self.cap) & (self._class_of(true) == row)
@@ -180,11 +180,11 @@ class ComposedChannel:
         """The product of the two matrices, row by row."""
         true = np.asarray(true, dtype=np.int64)
         once = self.first.transitions(true)
-        middle, place = np.unique(once.published, return_inverse=True)
+        middle, inverse = np.unique(once.published, return_inverse=True)
         twice = self.second.transitions(middle)
         order = np.argsort(twice.origin, kind="stable")
         starts = np.searchsorted(twice.origin[order], np.arange(middle.size + 1))
-        step, entry = row_entries(starts[place], np.diff(starts)[place])
+        step, entry = row_entries(starts[inverse], np.diff(starts)[inverse])
         origin = once.origin[step]
         published = twice.published[order][entry]
         chance = once.probability[step] * twice.probability[order][entry]
@@ -197,7 +197,7 @@ class ComposedChannel:
 
         Where the second channel leaves nearly everything open, so does this: 0 and no bound.
         """
-        shown, place = np.unique(np.asarray(published, dtype=np.int64), return_inverse=True)
+        shown, inverse = np.unique(np.asarray(published, dtype=np.int64), return_inverse=True)
         lows, highs = self.second.support(shown)
         least, most = shown + 1, shown - 1
         for i, (low, high) in enumerate(zip(lows.tolist(), highs.tolist(), strict=True)):
@@ -209,7 +209,7 @@ class ComposedChannel:
                 if some.any():
                     least[i], most[i] = below[some].min(), above[some].max()
         shape = np.shape(published)
-        return least[place].reshape(shape), most[place].reshape(shape)
+        return least[inverse].reshape(shape), most[inverse].reshape(shape)
 
     def stay(self, lowest: int, highest: int | None) -> float:
         """The mean of the diagonal over a range; without a highest value over 50 values."""
@@ -254,11 +254,11 @@ class ObservedChannel:
         true, shown = self._pairs[order].T
         first = np.searchsorted(shown, published, side="left")
         last = np.searchsorted(shown, published, side="right") - 1
-        found = first <= last
+        observed = first <= last
         at = np.minimum(first, shown.size - 1)
         return (
-            np.where(found, true[at], published + 1),
-            np.where(found, true[np.maximum(last, 0)], published - 1),
+            np.where(observed, true[at], published + 1),
+            np.where(observed, true[np.maximum(last, 0)], published - 1),
         )
 
     def stay(self, lowest: int, highest: int | None) -> float:
@@ -268,10 +268,12 @@ class ObservedChannel:
         values = np.unique(true[inside])
         if not values.size:
             return 1.0
-        place = np.searchsorted(values, true[inside])
+        index = np.searchsorted(values, true[inside])
         cells = self._cells[inside].astype(np.float64)
-        kept = np.bincount(place, cells * (true[inside] == shown[inside]), minlength=values.size)
-        return float((kept / np.bincount(place, cells, minlength=values.size)).mean())
+        unchanged = np.bincount(
+            index, cells * (true[inside] == shown[inside]), minlength=values.size
+        )
+        return float((unchanged / np.bincount(index, cells, minlength=values.size)).mean())
 
 
 def row_entries(first: npt.ArrayLike, length: Ints) -> tuple[npt.NDArray[np.intp], Ints]:

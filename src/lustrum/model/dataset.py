@@ -94,8 +94,8 @@ class Dataset:
     @property
     def id_columns(self) -> tuple[str, ...]:
         """Every column that identifies: the record id first, if there is one, then the rest."""
-        own = () if self.record_id is None else (self.record_id,)
-        return own + tuple(i for i in self.identifiers if i != self.record_id)
+        record_ids = () if self.record_id is None else (self.record_id,)
+        return record_ids + tuple(i for i in self.identifiers if i != self.record_id)
 
     def label(self, text: str) -> str:
         """A text about the dataset with its translations, if there are any."""
@@ -251,8 +251,8 @@ def _variable(raw: Mapping[str, Any]) -> Variable:
         raise DescriptionError(
             f"{where}: a name is letters, digits and '_', not starting with a digit."
         )
-    words = ("name", "label", "description", "codes", "missing", "hierarchies", "edges", "unit")
-    _only(raw, (*words, "period"), where)
+    keys = ("name", "label", "description", "codes", "missing", "hierarchies", "edges", "unit")
+    _only(raw, (*keys, "period"), where)
     if not isinstance(raw.get("period", False), bool):
         raise DescriptionError(f"{where}: 'period' is true or false.")
     pairs = raw.get("codes")
@@ -267,7 +267,7 @@ def _variable(raw: Mapping[str, Any]) -> Variable:
     # Made once and only where somebody asks: there may be very many.
     finest = cache(lambda: finest_of(codes, labels))
     hierarchies = tuple(_hierarchy(h, places, finest, where) for h in _tables(raw, "hierarchies"))
-    made = Variable(
+    variable = Variable(
         name=name,
         label=_text(raw, "label", where, name),
         codes=tuple(codes),
@@ -280,8 +280,8 @@ def _variable(raw: Mapping[str, Any]) -> Variable:
         period=raw.get("period", False),
     )
     if finest.cache_info().currsize:
-        vars(made)["finest"] = finest()
-    return made
+        vars(variable)["finest"] = finest()
+    return variable
 
 
 def _columns(pairs: Sequence[Any], where: str) -> tuple[list[str], list[str]]:
@@ -299,7 +299,7 @@ def _columns(pairs: Sequence[Any], where: str) -> tuple[list[str], list[str]]:
 
 
 def _are(values: Sequence[Any], kind: type | tuple[type, ...]) -> bool:
-    return all(issubclass(found, kind) for found in set(map(type, values)))
+    return all(issubclass(value_type, kind) for value_type in set(map(type, values)))
 
 
 def _edges(value: object, where: str) -> tuple[float, ...]:
@@ -317,18 +317,18 @@ def _hierarchy(
     where: str,
 ) -> Hierarchy:
     name = _text(raw, "name", f"{where}, a hierarchy")
-    place = f"{where}, hierarchy {name!r}"
-    _only(raw, ("name", "label", "levels"), place)
+    context = f"{where}, hierarchy {name!r}"
+    _only(raw, ("name", "label", "levels"), context)
     levels = []
     for level in _tables(raw, "levels"):
-        level_name = _text(level, "name", f"{place}, a level")
-        _only(level, ("name", "label", "groups"), f"{place}, level {level_name!r}")
+        level_name = _text(level, "name", f"{context}, a level")
+        _only(level, ("name", "label", "groups"), f"{context}, level {level_name!r}")
         groups = list(_tables(level, "groups"))
-        levels.append((level_name, _text(level, "label", place, level_name), groups))
+        levels.append((level_name, _text(level, "label", context, level_name), groups))
     if not levels:
-        raise DescriptionError(f"{place} has no levels; it needs at least one.")
-    label = _text(raw, "label", place, name)
-    return Hierarchy.of_codes(name, label, places, levels, place, finest)
+        raise DescriptionError(f"{context} has no levels; it needs at least one.")
+    label = _text(raw, "label", context, name)
+    return Hierarchy.of_codes(name, label, places, levels, context, finest)
 
 
 def _measure(raw: Mapping[str, Any]) -> Measure:
@@ -420,10 +420,10 @@ def _structural(raw: Mapping[str, Any], variables: Mapping[str, Variable]) -> St
                 f"{where}: there is no variable {name!r}; {choices(name, variables)}."
             )
         try:
-            found = [variable.category(code) for code in _texts(codes, f"{where}, {name}")]
+            categories = [variable.category(code) for code in _texts(codes, f"{where}, {name}")]
         except QueryError as error:
             raise DescriptionError(f"{where}: {error}") from None
-        combination[name] = frozenset(p for c in found for p in c.members)
+        combination[name] = frozenset(p for c in categories for p in c.members)
     if not combination:
         raise DescriptionError(f"{where}: 'where' names no variable; it needs at least one.")
     return StructuralZero(reason, combination)

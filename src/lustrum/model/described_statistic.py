@@ -27,8 +27,8 @@ def describe_statistics(query: TableQuery, dataset: Dataset) -> tuple[DescribedS
     ('Turnover', 'euro')
     """
     weight = 0 if query.weight is None else dataset.weight(query.weight).decimals
-    words = _Words(query, dataset, weight)
-    return tuple(words.described(statistic) for statistic in query.asked)
+    wording = _Words(query, dataset, weight)
+    return tuple(wording.described(statistic) for statistic in query.asked)
 
 
 @dataclass(frozen=True)

@@ -83,14 +83,14 @@ class FinestCells:
 
 def possible_cells(dataset: Dataset, codes: Array) -> npt.NDArray[np.bool_]:
     """Which combinations of finest codes can exist, by the structural zeros of the dataset."""
-    place = {v.name: i for i, v in enumerate(dataset.variables)}
+    index_of = {v.name: i for i, v in enumerate(dataset.variables)}
     possible = np.ones(codes.shape[1], dtype=np.bool_)
     for zero in dataset.structural_zeros:
         hit = np.ones(codes.shape[1], dtype=np.bool_)
         for name, members in zero.where.items():
             barred = np.zeros(len(dataset.variable(name).codes), dtype=np.bool_)
             barred[list(members)] = True
-            hit &= barred[codes[place[name]]]
+            hit &= barred[codes[index_of[name]]]
         possible &= ~hit
     return possible
 

@@ -33,12 +33,12 @@ class FinestSums:
         # Sorting and the checks of codes are those of finest cells; the place stands for a count.
         order = FinestCells(self.dataset, cells, np.arange(cells.shape[1], dtype=np.int64))
         object.__setattr__(self, "codes", order.codes)
-        kept = {}
-        for name, own in self.sums.items():
-            array = np.asarray(own, dtype=np.int64)[order.counts]
+        sorted_sums = {}
+        for name, sums in self.sums.items():
+            array = np.asarray(sums, dtype=np.int64)[order.counts]
             array.setflags(write=False)
-            kept[name] = array
-        object.__setattr__(self, "sums", kept)
+            sorted_sums[name] = array
+        object.__setattr__(self, "sums", sorted_sums)
 
     def __len__(self) -> int:
         return int(self.codes.shape[1])

@@ -19,13 +19,13 @@ class Framed:
 
     def to_pandas(self, *, labels: bool = True, wide: bool = False) -> pandas.DataFrame:
         """A pandas frame of the cells, long or ``wide``, with ``labels`` or without."""
-        made: pandas.DataFrame = frames().to_pandas(self._cells(), labels=labels, wide=wide)
-        return made
+        frame: pandas.DataFrame = frames().to_pandas(self._cells(), labels=labels, wide=wide)
+        return frame
 
     def to_polars(self, *, labels: bool = True, wide: bool = False) -> polars.DataFrame:
         """A polars frame of the cells, long or ``wide``, with ``labels`` or without."""
-        made: polars.DataFrame = frames().to_polars(self._cells(), labels=labels, wide=wide)
-        return made
+        frame: polars.DataFrame = frames().to_polars(self._cells(), labels=labels, wide=wide)
+        return frame
 
     def to_arrow(self, *, labels: bool = True, wide: bool = False) -> Any:
         """An Arrow table of the cells, long or ``wide``, with ``labels`` or without."""

@@ -79,7 +79,7 @@ def _features(raw: object, where: str) -> dict[str, list[list[_Place]]]:
     )
     if not isinstance(raw, Mapping):
         raise wrong
-    found: dict[str, list[list[_Place]]] = {}
+    features: dict[str, list[list[_Place]]] = {}
     points = 0
     try:
         if raw.get("type") == "Topology":
@@ -87,20 +87,22 @@ def _features(raw: object, where: str) -> dict[str, list[list[_Place]]]:
             objects = [g for o in raw["objects"].values() for g in o["geometries"]]
             shapes = [(_code(g), [_joined(r, arcs) for r in _polygons(g, "arcs")]) for g in objects]
         else:
-            own = [(f, f["geometry"]) for f in raw["features"]]
-            shapes = [(_code(f), [_placed(r) for r in _polygons(g, "coordinates")]) for f, g in own]
+            geometries = [(f, f["geometry"]) for f in raw["features"]]
+            shapes = [
+                (_code(f), [_placed(r) for r in _polygons(g, "coordinates")]) for f, g in geometries
+            ]
         for code, rings in shapes:
-            found.setdefault(code, []).extend(rings)
+            features.setdefault(code, []).extend(rings)
             points += sum(map(len, rings))
     except (KeyError, TypeError, ValueError, IndexError, AttributeError):
         raise wrong from None
-    if not found:
+    if not features:
         raise wrong
     if points > MOST_POINTS:
         raise DescriptionError(
             f"{where} has {points:,} points; simplify it to at most {MOST_POINTS:,}."
         )
-    return found
+    return features
 
 
 def _code(shape: Mapping[str, Any]) -> str:
@@ -120,10 +122,10 @@ def _polygons(geometry: Mapping[str, Any], key: str) -> Iterator[Any]:
 
 
 def _placed(ring: Iterable[Sequence[float]]) -> list[_Place]:
-    found = [(float(p[0]), float(p[1])) for p in ring]
-    if len(found) < 3 or not all(isfinite(x) and isfinite(y) for x, y in found):
+    points = [(float(p[0]), float(p[1])) for p in ring]
+    if len(points) < 3 or not all(isfinite(x) and isfinite(y) for x, y in points):
         raise ValueError
-    return found
+    return points
 
 
 def _arcs(raw: Mapping[str, Any]) -> list[list[_Place]]:
@@ -145,11 +147,11 @@ def _arcs(raw: Mapping[str, Any]) -> list[list[_Place]]:
 
 def _joined(ring: Iterable[int], arcs: Sequence[list[_Place]]) -> list[_Place]:
     """A ring of arcs; a negative number is an arc the other way round."""
-    found: list[_Place] = []
+    points: list[_Place] = []
     for number in ring:
         line = arcs[number] if number >= 0 else arcs[~number][::-1]
-        found += line[1:] if found else line
-    return _placed(found)
+        points += line[1:] if points else line
+    return _placed(points)
 
 
 def _fitted(
@@ -171,7 +173,7 @@ def _fitted(
 
     min_x, max_y = min(xs), max(ys)
     shapes = {
-        code: tuple(_turned(found, rings) for r in rings if len(found := on_sheet(r)) > 2)
+        code: tuple(_turned(sheet_ring, rings) for r in rings if len(sheet_ring := on_sheet(r)) > 2)
         for code, rings in features.items()
     }
     return shapes, round(wide * unit), round(tall * unit)
@@ -202,8 +204,8 @@ def _rings(sides: Mapping[tuple[Point, Point], None]) -> Iterator[Ring]:
 def _cosine(degrees: float) -> float:
     """The cosine by its series, of operations that every processor rounds alike."""
     x = degrees * 0.017453292519943295
-    term = found = 1.0
+    term = cosine = 1.0
     for k in range(1, 12):
         term = -term * x * x / ((2 * k - 1) * (2 * k))
-        found += term
-    return found
+        cosine += term
+    return cosine

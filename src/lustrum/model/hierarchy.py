@@ -73,7 +73,7 @@ class Hierarchy:
         where: str,
     ) -> Hierarchy:
         """Check and resolve levels whose groups list codes of the rung below or finest codes."""
-        places = {c.code: place for place, c in enumerate(finest)}
+        places = {c.code: index for index, c in enumerate(finest)}
         return cls.of_codes(name, label, places, levels, where, lambda: finest)
 
     @classmethod
@@ -95,13 +95,13 @@ class Hierarchy:
         known: dict[str, Category] | None = None
         built: list[Level] = []
         for level_name, level_label, groups in levels:
-            place = f"{where}, level {level_name!r}"
-            rung, group_of = _resolve_level(groups, below, places, place)
-            alone = _left_alone(below, places, group_of, place)
+            context = f"{where}, level {level_name!r}"
+            rung, group_of = _resolve_level(groups, below, places, context)
+            alone = _left_alone(below, places, group_of, context)
             if known is None and alone:
                 known = {c.code: c for c in finest()}
-            kept = [] if known is None else [known[code] for code in alone]
-            categories = sorted([*rung, *kept], key=lambda c: c.members[0])
+            ungrouped = [] if known is None else [known[code] for code in alone]
+            categories = sorted([*rung, *ungrouped], key=lambda c: c.members[0])
             built.append(Level(level_name, level_label, tuple(categories), frozenset(alone)))
             known = {c.code: c for c in categories}
             below = {c.code: np.array(c.members, dtype=np.int64) for c in known.values()}
@@ -109,7 +109,7 @@ class Hierarchy:
 
 
 def _left_alone(
-    below: Mapping[str, Ints] | None, places: Mapping[str, int], group_of: Ints, place: str
+    below: Mapping[str, Ints] | None, places: Mapping[str, int], group_of: Ints, context: str
 ) -> list[str]:
     """The codes of the rung below that no group of a level holds; a group holds whole categories."""
     if below is None:
@@ -121,7 +121,7 @@ def _left_alone(
         groups = group_of[positions]
         if (groups != groups[0]).any():
             raise DescriptionError(
-                f"{place}: a group cuts through a category of the level below; "
+                f"{context}: a group cuts through a category of the level below; "
                 "every group must hold whole categories."
             )
         if groups[0] < 0:
@@ -133,7 +133,7 @@ def _resolve_level(
     groups: Sequence[Mapping[str, object]],
     below: Mapping[str, Ints] | None,
     places: Mapping[str, int],
-    place: str,
+    context: str,
 ) -> tuple[list[Category], Ints]:
     """The groups of a level, and the number of the group that holds each position; -1 where none does."""
     rung: list[Category] = []
@@ -142,7 +142,7 @@ def _resolve_level(
         code, label, members = group.get("code"), group.get("label"), group.get("members")
         if not isinstance(code, str) or not isinstance(members, (list, tuple)) or not members:
             raise DescriptionError(
-                f"{place}: each group needs a text 'code' and a non-empty list 'members'."
+                f"{context}: each group needs a text 'code' and a non-empty list 'members'."
             )
         try:
             positions = _positions(members, below, places)
@@ -150,14 +150,14 @@ def _resolve_level(
             every = places if below is None else {**places, **dict.fromkeys(below, 0)}
             member = next(m for m in members if str(m) not in every)
             raise DescriptionError(
-                f"{place}, group {code!r}: member {member!r} is neither a category of the level "
+                f"{context}, group {code!r}: member {member!r} is neither a category of the level "
                 f"below nor a finest code; {choices(str(member), places if below is None else below)}."
             ) from None
         taken = positions[group_of[positions] >= 0]
         if taken.size:
             other = rung[int(group_of[taken[0]])].code
             raise DescriptionError(
-                f"{place}: groups {other!r} and {code!r} share a category; "
+                f"{context}: groups {other!r} and {code!r} share a category; "
                 "the groups of a level must not overlap."
             )
         group_of[positions] = number
@@ -171,11 +171,11 @@ def _positions(
     """The positions of categories of the rung below, or of finest codes, in ascending order."""
     names = map(str, members)
     if below is None:
-        found = np.fromiter(map(places.__getitem__, names), dtype=np.int64, count=len(members))
+        positions = np.fromiter(map(places.__getitem__, names), dtype=np.int64, count=len(members))
     else:
-        found = np.concatenate([below[n] if n in below else [places[n]] for n in names])
+        positions = np.concatenate([below[n] if n in below else [places[n]] for n in names])
     # Most members are listed in the order of their codes.
-    return found if (found[1:] > found[:-1]).all() else np.unique(found)
+    return positions if (positions[1:] > positions[:-1]).all() else np.unique(positions)
 
 
 def _named(label: object, code: str) -> str:

@@ -58,8 +58,8 @@ def read_labelled(
     indices = [counts.index, *([counts.columns] if hasattr(counts, "columns") else [])]
     values = whole_numbers(_numbers(counts)).ravel()
     keys = [_keys(index) for index in indices]
-    for index, own in zip(indices, keys, strict=True):
-        if len(set(own)) < len(own):
+    for index, axis_labels in zip(indices, keys, strict=True):
+        if len(set(axis_labels)) < len(axis_labels):
             line = "row" if index is indices[0] else "column"
             raise InputError(
                 f"Two {line}s of the counts have the same label; labels must be different."
@@ -70,17 +70,18 @@ def read_labelled(
     if len(labels) != len(own_names):
         raise InputError("The counts have no rows or no columns; a table needs at least one cell.")
     totals = [
-        _named_total(name, own, margins_name) for name, own in zip(own_names, labels, strict=True)
+        _named_total(name, axis_labels, margins_name)
+        for name, axis_labels in zip(own_names, labels, strict=True)
     ]
     if isinstance(margins_name, str) and all(total is None for total in totals):
-        known = [str(label) for own in labels for label in own]
+        known = [str(label) for axis_labels in labels for label in axis_labels]
         raise InputError(
             f"No row or column is called {margins_name!r}; {choices(margins_name, known)}."
         )
     blank = _blanks(indices, keys, totals)
     axes = [
-        _axis(name, [v for v in own if v is not total and v not in blank[at]], total)
-        for at, (name, own, total) in enumerate(zip(own_names, labels, totals, strict=True))
+        _axis(name, [v for v in axis_labels if v is not total and v not in blank[at]], total)
+        for at, (name, axis_labels, total) in enumerate(zip(own_names, labels, totals, strict=True))
     ]
     array, given = _placed(cells, values, axes, labels, totals, blank)
     _check_sums(array, given, axes)
@@ -116,15 +117,15 @@ def _label(label: Any) -> Any:
     return "nan" if missing else label
 
 
-def _names(own: Sequence[Any], names: Sequence[str] | None) -> list[str]:
+def _names(level_names: Sequence[Any], names: Sequence[str] | None) -> list[str]:
     if names is not None:
         given = list(names)
-        if len(given) != len(own):
+        if len(given) != len(level_names):
             raise InputError(
-                f"The counts have {len(own)} dimensions but there are {len(given)} names."
+                f"The counts have {len(level_names)} dimensions but there are {len(given)} names."
             )
     else:
-        given = [f"v{at + 1}" if name is None else str(name) for at, name in enumerate(own)]
+        given = [f"v{at + 1}" if name is None else str(name) for at, name in enumerate(level_names)]
     for name in given:
         if given.count(name) > 1:
             raise InputError(
@@ -160,14 +161,14 @@ def _blanks(
     It is one only if it occurs beside a margin alone; otherwise it is a category.
     """
     out: list[frozenset[Any]] = []
-    for index, own in zip(indices, keys, strict=True):
+    for index, index_keys in zip(indices, keys, strict=True):
         start = len(out)
         for at in range(index.nlevels):
             beside = [
                 any(
                     totals[start + j] is not None and key[j] == totals[start + j] for j in range(at)
                 )
-                for key in own
+                for key in index_keys
                 if key[at] == ""
             ]
             out.append(frozenset([""]) if beside and all(beside) else frozenset())
@@ -211,17 +212,17 @@ def _placed(
     if prod(shape) > _MOST_CELLS:
         raise InputError(f"The counts span more than {_MOST_CELLS:,} cells; count fewer variables.")
     places: list[dict[Any, int]] = []
-    for at, own in enumerate(labels):
-        inner = [v for v in own if v is not totals[at] and v not in blank[at]]
-        place = {label: i for i, label in enumerate(inner)}
+    for at, axis_labels in enumerate(labels):
+        inner = [v for v in axis_labels if v is not totals[at] and v not in blank[at]]
+        index_of = {label: i for i, label in enumerate(inner)}
         if totals[at] is not None:
-            place[totals[at]] = len(inner)
-        place |= dict.fromkeys(blank[at], len(inner))
-        places.append(place)
+            index_of[totals[at]] = len(inner)
+        index_of |= dict.fromkeys(blank[at], len(inner))
+        places.append(index_of)
     array = np.zeros(shape, dtype=np.int64)
     given = np.zeros(shape, dtype=np.bool_)
     for key, value in zip(cells, values.tolist(), strict=True):
-        at_cell = tuple(place[label] for place, label in zip(places, key, strict=True))
+        at_cell = tuple(index_of[label] for index_of, label in zip(places, key, strict=True))
         array[at_cell], given[at_cell] = value, True
     return array, given
 

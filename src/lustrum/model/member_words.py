@@ -30,10 +30,10 @@ def in_words(places: Sequence[int], labels: Sequence[str]) -> str:
 
 def _follows(places: Sequence[int], labels: Sequence[str], at: int) -> bool:
     """Whether the numbers of a category go on where those of the one before it end."""
-    before, own = _NUMBERS.match(labels[at - 1]), _NUMBERS.match(labels[at])
-    if before is None or own is None or before[3] or places[at] != places[at - 1] + 1:
+    before, numbers = _NUMBERS.match(labels[at - 1]), _NUMBERS.match(labels[at])
+    if before is None or numbers is None or before[3] or places[at] != places[at - 1] + 1:
         return False
-    return int(own[1]) == int(before[2] or before[1]) + 1
+    return int(numbers[1]) == int(before[2] or before[1]) + 1
 
 
 def _range(first: str, last: str) -> str:

@@ -117,12 +117,12 @@ def checks_parameters(what: str) -> Callable[[Callable[[S], None]], Callable[[S]
     A check that stumbles over a type it did not expect becomes the sentence about that parameter.
     """
 
-    def around(own: Callable[[S], None]) -> Callable[[S], None]:
-        @wraps(own)
+    def around(check: Callable[[S], None]) -> Callable[[S], None]:
+        @wraps(check)
         def checked(spec: S) -> None:
             _check_given(spec, what)
             try:
-                own(spec)
+                check(spec)
             except InputError:
                 raise
             except (AttributeError, TypeError, ValueError, OverflowError):
@@ -149,7 +149,7 @@ def _check_given(spec: Any, what: str) -> None:
 
 def words_of(spec: Any, group: str) -> dict[str, Any]:
     """A spec in the words of a policy file: its name, and its parameters as far as they are set."""
-    words: dict[str, Any] = {group: spec.name}
+    mapping: dict[str, Any] = {group: spec.name}
     for one in fields(spec):
         value, declared = getattr(spec, one.name), one.metadata.get(_KEY, _Declared(""))
         if (
@@ -157,8 +157,8 @@ def words_of(spec: Any, group: str) -> dict[str, Any]:
             and not declared.secret
             and not (declared.brief and value == one.default)
         ):
-            words[one.name] = _plain(value)
-    return words
+            mapping[one.name] = _plain(value)
+    return mapping
 
 
 class DeclaredSpec:
@@ -193,7 +193,7 @@ def parameter_names(kind: Any) -> list[str]:
     return [one.name for one in fields(_written_form(kind)) if not _is_secret(one)]
 
 
-def spec_from_words(kind: Any, words: Mapping[str, Any], what: str) -> Any:
+def spec_from_words(kind: Any, mapping: Mapping[str, Any], what: str) -> Any:
     """A spec from the words of a policy file, where lists stand for tuples.
 
     Parameters that had another name in earlier versions are listed in ``renamed``; an error names the new one.
@@ -201,13 +201,13 @@ def spec_from_words(kind: Any, words: Mapping[str, Any], what: str) -> Any:
     itself from an object of that class (``from_words``).
     """
     known = parameter_names(kind)
-    for key in words:
+    for key in mapping:
         if key not in known:
             now = getattr(kind, "renamed", {}).get(key)
             if now is not None:
                 raise InputError(f"{what}: the parameter {key!r} is now called {now!r}.")
             raise InputError(f"{what} has no parameter {key!r}; {choices(key, known)}.")
-    given = {key: _tuples(value) for key, value in words.items()}
+    given = {key: _tuples(value) for key, value in mapping.items()}
     written = _written_form(kind)
     return kind(**given) if written is kind else kind.from_words(written(**given))
 
@@ -218,9 +218,9 @@ def _written_form(kind: Any) -> Any:
 
 @cache
 def _declared(kind: type) -> tuple[tuple[Field[Any], _Declared, Any], ...]:
-    own = [one for one in fields(kind) if _KEY in one.metadata]
-    hints = _hints(kind) if own else {}
-    return tuple((one, one.metadata[_KEY], hints[one.name]) for one in own)
+    declared = [one for one in fields(kind) if _KEY in one.metadata]
+    hints = _hints(kind) if declared else {}
+    return tuple((one, one.metadata[_KEY], hints[one.name]) for one in declared)
 
 
 def _hints(kind: type) -> dict[str, Any]:
@@ -307,8 +307,8 @@ def _inside(value: object, declared: _Declared) -> bool:
 def _kind(hint: Any, declared: _Declared) -> str:
     origin, parts = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType):
-        kept = [part for part in parts if not (part is int and float in parts)]
-        return _listed(_kind(part, declared) for part in kept)
+        alternatives = [part for part in parts if not (part is int and float in parts)]
+        return _listed(_kind(part, declared) for part in alternatives)
     if hint is None or hint is type(None):
         return "nothing"
     if origin is Literal:
@@ -346,18 +346,18 @@ def _range(declared: _Declared) -> str:
         return f" from {least:g} to {most:g}"
     if least is not None and below is not None:
         return f" from {least:g} to below {below:g}"
-    words = []
+    phrases = []
     if least is not None:
-        words.append(f" of {least:g} or more")
+        phrases.append(f" of {least:g} or more")
     if above is not None:
-        words.append(f" above {above:g}")
+        phrases.append(f" above {above:g}")
     if most is not None:
-        words.append(f"{' and' if words else ' of'} {most:g} or less")
+        phrases.append(f"{' and' if phrases else ' of'} {most:g} or less")
     if below is not None:
-        words.append(f"{' and' if words else ''} below {below:g}")
-    return "".join(words)
+        phrases.append(f"{' and' if phrases else ''} below {below:g}")
+    return "".join(phrases)
 
 
-def _listed(words: Iterable[str]) -> str:
-    *first, last = dict.fromkeys(words)
+def _listed(phrases: Iterable[str]) -> str:
+    *first, last = dict.fromkeys(phrases)
     return f"{', '.join(first)} or {last}" if first else last

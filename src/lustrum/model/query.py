@@ -156,7 +156,7 @@ def _own_group(group: Group, number: int, variable: Variable) -> Category:
                 code=code,
             )
         )
-    labels = [variable.labels[place] for place in members]
+    labels = [variable.labels[position] for position in members]
     return Category(code, group.label, tuple(members), in_words(members, labels))
 
 
@@ -239,9 +239,9 @@ class TableQuery:
     def _settled(self, statistic: Statistic) -> Statistic:
         """A share of rows or columns by the name of their variable."""
         names = [axis.variable for axis in self.by]
-        place = {"row": 0, "column": -1}.get(statistic.of or "")
-        if place is not None and statistic.of not in names and len(names) > 1:
-            return replace(statistic, of=names[place])
+        axis_index = {"row": 0, "column": -1}.get(statistic.of or "")
+        if axis_index is not None and statistic.of not in names and len(names) > 1:
+            return replace(statistic, of=names[axis_index])
         if statistic.of not in (None, TOTAL_SHARE, *names):
             raise QueryError(
                 say(

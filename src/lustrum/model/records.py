@@ -60,8 +60,8 @@ class Records:
             codes = len(self.dataset.variable(name).codes)
             if column.size and (int(column.min()) < 0 or int(column.max()) >= codes):
                 raise InputError(f"A code of {name!r} is outside its code list.")
-        kept = {n: c.astype(self.codes[n].dtype, copy=False) for n, c in columns.items()}
-        return replace(self, codes={**self.codes, **kept})
+        recoded = {n: c.astype(self.codes[n].dtype, copy=False) for n, c in columns.items()}
+        return replace(self, codes={**self.codes, **recoded})
 
     def take(self, rows: npt.NDArray[Any]) -> Records:
         """Some of the records, by mask or by position."""

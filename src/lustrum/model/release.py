@@ -145,18 +145,18 @@ class Release(Framed):
         """Which cells have a value that can be written: those shown, except numbers that do not exist."""
         return self.shown if self.undefined is None else np.asarray(self.shown & ~self.undefined)
 
-    def written(self, value: int, place: int) -> tuple[int, int]:
+    def written(self, value: int, position: int) -> tuple[int, int]:
         """A value at a place along the last axis as it is written: in units of its last decimal, and these."""
-        decimals = self.decimals_at(place)
+        decimals = self.decimals_at(position)
         return value // 10 ** (self.decimals - decimals), decimals
 
-    def unit_at(self, place: int) -> str:
+    def unit_at(self, position: int) -> str:
         """The unit of the cells at a place along the last axis."""
-        return self.statistics[place].unit if self.statistics else self.unit
+        return self.statistics[position].unit if self.statistics else self.unit
 
-    def decimals_at(self, place: int) -> int:
+    def decimals_at(self, position: int) -> int:
         """With how many decimals the cells at a place along the last axis are written."""
-        return self.statistics[place].decimals if self.statistics else self.decimals
+        return self.statistics[position].decimals if self.statistics else self.decimals
 
     @cached_property
     def stated(self) -> Mask:

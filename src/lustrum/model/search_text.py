@@ -32,20 +32,20 @@ class SearchText:
 
     def find(self, words: Words) -> Ints:
         """The numbers of the texts that hold all of the words, in order; the words are in lower case."""
-        found: Ints | None = None
+        numbers: Ints | None = None
         # A long word is rare: what it leaves is looked at text by text.
-        for spellings in sorted(words, key=lambda own: -min(map(len, own))):
-            if found is not None and found.size <= _FEW:
-                held = [any(w in self._line(i) for w in spellings) for i in found.tolist()]
-                found = found[np.array(held, dtype=np.bool_)]
+        for spellings in sorted(words, key=lambda matches: -min(map(len, matches))):
+            if numbers is not None and numbers.size <= _FEW:
+                held = [any(w in self._line(i) for w in spellings) for i in numbers.tolist()]
+                numbers = numbers[np.array(held, dtype=np.bool_)]
                 continue
             there = np.zeros(self._ends.size, dtype=np.bool_)
-            there[[] if found is None else found] = True
-            own = np.zeros_like(there)
+            there[[] if numbers is None else numbers] = True
+            matches = np.zeros_like(there)
             for word in spellings:
-                own[self._lines(word)] = True
-            found = np.flatnonzero(own if found is None else own & there)
-        return np.arange(self._ends.size) if found is None else found
+                matches[self._lines(word)] = True
+            numbers = np.flatnonzero(matches if numbers is None else matches & there)
+        return np.arange(self._ends.size) if numbers is None else numbers
 
     def _line(self, number: int) -> str:
         start = 0 if number == 0 else int(self._ends[number - 1])

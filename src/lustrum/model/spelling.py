@@ -27,12 +27,12 @@ def known_words(function: Callable[P, T]) -> Callable[P, T]:
     names = [name for name in inspect.signature(function).parameters if name not in ("self", "cls")]
 
     @wraps(function)
-    def checked(*args: P.args, **words: P.kwargs) -> T:
-        for word in words:
+    def checked(*args: P.args, **kwargs: P.kwargs) -> T:
+        for word in kwargs:
             if word not in names:
                 raise InputError(
                     f"{function.__name__!r} has no argument {word!r}; {choices(word, names)}."
                 )
-        return function(*args, **words)
+        return function(*args, **kwargs)
 
     return checked

@@ -101,10 +101,10 @@ class Statistic:
                     choices=choices(self.kind, KINDS),
                 )
             )
-        own = _OWN.get(self.kind)
+        required_key = _OWN.get(self.kind)
         for key in dict.fromkeys(_OWN.values()):
             given = getattr(self, key) is not None
-            if given and key != own:
+            if given and key != required_key:
                 raise QueryError(
                     say(
                         "The statistic {kind!r} has no {key!r}; leave it out.",
@@ -112,7 +112,7 @@ class Statistic:
                         key=key,
                     )
                 )
-            if not given and key == own:
+            if not given and key == required_key:
                 raise QueryError(
                     say(
                         "The statistic {kind!r} needs {key!r}, such as {such_as}.",
@@ -165,11 +165,11 @@ class Statistic:
                 [self.kind, self.variable, *([] if self.at is None else [f"{self.at:g}"])]
             )
         parts = [self.kind, self.measure or COUNT]
-        own = getattr(self, _OWN[self.kind]) if self.kind in _OWN else None
-        if isinstance(own, Period):
-            parts.append(f"{own.variable}={own.code}")
-        elif own is not None:
-            parts.append(own)
+        detail = getattr(self, _OWN[self.kind]) if self.kind in _OWN else None
+        if isinstance(detail, Period):
+            parts.append(f"{detail.variable}={detail.code}")
+        elif detail is not None:
+            parts.append(detail)
         return ":".join(parts)
 
     @property
@@ -202,16 +202,16 @@ class Statistic:
                     say("A count has no measure; ask for the sum of {name!r}.", name=rest)
                 )
             return cls()
-        name, _, own = rest.partition(":")
+        name, _, detail = rest.partition(":")
         if kind in ("median", "quantile"):
-            if kind == "median" and own:
+            if kind == "median" and detail:
                 raise QueryError(
                     say("{text!r} has too many parts; write it as median:age.", text=text)
                 )
-            return cls(kind, variable=name or None, at=_share(own) if own else None)
+            return cls(kind, variable=name or None, at=_share(detail) if detail else None)
         chosen = None if name == COUNT else (name or measure)
         if kind not in _OWN:
-            if own:
+            if detail:
                 raise QueryError(
                     say(
                         "{text!r} has too many parts; write it as {kind}:turnover.",
@@ -220,9 +220,9 @@ class Statistic:
                     )
                 )
             return cls(kind, chosen)
-        since: str | Period | None = own or None
-        if kind == "growth" and "=" in own:
-            variable, _, code = own.partition("=")
+        since: str | Period | None = detail or None
+        if kind == "growth" and "=" in detail:
+            variable, _, code = detail.partition("=")
             since = Period(variable, code)
         return cls(kind, chosen, **{_OWN[kind]: since})  # type: ignore[arg-type]
 
@@ -246,15 +246,15 @@ class Statistic:
         if decimals is not None and (isinstance(decimals, bool) or not isinstance(decimals, int)):
             raise QueryError("'decimals' of a statistic must be a whole number.")
         kind = raw["statistic"]
-        own = raw.get("measure")
-        if own is None and kind in ("sum", "mean", "ratio"):
-            own = measure
+        measure_name = raw.get("measure")
+        if measure_name is None and kind in ("sum", "mean", "ratio"):
+            measure_name = measure
         at = raw.get("at")
         if at is not None and (isinstance(at, bool) or not isinstance(at, (int, float))):
             raise QueryError("'at' of a statistic must be a number between 0 and 1.")
         return cls(
             kind,
-            own,
+            measure_name,
             raw.get("per"),
             raw.get("of"),
             _since(raw.get("since")),

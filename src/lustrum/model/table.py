@@ -64,10 +64,10 @@ class TableAxis:
             for member in every[i]:
                 holders.setdefault(member, []).append(self.categories[i].member_set)
         for i in rest:
-            own = self.categories[i].member_set
+            member_set = self.categories[i].member_set
             # A category inside another shares a member with it, so only those that share one are compared.
             flags[i] = not any(
-                len(other) < len(own) and other < own
+                len(other) < len(member_set) and other < member_set
                 for member in every[i]
                 for other in holders[member]
             )
@@ -199,12 +199,12 @@ class Table(Framed):
             replace(axis, categories=tuple(axis.categories[i] for i in index))
             for axis, index in zip(self.axes, indices, strict=True)
         )
-        own = self.contributions
-        part = own and replace(
-            own,
-            value=own.value[grid],
-            holding=own.holding[grid],
-            weight=None if own.weight is None else own.weight[grid],
+        contributions = self.contributions
+        part = contributions and replace(
+            contributions,
+            value=contributions.value[grid],
+            holding=contributions.holding[grid],
+            weight=None if contributions.weight is None else contributions.weight[grid],
         )
         return replace(
             self,

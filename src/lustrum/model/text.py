@@ -49,10 +49,15 @@ class Message(str):
         """Fill the template in."""
         chosen = template if plural is None or number == 1 else plural
         said = chosen.format(**values)
-        made = super().__new__(cls, _uncapitalised(said) if inside else said)
-        made.template, made.plural, made.number, made.values = template, plural, number, values
-        made.inside = inside
-        return made
+        message = super().__new__(cls, _uncapitalised(said) if inside else said)
+        message.template, message.plural, message.number, message.values = (
+            template,
+            plural,
+            number,
+            values,
+        )
+        message.inside = inside
+        return message
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Message, (self.template, dict(self.values), self.plural, self.number, self.inside)
@@ -85,9 +90,9 @@ class Label(str):
 
     def __new__(cls, text: str, others: Mapping[str, str]) -> Label:
         """Remember the other languages."""
-        made = super().__new__(cls, text)
-        made.others = others
-        return made
+        label = super().__new__(cls, text)
+        label.others = others
+        return label
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Label, (str(self), dict(self.others))

@@ -20,15 +20,15 @@ _LANGUAGE = re.compile(r"[a-z]{2,3}\Z")
 
 def read_translations(raw: object) -> Mapping[str, Mapping[str, str]]:
     """For each language, what texts of the description are in it."""
-    found: dict[str, dict[str, str]] = {}
+    translations: dict[str, dict[str, str]] = {}
     for code, texts in _table(raw, "[translations]").items():
         where = f"[translations.{language_code(code)}]"
-        own = found.setdefault(code, {})
+        language_texts = translations.setdefault(code, {})
         for text, said in _table(texts, where).items():
             if not isinstance(said, str) or not said.strip():
                 raise DescriptionError(f"{where}: {text!r} needs a text in quotes.")
-            own[text] = said
-    return found
+            language_texts[text] = said
+    return translations
 
 
 def language_code(code: str) -> str:

@@ -114,7 +114,7 @@ class Variable:
             self._search_texts[level] = SearchText(
                 " ".join((c.code, *languages(c.label))) for c in every
             )
-        return [every[place] for place in self._search_texts[level].find(words).tolist()]
+        return [every[index] for index in self._search_texts[level].find(words).tolist()]
 
     @cached_property
     def label_text(self) -> SearchText:
@@ -127,8 +127,8 @@ class Variable:
         """Whether a code stands at a level, or is a finest one."""
         if level is not None:
             return code in self.level(level).codes
-        found = self._nodes.get(code)
-        return found is not None and self.codes[found.members[0]] == code
+        category = self._nodes.get(code)
+        return category is not None and self.codes[category.members[0]] == code
 
     def category(self, code: str) -> Category:
         """The finest code or group of that code; a clear error where there is none."""

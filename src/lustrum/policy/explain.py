@@ -99,8 +99,8 @@ def _variables(number: int) -> str:
 
 
 def _words(method: PolicyMethod) -> str:
-    words = method.spec().to_mapping()
-    said = ", ".join(f"{k} {v}" for k, v in words.items() if k != "method")
+    parameters = method.spec().to_mapping()
+    said = ", ".join(f"{k} {v}" for k, v in parameters.items() if k != "method")
     return f"{method.method} ({said})" if said else method.method
 
 

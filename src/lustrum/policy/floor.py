@@ -35,7 +35,7 @@ _ROUNDING_ERROR = 1e-9
 class CountStep:
     """A step for counts: where it stands in the file, what it is called, and what it states."""
 
-    place: tuple[str | int, ...]
+    path: tuple[str | int, ...]
     method: str
     changed: float
     entropy: float
@@ -58,14 +58,14 @@ def judged_together(steps: Sequence[CountStep]) -> list[CountStep]:
         changed = min(1.0 - way.stay(1, 2) for way in ways)
         entropy = min(map(entropy_left, ways))
     name = " then ".join(step.method for step in counts)
-    return [*(s for s in steps if not s.on_counts), CountStep(first.place, name, changed, entropy)]
+    return [*(s for s in steps if not s.on_counts), CountStep(first.path, name, changed, entropy)]
 
 
 @dataclass(frozen=True)
 class Shortfall:
     """What is too little, and where."""
 
-    place: tuple[str | int, ...]
+    path: tuple[str | int, ...]
     sentence: str
 
 
@@ -81,7 +81,7 @@ def shortfall(
     if strongest.changed < min_changed - _ROUNDING_ERROR:
         said = ", ".join(f"{step.method!r} {percent(step.changed)}" for step in steps)
         return Shortfall(
-            strongest.place,
+            strongest.path,
             f"the steps are certain to change only {percent(strongest.changed)} of ones and twos ({said}), and "
             f"{percent(min_changed)} must change; {way}",
         )
@@ -89,7 +89,7 @@ def shortfall(
     if strongest.entropy < min_entropy - _ROUNDING_ERROR:
         said = ", ".join(f"{step.method!r} {bits(step.entropy)}" for step in steps)
         return Shortfall(
-            strongest.place,
+            strongest.path,
             f"the steps are certain to leave only {bits(strongest.entropy)} bits about a true 1 or 2 to a "
             f"reader who knows them ({said}), and {bits(min_entropy)} must be left; {way}",
         )

@@ -39,9 +39,9 @@ _SITE = re.compile(r"https?://[a-z0-9-]+(\.[a-z0-9-]+)*(:[0-9]{1,5})?\Z")
 class MistakeAt(ValueError):  # noqa: N818 - a mistake in a policy, with the place where it stands
     """A mistake that a reader finds at one place of the file."""
 
-    def __init__(self, place: tuple[str | int, ...], said: str) -> None:
+    def __init__(self, key_path: tuple[str | int, ...], said: str) -> None:
         super().__init__(said)
-        self.place = place
+        self.path = key_path
 
 
 class Policy(PolicyPart):
@@ -137,14 +137,14 @@ class Policy(PolicyPart):
             for number, step in enumerate(self.before)
         ]
         places.append((("protect",), self.protect, self.protect.method != "none"))
-        found = []
+        steps = []
         for at, one, on_counts in places:
             does = abilities_of(one.spec())
             counts = on_counts and not does.sums_only
-            found.append(
+            steps.append(
                 CountStep(at, one.method, does.changed, does.entropy, counts, does.channels)
             )
-        return judged_together(found)
+        return judged_together(steps)
 
     @property
     def population(self) -> Any:
@@ -276,13 +276,13 @@ class Policy(PolicyPart):
                 ("true_counts_because",),
                 "'true_counts_because' is a sentence that every answer shows; write one, or leave it out",
             )
-        found = shortfall(self._steps(), self.min_changed, self.min_entropy)
-        if found is None and reason:
+        violation = shortfall(self._steps(), self.min_changed, self.min_entropy)
+        if violation is None and reason:
             raise MistakeAt(
                 ("true_counts_because",),
                 f"'true_counts_because' is not needed: at least {percent(self.changed)} of ones and twos "
                 f"change, and {bits(self.entropy)} bits are left about each; leave it out",
             )
-        if found is not None and not reason:
-            raise MistakeAt(found.place, found.sentence)
+        if violation is not None and not reason:
+            raise MistakeAt(violation.path, violation.sentence)
         return self

@@ -54,14 +54,14 @@ def is_sealed(raw: bytes) -> bool:
 def parse_policy(raw: bytes, where: str) -> Policy:
     """Check the bytes of a policy file; ``where`` names it in messages."""
     try:
-        words = tomllib.loads(finished_text(raw.decode("utf-8"), where))
+        settings = tomllib.loads(finished_text(raw.decode("utf-8"), where))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise PolicyError(f"{where} is not valid TOML: {error}.") from None
     try:
-        policy = Policy.model_validate(words)
+        policy = Policy.model_validate(settings)
     except ValidationError as error:
         raise PolicyError(f"{where}: {_first_mistake(error, raw)}") from None
-    _check_complete(words, where)
+    _check_complete(settings, where)
     return policy
 
 
@@ -105,49 +105,49 @@ def _seal(body: str) -> str:
     return f"sha256:{hashlib.sha256(body.encode()).hexdigest()}"
 
 
-def _check_complete(words: dict[str, Any], where: str) -> None:
+def _check_complete(settings: dict[str, Any], where: str) -> None:
     """Refuse a file that leaves the most important decisions to defaults."""
     for key in _REQUIRED:
-        found: Any = words
+        section: Any = settings
         for part in key:
-            if part not in found:
+            if part not in section:
                 name = f"{key[0]!r}" if len(key) == 1 else f"{key[1]!r} under [{key[0]}]"
                 name = "the table [rules]" if key == ("rules",) else name
                 raise PolicyError(
                     f"{where} does not say {name}; a policy file must, so that no default decides it."
                 )
-            found = found[part]
-    if "audit" in words and not words["audit"].get("attackers"):
+            section = section[part]
+    if "audit" in settings and not settings["audit"].get("attackers"):
         raise PolicyError(
             f"{where}: [audit] names no 'attackers', so nothing would be audited; name them, or leave [audit] "
             "out."
         )
 
 
-def line_of(text: str, place: tuple[str | int, ...]) -> int | None:
+def line_of(text: str, key_path: tuple[str | int, ...]) -> int | None:
     """The line on which a key, or the table that it belongs to, stands; None where it is left out.
 
     >>> line_of("a = 1\\n[[before]]\\nmethod = 'x'\\n[[before]]\\nrate = 0.1\\n", ("before", 1, "rate"))
     5
     """
-    head, *rest = place
+    head, *rest = key_path
     number = rest.pop(0) if rest and isinstance(rest[0], int) else 0
     table = re.compile(rf"[ \t]*\[{{1,2}}[ \t]*{re.escape(str(head))}[ \t]*\]{{1,2}}")
-    inside, seen, found = not rest, -1, None
+    inside, seen, table_line = not rest, -1, None
     key = re.compile(rf"[ \t]*{re.escape(str(rest[0] if rest else head))}[ \t]*=")
-    for line, words in enumerate(text.splitlines(), start=1):
-        if re.match(r"[ \t]*\[", words):
-            seen += bool(table.match(words))
-            inside = bool(table.match(words)) and seen == number
-            found = line if inside else found
-        elif inside and key.match(words) and (rest or found is None):
+    for line, line_text in enumerate(text.splitlines(), start=1):
+        if re.match(r"[ \t]*\[", line_text):
+            seen += bool(table.match(line_text))
+            inside = bool(table.match(line_text)) and seen == number
+            table_line = line if inside else table_line
+        elif inside and key.match(line_text) and (rest or table_line is None):
             return line
-    return found
+    return table_line
 
 
 def _first_mistake(error: ValidationError, raw: bytes) -> str:
     first = error.errors(include_url=False)[0]
-    place = ".".join(str(part + 1 if isinstance(part, int) else part) for part in first["loc"])
+    dotted_key = ".".join(str(part + 1 if isinstance(part, int) else part) for part in first["loc"])
     if first["type"] == "extra_forbidden":
         *parents, wrong = first["loc"]
         model: Any = Policy
@@ -155,12 +155,12 @@ def _first_mistake(error: ValidationError, raw: bytes) -> str:
             # A number is the place in a list of parts, which are all of one kind.
             kind = model if isinstance(parent, int) else model.model_fields[parent].annotation
             model = next(iter(get_args(kind)), kind)
-        return f"there is no key {place!r}; {choices(str(wrong), model.model_fields)}."
+        return f"there is no key {dotted_key!r}; {choices(str(wrong), model.model_fields)}."
     if first["type"] == "value_error":
         mistake = first["ctx"]["error"]
         if isinstance(mistake, MistakeAt):
-            line = line_of(raw.decode("utf-8"), mistake.place)
+            line = line_of(raw.decode("utf-8"), mistake.path)
             return f"{'' if line is None else f'line {line}: '}{mistake}."
-        return f"{place}: {mistake}"
+        return f"{dotted_key}: {mistake}"
     said = first["msg"][0].lower() + first["msg"][1:]
-    return f"{place}: {said}, not {first['input']!r}."
+    return f"{dotted_key}: {said}, not {first['input']!r}."

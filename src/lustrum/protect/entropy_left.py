@@ -61,17 +61,17 @@ def _measured(channel: Channel) -> float:
     counts, rows = [], []
     for true in range(MOST + 1):
         try:
-            found = channel.transitions(np.array([true]))
+            transitions = channel.transitions(np.array([true]))
         except InputError:  # a matrix that ends below: such a count cannot be published at all
             continue
         counts.append(true)
-        rows.append(found)
+        rows.append(transitions)
     if not {1, 2} <= set(counts):
         return 0.0
     shown = np.unique(np.concatenate([row.published for row in rows]))
     chances = np.zeros((len(rows), shown.size))
-    for place, row in enumerate(rows):
-        chances[place] = np.bincount(
+    for index, row in enumerate(rows):
+        chances[index] = np.bincount(
             np.searchsorted(shown, row.published), row.probability, shown.size
         )
     return float(left_by_row(chances)[[counts.index(1), counts.index(2)]].min())
@@ -152,7 +152,7 @@ def _against_one(chance: Floats) -> Floats:
 
 
 def _power(base: float, exponent: int) -> float:
-    made = 1.0
+    power = 1.0
     for _ in range(exponent):
-        made *= base
-    return made
+        power *= base
+    return power

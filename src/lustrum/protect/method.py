@@ -102,14 +102,14 @@ def kept_cells(table: Table, keep: Kept) -> Mask:
     The grand total is the total of everybody. A table that has no such cell keeps none: totals of parts are
     not taken for it.
     """
-    kept = np.zeros(table.shape, dtype=np.bool_)
+    unchanged = np.zeros(table.shape, dtype=np.bool_)
     if table.structural is not None:
-        kept |= table.structural
+        unchanged |= table.structural
     if keep == "totals":
-        kept |= ~table.inner
+        unchanged |= ~table.inner
     elif keep == "grand-total":
-        kept |= whole_cells(table.axes)
-    return kept
+        unchanged |= whole_cells(table.axes)
+    return unchanged
 
 
 def released(

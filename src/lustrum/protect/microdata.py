@@ -57,11 +57,11 @@ def numbered(values: Ints) -> Ints:
 
 def canonical_order(records: Records) -> Ints:
     """The records sorted by secret key, or by record id without keys, or as given without either."""
-    own = records.dataset.record_id
+    id_column = records.dataset.record_id
     if records.keys is not None:
         by: npt.NDArray[Any] = records.keys
-    elif own is not None and own in records.ids:
-        by = records.ids[own]
+    elif id_column is not None and id_column in records.ids:
+        by = records.ids[id_column]
     else:
         return np.arange(len(records), dtype=np.int64)
     return np.argsort(by, kind="stable").astype(np.int64)

@@ -103,7 +103,7 @@ class PostRandomisation:
             return Abilities(repeatable=True)
         stay, left = self.stay, left_by_two_codes(self.stay)
         if self.matrix is not None:
-            stay = max(row[place] for place, row in enumerate(self.matrix))
+            stay = max(row[index] for index, row in enumerate(self.matrix))
             left = float(left_by_row(np.array(self.matrix)).min())
         elif not self.joint:
             for _ in self.variables[1:]:

@@ -96,17 +96,17 @@ class SimulatedTables:
         cliques = inner.cliques(self.keep)
         if set().union(*cliques) != set(range(len(inner.shape))):
             raise InputError("A simulated table needs each variable in a margin that is kept.")
-        kept = ";".join(",".join(map(str, c)) for c in cliques)
-        purpose = f"{self.name} {self.target} {self.burn} {kept}"
+        clique_text = ";".join(",".join(map(str, c)) for c in cliques)
+        purpose = f"{self.name} {self.target} {self.burn} {clique_text}"
         margins = FibreMargins.of(inner.counts(table), cliques, inner.possible(table))
         chance = inner.generator(table, rng, purpose)
-        made = self._retained(inner, table, margins, chance)
-        low, high = inner.ends(made, cliques)
+        drawn = self._retained(inner, table, margins, chance)
+        low, high = inner.ends(drawn, cliques)
         names = "; ".join(" x ".join(inner.names[a] for a in c) for c in cliques)
         return released(
             table,
             self,
-            inner.added_up(made),
+            inner.added_up(drawn),
             low=low,
             high=high,
             notes=(
@@ -132,9 +132,9 @@ class SimulatedTables:
             counts, everywhere if possible is None else possible, inner.cliques(self.consistent)
         )
         for _ in range(self.tries):
-            made = draw_table(margins, self.target, rng, self.burn)
-            if fits(made, model, self.level):
-                return made
+            drawn = draw_table(margins, self.target, rng, self.burn)
+            if fits(drawn, model, self.level):
+                return drawn
         raise InputError(
             f"No simulated table out of {self.tries} was consistent with the richer model; keep more "
             "margins, or take a smaller level."
@@ -217,10 +217,10 @@ def draw_decomposable(margins: FibreMargins, rng: np.random.Generator) -> Ints:
         right = child.transpose([edge.child.index(a) for a in (*shared, *new)])
         held = int(np.prod(left.shape[: len(shared)], dtype=np.int64))
         rows, columns = left.reshape(held, -1), right.reshape(held, -1)
-        made = np.stack([draw_two_way(r, c, rng) for r, c in zip(rows, columns, strict=True)])
+        draws = np.stack([draw_two_way(r, c, rng) for r, c in zip(rows, columns, strict=True)])
         shape = (*left.shape, *right.shape[len(shared) :])
         axes = (*shared, *old, *new)
-        table = made.reshape(shape)
+        table = draws.reshape(shape)
     return np.ascontiguousarray(table.transpose(np.argsort(axes, kind="stable")))
 
 

@@ -105,8 +105,8 @@ class FactorNoise:
         if not known:
             return np.full(published.shape, self.public.error(self.measure, variables))
         edges = sorted(known)
-        place = np.searchsorted(edges, np.abs(published), side="right") - 1
-        return np.array([known[e] for e in edges])[np.maximum(place, 0)]
+        size_class = np.searchsorted(edges, np.abs(published), side="right") - 1
+        return np.array([known[e] for e in edges])[np.maximum(size_class, 0)]
 
     def growth_error(self, published: Floats, variables: int) -> float | None:
         """The typical error of growth, where the measure has an earlier period."""
@@ -154,9 +154,9 @@ class KeyedNoise:
         stretch = 1.0 + share * values
         near = np.rint(left / stretch)
         weight = chances / stretch
-        found, place = np.unique(near, return_inverse=True)
-        probability = np.bincount(place.ravel(), weights=weight)
-        return ContributionBelief(found, probability / probability.sum())
+        candidates, index = np.unique(near, return_inverse=True)
+        probability = np.bincount(index.ravel(), weights=weight)
+        return ContributionBelief(candidates, probability / probability.sum())
 
     def error(self, published: Floats, variables: int) -> Floats:
         """The mean size of the noise where one contribution is all of the sum; less where it is not."""

@@ -233,14 +233,14 @@ def _unknown(root: Path) -> Iterator[HealthFinding]:
 def _leftovers(store: Store) -> Iterator[HealthFinding]:
     """What a process that was stopped has left: harmless, and removed by the next ingest of the dataset."""
     for home in sorted(path for path in store.root.iterdir() if path.is_dir()):
-        kept = ""
+        version = ""
         if home.name in store.names():
             try:
-                kept = store.version(home.name)
+                version = store.version(home.name)
             except DatasetError:
                 continue  # reported already
-        left = [p.name for p in home.iterdir() if LEFTOVER.fullmatch(p.name) and p.name != kept]
-        if left and not kept:
+        left = [p.name for p in home.iterdir() if LEFTOVER.fullmatch(p.name) and p.name != version]
+        if left and not version:
             sentence = (
                 f"'current' is missing; ingest {home.name!r} again, or restore it from a backup."
             )

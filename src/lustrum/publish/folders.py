@@ -32,10 +32,10 @@ def write_folder(
         draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
         try:
             for name, data in files.items():
-                place = draft / name
-                place.parent.mkdir(parents=True, exist_ok=True)
-                place.write_bytes(data)
-                sync(place)
+                file_path = draft / name
+                file_path.parent.mkdir(parents=True, exist_ok=True)
+                file_path.write_bytes(data)
+                sync(file_path)
             for folder in (draft, *sorted(one for one in draft.rglob("*") if one.is_dir())):
                 sync(folder)
             _put_in_place(draft, path, kind, beside or nullcontext())

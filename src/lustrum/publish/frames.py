@@ -160,9 +160,9 @@ def _grouped(variable: Variable, groups: Mapping[str, Sequence[str]]) -> Variabl
             members[group] = frozenset().union(*(members[p] for p in waiting.pop(group)))
     hierarchies = []
     for group in groups:
-        own = Category(group, group, tuple(sorted(members[group])))
-        kept = tuple(c for c in variable.finest if c.members[0] not in own.member_set)
-        level = Level(group, group, (own, *kept), frozenset(c.code for c in kept))
+        category = Category(group, group, tuple(sorted(members[group])))
+        ungrouped = tuple(c for c in variable.finest if c.members[0] not in category.member_set)
+        level = Level(group, group, (category, *ungrouped), frozenset(c.code for c in ungrouped))
         hierarchies.append(Hierarchy(group, group, (level,)))
     return Variable(
         variable.name,
@@ -187,7 +187,7 @@ def judges_contributions(rule: Any) -> bool:
 
 def ranks_of(rule: Any) -> int:
     """As many of the largest contributions as any part of the rule may look at."""
-    words = rule.to_mapping()
+    mapping = rule.to_mapping()
     numbers = [3]
 
     def read(part: Any) -> None:
@@ -201,5 +201,5 @@ def ranks_of(rule: Any) -> int:
             for value in part:
                 read(value)
 
-    read(words)
+    read(mapping)
     return max(numbers)

@@ -14,9 +14,9 @@ from lustrum.public.prepared.folder import FORMAT, KIND, overall_digest
 from lustrum.publish.folders import write_folder
 
 
-def json_bytes(words: Any) -> bytes:
+def json_bytes(document: Any) -> bytes:
     """JSON in one spelling: the same words give the same bytes."""
-    return json.dumps(words, ensure_ascii=False, sort_keys=True, indent=1).encode() + b"\n"
+    return json.dumps(document, ensure_ascii=False, sort_keys=True, indent=1).encode() + b"\n"
 
 
 def write_prepared(
@@ -41,7 +41,7 @@ def digest_of(head: Mapping[str, Any], files: Mapping[str, bytes]) -> str:
 
 
 def _manifest_words(head: Mapping[str, Any], files: Mapping[str, bytes]) -> dict[str, Any]:
-    words = {
+    manifest = {
         "format": FORMAT,
         "kind": KIND,
         **head,
@@ -50,4 +50,4 @@ def _manifest_words(head: Mapping[str, Any], files: Mapping[str, bytes]) -> dict
             for name, data in files.items()
         },
     }
-    return words | {"digest": overall_digest(words)}
+    return manifest | {"digest": overall_digest(manifest)}

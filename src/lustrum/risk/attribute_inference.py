@@ -72,8 +72,8 @@ class AttributeInference(RiskSpec):
         """The gain from the release in place of its table."""
         return self._most(self.variables(table, release))
 
-    def _most(self, found: tuple[InferredAttribute, ...]) -> float:
-        return max(0.0, *(v.gain for v in found if v.people >= self.fewest), 0.0)
+    def _most(self, attributes: tuple[InferredAttribute, ...]) -> float:
+        return max(0.0, *(v.gain for v in attributes if v.people >= self.fewest), 0.0)
 
     def variables(
         self, table: Table, release: Release | None = None
@@ -97,17 +97,17 @@ class AttributeInference(RiskSpec):
             seen = release.shown[grid]
             shown = np.where(seen, release.published[grid], 0)
         return tuple(
-            self._inferred(axis.name, place, true, shown, seen | ~possible, possible)
-            for place, axis in enumerate(table.axes)
+            self._inferred(axis.name, position, true, shown, seen | ~possible, possible)
+            for position, axis in enumerate(table.axes)
         )
 
     def _inferred(
-        self, name: str, place: int, true: Ints, shown: Ints, seen: Mask, possible: Mask
+        self, name: str, position: int, true: Ints, shown: Ints, seen: Mask, possible: Mask
     ) -> InferredAttribute:
         """One variable, along the axis at a place."""
-        guess = guessed_categories(shown, place, possible).ravel()
+        guess = guessed_categories(shown, position, possible).ravel()
         people, numbers, visible, can = (
-            np.moveaxis(a, place, -1).reshape(-1, a.shape[place])
+            np.moveaxis(a, position, -1).reshape(-1, a.shape[position])
             for a in (true, shown, seen, possible)
         )
         single = ((numbers > 0).sum(axis=1) == 1) & (numbers.sum(axis=1) <= self.up_to)
@@ -121,7 +121,7 @@ class AttributeInference(RiskSpec):
         return InferredAttribute(name, total, *right)
 
 
-def guessed_categories(shown: Ints, place: int, possible: Mask) -> Ints:
+def guessed_categories(shown: Ints, position: int, possible: Mask) -> Ints:
     """For every row along an axis, the likeliest category by all other rows; the shape is that of the others.
 
     >>> shown = np.array([[4, 0], [0, 2], [30, 90]])
@@ -129,11 +129,11 @@ def guessed_categories(shown: Ints, place: int, possible: Mask) -> Ints:
     [1, 1, 0]
     """
     sizes = shown.shape
-    others = sorted((p for p in range(shown.ndim) if p != place), key=lambda p: (sizes[p], p))
-    belief: Floats = np.full(sizes, 1.0 / sizes[place])
-    for kept in range(len(others)):
-        dropped = tuple(others[kept:])
+    others = sorted((p for p in range(shown.ndim) if p != position), key=lambda p: (sizes[p], p))
+    belief: Floats = np.full(sizes, 1.0 / sizes[position])
+    for known_count in range(len(others)):
+        dropped = tuple(others[known_count:])
         held = shown.sum(axis=dropped, keepdims=True) - shown
-        total = held.sum(axis=place, keepdims=True)
+        total = held.sum(axis=position, keepdims=True)
         belief = (held + _PRIOR * belief) / (total + _PRIOR)
-    return np.asarray((belief * possible).argmax(axis=place))
+    return np.asarray((belief * possible).argmax(axis=position))

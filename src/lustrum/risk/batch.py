@@ -46,10 +46,10 @@ def risks_of_many(
     rows = np.ascontiguousarray(populations, dtype=np.int64)
     given = np.ascontiguousarray(sample, dtype=np.int64)
     zeros, spread, size = weights
-    found: Floats = _risks(rows, given, float(zeros), float(spread), float(size), _lookup())
-    if found.min() < 0:
+    risks: Floats = _risks(rows, given, float(zeros), float(spread), float(size), _lookup())
+    if risks.min() < 0:
         return r1_values(rows, weights), r2_values(rows, given, weights)
-    return found[0], found[1]
+    return risks[0], risks[1]
 
 
 @cache
@@ -78,12 +78,12 @@ def _risks(
             out[0, d] = -1.0
             break
         empty, both = 0, 0
-        own, apart, kept_people, kept_sample = 0.0, 0.0, 0.0, 0.0
+        sum_logs, apart, kept_people, kept_sample = 0.0, 0.0, 0.0, 0.0
         deficit, people, seen = 0, 0, 0
         for i in range(cells):
             F, f = rows[d, i], sample[i]
             value = _xlogx(F, table)
-            own += value
+            sum_logs += value
             empty += F == 0
             both += (F == 0) & (f == 0)
             gap = n * F - N * f
@@ -95,9 +95,9 @@ def _risks(
                 people += F
                 seen += f
         log_N = log(float(N))
-        H = log_N - own / N
-        kept = N * (kept_sample + seen * log_N) - n * (kept_people + people * log_n)
-        left = (_xlogx(deficit, table) - apart + kept) / (n * N)
+        H = log_N - sum_logs / N
+        deficit_term = N * (kept_sample + seen * log_N) - n * (kept_people + people * log_n)
+        left = (_xlogx(deficit, table) - apart + deficit_term) / (n * N)
         # Rounding must not push a ratio outside [0, 1], nor a share of nothing become NaN.
         ratio = min(max(left / H, 0.0), 1.0) if H > 0.0 and deficit > 0 else 0.0
         scale = min(max(1.0 - H / log_cells, 0.0), 1.0)

@@ -111,8 +111,8 @@ class CellCertainty(RiskSpec):
         check_table(table, f"The risk measure {self.name!r}")
         if table.kind != "count" or table.decimals:
             raise InputError("The certainty about small cells is for tables of whole counts.")
-        own = 1 if self.attacker == "insider" else 0
-        at_risk = table.inner & (table.values > own) & (table.values <= own + self.up_to)
+        insiders = 1 if self.attacker == "insider" else 0
+        at_risk = table.inner & (table.values > insiders) & (table.values <= insiders + self.up_to)
         return at_risk if table.structural is None else at_risk & ~table.structural
 
     def cells(self, table: Table, release: Release) -> CertainCells:
@@ -126,9 +126,14 @@ class CellCertainty(RiskSpec):
 
     def to_mapping(self) -> dict[str, Any]:
         """The measure in the words of a policy file."""
-        own = self.attacker if isinstance(self.attacker, str) else repr(self.attacker)
-        words = {"measure": self.name, "attacker": own, "up_to": self.up_to, "audit": self.audit}
-        return words if self.prior is None else {**words, "prior": repr(self.prior)}
+        attacker = self.attacker if isinstance(self.attacker, str) else repr(self.attacker)
+        mapping = {
+            "measure": self.name,
+            "attacker": attacker,
+            "up_to": self.up_to,
+            "audit": self.audit,
+        }
+        return mapping if self.prior is None else {**mapping, "prior": repr(self.prior)}
 
     def _attacker(self) -> Attacker:
         from lustrum.audit import Insider, Outsider
@@ -161,8 +166,10 @@ def certainties(
         impossible = np.zeros(len(facts), dtype=np.bool_)
         impossible[: table.values.size] = table.structural.ravel()
         facts = facts.zero(impossible)
-    own = attacker.own(facts)
-    taken = np.array([own.named.get(int(c), 0) + own.anywhere for c in cells], dtype=np.int64)
+    own_units = attacker.contributions(facts)
+    taken = np.array(
+        [own_units.named.get(int(c), 0) + own_units.anywhere for c in cells], dtype=np.int64
+    )
     low, high = _bounds(facts, cells, audit)
     low = np.maximum(low, taken)
     certainty = exp2(-_entropies(table, release, cells, low, high, prior))
@@ -174,8 +181,8 @@ def _bounds(known: Knowledge, cells: npt.NDArray[np.intp], audit: Audit) -> tupl
     from lustrum.audit.knowledge.reduce import as_floats, narrowed
 
     if audit == "sharp":
-        found = bounds(known, cells.tolist(), integer=True)
-        return found.low, found.high
+        ranges = bounds(known, cells.tolist(), integer=True)
+        return ranges.low, ranges.high
     low, high = (known.low, known.high) if audit == "cell" else narrowed(known)
     return as_floats(low[cells]), as_floats(high[cells])
 

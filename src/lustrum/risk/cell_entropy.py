@@ -52,11 +52,11 @@ def expected_risk(belief: Belief, harm: Callable[[Ints], npt.ArrayLike]) -> Floa
     """
 
     def checked(values: Ints) -> Floats:
-        found = np.asarray(harm(values), dtype=np.float64)
-        if not bool((found >= 0).all()):
+        harms = np.asarray(harm(values), dtype=np.float64)
+        if not bool((harms >= 0).all()):
             raise InputError(
                 "The harm of a value is negative or not a number; it must be 0 or more."
             )
-        return found
+        return harms
 
     return belief.expectation(checked)

@@ -58,8 +58,8 @@ class CloseEstimates(RiskSpec):
 
     def after(self, table: Table, release: Release) -> float:
         """The mean over the sensitive cells of a release."""
-        found = self.cells(table, release)
-        return float(found.mean()) if found.size else 0.0
+        risks = self.cells(table, release)
+        return float(risks.mean()) if risks.size else 0.0
 
     def judged(self, table: Table) -> Mask:
         """The inner cells that are sensitive."""
@@ -91,8 +91,8 @@ class CloseEstimates(RiskSpec):
         least = min(0, int(table.values.min(initial=0)))
         known = from_release(release, low=least)
         if self.audit == "sharp":
-            found = bounds(known, cells.tolist(), integer=True)
-            low, high = found.low, found.high
+            ranges = bounds(known, cells.tolist(), integer=True)
+            low, high = ranges.low, ranges.high
         else:
             ends = (known.low, known.high) if self.audit == "cell" else narrowed(known)
             low, high = (as_floats(end[cells]) for end in ends)
@@ -107,7 +107,7 @@ class CloseEstimates(RiskSpec):
 
     def to_mapping(self) -> dict[str, Any]:
         """The measure in the words of a policy file."""
-        words: dict[str, Any] = {
+        mapping: dict[str, Any] = {
             "measure": self.name, "percent": self.percent, "audit": self.audit
         }  # fmt: skip
-        return words if self.rule is None else {**words, "rule": repr(self.rule)}
+        return mapping if self.rule is None else {**mapping, "rule": repr(self.rule)}

@@ -92,10 +92,10 @@ def cells_of(source: CountsLike | Release, what: str = "table") -> Cells:
     return _cells(counts, None, [f"v{i + 1}" for i in range(counts.ndim)], what)
 
 
-def same_cells(first: Cells, second: Cells, words: str) -> None:
+def same_cells(first: Cells, second: Cells, names: str) -> None:
     """Refuse two tables of different shapes."""
     if first.counts.shape != second.counts.shape:
-        raise InputError(f"The {words} have different shapes; they must be equal.")
+        raise InputError(f"The {names} have different shapes; they must be equal.")
 
 
 def check_scale(counts: Ints, what: str = "table") -> None:

@@ -59,8 +59,8 @@ def conditional_entropy(population: npt.ArrayLike, published: npt.ArrayLike) -> 
     p, q = _shares(population), _shares(published)
     surplus, deficit = np.maximum(p - q, 0.0), np.maximum(q - p, 0.0)
     apart = xlogx(surplus.sum(axis=-1)) - xlogx(surplus).sum(axis=-1) - xlogx(deficit).sum(axis=-1)
-    kept = np.where(deficit > 0, xlogx(q) - xlogx(p), 0.0).sum(axis=-1)
-    return np.asarray(np.clip(apart + kept, 0.0, entropy(population)))
+    deficit_term = np.where(deficit > 0, xlogx(q) - xlogx(p), 0.0).sum(axis=-1)
+    return np.asarray(np.clip(apart + deficit_term, 0.0, entropy(population)))
 
 
 def size_of(people: npt.ArrayLike) -> Floats:

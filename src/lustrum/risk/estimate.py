@@ -74,9 +74,9 @@ class RiskEstimate:
     provenance: Mapping[str, Any] = field(default_factory=dict)
 
     def __getitem__(self, model: str) -> ModelRisk:
-        for found in self.models:
-            if found.model == model:
-                return found
+        for model_risk in self.models:
+            if model_risk.model == model:
+                return model_risk
         raise KeyError(model)
 
     def __str__(self) -> str:
@@ -146,7 +146,7 @@ def estimate_risk(
     if not isinstance(how, R1 | R2):
         raise InputError("The measure must be R1 or R2.")
     streams = any_generator(rng).spawn(len(chosen))
-    found = tuple(
+    model_risks = tuple(
         _model_risk(model, sample, cells, people, how, count, stream)
         for model, stream in zip(chosen, streams, strict=True)
     )
@@ -160,7 +160,7 @@ def estimate_risk(
         "seed": rng if isinstance(rng, int) else None,
         "sample_sha256": digest.hexdigest(),
     }
-    return RiskEstimate(how.name.upper(), people, cells.total, found, provenance)
+    return RiskEstimate(how.name.upper(), people, cells.total, model_risks, provenance)
 
 
 def draw_risks(
@@ -273,8 +273,13 @@ class _Behind:
 
     def __init__(self, table: Table, cells: Cells, model: str | PopulationModel) -> None:
         self.table, self.model = table, model
-        own = model if isinstance(model, str) else id(model)
-        self._key = (own, cells.counts.shape, cells.counts.tobytes(), cells.possible.tobytes())
+        model_key = model if isinstance(model, str) else id(model)
+        self._key = (
+            model_key,
+            cells.counts.shape,
+            cells.counts.tobytes(),
+            cells.possible.tobytes(),
+        )
 
     def __hash__(self) -> int:
         return hash(self._key)

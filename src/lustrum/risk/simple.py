@@ -99,11 +99,13 @@ class SparseLines(RiskSpec):
         cells = _cells(table)
         grid = np.ix_(*(np.flatnonzero(axis.inner) for axis in table.axes))
         along = range(len(names)) if self.axis is None else [names.index(self.axis)]
-        found = [sparse_lines(table.values[grid], a, self.populated, cells[grid]) for a in along]
-        lines = sum(total for _, total in found)
+        line_counts = [
+            sparse_lines(table.values[grid], a, self.populated, cells[grid]) for a in along
+        ]
+        lines = sum(total for _, total in line_counts)
         if not lines:
             raise InputError("The table has no lines of two cells or more.")
-        return sum(sparse for sparse, _ in found) / lines
+        return sum(sparse for sparse, _ in line_counts) / lines
 
 
 def share_of_uniques(counts: npt.ArrayLike) -> float:

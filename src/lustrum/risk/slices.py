@@ -95,7 +95,7 @@ def slice_risks(
     shown = release if release is None or isinstance(release, Release) else _as_table(release)
     if shown is not None and shown.shape != source.shape:
         raise InputError("The release and its table have different shapes; they must be equal.")
-    found = []
+    risks = []
     for positions in product(*(range(len(source.axes[a])) for a in axes)):
         picks = [np.arange(len(axis)) for axis in source.axes]
         for axis, position in zip(axes, positions, strict=True):
@@ -108,10 +108,10 @@ def slice_risks(
             if shown is not None:
                 risk = float(measure.after(part, shown.take(picks)))
         except NotMeasurableError as error:
-            found.append(SliceRisk(codes, None, str(error)))
+            risks.append(SliceRisk(codes, None, str(error)))
         else:
-            found.append(SliceRisk(codes, risk))
-    return SliceRisks(tuple(source.axes[a].name for a in axes), tuple(found))
+            risks.append(SliceRisk(codes, risk))
+    return SliceRisks(tuple(source.axes[a].name for a in axes), tuple(risks))
 
 
 def _number(part: SliceRisk) -> str:
@@ -125,16 +125,16 @@ def _as_table(release: CountsLike) -> Table:
 def _axes(along: Sequence[str | int], table: Table) -> tuple[int, ...]:
     names = [axis.name for axis in table.axes]
     given = [along] if isinstance(along, str | int) else list(along)
-    found = []
+    numbers = []
     for axis in given:
         if isinstance(axis, str) and axis not in names:
             raise InputError(f"The table has no axis {axis!r}; {choices(axis, names)}.")
         number = names.index(axis) if isinstance(axis, str) else axis
-        if not 0 <= number < len(names) or number in found:
+        if not 0 <= number < len(names) or number in numbers:
             raise InputError(
                 "Slices need different axes of the table, by name or by number from 0 on."
             )
-        found.append(number)
-    if not found:
+        numbers.append(number)
+    if not numbers:
         raise InputError("Slices need at least one axis to go along.")
-    return tuple(found)
+    return tuple(numbers)

@@ -132,8 +132,8 @@ class EntropyRisk(RiskSpec):
 
         Every table has two cells or more and somebody in it.
         """
-        found = terms_of_many(tables, published, channel, self.split, self.parts, self.shared)
-        return self._combined(found.before), self._combined(found.after)
+        terms = terms_of_many(tables, published, channel, self.split, self.parts, self.shared)
+        return self._combined(terms.before), self._combined(terms.after)
 
     def _combined(self, terms: tuple[Floats, ...]) -> Floats:
         values = np.stack(terms, axis=-1)
@@ -273,14 +273,14 @@ def expected_behind(
     true, frequency = np.unique(counts, return_counts=True)
     values, inverse, seen = np.unique(published, return_inverse=True, return_counts=True)
     rows = channel.transitions(true)
-    place = np.minimum(np.searchsorted(values, rows.published), values.size - 1)
+    column = np.minimum(np.searchsorted(values, rows.published), values.size - 1)
     cells = np.where(
-        values[place] == rows.published, frequency[rows.origin] * rows.probability, 0.0
+        values[column] == rows.published, frequency[rows.origin] * rows.probability, 0.0
     )
-    people = np.bincount(place, weights=cells * true[rows.origin], minlength=values.size)
+    people = np.bincount(column, weights=cells * true[rows.origin], minlength=values.size)
     if shared == "observed":
         return np.asarray((people / seen)[inverse.ravel()], dtype=np.float64)
-    shown = np.bincount(place, weights=cells, minlength=values.size)
+    shown = np.bincount(column, weights=cells, minlength=values.size)
     known = shown > 0
     mean = np.where(known, people / np.where(known, shown, 1.0), values)
     return np.asarray(mean[inverse.ravel()], dtype=np.float64)

@@ -40,11 +40,11 @@ def terms_of_many(
 
     Every table has two cells or more and somebody in it.
     """
-    values, place = distinct(tables)
+    values, value_index = distinct(tables)
     shown, column = distinct(published)
     origin, at, chance = _entries(values, shown, channel)
     small, large, small_after, large_after, people, empty, both, either = many_terms(
-        place,
+        value_index,
         values,
         column,
         shown,

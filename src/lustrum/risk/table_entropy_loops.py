@@ -32,7 +32,7 @@ def entropy_term(number: Any, values: Any, begin: int, end: int) -> float:  # pr
 
 @compiled
 def many_terms(  # pragma: no cover
-    place: Any,
+    value_index: Any,
     values: Any,
     column: Any,
     shown: Any,
@@ -43,13 +43,13 @@ def many_terms(  # pragma: no cover
     by_published: bool,
     observed: bool,
 ) -> Any:
-    """Of tables, one a row of ``place``: terms of small and large counts before and after, people, and zeros.
+    """Of tables, one a row of ``value_index``: terms of small and large counts before and after, people, zeros.
 
-    Cell ``j`` of table ``t`` holds ``values[place[t, j]]`` and shows ``shown[column[j]]``. The value ``v``
-    leads to ``shown[at[k]]`` with ``chance[k]``, ``k`` from ``first[v]`` on. The last three rows count the
-    cells that are empty, that also look it, and that are one of the two.
+    Cell ``j`` of table ``t`` holds ``values[value_index[t, j]]`` and shows ``shown[column[j]]``. The value
+    ``v`` leads to ``shown[at[k]]`` with ``chance[k]``, ``k`` from ``first[v]`` on. The last three rows count
+    the cells that are empty, that also look it, and that are one of the two.
     """
-    turns, cells = place.shape
+    turns, cells = value_index.shape
     small = 0
     while small < values.size and values[small] <= split:
         small += 1
@@ -71,7 +71,7 @@ def many_terms(  # pragma: no cover
         there[:] = 0.0
         empty = both = either = 0
         for j in range(cells):
-            v, c = place[t, j], column[j]
+            v, c = value_index[t, j], column[j]
             number[v] += 1
             if (shown[c] if by_published else values[v]) <= split:
                 lower[c] += 1

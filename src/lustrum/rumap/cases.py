@@ -57,7 +57,7 @@ class Tables:
     def protect(self, method: MapMethod, rng: np.random.Generator) -> dict[str, Release]:
         """Each table by itself, with chance of its own."""
         parts = zip(self.tables.items(), rng.spawn(len(self.tables)), strict=True)
-        return {name: protected(method, table, own) for (name, table), own in parts}
+        return {name: protected(method, table, stream) for (name, table), stream in parts}
 
 
 @dataclass(frozen=True)
@@ -103,8 +103,8 @@ class HypercubeTables:
         if not isinstance(method, BeforeCounting):
             return Tables(self.tables).protect(method, rng)
         parts = self._parts(method.within)
-        made = [protected(method.method, part, rng) for part in parts]
-        if not all(bool(m.shown.all()) for m in made):
+        releases = [protected(method.method, part, rng) for part in parts]
+        if not all(bool(m.shown.all()) for m in releases):
             raise InputError(
                 f"The method {method.method.name!r} leaves suppressed cells, from which no table can be "
                 "added up."
@@ -114,13 +114,14 @@ class HypercubeTables:
         def joined(arrays: Sequence[Ints]) -> Ints:
             return arrays[0] if len(arrays) == 1 else np.concatenate(list(arrays), axis=axis)
 
-        shown = joined([m.published for m in made])
+        shown = joined([m.published for m in releases])
         return {
-            name: self._release(view, method, shown, made[0]) for name, view in self.views.items()
+            name: self._release(view, method, shown, releases[0])
+            for name, view in self.views.items()
         }
 
     def _release(
-        self, view: HypercubeView, method: MapMethod, shown: Ints, made: Release
+        self, view: HypercubeView, method: MapMethod, shown: Ints, cube_release: Release
     ) -> Release:
         table = self._table(view)
         return released(
@@ -128,7 +129,7 @@ class HypercubeTables:
             method,
             self._summed(view, shown),
             # The paper of 2015 judges a table by the channel of the hypercube (section 5.2).
-            channel=made.channel,
+            channel=cube_release.channel,
             low=np.zeros(table.shape, dtype=np.int64),
             high=np.full(table.shape, UNBOUNDED, dtype=np.int64),
         )
@@ -185,12 +186,12 @@ class HypercubeTables:
         rest = tuple(i for i in range(array.ndim) if i not in order)
         summed = array.sum(axis=rest, dtype=array.dtype)
         left = sorted(order)
-        made = summed.transpose([left.index(i) for i in order])
+        table_counts = summed.transpose([left.index(i) for i in order])
         if view.totals:
-            for axis in range(made.ndim):
-                total = made.sum(axis=axis, keepdims=True, dtype=made.dtype)
-                made = np.concatenate([made, total], axis=axis)
-        return np.asarray(made)
+            for axis in range(table_counts.ndim):
+                total = table_counts.sum(axis=axis, keepdims=True, dtype=table_counts.dtype)
+                table_counts = np.concatenate([table_counts, total], axis=axis)
+        return np.asarray(table_counts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -243,14 +244,14 @@ def cases_of(tables: Table | Sequence[Table] | Mapping[str, Table] | Cases) -> C
     if isinstance(tables, Table):
         return Tables({"table": tables})
     if isinstance(tables, Mapping):
-        found = dict(tables)
+        by_name = dict(tables)
     elif isinstance(tables, Sequence):
-        found = {f"table {i}": table for i, table in enumerate(tables, start=1)}
+        by_name = {f"table {i}": table for i, table in enumerate(tables, start=1)}
     else:
         return tables
-    if not found or not all(isinstance(table, Table) for table in found.values()):
+    if not by_name or not all(isinstance(table, Table) for table in by_name.values()):
         raise InputError("A map needs one table or more, each a Table.")
-    return Tables(found)
+    return Tables(by_name)
 
 
 def protected(method: MapMethod, table: Table, rng: np.random.Generator) -> Release:

@@ -29,16 +29,17 @@ class Watched(np.random.Generator):
         self._start = _state(source)
 
     @classmethod
-    def of_words(cls, words: str) -> Watched:
+    def of_words(cls, text: str) -> Watched:
         """The same words give the same chance."""
-        seed = int.from_bytes(hashlib.sha256(words.encode()).digest(), "big")
+        seed = int.from_bytes(hashlib.sha256(text.encode()).digest(), "big")
         return cls(np.random.PCG64(seed))
 
     def spawn(self, n_children: int) -> list[np.random.Generator]:
         """Generators of their own, which are watched too."""
-        made = [Watched(type(self.bit_generator)(seed)) for seed in self._seeds.spawn(n_children)]  # type: ignore[attr-defined]
-        self._children += made
-        return list(made)
+        seeds = self._seeds.spawn(n_children)  # type: ignore[attr-defined]
+        children = [Watched(type(self.bit_generator)(seed)) for seed in seeds]
+        self._children += children
+        return list(children)
 
     @property
     def used(self) -> bool:

@@ -39,7 +39,7 @@ _FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
 
 
 def map_chart(
-    found: MapLike,
+    ru_map: MapLike,
     table: str | None = None,
     *,
     limit: float | None = None,
@@ -57,17 +57,17 @@ def map_chart(
     Utility grows to the right and risk upwards, as Duncan and others draw it: down and to the right is better.
     """
     alt = _altair()
-    points = found.of(table)
+    points = ru_map.of(table)
     size = width, height
     layers = _layers(
-        alt, found, points, found.dominators(table), limit, labels, regions, corners, size
+        alt, ru_map, points, ru_map.dominators(table), limit, labels, regions, corners, size
     )
-    made: altair.LayerChart = _configured(layers)
-    return made
+    chart: altair.LayerChart = _configured(layers)
+    return chart
 
 
 def tables_chart(
-    found: MapLike,
+    ru_map: MapLike,
     *,
     limit: float | None = None,
     labels: Literal["frontier", "all", "none"] = "none",
@@ -77,7 +77,7 @@ def tables_chart(
 ) -> altair.ConcatChart:
     """Small multiples: the map of every table, on the same scales."""
     alt = _altair()
-    finite = [p for p in found.points if np.isfinite(p.risk) and np.isfinite(p.utility)]
+    finite = [p for p in ru_map.points if np.isfinite(p.risk) and np.isfinite(p.utility)]
     drawn = [p for p in finite if p.family != NOTHING]
     ends = (
         _domain([p.utility for p in drawn]),
@@ -87,9 +87,9 @@ def tables_chart(
     charts = [
         _layers(
             alt,
-            found,
-            found.of(name),
-            found.dominators(name),
+            ru_map,
+            ru_map.of(name),
+            ru_map.dominators(name),
             limit,
             labels,
             False,
@@ -97,17 +97,19 @@ def tables_chart(
             size,
             ends,
         ).properties(title=name)
-        for name in found.tables
+        for name in ru_map.tables
     ]
-    made: altair.ConcatChart = _configured(alt.concat(*charts, columns=columns))
-    return made
+    chart: altair.ConcatChart = _configured(alt.concat(*charts, columns=columns))
+    return chart
 
 
-def series_chart(found: SeriesMap, width: int = 560, height: int = 360) -> altair.HConcatChart:
+def series_chart(series_map: SeriesMap, width: int = 560, height: int = 360) -> altair.HConcatChart:
     """Risk and utility after each question of a series, a line for each method."""
     alt = _altair()
-    rows = [vars(p) for p in found.points]
-    scale = alt.Scale(domain=list(found.labels), range=_cycled(COLOURS, len(found.labels)))
+    rows = [vars(p) for p in series_map.points]
+    scale = alt.Scale(
+        domain=list(series_map.labels), range=_cycled(COLOURS, len(series_map.labels))
+    )
     dashes = [[1, 0], [6, 3], [2, 2], [8, 3, 2, 3]]
     panels = []
     for column, title in (("risk", "certainty about small cells"), ("utility", "mean utility")):
@@ -122,7 +124,8 @@ def series_chart(found: SeriesMap, width: int = 560, height: int = 360) -> altai
                     "label:N",
                     title="method",
                     scale=alt.Scale(
-                        domain=list(found.labels), range=_cycled(dashes, len(found.labels))
+                        domain=list(series_map.labels),
+                        range=_cycled(dashes, len(series_map.labels)),
                     ),
                 ),
                 tooltip=[
@@ -135,8 +138,8 @@ def series_chart(found: SeriesMap, width: int = 560, height: int = 360) -> altai
                 ],
             )
         )
-    made: altair.HConcatChart = _configured(alt.hconcat(*panels))
-    return made
+    chart: altair.HConcatChart = _configured(alt.hconcat(*panels))
+    return chart
 
 
 def risk_table_chart(
@@ -186,8 +189,8 @@ def risk_table_chart(
     chart = alt.layer(*layers).properties(
         width=cell * max(table.shape[-1], 1) * 2, height=cell * int(np.prod(table.shape[:-1]))
     )
-    made: altair.LayerChart = _configured(chart)
-    return made
+    configured: altair.LayerChart = _configured(chart)
+    return configured
 
 
 def distribution_chart(
@@ -225,8 +228,8 @@ def distribution_chart(
             tooltip=["table:N", "value:N", "cells:Q"],
         )
     )  # fmt: skip
-    made: altair.Chart = _configured(chart)
-    return made
+    configured: altair.Chart = _configured(chart)
+    return configured
 
 
 def svg_of(chart: Chart) -> str:
@@ -259,7 +262,7 @@ def save_chart(chart: Chart, path: Path | str, scale: float = 2.0) -> Path:
 
 def _layers(
     alt: Any,
-    found: MapLike,
+    ru_map: MapLike,
     points: Sequence[Point],
     dominators: Sequence[int],
     limit: float | None,
@@ -306,9 +309,9 @@ def _layers(
     shapes = [*_shapes(len(families)), *([_CORNER_SHAPE] * len(extra))]
     shape = alt.Scale(domain=domain, range=shapes)
     x_scale, y_scale = (alt.Scale(domain=end, nice=False, zero=False) for end in ends)
-    better = "higher is better" if found.sign > 0 else "lower is better"
-    x = alt.X("utility:Q", title=f"utility: {found.utility} ({better})", scale=x_scale)
-    y = alt.Y("risk:Q", title=f"risk of disclosure: {found.risk}", scale=y_scale)
+    better = "higher is better" if ru_map.sign > 0 else "lower is better"
+    x = alt.X("utility:Q", title=f"utility: {ru_map.utility} ({better})", scale=x_scale)
+    y = alt.Y("risk:Q", title=f"risk of disclosure: {ru_map.risk}", scale=y_scale)
     base = alt.Chart(alt.InlineData(values=rows)).encode(x=x, y=y)
     layers = []
     if outlines:

@@ -117,18 +117,18 @@ def best(
         cache=cache,
     )
     if search == "grid":
-        found = RUMap(sweep, ordered(d for made in sweep.run(told) for d in made))
+        ru_map = RUMap(sweep, ordered(d for job_draws in sweep.run(told) for d in job_draws))
     elif search == "halving":
-        found = _halved(sweep, max_risk, over, told)
+        ru_map = _halved(sweep, max_risk, over, told)
     else:
         raise InputError(f"A search is by 'grid', 'halving' or 'bayes', not {search!r}.")
-    return best_of(found, max_risk, over)
+    return best_of(ru_map, max_risk, over)
 
 
-def best_of(found: RUMap, max_risk: float, over: Over = "worst") -> Choice:
+def best_of(ru_map: RUMap, max_risk: float, over: Over = "worst") -> Choice:
     """The choice from a map that was made already."""
-    sign = found.measures.sign
-    points = [p for p in found.over(over) if not p.is_corner]
+    sign = ru_map.measures.sign
+    points = [p for p in ru_map.over(over) if not p.is_corner]
     most = max(p.draws for p in points)
     safe = [p for p in points if _within(p.risk_range[1], max_risk) and np.isfinite(p.utility)]
     # A search by halves leaves methods behind; those have fewer draws and cannot be chosen.
@@ -143,18 +143,18 @@ def best_of(found: RUMap, max_risk: float, over: Over = "worst") -> Choice:
         )
         hint = f" The lowest is {near.risk:.4g}, by {near.label}." if near is not None else ""
         reason = f"No method keeps the risk at {max_risk:g} or below.{hint}"
-        return Choice(None, None, found, over, reason, others)
+        return Choice(None, None, ru_map, over, reason, others)
     reason = (
         f"{point.label} keeps most utility ({point.utility:.4g}) among the methods whose risk is at most "
         f"{max_risk:g}; its risk is {point.risk:.4g}, at most {point.risk_range[1]:.4g} with 95 per cent "
-        f"confidence.{_already(found, max_risk, over)}"
+        f"confidence.{_already(ru_map, max_risk, over)}"
     )
-    return Choice(found.sweep.methods[point.index], point, found, over, reason, others)
+    return Choice(ru_map.sweep.methods[point.index], point, ru_map, over, reason, others)
 
 
-def _already(found: RUMap, max_risk: float, over: Over) -> str:
+def _already(ru_map: RUMap, max_risk: float, over: Over) -> str:
     """A warning that a limit asks for nothing: then the method that changes least is the best one."""
-    original = next((p for p in found.over(over) if p.family == ORIGINAL), None)
+    original = next((p for p in ru_map.over(over) if p.family == ORIGINAL), None)
     if original is None or not _within(original.risk, max_risk):
         return ""
     return (
@@ -164,7 +164,7 @@ def _already(found: RUMap, max_risk: float, over: Over) -> str:
 
 
 def decide(
-    found: RUMap,
+    ru_map: RUMap,
     disclosure: float,
     withheld: float,
     over: Over = "mean",
@@ -183,24 +183,24 @@ def decide(
     """
     if not (disclosure >= 0 and withheld >= 0 and disclosure + withheld > 0):
         raise InputError("Losses are numbers of 0 or more, and one of them is above 0.")
-    low, high = found.measures.utilities[0][1].range
+    low, high = ru_map.measures.utilities[0][1].range
     if not (np.isfinite(low) and np.isfinite(high)):
         raise InputError(
-            f"The utility {found.utility!r} has no worst value; a loss needs a measure with two ends."
+            f"The utility {ru_map.utility!r} has no worst value; a loss needs a measure with two ends."
         )
 
     def loss(point: Point) -> float:
-        kept = (point.utility - low) / (high - low)
-        kept = kept if found.measures.sign > 0 else 1 - kept
-        return float(disclosure * point.risk + withheld * (1 - kept))
+        utility_share = (point.utility - low) / (high - low)
+        utility_share = utility_share if ru_map.measures.sign > 0 else 1 - utility_share
+        return float(disclosure * point.risk + withheld * (1 - utility_share))
 
-    points = [p for p in found.over(over) if np.isfinite(p.risk) and np.isfinite(p.utility)]
+    points = [p for p in ru_map.over(over) if np.isfinite(p.risk) and np.isfinite(p.utility)]
     first = min(points, key=lambda p: (compared(loss(p)), p.is_corner))
     others = tuple((p.label, f"expected loss {loss(p):.4g}") for p in points if p is not first)
     reason = f"{first.label} has the least expected loss, {loss(first):.4g}."
     if first.is_corner:
-        return Choice(None, None, found, over, reason, others)
-    return Choice(found.sweep.methods[first.index], first, found, over, reason, others)
+        return Choice(None, None, ru_map, over, reason, others)
+    return Choice(ru_map.sweep.methods[first.index], first, ru_map, over, reason, others)
 
 
 def _halved(sweep: Sweep, limit: float, over: Over, progress: Progress | None) -> RUMap:
@@ -210,16 +210,16 @@ def _halved(sweep: Sweep, limit: float, over: Over, progress: Progress | None) -
     wanted, done = min(_FIRST, sweep.replications), 0
     while True:
         jobs = [(m, r) for m in alive for r in range(wanted) if (m, r) not in draws]
-        for made, _ in sweep.all_of(jobs):
-            draws[made[0].method, made[0].replication] = made
+        for job_draws, _ in sweep.all_of(jobs):
+            draws[job_draws[0].method, job_draws[0].replication] = job_draws
             done += 1
             if progress is not None:
                 progress(done, len(sweep.methods) * sweep.replications)
-        found = RUMap(sweep, ordered(d for made in draws.values() for d in made))
+        ru_map = RUMap(sweep, ordered(d for job_draws in draws.values() for d in job_draws))
         if wanted >= sweep.replications:
-            return found
-        points = {p.index: p for p in found.over(over) if not p.is_corner}
-        order = sorted(alive, key=lambda m: _score(points[m], limit, found.measures.sign))
+            return ru_map
+        points = {p.index: p for p in ru_map.over(over) if not p.is_corner}
+        order = sorted(alive, key=lambda m: _score(points[m], limit, ru_map.measures.sign))
         alive = sorted(order[: max(1, (len(alive) + 1) // 2)])
         wanted = min(2 * wanted, sweep.replications)
 

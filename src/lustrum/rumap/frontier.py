@@ -28,18 +28,18 @@ def dominators(risk: npt.ArrayLike, utility: npt.ArrayLike) -> npt.NDArray[np.in
     [-1, -1, 1, -2]
     """
     R, U = (np.asarray(a, dtype=np.float64).ravel() for a in (risk, utility))
-    found = np.full(R.size, -2, dtype=np.intp)
+    dominated_by = np.full(R.size, -2, dtype=np.intp)
     valid = np.flatnonzero(~(np.isnan(R) | np.isnan(U)))
     best = -1
     # By rising risk, and falling utility at the same risk: what dominates a point came before it.
     for i in valid[np.lexsort((-U[valid], R[valid]))].tolist():
         if best >= 0 and U[best] >= U[i] and (R[best] < R[i] or U[best] > U[i]):
-            found[i] = best
+            dominated_by[i] = best
         else:
-            found[i] = -1
+            dominated_by[i] = -1
             if best < 0 or U[i] > U[best]:
                 best = i
-    return found
+    return dominated_by
 
 
 def dominated_area(

@@ -34,8 +34,8 @@ class BeforeCounting:
 
     def to_mapping(self) -> dict[str, Any]:
         """The method in the words of a policy file, with where it is applied."""
-        own = {**self.method.to_mapping(), "stage": "hypercube"}
-        return {**own, "within": self.within} if self.within else own
+        mapping = {**self.method.to_mapping(), "stage": "hypercube"}
+        return {**mapping, "within": self.within} if self.within else mapping
 
 
 def grid(method: str, **parameters: Any) -> list[Any]:
@@ -99,7 +99,7 @@ def default_methods(table: Table) -> list[Any]:
     return [spec for name, values in wanted if name in installed for spec in _made(name, values)]
 
 
-def words(method: MapMethod) -> dict[str, Any]:
+def parameters_of(method: MapMethod) -> dict[str, Any]:
     """The parameters of a method, without its name."""
     return {k: v for k, v in method.to_mapping().items() if k != "method"}
 
@@ -112,17 +112,17 @@ def labels(methods: Sequence[MapMethod]) -> list[str]:
     """
     by_name: dict[str, list[dict[str, Any]]] = {}
     for method in methods:
-        by_name.setdefault(method.name, []).append(words(method))
-    found = []
+        by_name.setdefault(method.name, []).append(parameters_of(method))
+    method_labels = []
     for method in methods:
-        own, peers = words(method), by_name[method.name]
+        settings, peers = parameters_of(method), by_name[method.name]
         said = [
             f"{key.replace('_', ' ')} {_short(value)}"
-            for key, value in own.items()
+            for key, value in settings.items()
             if any(_text(peer.get(key)) != _text(value) for peer in peers)
         ]
-        found.append(" ".join([method.name, ", ".join(said)]).strip())
-    return _distinct(found)
+        method_labels.append(" ".join([method.name, ", ".join(said)]).strip())
+    return _distinct(method_labels)
 
 
 def _made(name: str, values: Mapping[str, Any]) -> list[Any]:
@@ -143,11 +143,11 @@ def _text(value: Any) -> str:
     return json.dumps(value, sort_keys=True, default=str)
 
 
-def _distinct(found: Iterable[str]) -> list[str]:
+def _distinct(method_labels: Iterable[str]) -> list[str]:
     """Two methods with the same words are numbered."""
     seen: dict[str, int] = {}
     out = []
-    for label in found:
+    for label in method_labels:
         seen[label] = seen.get(label, 0) + 1
         out.append(label if seen[label] == 1 else f"{label} ({seen[label]})")
     return out

@@ -94,22 +94,22 @@ class RUMap:
         by: dict[tuple[str, int], list[Draw]] = {}
         for draw in self.draws:
             by.setdefault((draw.table, draw.method), []).append(draw)
-        found = []
+        points = []
         for name, table in self.sweep.cases.tables.items():
             for end, figures in (
                 (NOTHING, self.measures.nothing()),
                 (ORIGINAL, self.measures.before(table)),
             ):
-                found.append(corner(name, end, figures, self.risk, self.utility))
+                points.append(corner(name, end, figures, self.risk, self.utility))
             for index, method in enumerate(self.sweep.methods):
-                own = sorted(by.get((name, index), []), key=lambda d: d.replication)
-                if own:
-                    words = method.to_mapping()
+                draws = sorted(by.get((name, index), []), key=lambda d: d.replication)
+                if draws:
+                    mapping = method.to_mapping()
                     point = point_of(
-                        own, self.labels[index], method.name, words, self.risk, self.utility
+                        draws, self.labels[index], method.name, mapping, self.risk, self.utility
                     )
-                    found.append(point)
-        return tuple(found)
+                    points.append(point)
+        return tuple(points)
 
     def of(self, table: str | None = None) -> tuple[Point, ...]:
         """The points of one table, or of the only one."""
@@ -123,7 +123,9 @@ class RUMap:
         by: dict[str, list[Point]] = {}
         for point in self.points:
             by.setdefault(point.label, []).append(point)
-        return tuple(_together(own, how, self.measures.sign) for own in by.values())
+        return tuple(
+            _together(method_points, how, self.measures.sign) for method_points in by.values()
+        )
 
     def dominators(self, table: str | None = None) -> list[int]:
         """For each point of a table the place of one that dominates it, -1 on the frontier.
@@ -135,15 +137,15 @@ class RUMap:
     def frontier(self, table: str | None = None, over: Over | None = None) -> tuple[Point, ...]:
         """The points of a table, or over all tables, that no method beats, by rising risk."""
         points = self.of(table) if over is None else self.over(over)
-        found = zip(points, _dominators(points, self.measures.sign), strict=True)
-        return tuple(sorted((p for p, by in found if by == -1), key=lambda p: compared(p.risk)))
+        pairs = zip(points, _dominators(points, self.measures.sign), strict=True)
+        return tuple(sorted((p for p, by in pairs if by == -1), key=lambda p: compared(p.risk)))
 
     def release(self, label: str, table: str | None = None, replication: int = 0) -> Release:
         """What a method of the map publishes of a table in one of its draws."""
         if label not in self.labels:
             raise InputError(f"The map has no method {label!r}; {choices(label, self.labels)}.")
-        found = self.sweep.release(self.labels.index(label), replication)
-        return found[self._table(table)]
+        releases = self.sweep.release(self.labels.index(label), replication)
+        return releases[self._table(table)]
 
     def to_arrow(self) -> pa.Table:
         """A tidy frame: a row for each point, with whether it is on the frontier or what dominates it."""
@@ -260,15 +262,15 @@ def rumap(
         workers=workers,
         cache=cache,
     )
-    draws = [draw for made in sweep.run(told) for draw in made]
+    draws = [draw for job_draws in sweep.run(told) for draw in job_draws]
     return RUMap(sweep, ordered(draws), _provenance(sweep))
 
 
 def growing_map(sweep: Sweep, progress: Progress | None = None) -> Iterator[RUMap]:
     """The map after each draw, for a page on which points appear as they come in."""
     draws: list[Draw] = []
-    for made in sweep.run(progress):
-        draws += made
+    for job_draws in sweep.run(progress):
+        draws += job_draws
         yield RUMap(sweep, ordered(draws), _provenance(sweep))
 
 
@@ -287,7 +289,7 @@ def sweep_of(
     cases = cases_of(tables)
     first = next(iter(cases.tables.values()))
     chosen = tuple(default_methods(first) if methods is None else methods)
-    kept = cache if isinstance(cache, Cache) else Cache(cache)
+    draw_cache = cache if isinstance(cache, Cache) else Cache(cache)
     return Sweep(
         cases,
         chosen,
@@ -295,7 +297,7 @@ def sweep_of(
         replications,
         seed,
         workers,
-        kept,
+        draw_cache,
     )
 
 
@@ -315,13 +317,13 @@ def _provenance(sweep: Sweep) -> dict[str, Any]:
 
 def _dominators(points: Sequence[Point], sign: float) -> list[int]:
     places = [i for i, p in enumerate(points) if not p.is_corner]
-    found = dominators(
+    dominated_by = dominators(
         [compared(points[i].risk) for i in places],
         [compared(sign * points[i].utility) for i in places],
     )
     out = [-2] * len(points)
-    for place, by in zip(places, found.tolist(), strict=True):
-        out[place] = places[by] if by >= 0 else by
+    for index, by in zip(places, dominated_by.tolist(), strict=True):
+        out[index] = places[by] if by >= 0 else by
     return out
 
 

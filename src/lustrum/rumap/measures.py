@@ -55,33 +55,33 @@ class Measures:
 
     def before(self, table: Table) -> dict[str, float]:
         """The figures of the table as it is, and of no data at all, for utilities with two ends."""
-        found = {name: measure.before(table) for name, measure in self.risks}
+        figures = {name: measure.before(table) for name, measure in self.risks}
         for name, measure in self.utilities:
             low, high = measure.range
-            found[name] = high if measure.better == "higher" else low
-        return found
+            figures[name] = high if measure.better == "higher" else low
+        return figures
 
     def nothing(self) -> dict[str, float]:
         """The figures where nothing is published."""
-        found = {name: 0.0 for name, _ in self.risks}
+        figures = {name: 0.0 for name, _ in self.risks}
         for name, measure in self.utilities:
             low, high = measure.range
             worst = low if measure.better == "higher" else high
-            found[name] = worst if np.isfinite(worst) else np.nan
-        return found
+            figures[name] = worst if np.isfinite(worst) else np.nan
+        return figures
 
     def of(self, table: Table, release: Release) -> tuple[dict[str, float], str]:
         """All figures of a release, and in a sentence why one is missing, if one is."""
-        found, why = {}, ""
+        figures, why = {}, ""
         for name, measure in (*self.risks, *self.utilities):
             try:
                 after = getattr(measure, "after", None)
                 figure = measure.of(table, release) if after is None else after(table, release)
-                found[name] = float(figure)
+                figures[name] = float(figure)
             except InputError as error:
-                found[name] = float("nan")
+                figures[name] = float("nan")
                 why = why or f"{name}: {error}"
-        return found, why
+        return figures, why
 
 
 def measures_of(
@@ -122,8 +122,8 @@ def measures_of(
         if isinstance(risk, CellCertainty) and attackers:
             for attacker in attackers:
                 word = attacker if isinstance(attacker, str) else type(attacker).__name__.lower()
-                own: Any = replace(risk, attacker=attacker)  # type: ignore[arg-type]
-                named.append((f"{risk.name}: {word}", own))
+                measure: Any = replace(risk, attacker=attacker)  # type: ignore[arg-type]
+                named.append((f"{risk.name}: {word}", measure))
         else:
             named.append((risk.name, risk))
     return Measures(_numbered(named), _numbered([(u.name, u) for u in utilities]))

@@ -203,5 +203,5 @@ def _range(mean: float, error: float, draws: int) -> tuple[float, float]:
 
 def _correlation(first: Floats, second: Floats) -> float:
     a, b = first - first.mean(), second - second.mean()
-    found = float((a * b).sum() / np.sqrt((a * a).sum() * (b * b).sum()))
-    return min(1.0, max(-1.0, found))
+    correlation = float((a * b).sum() / np.sqrt((a * a).sum() * (b * b).sum()))
+    return min(1.0, max(-1.0, correlation))

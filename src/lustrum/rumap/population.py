@@ -46,8 +46,8 @@ def released_population(method: Any, table: Table, rng: np.random.Generator) -> 
     where = np.nonzero(counts)
     cells = FinestCells(dataset, np.stack(where), counts[where])
     shown = np.zeros(inner.shape, dtype=np.int64)
-    found = method.protect(cells, rng.bytes(32)).cells
-    shown[tuple(found.codes.astype(np.intp))] = found.counts
+    protected = method.protect(cells, rng.bytes(32)).cells
+    shown[tuple(protected.codes.astype(np.intp))] = protected.counts
     low, high = method.support.bounds(shown)
     if possible is not None:
         # A cell that cannot hold anybody is 0, whatever the search was allowed to show there.

@@ -59,7 +59,7 @@ CAVEATS = (
 class MapReport:
     """What goes into a report beside the map."""
 
-    found: RUMap
+    ru_map: RUMap
     choice: Choice | None = None
     limit: float | None = None
     title: str = "Choice of a protection method"
@@ -81,7 +81,7 @@ def write_report(report: MapReport, path: Path | str) -> Path:
 
 def report_html(report: MapReport) -> str:
     """The report as a page without scripts."""
-    found = report.found
+    ru_map = report.ru_map
     parts = [
         "<!doctype html>",
         '<html lang="en"><head><meta charset="utf-8">',
@@ -96,9 +96,9 @@ def report_html(report: MapReport) -> str:
         *([_section("Why not another", _others(report.choice))] if _has_others(report) else []),
         _section("Data", _data(report)),
         _section("Methods", _methods(report)),
-        _section("Measures", _measures(found)),
+        _section("Measures", _measures(ru_map)),
         _section("Caveats", _listed(CAVEATS)),
-        _section("How to repeat it", _repeat(found)),
+        _section("How to repeat it", _repeat(ru_map)),
         "</main></body></html>",
     ]
     return "\n".join(parts)
@@ -124,29 +124,29 @@ def write_pdf(page: str, target: Path) -> Path:
     with tempfile.TemporaryDirectory(prefix="lustrum-report-") as folder:
         source = Path(folder) / "report.html"
         source.write_text(page, encoding="utf-8")
-        made = Path(folder) / "report.pdf"
+        pdf = Path(folder) / "report.pdf"
         command = [
             browser, "--headless", "--disable-gpu", "--no-sandbox", "--no-pdf-header-footer",
             "--disable-background-networking", f"--user-data-dir={folder}/profile",
-            f"--print-to-pdf={made}", source.as_uri(),
+            f"--print-to-pdf={pdf}", source.as_uri(),
         ]  # fmt: skip
         try:
             subprocess.run(command, check=True, capture_output=True, timeout=120)
         except (OSError, subprocess.SubprocessError):
             raise InputError(f"Chromium ({browser}) could not print the report.") from None
-        if not made.is_file():
+        if not pdf.is_file():
             raise InputError(f"Chromium ({browser}) wrote no PDF.")
-        shutil.move(made, target)
+        shutil.move(pdf, target)
     return target
 
 
 def _question(report: MapReport) -> str:
-    found = report.found
-    methods = sorted({p.family for p in found.points if not p.is_corner})
+    ru_map = report.ru_map
+    methods = sorted({p.family for p in ru_map.points if not p.is_corner})
     limit = "" if report.limit is None else f" The risk may be at most {report.limit:g}."
     asked = report.question or (
-        f"Which of {len(found.labels)} settings of {len(methods)} methods keeps most of "
-        f"{_tables_words(found)} useful while it protects the people in it?"
+        f"Which of {len(ru_map.labels)} settings of {len(methods)} methods keeps most of "
+        f"{_tables_words(ru_map)} useful while it protects the people in it?"
     )
     return f"<p>{_text(asked)}{limit}</p>"
 
@@ -154,7 +154,7 @@ def _question(report: MapReport) -> str:
 def _choice(report: MapReport) -> str:
     choice = report.choice
     if choice is None:
-        best = report.found.frontier(over="worst")
+        best = report.ru_map.frontier(over="worst")
         named = ", ".join(p.label for p in best)
         return f"<p>No limit was set. Methods that no other method beats: {_text(named)}.</p>"
     return f'<p class="choice">{_text(choice.reason)}</p>'
@@ -175,40 +175,40 @@ def _others(choice: Choice | None) -> str:
 
 
 def _maps(report: MapReport) -> str:
-    found, parts = report.found, []
-    for name in found.tables:
-        svg = svg_of(map_chart(found, name, limit=report.limit, width=460, height=330))
+    ru_map, parts = report.ru_map, []
+    for name in ru_map.tables:
+        svg = svg_of(map_chart(ru_map, name, limit=report.limit, width=460, height=330))
         caption = f"{name}: risk against utility; down and to the right is better"
         parts.append(f"<figure>{svg}<figcaption>{_text(caption)}.</figcaption></figure>")
-        parts.append(_points(found, name, report.choice))
+        parts.append(_points(ru_map, name, report.choice))
     point = report.choice.point if report.choice is not None else None
     if point is not None:
-        parts += _cells(found, point)
+        parts += _cells(ru_map, point)
     return "".join(parts)
 
 
-def _cells(found: RUMap, point: Point, most: int = 400) -> list[str]:
+def _cells(ru_map: RUMap, point: Point, most: int = 400) -> list[str]:
     """How certain an attacker is of each small cell under the chosen method, where the table is small."""
     parts = []
-    for name, table in found.sweep.cases.tables.items():
+    for name, table in ru_map.sweep.cases.tables.items():
         if table.kind != "count" or table.values.size > most or not table.shape:
             continue
-        release = found.release(point.label, name)
+        release = ru_map.release(point.label, name)
         svg = svg_of(risk_table_chart(table, release))
-        words = f"{name} under {point.label}: certainty about small cells"
-        parts.append(f"<figure>{svg}<figcaption>{_text(words)}.</figcaption></figure>")
+        caption = f"{name} under {point.label}: certainty about small cells"
+        parts.append(f"<figure>{svg}<figcaption>{_text(caption)}.</figcaption></figure>")
     return parts
 
 
-def _points(found: RUMap, table: str, choice: Choice | None) -> str:
+def _points(ru_map: RUMap, table: str, choice: Choice | None) -> str:
     chosen = choice.point.label if choice is not None and choice.point is not None else ""
     head = (
         "<tr><th>method</th><th class='n'>risk</th><th class='n'>95 %</th><th class='n'>utility</th>"
         "<th class='n'>95 %</th><th>state</th></tr>"
     )
     rows = []
-    points = found.of(table)
-    for point, by in zip(points, found.dominators(table), strict=True):
+    points = ru_map.of(table)
+    for point, by in zip(points, ru_map.dominators(table), strict=True):
         state = "corner" if point.is_corner else "frontier" if by == -1 else ""
         if by >= 0:
             state = f"dominated by {points[by].label}"
@@ -224,11 +224,11 @@ def _points(found: RUMap, table: str, choice: Choice | None) -> str:
 
 
 def _data(report: MapReport) -> str:
-    found = report.found
+    ru_map = report.ru_map
     rows = "".join(
         f"<tr><td>{_text(name)}</td><td>{_text(_shape(table))}</td><td class='n'>{table.values.size:,}</td>"
         f"<td>{table.kind}s</td></tr>"
-        for name, table in found.sweep.cases.tables.items()
+        for name, table in ru_map.sweep.cases.tables.items()
     )
     source = f"<p>{_text(report.source)}</p>" if report.source else ""
     head = "<tr><th>table</th><th>variables</th><th class='n'>cells</th><th>of</th></tr>"
@@ -239,33 +239,33 @@ def _methods(report: MapReport) -> str:
     rows = "".join(
         f"<tr><td class='label'>{_text(label)}</td>"
         f"<td><code>{_text(_words(method.to_mapping()))}</code></td></tr>"
-        for label, method in zip(report.found.labels, report.found.sweep.methods, strict=True)
+        for label, method in zip(report.ru_map.labels, report.ru_map.sweep.methods, strict=True)
     )
     head = "<tr><th>method</th><th>in the words of a policy</th></tr>"
     return f"<table><thead>{head}</thead><tbody>{rows}</tbody></table>"
 
 
-def _measures(found: RUMap) -> str:
+def _measures(ru_map: RUMap) -> str:
     def line(role: str, named: Sequence[tuple[str, object]]) -> list[str]:
         return [f"{role}: {name} ({measure!r})" for name, measure in named]
 
     return _listed(
-        [*line("risk", found.measures.risks), *line("utility", found.measures.utilities)]
+        [*line("risk", ru_map.measures.risks), *line("utility", ru_map.measures.utilities)]
     )
 
 
-def _repeat(found: RUMap) -> str:
+def _repeat(ru_map: RUMap) -> str:
     return (
-        f"<p>Lustrum {_text(__version__)}, seed {found.sweep.seed}, {found.sweep.replications} draws of each "
+        f"<p>Lustrum {_text(__version__)}, seed {ru_map.sweep.seed}, {ru_map.sweep.replications} draws of each "
         "method with chance. The same seed gives the same figures on any machine.</p>"
     )
 
 
-def _tables_words(found: RUMap) -> str:
+def _tables_words(ru_map: RUMap) -> str:
     return (
-        f"the table {found.tables[0]!r}"
-        if len(found.tables) == 1
-        else f"{len(found.tables)} tables"
+        f"the table {ru_map.tables[0]!r}"
+        if len(ru_map.tables) == 1
+        else f"{len(ru_map.tables)} tables"
     )
 
 

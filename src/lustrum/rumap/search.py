@@ -73,11 +73,11 @@ class Space:
     make: Callable[..., MapMethod]
     parameters: Mapping[str, Any]
 
-    def proposal(self, trial: Any, place: str) -> MapMethod:
+    def proposal(self, trial: Any, prefix: str) -> MapMethod:
         """The method with the values that a trial proposes."""
         values: dict[str, Any] = {}
         for name, given in self.parameters.items():
-            key = f"{place} {name}"
+            key = f"{prefix} {name}"
             if isinstance(given, Span):
                 ask = trial.suggest_int if given.whole else trial.suggest_float
                 value = ask(key, given.low, given.high, log=given.log)
@@ -198,7 +198,9 @@ class _MethodSearch:
     ) -> None:
         if type(trials) is not int or trials < 1:
             raise InputError(f"A search needs one trial or more, not {trials!r}.")
-        self.spaces = [s if isinstance(s, Space) else Space(lambda own=s: own, {}) for s in spaces]
+        self.spaces = [
+            s if isinstance(s, Space) else Space(lambda method=s: method, {}) for s in spaces
+        ]
         self.sweep = replace(sweep, methods=sweep.methods)
         self.over: Over = over
         self._progress = progress or (lambda done, total: None)
@@ -212,7 +214,7 @@ class _MethodSearch:
     def map(self) -> RUMap:
         """Everything that was measured."""
         sweep = replace(self.sweep, methods=tuple(self._methods))
-        return RUMap(sweep, ordered(d for made in self._draws.values() for d in made))
+        return RUMap(sweep, ordered(d for job_draws in self._draws.values() for d in job_draws))
 
     def run(
         self,
@@ -228,12 +230,12 @@ class _MethodSearch:
             places = [self._place(self._proposal(trial)) for trial in trials]
             self.measure(places, draws)
             points = {p.index: p for p in self.map.over(self.over) if not p.is_corner}
-            for trial, place in zip(trials, places, strict=True):
-                found = aims(points[place])
+            for trial, index in zip(trials, places, strict=True):
+                scores = aims(points[index])
                 if above is not None:
-                    trial.set_constraint("limit", _finite(above(points[place])))
-                if all(np.isfinite(found)):
-                    study.tell(trial, list(found))
+                    trial.set_constraint("limit", _finite(above(points[index])))
+                if all(np.isfinite(scores)):
+                    study.tell(trial, list(scores))
                 else:
                     study.tell(trial, state=_failed())
             done += len(trials)
@@ -244,27 +246,27 @@ class _MethodSearch:
         return self.spaces[which].proposal(trial, str(which))
 
     def _place(self, method: MapMethod) -> int:
-        words = json.dumps(method.to_mapping(), sort_keys=True, default=str)
-        if words not in self._places:
-            self._places[words] = len(self._methods)
+        key = json.dumps(method.to_mapping(), sort_keys=True, default=str)
+        if key not in self._places:
+            self._places[key] = len(self._methods)
             self._methods.append(method)
-        return self._places[words]
+        return self._places[key]
 
     def measure(self, places: Sequence[int], draws: int) -> None:
         """Draw methods until each has so many draws; one without chance needs one."""
         sweep = replace(self.sweep, methods=tuple(self._methods))
         for first, last in ((0, 1), (1, draws)):
             jobs = [
-                (place, r)
-                for place in dict.fromkeys(places)
-                if place not in self._fixed
+                (index, r)
+                for index in dict.fromkeys(places)
+                if index not in self._fixed
                 for r in range(first, last)
-                if (place, r) not in self._draws
+                if (index, r) not in self._draws
             ]
-            for made, again in sweep.all_of(jobs):
-                self._draws[made[0].method, made[0].replication] = made
+            for job_draws, again in sweep.all_of(jobs):
+                self._draws[job_draws[0].method, job_draws[0].replication] = job_draws
                 if not again:
-                    self._fixed.add(made[0].method)
+                    self._fixed.add(job_draws[0].method)
 
 
 def _open(

@@ -149,19 +149,19 @@ def series(table: Table, k: int = 8) -> tuple[Question, ...]:
     axes = {axis.name: len(axis) for axis in table.axes}
     single = {name: tuple((i,) for i in range(n)) for name, n in axes.items()}
     longest = max(axes, key=lambda name: axes[name])
-    found = [Question(f"by {name}", {name: single[name]}) for name in axes if len(axes) > 1]
+    questions = [Question(f"by {name}", {name: single[name]}) for name in axes if len(axes) > 1]
     pairs = tuple(tuple(range(i, min(i + 2, axes[longest]))) for i in range(0, axes[longest], 2))
-    found.append(Question(f"{longest} merged", {**single, longest: pairs}))
-    found.append(Question("the table", single))
+    questions.append(Question(f"{longest} merged", {**single, longest: pairs}))
+    questions.append(Question("the table", single))
     size = 2
-    while len(found) < k:
+    while len(questions) < k:
         for name, n in axes.items():
             if size <= n:
                 groups = {**single, name: (tuple(range(size)),)}
-                found.append(Question(f"{name} first {size} merged", groups))
-        found.append(Question("the table again", single))
+                questions.append(Question(f"{name} first {size} merged", groups))
+        questions.append(Question("the table again", single))
         size += 1
-    return tuple(found[:k])
+    return tuple(questions[:k])
 
 
 def series_map(
@@ -197,14 +197,14 @@ def series_map(
     names = [f"{named[repr(a.method)]}, {a.how}" for a in answering]
     judged = np.flatnonzero((table.values > 0) & (table.values <= up_to))
     points: list[SeriesPoint] = []
-    for name, own in zip(names, answering, strict=True):
+    for name, approach in zip(names, answering, strict=True):
         figures = []
         for replication in range(replications):
             check_stop()
-            figures.append(_answered(table, own, asked, judged, seed, replication))
+            figures.append(_answered(table, approach, asked, judged, seed, replication))
         mean = np.mean(figures, axis=0)
         points += [
-            SeriesPoint(name, own.how, k, q.name, risk, disclosed, utility, replications)
+            SeriesPoint(name, approach.how, k, q.name, risk, disclosed, utility, replications)
             for k, (q, (risk, disclosed, utility)) in enumerate(
                 zip(asked, mean.tolist(), strict=True), start=1
             )
@@ -214,50 +214,50 @@ def series_map(
 
 def _answered(
     base: Table,
-    own: Answering,
+    approach: Answering,
     questions: Sequence[Question],
     judged: npt.NDArray[np.intp],
     seed: int,
     replication: int,
 ) -> list[tuple[float, float, float]]:
     """Risk, share disclosed and utility after each question, in one draw."""
-    rng = method_rng(own.method, seed, replication)
+    rng = method_rng(approach.method, seed, replication)
     tables = [_table(base, question) for question in questions]
-    if own.how == "budget":
-        return _budgeted(base, own.method, tables, judged, rng)
-    if own.how == "once":
-        whole = protected(own.method, base, rng)
+    if approach.how == "budget":
+        return _budgeted(base, approach.method, tables, judged, rng)
+    if approach.how == "once":
+        whole = protected(approach.method, base, rng)
         releases = [_added_up(base, whole, q, t) for q, t in zip(questions, tables, strict=True)]
         looks_at_base: list[Release] = [whole]
-    elif own.how == "keyed":
+    elif approach.how == "keyed":
         keys = _keys(base, seed, replication)
         keyed = replace(base, keys=keys)
-        releases = [own.method.apply(_table(keyed, question)) for question in questions]
+        releases = [approach.method.apply(_table(keyed, question)) for question in questions]
         looks_at_base = []
     else:
-        releases = [protected(own.method, table, rng) for table in tables]
+        releases = [protected(approach.method, table, rng) for table in tables]
         looks_at_base = []
     known = from_tables(
         [PublishedTable.hidden(base.axes), *(PublishedTable.of_release(r) for r in releases)]
     )
     spans = [known.table(i + 1) for i in range(len(releases))]
-    found = []
+    figures = []
     utilities: list[float] = []
     rests: list[Sparse] = []
     for k in range(1, len(questions) + 1):
         utilities.append(hellinger_utility(tables[k - 1].values, releases[k - 1].published))
         part = _up_to(known, spans[k - 1].stop, len(known) - _hidden(known, spans))
-        if own.how == "keyed":
+        if approach.how == "keyed":
             rests.append(same_people(base.axes, releases[:k]))
             part = with_someone_in(part, sparse.vstack(rests, format="csr"))
         low, high = narrowed(part)
-        looks = looks_at_base or _looks(base, questions[:k], releases[:k], own.how)
-        asked_base = own.how != "once" or any(_is_base(base, q) for q in questions[:k])
+        looks = looks_at_base or _looks(base, questions[:k], releases[:k], approach.how)
+        asked_base = approach.how != "once" or any(_is_base(base, q) for q in questions[:k])
         certainty = base_certainty(
             base, judged, as_floats(low), as_floats(high), looks if asked_base else []
         )
-        found.append((_mean(certainty), _mean(certainty >= 1 - 1e-12), float(np.mean(utilities))))
-    return found
+        figures.append((_mean(certainty), _mean(certainty >= 1 - 1e-12), float(np.mean(utilities))))
+    return figures
 
 
 def _mean(values: npt.NDArray[Any]) -> float:
@@ -290,9 +290,11 @@ def _table(base: Table, question: Question) -> Table:
         values = _grouped(values, groups, position)
         keys = None if keys is None else _grouped(keys, groups, position)
         axes.append(replace(axis, categories=tuple(_merged(axis, g) for g in groups)))
-    made = tuple(reversed(axes))
+    ordered_axes = tuple(reversed(axes))
     return Table(
-        axes=made, values=np.asarray(values), keys=None if keys is None else np.asarray(keys)
+        axes=ordered_axes,
+        values=np.asarray(values),
+        keys=None if keys is None else np.asarray(keys),
     )
 
 
@@ -306,9 +308,9 @@ def _grouped(
 def _merged(axis: TableAxis, group: Sequence[int]) -> Category:
     if len(group) == 1:
         return axis.categories[group[0]]
-    own = [axis.categories[i] for i in group]
-    members = tuple(sorted(m for c in own for m in c.members))
-    name = f"{own[0].code} to {own[-1].code}"
+    categories = [axis.categories[i] for i in group]
+    members = tuple(sorted(m for c in categories for m in c.members))
+    name = f"{categories[0].code} to {categories[-1].code}"
     return Category(name, name, members)
 
 
@@ -316,8 +318,8 @@ def _keys(base: Table, seed: int, replication: int) -> npt.NDArray[np.uint64]:
     """The record keys of the cells: the table's own in the first draw, otherwise drawn, 0 where nobody is."""
     if base.keys is not None and replication == 0:
         return base.keys
-    words = hashlib.sha256(f"keys {seed} {replication}".encode()).digest()
-    rng = np.random.default_rng(int.from_bytes(words, "big"))
+    digest = hashlib.sha256(f"keys {seed} {replication}".encode()).digest()
+    rng = np.random.default_rng(int.from_bytes(digest, "big"))
     drawn = rng.integers(0, 2**64, size=base.shape, dtype=np.uint64)
     return np.where(base.values > 0, drawn, np.uint64(0))
 
@@ -353,8 +355,8 @@ def _looks(
     base: Table, questions: Sequence[Question], releases: Sequence[Release], how: How
 ) -> list[Release]:
     """The answers that show the base cells themselves; keyed ones say the same each time."""
-    found = [r for q, r in zip(questions, releases, strict=True) if _is_base(base, q)]
-    return found[:1] if how == "keyed" else found
+    looks = [r for q, r in zip(questions, releases, strict=True) if _is_base(base, q)]
+    return looks[:1] if how == "keyed" else looks
 
 
 def _budgeted(
@@ -369,18 +371,18 @@ def _budgeted(
     infinite = np.full(base.values.size, np.inf)
     ceiling = base_certainty(base, judged, np.zeros(base.values.size), infinite, [whole])
     risk, disclosed = _mean(ceiling), _mean(ceiling >= 1 - 1e-12)
-    found = []
+    figures = []
     for k in range(1, len(tables) + 1):
         share = _shared(method, k)
-        made = [protected(share, table, rng) for table in tables[:k]]
+        releases = [protected(share, table, rng) for table in tables[:k]]
         utility = np.mean(
             [
                 hellinger_utility(t.values, np.maximum(r.published, 0))
-                for t, r in zip(tables[:k], made, strict=True)
+                for t, r in zip(tables[:k], releases, strict=True)
             ]
         )
-        found.append((risk, disclosed, float(utility)))
-    return found
+        figures.append((risk, disclosed, float(utility)))
+    return figures
 
 
 def _shared(method: MapMethod, questions: int) -> MapMethod:

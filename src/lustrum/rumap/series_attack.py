@@ -33,7 +33,7 @@ def base_certainty(
     """``2**-H`` of each judged cell, from its bounds and all answers that show it."""
     out = np.zeros(judged.size)
     channels = [(release, _channel_of(base, release)) for release in looks if release.shown.all()]
-    for place, cell in enumerate(judged.tolist()):
+    for index, cell in enumerate(judged.tolist()):
         least, most = low[cell], high[cell]
         values = [int(release.published.flat[cell]) for release, _ in channels]
         if not np.isfinite(most):
@@ -41,7 +41,7 @@ def base_certainty(
                 continue
             most = max(values) + _VALUES // 4
         if most - least >= _VALUES and not values:
-            out[place] = 1.0 / (most - least + 1)
+            out[index] = 1.0 / (most - least + 1)
             continue
         candidates = np.arange(int(least), int(min(most, least + _VALUES)) + 1)
         weights = np.ones(candidates.size)
@@ -51,7 +51,7 @@ def base_certainty(
         if total <= 0:
             weights, total = np.ones(candidates.size), float(candidates.size)
         p = weights[weights > 0] / total
-        out[place] = exp2((p * log2(p)).sum())
+        out[index] = exp2((p * log2(p)).sum())
     return out
 
 
@@ -66,15 +66,15 @@ def same_people(base: Sequence[TableAxis], releases: Sequence[Release]) -> Spars
     different number, at least one person is in the rest: each row marks the base cells of such a rest.
     """
     last = releases[-1]
-    own = _membership(last.axes, base)
+    membership = _membership(last.axes, base)
     rows = []
     for other in releases[:-1]:
         if last.published.size * other.published.size > _PAIRS:
             continue
         theirs = _membership(other.axes, base)
         for part, whole, in_part, in_whole in (
-            (last, other, own, theirs),
-            (other, last, theirs, own),
+            (last, other, membership, theirs),
+            (other, last, theirs, membership),
         ):
             inside = _nested(part.axes, whole.axes)
             differ = part.published.ravel()[:, None] != whole.published.ravel()[None, :]
@@ -103,18 +103,21 @@ def with_someone_in(known: Knowledge, rests: Sparse) -> Knowledge:
 def _membership(axes: Sequence[TableAxis], base: Sequence[TableAxis]) -> Sparse:
     """Which base cells each cell of a table holds, as rows of 0 and 1."""
     by = {axis.name: axis for axis in axes}
-    made = sparse.csr_array(np.ones((1, 1), dtype=np.int64))
+    membership = sparse.csr_array(np.ones((1, 1), dtype=np.int64))
     for axis in base:
-        own = by.get(axis.name)
-        if own is None:
+        table_axis = by.get(axis.name)
+        if table_axis is None:
             held = np.ones((1, len(axis)), dtype=np.int64)
         else:
             held = np.array(
-                [[c.member_set <= d.member_set for c in axis.categories] for d in own.categories],
+                [
+                    [c.member_set <= d.member_set for c in axis.categories]
+                    for d in table_axis.categories
+                ],
                 dtype=np.int64,
             )
-        made = sparse.csr_array(sparse.kron(made, held, format="csr"))
-    return made
+        membership = sparse.csr_array(sparse.kron(membership, held, format="csr"))
+    return membership
 
 
 def _nested(axes: Sequence[TableAxis], others: Sequence[TableAxis]) -> npt.NDArray[np.bool_]:
@@ -129,12 +132,12 @@ def _nested(axes: Sequence[TableAxis], others: Sequence[TableAxis]) -> npt.NDArr
         if axis.name not in by:
             same[:] = False  # the other sums over an axis that this one splits
             continue
-        place = len(names) + [a.name for a in others].index(axis.name)
-        own, other = axis.categories, by[axis.name].categories
-        within = np.array([[c.member_set <= d.member_set for d in other] for c in own])
-        equal = np.array([[c.member_set == d.member_set for d in other] for c in own])
+        other_position = len(names) + [a.name for a in others].index(axis.name)
+        categories, other = axis.categories, by[axis.name].categories
+        within = np.array([[c.member_set <= d.member_set for d in other] for c in categories])
+        equal = np.array([[c.member_set == d.member_set for d in other] for c in categories])
         view = [1] * inside.ndim
-        view[position], view[place] = within.shape
+        view[position], view[other_position] = within.shape
         inside &= within.reshape(view)
         same &= equal.reshape(view)
     if any(axis.name not in names for axis in others):

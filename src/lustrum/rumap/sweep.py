@@ -101,15 +101,15 @@ class Sweep:
         """One draw of one method, measured on all tables, and whether another one may differ."""
         method, replication = job
         key = self._key(method, replication)
-        kept = self.cache.get(key)
-        if kept is None:
-            kept = self._measured(method, replication)
-            self.cache.put(key, kept)
+        measurement = self.cache.get(key)
+        if measurement is None:
+            measurement = self._measured(method, replication)
+            self.cache.put(key, measurement)
         draws = [
             Draw(table, method, replication, _floats(figures), note)
-            for table, figures, note in kept["draws"]
+            for table, figures, note in measurement["draws"]
         ]
-        return draws, bool(kept["chance"])
+        return draws, bool(measurement["chance"])
 
     def _measured(self, method: int, replication: int) -> dict[str, Any]:
         nothing = dict.fromkeys(self.measures.columns)

@@ -24,17 +24,17 @@ def table_of(
     [100, 100]
     """
     longest = max((len(c) for c in cells), default=0)
-    kept = max(longest, 1) if ranks is None else ranks
-    value = np.zeros((len(cells), kept), dtype=np.int64)
-    holding = np.full((len(cells), kept), -1, dtype=np.int64)
-    weight = np.zeros((len(cells), kept))
+    rank_count = max(longest, 1) if ranks is None else ranks
+    value = np.zeros((len(cells), rank_count), dtype=np.int64)
+    holding = np.full((len(cells), rank_count), -1, dtype=np.int64)
+    weight = np.zeros((len(cells), rank_count))
     totals = np.zeros(len(cells), dtype=np.int64)
     for row, cell in enumerate(cells):
-        own = [1] * len(cell) if weights is None else list(weights[row])
-        totals[row] = sum(x * w for x, w in zip(cell, own, strict=True))
-        order = sorted(range(len(cell)), key=lambda i: (-abs(cell[i]), i))[:kept]
+        cell_weights = [1] * len(cell) if weights is None else list(weights[row])
+        totals[row] = sum(x * w for x, w in zip(cell, cell_weights, strict=True))
+        order = sorted(range(len(cell)), key=lambda i: (-abs(cell[i]), i))[:rank_count]
         for rank, i in enumerate(order):
-            value[row, rank], holding[row, rank], weight[row, rank] = cell[i], i, own[i]
+            value[row, rank], holding[row, rank], weight[row, rank] = cell[i], i, cell_weights[i]
     return Table(
         axes=(TableAxis.plain("cell", [str(i + 1) for i in range(len(cells))]),),
         values=totals,

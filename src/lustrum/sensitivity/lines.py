@@ -38,27 +38,27 @@ class PeopleAlong:
 def families(axis: TableAxis) -> list[PeopleAlong]:
     """Every total and subtotal of an axis with what it holds; the line itself if it has no total."""
     sets = [c.member_set for c in axis.categories]
-    found = []
-    for place in np.flatnonzero(~axis.minimal):
-        whole = sets[place]
+    all_families = []
+    for subtotal in np.flatnonzero(~axis.minimal):
+        whole = sets[subtotal]
         held = [i for i, s in enumerate(sets) if s and s < whole]
-        found.append(_family(axis, [int(place)], whole, held))
+        all_families.append(_family(axis, [int(subtotal)], whole, held))
     holders = [sets[i] for i in np.flatnonzero(~axis.minimal)]
     tops = [i for i, s in enumerate(sets) if s and not any(s < other for other in holders)]
     tops = _first_of_each(tops, sets)
     everything = frozenset[int]().union(*sets)
     if len(tops) > 1 and sum(len(sets[i]) for i in tops) == len(everything):
         held = [i for i, s in enumerate(sets) if s]
-        found.append(_family(axis, tops, everything, held))
-    return [family for family in found if family.children.size]
+        all_families.append(_family(axis, tops, everything, held))
+    return [family for family in all_families if family.children.size]
 
 
 def _family(
     axis: TableAxis, total: list[int], whole: frozenset[int], held: list[int]
 ) -> PeopleAlong:
     sets = [c.member_set for c in axis.categories]
-    own = [i for i in held if axis.minimal[i]]
-    once = _first_of_each(own, sets)
+    inner = [i for i in held if axis.minimal[i]]
+    once = _first_of_each(inner, sets)
     first = {sets[i]: i for i in once}
     within = (
         [first[sets[c]]] if axis.minimal[c] else [i for i in once if sets[i] < sets[c]]
@@ -68,7 +68,7 @@ def _family(
     return PeopleAlong(
         total=np.array(total, dtype=np.intp),
         children=np.array(held, dtype=np.intp),
-        inner=np.array(own, dtype=np.intp),
+        inner=np.array(inner, dtype=np.intp),
         distinct=np.array(once, dtype=np.intp),
         complete=covered == whole,
         within=tuple(np.array(w, dtype=np.intp) for w in within),
@@ -78,8 +78,8 @@ def _family(
 def _first_of_each(places: Sequence[int], sets: Sequence[frozenset[int]]) -> list[int]:
     """One place for each set of codes: a subtotal of one code repeats that code."""
     first: dict[frozenset[int], int] = {}
-    for place in places:
-        first.setdefault(sets[place], place)
+    for position in places:
+        first.setdefault(sets[position], position)
     return list(first.values())
 
 
@@ -109,9 +109,9 @@ def judge_lines(
 ) -> Sensitivity:
     """Mark the populated cells of the lines that lack something, with that number as lower level."""
     lower = spread(table, lacking)
-    found = Finding(reason, CellStatus.CONCENTRATED, lower > 0)
+    finding = Finding(reason, CellStatus.CONCENTRATED, lower > 0)
     none = np.zeros(table.shape, dtype=np.int64)
-    return Sensitivity.of(table, rule, [found], np.minimum(lower, table.values), none)
+    return Sensitivity.of(table, rule, [finding], np.minimum(lower, table.values), none)
 
 
 def counts_of(table: Table, rule: str) -> Ints:

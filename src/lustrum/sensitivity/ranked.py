@@ -74,11 +74,11 @@ class Ranked:
         factor: int,
     ) -> Ranked:
         """Read a table; ``factor`` is the largest whole number that amounts get multiplied with."""
-        own = _contributions(table, rule, ranks)
-        seen = own.value.shape[-1]
-        flat = own.value.reshape(-1, seen)
-        held = own.holding.reshape(-1, seen)
-        scale, unit, weight = _weights(own, seen)
+        contributions = _contributions(table, rule, ranks)
+        seen = contributions.value.shape[-1]
+        flat = contributions.value.reshape(-1, seen)
+        held = contributions.holding.reshape(-1, seen)
+        scale, unit, weight = _weights(contributions, seen)
         # A respondent of weight 0 stands for nobody and adds nothing.
         present = (held >= 0) & (weight > 0)
         heaviest = max(int(weight.max(initial=1)), unit)
@@ -92,13 +92,13 @@ class Ranked:
         sized = (value * weight).sum(axis=1)
         rest = net - (amount * weight).sum(axis=1)
         total = sized + np.abs(rest)
-        if own.weight is not None:
+        if contributions.weight is not None:
             total = np.where(negative, total, np.abs(net))
         count = table.contributors
         full = np.asarray((held >= 0).all(axis=1))
         more = full if count is None else count.reshape(-1) > seen
         signed = bool(negative.any() or (net < 0).any())
-        signed = signed or (own.weight is None and bool((rest < 0).any()))
+        signed = signed or (contributions.weight is None and bool((rest < 0).any()))
         last: Exact = np.abs(flat[:, -1]).astype(dtype)
         # What is hidden may cancel out where values can be negative; then only their size bounds it.
         below = last * (unit * ranks) if signed else np.maximum(total - sized, 0)
@@ -139,11 +139,11 @@ class Ranked:
     @cached_property
     def one(self) -> Exact:
         """``x_s``: one whole respondent, the largest who did not waive."""
-        own = self._at_first(self.value) * self.whole
+        largest = self._at_first(self.value) * self.whole
         below = self.last * self.whole
         if self.scale == 1 and self.whole == 1:
             below = np.minimum(below, self.hidden)
-        return np.where(self._unseen, below, np.where(self._open.any(axis=1), own, 0))
+        return np.where(self._unseen, below, np.where(self._open.any(axis=1), largest, 0))
 
     def taken(self, number: int) -> Exact:
         """How much of each rank is among this many respondents: ``s`` and the largest others."""
@@ -182,23 +182,23 @@ class Ranked:
 
 
 def _contributions(table: Table, rule: str, ranks: int) -> Contributions:
-    own = table.contributions
-    if own is None or own.value.shape[-1] < ranks:
-        there = "none" if own is None else f"only {own.value.shape[-1]}"
+    contributions = table.contributions
+    if contributions is None or contributions.value.shape[-1] < ranks:
+        there = "none" if contributions is None else f"only {contributions.value.shape[-1]}"
         raise InputError(
             f"The rule {rule!r} needs the {ranks} largest contributions of every cell, and the table has "
             f"{there}; a file gives them in columns x1 to x{ranks}, an engine for a measure with ranks={ranks}."
         )
-    return own
+    return contributions
 
 
-def _weights(own: Contributions, ranks: int) -> tuple[int, int, Exact]:
+def _weights(contributions: Contributions, ranks: int) -> tuple[int, int, Exact]:
     """The scale of amounts, one respondent in units of weight, and the weights in these units."""
     shape = (-1, ranks)
-    if own.weight is None:
-        return 1, 1, np.ones(own.value.shape, dtype=np.int64).reshape(shape)
-    raw = np.where(own.present, own.weight, 0.0).reshape(shape)
+    if contributions.weight is None:
+        return 1, 1, np.ones(contributions.value.shape, dtype=np.int64).reshape(shape)
+    raw = np.where(contributions.present, contributions.weight, 0.0).reshape(shape)
     if (raw < 0).any():
         raise InputError("A weight is negative; sampling weights are 0 or more.")
     scale = 1 if bool((raw == np.rint(raw)).all()) else 1000
-    return scale, scale * 10**own.weight_decimals, np.rint(raw * scale).astype(np.int64)
+    return scale, scale * 10**contributions.weight_decimals, np.rint(raw * scale).astype(np.int64)

@@ -16,17 +16,17 @@ _RULES = "lustrum.rules"
 _JOINED: dict[str, type[Any]] = {kind.name: kind for kind in (AnyOf, AllOf)}
 
 
-def read_rule(words: object) -> Rule:
+def read_rule(mapping: object) -> Rule:
     """The rule that ``to_mapping`` described; every mistake is one clear sentence.
 
     >>> read_rule({"rule": "any-of", "rules": [{"rule": "threshold"}, {"rule": "p-percent", "p": 10}]})
     AnyOf(rules=(Threshold(minimum=3, empty='safe', zeros='counted', margin=10), PPercent(p=10, \
 coalition=1, weights='expanded')))
     """
-    if not isinstance(words, Mapping) or not isinstance(words.get("rule"), str):
+    if not isinstance(mapping, Mapping) or not isinstance(mapping.get("rule"), str):
         raise InputError("A sensitivity rule needs 'rule', the name of a rule in quotes.")
-    name = words["rule"]
-    given = {key: value for key, value in words.items() if key != "rule"}
+    name = mapping["rule"]
+    given = {key: value for key, value in mapping.items() if key != "rule"}
     if name in names(_RULES):
         kind = load(_RULES, name)
         try:

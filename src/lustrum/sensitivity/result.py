@@ -73,11 +73,11 @@ class Sensitivity:
     ) -> Sensitivity:
         """Put a result together; a cell that cannot hold anybody is never sensitive."""
         possible = np.ones(table.shape, np.bool_) if table.structural is None else ~table.structural
-        kept = tuple(f.within(possible) for f in findings)
-        mask = _any([f.cells for f in kept], table.shape)
+        restricted = tuple(f.within(possible) for f in findings)
+        mask = _any([f.cells for f in restricted], table.shape)
         wide = np.zeros(table.shape, np.int64) if sliding is None else sliding
         levels = [_level(level, mask, table.shape) for level in (lower, upper, wide)]
-        return cls(rule, kept, *levels)
+        return cls(rule, restricted, *levels)
 
     @cached_property
     def mask(self) -> Mask:
@@ -99,10 +99,10 @@ class Sensitivity:
 
     def reasons_at(self, cell: Sequence[int]) -> tuple[Reason, ...]:
         """Why one cell is sensitive; empty where it is not."""
-        place = tuple(cell)
-        if len(place) != self.lower.ndim:
+        index = tuple(cell)
+        if len(index) != self.lower.ndim:
             raise InputError(f"A cell of this table has {self.lower.ndim} positions.")
-        return tuple(dict.fromkeys(f.reason for f in self.findings if f.cells[place]))
+        return tuple(dict.fromkeys(f.reason for f in self.findings if f.cells[index]))
 
 
 def _any(masks: Sequence[Mask], shape: tuple[int, ...]) -> Mask:

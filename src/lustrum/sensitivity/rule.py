@@ -34,8 +34,8 @@ def names_within(rule: Rule) -> frozenset[str]:
 
     def inside(part: Any) -> frozenset[str]:
         if isinstance(part, Mapping):
-            own = frozenset({part["rule"]} if "rule" in part else ())
-            return own.union(*map(inside, part.values()))
+            rule_names = frozenset({part["rule"]} if "rule" in part else ())
+            return rule_names.union(*map(inside, part.values()))
         return (
             frozenset().union(*map(inside, part)) if isinstance(part, list | tuple) else frozenset()
         )

@@ -158,11 +158,11 @@ class _Search:
                 return self._found(min(one[0] for one in waiting), False)
             seen += 1
             value = max(value, self._least(*node))
-            made = None if self._is_dear(value) else self._branched(value, *node)
-            if made is None:
+            branches = None if self._is_dear(value) else self._branched(value, *node)
+            if branches is None:
                 node = None
                 continue
-            value, near, far = made
+            value, near, far = branches
             number += 1
             heapq.heappush(waiting, (value, -number, *far))
             node = near

@@ -205,21 +205,21 @@ class CuttingProgram:
         first = None if start is None else np.asarray(start, dtype=np.float64)[free]
         limit = np.inf if below is None else below - base
         program = part, side, self.cost[free]
-        found = finished_search(*program, nodes, first, limit)
+        whole_search = finished_search(*program, nodes, first, limit)
         steps = (part.shape[0] + free.size) // _SIZE
-        if found is None:
-            found = search_whole(*program, max(nodes // _AGAIN, 1), first, limit)
-            steps += nodes * _NODE + found.programs
+        if whole_search is None:
+            whole_search = search_whole(*program, max(nodes // _AGAIN, 1), first, limit)
+            steps += nodes * _NODE + whole_search.programs
         x = None
-        if found.x is not None:
+        if whole_search.x is not None:
             x = low.copy()
-            x[free] = found.x
+            x[free] = whole_search.x
             # Without the kept rows the bound is lower, and the next search knows those that x violates.
             self._append(self._violated(x))
-        bound = base + found.bound - 1e-7 * (1 + abs(found.bound))
-        if x is None and found.finished:
+        bound = base + whole_search.bound - 1e-7 * (1 + abs(whole_search.bound))
+        if x is None and whole_search.finished:
             bound = np.inf
-        return Searched(x, floored(bound), steps, found.finished)
+        return Searched(x, floored(bound), steps, whole_search.finished)
 
     def _set_ends(self, columns: Indices, low: Floats, high: Floats) -> None:
         if not columns.size:
@@ -259,9 +259,9 @@ class CuttingProgram:
         )
         worst = np.argsort(-cleared(lack / size, _RANK_BITS), kind="stable")
         out = set(worst[lack[worst] > 1e-6][:_AT_ONCE].tolist())
-        found = [self._kept[number] for number in sorted(out)]
+        violated = [self._kept[number] for number in sorted(out)]
         self._kept = [cut for number, cut in enumerate(self._kept) if number not in out]
-        return found
+        return violated
 
     def _recall(self) -> None:
         """Set aside rows that have been slack for long; they are looked at again after each optimum."""

@@ -24,14 +24,14 @@ class Cholesky:
 
     def solve(self, right: Floats) -> Floats:
         """The x with ``A x = right``, for one right side or several as columns."""
-        made = np.array(right, dtype=np.float64, order="C")
-        wide = made[:, None] if made.ndim == 1 else made
+        solution = np.array(right, dtype=np.float64, order="C")
+        wide = solution[:, None] if solution.ndim == 1 else solution
         for begin in range(0, wide.shape[1], _TOGETHER):
             part = np.ascontiguousarray(wide[:, begin : begin + _TOGETHER])
             _forward(self.lower, part)
             _backward(self.lower, part)
             wide[:, begin : begin + _TOGETHER] = part
-        return made
+        return solution
 
     def forward(self, right: Floats) -> Floats:
         """The x with ``L x = right``."""

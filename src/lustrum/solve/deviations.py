@@ -141,12 +141,12 @@ class DeviationProgram:
         return np.clip(cleared(point, _CORNER_BITS), low, high)
 
     def reasons(
-        self, columns: Sparse, place: int, question: tuple[int, int, Floats, Floats, float]
+        self, columns: Sparse, position: int, question: tuple[int, int, Floats, Floats, float]
     ) -> tuple[float, Floats]:
         """No further than this, and why: weights of the moves of other columns.
 
         The question is that of :meth:`furthest`. ``columns`` is the transposed matrix with all columns there
-        are, also those that cannot move and were left out; ``place`` is where the one asked about stands there.
+        are, also those that cannot move and were left out; ``position`` is where the one asked about stands.
         For every d with ``A d = 0`` its move is the weighted sum of the others' moves. The weights are exact
         fractions unless the multipliers are no multiples of small ones.
         """
@@ -177,13 +177,13 @@ class DeviationProgram:
         self._go_on(model)
         duals = np.array(model.getSolution().row_dual)
         mixed, inside = _mixed(columns, duals), _mixed(self._columns, duals)
-        own = -sign * float(inside[column])
-        mixed[place] = inside[column] = 0.0
-        if own <= 1e-9:
+        column_weight = -sign * float(inside[column])
+        mixed[position] = inside[column] = 0.0
+        if column_weight <= 1e-9:
             return limit, np.zeros_like(mixed)
         # The cell in question moves no further than the others carry it, and no further than its own end.
-        carried = np.where(inside > 0, inside * high, inside * low) / own
-        return min(float(carried.sum()), limit), mixed / own
+        carried = np.where(inside > 0, inside * high, inside * low) / column_weight
+        return min(float(carried.sum()), limit), mixed / column_weight
 
     def reaches(self, question: tuple[int, int, Floats, Floats, float]) -> bool:
         """Whether the column of a question for reasons gets to its limit; quicker than to find out why not."""

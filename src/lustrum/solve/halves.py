@@ -45,18 +45,18 @@ def zero_half_cuts(cuts: Sequence[Cut], x: Floats, violation: float = 0.02) -> l
     columns = np.flatnonzero(near > 1e-6)
     if not rows or not columns.size:
         return []
-    place = np.full(x.size, -1, dtype=np.int64)
-    place[columns] = np.arange(columns.size)
+    column_index = np.full(x.size, -1, dtype=np.int64)
+    column_index[columns] = np.arange(columns.size)
     odd = np.zeros((len(rows), columns.size + 1), dtype=np.bool_)
     for number, row in enumerate(rows):
         single = row.weights.astype(np.int64) % 2 != 0
-        inside = place[row.columns[single]]
+        inside = column_index[row.columns[single]]
         odd[number, inside[inside >= 0]] = True
         odd[number, -1] = (int(row.side) + int(turned[row.columns[single]].sum())) % 2 != 0
     loose = even[order]
-    made: dict[bytes, Cut] = {}
+    cuts_by_key: dict[bytes, Cut] = {}
     luck = np.random.default_rng(0)
-    own = np.arange(len(rows))
+    row_numbers = np.arange(len(rows))
     for turn in range(_PASSES):
         # Large values first: what they hide is worth most.
         value = near[columns] * (1.0 if turn == 0 else uniform(luck, 0.5, 1.5, columns.size))
@@ -64,15 +64,15 @@ def zero_half_cuts(cuts: Sequence[Cut], x: Floats, violation: float = 0.02) -> l
         mixed = np.concatenate([odd[:, :-1][:, by], odd[:, -1:]], axis=1)
         # Which rows make up each sum, 64 to a word.
         used = np.zeros((len(rows), len(rows) // 64 + 1), dtype=np.uint64)
-        used[own, own // 64] = np.uint64(1) << (own % 64).astype(np.uint64)
+        used[row_numbers, row_numbers // 64] = np.uint64(1) << (row_numbers % 64).astype(np.uint64)
         left = loose + (0.0 if turn == 0 else uniform(luck, 0.0, 1e-3, loose.size))
-        found = _eliminate(mixed, used, left, near[columns[by]], 1.0 - 2 * violation)
-        for number in found[:_MOST].tolist():
+        violated_rows = _eliminate(mixed, used, left, near[columns[by]], 1.0 - 2 * violation)
+        for number in violated_rows[:_MOST].tolist():
             bits = np.unpackbits(used[number].astype("<u8").view(np.uint8), bitorder="little")
             cut = _halved([rows[k] for k in np.flatnonzero(bits)], turned)
             if cut.lacks(x) > violation:
-                made.setdefault(cut.key(), cut)
-    found_cuts = list(made.values())
+                cuts_by_key.setdefault(cut.key(), cut)
+    found_cuts = list(cuts_by_key.values())
     lack = np.array([cut.lacks(x) / np.sqrt(1.0 + cut.columns.size) for cut in found_cuts])
     ranked = np.argsort(-cleared(lack, _BITS), kind="stable")[:_MOST]
     return [found_cuts[i] for i in ranked.tolist()]
@@ -99,10 +99,10 @@ def _eliminate(odd: Any, used: Any, slack: Any, x: Any, limit: float) -> Any:  #
     """Combine rows so that few odd columns are left; gives the rows that make violated cuts."""
     height, width = odd.shape[0], odd.shape[1] - 1
     free = np.ones(height, np.bool_)
-    found = np.zeros(height, np.bool_)
+    violated = np.zeros(height, np.bool_)
     for column in range(width + 1):
         for row in range(height):
-            if free[row] and not found[row] and odd[row, width]:
+            if free[row] and not violated[row] and odd[row, width]:
                 lost = slack[row]
                 for k in range(column, width):
                     if odd[row, k]:
@@ -110,7 +110,7 @@ def _eliminate(odd: Any, used: Any, slack: Any, x: Any, limit: float) -> Any:  #
                         if lost >= limit:
                             break
                 if lost < limit:
-                    found[row] = True
+                    violated[row] = True
                     free[row] = False
         if column == width:
             break
@@ -132,4 +132,4 @@ def _eliminate(odd: Any, used: Any, slack: Any, x: Any, limit: float) -> Any:  #
                     odd[row, k] ^= odd[pivot, k]
                 for k in range(used.shape[1]):
                     used[row, k] ^= used[pivot, k]
-    return np.flatnonzero(found)
+    return np.flatnonzero(violated)

@@ -120,18 +120,18 @@ class _Loaded:
         model.changeColsCost(changed.size, changed, cost[changed])
         self._cost = cost.copy()
         # Without a vertex to start from the dual method is quicker, and says why nothing is feasible.
-        found = self._run(cost, _DUAL if fresh else _PRIMAL, limits)
-        if found.outcome is Outcome.UNBOUNDED or self._good(cost, found):
-            return found
+        optimum = self._run(cost, _DUAL if fresh else _PRIMAL, limits)
+        if optimum.outcome is Outcome.UNBOUNDED or self._good(cost, optimum):
+            return optimum
         if model.getModelStatus() in _CUT_SHORT:
-            return found
-        if fresh and found.outcome is Outcome.INFEASIBLE:
-            return found
+            return optimum
+        if fresh and optimum.outcome is Outcome.INFEASIBLE:
+            return optimum
         model.clearSolver()
         again = self._run(cost, _DUAL, limits)
-        if again.outcome is Outcome.INFEASIBLE or again.bound > found.bound:
+        if again.outcome is Outcome.INFEASIBLE or again.bound > optimum.bound:
             return again
-        return found
+        return optimum
 
     def _run(self, cost: Floats, strategy: int, limits: Limits) -> Optimum:
         set_options(self._linear, simplex_strategy=strategy)
@@ -139,12 +139,12 @@ class _Loaded:
         run(self._linear, limits.stop)
         return self._read(cost)
 
-    def _good(self, cost: Floats, found: Optimum) -> bool:
+    def _good(self, cost: Floats, optimum: Optimum) -> bool:
         """Whether the proof reaches the point, as it does but for numerical trouble."""
-        if found.outcome is not Outcome.OPTIMAL or found.point is None:
+        if optimum.outcome is not Outcome.OPTIMAL or optimum.point is None:
             return False
-        value = dot(cost, found.point)
-        return value - found.bound <= _LOOSE * (1.0 + 1e-3 * abs(value))
+        value = dot(cost, optimum.point)
+        return value - optimum.bound <= _LOOSE * (1.0 + 1e-3 * abs(value))
 
     def _read(self, cost: Floats) -> Optimum:
         model = self._linear

@@ -41,18 +41,18 @@ def highs_model(
 
     ``cost`` is minimised and is 0 if left out; the columns in ``whole`` take whole numbers only.
     """
-    made = matrix.tocsc().astype(np.float64)
+    csc = matrix.tocsc().astype(np.float64)
     lp = highspy.HighsLp()
-    lp.num_row_, lp.num_col_ = made.shape
-    lp.col_cost_ = np.zeros(made.shape[1]) if cost is None else np.asarray(cost, np.float64)
+    lp.num_row_, lp.num_col_ = csc.shape
+    lp.col_cost_ = np.zeros(csc.shape[1]) if cost is None else np.asarray(cost, np.float64)
     lp.col_lower_, lp.col_upper_ = (np.asarray(end, np.float64) for end in columns)
     lp.row_lower_, lp.row_upper_ = (np.asarray(end, np.float64) for end in rows)
     lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-    lp.a_matrix_.start_ = made.indptr.astype(np.int32)
-    lp.a_matrix_.index_ = made.indices.astype(np.int32)
-    lp.a_matrix_.value_ = made.data
+    lp.a_matrix_.start_ = csc.indptr.astype(np.int32)
+    lp.a_matrix_.index_ = csc.indices.astype(np.int32)
+    lp.a_matrix_.value_ = csc.data
     if whole is not None:
-        kinds = np.full(made.shape[1], highspy.HighsVarType.kContinuous)
+        kinds = np.full(csc.shape[1], highspy.HighsVarType.kContinuous)
         kinds[whole] = highspy.HighsVarType.kInteger
         lp.integrality_ = kinds.tolist()
     model = highspy.Highs()  # type: ignore[no-untyped-call]

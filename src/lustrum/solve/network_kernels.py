@@ -20,25 +20,25 @@ LOWER, TREE, UPPER = 1, 0, -1
 
 @compiled
 def _entering(  # pragma: no cover
-    tail: Any, head: Any, cost: Any, state: Any, price: Any, arcs: int, block: int, place: Any
+    tail: Any, head: Any, cost: Any, state: Any, price: Any, arcs: int, block: int, cursor: Any
 ) -> int:
     """The arc that is furthest from optimal in the first block that holds one, or -1 without any."""
-    best, found, left = 0, -1, block
-    at = place[0]
+    best, entering, left = 0, -1, block
+    at = cursor[0]
     for _ in range(arcs):
         reduced = state[at] * (cost[at] + price[tail[at]] - price[head[at]])
         if reduced < best:
-            best, found = reduced, at
+            best, entering = reduced, at
         at += 1
         if at == arcs:
             at = 0
         left -= 1
         if left == 0:
-            if found >= 0:
+            if entering >= 0:
                 break
             left = block
-    place[0] = at
-    return found
+    cursor[0] = at
+    return entering
 
 
 @compiled
@@ -150,10 +150,10 @@ def network_simplex(  # pragma: no cover
             source[arc], flow[arc], price[node] = root, -excess[node], dear
 
     block = max(int(np.sqrt(arcs)), 20)
-    place = np.zeros(1, dtype=np.int64)
+    cursor = np.zeros(1, dtype=np.int64)
     pivots = 0
     while arcs:
-        entering = _entering(tail, head, cost, state, price, arcs, block, place)
+        entering = _entering(tail, head, cost, state, price, arcs, block, cursor)
         if entering < 0:
             break
         pivots += 1

@@ -128,7 +128,7 @@ def minimise_quadratic(
         clarabel.ZeroConeT(rows + held.size),
         clarabel.NonnegativeConeT(below.size + above.size),
     ]
-    found = clarabel.DefaultSolver(
+    solution = clarabel.DefaultSolver(
         sparse.csc_matrix(sparse.triu(curved)) / price,
         sparse_product(span.T, problem.cost) / (unit * price),
         sparse.csc_matrix(conditions),
@@ -136,19 +136,19 @@ def minimise_quadratic(
         cones,
         _settings(clarabel, tolerance, steps, seconds),
     ).solve()
-    t, z = unit * np.array(found.x), unit * price * np.array(found.z) / shrunk
+    t, z = unit * np.array(solution.x), unit * price * np.array(solution.z) / shrunk
     cuts = np.cumsum([rows, held.size, below.size])
     y, of_held, of_below, of_above = np.split(z, cuts)
     pressure = np.zeros(problem.cost.size)
     pressure[held] = -of_held
     pressure[below] += of_below
     pressure[above] -= of_above
-    best = _seen(problem, t, -y, pressure, held, found.iterations)
+    best = _seen(problem, t, -y, pressure, held, solution.iterations)
     if best.residual <= max(tolerance, _GOOD):
         return best
-    outcome = _ENDS.get(str(found.status).rsplit(".", 1)[-1], Outcome.CUT_SHORT)
+    outcome = _ENDS.get(str(solution.status).rsplit(".", 1)[-1], Outcome.CUT_SHORT)
     value = np.inf if outcome is Outcome.INFEASIBLE else -np.inf
-    return QuadraticOptimum(outcome, value, steps=found.iterations)
+    return QuadraticOptimum(outcome, value, steps=solution.iterations)
 
 
 def _units(problem: QuadraticProblem) -> tuple[float, float]:

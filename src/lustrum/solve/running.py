@@ -44,13 +44,13 @@ def run(model: Any, stop: Callable[[], bool] | None = None) -> None:
 
     places = (model.cbSimplexInterrupt, model.cbIpmInterrupt, model.cbMipInterrupt)
     with _keeping_interrupts(errors):
-        for place in places:
-            place.subscribe(look)
+        for callback in places:
+            callback.subscribe(look)
         try:
             model.run()
         finally:
-            for place in places:
-                place.unsubscribe(look)
+            for callback in places:
+                callback.unsubscribe(look)
     if model.getModelStatus() == highspy.HighsModelStatus.kInterrupt:
         model.enableCallbacks()  # otherwise HiGHS keeps the interrupt for the next run
     if errors or stopped:

@@ -142,19 +142,19 @@ class _Work:
             self.uses[other].discard(r)
         self.uses[c].discard(r)
         changed = sorted(self.uses[c])
-        for place in changed:
-            line = self.rows[place]
+        for changed_row in changed:
+            line = self.rows[changed_row]
             factor = line.pop(c)
             for ends_of in self.ends:
-                ends_of[place] -= factor * start
+                ends_of[changed_row] -= factor * start
             for other, times in terms.items():
                 value = line.get(other, 0) + factor * times
                 if value:
                     line[other] = value
-                    self.uses[other].add(place)
+                    self.uses[other].add(changed_row)
                 else:
                     del line[other]
-                    self.uses[other].discard(place)
+                    self.uses[other].discard(changed_row)
         self.uses[c] = set()
         return changed
 
@@ -163,23 +163,27 @@ class _Work:
         width = len(self.uses)
         gone = {c for c, _, _ in self.gone}
         left = [c for c in range(width) if c not in gone]
-        place = {c: i for i, c in enumerate(left)}
-        terms: list[dict[int, int]] = [{place[c]: 1} if c in place else {} for c in range(width)]
+        core_index = {c: i for i, c in enumerate(left)}
+        terms: list[dict[int, int]] = [
+            {core_index[c]: 1} if c in core_index else {} for c in range(width)
+        ]
         offset = [0] * width
         for c, start, parts in reversed(self.gone):
-            own: dict[int, int] = {}
+            expression: dict[int, int] = {}
             for other, times in parts.items():
                 start += times * offset[other]
                 for u, value in terms[other].items():
-                    own[u] = own.get(u, 0) + times * value
-            terms[c] = {u: v for u, v in own.items() if v}
+                    expression[u] = expression.get(u, 0) + times * value
+            terms[c] = {u: v for u, v in expression.items() if v}
             offset[c] = start
         rows = [r for r, row in enumerate(self.rows) if row]
         if not left or max(map(abs, offset)) > _LARGE:
             return None
         ends = [np.array([e[r] for r in rows], dtype=np.float64) for e in self.ends]
         bounds = [np.array([e[c] for c in left], dtype=np.float64) for e in (self.low, self.high)]
-        matrix = _sparse([{place[c]: v for c, v in self.rows[r].items()} for r in rows], len(left))
+        matrix = _sparse(
+            [{core_index[c]: v for c, v in self.rows[r].items()} for r in rows], len(left)
+        )
         mapped = _sparse(terms, len(left))
         if (
             np.abs(mapped.data).max(initial=0.0) > _LARGE
@@ -252,12 +256,12 @@ class _Mapped:
             return self._directly().minimise(
                 cost, whole=whole, seconds=seconds, target=target, steps=steps, stop=stop
             )
-        found = self._inside.minimise(
+        core_optimum = self._inside.minimise(
             sparse_product(self._costs, cost), seconds=seconds, steps=steps, stop=stop
         )
         point = None
-        if found.point is not None:
-            point = core.offset + sparse_product(core.map, found.point)
+        if core_optimum.point is not None:
+            point = core.offset + sparse_product(core.map, core_optimum.point)
             off = np.maximum(self._problem.low - point, point - self._problem.high)
             if bool((off > _OFF * (1.0 + np.abs(point))).any()):
                 # The solver's error in the core grew on the way back.
@@ -265,11 +269,11 @@ class _Mapped:
                 return self._directly().minimise(cost, seconds=seconds, steps=steps, stop=stop)
             point = np.clip(point, self._problem.low, self._problem.high)
         terms = cost * core.offset
-        bound = found.bound + float(terms.sum())
+        bound = core_optimum.bound + float(terms.sum())
         if np.isfinite(bound):
-            size = float(np.abs(terms).sum()) + abs(found.bound)
+            size = float(np.abs(terms).sum()) + abs(core_optimum.bound)
             bound -= _EPS * (np.count_nonzero(cost) + 2.0) * size
-        return Optimum(found.outcome, bound, point, None, found.steps)
+        return Optimum(core_optimum.outcome, bound, point, None, core_optimum.steps)
 
     def again(self) -> _Mapped:
         """The same core at the same vertex."""

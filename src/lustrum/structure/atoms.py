@@ -117,12 +117,12 @@ def atom_of_codes(codes: int, sets: Lists) -> Ints:
     starts = pointers(holding)
     piece = holding.copy()
     pieces = int(piece.max(initial=0)) + 1
-    for place in range(pieces - 1):
-        several = np.flatnonzero(holding > place)
-        told = piece[several] * sets.count + rows[starts[several] + place]
-        found, renamed = np.unique(told, return_inverse=True)
+    for position in range(pieces - 1):
+        several = np.flatnonzero(holding > position)
+        told = piece[several] * sets.count + rows[starts[several] + position]
+        new_pieces, renamed = np.unique(told, return_inverse=True)
         piece[several] = pieces + renamed
-        pieces += found.size
+        pieces += new_pieces.size
     of_code = np.full(codes, -1, dtype=np.int64)
     held = np.flatnonzero(holding)
     _, first, inverse = np.unique(piece[held], return_index=True, return_inverse=True)

@@ -96,18 +96,18 @@ def _rolled_up(
 ) -> npt.NDArray[Any]:
     """One table from values of the inner cells, summed axis by axis."""
     layout = structure.tables[table]
-    own = {axis.name for axis in layout.parts}
-    kept = [i for i, v in enumerate(structure.variables) if v.name in own]
+    axis_names = {axis.name for axis in layout.parts}
+    present = [i for i, v in enumerate(structure.variables) if v.name in axis_names]
     if structure.columns is None:
-        absent = tuple(i for i in range(len(structure.variables)) if i not in kept)
+        absent = tuple(i for i in range(len(structure.variables)) if i not in present)
         array = values.sum(axis=absent) if absent else values
     else:
-        array = np.zeros([structure.shape[i] for i in kept], dtype=values.dtype)
+        array = np.zeros([structure.shape[i] for i in present], dtype=values.dtype)
         atoms = structure.coordinates
-        np.add.at(array, tuple(atoms[i] for i in kept), values if kept else values.sum())
-    for axis, i in enumerate(kept):
+        np.add.at(array, tuple(atoms[i] for i in present), values if present else values.sum())
+    for axis, i in enumerate(present):
         array = _sum_along(array, axis, structure.memberships(table)[i])
-    names = [structure.variables[i].name for i in kept]
+    names = [structure.variables[i].name for i in present]
     turned = np.transpose(array, [names.index(axis.name) for axis in layout.parts])
     return np.ascontiguousarray(turned).reshape(layout.shape)
 
@@ -175,11 +175,11 @@ def _write_block(
     )
     total = np.zeros((1,) * (2 * depth), dtype=out.dtype)
     for k, (axis, run) in enumerate(zip(axes, block, strict=True)):
-        own = axis.items[run.start : run.start + run.count * run.length].astype(out.dtype)
+        run_items = axis.items[run.start : run.start + run.count * run.length].astype(out.dtype)
         spread = [1] * (2 * depth)
         spread[k], spread[depth + k] = run.count, run.length
         last = k == depth - 1
-        total = np.add(total, own.reshape(spread), out=view if last else None)
+        total = np.add(total, run_items.reshape(spread), out=view if last else None)
 
 
 def _columns(structure: StructureFields, table: int) -> Sparse:

@@ -47,7 +47,9 @@ def complete_relations(structure: Structure) -> Relations:
     3
     """
     if structure.columns is None:
-        nested = all(family.nested for own in structure.families for family in own)
+        nested = all(
+            family.nested for table_families in structure.families for family in table_families
+        )
         if nested and (len(structure.tables) == 1 or chain_rank(structure) is not None):
             return structure.relations
         if len(structure.tables) == 1:
@@ -60,14 +62,14 @@ def complete_relations(structure: Structure) -> Relations:
 
 def _complete_table(structure: Structure) -> Relations:
     """One table: relations along an axis cross with all the rest, so each is completed alone."""
-    found = []
-    for place, family in enumerate(structure.families[0]):
+    relations = []
+    for axis, family in enumerate(structure.families[0]):
         sums = sums_along(family)
-        found.append(across_table(structure, 0, place, sums))
+        relations.append(across_table(structure, 0, axis, sums))
         if not family.nested:
             more = _missing(_membership(family), sums)
-            found.append(across_table(structure, 0, place, more))
-    return Relations.of(stacked(found), structure.rows)
+            relations.append(across_table(structure, 0, axis, more))
+    return Relations.of(stacked(relations), structure.rows)
 
 
 def _membership(family: Family) -> Sparse:
@@ -138,10 +140,10 @@ def _null_space_by_fractions(matrix: npt.NDArray[Any]) -> Ints:
     pivots: list[int] = []
     for column in range(width):
         top = len(pivots)
-        found = next((i for i in range(top, height) if rows[i][column]), None)
-        if found is None:
+        pivot_row = next((i for i in range(top, height) if rows[i][column]), None)
+        if pivot_row is None:
             continue
-        rows[top], rows[found] = rows[found], rows[top]
+        rows[top], rows[pivot_row] = rows[pivot_row], rows[top]
         head = rows[top][column]
         rows[top] = [x / head for x in rows[top]]
         for i in range(height):
@@ -154,12 +156,12 @@ def _null_space_by_fractions(matrix: npt.NDArray[Any]) -> Ints:
     for number, column in enumerate(free):
         values = {p: -rows[i][column] for i, p in enumerate(pivots)} | {column: Fraction(1)}
         scale = lcm(*(v.denominator for v in values.values()))
-        for place, value in values.items():
+        for position, value in values.items():
             whole = int(value * scale)
             if abs(whole) >= 2**62:
                 raise InputError(
                     "A relation between overlapping groups has coefficients beyond 64 bits; use "
                     "fewer overlapping categories."
                 )
-            vectors[number, place] = whole
+            vectors[number, position] = whole
     return vectors

@@ -53,7 +53,9 @@ def cut(
     for layout in layouts:
         for axis in layout.parts:
             axes.setdefault(axis.name, []).append(axis)
-    return tuple(_cut_one(name, own, layouts, known) for name, own in axes.items())
+    return tuple(
+        _cut_one(name, variable_axes, layouts, known) for name, variable_axes in axes.items()
+    )
 
 
 def _cut_one(

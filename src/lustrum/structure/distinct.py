@@ -27,8 +27,8 @@ def distinct(numbers: Array) -> tuple[Array, npt.NDArray[np.intp]]:
             met[above] = True
             rank = np.cumsum(met, dtype=np.intp) - 1
             return np.flatnonzero(met) + least, rank[above].reshape(numbers.shape)
-    values, place = np.unique(flat, return_inverse=True)
-    return values, place.reshape(numbers.shape)
+    values, inverse = np.unique(flat, return_inverse=True)
+    return values, inverse.reshape(numbers.shape)
 
 
 def distinct_columns(columns: Ints) -> tuple[Ints, npt.NDArray[np.intp]]:
@@ -42,6 +42,6 @@ def distinct_columns(columns: Ints) -> tuple[Ints, npt.NDArray[np.intp]]:
     ranked = columns[:, order]
     new = np.ones(order.size, dtype=np.bool_)
     new[1:] = (ranked[:, 1:] != ranked[:, :-1]).any(axis=0)
-    place = np.empty(order.size, dtype=np.intp)
-    place[order] = np.cumsum(new) - 1
-    return ranked[:, new], place
+    inverse = np.empty(order.size, dtype=np.intp)
+    inverse[order] = np.cumsum(new) - 1
+    return ranked[:, new], inverse

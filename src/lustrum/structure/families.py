@@ -89,10 +89,10 @@ class Family:
     @cached_property
     def first(self) -> dict[bytes, int]:
         """For each set of atoms shown, the first category that is that set."""
-        found: dict[bytes, int] = {}
+        positions: dict[bytes, int] = {}
         for position, key in enumerate(self.keys):
-            found.setdefault(key, position)
-        return found
+            positions.setdefault(key, position)
+        return positions
 
     @cached_property
     def distinct(self) -> Ints:
@@ -108,15 +108,15 @@ class Family:
         if crossing is None:
             return (self._forest(order),)
         missing = np.ones(order.size, dtype=np.bool_)
-        found: list[Forest] = []
-        while missing.any() and len(found) < _MOST_FORESTS:
+        forests: list[Forest] = []
+        while missing.any() and len(forests) < _MOST_FORESTS:
             places = np.arange(order.size)
             chosen = _without_crossing(
                 np.concatenate([places[missing], places[~missing]]), crossing
             )
-            found.append(self._forest(order[chosen]))
+            forests.append(self._forest(order[chosen]))
             missing &= ~chosen
-        return tuple(found)
+        return tuple(forests)
 
     @property
     def nested(self) -> bool:
@@ -127,18 +127,18 @@ class Family:
     def sums(self) -> tuple[tuple[int, tuple[int, ...]], ...]:
         """Every category that is a sum of others, with them: nothing for an empty category, the
         first of its equals for a repeated set, the children for a total or subtotal."""
-        found: dict[tuple[int, tuple[int, ...]], None] = {}
+        sums: dict[tuple[int, tuple[int, ...]], None] = {}
         for position, key in enumerate(self.keys):
             if not key:
-                found[position, ()] = None
+                sums[position, ()] = None
             elif self.first[key] != position:
-                found[position, (self.first[key],)] = None
+                sums[position, (self.first[key],)] = None
         for forest in self.forests:
             below = forest.children()
             for c in forest.sets.tolist():
                 if forest.rest[c] == 0:
-                    found[c, tuple(below[c])] = None
-        return tuple(found)
+                    sums[c, tuple(below[c])] = None
+        return tuple(sums)
 
     def express(self, target: Mask) -> tuple[Ints, Ints] | None:
         """The shortest way found to add up categories, with signs, to a set of atoms."""
@@ -181,8 +181,8 @@ def _without_crossing(order: Ints, crossing: Lists) -> Mask:
     """Take sets in this order, leaving out those that cross one taken before."""
     chosen = np.zeros(order.size, dtype=np.bool_)
     blocked = np.zeros(order.size, dtype=np.bool_)
-    for place in order.tolist():
-        if not blocked[place]:
-            chosen[place] = True
-            blocked[crossing.row(place)] = True
+    for candidate in order.tolist():
+        if not blocked[candidate]:
+            chosen[candidate] = True
+            blocked[crossing.row(candidate)] = True
     return chosen

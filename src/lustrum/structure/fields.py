@@ -56,8 +56,8 @@ class StructureFields:
     def coordinates(self) -> tuple[Ints, ...]:
         """For each variable, the atom of every inner cell."""
         flat = np.arange(self.inner, dtype=np.int64) if self.columns is None else self.columns
-        found = np.unravel_index(flat, self.shape) if self.shape else ()
-        return tuple(c.astype(np.int64, copy=False) for c in found)
+        atoms = np.unravel_index(flat, self.shape) if self.shape else ()
+        return tuple(c.astype(np.int64, copy=False) for c in atoms)
 
     def memberships(self, table: int) -> tuple[Lists, ...]:
         """For each variable of the cube, the atoms of each category that the table shows of it."""
@@ -65,36 +65,36 @@ class StructureFields:
 
     @cached_property
     def _memberships(self) -> tuple[tuple[Lists, ...], ...]:
-        made: dict[tuple[int, TableAxis | None], Lists] = {}
+        lists_by_key: dict[tuple[int, TableAxis | None], Lists] = {}
         tables = []
         for layout in self.tables:
             parts = {axis.name: axis for axis in layout.parts}
-            own = []
-            for place, variable in enumerate(self.variables):
+            table_lists = []
+            for position, variable in enumerate(self.variables):
                 axis = parts.get(variable.name)
-                key = (place, axis)
-                if key not in made:
-                    made[key] = variable.lists(axis)
-                own.append(made[key])
-            tables.append(tuple(own))
+                key = (position, axis)
+                if key not in lists_by_key:
+                    lists_by_key[key] = variable.lists(axis)
+                table_lists.append(lists_by_key[key])
+            tables.append(tuple(table_lists))
         return tuple(tables)
 
     @cached_property
     def families(self) -> tuple[tuple[Family, ...], ...]:
         """For each table and each variable of the cube, the categories as a family of sets."""
-        made: dict[int, Family] = {}
+        family_by_id: dict[int, Family] = {}
         tables = []
-        for own in self._memberships:
-            for lists, atoms in zip(own, self.shape, strict=True):
+        for table_lists in self._memberships:
+            for lists, atoms in zip(table_lists, self.shape, strict=True):
                 # Equal axes share their lists, so their forests are sorted once.
-                made.setdefault(id(lists), Family(lists, atoms))
-            tables.append(tuple(made[id(lists)] for lists in own))
+                family_by_id.setdefault(id(lists), Family(lists, atoms))
+            tables.append(tuple(family_by_id[id(lists)] for lists in table_lists))
         return tuple(tables)
 
     def strides(self, table: int) -> tuple[int, ...]:
         """For each variable of the cube, the step between rows of the table; 0 if not shown."""
-        layout, step, found = self.tables[table], 1, {}
+        layout, step, steps = self.tables[table], 1, {}
         for axis in reversed(layout.axes):
-            found[axis.name] = step
+            steps[axis.name] = step
             step *= len(axis)
-        return tuple(found.get(v.name, 0) for v in self.variables)
+        return tuple(steps.get(v.name, 0) for v in self.variables)

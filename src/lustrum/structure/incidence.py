@@ -139,23 +139,23 @@ class Structure(StructureFields):
             raise InputError(
                 f"A cell of table {table} needs one code for each of: {', '.join(names)}."
             )
-        place = 0
+        position = 0
         for axis, code in zip(layout.axes, given, strict=True):
             if code not in axis.codes:
                 raise InputError(
                     f"Variable {axis.name!r} of table {table} has no category {code!r}; "
                     f"{choices(str(code), axis.codes)}."
                 )
-            place = place * len(axis) + axis.codes.index(str(code))
-        return int(self.offsets[table]) + place
+            position = position * len(axis) + axis.codes.index(str(code))
+        return int(self.offsets[table]) + position
 
     def describe(self, row: int) -> str:
         """The cell of a row in words, such as ``area=North, sex=Total``."""
-        table, place = self.locate(row)
+        table, position = self.locate(row)
         layout = self.tables[table]
-        words = [f"{a.name}={a.labels[i]}" for a, i in zip(layout.axes, place, strict=True)]
+        labels = [f"{a.name}={a.labels[i]}" for a, i in zip(layout.axes, position, strict=True)]
         limits = [f"{axis.name}={axis.labels[0]}" for axis in layout.filters]
-        text = ", ".join(words) or "everybody"
+        text = ", ".join(labels) or "everybody"
         return f"{text} where {' and '.join(limits)}" if limits else text
 
     def locate(self, row: int) -> tuple[int, tuple[int, ...]]:
@@ -163,8 +163,8 @@ class Structure(StructureFields):
         if not 0 <= row < self.rows:
             raise InputError(f"There is no published cell {row}; there are {self.rows}.")
         table = int(np.searchsorted(self.offsets, row, side="right")) - 1
-        place = np.unravel_index(row - int(self.offsets[table]), self.tables[table].shape)
-        return table, tuple(int(i) for i in place)
+        position = np.unravel_index(row - int(self.offsets[table]), self.tables[table].shape)
+        return table, tuple(int(i) for i in position)
 
     def restrict(self, columns: npt.ArrayLike) -> Structure:
         """The same tables over fewer inner cells, given by position or as a mask; rows stay."""

@@ -42,8 +42,8 @@ class Intervals:
         return iter((self.low, self.high))
 
     def __repr__(self) -> str:
-        found = "consistent" if self.consistent else f"no value left for cell {self.conflict}"
-        return f"Intervals({self.low.size} cells, {found})"
+        state = "consistent" if self.consistent else f"no value left for cell {self.conflict}"
+        return f"Intervals({self.low.size} cells, {state})"
 
     @property
     def consistent(self) -> bool:

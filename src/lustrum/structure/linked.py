@@ -49,10 +49,10 @@ def _common(one: Family, other: Family) -> _Common:
     pairs: list[tuple[tuple[Ints, Ints], tuple[Ints, Ints]]] = []
     unit = np.ones(1, dtype=np.int64)
     shown: set[bytes] = set()
-    for key, place in one.first.items():
+    for key, position in one.first.items():
         if key and key in other.first:
             shown.add(key)
-            pairs.append(((np.array([place]), unit), (np.array([other.first[key]]), unit)))
+            pairs.append(((np.array([position]), unit), (np.array([other.first[key]]), unit)))
     for target in _joins(one, other):
         key = np.flatnonzero(target).astype(np.int64).tobytes()
         if key in shown:

@@ -32,8 +32,8 @@ def over_members(
     >>> over_members(np.add, np.array([1, 2, 4]), 0, both).tolist()
     [5, 2]
     """
-    filled = [place for place, category in enumerate(categories) if category.members]
-    flat, starts = member_lists([categories[place] for place in filled])
+    filled = [index for index, category in enumerate(categories) if category.members]
+    flat, starts = member_lists([categories[index] for index in filled])
     taken = array.take(flat, axis=axis)
     # A category of one code each: nothing is to be put together.
     if flat.size != starts.size:
@@ -59,7 +59,7 @@ def along_axes(
     Each variable stands on an axis, where its categories put codes together, or lets some codes pass, or both.
     An axis of another variable has length 1.
     """
-    places = {name: place for place, (name, _) in enumerate(axes)}
+    places = {name: index for index, (name, _) in enumerate(axes)}
     # Variables that are only selected by come first: what is left is small.
     for at in reversed(range(len(names))):
         if names[at] not in places:
@@ -74,5 +74,5 @@ def along_axes(
             array = np.where(passes, array, array.dtype.type(0))
         array = over_members(gather, array, at, axes[places[name]][1])
     targets = [places[name] for name in there]
-    shape = [len(axes[place][1]) if place in targets else 1 for place in range(len(axes))]
+    shape = [len(axes[index][1]) if index in targets else 1 for index in range(len(axes))]
     return array.transpose(np.argsort(targets, kind="stable")).reshape(shape) if targets else array

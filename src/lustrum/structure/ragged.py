@@ -105,11 +105,11 @@ class Lists:
         items = np.empty(indptr[-1], dtype=np.int64)
         weights = np.ones(indptr[-1], dtype=np.int64)
         for lists, start in ((self, indptr[:-1]), (other, indptr[:-1] + sizes)):
-            place = np.repeat(start - lists.indptr[:-1], lists.lengths)
-            place += np.arange(place.size)
-            items[place] = lists.items
+            target = np.repeat(start - lists.indptr[:-1], lists.lengths)
+            target += np.arange(target.size)
+            items[target] = lists.items
             if lists.weights is not None:
-                weights[place] = lists.weights
+                weights[target] = lists.weights
         return Lists(indptr, items, weights)
 
 
@@ -147,11 +147,11 @@ def outer(left: Lists, right: Lists, out: npt.NDArray[Any] | None = None) -> Lis
     left_items = left.items.astype(items.dtype, copy=False)
     for begin in range(0, left.items.size, step):
         part = slice(begin, begin + step)
-        place = (starts[rows[part]] + np.multiply.outer(local[part], widths))[:, column] + ramp
-        items[place] = np.add.outer(left_items[part], right_items)
+        target = (starts[rows[part]] + np.multiply.outer(local[part], widths))[:, column] + ramp
+        items[target] = np.add.outer(left_items[part], right_items)
         if weights is not None:
-            own = _weights(left)[part]
-            weights[place] = np.multiply.outer(own, _weights(right))
+            left_weights = _weights(left)[part]
+            weights[target] = np.multiply.outer(left_weights, _weights(right))
     return Lists(indptr, items, weights)
 
 

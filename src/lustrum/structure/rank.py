@@ -56,11 +56,11 @@ def chain_rank(structure: StructureFields) -> int | None:
         return None
     reached = np.empty((len(structure.tables), len(structure.variables)), dtype=np.int64)
     growths: list[list[int]] = []
-    for place in range(len(structure.variables)):
-        chain = _chain([own[place] for own in structure.families])
+    for index in range(len(structure.variables)):
+        chain = _chain([table_families[index] for table_families in structure.families])
         if chain is None:
             return None
-        reached[:, place], growth = chain
+        reached[:, index], growth = chain
         growths.append(growth)
     if not growths:
         return 1  # one inner cell, everybody, and every table shows it
@@ -127,11 +127,11 @@ def elimination_rank(structure: StructureFields) -> int:
     if structure.columns is None and sum(entries(structure)) > _MOST_NONZEROS:
         raise _too_long(structure.rows, structure.inner)
     rows = [np.zeros(0, dtype=np.int64)]
-    for table, own in enumerate(structure.families):
+    for table, table_families in enumerate(structure.families):
         places = np.zeros(1, dtype=np.int64)
-        for family, stride in zip(own, structure.strides(table), strict=True):
-            kept = _irreducible(family)
-            places = np.add.outer(places, kept * stride).ravel()
+        for family, stride in zip(table_families, structure.strides(table), strict=True):
+            irreducible = _irreducible(family)
+            places = np.add.outer(places, irreducible * stride).ravel()
         rows.append(np.sort(places) + structure.offsets[table])
     return matrix_rank(incidence_matrix(structure)[np.concatenate(rows)])
 
@@ -147,11 +147,11 @@ def matrix_rank(matrix: Sparse) -> int:
     if 0 in rest.shape:
         return peeled
     check_size(rest.shape)
-    found = 0
+    rank = 0
     for excess in EXCESSES:
-        if found < min(rest.shape):
-            found = max(found, reduced(rest.toarray(), excess)[1].size)
-    return peeled + found
+        if rank < min(rest.shape):
+            rank = max(rank, reduced(rest.toarray(), excess)[1].size)
+    return peeled + rank
 
 
 def check_size(shape: tuple[int, ...]) -> None:
@@ -197,12 +197,12 @@ def _peeled(matrix: Sparse) -> tuple[Sparse, int]:
 
 def distinct_rows(matrix: Sparse) -> Sparse:
     """The rows of a sparse matrix that are not empty and not seen before."""
-    made = sparse.csr_array(matrix)
-    made.eliminate_zeros()
-    made.sort_indices()
-    cuts = made.indptr.tolist()
+    csr = sparse.csr_array(matrix)
+    csr.eliminate_zeros()
+    csr.sort_indices()
+    cuts = csr.indptr.tolist()
     seen: dict[bytes, int] = {}
     for row, (a, b) in enumerate(pairwise(cuts)):
         if b > a:
-            seen.setdefault(made.indices[a:b].tobytes() + made.data[a:b].tobytes(), row)
-    return made[np.fromiter(seen.values(), dtype=np.int64, count=len(seen))]
+            seen.setdefault(csr.indices[a:b].tobytes() + csr.data[a:b].tobytes(), row)
+    return csr[np.fromiter(seen.values(), dtype=np.int64, count=len(seen))]

@@ -80,11 +80,11 @@ class Relations:
     @cached_property
     def matrix(self) -> Sparse:
         """The sparse matrix R with ``R @ published == 0``."""
-        made = sparse.csr_array(
+        csr = sparse.csr_array(
             (self.coefficients, self.cells, self.indptr), shape=(self.count, self.width), copy=True
         )
-        made.sort_indices()
-        return made
+        csr.sort_indices()
+        return csr
 
     @cached_property
     def additive(self) -> AdditiveRelations:
@@ -122,15 +122,15 @@ class Relations:
         # A lone cell on its side is the total, provided that it counts once.
         lone = np.where(minus == 1, -1, np.where(plus == 1, 1, 0))
         is_total = weights == lone[rows]
-        found = np.flatnonzero(is_total)
+        total_entries = np.flatnonzero(is_total)
         totals = np.full(lists.count, -1, dtype=np.int64)
-        totals[rows[found]] = lists.items[found]
-        place = np.full(lists.count, -1, dtype=np.int64)
-        place[rows[found]] = found
+        totals[rows[total_entries]] = lists.items[total_entries]
+        total_position = np.full(lists.count, -1, dtype=np.int64)
+        total_position[rows[total_entries]] = total_entries
         # The total moves to the front, and what stood before it one place back.
         target = np.arange(rows.size, dtype=np.int64)
-        target += target < place[rows]
-        target[found] = lists.indptr[rows[found]]
+        target += target < total_position[rows]
+        target[total_entries] = lists.indptr[rows[total_entries]]
         cells, coefficients = np.empty_like(target), np.empty_like(target)
         cells[target] = lists.items
         coefficients[target] = weights * np.where(lone == 1, -1, 1)[rows]
@@ -147,16 +147,16 @@ def relations_of(structure: StructureFields) -> Relations:
     has the relations that empty cells are 0.
     """
     families = structure.families
-    found = [
-        across_table(structure, table, place, sums_along(family))
-        for table, own in enumerate(families)
-        for place, family in enumerate(own)
+    blocks = [
+        across_table(structure, table, axis, sums_along(family))
+        for table, table_families in enumerate(families)
+        for axis, family in enumerate(table_families)
     ]
     pairs = combinations(range(len(families)), 2)
-    found.extend(linked_relations(structure, one, other) for one, other in pairs)
+    blocks.extend(linked_relations(structure, one, other) for one, other in pairs)
     if structure.columns is not None:
-        found.append(_empty_cells(structure))
-    return Relations.of(stacked(found), structure.rows)
+        blocks.append(_empty_cells(structure))
+    return Relations.of(stacked(blocks), structure.rows)
 
 
 def sums_along(family: Family) -> Lists:
@@ -167,13 +167,13 @@ def sums_along(family: Family) -> Lists:
     )
 
 
-def across_table(structure: StructureFields, table: int, place: int, single: Lists) -> Lists:
+def across_table(structure: StructureFields, table: int, axis: int, single: Lists) -> Lists:
     """Relations along one axis, crossed with all categories of the other axes of the table."""
-    stride, offset = structure.strides(table)[place], int(structure.offsets[table])
+    stride, offset = structure.strides(table)[axis], int(structure.offsets[table])
     size = int(structure.offsets[table + 1]) - offset
     if stride == 0 or single.count == 0 or size == 0:
         return Lists.of([], [])
-    block = stride * structure.memberships(table)[place].count
+    block = stride * structure.memberships(table)[axis].count
     corner = np.add.outer(np.arange(0, size, block), np.arange(stride)).ravel() + offset
     items = np.add.outer(corner, single.items * stride).ravel()
     assert single.weights is not None
@@ -190,13 +190,13 @@ def _empty_cells(structure: StructureFields) -> Lists:
 
 def stacked(blocks: Iterable[Lists]) -> Lists:
     """Weighted lists one below the other."""
-    kept = [b for b in blocks if b.count]
-    if not kept:
+    nonempty = [b for b in blocks if b.count]
+    if not nonempty:
         return Lists.of([], [])
     return Lists(
-        pointers(np.concatenate([b.lengths for b in kept])),
-        np.concatenate([b.items for b in kept]),
+        pointers(np.concatenate([b.lengths for b in nonempty])),
+        np.concatenate([b.items for b in nonempty]),
         np.concatenate(
-            [np.ones(b.items.size, np.int64) if b.weights is None else b.weights for b in kept]
+            [np.ones(b.items.size, np.int64) if b.weights is None else b.weights for b in nonempty]
         ),
     )

@@ -82,16 +82,16 @@ def _suppression() -> Panel:
         method={"method": "suppression"},
     )
     cells = np.flatnonzero(hidden.ravel()).tolist()
-    found = bounds(from_release(release), cells)
+    cell_bounds = bounds(from_release(release), cells)
     risk = risk_of(attack(release, cells=cells))
     printed = ((0, 406), (1131, 1537), (0, 406), (845, 1251))
     lines = []
     for i, (low, high) in enumerate(printed):
         name = f"x{i + 1}"
         lines += [
-            Line(f"{name}: lower bound", low, float(found.low[i]), 0.0),
-            Line(f"{name}: upper bound", high, float(found.high[i]), 0.0),
-            Line(f"{name}: number of values m", 407, float(found.count[i]), 0.0),
+            Line(f"{name}: lower bound", low, float(cell_bounds.low[i]), 0.0),
+            Line(f"{name}: upper bound", high, float(cell_bounds.high[i]), 0.0),
+            Line(f"{name}: number of values m", 407, float(cell_bounds.count[i]), 0.0),
             Line(f"{name}: risk 1 / log2 m", 0.115, float(risk[i]), 5e-4),
         ]
     more = Line("risk 1 / log2 407, two digits more", None, float(risk[0]), 1e-5, expected=0.11535)

@@ -64,9 +64,9 @@ class SampleFigures:
         if self.populations > 1:
             counts = np.bincount(self.groups, minlength=self.populations)
             squares = np.bincount(self.groups, square, self.populations)
-            own = np.sqrt(squares / np.maximum(counts - 1, 1))
+            deviations = np.sqrt(squares / np.maximum(counts - 1, 1))
             # What the populations' own values differ by, less what they do by chance.
-            variance += max(0.0, float(own.var(ddof=1)) - single / float(counts.mean()))
+            variance += max(0.0, float(deviations.var(ddof=1)) - single / float(counts.mean()))
         return float(normal_quantile(1.0 - _ALARM / 2) * np.sqrt(variance)) + 5e-5
 
     def less(self, other: SampleFigures) -> SampleFigures:

@@ -131,8 +131,8 @@ def tables_figure(study: Study) -> altair.FacetChart:
         .resolve_scale(x="independent", y="independent")
         .configure_legend(labelLimit=320)
     )
-    made: altair.FacetChart = chart
-    return made
+    facet_chart: altair.FacetChart = chart
+    return facet_chart
 
 
 def _points(study: Study) -> Iterator[dict[str, Any]]:

@@ -79,9 +79,9 @@ class RegionSwapping:
     def apply(self, table: Table, rng: np.random.Generator | None = None) -> Release:
         """Swap people between the two categories of the first axis."""
         assert rng is not None
-        made = regions_swapped(table.values, self.share, rng)
+        swapped = regions_swapped(table.values, self.share, rng)
         channel = swapping_channel(2 * self.share, _SWAPPING_VALUES)
-        return released(table, self, made, channel=channel)  # type: ignore[arg-type]
+        return released(table, self, swapped, channel=channel)  # type: ignore[arg-type]
 
     def to_mapping(self) -> dict[str, Any]:
         """The method in words."""
@@ -108,8 +108,8 @@ class Assumed:
 
     def to_mapping(self) -> dict[str, Any]:
         """The method in words."""
-        words: dict[str, Any] = self.method.to_mapping()
-        return words
+        mapping: dict[str, Any] = self.method.to_mapping()
+        return mapping
 
 
 def maps(persons: int = 1_500_000, seed: int = 2001, progress: Progress | None = None) -> Study:
@@ -221,26 +221,26 @@ def _map_of_2001() -> tuple[Line, ...]:
         Line(
             f"{name} is on the frontier",
             float(by_print),
-            float(own),
+            float(by_exact),
             0.0,
             expected=float(name in ("suppression", "rounding to base 3")),
-            note=note if bool(own) != bool(by_print) else "",
+            note=note if bool(by_exact) != bool(by_print) else "",
         )
-        for name, own, by_print in zip(names, ours, paper, strict=True)
+        for name, by_exact, by_print in zip(names, ours, paper, strict=True)
     )
 
 
-def _by(found: RUMap, table: str) -> dict[str, Point]:
+def _by(ru_map: RUMap, table: str) -> dict[str, Point]:
     """The points of the paper's methods by its letters, then all points by their labels."""
-    points = [p for p in found.of(table) if not p.is_corner]
+    points = [p for p in ru_map.of(table) if not p.is_corner]
     return {**dict(zip(_NAMES, points, strict=False)), **{p.label: p for p in points}}
 
 
-def _order(found: RUMap) -> tuple[Line, ...]:
+def _order(ru_map: RUMap) -> tuple[Line, ...]:
     lines = []
-    for table in found.tables:
-        by = _by(found, table)
-        before = next(p for p in found.of(table) if p.family == "original data").risk
+    for table in ru_map.tables:
+        by = _by(ru_map, table)
+        before = next(p for p in ru_map.of(table) if p.family == "original data").risk
         lines += [
             _claim(f"{table}: {what}", holds) for what, holds in order_claims(by, before).items()
         ]
@@ -263,11 +263,11 @@ def order_claims(by: Mapping[str, Point], before: float) -> dict[str, bool]:
     }
 
 
-def _figures(found: RUMap) -> tuple[Line, ...]:
+def _figures(ru_map: RUMap) -> tuple[Line, ...]:
     lines = []
-    for table in found.tables:
-        points = found.of(table)
-        for point, by in zip(points, found.dominators(table), strict=True):
+    for table in ru_map.tables:
+        points = ru_map.of(table)
+        for point, by in zip(points, ru_map.dominators(table), strict=True):
             if point.family == "no data":
                 continue
             state = (
@@ -311,18 +311,18 @@ def beyond_claims(by: Mapping[str, Point]) -> dict[str, bool]:
     }
 
 
-def _beyond(found: RUMap) -> tuple[Line, ...]:
+def _beyond(ru_map: RUMap) -> tuple[Line, ...]:
     lines = [
         _claim(f"{table}: {what}", holds)
-        for table in found.tables
-        for what, holds in beyond_claims(_by(found, table)).items()
+        for table in ru_map.tables
+        for what, holds in beyond_claims(_by(ru_map, table)).items()
     ]
-    for table in found.tables:
-        lines += property_lines(table, found)
+    for table in ru_map.tables:
+        lines += property_lines(table, ru_map)
     return tuple(lines)
 
 
-def property_lines(table: str, found: RUMap) -> list[Line]:
+def property_lines(table: str, ru_map: RUMap) -> list[Line]:
     """Whether protection lowers the risk, as the paper asks of its measure (property e), for every method.
 
     The paper expects "a general reduction" of the entropy term, and its own tables show one. It cannot be
@@ -330,7 +330,7 @@ def property_lines(table: str, found: RUMap) -> list[Line]:
     of that part is then 0, and a method under which an empty cell may show what a cell of 7 may show can only
     raise it. Whether that is so is seen from the true table alone; such a table is not in the paper.
     """
-    counts = found.sweep.cases.tables[table].values
+    counts = ru_map.sweep.cases.tables[table].values
     least = int(counts[counts > 0].min())
     nobody = bool((counts == 0).any()) and _RISK.split < least <= 2 * _RISK.split
     expected = 0.0 if nobody else 1.0
@@ -339,8 +339,8 @@ def property_lines(table: str, found: RUMap) -> list[Line]:
         f"{_RISK.split}, so the small part holds empty cells only, with term 0; a method that lets them be "
         f"taken for the cell of {least} raises it"
     )
-    original, *rest = [p for p in found.of(table) if p.family != "no data"]
-    by = _by(found, table)
+    original, *rest = [p for p in ru_map.of(table) if p.family != "no data"]
+    by = _by(ru_map, table)
     lowered = all(p.risk <= original.risk + 1e-9 for p in rest)
     # Of one file with one key it is a matter of chance: keys move it by a tenth.
     less = by["protected-population"].risk < _NO_MORE * by["random-rounding base 3"].risk
@@ -353,10 +353,10 @@ def property_lines(table: str, found: RUMap) -> list[Line]:
     ]
 
 
-def _certainty(found: RUMap) -> tuple[Line, ...]:
+def _certainty(ru_map: RUMap) -> tuple[Line, ...]:
     lines = []
-    points = found.of()
-    for point, by in zip(points, found.dominators(), strict=True):
+    points = ru_map.of()
+    for point, by in zip(points, ru_map.dominators(), strict=True):
         if point.family == "no data":
             continue
         state = "frontier" if by == -1 else f"dominated by {points[by].label}" if by >= 0 else ""

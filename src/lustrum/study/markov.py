@@ -120,8 +120,8 @@ def _all_margins() -> Panel:
 def _hidden_margin() -> Panel:
     """Section 4: IJ+ and +JK are published, I+K is not."""
     known = from_margins(CUBE, {"IJ": IJ, "JK": JK}, hidden=["IK"])
-    found = bounds(known, known.table(1))
-    low, high = found.low.reshape(4, 3), found.high.reshape(4, 3)
+    margin_bounds = bounds(known, known.table(1))
+    low, high = margin_bounds.low.reshape(4, 3), margin_bounds.high.reshape(4, 3)
     lines = []
     for i, k in np.ndindex(4, 3):
         name = f"({i + 1},{k + 1})"
@@ -179,9 +179,9 @@ def _likelihoods() -> Panel:
     """Table 3: P(published 3 | omega)."""
     lines = []
     for theta in THETAS:
-        found = likelihood(PUBLISHED, MarkovSquare(**SQUARE, theta=theta), np.arange(16))
+        likelihoods = likelihood(PUBLISHED, MarkovSquare(**SQUARE, theta=theta), np.arange(16))
         printed = (*TABLE_3[theta], *[0.0] * 16)[:16]
-        for omega, (paper, ours) in enumerate(zip(printed, found.tolist(), strict=True)):
+        for omega, (paper, ours) in enumerate(zip(printed, likelihoods.tolist(), strict=True)):
             expected, note = LIKELIHOOD_SLIPS.get((theta, omega), (None, ""))
             name = f"theta {theta}, omega {omega}"
             lines.append(Line(name, paper, ours, 5e-5, expected=expected, note=note))

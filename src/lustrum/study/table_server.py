@@ -236,10 +236,10 @@ def _small_cells(outcomes: tuple[MethodOutcome, ...]) -> tuple[Line, ...]:
 def _results(outcomes: tuple[MethodOutcome, ...]) -> tuple[Line, ...]:
     lines = []
     for number, printed in enumerate(_ORIGINAL, start=1):
-        found = [o for o in outcomes if o.table == number]
-        before = found[0].before
+        table_outcomes = [o for o in outcomes if o.table == number]
+        before = table_outcomes[0].before
         lines.append(Line(f"table {number}: risk before", printed, before, np.inf, note=_INVENTED))
-        for o in found:
+        for o in table_outcomes:
             risk, utility = _PRINTED[o.method][number - 1] if o.method in _PRINTED else (None, None)
             what = f"table {number}: {METHODS[o.method]}"
             note = f"{_INVENTED}; standard error {o.utility_error:.1g}"

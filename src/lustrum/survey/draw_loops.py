@@ -16,19 +16,19 @@ def _binomial(n: int, p: float, rng: Any) -> int:  # pragma: no cover
     mean = n * p
     most = min(n, int(mean + 10.0 * math.sqrt(mean * q + 1.0)))
     first = exp(n * log(q))
-    found = 0
+    successes = 0
     mass = first
     u = rng.random()
     while u > mass:
-        found += 1
-        if found > most:
-            found = 0
+        successes += 1
+        if successes > most:
+            successes = 0
             mass = first
             u = rng.random()
         else:
             u -= mass
-            mass = ((n - found + 1) * p * mass) / (found * q)
-    return found
+            mass = ((n - successes + 1) * p * mass) / (successes * q)
+    return successes
 
 
 @compiled
@@ -43,11 +43,11 @@ def draw_times(times: Any, rng: Any) -> None:  # pragma: no cover
         left = 1.0
         for cluster in range(n - 1):
             share = (1.0 / n) / left
-            found = _binomial(rest, min(share, 1.0 - share), rng)
+            draws = _binomial(rest, min(share, 1.0 - share), rng)
             if share > 0.5:
-                found = rest - found
-            times[replicate, cluster] = found
-            rest -= found
+                draws = rest - draws
+            times[replicate, cluster] = draws
+            rest -= draws
             if rest == 0:
                 break
             left -= 1.0 / n

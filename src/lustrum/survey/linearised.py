@@ -81,30 +81,30 @@ def estimate_ratios(
     if isinstance(sample, ReplicateWeights):
         return _replicated(sample, inside, where, count, ratio)
     weights = sample.weights[inside]
-    found, below = ratio(weights), sums_by_cell(where, weights * x, count)
-    found = np.where(below == 0, np.nan, found)
+    ratios, below = ratio(weights), sums_by_cell(where, weights * x, count)
+    ratios = np.where(below == 0, np.nan, ratios)
     with np.errstate(divide="ignore", invalid="ignore"):
-        residual = weights * (y - found[where] * x) / below[where]
+        residual = weights * (y - ratios[where] * x) / below[where]
     variances = _variances(sample, inside, where, np.nan_to_num(residual), count)
-    return Estimates(found, np.where(below == 0, np.nan, variances), _respondents(where, count))
+    return Estimates(ratios, np.where(below == 0, np.nan, variances), _respondents(where, count))
 
 
 def checked(
     sample: Sample, cells: Ints, count: int, values: npt.ArrayLike | None
 ) -> tuple[Ints, Ints, Floats]:
     """Which records are in a cell, in which, and their values."""
-    place = np.asarray(cells)
-    if place.shape != (sample.records,):
+    cell_of_record = np.asarray(cells)
+    if cell_of_record.shape != (sample.records,):
         raise InputError(f"The sample has {sample.records} records; 'cells' needs a cell for each.")
-    if place.size and not (place.min() >= -1 and place.max() < count):
+    if cell_of_record.size and not (cell_of_record.min() >= -1 and cell_of_record.max() < count):
         raise InputError(f"'cells' runs from 0 to {count - 1}, with -1 for none.")
     given = np.ones(sample.records) if values is None else np.asarray(values, dtype=np.float64)
     if given.shape != (sample.records,):
         raise InputError(f"The sample has {sample.records} records; it needs a value for each.")
-    inside = np.flatnonzero(place >= 0)
+    inside = np.flatnonzero(cell_of_record >= 0)
     if not np.isfinite(given[inside]).all():
         raise InputError("A value is missing or not a number; leave its record out with cell -1.")
-    return inside, place[inside].astype(np.int64), given[inside]
+    return inside, cell_of_record[inside].astype(np.int64), given[inside]
 
 
 def sums_by_cell(where: Ints, values: Floats, count: int) -> Floats:
@@ -135,10 +135,10 @@ def _variances(design: Design, inside: Ints, where: Ints, weighted: Floats, coun
     with np.errstate(divide="ignore", invalid="ignore"):
         spread = np.maximum(squares - sums * sums / n, 0.0) * n / (units - 1.0)
     spread = np.where(units == 1, 0.0, spread)
-    found = sums_by_cell(parts // strata, correction * spread, count)
+    variances = sums_by_cell(parts // strata, correction * spread, count)
     if design.lonely == "centre":
-        found += _centred(design, parts, sums, count)
-    return found
+        variances += _centred(design, parts, sums, count)
+    return variances
 
 
 def _centred(design: Design, parts: Ints, sums: Floats, count: int) -> Floats:
@@ -146,13 +146,13 @@ def _centred(design: Design, parts: Ints, sums: Floats, count: int) -> Floats:
     strata = len(design.clusters_in_stratum)
     alone = np.flatnonzero(design.clusters_in_stratum == 1)
     mean = sums_by_cell(parts // strata, sums, count) / len(design.stratum_of_cluster)
-    found = np.zeros(count)
+    variances = np.zeros(count)
     for stratum in alone:
-        own = np.zeros(count)
+        stratum_sums = np.zeros(count)
         here = parts % strata == stratum
-        own[parts[here] // strata] = sums[here]
-        found += design.correction[stratum] * (own - mean) ** 2
-    return found
+        stratum_sums[parts[here] // strata] = sums[here]
+        variances += design.correction[stratum] * (stratum_sums - mean) ** 2
+    return variances
 
 
 def _replicated(
@@ -163,9 +163,9 @@ def _replicated(
     estimate: Callable[[Floats], Floats],
 ) -> Estimates:
     """The full estimate, and the spread of the replicates around it."""
-    found = estimate(sample.weights[inside])
+    full_estimate = estimate(sample.weights[inside])
     variances = np.zeros(count)
     assert sample.rscales is not None
     for column, factor in zip(sample.replicates[inside].T, sample.rscales, strict=True):
-        variances += factor * (estimate(column) - found) ** 2
-    return Estimates(found, sample.scale * variances, _respondents(where, count))
+        variances += factor * (estimate(column) - full_estimate) ** 2
+    return Estimates(full_estimate, sample.scale * variances, _respondents(where, count))

@@ -40,8 +40,10 @@ def estimate_quotients(sample: Sample, over: Sums, under: Sums, base: Ints) -> E
     >>> found.values.tolist(), found.standard_errors.round(6).tolist()
     ([0.75, 0.25], [0.25, 0.25])
     """
-    place = np.asarray(base)
-    if place.shape != (over.count,) or bool(((place < 0) | (place >= under.count)).any()):
+    base_cells = np.asarray(base)
+    if base_cells.shape != (over.count,) or bool(
+        ((base_cells < 0) | (base_cells >= under.count)).any()
+    ):
         raise InputError("Every cell of a numerator needs one cell of the denominator.")
     top = checked(sample, over.cells, over.count, over.values)
     bottom = checked(sample, under.cells, under.count, under.values)
@@ -49,28 +51,28 @@ def estimate_quotients(sample: Sample, over: Sums, under: Sums, base: Ints) -> E
 
     def quotient(weights: Floats) -> Floats:
         y = sums_by_cell(top[1], weights[top[0]] * top[2], over.count)
-        x = sums_by_cell(bottom[1], weights[bottom[0]] * bottom[2], under.count)[place]
+        x = sums_by_cell(bottom[1], weights[bottom[0]] * bottom[2], under.count)[base_cells]
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(x == 0, np.nan, y / x)
 
-    found = quotient(sample.weights)
+    quotients = quotient(sample.weights)
     if isinstance(sample, ReplicateWeights):
         variances = np.zeros(over.count)
         assert sample.rscales is not None
         for column, factor in zip(sample.replicates.T, sample.rscales, strict=True):
-            variances += factor * (quotient(column) - found) ** 2
-        return Estimates(found, sample.scale * variances, respondents)
+            variances += factor * (quotient(column) - quotients) ** 2
+        return Estimates(quotients, sample.scale * variances, respondents)
     weighted = [sample.weights[inside] * values for inside, _, values in (top, bottom)]
-    total = sums_by_cell(bottom[1], weighted[1], under.count)[place]
+    total = sums_by_cell(bottom[1], weighted[1], under.count)[base_cells]
     z = _by_cluster(sample, top[0], top[1], weighted[0])
     x = _by_cluster(sample, bottom[0], bottom[1], weighted[1])
     spread = _spread(sample, z, z, np.arange(over.count), over.count)
-    cross = _spread(sample, z, x, place, over.count)
-    below = _spread(sample, x, x, np.arange(under.count), under.count)[place]
-    rate = np.nan_to_num(found)
+    cross = _spread(sample, z, x, base_cells, over.count)
+    below = _spread(sample, x, x, np.arange(under.count), under.count)[base_cells]
+    rate = np.nan_to_num(quotients)
     with np.errstate(divide="ignore", invalid="ignore"):
         variances = np.maximum(spread - 2 * rate * cross + rate**2 * below, 0.0) / total**2
-    return Estimates(found, np.where(total == 0, np.nan, variances), respondents)
+    return Estimates(quotients, np.where(total == 0, np.nan, variances), respondents)
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,13 +99,13 @@ def _spread(
     """The covariance of every cell's sum with that of its base; clusters without a record count with 0."""
     clusters = len(design.stratum_of_cluster)
     step = max(_BLOCK // max(len(design.clusters_in_stratum), 1), 1)
-    found = []
+    covariances = []
     for start in range(0, count, step):
         stop = min(start + step, count)
         first, last = np.searchsorted(one.key, [start * clusters, stop * clusters])
         part = _ClusterSums(one.key[first:last] - start * clusters, one.value[first:last])
-        found.append(_block(design, part, other, base[start:stop]))
-    return np.concatenate([*found, np.zeros(0)])
+        covariances.append(_block(design, part, other, base[start:stop]))
+    return np.concatenate([*covariances, np.zeros(0)])
 
 
 def _block(design: Design, one: _ClusterSums, other: _ClusterSums, base: Ints) -> Floats:
@@ -114,8 +116,8 @@ def _block(design: Design, one: _ClusterSums, other: _ClusterSums, base: Ints) -
     product = product / design.joined_in_cluster[cluster]
     stratum = design.stratum_of_cluster[cluster]
     products = sums_by_cell(cell * strata + stratum, product, count * strata)
-    own = sums_by_cell(cell * strata + stratum, one.value, count * strata)
-    wanted, place = np.unique(base, return_inverse=True)
+    stratum_sums = sums_by_cell(cell * strata + stratum, one.value, count * strata)
+    wanted, base_index = np.unique(base, return_inverse=True)
     at = np.searchsorted(wanted, other.key // clusters)
     held = wanted[np.minimum(at, wanted.size - 1)] == other.key // clusters
     theirs = sums_by_cell(
@@ -123,20 +125,20 @@ def _block(design: Design, one: _ClusterSums, other: _ClusterSums, base: Ints) -
         other.value[held],
         wanted.size * strata,
     )
-    beside = theirs.reshape(wanted.size, strata)[place.ravel()].ravel()
+    beside = theirs.reshape(wanted.size, strata)[base_index.ravel()].ravel()
     n = np.tile(design.drawn_in_stratum, count)
     units = np.tile(design.clusters_in_stratum.astype(np.float64), count)
     with np.errstate(divide="ignore", invalid="ignore"):
-        found = (products - own * beside / n) * n / (units - 1.0)
+        covariances = (products - stratum_sums * beside / n) * n / (units - 1.0)
     alone = units == 1
-    found = np.where(alone, 0.0, found)
+    covariances = np.where(alone, 0.0, covariances)
     if design.lonely == "centre" and alone.any():
         # A stratum of one cluster counts with its distance from the mean of all clusters.
-        mean = own.reshape(count, strata).sum(axis=1) / clusters
+        mean = stratum_sums.reshape(count, strata).sum(axis=1) / clusters
         mean_beside = beside.reshape(count, strata).sum(axis=1) / clusters
-        apart = (own - np.repeat(mean, strata)) * (beside - np.repeat(mean_beside, strata))
-        found = np.where(alone, apart, found)
-    corrected = found * np.tile(design.correction, count)
+        apart = (stratum_sums - np.repeat(mean, strata)) * (beside - np.repeat(mean_beside, strata))
+        covariances = np.where(alone, apart, covariances)
+    corrected = covariances * np.tile(design.correction, count)
     return np.asarray(corrected.reshape(count, strata).sum(axis=1))
 
 

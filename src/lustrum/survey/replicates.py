@@ -88,11 +88,11 @@ def bootstrap(design: Design, replicates: int, rng: np.random.Generator) -> Repl
     for stratum, n in enumerate(design.clusters_in_stratum.tolist()):
         if n == 1:
             continue
-        own = np.flatnonzero(design.stratum_of_cluster == stratum)
+        stratum_clusters = np.flatnonzero(design.stratum_of_cluster == stratum)
         times = np.zeros((replicates, n), dtype=np.int64)
         draw_times(times, rng)
         shrunk = np.sqrt(design.correction[stratum])
-        factor[own] = 1.0 - shrunk + shrunk * times.T * n / (n - 1.0)
+        factor[stratum_clusters] = 1.0 - shrunk + shrunk * times.T * n / (n - 1.0)
     return ReplicateWeights(
         design.weights, design.weights[:, None] * factor[design.cluster], 1.0 / replicates
     )

@@ -57,13 +57,13 @@ class _DraftColumn:
         self.rows += len(text)
         text = text.drop_null()
         self.empty += len(values) - len(text)
-        found = [str(code) for code in pc.unique(text).to_pylist()]
-        for code in found:
+        new_codes = [str(code) for code in pc.unique(text).to_pylist()]
+        for code in new_codes:
             if self.numeric and not _PLAIN.match(code):
                 self.numeric = False
             self.decimals = max(self.decimals, _decimals(code) if self.numeric else 0)
         if not self.many:
-            self.codes.update(found)
+            self.codes.update(new_codes)
             self.many = len(self.codes) > MOST_CODES
 
     @property
@@ -226,23 +226,23 @@ def look_at(source: FileSource) -> Draft:
         raise IngestError(
             f"{source.name} has no column that can be described; name columns by letters, digits and _."
         )
-    found = [_DraftColumn(column) for column in usable]
+    draft_columns = [_DraftColumn(column) for column in usable]
     distinct = {column: _Distinct() for column in usable if _IDENTITY.search(column)}
     distinct.setdefault(usable[0], _Distinct())
     for table, _ in source.batches(usable):
-        for column in found:
+        for column in draft_columns:
             column.add(table[column.name])
             if column.name in distinct:
                 distinct[column.name].add(table[column.name])
-    if not found[0].rows:
+    if not draft_columns[0].rows:
         raise IngestError(f"{source.name} has no rows; it needs at least one.")
-    for column in found:
+    for column in draft_columns:
         if column.name in distinct and column.empty == 0 and column.decimals == 0:
             column.unique = distinct[column.name].all_differ
     return Draft(
         _dataset_name(source.path.name),
-        found[0].rows,
-        tuple(found),
+        draft_columns[0].rows,
+        tuple(draft_columns),
         tuple(column for column in columns if column not in usable),
     )
 

@@ -73,7 +73,7 @@ def _widths(codes: Sequence[str]) -> list[DraftLevel]:
 
 
 def _nested(codes: Sequence[str], rows: Sequence[Sequence[str]]) -> list[DraftLevel]:
-    found: list[DraftLevel] = []
+    levels: list[DraftLevel] = []
     taken, before = set(codes), len(codes)
     for row in rows:
         groups: dict[str, list[str]] = {}
@@ -81,11 +81,11 @@ def _nested(codes: Sequence[str], rows: Sequence[Sequence[str]]) -> list[DraftLe
             groups.setdefault(beginning, []).append(code)
         if not _helps(groups, before) or "" in groups or taken & set(groups):
             continue
-        number = len(found) + 1
-        found.append(DraftLevel(f"level-{number}", f"Coarser level {number}", groups))
+        number = len(levels) + 1
+        levels.append(DraftLevel(f"level-{number}", f"Coarser level {number}", groups))
         taken |= set(groups)
         before = len(groups)
-    return found
+    return levels
 
 
 def _helps(groups: dict[str, list[str]], before: int) -> bool:

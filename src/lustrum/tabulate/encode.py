@@ -45,21 +45,24 @@ def encode(
 ) -> Chunk:
     """Encode the described columns of an Arrow table; ``first_row`` is the number of its first row."""
     rows = table.num_rows
-    place = _Place(source, first_row)
-    codes = {v.name: _all_codes(_column(table, v.name, place), v, place) for v in dataset.variables}
+    location = _Place(source, first_row)
+    codes = {
+        v.name: _all_codes(_column(table, v.name, location), v, location) for v in dataset.variables
+    }
     numbers: dict[str, npt.NDArray[np.int64]] = {}
     described: list[Measure | Weight] = [
         *dataset.measures,
         *(c for w in dataset.weights for c in w.columns),
     ]
     for number in described:
-        column = _whole(_column(table, number.name, place))
-        numbers[number.name] = _numbers(column, number, place)
+        column = _whole(_column(table, number.name, location))
+        numbers[number.name] = _numbers(column, number, location)
     ids = {
-        name: _ids(_whole(_column(table, name, place)), name, place) for name in dataset.id_columns
+        name: _ids(_whole(_column(table, name, location)), name, location)
+        for name in dataset.id_columns
     }
     for zero in dataset.structural_zeros:
-        _check_structural(zero, codes, place)
+        _check_structural(zero, codes, location)
     keys = None
     if secret is not None:
         identity = (
@@ -80,16 +83,18 @@ class _Place:
         return f"{self.source}, column {column!r}, row {self.first_row + position}"
 
 
-def _column(table: pa.Table, name: str, place: _Place) -> pa.Array | pa.ChunkedArray:
-    found = table.schema.get_all_field_indices(name)
-    if not found:
+def _column(table: pa.Table, name: str, location: _Place) -> pa.Array | pa.ChunkedArray:
+    indices = table.schema.get_all_field_indices(name)
+    if not indices:
         raise IngestError(
-            f"{place.source} has no column {name!r}, which the description asks for; "
+            f"{location.source} has no column {name!r}, which the description asks for; "
             f"{choices(name, table.schema.names)}."
         )
-    if len(found) > 1:
-        raise IngestError(f"{place.source} has {len(found)} columns named {name!r}; one is right.")
-    return table.column(found[0])
+    if len(indices) > 1:
+        raise IngestError(
+            f"{location.source} has {len(indices)} columns named {name!r}; one is right."
+        )
+    return table.column(indices[0])
 
 
 def _whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
@@ -99,7 +104,7 @@ def _whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
-def _all_codes(column: pa.Array | pa.ChunkedArray, variable: Variable, place: _Place) -> Array:
+def _all_codes(column: pa.Array | pa.ChunkedArray, variable: Variable, location: _Place) -> Array:
     """The codes of a column, piece by piece where every piece is one of few values."""
     if isinstance(column, pa.ChunkedArray) and column.num_chunks > 1:
         known = pa.array(variable.codes, pa.string())
@@ -107,10 +112,10 @@ def _all_codes(column: pa.Array | pa.ChunkedArray, variable: Variable, place: _P
         parts = [part for part in quick if part is not None]
         if len(parts) == len(quick):
             return np.concatenate(parts)
-    return _codes(_whole(column), variable, place)
+    return _codes(_whole(column), variable, location)
 
 
-def _codes(column: pa.Array, variable: Variable, place: _Place) -> Array:
+def _codes(column: pa.Array, variable: Variable, location: _Place) -> Array:
     if isinstance(column, pa.ChunkedArray):
         column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], pa.string())
     known = pa.array(variable.codes, pa.string())
@@ -118,11 +123,13 @@ def _codes(column: pa.Array, variable: Variable, place: _Place) -> Array:
     if quick is not None:
         return quick
     if pa.types.is_dictionary(column.type):
-        of_entry = pc.index_in(_as_text(column.dictionary, variable.name, place), value_set=known)
+        of_entry = pc.index_in(
+            _as_text(column.dictionary, variable.name, location), value_set=known
+        )
         index = pc.take(of_entry, column.indices)
         texts: Any = column
     else:
-        texts = _as_text(column, variable.name, place)
+        texts = _as_text(column, variable.name, location)
         index = pc.index_in(texts, value_set=known)
     if index.null_count:
         gaps = np.asarray(pc.is_null(index))
@@ -134,7 +141,7 @@ def _codes(column: pa.Array, variable: Variable, place: _Place) -> Array:
             gaps = gaps & ~empty
         if gaps.any():
             position = int(np.argmax(gaps))
-            where = place.at(variable.name, position)
+            where = location.at(variable.name, position)
             if empty[position]:
                 raise IngestError(
                     f"{where}: the value is missing; fill it, or give the variable a code for "
@@ -163,38 +170,38 @@ def _quick_codes(column: pa.Array, variable: Variable, known: pa.Array) -> Array
         indices = pc.subtract(column.cast(wide), pa.scalar(low, wide))
     else:
         return None
-    found = pc.index_in(entries, value_set=known)
+    positions = pc.index_in(entries, value_set=known)
     if entries.null_count or (indices.null_count and variable.missing is None):
         return None
     if indices.null_count:
-        found = pa.concat_arrays(
-            [found, pa.array([variable.codes.index(variable.missing)], found.type)]
+        positions = pa.concat_arrays(
+            [positions, pa.array([variable.codes.index(variable.missing)], positions.type)]
         )
         indices = pc.fill_null(indices.cast(pa.int64()), len(entries))
-    if found.null_count:
+    if positions.null_count:
         # A value that is not in the code list may be one that no record has.
-        unknown = pc.take(pc.is_null(found), indices)
+        unknown = pc.take(pc.is_null(positions), indices)
         if pc.any(unknown).as_py():
             return None
-        found = pc.fill_null(found, 0)
-    codes = pa.array(_numpy(found).astype(code_type(len(variable.codes))))
+        positions = pc.fill_null(positions, 0)
+    codes = pa.array(_numpy(positions).astype(code_type(len(variable.codes))))
     return _numpy(pc.take(codes, indices))
 
 
-def _as_text(column: pa.Array, name: str, place: _Place) -> pa.Array:
+def _as_text(column: pa.Array, name: str, location: _Place) -> pa.Array:
     kind = column.type
     if pa.types.is_string(kind):
         return column
     bytes_ = pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
     if pa.types.is_floating(kind) or pa.types.is_nested(kind) or bytes_:
         raise IngestError(
-            f"{place.source}, column {name!r}: codes and identifiers must be texts or whole numbers, "
+            f"{location.source}, column {name!r}: codes and identifiers must be texts or whole numbers, "
             f"but the column is of type {kind}; store it as text."
         )
     return column.cast(pa.string())
 
 
-def _numbers(column: pa.Array, spec: Measure | Weight, place: _Place) -> npt.NDArray[np.int64]:
+def _numbers(column: pa.Array, spec: Measure | Weight, location: _Place) -> npt.NDArray[np.int64]:
     if isinstance(column, pa.ChunkedArray):
         column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], pa.int64())
     if column.null_count:
@@ -207,7 +214,7 @@ def _numbers(column: pa.Array, spec: Measure | Weight, place: _Place) -> npt.NDA
                 else (", or say what a missing value stands for ('missing' in the description)")
             )
             raise IngestError(
-                f"{place.at(spec.name, position)}: the value is missing; fill it{way_out}."
+                f"{location.at(spec.name, position)}: the value is missing; fill it{way_out}."
             )
         if np.isnan(_scaled(pa.array([missing]), spec.decimals)).any():
             raise DescriptionError(
@@ -230,12 +237,12 @@ def _numbers(column: pa.Array, spec: Measure | Weight, place: _Place) -> npt.NDA
         negative = scaled < 0
         if negative.any():
             raise IngestError(
-                f"{place.at(spec.name, int(np.argmax(negative)))}: a weight must not be negative; "
+                f"{location.at(spec.name, int(np.argmax(negative)))}: a weight must not be negative; "
                 "correct it."
             )
     if bad.any():
         raise IngestError(
-            f"{place.at(spec.name, int(np.argmax(bad)))}: the value is not a number with at most "
+            f"{location.at(spec.name, int(np.argmax(bad)))}: the value is not a number with at most "
             f"{spec.decimals} decimals; correct it, or raise 'decimals' in the description."
         )
     return scaled.astype(np.int64)
@@ -287,27 +294,27 @@ def _one_by_one(column: pa.Array, decimals: int) -> Array:
     return out
 
 
-def _ids(column: pa.Array, name: str, place: _Place) -> npt.NDArray[np.int64]:
+def _ids(column: pa.Array, name: str, location: _Place) -> npt.NDArray[np.int64]:
     if isinstance(column, pa.ChunkedArray):
         column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], pa.int64())
     if column.null_count:
         position = int(np.argmax(np.asarray(pc.is_null(column))))
         raise IngestError(
-            f"{place.at(name, position)}: an identifier is missing; every record needs one."
+            f"{location.at(name, position)}: an identifier is missing; every record needs one."
         )
     if pa.types.is_integer(column.type):
         whole = _numpy(column)
         outside = (whole < 0) | (whole > 2**63 - 1)
         if outside.any():
             raise IngestError(
-                f"{place.at(name, int(np.argmax(outside)))}: an identifier is negative or has more "
+                f"{location.at(name, int(np.argmax(outside)))}: an identifier is negative or has more "
                 "than 63 bits; use smaller numbers, or texts."
             )
         return whole.astype(np.int64)
     if pa.types.is_dictionary(column.type):
-        entries = _as_text(column.dictionary, name, place)
+        entries = _as_text(column.dictionary, name, location)
         return text_identities(entries)[_numpy(column.indices)]
-    return text_identities(_as_text(column, name, place))
+    return text_identities(_as_text(column, name, location))
 
 
 def _numpy(column: pa.Array) -> Array:
@@ -315,7 +322,7 @@ def _numpy(column: pa.Array) -> Array:
     return out
 
 
-def _check_structural(zero: StructuralZero, codes: Mapping[str, Array], place: _Place) -> None:
+def _check_structural(zero: StructuralZero, codes: Mapping[str, Array], location: _Place) -> None:
     hit: npt.NDArray[np.bool_] | None = None
     for name, members in zero.where.items():
         here = np.isin(codes[name], np.fromiter(members, dtype=codes[name].dtype))
@@ -323,7 +330,7 @@ def _check_structural(zero: StructuralZero, codes: Mapping[str, Array], place: _
     if hit is not None and hit.any():
         columns: Sequence[str] = list(zero.where)
         raise IngestError(
-            f"{place.at(columns[0], int(np.argmax(hit)))}: the record has a combination of "
+            f"{location.at(columns[0], int(np.argmax(hit)))}: the record has a combination of "
             f"{', '.join(columns)} that the description says cannot exist ({zero.reason}); correct the "
             "record or the description."
         )

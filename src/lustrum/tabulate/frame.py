@@ -146,16 +146,16 @@ def _from_pandas(frame: Any, columns: Sequence[str] | None) -> pa.Table:
             raise IngestError(
                 f"The frame has {names.count(name)} columns named {name!r}; one is right."
             )
-    for place, name in enumerate(frame.columns):
-        column = frame.iloc[:, place]
+    for position, name in enumerate(frame.columns):
+        column = frame.iloc[:, position]
         kind = column.dtype
         if str(kind).startswith("interval"):
             # A category for each interval, from the lowest on.
-            frame = _replaced(frame, place, name, column.astype("category"))
-            column = frame.iloc[:, place]
+            frame = _replaced(frame, position, name, column.astype("category"))
+            column = frame.iloc[:, position]
             kind = column.dtype
         if str(kind) == "category" and str(kind.categories.dtype).startswith("interval"):
-            frame = _replaced(frame, place, name, column.cat.rename_categories(str))
+            frame = _replaced(frame, position, name, column.cat.rename_categories(str))
     try:
         return pa.table(frame)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError, ValueError):
@@ -167,17 +167,17 @@ def _from_pandas(frame: Any, columns: Sequence[str] | None) -> pa.Table:
         ) from None
 
 
-def _replaced(frame: Any, place: int, name: Any, column: Any) -> Any:
+def _replaced(frame: Any, position: int, name: Any, column: Any) -> Any:
     frame = frame.drop(columns=name) if list(frame.columns).count(name) == 1 else frame
     if name in list(frame.columns):
         raise IngestError(f"The frame has two columns named {str(name)!r}; one is right.")
-    frame.insert(place, name, column)
+    frame.insert(position, name, column)
     return frame
 
 
-def _holds(frame: Any, place: int) -> bool:
+def _holds(frame: Any, position: int) -> bool:
     try:
-        pa.table(frame.iloc[:, [place]])
+        pa.table(frame.iloc[:, [position]])
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError, ValueError):
         return False
     return True
@@ -238,14 +238,14 @@ def _filters(where: Mapping[str, Any] | None) -> tuple[Filter, ...]:
         raise InputError(
             "'where' maps columns to values, such as {'sex': 2} or {'area': ['n', 's']}."
         )
-    found = []
+    filters = []
     for name, given in (where or {}).items():
         several = isinstance(given, Iterable) and not isinstance(given, (str, bytes))
         values: list[Any] = list(given) if several else [given]
         if any(value is None or isinstance(value, float) for value in values):
             raise InputError(f"'where' of {name!r} names texts or whole numbers, no others.")
-        found.append(Filter(str(name), tuple(_code(value) for value in values)))
-    return tuple(found)
+        filters.append(Filter(str(name), tuple(_code(value) for value in values)))
+    return tuple(filters)
 
 
 def _code(value: Any) -> str:
@@ -260,17 +260,17 @@ def _decimals(column: Any, name: str) -> int:
         return 0
     if not (pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
         raise InputError(f"The column {name!r} holds no numbers; a measure or weight must.")
-    found = 0
+    most_decimals = 0
     for value in column.to_pylist():
         if value is not None and value == value:
             exact = Decimal(repr(value) if isinstance(value, float) else value).normalize()
             exponent = exact.as_tuple().exponent
-            found = max(found, -exponent if isinstance(exponent, int) else 0)
-    if found > 9:
+            most_decimals = max(most_decimals, -exponent if isinstance(exponent, int) else 0)
+    if most_decimals > 9:
         raise InputError(
             f"The column {name!r} has more than 9 decimals; round it, or say how many count with 'decimals'."
         )
-    return found
+    return most_decimals
 
 
 def _describe(table: pa.Table, name: str) -> Variable:
@@ -280,13 +280,13 @@ def _describe(table: pa.Table, name: str) -> Variable:
     if pa.types.is_dictionary(column.type):
         chunks = column.chunks or [pa.array([], column.type)]
         if column.type.ordered or b"pandas" in (table.schema.metadata or {}):
-            own = _sortable(chunks[0].dictionary).cast(pa.string()).to_pylist()
-            if own and all(c.dictionary.equals(chunks[0].dictionary) for c in chunks):
-                return Variable(name, name, tuple(own), tuple(own))
+            categories = _sortable(chunks[0].dictionary).cast(pa.string()).to_pylist()
+            if categories and all(c.dictionary.equals(chunks[0].dictionary) for c in chunks):
+                return Variable(name, name, tuple(categories), tuple(categories))
         column = pa.chunked_array([_sortable(c.dictionary).take(c.indices) for c in chunks])
     column = _sortable(column)
-    found: Any = pc.drop_null(pc.unique(column))
-    codes = found.take(pc.sort_indices(found)).cast(pa.string()).to_pylist()
+    distinct_values: Any = pc.drop_null(pc.unique(column))
+    codes = distinct_values.take(pc.sort_indices(distinct_values)).cast(pa.string()).to_pylist()
     if not codes:
         raise IngestError(f"The frame, column {name!r}: there is no value; it needs at least one.")
     return Variable(name, name, tuple(codes), tuple(codes))

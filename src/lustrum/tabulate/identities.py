@@ -55,13 +55,13 @@ def by_loop(texts: pa.Array) -> npt.NDArray[np.int64]:
 
 
 def _primes(count: int) -> list[int]:
-    found: list[int] = []
+    primes: list[int] = []
     number = 2
-    while len(found) < count:
-        if all(number % prime for prime in found):
-            found.append(number)
+    while len(primes) < count:
+        if all(number % prime for prime in primes):
+            primes.append(number)
         number += 1
-    return found
+    return primes
 
 
 def _root_digits(number: int, root: int) -> int:
@@ -104,11 +104,11 @@ def identify(
             for j in range(16):
                 word = np.uint32(0)
                 for k in range(4):
-                    place = first + 4 * j + k
+                    offset = first + 4 * j + k
                     byte = np.uint32(0)
-                    if place < size:
-                        byte = np.uint32(letters[start + place])
-                    elif place == size:
+                    if offset < size:
+                        byte = np.uint32(letters[start + offset])
+                    elif offset == size:
                         byte = np.uint32(0x80)
                     word = np.uint32(np.uint32(word << np.uint32(8)) | byte)
                 schedule[j] = word

@@ -284,11 +284,11 @@ def _with_maps(raw: dict[str, Any], folder: Path) -> dict[str, Any]:
     return {**raw, "maps": [_with_shapes(one, folder) for one in maps]}
 
 
-def _with_shapes(words: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    rest = {key: value for key, value in words.items() if key != "file"}
-    if "file" not in words:
+def _with_shapes(map_spec: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    rest = {key: value for key, value in map_spec.items() if key != "file"}
+    if "file" not in map_spec:
         return rest
-    file = folder / str(words["file"])
+    file = folder / str(map_spec["file"])
     try:
         return {**rest, "shapes": json.loads(file.read_text(encoding="utf-8"))}
     except OSError as error:
@@ -298,20 +298,20 @@ def _with_shapes(words: Mapping[str, Any], folder: Path) -> dict[str, Any]:
 
 
 def _positions(
-    source: str, found: list[str], wanted: list[str], any_case: bool = False
+    source: str, columns: list[str], wanted: list[str], any_case: bool = False
 ) -> list[int]:
     """Where each wanted column stands; with ``any_case``, as in SQL, ``Sex`` and ``sex`` are the same."""
     same = str.lower if any_case else str
     for name in wanted:
-        if name not in found:
+        if name not in columns:
             raise IngestError(
                 f"{source} has no column {name!r}, which the description asks for; "
-                f"{choices(name, found)}."
+                f"{choices(name, columns)}."
             )
-        times = sum(same(other) == same(name) for other in found)
+        times = sum(same(other) == same(name) for other in columns)
         if times > 1:
             raise IngestError(f"{source} has {times} columns named {name!r}; one is right.")
-    return [found.index(name) for name in wanted]
+    return [columns.index(name) for name in wanted]
 
 
 def _header(path: Path) -> tuple[list[str], str]:

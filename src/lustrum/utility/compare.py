@@ -52,9 +52,9 @@ class UtilitySpec:
 
     def to_mapping(self) -> dict[str, Any]:
         """The measure in words that make it again; without a rule for suppressed cells, none is named."""
-        words = words_of(self, "measure")
-        rule = words.pop("impute", NO_RULE)
-        return words if rule == NO_RULE else words | {"impute": rule.rule}
+        mapping = words_of(self, "measure")
+        rule = mapping.pop("impute", NO_RULE)
+        return mapping if rule == NO_RULE else mapping | {"impute": rule.rule}
 
 
 @dataclass(frozen=True, eq=False)

@@ -109,11 +109,11 @@ def spread(block: Floats, free: Mask, margins: Sequence[tuple[tuple[int, ...], F
 
 def _margins(release: Release) -> list[tuple[tuple[int, ...], Floats]]:
     axes: tuple[TableAxis, ...] = release.axes
-    found = []
+    margins = []
     for number in range(1, len(axes) + 1):
         for summed in combinations(range(len(axes)), number):
             grid = margin_grid(axes, summed)
             if grid is not None:
                 shown = release.shown[grid]
-                found.append((summed, np.where(shown, release.published[grid], np.nan)))
-    return found
+                margins.append((summed, np.where(shown, release.published[grid], np.nan)))
+    return margins

@@ -62,7 +62,7 @@ def test_a_holding_knows_its_own_part_and_all_of_a_cell_that_it_has_alone(
 
 def test_a_cell_needs_its_levels_against_those_who_contribute_to_it() -> None:
     views = contributor_views([table([1, 5, 4, 3])], one_line([0, 2]), alone_only=False)
-    own = [v.own.tolist() for v in views if v.own is not None]
+    own = [v.levels.tolist() for v in views if v.levels is not None]
     # Holding 0 is alone in the first cell. The third can fall by what holding 7, or 8, does not have of it.
     assert own == [
         [[0, 0], [0, 0], [0, 0]],
@@ -207,7 +207,7 @@ def test_an_audit_of_a_pattern_looks_at_each_attacker_and_at_its_targets() -> No
 def shared(low: int, own: list[int], targets: list[int] | None = None) -> ContributorView:
     """One who has ``low`` of the first cell, which needs levels (lower, upper, sliding) against it."""
     known = view(0, low, NO_END, targets)
-    return replace(known, own=np.array(own, dtype=np.int64).reshape(3, 1))
+    return replace(known, levels=np.array(own, dtype=np.int64).reshape(3, 1))
 
 
 @pytest.mark.parametrize(
@@ -262,21 +262,21 @@ def test_a_coalition_asks_for_what_the_least_protected_member_asks_for() -> None
     """Levels of its own cells are the smallest of its members, and none where it knows the cell."""
     one = ContributorView(
         "one", np.array([1, 2]), np.array([3, 0]), np.array([9, 50]),
-        own=np.array([[5, 6], [7, 8], [1, 2]]),
+        levels=np.array([[5, 6], [7, 8], [1, 2]]),
     )  # fmt: skip
     two = ContributorView(
         "two", np.array([2, 4]), np.array([5, 1]), np.array([60, 1]),
-        own=np.array([[4, 9], [9, 9], [3, 3]]),
+        levels=np.array([[4, 9], [9, 9], [3, 3]]),
     )  # fmt: skip
     both = coalition("both", [one, two])
-    assert both.own is not None
-    assert both.own.tolist() == [[5, 4, 0], [7, 8, 0], [1, 2, 0]]
+    assert both.levels is not None
+    assert both.levels.tolist() == [[5, 4, 0], [7, 8, 0], [1, 2, 0]]
     bare = ContributorView("bare", np.array([1]), np.array([0]), np.array([99]))
     three = coalition("three", [one, two, bare])
-    assert three.own is not None
-    assert three.own.tolist() == [[0, 4, 0], [0, 8, 0], [0, 2, 0]]
-    assert coalition("none", [bare]).own is None
-    assert both.own.dtype == both.low.dtype == both.high.dtype == np.int64
+    assert three.levels is not None
+    assert three.levels.tolist() == [[0, 4, 0], [0, 8, 0], [0, 2, 0]]
+    assert coalition("none", [bare]).levels is None
+    assert both.levels.dtype == both.low.dtype == both.high.dtype == np.int64
 
 
 # Two cells that need protection and four others, with one sum: 10 + 12 + 9 + 9 + 9 + 9 = 58.

@@ -371,16 +371,16 @@ def test_members_of_a_coalition_need_the_lower_of_their_levels() -> None:
         own=np.array([[3, 1], [7, 1], [0, 0]]),
     )
     both = coalition("both", [one, two])
-    assert both.own is not None
-    assert both.own.tolist() == [[2, 3, 1], [5, 6, 1], [0, 0, 0]]
+    assert both.levels is not None
+    assert both.levels.tolist() == [[2, 3, 1], [5, 6, 1], [0, 0, 0]]
     exact = ContributorView(
         "exact", np.array([1]), np.array([9]), np.array([9]), own=np.array([[4], [4], [4]])
     )
     pooled = coalition("pooled", [one, exact])
-    assert pooled.own is not None
-    assert pooled.own[:, 0].tolist() == [0, 0, 0]
+    assert pooled.levels is not None
+    assert pooled.levels[:, 0].tolist() == [0, 0, 0]
     plain = replace(one, own=None)
-    assert coalition("plain", [plain]).own is None
+    assert coalition("plain", [plain]).levels is None
 
 
 def test_contributions_bound_nothing_where_values_can_be_negative() -> None:
@@ -491,8 +491,8 @@ def test_a_total_needs_protection_from_two_as_far_down_as_they_contribute_to_par
     view = problem.views[two]
     at = int(np.flatnonzero(view.cells == total)[0])
     assert view.low[at] == 1332
-    assert view.own is not None
-    assert view.own[0, at] == 1371 - 1332
+    assert view.levels is not None
+    assert view.levels[0, at] == 1371 - 1332
     everything = np.ones(problem.values.size, dtype=np.bool_)
     assert audit_pattern(problem, everything).safe
     # Once 23 of somebody else are published, the two know that the total is at least 1355.

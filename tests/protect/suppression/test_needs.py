@@ -293,7 +293,7 @@ def test_known_witnesses_need_no_programs() -> None:
     assert cold is not None
     assert warm is not None
     for publisher in (cold, warm):
-        publisher.kept = np.ones(cells.size, dtype=np.bool_)
+        publisher.stay_hidden = np.ones(cells.size, dtype=np.bool_)
     found = cold.first()
     assert found is not None
     again = warm.first(known=[rows.copy() for rows in found.pool])

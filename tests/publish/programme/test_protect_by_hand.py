@@ -311,8 +311,8 @@ def test_levels_against_a_contributor_are_those_of_what_others_contribute() -> N
     assert views
     for view in views:
         at = int(np.flatnonzero(view.cells == total)[0])
-        assert view.own is not None
-        assert view.own[:, at].tolist() == [20, 30, 40]
+        assert view.levels is not None
+        assert view.levels[:, at].tolist() == [20, 30, 40]
 
 
 def test_two_that_share_a_cell_know_it_together() -> None:
@@ -342,7 +342,7 @@ def protected(*tables: str, method: str = "", previous: Any = None, **words: Any
     one = words.pop("one", "")
     said = f"method = {method}\n{one}" if method else one
     own, system, found = judged(*tables, one=said, **words)
-    made = protect_system(own, system, found, words=WORDS, previous=previous, workers=1)
+    made = protect_system(own, system, found, description=WORDS, previous=previous, workers=1)
     return system, found, made
 
 
@@ -551,7 +551,7 @@ def test_a_search_is_the_one_that_was_asked_for(
         own,
         system,
         found,
-        words=WORDS,
+        description=WORDS,
         previous=previous,
         workers=1,
         progress=lambda what, share: shares.append((what, share)),
@@ -568,14 +568,14 @@ def test_a_search_is_the_one_that_was_asked_for(
     assert shares[3] == ("one: searching", 0.5)
     assert made.changes is not None
     # Without anybody who listens a search goes on too.
-    protect_system(own, system, found, words=WORDS, previous=None, workers=1)
+    protect_system(own, system, found, description=WORDS, previous=None, workers=1)
     assert asked[-1]["previous"] is None
 
 
 def test_a_change_is_reported_among_the_cells_that_are_shown() -> None:
     own, system, found = judged(table("one", BY_BOTH), table("two", SEX))
     previous = np.ones(system.values.size, dtype=bool)
-    made = protect_system(own, system, found, words=WORDS, previous=previous, workers=1)
+    made = protect_system(own, system, found, description=WORDS, previous=previous, workers=1)
     shown = np.zeros(system.values.size, dtype=bool)
     for part, span in zip(system.parts, system.spans, strict=True):
         shown[span] = part.shown
@@ -583,7 +583,7 @@ def test_a_change_is_reported_among_the_cells_that_are_shown() -> None:
     assert [one.cell for one in made.changes.cells] == again.tolist()
     assert {one.change for one in made.changes.cells} == {"published again"}
     none = np.zeros(system.values.size, dtype=bool)
-    made = protect_system(own, system, found, words=WORDS, previous=none, workers=1)
+    made = protect_system(own, system, found, description=WORDS, previous=none, workers=1)
     # Cells of the cube, which no table shows, are no news.
     added = np.flatnonzero(shown & made.pattern.suppressed)
     assert [one.cell for one in made.changes.cells] == added.tolist()
@@ -678,8 +678,8 @@ def test_rounded_tables_agree_and_tell_the_method_alone(number: int) -> None:
     tables = [table("one", BY_BOTH), table("two", SEX)][:number]
     own, system, found = keyed(*tables, method=method)
     said = {"method": "controlled-rounding", "base": 5, "rules": ["threshold"]}
-    made = protect_system(own, system, found, words=said)
-    again = protect_system(own, system, found, words=said)
+    made = protect_system(own, system, found, description=said)
+    again = protect_system(own, system, found, description=said)
     totals = []
     for part, release, second in zip(system.parts, made.releases, again.releases, strict=True):
         assert (release.published % 5 == 0).all()
@@ -739,7 +739,7 @@ def test_rounding_is_of_what_is_shown_by_the_chance_of_the_set(
         return release(given) if way == "apply" else [release(one) for one in given]
 
     monkeypatch.setattr(ControlledRounding, way, spied)
-    made = protect_system(own, system, found, words={"method": "m"})
+    made = protect_system(own, system, found, description={"method": "m"})
     assert [one is None for one in made.releases] == [not part.shown for part in system.parts]
     true = [part.true for part in shown]
     assert asked == ([true[0]] if way == "apply" else [true])
@@ -750,14 +750,14 @@ def test_what_cannot_be_rounded_is_refused() -> None:
     method = '{method = "controlled-rounding", base = 5}'
     own, system, found = keyed(table("one", BY_BOTH, "tips"), method=method)
     with pytest.raises(InputError, match="Set 'one': controlled rounding is for counts"):
-        protect_system(own, system, found, words={})
+        protect_system(own, system, found, description={})
     some = 'by = ["area"]\nwhere = {job = ["a", "b"]}'
     own, system, found = keyed(table("one", some), method=method)
     with pytest.raises(InputError, match="for tables without 'where'"):
-        protect_system(own, system, found, words={})
+        protect_system(own, system, found, description={})
     own, system, found = keyed(table("all", AREA), table("one", some), method=method)
     with pytest.raises(InputError, match="for tables without 'where'"):
-        protect_system(own, system, found, words={})
+        protect_system(own, system, found, description={})
 
 
 def test_adjusted_tables_move_sensitive_cells_and_nothing_that_is_kept(
@@ -774,7 +774,7 @@ def test_adjusted_tables_move_sensitive_cells_and_nothing_that_is_kept(
         return real(values, *places, **words)
 
     monkeypatch.setattr(protect_module, "adjust", spied)
-    made = protect_system(own, system, found, words={"method": "controlled-adjustment"})
+    made = protect_system(own, system, found, description={"method": "controlled-adjustment"})
     ((values, (matrix, sensitive, lower, upper), words),) = asked
     assert values.tolist() == system.values.tolist()
     assert not (matrix @ values).any()
@@ -829,7 +829,7 @@ def test_half_of_a_sliding_level_is_moved_either_way(monkeypatch: pytest.MonkeyP
         sliding=np.array([7, 8, 4, 0, *[0] * (cells.size - 4)]),
     )
     with pytest.raises(InputError, match="enough"):
-        protect_system(own, system, given, words={})
+        protect_system(own, system, given, description={})
     (((_, sensitive, lower, upper), words),) = asked
     assert sensitive.tolist() == cells.tolist()
     assert lower.tolist() == [4, 0, 9, 1]
@@ -850,7 +850,7 @@ def test_a_change_of_an_empty_cell_costs_as_much_as_of_one(monkeypatch: pytest.M
 
     monkeypatch.setattr(protect_module, "adjust", stopped)
     with pytest.raises(InputError, match="enough"):
-        protect_system(own, system, found, words={})
+        protect_system(own, system, found, description={})
     assert asked[0].tolist() == (1 / np.maximum(system.values, 1)).tolist()
     assert 0 in system.values.tolist()
 
@@ -880,7 +880,7 @@ def test_adjusted_sums_are_in_their_own_units_or_are_refused(
     system = replace(system, parts=parts)
     tips = where["one, tips"]
     made[tips.start] += 10
-    releases = protect_system(own, system, found, words={}).releases
+    releases = protect_system(own, system, found, description={}).releases
     by_name = dict(zip((part.name for part in system.parts), releases, strict=True))
     true = {part.name: part.true.values for part in system.parts}
     assert by_name["base"] is None
@@ -903,7 +903,7 @@ def test_adjusted_sums_are_in_their_own_units_or_are_refused(
     assert by_name["one, pay"].published.tolist() == true["one, pay"].tolist()
     made[tips.start] += 3
     with pytest.raises(InputError, match="adjusted values of 'tips' need more decimals"):
-        protect_system(own, system, found, words={})
+        protect_system(own, system, found, description={})
 
 
 @pytest.mark.parametrize(

@@ -375,7 +375,7 @@ def test_a_set_is_judged_protected_audited_proven_and_traced(
         tell=lambda what, share: told.append((what, share)),
     )
     tables, report_, proofs, trace = run_module._one_set(work, own)
-    assert [(one.own, one.table, one.response, one.release) for one in tables] == [
+    assert [(one.table_set, one.table, one.response, one.release) for one in tables] == [
         (own, "t", "count", "release")
     ] * number
     names = ["one"] if number == 1 else ["one-1", "one-2"]

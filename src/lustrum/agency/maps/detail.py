@@ -37,25 +37,25 @@ class PointDetail:
     cells: int
 
 
-def detail_of(found: RUMap, label: str, table: str) -> PointDetail:
+def detail_of(ru_map: RUMap, label: str, table: str) -> PointDetail:
     """The point of a method on a table, with its first draw."""
-    points = found.of(table)
-    place = next(i for i, p in enumerate(points) if p.label == label)
-    by = found.dominators(table)[place]
-    true = found.sweep.cases.tables[table]
-    release = found.release(label, table)
+    points = ru_map.of(table)
+    index = next(i for i, p in enumerate(points) if p.label == label)
+    by = ru_map.dominators(table)[index]
+    true = ru_map.sweep.cases.tables[table]
+    release = ru_map.release(label, table)
     certain, judged, disclosed = _certain(true, release)
     rows = _rows(true, release)
     original = next(p for p in points if p.family == "original data")
     inner = true.inner
     return PointDetail(
-        point=points[place],
+        point=points[index],
         table=table,
         beaten_by=points[by] if by >= 0 else None,
         figures=tuple(
-            (name, original.figures[name], value) for name, value in points[place].figures.items()
+            (name, original.figures[name], value) for name, value in points[index].figures.items()
         ),
-        terms=_terms(found, true, release),
+        terms=_terms(ru_map, true, release),
         certain=certain,
         judged=judged,
         disclosed=disclosed,
@@ -69,8 +69,8 @@ def detail_of(found: RUMap, label: str, table: str) -> PointDetail:
     )
 
 
-def _terms(found: RUMap, table: Table, release: Release) -> tuple[tuple[str, float, float], ...]:
-    measure = next((m for _, m in found.measures.risks if isinstance(m, EntropyRisk)), None)
+def _terms(ru_map: RUMap, table: Table, release: Release) -> tuple[tuple[str, float, float], ...]:
+    measure = next((m for _, m in ru_map.measures.risks if isinstance(m, EntropyRisk)), None)
     if measure is None:
         return ()
     try:
@@ -84,22 +84,22 @@ def _terms(found: RUMap, table: Table, release: Release) -> tuple[tuple[str, flo
 def _certain(table: Table, release: Release) -> tuple[tuple[dict[str, Any], ...], int, int]:
     if table.kind != "count" or table.decimals:
         return (), 0, 0
-    found = CellCertainty().cells(table, release)
-    order = np.argsort(-found.certainty, kind="stable")[:_WORST]
+    certainties = CellCertainty().cells(table, release)
+    order = np.argsort(-certainties.certainty, kind="stable")[:_WORST]
     rows = []
-    for place in order.tolist():
-        position = np.unravel_index(int(found.cells[place]), table.shape)
+    for index in order.tolist():
+        position = np.unravel_index(int(certainties.cells[index]), table.shape)
         rows.append(
             {
                 "cell": _name(table, position),
                 "true": int(table.values[position]),
                 "published": _shown(release, position),
-                "low": _end(found.low[place]),
-                "high": _end(found.high[place]),
-                "certainty": float(found.certainty[place]),
+                "low": _end(certainties.low[index]),
+                "high": _end(certainties.high[index]),
+                "certainty": float(certainties.certainty[index]),
             }
         )
-    return tuple(rows), int(found.cells.size), found.disclosed
+    return tuple(rows), int(certainties.cells.size), certainties.disclosed
 
 
 def _rows(table: Table, release: Release) -> list[dict[str, Any]]:

@@ -28,17 +28,17 @@ def cases_of_files(
 
     ``no_totals`` names dimensions that have no total among their codes; an empty name stands for all.
     """
-    found = list(files)
-    if not found:
+    paths = list(files)
+    if not paths:
         raise InputError("A map needs a table; name a file.")
-    asked = [path for path in found if path.suffix.lower() in _QUESTIONS]
-    if asked and len(asked) < len(found):
+    asked = [path for path in paths if path.suffix.lower() in _QUESTIONS]
+    if asked and len(asked) < len(paths):
         raise InputError("A map is of files with tables, or of saved questions, not of both.")
     if asked:
         return _questions(asked, data)
     said = StatedTotals(none=frozenset(no_totals))
     tables: dict[str, Table] = {}
-    for path in found:
+    for path in paths:
         file = read_table(path)
         table = confidential_table(file, recognise([file], said))
         tables[_free(path.stem, tables)] = table
@@ -50,9 +50,9 @@ def cases_of_texts(texts: Mapping[str, bytes], data: Path | None = None) -> Case
     with tempfile.TemporaryDirectory(prefix="lustrum-map-") as folder:
         paths = []
         for number, (name, content) in enumerate(texts.items()):
-            own = Path(folder) / str(number)
-            own.mkdir()
-            path = own / (Path(name).name or "table.csv")
+            subfolder = Path(folder) / str(number)
+            subfolder.mkdir()
+            path = subfolder / (Path(name).name or "table.csv")
             path.write_bytes(content)
             paths.append(path)
         try:

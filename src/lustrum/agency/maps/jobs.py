@@ -25,7 +25,7 @@ class MapJob:
     number: int
     name: str
     limit: float | None
-    found: RUMap | None = None
+    ru_map: RUMap | None = None
     done: int = 0
     total: int = 0
     finished: bool = False
@@ -37,9 +37,9 @@ class MapJob:
     @property
     def choice(self) -> Choice | None:
         """The best method under the limit, of what is there so far."""
-        if self.limit is None or self.found is None:
+        if self.limit is None or self.ru_map is None:
             return None
-        return best_of(self.found, self.limit)
+        return best_of(self.ru_map, self.limit)
 
     def stop(self) -> None:
         """Ask the map to stop; what is there stays."""
@@ -53,7 +53,7 @@ class MapJob:
 
     def point(self, index: int) -> str:
         """The label of a method of the map."""
-        labels = self.found.labels if self.found is not None else ()
+        labels = self.ru_map.labels if self.ru_map is not None else ()
         if not 0 <= index < len(labels):
             raise InputError(f"The map has no method {index}; there are {len(labels)}.")
         return labels[index]
@@ -109,8 +109,8 @@ class MapJobs:
         def run() -> None:
             try:
                 with stopping(job._stop.is_set):
-                    for found in growing_map(sweep, progress):
-                        job.found = found
+                    for ru_map in growing_map(sweep, progress):
+                        job.ru_map = ru_map
                         if job.first_point is None:
                             job.first_point = time.perf_counter() - started
             except Stopped:

@@ -17,7 +17,7 @@ class MapMethod:
     """A method on the page: a name, a sentence, the parameter that is varied, and whether it is ticked."""
 
     name: str
-    words: str
+    summary: str
     parameter: str = ""
     values: str = ""
     ticked: bool = True
@@ -59,7 +59,7 @@ MAP_METHODS = (
 def offered() -> tuple[MapMethod, ...]:
     """Those that are installed."""
     known = names("lustrum.methods")
-    return tuple(own for own in MAP_METHODS if own.name in known)
+    return tuple(method for method in MAP_METHODS if method.name in known)
 
 
 def methods_of(chosen: Mapping[str, str]) -> list[Any]:
@@ -68,27 +68,27 @@ def methods_of(chosen: Mapping[str, str]) -> list[Any]:
     >>> [m.base for m in methods_of({"random-rounding": "3, 5"})]
     [3, 5]
     """
-    by = {own.name: own for own in offered()}
-    found: list[Any] = []
+    by = {method.name: method for method in offered()}
+    methods: list[Any] = []
     for name in by:
         if name not in chosen:
             continue
-        own, written = by[name], str(chosen[name]).strip()
-        fixed = dict(own.fixed or {})
-        if not own.parameter or not written:
-            found += grid(name, **fixed)
+        method, written = by[name], str(chosen[name]).strip()
+        fixed = dict(method.fixed or {})
+        if not method.parameter or not written:
+            methods += grid(name, **fixed)
             continue
         try:
             values = json.loads(f"[{written}]")
         except json.JSONDecodeError:
             raise InputError(
-                f"The values of {own.parameter!r} of {name!r} must be written with commas between, as "
-                f"{own.values}."
+                f"The values of {method.parameter!r} of {name!r} must be written with commas between, as "
+                f"{method.values}."
             ) from None
-        found += grid(name, **fixed, **{own.parameter: values})
+        methods += grid(name, **fixed, **{method.parameter: values})
     unknown = [name for name in chosen if name not in by]
     if unknown:
         raise InputError(f"There is no method {unknown[0]!r} on this page.")
-    if not found:
+    if not methods:
         raise InputError("No method is ticked; tick one or more.")
-    return found
+    return methods

@@ -32,8 +32,8 @@ _RISKS = ("table-entropy", "cell-certainty", "attribute-inference", "close-estim
 
 def _warm_up(methods: Sequence[Any]) -> None:
     text = b"area,faith,value\nA,F,1\nA,G,4\nB,F,9\nB,G,2\n"
-    found = rumap(cases_of_texts({"warm.csv": text}), methods, replications=1, workers=1)
-    map_svg(found, found.tables[0], 0.1, "{index}")
+    ru_map = rumap(cases_of_texts({"warm.csv": text}), methods, replications=1, workers=1)
+    map_svg(ru_map, ru_map.tables[0], 0.1, "{index}")
 
 
 class MapPages:
@@ -67,11 +67,11 @@ class MapPages:
 
     def warm_up_rest(self) -> None:
         """The other methods, one after the other; a map that somebody asked for has the processor to itself."""
-        for own in offered():
+        for method in offered():
             if self.jobs.all():
                 return
-            if own.ticked:
-                _warm_up(methods_of({own.name: own.values}))
+            if method.ticked:
+                _warm_up(methods_of({method.name: method.values}))
 
     def _guarded(self, handler: Handler) -> Handler:
         return self._pages.guarded(handler, "/maps")
@@ -138,17 +138,17 @@ class MapPages:
 
     async def point(self, request: Request) -> Response:
         """One method: what it publishes, and why it scored so."""
-        job, found, label, table = self._point(request)
-        detail = await run_in_threadpool(detail_of, found, label, table)
+        job, ru_map, label, table = self._point(request)
+        detail = await run_in_threadpool(detail_of, ru_map, label, table)
         index = request.path_params["index"]
         return self._page(
             "point.html", job=job, detail=detail, index=index, policy=str(self.policy_path),
-            tables=found.tables,
+            tables=ru_map.tables,
         )  # fmt: skip
 
     async def chart(self, request: Request) -> Response:
         """A picture for the page of a point."""
-        _, found, label, table = self._point(request)
+        _, ru_map, label, table = self._point(request)
         kind = request.path_params["chart"]
         makers: dict[str, Callable[..., Any]] = {
             "cells": risk_table_chart,
@@ -159,32 +159,32 @@ class MapPages:
 
         def drawn() -> str:
             return svg_of(
-                makers[kind](found.sweep.cases.tables[table], found.release(label, table))
+                makers[kind](ru_map.sweep.cases.tables[table], ru_map.release(label, table))
             )
 
         return Response(await run_in_threadpool(drawn), media_type="image/svg+xml")
 
     async def policy(self, request: Request) -> Response:
         """Write the method into the policy."""
-        job, found, _, _ = self._point(request)
+        job, ru_map, _, _ = self._point(request)
         index = request.path_params["index"]
-        kept = await run_in_threadpool(write_policy, self.policy_path, found, index, job.limit)
-        words = f"The policy is in {self.policy_path}."
-        if kept is not None:
-            words += f" The one before is in {kept}."
-        return JSONResponse({"said": words})
+        backup = await run_in_threadpool(write_policy, self.policy_path, ru_map, index, job.limit)
+        message = f"The policy is in {self.policy_path}."
+        if backup is not None:
+            message += f" The one before is in {backup}."
+        return JSONResponse({"said": message})
 
     async def report(self, request: Request) -> Response:
         """The report as a page or as PDF."""
         job = self.jobs.get(request.path_params["number"])
-        found = _some(job)
+        ru_map = _some(job)
         kind = request.path_params["kind"]
         if kind not in ("html", "pdf"):
             raise InputError("A report is .html or .pdf.")
 
-        def made() -> bytes:
+        def render() -> bytes:
             page = report_html(
-                MapReport(found, job.choice, job.limit, title=f"Choice of a method for {job.name}")
+                MapReport(ru_map, job.choice, job.limit, title=f"Choice of a method for {job.name}")
             )
             if kind == "html":
                 return page.encode()
@@ -193,7 +193,7 @@ class MapPages:
             with tempfile.TemporaryDirectory(prefix="lustrum-report-") as folder:
                 return write_pdf(page, Path(folder) / "report.pdf").read_bytes()
 
-        content = await run_in_threadpool(made)
+        content = await run_in_threadpool(render)
         media = "text/html; charset=utf-8" if kind == "html" else "application/pdf"
         names = {"Content-Disposition": f'attachment; filename="report.{kind}"'}
         return Response(content, media_type=media, headers=names)
@@ -204,50 +204,50 @@ class MapPages:
 
         import pyarrow.csv
 
-        found = _some(self.jobs.get(request.path_params["number"]))
+        ru_map = _some(self.jobs.get(request.path_params["number"]))
         out = io.BytesIO()
-        pyarrow.csv.write_csv(found.to_arrow(), out)
+        pyarrow.csv.write_csv(ru_map.to_arrow(), out)
         names = {"Content-Disposition": 'attachment; filename="map.csv"'}
         return Response(out.getvalue(), media_type="text/csv; charset=utf-8", headers=names)
 
     def _fragment(self, job: MapJob) -> str:
         """The part of the page of a map that changes while it grows."""
-        found = job.found
+        ru_map = job.ru_map
         shown = []
-        for table in found.tables if found is not None else ():
-            assert found is not None
-            points = found.of(table)
-            address = f"/maps/{job.number}/points/{{index}}?table={found.tables.index(table)}"
+        for table in ru_map.tables if ru_map is not None else ():
+            assert ru_map is not None
+            points = ru_map.of(table)
+            address = f"/maps/{job.number}/points/{{index}}?table={ru_map.tables.index(table)}"
             shown.append(
                 {
                     "name": table,
-                    "svg": map_svg(found, table, job.limit, address),
+                    "svg": map_svg(ru_map, table, job.limit, address),
                     "points": [
                         (p, points[by] if by >= 0 else None, by, address.format(index=p.index))
-                        for p, by in zip(points, found.dominators(table), strict=True)
+                        for p, by in zip(points, ru_map.dominators(table), strict=True)
                     ],
                     "families": list(dict.fromkeys(p.family for p in points if not p.is_corner)),
                 }
             )
-        return self._pages.part("_map.html", job=job, tables=shown, choice=job.choice, found=found)
+        return self._pages.part("_map.html", job=job, tables=shown, choice=job.choice, found=ru_map)
 
     def _point(self, request: Request) -> tuple[MapJob, RUMap, str, str]:
         job = self.jobs.get(request.path_params["number"])
-        found = _some(job)
+        ru_map = _some(job)
         label = job.point(request.path_params["index"])
         number = request.query_params.get("table", "0")
-        if not number.isdigit() or int(number) >= len(found.tables):
+        if not number.isdigit() or int(number) >= len(ru_map.tables):
             raise InputError("The map has no such table.")
-        return job, found, label, found.tables[int(number)]
+        return job, ru_map, label, ru_map.tables[int(number)]
 
     def _page(self, template: str, **values: Any) -> Response:
         return self._pages.page(template, "/maps", **values)
 
 
 def _some(job: MapJob) -> RUMap:
-    if job.found is None:
+    if job.ru_map is None:
         raise InputError("The map has no point yet; wait a moment.")
-    return job.found
+    return job.ru_map
 
 
 async def _json(request: Request) -> dict[str, Any]:
@@ -255,12 +255,12 @@ async def _json(request: Request) -> dict[str, Any]:
     if not said.isdigit() or int(said) > _MOST_BYTES:
         raise InputError(f"A map takes files of up to {_MOST_BYTES // 2**20} MB.")
     try:
-        found = json.loads(await request.body())
+        payload = json.loads(await request.body())
     except (json.JSONDecodeError, UnicodeDecodeError):
         raise InputError("The page sent something that is not JSON; load it again.") from None
-    if not isinstance(found, dict):
+    if not isinstance(payload, dict):
         raise InputError("The page sent something that is not an object; load it again.")
-    return found
+    return payload
 
 
 def _decoded(text: str) -> bytes:

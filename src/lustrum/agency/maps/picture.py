@@ -10,7 +10,7 @@ import numpy as np
 
 from lustrum.arithmetic import power_of_ten
 from lustrum.rumap import Point, RUMap
-from lustrum.svg import element, words
+from lustrum.svg import element, escaped
 
 _WIDTH, _HEIGHT = 720, 460
 _SHAPES = 10
@@ -18,12 +18,12 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 16, 16, 48
 _COLOURS = 8
 
 
-def map_svg(found: RUMap, table: str, limit: float | None, address: str) -> str:
+def map_svg(ru_map: RUMap, table: str, limit: float | None, address: str) -> str:
     """The map of a table; ``address`` leads to the page of a point, with {index} for its number."""
-    points = found.of(table)
+    points = ru_map.of(table)
     pairs = [
         (p, by)
-        for p, by in zip(points, found.dominators(table), strict=True)
+        for p, by in zip(points, ru_map.dominators(table), strict=True)
         if np.isfinite(p.risk) and np.isfinite(p.utility) and p.family != "no data"
     ]
     risks = [0.0, *(p.risk for p, _ in pairs), *([] if limit is None else [limit])]
@@ -39,7 +39,7 @@ def map_svg(found: RUMap, table: str, limit: float | None, address: str) -> str:
             round(_HEIGHT - _BOTTOM - y * (_HEIGHT - _TOP - _BOTTOM), 1),
         )
 
-    parts = _axes(x_ends, y_ends, at, found)
+    parts = _axes(x_ends, y_ends, at, ru_map)
     if limit is not None:
         (x1, y), (x2, _) = at(x_ends[0], limit), at(x_ends[1], limit)
         parts.append(element("line", class_="limit", x1=x1, y1=y, x2=x2, y2=y))
@@ -63,7 +63,7 @@ def _drawn(point: Point, by: int, at: object, families: Sequence[str], address: 
     assert callable(at)
     x, y = at(point.utility, point.risk)
     if point.is_corner:
-        name = words(point.label)
+        name = escaped(point.label)
         square = element("rect", x=x - 4, y=y - 4, width=8, height=8)
         return [
             element("g", element("title", name), square, class_="corner"),
@@ -80,7 +80,7 @@ def _drawn(point: Point, by: int, at: object, families: Sequence[str], address: 
     return [
         element(
             "a",
-            element("title", words(said)),
+            element("title", escaped(said)),
             region,
             _shape(number, x, y),
             class_=f"point f{number % _COLOURS} {state}",
@@ -125,7 +125,7 @@ def _shape(number: int, x: float, y: float) -> str:
 
 
 def _axes(
-    x_ends: tuple[float, float], y_ends: tuple[float, float], at: object, found: RUMap
+    x_ends: tuple[float, float], y_ends: tuple[float, float], at: object, ru_map: RUMap
 ) -> list[str]:
     assert callable(at)
     parts = []
@@ -139,13 +139,13 @@ def _axes(
         right, _ = at(x_ends[1], value)
         parts.append(element("line", class_="grid", x1=left, y1=y, x2=right, y2=y))
         parts.append(element("text", f"{value:g}", class_="tick left", x=left - 6, y=y + 4))
-    better = "higher is better" if found.sign > 0 else "lower is better"
+    better = "higher is better" if ru_map.sign > 0 else "lower is better"
     middle = (_LEFT + _WIDTH - _RIGHT) / 2
-    name = words(f"utility: {found.utility} ({better})")
+    name = escaped(f"utility: {ru_map.utility} ({better})")
     parts.append(element("text", name, class_="axis", x=middle, y=_HEIGHT - 8))
     height = (_TOP + _HEIGHT - _BOTTOM) / 2
     turned = f"translate(14 {height}) rotate(-90)"
-    parts.append(element("text", words(f"risk: {found.risk}"), class_="axis", transform=turned))
+    parts.append(element("text", escaped(f"risk: {ru_map.risk}"), class_="axis", transform=turned))
     return parts
 
 

@@ -29,48 +29,48 @@ _STARTER: Mapping[str, Any] = {
 
 
 def policy_text(
-    found: RUMap, method: int, limit: float | None, before: str | None, dataset: str = "*"
+    ru_map: RUMap, method: int, limit: float | None, before: str | None, dataset: str = "*"
 ) -> str:
     """A policy with a method of a map in it: the policy before with that method, or a cautious new one."""
-    words: dict[str, Any] = {**_STARTER, "dataset": dataset}
+    settings: dict[str, Any] = {**_STARTER, "dataset": dataset}
     if before is not None:
         parse_policy(before.encode(), "The policy before")
-        words = tomllib.loads(_without_end(before))
-    spec = found.sweep.methods[method]
+        settings = tomllib.loads(_without_end(before))
+    spec = ru_map.sweep.methods[method]
     # What the policy file says of the method must give the method of the map back.
-    own = {k: v for k, v in _plain(spec).items() if v is not None}
+    method_settings = {k: v for k, v in _plain(spec).items() if v is not None}
     if isinstance(spec, BeforeCounting) or hasattr(spec, "apply_records"):
-        Before.model_validate(own)
-        words["before"] = [own]
-        words["protect"] = words.get("protect", {"method": "none"})
+        Before.model_validate(method_settings)
+        settings["before"] = [method_settings]
+        settings["protect"] = settings.get("protect", {"method": "none"})
     else:
-        PolicyMethod.model_validate(own).check_for_tables()
-        words["protect"] = own
+        PolicyMethod.model_validate(method_settings).check_for_tables()
+        settings["protect"] = method_settings
     if limit is not None:
-        words["risk"] = _risk(found, words.get("risk", {}), limit)
-    text = f"{toml(words)}\n{END}\n"
+        settings["risk"] = _risk(ru_map, settings.get("risk", {}), limit)
+    text = f"{toml(settings)}\n{END}\n"
     parse_policy(text.encode(), "The policy")
     return text
 
 
 def write_policy(
-    path: Path, found: RUMap, method: int, limit: float | None, dataset: str = "*"
+    path: Path, ru_map: RUMap, method: int, limit: float | None, dataset: str = "*"
 ) -> Path | None:
     """Write the policy; the one before is kept beside it, and its place is returned."""
     before = path.read_text(encoding="utf-8") if path.exists() else None
-    text = policy_text(found, method, limit, before, dataset)
+    text = policy_text(ru_map, method, limit, before, dataset)
     path.parent.mkdir(parents=True, exist_ok=True)
-    kept = None
+    backup = None
     if before is not None:
-        kept = path.with_suffix(f"{path.suffix}.before")
-        kept.write_text(before, encoding="utf-8")
+        backup = path.with_suffix(f"{path.suffix}.before")
+        backup.write_text(before, encoding="utf-8")
     draft = path.with_suffix(f"{path.suffix}.new")
     draft.write_text(text, encoding="utf-8")
     draft.replace(path)
-    return kept
+    return backup
 
 
-def toml(words: Mapping[str, Any]) -> str:
+def toml(settings: Mapping[str, Any]) -> str:
     """Words as TOML: plain keys first, then a table for each mapping and for each entry of a list of them.
 
     >>> print(toml({"dataset": "demo", "risk": {"limit": 0.3}, "before": [{"method": "none"}]}))
@@ -82,8 +82,8 @@ def toml(words: Mapping[str, Any]) -> str:
     [[before]]
     method = "none"
     """
-    plain = [f"{k} = {_value(v)}" for k, v in words.items() if not _is_table(v)]
-    return "\n".join([*plain, *_tables(words)])
+    plain = [f"{k} = {_value(v)}" for k, v in settings.items() if not _is_table(v)]
+    return "\n".join([*plain, *_tables(settings)])
 
 
 def _without_end(text: str) -> str:
@@ -92,8 +92,8 @@ def _without_end(text: str) -> str:
     return body
 
 
-def _tables(words: Mapping[str, Any]) -> Iterator[str]:
-    for key, value in words.items():
+def _tables(settings: Mapping[str, Any]) -> Iterator[str]:
+    for key, value in settings.items():
         if not _is_table(value):
             continue
         head, entries = (f"[[{key}]]", value) if isinstance(value, list) else (f"[{key}]", [value])
@@ -124,12 +124,12 @@ def _value(value: Any) -> str:
 def _plain(spec: Any) -> dict[str, Any]:
     """The words of a method as plain values, without where it is applied."""
     method = spec.method if isinstance(spec, BeforeCounting) else spec
-    words: dict[str, Any] = json.loads(json.dumps(method.to_mapping()))
-    return words
+    settings: dict[str, Any] = json.loads(json.dumps(method.to_mapping()))
+    return settings
 
 
-def _risk(found: RUMap, before: Mapping[str, Any], limit: float) -> dict[str, Any]:
+def _risk(ru_map: RUMap, before: Mapping[str, Any], limit: float) -> dict[str, Any]:
     """The measure of the map with its limit; a limit means nothing beside another measure."""
-    measure = found.measures.risks[0][1]
-    words = json.loads(json.dumps(measure.to_mapping(), default=str))
-    return {**{k: v for k, v in words.items() if v is not None}, "limit": min(float(limit), 1.0)}
+    measure = ru_map.measures.risks[0][1]
+    settings = json.loads(json.dumps(measure.to_mapping(), default=str))
+    return {**{k: v for k, v in settings.items() if v is not None}, "limit": min(float(limit), 1.0)}

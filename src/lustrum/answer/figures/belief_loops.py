@@ -32,7 +32,7 @@ def believed_counts(  # pragma: no cover
     ``order`` sorts the cells by number and range, so that cells that look alike follow each other.
     """
     cells = shown.size
-    found = np.empty((turns, cells), dtype=np.int64)
+    counts = np.empty((turns, cells), dtype=np.int64)
     widest = 0
     for j in range(cells):
         widest = max(widest, high[j] - low[j] + 1)
@@ -82,10 +82,10 @@ def believed_counts(  # pragma: no cover
         for t in range(turns):
             shift = ((t + 0.5) / turns + kind * golden) % 1.0
             i = 0
-            for place in range(size):
-                quantile = (place + shift) / size
+            for position in range(size):
+                quantile = (position + shift) / size
                 while i < length - 1 and line[i] < quantile:
                     i += 1
-                found[t, order[begin + place]] = values[i] + moved
+                counts[t, order[begin + position]] = values[i] + moved
         begin = end
-    return found
+    return counts

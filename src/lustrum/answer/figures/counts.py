@@ -55,12 +55,14 @@ def expected_figures(release: Release, measure: Any) -> Figures:
     utility = _hellinger()
     many = getattr(measure, "of_many", None)
     if many is not None and release.channel is not None:
-        found = _of_many(release, many, utility.of_many)
+        draw_figures = _of_many(release, many, utility.of_many)
     else:
-        found = list(_one_by_one(_canonical(release), measure, utility))
-    if not found:
+        draw_figures = list(_one_by_one(_canonical(release), measure, utility))
+    if not draw_figures:
         return Figures(None, None, None)
-    before, after, worth = (round(float(np.mean(column)), 3) for column in zip(*found, strict=True))
+    before, after, worth = (
+        round(float(np.mean(column)), 3) for column in zip(*draw_figures, strict=True)
+    )
     return Figures(before, after, worth)
 
 
@@ -133,15 +135,15 @@ def _possible_values(shown: Ints, low: Ints, high: Ints, channel: Channel | None
     starts = np.flatnonzero(first)
     kind_of = np.cumsum(first) - 1
     size = np.diff(starts, append=shown.size)[kind_of]
-    place = np.arange(shown.size) - starts[kind_of]
+    position = np.arange(shown.size) - starts[kind_of]
     line, values, ends, row_of, moved = _lines(columns[:, starts], channel)
     turn = (np.arange(turns) + 0.5) / turns
     shift = (turn[:, None] + np.arange(starts.size) * _GOLDEN) % 1.0
     row = row_of[kind_of]
-    at = np.searchsorted(line, row + (place + shift[:, kind_of]) / size, side="left")
-    found = np.empty((turns, shown.size), dtype=np.int64)
-    found[:, order] = values[np.clip(at, ends[row], ends[row + 1] - 1)] + moved[kind_of]
-    return found
+    at = np.searchsorted(line, row + (position + shift[:, kind_of]) / size, side="left")
+    counts = np.empty((turns, shown.size), dtype=np.int64)
+    counts[:, order] = values[np.clip(at, ends[row], ends[row + 1] - 1)] + moved[kind_of]
+    return counts
 
 
 def _lines(
@@ -196,14 +198,14 @@ def _canonical(release: Release) -> Release:
     picks = []
     for axis in release.axes:
         inner = np.flatnonzero(axis.inner).tolist()
-        members = [axis.categories[place].members for place in inner]
+        members = [axis.categories[index].members for index in inner]
         order = sorted(range(len(inner)), key=members.__getitem__)
-        picks.append(np.array([inner[place] for place in order], dtype=np.intp))
+        picks.append(np.array([inner[index] for index in order], dtype=np.intp))
     part = release.take(picks)
 
-    def rank(place: int) -> tuple[Any, ...]:
-        rest = tuple(other for other in range(len(part.axes)) if other != place)
-        return part.shape[place], part.published.sum(axis=rest).tolist(), part.axes[place].name
+    def rank(index: int) -> tuple[Any, ...]:
+        rest = tuple(other for other in range(len(part.axes)) if other != index)
+        return part.shape[index], part.published.sum(axis=rest).tolist(), part.axes[index].name
 
     turn = sorted(range(len(part.axes)), key=rank)
 

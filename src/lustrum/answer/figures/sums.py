@@ -127,26 +127,26 @@ def _errors(
 ) -> tuple[SizeFigures, ...]:
     """Expected relative errors of the sums shown, by powers of ten."""
     scale = 10**measure.decimals
-    found: list[SizeFigures] = []
+    figures: list[SizeFigures] = []
     digits = np.array([len(str(value // scale)) if value >= scale else 0 for value in published])
     for size in np.unique(digits).tolist():
-        own: Floats = published[digits == size].astype(np.float64)
-        found.append(
+        sums: Floats = published[digits == size].astype(np.float64)
+        figures.append(
             SizeFigures(
                 least=0 if size == 0 else 10 ** (size - 1),
                 most=10**size,
-                cells=int(own.size),
-                error=_rounded(float(noise.error(own, variables).mean())),
+                cells=int(sums.size),
+                error=_rounded(float(noise.error(sums, variables).mean())),
             )
         )
-    return tuple(found)
+    return tuple(figures)
 
 
 def _growth(measure: Measure, published: Ints, noise: SumNoise, variables: int) -> float | None:
     if measure.earlier is None:
         return None
-    found = noise.growth_error(published.astype(np.float64), variables)
-    return None if found is None else _rounded(found)
+    error = noise.growth_error(published.astype(np.float64), variables)
+    return None if error is None else _rounded(error)
 
 
 def _places(*values: Floats | Ints) -> tuple[int, int]:

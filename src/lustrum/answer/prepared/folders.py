@@ -55,15 +55,15 @@ class PreparedFolders:
             status = (standing(path) / MANIFEST).stat()
         stamp = (status.st_mtime_ns, status.st_size, status.st_ino)
         with self._lock:
-            kept = self._read.get(path)
-            if kept is None or kept[0] != stamp:
+            cached = self._read.get(path)
+            if cached is None or cached[0] != stamp:
                 folder = read_prepared(path)
                 if folder.name != name:
                     raise DatasetError(
                         f"The folder {path} holds the prepared tables {folder.name!r}; rename it to that."
                     )
-                kept = self._read[path] = (stamp, folder)
-            return kept[1]
+                cached = self._read[path] = (stamp, folder)
+            return cached[1]
 
     def others(self, name: str) -> list[PreparedFolder]:
         """All folders that can be read but one."""
@@ -75,9 +75,9 @@ class PreparedFolders:
         return out
 
     def _found(self) -> dict[str, Path]:
-        found = dict(self._places)
+        paths = dict(self._places)
         if self._root is not None:
             with outages(self._root):
                 for name in bundles_in(self._root):
-                    found.setdefault(name, self._root / name)
-        return found
+                    paths.setdefault(name, self._root / name)
+        return paths

@@ -38,12 +38,12 @@ _FITS = 2**62
 
 def quantities(query: TableQuery) -> tuple[Quantity, ...]:
     """The protected numbers that a question takes; how many there are comes first, for the rules."""
-    found = [Quantity()]
+    required = [Quantity()]
     for statistic in query.asked:
         needed = statistic.quantities(query.weight)
-        found += [Quantity(period=q.period) for q in needed if q.period is not None]
-        found += needed
-    return tuple(dict.fromkeys(found))
+        required += [Quantity(period=q.period) for q in needed if q.period is not None]
+        required += needed
+    return tuple(dict.fromkeys(required))
 
 
 def share_totals(query: TableQuery) -> tuple[str, ...]:
@@ -70,15 +70,18 @@ def compose(
     asked = query.asked
     if asked == (Statistic(),) and query.weight is None:
         return counted
-    made = [
+    columns = [
         _with_errors(
-            _column(statistic, words, query, parts, edges or {}), (estimated or {}).get(statistic)
+            _column(statistic, description, query, parts, edges or {}),
+            (estimated or {}).get(statistic),
         )
-        for statistic, words in zip(asked, described, strict=True)
+        for statistic, description in zip(asked, described, strict=True)
     ]
     picks = [
-        np.array([i for i, c in enumerate(axis.categories) if own.total or c.code != TOTAL_CODE])
-        for axis, own in zip(counted.axes, query.by, strict=True)
+        np.array(
+            [i for i, c in enumerate(axis.categories) if query_axis.total or c.code != TOTAL_CODE]
+        )
+        for axis, query_axis in zip(counted.axes, query.by, strict=True)
     ]
     needed = [parts[q] for s in asked for q in s.quantities(query.weight)]
     notes = tuple(dict.fromkeys(note for part in needed for note in part.notes))
@@ -90,8 +93,8 @@ def compose(
                 "carry the uncertainty of these."
             ),
         )
-    if len(made) == 1:
-        only = made[0]
+    if len(columns) == 1:
+        only = columns[0]
         whole = replace(
             counted,
             published=only.published,
@@ -111,8 +114,8 @@ def compose(
             margin=None if asked[0].derived else needed[0].margin,
         )
         return whole.take(picks)
-    most = max(column.decimals for column in made)
-    scaled = [column.scaled(most) for column in made]
+    most = max(column.decimals for column in columns)
+    scaled = [column.scaled(most) for column in columns]
     bounded = any(column.low is not None for column in scaled)
     with_errors = any(column.errors is not None for column in scaled)
     shape = counted.shape
@@ -127,18 +130,18 @@ def compose(
         notes=notes,
         structural=None
         if counted.structural is None
-        else np.repeat(counted.structural[..., None], len(made), axis=-1),
+        else np.repeat(counted.structural[..., None], len(columns), axis=-1),
         undefined=np.stack([_no(c.undefined, shape) for c in scaled], axis=-1),
         statistics=tuple(
-            replace(words, decimals=column.decimals)
-            for words, column in zip(described, made, strict=True)
+            replace(description, decimals=column.decimals)
+            for description, column in zip(described, columns, strict=True)
         ),
         label=say("Statistic"),
         additive=False,
         errors=np.stack([_none(c.errors, shape) for c in scaled], -1) if with_errors else None,
         grades=np.stack([_ungraded(c.grades, shape) for c in scaled], -1) if with_errors else None,
     )
-    return whole.take([*picks, np.arange(len(made))])
+    return whole.take([*picks, np.arange(len(columns))])
 
 
 def _with_errors(column: _StatisticColumn, estimated: Release | None) -> _StatisticColumn:
@@ -185,7 +188,7 @@ def _method(needed: Sequence[Release]) -> dict[str, Any]:
     """The words of the methods: those of the first part, and of the others where they differ."""
     said = dict(needed[0].method)
     others = [dict(part.method) for part in needed[1:] if dict(part.method) != said]
-    unique = [words for i, words in enumerate(others) if words not in others[:i]]
+    unique = [method for i, method in enumerate(others) if method not in others[:i]]
     return said | ({"beside": unique} if unique else {})
 
 
@@ -219,7 +222,7 @@ class _StatisticColumn:
 
 def _column(
     statistic: Statistic,
-    words: DescribedStatistic,
+    description: DescribedStatistic,
     query: TableQuery,
     parts: Mapping[Quantity, Release],
     edges: Mapping[str, tuple[float, ...]],
@@ -228,11 +231,13 @@ def _column(
     if statistic.variable is not None:
         at = 0.5 if statistic.at is None else statistic.at
         counted, histogram = parts[Quantity()], parts[needed[0]]
-        found = quantile(histogram, edges[statistic.variable], at, words.decimals)
-        values, exists, least, most = found
+        quantiles = quantile(histogram, edges[statistic.variable], at, description.decimals)
+        values, exists, least, most = quantiles
         hidden = ~histogram.shown.all(axis=-1)
         status = np.where(hidden, CellStatus.NOT_FOR_PUBLICATION.value, counted.status)
-        return _StatisticColumn(values, status, words.decimals, least, most, ~exists & ~hidden)
+        return _StatisticColumn(
+            values, status, description.decimals, least, most, ~exists & ~hidden
+        )
     over = parts[needed[0]]
     if not statistic.derived:
         return _StatisticColumn(
@@ -246,7 +251,7 @@ def _column(
             over.grades,
         )
     under = _base(over, statistic) if statistic.kind == "share" else parts[needed[1]]
-    return _quotient(over, under, statistic, words)
+    return _quotient(over, under, statistic, description)
 
 
 def _base(over: Release, statistic: Statistic) -> Release:
@@ -260,10 +265,10 @@ def _base(over: Release, statistic: Statistic) -> Release:
 
 
 def _quotient(
-    over: Release, under: Release, statistic: Statistic, words: DescribedStatistic
+    over: Release, under: Release, statistic: Statistic, description: DescribedStatistic
 ) -> _StatisticColumn:
-    percent = 2 if words.unit == "%" else 0
-    shift = words.decimals + percent + under.decimals - over.decimals
+    percent = 2 if description.unit == "%" else 0
+    shift = description.decimals + percent + under.decimals - over.decimals
     up, down = 10 ** max(shift, 0), 10 ** max(-shift, 0)
     shown = over.shown & under.shown
     a, b = np.where(shown, over.published, 0), np.where(shown, under.published, 0)
@@ -273,7 +278,7 @@ def _quotient(
     published = _divided(np.where(exists, a, 0), np.where(exists, b, 1), up, down, "near")
     status = np.where(over.shown, under.status, over.status)
     low, high = _ends(over, under, exists, up, down)
-    one = 100 * 10**words.decimals
+    one = 100 * 10**description.decimals
     if statistic.kind == "share" and statistic.measure is None and low is not None:
         # A part of a count is never larger than the whole.
         assert high is not None
@@ -283,7 +288,7 @@ def _quotient(
         if low is not None and high is not None:
             low = np.where(low <= -UNBOUNDED, low, low - one)
             high = np.where(high >= UNBOUNDED, high, high - one)
-    return _StatisticColumn(published, status, words.decimals, low, high, undefined)
+    return _StatisticColumn(published, status, description.decimals, low, high, undefined)
 
 
 def _ends(
@@ -327,15 +332,15 @@ def _divided(a: Ints, b: Ints, up: int, down: int, rounding: Rounding) -> Ints:
     y: Any = (b.astype(object) if wide else b) * down
     x, y = np.where(y < 0, -x, x), np.where(y < 0, -y, y)
     if rounding == "down":
-        found = x // y
+        quotient = x // y
     elif rounding == "up":
-        found = -((-x) // y)
+        quotient = -((-x) // y)
     else:
         size = (2 * abs(x) + y) // (2 * y)
-        found = np.where(x < 0, -size, size)
+        quotient = np.where(x < 0, -size, size)
     if wide:
-        found = np.clip(found, -UNBOUNDED, UNBOUNDED)
-    return np.asarray(found).astype(np.int64)
+        quotient = np.clip(quotient, -UNBOUNDED, UNBOUNDED)
+    return np.asarray(quotient).astype(np.int64)
 
 
 def _times(values: Ints, factor: int) -> Ints:

@@ -34,17 +34,17 @@ def quantile(
     counts = np.maximum(histogram.published, 0)
     running = np.cumsum(counts, axis=-1)
     wanted = parts * running[..., -1:]
-    found = np.argmax(_PARTS * running >= wanted, axis=-1)
+    class_index = np.argmax(_PARTS * running >= wanted, axis=-1)
     exists = (running[..., -1] > 0) & histogram.shown.all(axis=-1)
-    exists &= found + 1 < len(ends)
-    values = np.zeros(found.shape, dtype=np.int64)
-    for place in np.ndindex(*found.shape):
-        if not exists[place]:
+    exists &= class_index + 1 < len(ends)
+    values = np.zeros(class_index.shape, dtype=np.int64)
+    for cell in np.ndindex(*class_index.shape):
+        if not exists[cell]:
             continue
-        k = int(found[place])
-        before = int(running[place][k] - counts[place][k])
-        inside = Fraction(int(wanted[place][0]) - _PARTS * before, _PARTS * int(counts[place][k]))
-        values[place] = _nearest(ends[k] + inside * (ends[k + 1] - ends[k]))
+        k = int(class_index[cell])
+        before = int(running[cell][k] - counts[cell][k])
+        inside = Fraction(int(wanted[cell][0]) - _PARTS * before, _PARTS * int(counts[cell][k]))
+        values[cell] = _nearest(ends[k] + inside * (ends[k + 1] - ends[k]))
     low, high = _bounds(histogram, ends, parts)
     return values, exists, low, high
 

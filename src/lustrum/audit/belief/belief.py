@@ -114,10 +114,10 @@ class Belief:
         decimals: int = 0,
     ) -> Belief:
         """Explicit cells from flat lists; a cell with an empty list is taken from ``rest``."""
-        kept = probabilities > 0
-        row = np.repeat(np.arange(indptr.size - 1), np.diff(indptr))[kept]
-        order = np.lexsort((values[kept], row))
-        values, probabilities = values[kept][order], probabilities[kept][order]
+        positive = probabilities > 0
+        row = np.repeat(np.arange(indptr.size - 1), np.diff(indptr))[positive]
+        order = np.lexsort((values[positive], row))
+        values, probabilities = values[positive][order], probabilities[positive][order]
         sizes = np.bincount(row, minlength=indptr.size - 1)
         pointer = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
         filled = sizes > 0
@@ -183,7 +183,7 @@ class Belief:
 
 
 def _applied(function: Callable[[Ints], npt.ArrayLike], values: Ints) -> Floats:
-    found = np.asarray(function(values), dtype=np.float64)
-    if found.shape != values.shape or np.isnan(found).any():
+    numbers = np.asarray(function(values), dtype=np.float64)
+    if numbers.shape != values.shape or np.isnan(numbers).any():
         raise InputError("A function of cell values must give one number for each value.")
-    return found
+    return numbers

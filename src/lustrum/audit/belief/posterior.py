@@ -98,16 +98,16 @@ def _chances(published: Ints, row: npt.NDArray[np.intp], values: Ints, channel: 
         return np.asarray(pair_by_pair(values, published[row]), dtype=np.float64)
     if isinstance(channel, MatrixChannel):
         return channel.probabilities(values, published[row])
-    true, place = distinct(values)
+    true, true_index = distinct(values)
     shown, code = distinct(published)
-    found = channel.transitions(true)
-    column = np.minimum(np.searchsorted(shown, found.published), shown.size - 1)
-    hit = shown[column] == found.published
-    key = found.origin[hit] * shown.size + column[hit]
+    transitions = channel.transitions(true)
+    column = np.minimum(np.searchsorted(shown, transitions.published), shown.size - 1)
+    hit = shown[column] == transitions.published
+    key = transitions.origin[hit] * shown.size + column[hit]
     order = np.argsort(key, kind="stable")
-    key, chance = key[order], found.probability[hit][order]
+    key, chance = key[order], transitions.probability[hit][order]
     if key.size == 0:
         return np.zeros(values.shape)
-    wanted = place.ravel() * shown.size + code.ravel()[row]
+    wanted = true_index.ravel() * shown.size + code.ravel()[row]
     at = np.minimum(np.searchsorted(key, wanted), key.size - 1)
     return np.where(key[at] == wanted, chance[at], 0.0)

@@ -151,5 +151,5 @@ def _inside(values: Ints, low: int | None, high: int | None) -> npt.NDArray[np.b
 def _looked_up(values: Ints, known: Ints, weights: Floats) -> Floats:
     order = np.argsort(known, kind="stable")
     known, weights = known[order], weights[order]
-    place = np.minimum(np.searchsorted(known, values), known.size - 1)
-    return np.where(known[place] == values, weights[place], 0.0)
+    index = np.minimum(np.searchsorted(known, values), known.size - 1)
+    return np.where(known[index] == values, weights[index], 0.0)

@@ -60,28 +60,28 @@ def solve(
         if steps > most:
             return None
         done.append((pivot, row, end))
-    found: dict[int, Fraction] = {}
+    solution: dict[int, Fraction] = {}
     for pivot, row, end in reversed(done):
-        if any(j not in found for j in row):
+        if any(j not in solution for j in row):
             return None
-        found[pivot] = end - sum((w * found[j] for j, w in row.items()), Fraction(0))
-    return found
+        solution[pivot] = end - sum((w * solution[j] for j, w in row.items()), Fraction(0))
+    return solution
 
 
 def basic_multipliers(
-    system: FactSystem, found: LinearOptimum, cell: int, sign: int
+    system: FactSystem, optimum: LinearOptimum, cell: int, sign: int
 ) -> dict[int, Fraction] | None:
     """The multipliers that make every basic cell's reduced cost zero."""
-    facts, basic = {fact for fact, _ in found.tight_facts}, found.basic_cells
+    facts, basic = {fact for fact, _ in optimum.tight_facts}, optimum.basic_cells
     if len(facts) != len(basic) or len(facts) > MOST_UNKNOWNS:
         return None
     rows = [{i: w for i, w in system.columns[j] if i in facts} for j in basic]
     return solve(rows, [sign if j == cell else 0 for j in basic])
 
 
-def basic_point(system: FactSystem, found: LinearOptimum, boxes: Boxes) -> list[Fraction] | None:
+def basic_point(system: FactSystem, optimum: LinearOptimum, boxes: Boxes) -> list[Fraction] | None:
     """The table in which every nonbasic cell is at its bound and every nonbasic fact at its end."""
-    basic, upper, tight = set(found.basic_cells), found.upper_cells, found.tight_facts
+    basic, upper, tight = set(optimum.basic_cells), optimum.upper_cells, optimum.tight_facts
     if len(tight) != len(basic) or len(basic) > MOST_UNKNOWNS:
         return None
     point: list[Fraction] = []

@@ -78,8 +78,8 @@ def grow(
     known by then. When the budget is spent, the tree proves a weaker bound.
     """
     system = linear.system
-    leaf, shown, found = root
-    top = _Node({}, 0, leaf, shown, found.point)
+    leaf, shown, optimum = root
+    top = _Node({}, 0, leaf, shown, optimum.point)
     order = itertools.count()
     waiting: list[tuple[Fraction, int, _Node]] = [(shown, next(order), top)]
     nodes = 1
@@ -92,11 +92,11 @@ def grow(
             break  # the weakest leaf cannot be improved further
         for box in _halves(system, node, node.split):
             boxes = {**node.boxes, node.split.cell: box}
-            side, found = _side(linear, cell, sign, node, boxes, best, budget)
+            side, optimum = _side(linear, cell, sign, node, boxes, best, budget)
             nodes += 1
             node.sides.append(side)
-            if found.ended == "optimal":
-                value = meet(found)
+            if optimum.ended == "optimal":
+                value = meet(optimum)
                 best = value if best is None or (value is not None and value < best) else best
             if side.shown is not None and (best is None or side.shown < best):
                 heapq.heappush(waiting, (side.shown, next(order), side))
@@ -114,13 +114,13 @@ def _side(
 ) -> tuple[_Node, LinearOptimum]:
     """One side of a split with the bound proven for it, which is at least as strong as its parent's."""
     system = linear.system
-    found = linear.minimise(cell, sign, boxes, budget.left)
-    if found.ended == "infeasible":
+    optimum = linear.minimise(cell, sign, boxes, budget.left)
+    if optimum.ended == "infeasible":
         empty = empty_leaf(system, boxes)
         if empty is not None:
-            return _Node(boxes, parent.depth + 1, empty, None), found
-    leaf, shown = bound_leaf(system, found, cell, sign, boxes, best, parent.leaf)
-    return _Node(boxes, parent.depth + 1, leaf, shown, found.point), found
+            return _Node(boxes, parent.depth + 1, empty, None), optimum
+    leaf, shown = bound_leaf(system, optimum, cell, sign, boxes, best, parent.leaf)
+    return _Node(boxes, parent.depth + 1, leaf, shown, optimum.point), optimum
 
 
 def _where(system: FactSystem, node: _Node) -> Split | None:
@@ -128,11 +128,11 @@ def _where(system: FactSystem, node: _Node) -> Split | None:
     if node.point is None or node.depth >= _DEEPEST:
         return None
     away = np.abs(node.point - np.round(node.point))
-    place = int(np.argmax(away))
-    if away[place] <= _NEAR:
+    cell = int(np.argmax(away))
+    if away[cell] <= _NEAR:
         return None
-    split = Split(place, int(np.floor(node.point[place])))
-    low, high = node.boxes.get(place, system.boxes[place])
+    split = Split(cell, int(np.floor(node.point[cell])))
+    low, high = node.boxes.get(cell, system.boxes[cell])
     inside = (low is None or split.at >= low) and (high is None or split.at < high)
     return split if inside else None
 

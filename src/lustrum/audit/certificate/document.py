@@ -160,7 +160,7 @@ def _node(node: Leaf | Split) -> dict[str, Any]:
 
 
 def _pairs(pairs: Iterable[tuple[int, int]]) -> list[list[int | str]]:
-    return [[place, _number(factor)] for place, factor in pairs]
+    return [[index, _number(factor)] for index, factor in pairs]
 
 
 def _number(value: int) -> int | str:

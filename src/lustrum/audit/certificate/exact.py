@@ -105,11 +105,11 @@ class FactSystem:
     @cached_property
     def columns(self) -> tuple[Pairs, ...]:
         """For each cell, the facts it is in and its weight there."""
-        found: list[list[tuple[int, int]]] = [[] for _ in self.names]
+        columns: list[list[tuple[int, int]]] = [[] for _ in self.names]
         for number, fact in enumerate(self.facts):
             for cell, weight in fact:
-                found[cell].append((number, weight))
-        return tuple(tuple(column) for column in found)
+                columns[cell].append((number, weight))
+        return tuple(tuple(column) for column in columns)
 
     @cached_property
     def open(self) -> tuple[int, ...]:
@@ -120,21 +120,21 @@ class FactSystem:
     def lean(self) -> tuple[tuple[Ends, Pairs], ...]:
         """The facts about open cells alone; fixed cells are subtracted from their ends."""
         wanted = set(self.open)
-        found = []
+        facts = []
         for fact, (low, high) in zip(self.facts, self.ends, strict=True):
             given = sum(w * (self.boxes[c][0] or 0) for c, w in fact if c not in wanted)
             ends = None if low is None else low - given, None if high is None else high - given
-            found.append((ends, tuple((c, w) for c, w in fact if c in wanted)))
-        return tuple(found)
+            facts.append((ends, tuple((c, w) for c, w in fact if c in wanted)))
+        return tuple(facts)
 
     @cached_property
     def reduced(self) -> FactSystem:
         """The open cells as a system of their own, with as many facts in the same order."""
-        place = {cell: number for number, cell in enumerate(self.open)}
+        index = {cell: number for number, cell in enumerate(self.open)}
         return FactSystem(
             tuple(self.names[c] for c in self.open),
             tuple(self.boxes[c] for c in self.open),
-            tuple(tuple((place[c], w) for c, w in fact) for _, fact in self.lean),
+            tuple(tuple((index[c], w) for c, w in fact) for _, fact in self.lean),
             tuple(ends for ends, _ in self.lean),
             self.whole,
             self.decimals,
@@ -190,11 +190,11 @@ class FactSystem:
             if end is None:
                 return None
             total += times * end
-            for place, weight in fact:
-                reduced[place] = reduced.get(place, 0) - times * weight
-        for place, factor in reduced.items():
+            for open_cell, weight in fact:
+                reduced[open_cell] = reduced.get(open_cell, 0) - times * weight
+        for open_cell, factor in reduced.items():
             if factor:
-                end = boxes.get(place, self.boxes[place])[0 if factor > 0 else 1]
+                end = boxes.get(open_cell, self.boxes[open_cell])[0 if factor > 0 else 1]
                 if end is None:
                     return None
                 total += factor * end

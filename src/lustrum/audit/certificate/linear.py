@@ -87,10 +87,10 @@ class Linear:
         self._cost = self._column.get(cell)
         if self._cost is not None:
             self._charge(self._cost, float(sign))
-        for place in self._boxes.keys() - boxes.keys():
-            self._bound(place, self.system.boxes[place])
-        for place, box in boxes.items():
-            self._bound(place, box)
+        for boxed_cell in self._boxes.keys() - boxes.keys():
+            self._bound(boxed_cell, self.system.boxes[boxed_cell])
+        for boxed_cell, box in boxes.items():
+            self._bound(boxed_cell, box)
         # After a new objective the last point is still feasible; after new bounds its prices still are.
         for model in (self._single, self._model):
             model.setOptionValue("simplex_strategy", _DUAL if boxes else _PRIMAL)
@@ -154,9 +154,9 @@ def elastic(system: FactSystem, boxes: Boxes) -> Floats | None:
     Every fact may be violated in either direction at a cost of 1 a unit. If the cheapest violation costs
     anything, its dual prices are the multipliers of Farkas' lemma, and none exceeds 1.
     """
-    place = {cell: number for number, cell in enumerate(system.open)}
+    index = {cell: number for number, cell in enumerate(system.open)}
     # Only ends are wider: the prices are those of facts themselves, and single ones.
-    model = _model(system.reduced, {place[cell]: box for cell, box in boxes.items()}, _WIDER)
+    model = _model(system.reduced, {index[cell]: box for cell, box in boxes.items()}, _WIDER)
     model.setOptionValue("primal_feasibility_tolerance", FINE)
     facts = len(system.facts)
     one = np.ones(1)

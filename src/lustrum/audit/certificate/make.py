@@ -76,27 +76,29 @@ class _Maker:
 
     def end(self, cell: int, sign: int) -> End:
         """One end of a cell: the lower with sign 1, the upper with sign -1."""
-        own = self.system.shown(_NOTHING, cell, sign, {})
-        if self.budget.over or (own is not None and self._reached(cell, sign, own) is not None):
-            return self._made(cell, sign, own, (_NOTHING,))
-        found = self.linear.minimise(cell, sign, {}, self.budget.left)
-        if found.ended == "infeasible" and empty_leaf(self.system, {}) is not None:
+        box_bound = self.system.shown(_NOTHING, cell, sign, {})
+        if self.budget.over or (
+            box_bound is not None and self._reached(cell, sign, box_bound) is not None
+        ):
+            return self._made(cell, sign, box_bound, (_NOTHING,))
+        optimum = self.linear.minimise(cell, sign, {}, self.budget.left)
+        if optimum.ended == "infeasible" and empty_leaf(self.system, {}) is not None:
             self._contradicted(cell)
-        if found.ended == "unbounded" and own is None:
+        if optimum.ended == "unbounded" and box_bound is None:
             return self._endless(cell, sign)
-        if not self._settled(cell, sign, found):
-            self._meet(found)
+        if not self._settled(cell, sign, optimum):
+            self._meet(optimum)
         target = None if self.system.whole else self._best.get((cell, sign))
-        leaf, shown = bound_leaf(self.system, found, cell, sign, {}, target, _NOTHING)
+        leaf, shown = bound_leaf(self.system, optimum, cell, sign, {}, target, _NOTHING)
         proof: tuple[Leaf | Split, ...] = (leaf,)
         if shown is not None and self.system.whole and self._reached(cell, sign, shown) is None:
-            proof, shown = self._branched(cell, sign, (leaf, shown, found))
+            proof, shown = self._branched(cell, sign, (leaf, shown, optimum))
         return self._made(cell, sign, shown, proof)
 
-    def _settled(self, cell: int, sign: int, found: LinearOptimum) -> bool:
+    def _settled(self, cell: int, sign: int, optimum: LinearOptimum) -> bool:
         """Whether a table found before reaches the solver's optimum, so that no other is needed."""
         best = self._best.get((cell, sign))
-        return self.system.whole and best is not None and best <= ceil(found.value - _NEAR)
+        return self.system.whole and best is not None and best <= ceil(optimum.value - _NEAR)
 
     def _branched(
         self, cell: int, sign: int, root: tuple[Leaf, Fraction, LinearOptimum]
@@ -105,12 +107,12 @@ class _Maker:
         if values is not None:
             self._add(WitnessTable(1, values))
         best = self._best.get((cell, sign))
-        leaf, shown, found = root
-        if found.ended != "optimal" or best == shown:
+        leaf, shown, optimum = root
+        if optimum.ended != "optimal" or best == shown:
             return (leaf,), shown
 
-        def meet(found: LinearOptimum) -> Fraction | int | None:
-            self._meet(found)
+        def meet(optimum: LinearOptimum) -> Fraction | int | None:
+            self._meet(optimum)
             return self._best.get((cell, sign))
 
         grown = grow(self.linear, cell, sign, root, meet, best, self.budget)
@@ -124,8 +126,8 @@ class _Maker:
         """An infinite end: a table, and a direction in which it can be changed without limit."""
         self.cone = self.cone or Linear(self.system.cone)
         cone = self.system.cone
-        found = self.cone.minimise(cell, sign, {}, self.budget.left)
-        for table in tables_near(cone, found, {}):
+        optimum = self.cone.minimise(cell, sign, {}, self.budget.left)
+        for table in tables_near(cone, optimum, {}):
             if sign * table.values[cell] < 0 and cone.fits(table):
                 if not self.tables:
                     self._any_table(cell, sign)
@@ -146,9 +148,9 @@ class _Maker:
             if values is not None:
                 self._add(WitnessTable(1, values))
 
-    def _meet(self, found: LinearOptimum) -> None:
+    def _meet(self, optimum: LinearOptimum) -> None:
         """Keep the solver's point if it is a feasible table."""
-        for table in tables_near(self.system, found, {}):
+        for table in tables_near(self.system, optimum, {}):
             if self._add(table):
                 return
 

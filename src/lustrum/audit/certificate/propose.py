@@ -22,7 +22,7 @@ _NOISE = 1e-9  # a solver's values below this are zeros
 
 def bound_leaf(
     system: FactSystem,
-    found: LinearOptimum,
+    optimum: LinearOptimum,
     cell: int,
     sign: int,
     boxes: Boxes,
@@ -35,8 +35,8 @@ def bound_leaf(
     """
     best, shown = given, system.shown(given, cell, sign, boxes)
     if target is None and system.whole:
-        target = ceil(found.value - _NEAR)
-    for leaf in _leaves(system, found, cell, sign):
+        target = ceil(optimum.value - _NEAR)
+    for leaf in _leaves(system, optimum, cell, sign):
         if shown is not None and target is not None and shown >= target:
             break
         bound = system.shown(leaf, cell, sign, boxes)
@@ -58,28 +58,28 @@ def empty_leaf(system: FactSystem, boxes: Boxes) -> Leaf | None:
     return None
 
 
-def tables_near(system: FactSystem, found: LinearOptimum, boxes: Boxes) -> Iterator[WitnessTable]:
+def tables_near(system: FactSystem, optimum: LinearOptimum, boxes: Boxes) -> Iterator[WitnessTable]:
     """Exact tables near the solver's point, the likely ones first; they are not checked here."""
-    if found.point is None:
+    if optimum.point is None:
         return
-    near = np.round(found.point)
-    if bool(((np.abs(found.point - near) <= _NEAR) & (np.abs(near) < _EXACT)).all()):
+    near = np.round(optimum.point)
+    if bool(((np.abs(optimum.point - near) <= _NEAR) & (np.abs(near) < _EXACT)).all()):
         yield WitnessTable(1, tuple(near.astype(np.int64).tolist()))
     if not system.whole:
-        exact = basic_point(system, found, boxes)
+        exact = basic_point(system, optimum, boxes)
         if exact is not None:
             yield table_of(exact)
         for rung in _LADDER[1:]:
-            rational = _rational(found.point, rung)
+            rational = _rational(optimum.point, rung)
             yield table_of([rational.get(i, 0) for i in range(near.size)])
 
 
-def _leaves(system: FactSystem, found: LinearOptimum, cell: int, sign: int) -> Iterator[Leaf]:
-    if found.multipliers is None:
+def _leaves(system: FactSystem, optimum: LinearOptimum, cell: int, sign: int) -> Iterator[Leaf]:
+    if optimum.multipliers is None:
         return
     for rung in _LADDER:
-        yield _leaf(system, _rational(found.multipliers, rung))
-    exact = basic_multipliers(system, found, cell, sign)
+        yield _leaf(system, _rational(optimum.multipliers, rung))
+    exact = basic_multipliers(system, optimum, cell, sign)
     if exact is not None:
         yield _leaf(system, exact)
 

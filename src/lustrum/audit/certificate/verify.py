@@ -158,7 +158,7 @@ class _Knowledge:
         if self.steps > MAX_STEPS:
             raise _FlawError("it would take too many steps to check")
 
-    def words(self, index: int, most: int = 8) -> str:
+    def sentence(self, index: int, most: int = 8) -> str:
         """A fact in words."""
         (low, high), weights = self.given[index]
         text = ""
@@ -200,10 +200,10 @@ def _no(text: str) -> None:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
         raise _FlawError("an object has the same part twice")
-    return found
+    return fields
 
 
 def _many(count: int, noun: str) -> str:
@@ -262,14 +262,14 @@ def _ends(item: Mapping[str, Any], what: str) -> Ends:
 
 def _pairs(value: Any, what: str, count: int) -> Pairs:
     """Pairs of a place and a factor, the places rising, so that none counts twice."""
-    found: list[tuple[int, int]] = []
+    pairs: list[tuple[int, int]] = []
     for item in _list(value, f"the content of {what}"):
         if not isinstance(item, list) or len(item) != 2:
             raise _FlawError(f"{what} must list pairs of a place and a factor")
-        first = found[-1][0] + 1 if found else 0
-        place = _whole(item[0], f"a place in {what}", first, count - 1)
-        found.append((place, _whole(item[1], f"a factor in {what}")))
-    return tuple(found)
+        first = pairs[-1][0] + 1 if pairs else 0
+        index = _whole(item[0], f"a place in {what}", first, count - 1)
+        pairs.append((index, _whole(item[1], f"a factor in {what}")))
+    return tuple(pairs)
 
 
 _SIDES = ("low", "high")
@@ -334,7 +334,7 @@ def _fitting(known: _Knowledge, value: Any, over: int, what: str) -> list[int]:
     for index, (ends, weights) in enumerate(known.facts):
         known.count(len(weights))
         if _outside(sum(w * values[c] for c, w in weights), ends, over):
-            raise _FlawError(f"{what} breaks '{known.words(index)}'")
+            raise _FlawError(f"{what} breaks '{known.sentence(index)}'")
     return values
 
 
@@ -401,12 +401,12 @@ def _least(known: _Knowledge, cell: int, sign: int, proof: Sequence[Any]) -> Fra
             raise _FlawError("a leaf shows neither a bound nor that its branch is empty")
         empty = node["shows"] == "empty"
         over = _whole(node["over"], "'over' of a leaf", 1)
-        found = Fraction(_weighed(known, boxes, {} if empty else {cell: sign * over}, node), over)
-        if empty and found <= 0:
+        bound = Fraction(_weighed(known, boxes, {} if empty else {cell: sign * over}, node), over)
+        if empty and bound <= 0:
             raise _FlawError("a leaf does not show that its branch is empty")
         if not empty:
-            found = Fraction(ceil(found)) if known.whole else found
-            least = found if least is None or found < least else least
+            bound = Fraction(ceil(bound)) if known.whole else bound
+            least = bound if least is None or bound < least else least
     if waiting:
         raise _FlawError("the proof leaves a branch open")
     if least is None:
@@ -423,16 +423,16 @@ def _weighed(
         ends, weights = known.facts[index]
         end = ends[0] if times > 0 else ends[1]
         if end is None:
-            raise _FlawError(f"the proof uses an end that '{known.words(index)}' does not have")
+            raise _FlawError(f"the proof uses an end that '{known.sentence(index)}' does not have")
         total += times * end
         known.count(len(weights))
-        for place, weight in weights:
-            reduced[place] = reduced.get(place, 0) - times * weight
-    for place, factor in reduced.items():
-        low, high = boxes.get(place, known.boxes[place])
+        for cell, weight in weights:
+            reduced[cell] = reduced.get(cell, 0) - times * weight
+    for cell, factor in reduced.items():
+        low, high = boxes.get(cell, known.boxes[cell])
         end = 0 if factor == 0 else low if factor > 0 else high
         if end is None:
-            raise _FlawError(f"the proof uses a bound that {known.names[place]} does not have")
+            raise _FlawError(f"the proof uses a bound that {known.names[cell]} does not have")
         total += factor * end
     return total
 

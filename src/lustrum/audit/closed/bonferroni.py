@@ -80,11 +80,11 @@ def _total(arrays: Iterable[Ints]) -> Ints:
 
 def _best_tree(axes: list[int], pairs: dict[tuple[int, int], Ints], shape: tuple[int, ...]) -> Ints:
     """The largest sum of pairs along a spanning tree, for each cell separately (Prim 1957)."""
-    place = {a: i for i, a in enumerate(axes)}
+    index = {a: i for i, a in enumerate(axes)}
     k = len(axes)
     weight = np.zeros((k, k, *shape), dtype=np.int64)
     for (a, b), array in pairs.items():
-        weight[place[a], place[b]] = weight[place[b], place[a]] = array
+        weight[index[a], index[b]] = weight[index[b], index[a]] = array
     weight = weight.reshape(k, k, -1)
     cells = np.arange(weight.shape[2])
     reach = weight[0].copy()

@@ -60,10 +60,10 @@ def applicable(margins: Margins | Knowledge) -> FormulaChoice:
     'decomposable'
     """
     if isinstance(margins, Knowledge):
-        found = margins_of(margins)
-        if found is None:
+        known_margins = margins_of(margins)
+        if known_margins is None:
             return FormulaChoice(ClosedForm.NONE, (), ())
-        margins = found
+        margins = known_margins
     generators = margins.generators
     pieces = parts(generators)
     unsolved = tuple(
@@ -157,10 +157,10 @@ def knowledge_bounds(known: Knowledge) -> Bounds | None:
             continue
         mine = tuple(axis.name for axis in layout.axes)
         if set(mine) == set(margins.names):
-            found = closed_bounds(margins)
+            table_bounds = closed_bounds(margins)
         else:
             try:
-                found = project(margins, mine)
+                table_bounds = project(margins, mine)
             except InputError:
                 return None
         # Formulas use the variable order of the cube; a table may use another.
@@ -169,7 +169,7 @@ def knowledge_bounds(known: Knowledge) -> Bounds | None:
         shape = [layout.shape[i] for i in order]
         low[where], high[where], sharp[where] = (
             np.transpose(a.reshape(shape), back).ravel()
-            for a in (found.low, found.high, found.sharp)
+            for a in (table_bounds.low, table_bounds.high, table_bounds.sharp)
         )
     cells = np.arange(len(known), dtype=np.intp)
     return Bounds(cells, low, high, sharp, known.decimals, known.whole)

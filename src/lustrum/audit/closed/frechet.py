@@ -52,8 +52,8 @@ def _tree_sum(margins: Margins, generators: tuple[Axes, ...], start: Axes) -> In
         new, old = max(pairs, key=lambda p: len(p[0] & p[1]))
         shared = new & old
         # Other variables of the tree are summed out, because their overlap would not be known.
-        kept = (new - covered) | shared
-        value = value + margins.margin(kept) - margins.margin(shared)
-        taken.append(kept)
-        covered = covered | kept
+        margin_axes = (new - covered) | shared
+        value = value + margins.margin(margin_axes) - margins.margin(shared)
+        taken.append(margin_axes)
+        covered = covered | margin_axes
     return value

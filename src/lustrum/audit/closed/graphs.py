@@ -105,15 +105,15 @@ def components(vertices: Iterable[int], graph: Mapping[int, Axes]) -> list[Axes]
     >>> [sorted(c) for c in components([0, 1, 3], joined([frozenset({0, 1}), frozenset({3})]))]
     [[0, 1], [3]]
     """
-    left, found = set(vertices), []
+    left, pieces = set(vertices), []
     while left:
         grown, edge = set[int](), {min(left)}
         while edge:
             grown |= edge
             left -= edge
             edge = {w for v in edge for w in graph.get(v, frozenset())} & left
-        found.append(frozenset(grown))
-    return found
+        pieces.append(frozenset(grown))
+    return pieces
 
 
 def parts(generators: Iterable[Axes]) -> tuple[IrreduciblePart, ...]:
@@ -135,16 +135,16 @@ def parts(generators: Iterable[Axes]) -> tuple[IrreduciblePart, ...]:
 def _split(generators: tuple[Axes, ...], separator: Axes | None) -> tuple[IrreduciblePart, ...]:
     everything: Axes = frozenset().union(*generators)
     graph = joined(generators)
-    found: list[tuple[Axes, Axes]] = []
+    splits: list[tuple[Axes, Axes]] = []
     for generator in generators:
         for piece in components(everything - generator, graph):
             shared = frozenset(w for v in piece for w in graph[v]) & generator
             if piece | shared != everything:
-                found.append((shared, piece))
-    if not found:
+                splits.append((shared, piece))
+    if not splits:
         return (IrreduciblePart(everything, generators, separator),)
     # The smallest first: a larger set may hold more than the separator and create a redundant part.
-    shared, piece = min(found, key=lambda pair: (len(pair[0]), sorted(pair[0]), sorted(pair[1])))
+    shared, piece = min(splits, key=lambda pair: (len(pair[0]), sorted(pair[0]), sorted(pair[1])))
     near = _largest(g for g in generators if not g & piece)
     far = _largest([shared, *(g for g in generators if g <= piece | shared)])
     return _split(near, separator) + _split(far, shared)

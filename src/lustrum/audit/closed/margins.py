@@ -68,9 +68,9 @@ class Margins:
             if key in tables and not np.array_equal(tables[key], array):
                 raise ContradictionError(f"The margin {_label(margin)} is given twice and differs.")
             tables[key] = array
-        made = cls(names, shape, tables, decimals, whole)
-        made._check_agreement()
-        return made
+        margins = cls(names, shape, tables, decimals, whole)
+        margins._check_agreement()
+        return margins
 
     @classmethod
     def of_table(cls, table: npt.ArrayLike, margins: Iterable[Iterable[int]]) -> Margins:
@@ -81,8 +81,8 @@ class Margins:
         """
         cube = np.asarray(table, dtype=np.int64)
         names = tuple("ABCDEFGHIJKLMNOPQRSTUVWXYZ"[: cube.ndim])
-        kept = [frozenset(m) for m in margins]
-        tables = {axes: _summed(cube, axes) for axes in kept}
+        axis_sets = [frozenset(m) for m in margins]
+        tables = {axes: _summed(cube, axes) for axes in axis_sets}
         return cls(names, cube.shape, tables)
 
     def __repr__(self) -> str:
@@ -135,16 +135,16 @@ class Margins:
 
     def part(self, axes: Axes, generators: Iterable[Axes]) -> Margins:
         """The margins of a smaller cube, over some of the variables."""
-        kept = sorted(axes)
+        part_axes = sorted(axes)
         rest = tuple(a for a in range(len(self.names)) if a not in axes)
-        place = {a: i for i, a in enumerate(kept)}
+        index = {a: i for i, a in enumerate(part_axes)}
         tables = {
-            frozenset(place[a] for a in g): np.squeeze(self.margin(g), axis=rest)
+            frozenset(index[a] for a in g): np.squeeze(self.margin(g), axis=rest)
             for g in generators
         }
         return Margins(
-            tuple(self.names[a] for a in kept),
-            tuple(self.shape[a] for a in kept),
+            tuple(self.names[a] for a in part_axes),
+            tuple(self.shape[a] for a in part_axes),
             tables,
             self.decimals,
             self.whole,

@@ -60,14 +60,14 @@ def _part_bounds(
         return shown, shown, np.ones((), dtype=np.bool_)
     inner = margins.part(part.axes, part.generators)
     if is_dichotomous(inner):
-        found = dichotomous(inner)
+        part_bounds = dichotomous(inner)
     elif solve is not None:
-        found = solve(inner)
+        part_bounds = solve(inner)
     else:
         raise InputError(
             f"The part {margins.label(part.axes)} has no closed form; say how to solve it, for "
             "instance by the shuttle."
         )
     shape = [margins.shape[a] if a in part.axes else 1 for a in range(len(margins.shape))]
-    low, high = (a.astype(np.int64).reshape(shape) for a in (found.low, found.high))
-    return low, high, found.sharp.reshape(shape)
+    low, high = (a.astype(np.int64).reshape(shape) for a in (part_bounds.low, part_bounds.high))
+    return low, high, part_bounds.sharp.reshape(shape)

@@ -36,9 +36,10 @@ def operator(left: npt.ArrayLike, right: npt.ArrayLike) -> tuple[Ints, Ints]:
             f"The operator takes tables I x J and J x K, not shapes {a.shape} and {b.shape}."
         )
     cube = {"I": a.shape[0], "J": a.shape[1], "K": b.shape[1]}
-    found = project(Margins.of(cube, {"IJ": a, "JK": b}), "IK")
+    hidden_bounds = project(Margins.of(cube, {"IJ": a, "JK": b}), "IK")
     low, high = (
-        e.astype(np.int64).reshape(a.shape[0], b.shape[1]) for e in (found.low, found.high)
+        e.astype(np.int64).reshape(a.shape[0], b.shape[1])
+        for e in (hidden_bounds.low, hidden_bounds.high)
     )
     return low, high
 
@@ -64,22 +65,22 @@ def project(margins: Margins, target: str | Iterable[str]) -> Bounds:
     if hidden:
         raise InputError(f"No released margin shows {margins.label(hidden)}; leave it out.")
     sequence(margins)  # raises an error if the margins are not decomposable
-    kept = _relevant(margins.generators, wanted)
-    left = Margins(margins.names, margins.shape, {g: margins.margin(g) for g in kept})
-    steps = perfect_sequence(kept)
+    relevant = _relevant(margins.generators, wanted)
+    left = Margins(margins.names, margins.shape, {g: margins.margin(g) for g in relevant})
+    steps = perfect_sequence(relevant)
     assert steps is not None
     low, high = decomposable_arrays(left, steps)
     summed = left.covered - wanted
-    sharp = all(summed <= g for g in kept)
+    sharp = all(summed <= g for g in relevant)
     low, high = (a.sum(axis=tuple(summed), keepdims=True) for a in (low, high))
     # Margins of the hidden margin may be known, and give narrower bounds than sums that are not sharp.
-    for g in kept:
+    for g in relevant:
         high = np.minimum(high, margins.margin(g & wanted))
-    place = sorted(wanted)
+    wanted_axes = sorted(wanted)
     other = tuple(a for a in range(len(margins.names)) if a not in wanted)
     part = Margins(
-        tuple(margins.names[a] for a in place),
-        tuple(margins.shape[a] for a in place),
+        tuple(margins.names[a] for a in wanted_axes),
+        tuple(margins.shape[a] for a in wanted_axes),
         {},
         margins.decimals,
         margins.whole,
@@ -89,14 +90,14 @@ def project(margins: Margins, target: str | Iterable[str]) -> Bounds:
 
 def _relevant(generators: Iterable[Axes], wanted: Axes) -> tuple[Axes, ...]:
     """The relevant margins of some variables (the reduction of Graham and of Yu and Özsoyoğlu 1979)."""
-    kept = set(generators)
+    relevant = set(generators)
     while True:
         count: dict[int, int] = {}
-        for generator in kept:
+        for generator in relevant:
             for a in generator:
                 count[a] = count.get(a, 0) + 1
-        smaller = {frozenset(a for a in g if a in wanted or count[a] > 1) for g in kept}
+        smaller = {frozenset(a for a in g if a in wanted or count[a] > 1) for g in relevant}
         smaller = {g for g in smaller if not any(g < h for h in smaller)}
-        if smaller == kept:
-            return tuple(sorted(kept, key=sorted))
-        kept = smaller
+        if smaller == relevant:
+            return tuple(sorted(relevant, key=sorted))
+        relevant = smaller

@@ -32,10 +32,10 @@ _LISTED = 6
 class Fact:
     """One fact: the bounds of a cell, or of a sum of cells.
 
-    ``words`` states it in full, with the published value; ``about`` only names the cells.
+    ``sentence`` states it in full, with the published value; ``about`` only names the cells.
     """
 
-    words: str
+    sentence: str
     about: str
     cell: int | None = None
     row: int | None = None
@@ -43,7 +43,7 @@ class Fact:
     high: int | None = None
 
     def __str__(self) -> str:
-        return self.words
+        return self.sentence
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Conflict:
     irreducible: bool
 
     def __str__(self) -> str:
-        return _listed([f.words for f in self.facts], len(self.facts))
+        return _listed([f.sentence for f in self.facts], len(self.facts))
 
     @property
     def message(self) -> str:
@@ -77,9 +77,9 @@ class Conflict:
 class ConflictError(ContradictionError):
     """Facts that no table can satisfy together, with a few of them that already cannot."""
 
-    def __init__(self, found: Conflict) -> None:
-        super().__init__(found.message)
-        self.conflict = found
+    def __init__(self, contradiction: Conflict) -> None:
+        super().__init__(contradiction.message)
+        self.conflict = contradiction
 
 
 def conflict(known: Knowledge, *, work: int = _WORK) -> Conflict | None:
@@ -101,15 +101,15 @@ def conflict(known: Knowledge, *, work: int = _WORK) -> Conflict | None:
         if suspects is None or (whole and suspects.size > _MOST_SUSPECTS):
             continue
 
-        def is_infeasible(kept: Indices, whole: bool = whole) -> bool:
-            return items.is_infeasible(kept, whole)
+        def is_infeasible(subset: Indices, whole: bool = whole) -> bool:
+            return items.is_infeasible(subset, whole)
 
         if not is_infeasible(suspects):
             suspects = everything
             if not is_infeasible(suspects):
                 continue
-        kept, done = _shrunk(suspects, is_infeasible, lambda: items.work <= 0)
-        facts = tuple(items.fact(int(i)) for i in kept)
+        subset, done = _shrunk(suspects, is_infeasible, lambda: items.work <= 0)
+        facts = tuple(items.fact(int(i)) for i in subset)
         return Conflict(facts, whole, done and not items.undecided)
     return None
 
@@ -118,19 +118,19 @@ def _shrunk(
     suspects: Indices, is_infeasible: Callable[[Indices], bool], is_over: Callable[[], bool]
 ) -> tuple[Indices, bool]:
     """Leave out halves, quarters, and finally single facts; also returns whether the work was enough."""
-    kept, size = suspects, max(suspects.size // 2, 1)
+    subset, size = suspects, max(suspects.size // 2, 1)
     while True:
         at = 0
-        while at < kept.size:
+        while at < subset.size:
             if is_over():
-                return kept, False
-            fewer = np.delete(kept, np.s_[at : at + size])
+                return subset, False
+            fewer = np.delete(subset, np.s_[at : at + size])
             if is_infeasible(fewer):
-                kept = fewer
+                subset = fewer
             else:
                 at += size
         if size == 1:
-            return kept, True
+            return subset, True
         size = max(size // 2, 1)
 
 
@@ -156,12 +156,12 @@ class _Items:
     def count(self) -> int:
         return int(self.owner.size)
 
-    def problem(self, kept: Indices) -> tuple[LinearProblem, Indices]:
+    def problem(self, subset: Indices) -> tuple[LinearProblem, Indices]:
         """The problem that consists of these items, with the items of its columns and rows."""
         low = np.full(self.low.size, -np.inf)
         high = np.full(self.high.size, np.inf)
-        below = kept[self.kind[kept] != 2]
-        above = kept[self.kind[kept] != 1]
+        below = subset[self.kind[subset] != 2]
+        above = subset[self.kind[subset] != 1]
         low[self.owner[below]] = self.low[self.owner[below]]
         high[self.owner[above]] = self.high[self.owner[above]]
         cells = len(self.known)
@@ -179,26 +179,26 @@ class _Items:
         )
         return problem, np.concatenate([columns, cells + rows])
 
-    def is_infeasible(self, kept: Indices, whole: bool) -> bool:
+    def is_infeasible(self, subset: Indices, whole: bool) -> bool:
         """Whether no table satisfies all of these; no search among whole numbers goes on for ever."""
-        if kept.size == 0:
+        if subset.size == 0:
             return False
-        problem, _ = self.problem(kept)
-        self.work -= 1 + kept.size // _EACH
+        problem, _ = self.problem(subset)
+        self.work -= 1 + subset.size // _EACH
         zero = np.zeros(problem.low.size)
         steps = _LOOKS if whole else None
-        found = Highs().load(problem).minimise(zero, whole=whole, steps=steps)
-        self.undecided |= found.outcome is Outcome.CUT_SHORT
-        return found.outcome is Outcome.INFEASIBLE
+        optimum = Highs().load(problem).minimise(zero, whole=whole, steps=steps)
+        self.undecided |= optimum.outcome is Outcome.CUT_SHORT
+        return optimum.outcome is Outcome.INFEASIBLE
 
     def blamed(self) -> Indices | None:
         """The items that the solver's multipliers use; all items if it has no multipliers."""
         every = np.arange(self.count)
         problem, places = self.problem(every)
-        found = Highs().load(problem).minimise(np.zeros(problem.low.size))
-        if found.outcome is not Outcome.INFEASIBLE:
+        optimum = Highs().load(problem).minimise(np.zeros(problem.low.size))
+        if optimum.outcome is not Outcome.INFEASIBLE:
             return None
-        y = found.multipliers
+        y = optimum.multipliers
         if y is None:
             return every
         use = np.zeros(self.low.size)
@@ -241,8 +241,8 @@ class _Items:
         if low == high == 0 and plus and minus:
             if len(plus) == 1:
                 plus, minus = minus, plus
-            words = f"{_added(plus)} = {_added(minus)}"
-            return words, words
+            equation = f"{_added(plus)} = {_added(minus)}"
+            return equation, equation
         left = _added(plus) if plus else "0"
         left += (
             f" - ({_added(minus)})" if len(minus) > 1 else f" - {_added(minus)}" if minus else ""
@@ -267,9 +267,9 @@ def _added(terms: Sequence[tuple[int, str]]) -> str:
     return " + ".join(named)
 
 
-def _listed(words: Sequence[str], most: int = _LISTED) -> str:
+def _listed(texts: Sequence[str], most: int = _LISTED) -> str:
     """A list in words."""
-    shown = list(words)
+    shown = list(texts)
     if len(shown) > most:
         shown = [*shown[: most - 1], f"{len(shown) - most + 1} more"]
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"

@@ -46,8 +46,8 @@ def independent_rows(piece: Piece) -> Indices:
     # Short equations first: they fill in least.
     order = np.flatnonzero(equation)[np.argsort(length[equation], kind="stable")]
     uses = np.bincount(matrix.indices, minlength=matrix.shape[1])
-    kept = ~equation
-    kept[order] = echelon(
+    independent = ~equation
+    independent[order] = echelon(
         matrix.indptr.astype(np.int64),
         matrix.indices.astype(np.int64),
         matrix.data % _PRIME,
@@ -57,7 +57,7 @@ def independent_rows(piece: Piece) -> Indices:
         _FILL * matrix.nnz,
         _PRIME,
     )[0]
-    return np.flatnonzero(kept)
+    return np.flatnonzero(independent)
 
 
 @compiled_if_large
@@ -90,7 +90,7 @@ def echelon(  # pragma: no cover
     rows were handled within ``most`` steps.
     """
     width = uses.size
-    kept = np.ones(order.size, np.bool_)
+    independent = np.ones(order.size, np.bool_)
     pivot_of, cell_of = np.full(width, -1, np.int64), np.empty(width, np.int64)
     begin, end = np.zeros(width + 1, np.int64), np.zeros(width + 1, np.int64)
     total_of = np.zeros(width + 1, np.int64)
@@ -98,8 +98,8 @@ def echelon(  # pragma: no cover
     stored = pivots = work_done = 0
     work, marked = np.zeros(width, np.int64), np.zeros(width, np.bool_)
     touched = np.empty(width, np.int64)
-    for place in range(order.size):
-        row = order[place]
+    for position in range(order.size):
+        row = order[position]
         count, first = 0, pivots
         for k in range(indptr[row], indptr[row + 1]):
             cell = indices[k]
@@ -131,7 +131,7 @@ def echelon(  # pragma: no cover
                 if best < 0 or uses[touched[k]] < uses[best]:
                     best = touched[k]
         if work_done <= most:
-            kept[place] = left > 0 or total != 0
+            independent[position] = left > 0 or total != 0
             if left > 0:
                 while stored + left > cells.size:
                     cells = np.concatenate((cells, np.empty_like(cells)))
@@ -153,4 +153,4 @@ def echelon(  # pragma: no cover
         if work_done > most:
             break
     done = work_done <= most
-    return kept, cell_of[:pivots], begin, end, cells, values, done
+    return independent, cell_of[:pivots], begin, end, cells, values, done

@@ -99,13 +99,13 @@ def pieces(known: Knowledge, low: Ints, high: Ints, asked: Mask) -> Iterator[Pie
     by_cell, by_row = _grouped(label, count), _grouped(row_label, count)
     columns = part.tocsc()
     for piece in wanted.tolist():
-        own, facts = by_cell[piece], by_row[piece]
+        piece_cells, facts = by_cell[piece], by_row[piece]
         if facts.size == 0:
             continue  # no fact ties this cell, so its own bounds are final
-        cells, lines = open_cells[own], rows[facts]
+        cells, lines = open_cells[piece_cells], rows[facts]
         yield Piece(
             cells=cells,
-            matrix=columns[:, own].tocsr()[facts],
+            matrix=columns[:, piece_cells].tocsr()[facts],
             fact_low=less(known.fact_low[lines], settled[lines]),
             fact_high=less(known.fact_high[lines], settled[lines]),
             low=low[cells],

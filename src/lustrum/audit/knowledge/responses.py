@@ -74,31 +74,31 @@ class Relation:
         )
 
     @classmethod
-    def _parsed(cls, words: str) -> Relation:
-        parts = re.split(r"(<=|>=|==|=)", words)
+    def _parsed(cls, relation: str) -> Relation:
+        parts = re.split(r"(<=|>=|==|=)", relation)
         if len(parts) != 3:
-            raise InputError(f"The relation {words!r} needs one '=', '<=' or '>='.")
+            raise InputError(f"The relation {relation!r} needs one '=', '<=' or '>='.")
         weights: dict[str, int] = {}
         for text, side in ((parts[0], 1), (parts[2], -1)):
-            for sign, times, name in _terms(text, words):
+            for sign, times, name in _terms(text, relation):
                 weight = side * (-1 if sign == "-" else 1) * int(times or 1)
                 weights[name] = weights.get(name, 0) + weight
         low, high = _SIGNS[parts[1]]
         return cls({name: weight for name, weight in weights.items() if weight}, low, high)
 
 
-def _terms(text: str, words: str) -> Iterator[tuple[str, str, str]]:
+def _terms(text: str, relation: str) -> Iterator[tuple[str, str, str]]:
     if text.strip() == "0":
         return
-    place = 0
-    while place < len(text) or place == 0:
-        found = _TERM.match(text, place)
-        if found is None or (place > 0 and not found[1]):
+    position = 0
+    while position < len(text) or position == 0:
+        match = _TERM.match(text, position)
+        if match is None or (position > 0 and not match[1]):
             raise InputError(
-                f"The relation {words!r} cannot be read; write it like 'turnover = domestic + export'."
+                f"The relation {relation!r} cannot be read; write it like 'turnover = domestic + export'."
             )
-        yield found[1], found[2], found[3].strip("'\"`")
-        place = found.end()
+        yield match[1], match[2], match[3].strip("'\"`")
+        position = match.end()
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,10 +155,10 @@ def related(
     ``variables`` give the number of codes, which matters where a filter leaves out people.
     """
     seen = {
-        name: [own] if isinstance(own, PublishedTable) else list(own)
-        for name, own in tables.items()
+        name: [published] if isinstance(published, PublishedTable) else list(published)
+        for name, published in tables.items()
     }
-    every = [table for own in seen.values() for table in own]
+    every = [table for published in seen.values() for table in published]
     if not every:
         raise InputError("Knowledge needs at least one table.")
     if len({table.decimals for table in every}) > 1:
@@ -169,16 +169,16 @@ def related(
     if cube is not None:
         layouts.setdefault(layout_key(cube), cube)
     parts = {}
-    for name, own in seen.items():
+    for name, published in seen.items():
         least = low if isinstance(low, int) else low.get(name, 0)
-        filled = _filled(layouts, own, least, every[0].decimals)
+        filled = _filled(layouts, published, least, every[0].decimals)
         parts[name] = from_tables(filled, variables=described)
     known = _joined(parts, [Relation.of(r) for r in relations])
     places = {key: i for i, key in enumerate(layouts)}
     spans = {}
-    for number, (name, own) in enumerate(seen.items()):
+    for number, (name, published) in enumerate(seen.items()):
         start = number * len(parts[name])
-        inside = [parts[name].table(places[layout_key(table.layout)]) for table in own]
+        inside = [parts[name].table(places[layout_key(table.layout)]) for table in published]
         spans[name] = tuple(slice(start + s.start, start + s.stop) for s in inside)
     return Related(known, spans, tuple(layouts.values()))
 
@@ -194,7 +194,7 @@ def layout_key(layout: TableLayout) -> tuple[object, ...]:
 
 def _filled(
     layouts: Mapping[tuple[object, ...], TableLayout],
-    own: Sequence[PublishedTable],
+    published: Sequence[PublishedTable],
     low: int,
     decimals: int,
 ) -> list[PublishedTable]:
@@ -204,7 +204,7 @@ def _filled(
         for key, layout in layouts.items()
     }
     shown: set[tuple[object, ...]] = set()
-    for table in own:
+    for table in published:
         key = layout_key(table.layout)
         if key in shown:
             table = replace(
@@ -254,8 +254,8 @@ class _Prefixed(Sequence[str]):
         return sum(map(len, self.names))
 
     def __getitem__(self, index: int) -> str:  # type: ignore[override]
-        response, place = divmod(index, len(self.names[0]))
-        return f"{self.responses[response]}: {self.names[response][place]}"
+        response, cell = divmod(index, len(self.names[0]))
+        return f"{self.responses[response]}: {self.names[response][cell]}"
 
     def __iter__(self) -> Iterator[str]:
         return (self[i] for i in range(len(self)))

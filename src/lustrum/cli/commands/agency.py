@@ -98,13 +98,13 @@ def plugins(
         for group in groups:
             typer.echo(f"{group}: {', '.join(names(f'lustrum.{group}'))}")
         return
-    found = [group for group in groups if name in names(f"lustrum.{group}")]
-    if not found:
+    matching = [group for group in groups if name in names(f"lustrum.{group}")]
+    if not matching:
         known = [n for group in groups for n in names(f"lustrum.{group}")]
         raise InputError(
             f"There is nothing installed by the name {name!r}; {choices(name, known)}."
         )
-    kind = load(f"lustrum.{found[0]}", name)
+    kind = load(f"lustrum.{matching[0]}", name)
     for one in parameters_of(kind) if hasattr(kind, "to_mapping") else ():
         typer.echo(f"{one.name}: {one.kind}; default {one.default}. {one.text}")
 

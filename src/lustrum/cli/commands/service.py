@@ -300,10 +300,10 @@ def datasets(data: Data = HERE) -> None:
     """List the datasets that can be asked about."""
     from lustrum.local import local_service
 
-    found = local_service(data).datasets()
-    if not found:
+    published = local_service(data).datasets()
+    if not published:
         typer.echo(f"There is no dataset with a policy in {data}; try 'lustrum demo'.")
-    for dataset in found:
+    for dataset in published:
         typer.echo(f"{dataset.name}: {dataset.title}")
         for variable in dataset.variables:
             levels = "".join(f", {variable.name}:{level.name}" for level in variable.levels)

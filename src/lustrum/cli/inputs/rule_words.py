@@ -17,7 +17,7 @@ _SHORT: dict[str, tuple[str, tuple[str, ...]]] = {
 }
 
 
-def rule_of(words: Sequence[str]) -> Rule:
+def rule_of(rule_texts: Sequence[str]) -> Rule:
     """A rule from words such as ``p=10``, ``pq=10,50``, ``nk=2,85`` or ``threshold=3``; several mean any.
 
     The second number of a threshold is the margin of sums, in percent of the cell.
@@ -25,7 +25,7 @@ def rule_of(words: Sequence[str]) -> Rule:
     >>> rule_of(["p=10"]), rule_of(["nk=2,85"]).to_mapping()["k"]
     (PPercent(p=10, coalition=1, weights='expanded'), 85)
     """
-    rules = [_one(word) for word in words]
+    rules = [_one(word) for word in rule_texts]
     return rules[0] if len(rules) == 1 else AnyOf(*rules)
 
 

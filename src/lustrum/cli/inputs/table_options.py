@@ -85,8 +85,8 @@ class FileOptions:
         named: dict[str, frozenset[str]] = {}
         for word in self.total:
             dimension, equals, code = word.partition("=")
-            place, own = (dimension, code) if equals else ("", word)
-            named[place] = named.get(place, frozenset()) | {own}
+            axis_name, total_code = (dimension, code) if equals else ("", word)
+            named[axis_name] = named.get(axis_name, frozenset()) | {total_code}
         groups: dict[str, Groups] = {}
         for word in self.hierarchy:
             dimension, equals, file = word.partition("=")
@@ -162,8 +162,8 @@ def _status_list(word: str) -> StatusList | None:
     return None
 
 
-def _names(words: str) -> tuple[str, ...] | None:
-    return tuple(name.strip() for name in words.split(",")) if words else None
+def _names(text: str) -> tuple[str, ...] | None:
+    return tuple(name.strip() for name in text.split(",")) if text else None
 
 
 def dimensions(names: Sequence[str]) -> frozenset[str]:

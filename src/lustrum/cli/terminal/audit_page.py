@@ -36,9 +36,9 @@ def page(
     report: AuditReport, releases: Sequence[Release], names: Sequence[str], narrow: int
 ) -> str:
     """A page of its own, without any other file."""
-    found = {(cell.table, cell.position): cell for cell in report.cells}
+    audited_cells = {(cell.table, cell.position): cell for cell in report.cells}
     grids = "".join(
-        _grid(number, release, name, found, report.decimals, narrow)
+        _grid(number, release, name, audited_cells, report.decimals, narrow)
         for number, (release, name) in enumerate(zip(releases, names, strict=True))
     )
     items = "".join(_disclosed(cell, report.decimals) for cell in report.disclosed)
@@ -62,7 +62,7 @@ def _grid(
     number: int,
     release: Release,
     name: str,
-    found: dict[tuple[int, tuple[int, ...]], AuditedCell],
+    audited_cells: dict[tuple[int, tuple[int, ...]], AuditedCell],
     decimals: int,
     narrow: int,
 ) -> str:
@@ -74,7 +74,8 @@ def _grid(
     rows = []
     for i, label in enumerate(down.labels):
         cells = "".join(
-            _cell(release, (i, *c), found.get((number, (i, *c))), decimals, narrow) for c in columns
+            _cell(release, (i, *c), audited_cells.get((number, (i, *c))), decimals, narrow)
+            for c in columns
         )
         rows.append(f'<tr><th scope="row">{escape(label)}</th>{cells}</tr>')
     return (
@@ -94,14 +95,14 @@ def _cell(
     if cell is None:
         return f"<td>{number(float(release.published[position]), decimals)}</td>"
     kind = "exact" if cell.disclosed else "narrow" if cell.count <= narrow else "open"
-    words = " to ".join(dict.fromkeys(_ends(cell, decimals)))
+    cell_text = " to ".join(dict.fromkeys(_ends(cell, decimals)))
     title = ""
     if cell.protection is not ProtectionVerdict.NOT_ASKED:
         title = f' title="protection: {cell.protection}"'
     if cell.protection is ProtectionVerdict.TOO_NARROW:
         kind += " close"
-        words += ' <span aria-label="within the protection interval">!</span>'
-    return f'<td class="{kind}"{title}>{words}</td>'
+        cell_text += ' <span aria-label="within the protection interval">!</span>'
+    return f'<td class="{kind}"{title}>{cell_text}</td>'
 
 
 def _ends(cell: AuditedCell, decimals: int) -> Iterator[str]:

@@ -102,25 +102,25 @@ def _grid(decision: Decision, release: Release, dataset: Dataset, console: Conso
         ]
         values = release.published[position]
         cells = [
-            _text(release, value, position, place) for place, value in enumerate(values.tolist())
+            _text(release, value, position, column) for column, value in enumerate(values.tolist())
         ]
         grid.add_row(*row, *cells)
         before = position
     console.print(grid)
 
 
-def _text(release: Release, value: int, position: tuple[int, ...], place: int) -> str:
+def _text(release: Release, value: int, position: tuple[int, ...], column: int) -> str:
     """A number with its decimals and standard error; ".." where it is hidden, "-" where there is none."""
-    at = (*position, place)
+    at = (*position, column)
     if not release.shown[at]:
         return ".."
     if not release.known[at]:
         return "-"
-    text = _written(*release.written(value, place))
+    text = _written(*release.written(value, column))
     if release.errors is None or release.errors[at] < 0:
         return text
     # A standard error is rounded up, as it is everywhere.
-    decimals = release.decimals_at(place)
+    decimals = release.decimals_at(column)
     error = -(-int(release.errors[at]) // 10 ** (release.decimals - decimals))
     doubt = _DOUBT.get(str(release.grades[at]), "") if release.grades is not None else ""
     return f"{text} ({_written(error, decimals)}){doubt}"

@@ -70,12 +70,12 @@ def show_changes(
 ) -> None:
     """Print what changed against the last period, and why; the cells are those of all tables together."""
     assert pattern.changes is not None
-    kept, added, dropped = (
+    unchanged, added, dropped = (
         a.size for a in (pattern.changes.kept, pattern.changes.added, pattern.changes.dropped)
     )
     console.print(
         Text(
-            f"Against the last period: {kept:,} kept, {added:,} added, {dropped:,} published again."
+            f"Against the last period: {unchanged:,} kept, {added:,} added, {dropped:,} published again."
         )
     )
     if not changes.cells:
@@ -93,9 +93,9 @@ def show_changes(
         grid.add_column(head)
     ends = np.cumsum([table.values.size for table in tables])
     for one in changes.cells[:_MOST_LISTED]:
-        own = paths[int(np.searchsorted(ends, one.cell, side="right"))].name
-        words = (*((own,) if several else ()), problem.name(one.cell), one.change, one.why)
-        grid.add_row(*map(Text, words))
+        file_name = paths[int(np.searchsorted(ends, one.cell, side="right"))].name
+        row = (*((file_name,) if several else ()), problem.name(one.cell), one.change, one.why)
+        grid.add_row(*map(Text, row))
     console.print(grid)
     left = len(changes.cells) - _MOST_LISTED
     if left > 0:

@@ -134,15 +134,15 @@ def _age_distributions(weights: list[float]) -> Floats:
 
 def _adult_ages(weights: list[float], uniform: Floats, kinds: Positions) -> Positions:
     cumulative = _age_distributions(weights)
-    found = np.zeros(len(uniform), dtype=np.int64)
+    ages = np.zeros(len(uniform), dtype=np.int64)
     for kind in range(len(cumulative)):
         here = kinds == kind
-        found[here] = 15 + pick(uniform[here], cumulative[kind])
-    return found
+        ages[here] = 15 + pick(uniform[here], cumulative[kind])
+    return ages
 
 
 def _siblings(
-    homes: _Households, household: Positions, place: Positions, rng: np.random.Generator
+    homes: _Households, household: Positions, position: Positions, rng: np.random.Generator
 ) -> tuple[Positions, Positions]:
     """Age of the eldest child by household, and of each child by person.
 
@@ -156,7 +156,7 @@ def _siblings(
         pick(uniform, distribution(_CHILD_AGES)),
     )
     gap = pick(rng.random(len(household)), distribution(_GAPS))
-    gap[place <= _adults(homes.kind)[household]] = 0  # the eldest child comes first, without one
+    gap[position <= _adults(homes.kind)[household]] = 0  # the eldest child comes first, without one
     running = np.cumsum(gap)
     ends = np.cumsum(homes.size) - 1
     before_youngest = running[ends][household] - running
@@ -165,12 +165,12 @@ def _siblings(
 
 
 def _ages(
-    homes: _Households, household: Positions, place: Positions, rng: np.random.Generator
+    homes: _Households, household: Positions, position: Positions, rng: np.random.Generator
 ) -> Positions:
     """Age of every person, by the place they have in their household."""
     count, people = len(homes.kind), len(household)
     kinds = area_kinds()[homes.area]
-    eldest, child_age = _siblings(homes, household, place, rng)
+    eldest, child_age = _siblings(homes, household, position, rng)
     parent = eldest + _YOUNGEST_PARENT + pick(rng.random(count), distribution(_BIRTH_AGES))
     uniform = rng.random(count)
     head = np.select(
@@ -187,7 +187,7 @@ def _ages(
     sharer_age = _adult_ages(_SHARER_AGES, rng.random(people), kinds[household])
     kind = homes.kind[household]
     ages: Positions = np.select(
-        [kind == SHARERS, place == 0, place >= _adults(kind), place == 1],
+        [kind == SHARERS, position == 0, position >= _adults(kind), position == 1],
         [sharer_age, head[household], child_age, partner[household]],
         default=grandparent[household],
     )
@@ -201,7 +201,7 @@ def _adults(kind: Positions) -> Positions:
 
 
 def _sexes(
-    kind: Positions, place: Positions, age: Positions, child: Flags, rng: np.random.Generator
+    kind: Positions, position: Positions, age: Positions, child: Flags, rng: np.random.Generator
 ) -> Positions:
     """Sex of every person; couples are mostly of two sexes."""
     women = np.full(len(kind), 0.488)  # children
@@ -209,10 +209,10 @@ def _sexes(
     alone = kind == ALONE
     women[alone] = _WOMEN_ALONE[np.minimum(age[alone] // 5, 20)]
     couple = (kind == COUPLE) | (kind == FAMILY) | (kind == THREE_GENERATIONS)
-    women[couple & (place == 0)] = 0.992
-    women[couple & (place == 1)] = 0.008
-    women[(kind == THREE_GENERATIONS) & (place == 2)] = 0.78
-    women[(kind == LONE_PARENT) & (place == 0)] = 0.86
+    women[couple & (position == 0)] = 0.992
+    women[couple & (position == 1)] = 0.008
+    women[(kind == THREE_GENERATIONS) & (position == 2)] = 0.78
+    women[(kind == LONE_PARENT) & (position == 0)] = 0.86
     women[child] = 0.488
     return np.where(rng.random(len(kind)) < women, FEMALE, MALE).astype(np.int64)
 
@@ -222,19 +222,19 @@ def members(persons: int, rng: np.random.Generator) -> Members:
     homes = _draw_households(persons, rng)
     household = np.repeat(np.arange(len(homes.size), dtype=np.int64), homes.size)
     starts = np.cumsum(homes.size) - homes.size
-    place = np.arange(persons, dtype=np.int64) - starts[household]
+    position = np.arange(persons, dtype=np.int64) - starts[household]
     kind = homes.kind[household]
-    age = _ages(homes, household, place, rng)
-    child = place >= _adults(kind)
+    age = _ages(homes, household, position, rng)
+    child = position >= _adults(kind)
     couple = (kind == COUPLE) | (kind == FAMILY) | (kind == THREE_GENERATIONS)
     return Members(
         household=household,
         area=homes.area[household],
         size=homes.size[household],
-        first=place == 0,
-        partner=couple & (place == 1),
+        first=position == 0,
+        partner=couple & (position == 1),
         child=child,
         sharer=kind == SHARERS,
         age=age,
-        sex=_sexes(kind, place, age, child, rng),
+        sex=_sexes(kind, position, age, child, rng),
     )

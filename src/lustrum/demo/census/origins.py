@@ -52,14 +52,14 @@ def citizenship(
     Being stateless is not handed on: the others of such a household draw their own.
     """
     rows = kind * _BANDS + band
-    own = pick_by_row(rng.random(len(rows)), _citizenship_table(), rows)
-    of_household = own[members.first][members.household]
+    drawn = pick_by_row(rng.random(len(rows)), _citizenship_table(), rows)
+    of_household = drawn[members.first][members.household]
     uniform = rng.random(len(rows))
     differs = (
         members.sharer
         | (members.partner & (uniform < _PARTNER_DIFFERS))
         | (of_household == _STATELESS)
     )
-    found = np.where(differs, own, of_household)
-    found[members.child & (uniform < _CITIZENS_BY_BIRTH)] = 0
-    return found
+    citizenships = np.where(differs, drawn, of_household)
+    citizenships[members.child & (uniform < _CITIZENS_BY_BIRTH)] = 0
+    return citizenships

@@ -123,14 +123,14 @@ def _positions(table: pa.Table, name: str) -> Ints:
 
 def _blocks(district: Ints, home: Ints) -> Ints:
     """Neighbouring households of a district, this many in each block."""
-    found = np.zeros(home.size, dtype=np.int64)
+    blocks = np.zeros(home.size, dtype=np.int64)
     first = 0
     for one in np.unique(district):
         here = np.flatnonzero(district == one)
-        place = np.unique(home[here], return_inverse=True)[1]
-        found[here] = first + place // _HOUSEHOLDS
-        first = int(found[here].max()) + 1
-    return found
+        home_index = np.unique(home[here], return_inverse=True)[1]
+        blocks[here] = first + home_index // _HOUSEHOLDS
+        first = int(blocks[here].max()) + 1
+    return blocks
 
 
 def _drawn(district: Ints, block: Ints, rng: np.random.Generator) -> tuple[Mask, Floats]:
@@ -139,28 +139,28 @@ def _drawn(district: Ints, block: Ints, rng: np.random.Generator) -> tuple[Mask,
     weight = np.ones(district.size)
     for one in np.unique(district):
         here = np.flatnonzero(district == one)
-        own = np.unique(block[here])
-        count = min(own.size, max(_FEWEST, round(_SHARE * own.size)))
-        order = np.argsort(rng.random(own.size), kind="stable")
-        chosen[here] = np.isin(block[here], own[order[:count]])
-        weight[here] = own.size / count
+        district_blocks = np.unique(block[here])
+        count = min(district_blocks.size, max(_FEWEST, round(_SHARE * district_blocks.size)))
+        order = np.argsort(rng.random(district_blocks.size), kind="stable")
+        chosen[here] = np.isin(block[here], district_blocks[order[:count]])
+        weight[here] = district_blocks.size / count
     return chosen, weight
 
 
 def _asked(home: Ints, rng: np.random.Generator) -> Mask:
-    names, place = np.unique(home, return_inverse=True)
-    return np.asarray((rng.random(names.size) < _ASKED)[place])
+    names, home_index = np.unique(home, return_inverse=True)
+    return np.asarray((rng.random(names.size) < _ASKED)[home_index])
 
 
 def _calibrated(weight: Floats, there: Ints, margins: tuple[Ints, ...]) -> Floats:
     """Weights raked to the number of people in the frame, margin by margin."""
     wanted = [np.bincount(margin).astype(np.float64) for margin in margins]
-    own = [margin[there] for margin in margins]
+    sample_margins = [margin[there] for margin in margins]
     for _ in range(20):
-        for total, place in zip(wanted, own, strict=True):
-            held = np.bincount(place, weights=weight, minlength=total.size)
+        for total, codes in zip(wanted, sample_margins, strict=True):
+            held = np.bincount(codes, weights=weight, minlength=total.size)
             factor = np.divide(total, held, out=np.ones(total.size), where=held > 0)
-            weight = weight * factor[place]
+            weight = weight * factor[codes]
     return weight
 
 

@@ -144,9 +144,9 @@ def _draw_holdings(size: Positions, rng: np.random.Generator) -> Positions:
 def _weights(section: Positions, size: Positions, turnover: Positions) -> Floats:
     """Weights of the sample design: equal within section and size class, one for the large."""
     tilt = 0.8 + 0.05 * (section % 9)
-    found: Floats = np.round(np.maximum(_WEIGHTS[size] * tilt, 1.0), 2)
+    weights: Floats = np.round(np.maximum(_WEIGHTS[size] * tilt, 1.0), 2)
     take_all = (size >= 4) | (turnover >= _TAKE_ALL_FROM)
-    return np.where(take_all, 1.0, found)
+    return np.where(take_all, 1.0, weights)
 
 
 def businesses(count: int = 60_000, seed: int = 2001, progress: Progress | None = None) -> pa.Table:

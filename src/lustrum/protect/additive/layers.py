@@ -48,20 +48,20 @@ class Layer:
 
 def layers_of(matrix: Sparse, totals: Floats) -> list[Layer]:
     """Rows grouped into layers; each row goes to the first layer in which it overlaps no other row."""
-    made = sparse.csr_array(matrix)
-    made.eliminate_zeros()
+    csr_matrix = sparse.csr_array(matrix)
+    csr_matrix.eliminate_zeros()
     layers: list[tuple[Indices, list[int]]] = []
-    for row in range(made.shape[0]):
-        cells = made.indices[made.indptr[row] : made.indptr[row + 1]]
+    for row in range(csr_matrix.shape[0]):
+        cells = csr_matrix.indices[csr_matrix.indptr[row] : csr_matrix.indptr[row + 1]]
         home = next((one for one in layers if bool((one[0][cells] < 0).all())), None)
         if home is None:
-            home = (np.full(made.shape[1], -1, dtype=np.intp), [])
+            home = (np.full(csr_matrix.shape[1], -1, dtype=np.intp), [])
             layers.append(home)
         home[0][cells] = len(home[1])
         home[1].append(row)
     return [
-        Layer(labels, totals[rows], f"layer {place} of the totals")
-        for place, (labels, rows) in enumerate(layers)
+        Layer(labels, totals[rows], f"layer {number} of the totals")
+        for number, (labels, rows) in enumerate(layers)
     ]
 
 

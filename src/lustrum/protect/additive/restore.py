@@ -81,8 +81,8 @@ def fit(
     start = _table(values)
     wanted = _margins(start.shape, margins)
     layers = [Layer.of_axes(start.shape, axes, wanted[axes]) for axes in wanted]
-    found, done, error, good = fit_layers(start.ravel(), layers, tolerance, rounds)
-    return Fitted(found.reshape(start.shape), done, error, good)
+    fitted, done, error, good = fit_layers(start.ravel(), layers, tolerance, rounds)
+    return Fitted(fitted.reshape(start.shape), done, error, good)
 
 
 def restore(
@@ -104,9 +104,12 @@ def restore(
     start = _table(perturbed)
     wanted = {axes: _whole(m, str(axes)) for axes, m in _margins(start.shape, margins).items()}
     layers = [Layer.of_axes(start.shape, axes, wanted[axes]) for axes in wanted]
-    found = _restored(start.ravel(), layers, steps, tolerance, rounds)
+    restored = _restored(start.ravel(), layers, steps, tolerance, rounds)
     return RestoredTable(
-        found.values.reshape(start.shape), found.exact, found.largest_error, found.nearest
+        restored.values.reshape(start.shape),
+        restored.exact,
+        restored.largest_error,
+        restored.nearest,
     )
 
 
@@ -210,7 +213,7 @@ def _margins(shape: Axes, margins: Mapping[Axes, npt.ArrayLike]) -> dict[Axes, F
 
 
 def _shared(wanted: Mapping[Axes, Floats], one: Axes, other: Axes) -> Floats:
-    away = tuple(place for place, axis in enumerate(one) if axis not in other)
+    away = tuple(index for index, axis in enumerate(one) if axis not in other)
     return np.asarray(wanted[one].sum(axis=away))
 
 

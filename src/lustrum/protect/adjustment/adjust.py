@@ -116,10 +116,10 @@ def adjust(
     work = Work(steps)
     word: DirectionWord = "heuristic" if given is not None else directions  # type: ignore[assignment]
     with one_thread():
-        found = search(problem, norm, word, work, rng)
+        movement = search(problem, norm, word, work, rng)
     # The last part makes the table publishable, so some work is always reserved for it.
     rounding = Work(max(work.left, steps // 4))
-    ends = problem.bounds(found.directions)
+    ends = problem.bounds(movement.directions)
 
     def price(moved: Ints) -> Floats:
         size = np.abs(moved.astype(np.float64))
@@ -127,12 +127,12 @@ def adjust(
 
     moved: Ints | None = None
     if norm == "l2":  # hardly any cell is whole; rounding through the free cells still works
-        moved = whole_moves(problem, found.moved, *ends, rounding.part(0.5))
+        moved = whole_moves(problem, movement.moved, *ends, rounding.part(0.5))
     if moved is None:
         zeros = np.zeros(problem.relations.shape[0], dtype=np.int64)
-        moved, _ = nearest_whole(problem.relations, zeros, found.moved, *ends, price, rounding)
+        moved, _ = nearest_whole(problem.relations, zeros, movement.moved, *ends, price, rounding)
     if moved is None and norm == "l1":
-        moved = whole_moves(problem, found.moved, *ends, Work(steps // 4))
+        moved = whole_moves(problem, movement.moved, *ends, Work(steps // 4))
     if moved is None:
         raise InputError(
             f"No whole numbers near the adjustment were found that add up within {steps:,} steps; allow "
@@ -142,7 +142,7 @@ def adjust(
     _prove(published, x, matrix, places, down, up, least, most)
     distance = problem.distance(moved, norm)
     return Adjusted(
-        published, norm, distance, found.cost, min(found.bound, distance), found.cut_short
+        published, norm, distance, movement.cost, min(movement.bound, distance), movement.cut_short
     )
 
 
@@ -166,8 +166,8 @@ def _prove(
 ) -> None:
     """Check the result exactly before it is returned."""
     moved = published - x
-    own = moved[places]
-    far = ((up > 0) & (own >= up)) | ((down > 0) & (own <= -down))
+    cell_moves = moved[places]
+    far = ((up > 0) & (cell_moves >= up)) | ((down > 0) & (cell_moves <= -down))
     adds_up = not bool((matrix @ published).any())
     inside = bool(((least <= moved) & (moved <= most)).all())
     if not (adds_up and inside and bool(far.all())):

@@ -42,9 +42,11 @@ def imbalance(problem: AdjustmentProblem) -> Floats:
     form = _least_squares(problem) if small else None
     if form is not None:
         return form
-    own = sparse.csr_array(problem.relations.astype(np.int64))[:, places]
+    sensitive_cols = sparse.csr_array(problem.relations.astype(np.int64))[:, places]
     around = float(np.median(weights)) if weights.size else 1.0
-    return np.asarray((own.T @ own).toarray() * around + np.diag(weights[places]))
+    return np.asarray(
+        (sensitive_cols.T @ sensitive_cols).toarray() * around + np.diag(weights[places])
+    )
 
 
 def _least_squares(problem: AdjustmentProblem) -> Floats | None:
@@ -58,8 +60,8 @@ def _least_squares(problem: AdjustmentProblem) -> Floats | None:
     if factor is None:
         return None
     solved = factor.solve(touched.T)
-    own = span[places]
-    give = np.array([sparse_product(own, column) for column in solved.T])
+    sensitive_rows = span[places]
+    give = np.array([sparse_product(sensitive_rows, column) for column in solved.T])
     give = give.reshape(places.size, places.size)
     give = 0.5 * (give + give.T)
     give[np.diag_indices_from(give)] += 1.0 / (_FIRMNESS * weights[places])
@@ -84,10 +86,10 @@ def settled(form: Floats, problem: AdjustmentProblem, directions: Signs) -> tupl
             turned = (best,)
         if not turned:
             break
-        for place in turned:
-            slope = slope + form[:, place] * change[place]
-            moves[place] += change[place]
-            signs[place] = -signs[place]
+        for index in turned:
+            slope = slope + form[:, index] * change[index]
+            moves[index] += change[index]
+            signs[index] = -signs[index]
     return signs, dot(moves, slope)
 
 
@@ -97,8 +99,8 @@ def _pair(form: Floats, gain: Floats, change: Floats) -> tuple[int, ...]:
         return ()
     both = gain[:, None] + gain - 2.0 * form * np.outer(change, change)
     np.fill_diagonal(both, -np.inf)
-    place = int(np.argmax(both))
-    one, other = divmod(place, gain.size)
+    flat_index = int(np.argmax(both))
+    one, other = divmod(flat_index, gain.size)
     return (one, other) if both[one, other] > 1e-9 * (1.0 + np.abs(gain).max()) else ()
 
 

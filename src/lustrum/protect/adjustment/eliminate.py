@@ -48,8 +48,12 @@ def eliminate(matrix: Sparse, order: Sequence[int] | npt.NDArray[np.intp] | None
     ([[1, 0], [0, 1], [1, 1]], [0])
     """
     rows, width = matrix.shape
-    made = sparse.csr_array(matrix).astype(np.int64)
-    starts, cells, weights = made.indptr.tolist(), made.indices.tolist(), made.data.tolist()
+    csr_matrix = sparse.csr_array(matrix).astype(np.int64)
+    starts, cells, weights = (
+        csr_matrix.indptr.tolist(),
+        csr_matrix.indices.tolist(),
+        csr_matrix.data.tolist(),
+    )
     solved: dict[int, Row] = {}
     users: list[set[int]] = [set() for _ in range(width)]
     used: list[int] = []
@@ -66,11 +70,11 @@ def eliminate(matrix: Sparse, order: Sequence[int] | npt.NDArray[np.intp] | None
             continue
         used.append(row)
         sign = said.pop(pivot)
-        own = {cell: -weight * sign for cell, weight in said.items()}
+        solution = {cell: -weight * sign for cell, weight in said.items()}
         for other in users[pivot]:
             expression = solved[other]
             factor = expression.pop(pivot)
-            for cell, weight in own.items():
+            for cell, weight in solution.items():
                 total = expression.get(cell, 0) + factor * weight
                 if total:
                     expression[cell] = total
@@ -79,8 +83,8 @@ def eliminate(matrix: Sparse, order: Sequence[int] | npt.NDArray[np.intp] | None
                     del expression[cell]
                     users[cell].discard(other)
         users[pivot] = set()
-        solved[pivot] = own
-        for cell in own:
+        solved[pivot] = solution
+        for cell in solution:
             users[cell].add(pivot)
     return _collected(width, solved, used, rest)
 
@@ -108,8 +112,8 @@ def _collected(
     width: int, solved: dict[int, Row], used: list[int], rest: list[tuple[int, Row]]
 ) -> Freedom:
     free = np.array([cell for cell in range(width) if cell not in solved], dtype=np.intp)
-    place = np.full(width, -1, dtype=np.int64)
-    place[free] = np.arange(free.size)
+    column_of = np.full(width, -1, dtype=np.int64)
+    column_of[free] = np.arange(free.size)
     span_rows = [solved.get(cell, {cell: 1}) for cell in range(width)]
     left: list[Row] = []
     for _, row in rest:
@@ -117,19 +121,19 @@ def _collected(
         for cell, weight in row.items():
             _add(said, cell, weight, solved)
         left.append(said)
-    kept = [row for (row, _), said in zip(rest, left, strict=True) if said]
+    rest_rows = [row for (row, _), said in zip(rest, left, strict=True) if said]
     return Freedom(
-        span=_matrix(span_rows, place, free.size),
-        rest=_matrix([said for said in left if said], place, free.size),
+        span=_matrix(span_rows, column_of, free.size),
+        rest=_matrix([said for said in left if said], column_of, free.size),
         free=free,
-        rows=np.sort(np.array(used + kept, dtype=np.intp)),
+        rows=np.sort(np.array(used + rest_rows, dtype=np.intp)),
     )
 
 
-def _matrix(rows: list[Row], place: Ints, width: int) -> Sparse:
+def _matrix(rows: list[Row], column_of: Ints, width: int) -> Sparse:
     indptr = np.cumsum([0] + [len(row) for row in rows])
     cells = np.array([cell for row in rows for cell in row], dtype=np.intp)
     data = np.array([weight for row in rows for weight in row.values()], dtype=np.int64)
-    made = sparse.csr_array((data, place[cells], indptr), shape=(len(rows), width))
-    made.sort_indices()
-    return made
+    matrix = sparse.csr_array((data, column_of[cells], indptr), shape=(len(rows), width))
+    matrix.sort_indices()
+    return matrix

@@ -144,9 +144,9 @@ def improve(
             mark = directed.mark()
             turned = best.directions.copy()
             turned[choice] = -turned[choice]
-            found = directed.solve(turned, work)
-            if found is not None and found.cost < best.cost - 1e-9 * (1.0 + best.cost):
-                best = found
+            candidate = directed.solve(turned, work)
+            if candidate is not None and candidate.cost < best.cost - 1e-9 * (1.0 + best.cost):
+                best = candidate
             else:
                 directed.back(mark)
         if best.cost > before * (1.0 - 1e-3):

@@ -51,7 +51,7 @@ def least_squares(
     # Solve the smaller system: that of the free movements, or that of the relations between groups.
     by_relations = problem.span.shape[1] > problem.relations.shape[0]
     matrix = problem.relations if by_relations else problem.rest
-    found = minimise_quadratic(
+    optimum = minimise_quadratic(
         QuadraticProblem(
             2.0 * problem.weights * scale,
             np.zeros(low.size),
@@ -63,14 +63,14 @@ def least_squares(
         ),
         tolerance=_TOLERANCE,
     )
-    if found.outcome is not Outcome.OPTIMAL or found.point is None or found.pressure is None:
+    if optimum.outcome is not Outcome.OPTIMAL or optimum.point is None or optimum.pressure is None:
         return None
-    pull = found.pressure[problem.places] / scale
+    pull = optimum.pressure[problem.places] / scale
     # The optimum is the same everywhere, the last digits of what approaches it need not be.
-    moved = cleared(found.point, _BITS)
+    moved = cleared(optimum.point, _BITS)
     pull = cleared(pull, _BITS, max(float(np.abs(pull).max(initial=0.0)), 1e-300))
     return SquaredMovement(
-        directions.copy(), moved, problem.distance(moved, "l2"), pull, found.residual
+        directions.copy(), moved, problem.distance(moved, "l2"), pull, optimum.residual
     )
 
 
@@ -87,8 +87,8 @@ def improve_squares(
             break
         turned = best.directions.copy()
         turned[order[0]] = -turned[order[0]]
-        found = least_squares(problem, turned, work)
+        candidate = least_squares(problem, turned, work)
         failed.add(order[0])
-        if found is not None and found.cost < best.cost * (1.0 - CHEAPER):
-            best = found
+        if candidate is not None and candidate.cost < best.cost * (1.0 - CHEAPER):
+            best = candidate
     return best

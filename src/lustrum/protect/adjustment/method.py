@@ -65,8 +65,13 @@ class ControlledAdjustment:
             object.__setattr__(self, "rule", read_rule(self.rule))
         elif not isinstance(self.rule, Rule):
             raise InputError("The rule of controlled adjustment must be a rule or its mapping.")
-        words = {"norm": Norm, "directions": DirectionWord, "weights": WeightWord, "keep": Kept}
-        for field, valid in words.items():
+        field_types = {
+            "norm": Norm,
+            "directions": DirectionWord,
+            "weights": WeightWord,
+            "keep": Kept,
+        }
+        for field, valid in field_types.items():
             given = getattr(self, field)
             if given not in get_args(valid):
                 known = choices(str(given), get_args(valid))
@@ -86,10 +91,10 @@ class ControlledAdjustment:
         """Adjust a table; random choices use the generator, or record keys, or a fixed order."""
         rng = checked_input(table, rng)
         assert not isinstance(self.rule, Mapping)
-        found = self.rule.judge(table)
+        sensitivity = self.rule.judge(table)
         relations = Structure.of_tables([table.axes]).relations.matrix
-        sensitive = found.mask.ravel()
-        lower, upper = _levels(found)
+        sensitive = sensitivity.mask.ravel()
+        lower, upper = _levels(sensitivity)
         frozen = kept_cells(table, self.keep)
         adjusted = adjust(
             table.values.ravel(),
@@ -112,7 +117,7 @@ class ControlledAdjustment:
     def to_mapping(self) -> dict[str, Any]:
         """The method in the words of a policy file."""
         assert not isinstance(self.rule, Mapping)
-        words: dict[str, Any] = {
+        mapping: dict[str, Any] = {
             "method": self.name,
             "rule": self.rule.to_mapping(),
             "norm": self.norm,
@@ -121,7 +126,7 @@ class ControlledAdjustment:
             "keep": self.keep,
             "steps": self.steps,
         }
-        return words if self.max_change is None else words | {"max_change": self.max_change}
+        return mapping if self.max_change is None else mapping | {"max_change": self.max_change}
 
     def known_range(self, table: Table, published: Ints, frozen: Mask) -> tuple[Ints, Ints]:
         """Bounds that hold for any true values; only kept cells, signs and the cap narrow them."""
@@ -156,11 +161,11 @@ class ControlledAdjustment:
         return tuple(notes)
 
 
-def _levels(found: Sensitivity) -> tuple[Ints, Ints]:
+def _levels(sensitivity: Sensitivity) -> tuple[Ints, Ints]:
     """Levels for each direction; a cell must move by at least one, and not in a direction without a level."""
-    half = (found.sliding + 1) // 2
-    upper = np.where(found.mask, np.maximum(np.maximum(found.upper, half), 1), 0)
-    lower = np.where(found.lower > 0, np.maximum(found.lower, half), 0)
+    half = (sensitivity.sliding + 1) // 2
+    upper = np.where(sensitivity.mask, np.maximum(np.maximum(sensitivity.upper, half), 1), 0)
+    lower = np.where(sensitivity.lower > 0, np.maximum(sensitivity.lower, half), 0)
     return lower.ravel(), upper.ravel()
 
 
@@ -170,8 +175,8 @@ def _chance(
     """A generator from all record keys of the table together, if it has keys."""
     if rng is not None or table.keys is None:
         return rng
-    words = cell_words(table.keys, purpose)
-    return np.random.default_rng(int(words.sum(dtype=np.uint64)))
+    random_words = cell_words(table.keys, purpose)
+    return np.random.default_rng(int(random_words.sum(dtype=np.uint64)))
 
 
 def _within(published: Ints, share: float) -> tuple[Ints, Ints]:

@@ -112,11 +112,11 @@ def reduce_problem(
     ways_up = np.where(upper > 0, upper, UNBOUNDED)
     ways_down = np.where(lower > 0, lower, UNBOUNDED)
     up, down = np.zeros(count, np.int64), np.zeros(count, np.int64)
-    own, turned = group[sensitive], sign[sensitive] < 0
-    if bool((own == count).any()):
+    groups, turned = group[sensitive], sign[sensitive] < 0
+    if bool((groups == count).any()):
         raise InputError(NO_ADJUSTMENT)
-    np.maximum.at(up, own, np.where(turned, ways_down, ways_up))
-    np.maximum.at(down, own, np.where(turned, ways_up, ways_down))
+    np.maximum.at(up, groups, np.where(turned, ways_down, ways_up))
+    np.maximum.at(down, groups, np.where(turned, ways_up, ways_down))
     must = np.flatnonzero(up > 0)
     can_rise, can_fall = up[must] <= most[must], -down[must] >= least[must]
     if bool((~can_rise & ~can_fall).any()):
@@ -186,17 +186,17 @@ def _merged(matrix: Sparse, group: Indices, sign: Signs, count: int) -> Sparse:
     fold = sparse.csr_array(
         (sign[moving], (moving, group[moving])), shape=(group.size, count), dtype=np.int64
     )
-    made = (matrix @ fold).tocsr()
-    made.eliminate_zeros()
-    made.sort_indices()
+    merged = (matrix @ fold).tocsr()
+    merged.eliminate_zeros()
+    merged.sort_indices()
     seen: dict[bytes, int] = {}
-    cuts = made.indptr.tolist()
-    for row in range(made.shape[0]):
+    cuts = merged.indptr.tolist()
+    for row in range(merged.shape[0]):
         a, b = cuts[row], cuts[row + 1]
         if b > a:
-            data = made.data[a:b] * (1 if made.data[a] > 0 else -1)
-            seen.setdefault(made.indices[a:b].tobytes() + data.tobytes(), row)
-    return made[np.fromiter(seen.values(), dtype=np.intp, count=len(seen))]
+            data = merged.data[a:b] * (1 if merged.data[a] > 0 else -1)
+            seen.setdefault(merged.indices[a:b].tobytes() + data.tobytes(), row)
+    return merged[np.fromiter(seen.values(), dtype=np.intp, count=len(seen))]
 
 
 def as_floats(ends: Ints) -> Floats:

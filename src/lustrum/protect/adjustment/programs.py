@@ -72,8 +72,8 @@ class WholeProgram:
 
     def row_bounds(self, places: npt.NDArray[Any], low: Floats, high: Floats) -> None:
         """Other bounds for some rows."""
-        for place, least, most in zip(places.tolist(), low.tolist(), high.tolist(), strict=True):
-            self._model.changeRowBounds(place, least, most)
+        for row, least, most in zip(places.tolist(), low.tolist(), high.tolist(), strict=True):
+            self._model.changeRowBounds(row, least, most)
 
     def costs(self, cost: Floats) -> None:
         """Other costs for all columns."""

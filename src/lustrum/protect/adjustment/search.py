@@ -99,22 +99,24 @@ def _best(directed: Directed, candidates: list[Signs], work: Work) -> DirectedMo
     for directions in candidates:
         if best is not None and work.late:
             break
-        found = directed.solve(directions, work if best is not None else None)
-        if found is not None and (best is None or found.cost < best.cost * (1.0 - _CHEAPER)):
-            best = found
+        candidate = directed.solve(directions, work if best is not None else None)
+        if candidate is not None and (
+            best is None or candidate.cost < best.cost * (1.0 - _CHEAPER)
+        ):
+            best = candidate
     if best is None:
         raise InputError(NO_ADJUSTMENT)
     return best
 
 
-def _repaired(directed: Directed, found: DirectedMovement, work: Work) -> DirectedMovement:
+def _repaired(directed: Directed, movement: DirectedMovement, work: Work) -> DirectedMovement:
     """Flip directions that fall short, guided by prices; then search for any feasible directions."""
-    found = improve(directed, found, work, passes=2, until_feasible=True)
-    if found.feasible:
-        return found
+    movement = improve(directed, movement, work, passes=2, until_feasible=True)
+    if movement.feasible:
+        return movement
     problem = directed.problem
     mixed = MixedProgram(problem, _far(problem))
-    directions, _, outcome = mixed.solve(found, np.arange(problem.places.size), work)
+    directions, _, outcome = mixed.solve(movement, np.arange(problem.places.size), work)
     again = None if outcome is Outcome.INFEASIBLE else directed.solve(directions, None)
     if again is None or not again.feasible:
         raise InputError(NO_ADJUSTMENT)
@@ -162,9 +164,13 @@ def _absolutes(
 def _kept(directed: Directed, best: DirectedMovement, directions: Signs) -> DirectedMovement:
     if np.array_equal(directions, best.directions):
         return best
-    found = directed.solve(directions, None)
-    better = found is not None and found.feasible and found.cost < best.cost * (1.0 - _CHEAPER)
-    return found if better and found is not None else best
+    candidate = directed.solve(directions, None)
+    better = (
+        candidate is not None
+        and candidate.feasible
+        and candidate.cost < best.cost * (1.0 - _CHEAPER)
+    )
+    return candidate if better and candidate is not None else best
 
 
 def _floor(problem: AdjustmentProblem) -> float:

@@ -52,12 +52,12 @@ def nearest_whole(
         steps = _Steps(matrix, target, floor, low, high, cost, width)
         if steps.crossed:
             continue
-        found = steps.linear(work)
-        if found is None:
+        relaxation = steps.linear(work)
+        if relaxation is None:
             return None, False
-        if found.outcome is Outcome.INFEASIBLE:
+        if relaxation.outcome is Outcome.INFEASIBLE:
             continue
-        moved = steps.read(found)
+        moved = steps.read(relaxation)
         if moved is not None:
             return moved, width == 0
         moved, best = steps.search(work)
@@ -95,14 +95,14 @@ class _Steps:
             prices.append((now - before)[open_cells])
             columns.append(open_cells)
             before = now
-        self.place = np.concatenate(columns)
+        self.cell_of_step = np.concatenate(columns)
         self.prices = np.concatenate(prices)
         self.scale = _TOP / max(float(np.abs(self.prices).max(initial=0.0)), 1e-300)
         self.side = (target - matrix @ self.low).astype(np.float64)
 
     def _program(self, whole: bool) -> WholeProgram:
-        steps = self.matrix.tocsc().astype(np.float64)[:, self.place]
-        size = self.place.size
+        steps = self.matrix.tocsc().astype(np.float64)[:, self.cell_of_step]
+        size = self.cell_of_step.size
         return WholeProgram(
             steps,
             (self.side, self.side),
@@ -120,14 +120,14 @@ class _Steps:
     def search(self, work: Work) -> tuple[Ints | None, bool]:
         """The same over whole numbers."""
         answer = self._program(True).run(work)
-        found = None if answer.point is None else self.read(answer)
-        return found, answer.outcome is Outcome.OPTIMAL
+        moved = None if answer.point is None else self.read(answer)
+        return moved, answer.outcome is Outcome.OPTIMAL
 
     def read(self, answer: ProgramSolution) -> Ints | None:
         """The numbers of a vertex, if they are whole and all relations hold exactly."""
         if answer.point is None:
             return None
-        taken = np.bincount(self.place, weights=answer.point, minlength=self.low.size)
+        taken = np.bincount(self.cell_of_step, weights=answer.point, minlength=self.low.size)
         whole = np.round(taken)
         if bool((np.abs(taken - whole) > 1e-4).any()):
             return None

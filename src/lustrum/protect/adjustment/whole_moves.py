@@ -39,18 +39,18 @@ def whole_moves(
         if np.array_equal(wider, open_cells) or work.late:
             return None
         open_cells = wider
-        found = _chosen_anew(problem, start, chosen, open_cells, low, high, work)
-        chosen = chosen if found is None else found
+        rechosen = _chosen_anew(problem, start, chosen, open_cells, low, high, work)
+        chosen = chosen if rechosen is None else rechosen
 
 
 def _free_part(problem: AdjustmentProblem, point: Floats) -> Floats:
     """The values of the free cells in a movement."""
     span = problem.span.tocsr()
     alone = np.flatnonzero(np.diff(span.indptr) == 1)
-    place, sign = span.indices[span.indptr[alone]], span.data[span.indptr[alone]]
+    free_index, sign = span.indices[span.indptr[alone]], span.data[span.indptr[alone]]
     units = np.abs(sign) == 1
     free = np.zeros(span.shape[1])
-    free[place[units]] = point[alone[units]] * sign[units]
+    free[free_index[units]] = point[alone[units]] * sign[units]
     return free
 
 
@@ -58,14 +58,14 @@ def _kept_inside(problem: AdjustmentProblem, start: Floats, low: Ints, high: Int
     """Each free cell rounded, inside its bounds."""
     span = problem.span.tocsr()
     alone = np.flatnonzero(np.diff(span.indptr) == 1)
-    place, sign = span.indices[span.indptr[alone]], span.data[span.indptr[alone]]
+    free_index, sign = span.indices[span.indptr[alone]], span.data[span.indptr[alone]]
     least = np.full(start.size, np.iinfo(np.int64).min // 2)
     most = np.full(start.size, np.iinfo(np.int64).max // 2)
     units = np.abs(sign) == 1
     plus = sign[units] > 0
     cells = alone[units]
-    np.maximum.at(least, place[units], np.where(plus, low[cells], -high[cells]))
-    np.minimum.at(most, place[units], np.where(plus, high[cells], -low[cells]))
+    np.maximum.at(least, free_index[units], np.where(plus, low[cells], -high[cells]))
+    np.minimum.at(most, free_index[units], np.where(plus, high[cells], -low[cells]))
     return np.clip(np.round(start).astype(np.int64), least, most)
 
 
@@ -118,6 +118,6 @@ def _chosen_anew(
     if answer.point is None:
         return None
     steps = np.round(answer.point).astype(np.int64)
-    found = chosen.copy()
-    found[places] += steps[: places.size] - steps[places.size :]
-    return found
+    rechosen = chosen.copy()
+    rechosen[places] += steps[: places.size] - steps[places.size :]
+    return rechosen

@@ -122,18 +122,18 @@ def additive_release(
     steps: int,
 ) -> tuple[Restored, PublishedSums]:
     """The restored table, with bounds that hold for every way in which it may have been found."""
-    found = restore(axes, perturbed, max_shift=max_shift, structural=structural, steps=steps)
-    low, high = widened(found.values, channel, max_shift)
+    restored = restore(axes, perturbed, max_shift=max_shift, structural=structural, steps=steps)
+    low, high = widened(restored.values, channel, max_shift)
     if structural is not None:
         low, high = np.where(structural, 0, low), np.where(structural, 0, high)
     # A total may also be the sum of unshifted inner cells; a reader must allow for both.
-    alone = support_of(channel).support(found.values)
+    alone = support_of(channel).support(restored.values)
     if structural is not None:
         alone = np.where(structural, 0, alone[0]), np.where(structural, 0, alone[1])
-    summed = added_totals(axes, found.values, *alone)
+    summed = added_totals(axes, restored.values, *alone)
     total = ~inner_cells(axes)
-    return found, PublishedSums(
-        found.values,
+    return restored, PublishedSums(
+        restored.values,
         np.where(total, np.minimum(low, summed.low), low),
         np.where(total, np.maximum(high, summed.high), high),
     )

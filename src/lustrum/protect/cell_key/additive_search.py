@@ -47,13 +47,13 @@ def descend(  # pragma: no cover
     while changed:
         changed = False
         for j in range(inner.size):
-            place = inner[j]
-            if fixed[place]:
+            cell = inner[j]
+            if fixed[cell]:
                 continue
             for step in (1, -1):
                 while True:
-                    after = z[place] + step
-                    if after < 0 or abs(after - y[place]) > shift:
+                    after = z[cell] + step
+                    if after < 0 or abs(after - y[cell]) > shift:
                         break
                     gain = 0.0
                     for k in range(indptr[j], indptr[j + 1]):

@@ -40,10 +40,12 @@ class LookupChannel:
     @classmethod
     def of_rows(cls, rows: Sequence[dict[int, float]], cycle: int) -> LookupChannel:
         """A channel from the steps of each value and their probabilities, without those of probability 0."""
-        kept = [sorted((s, p) for s, p in row.items() if p > 0) for row in rows]
-        first = np.concatenate(([0], np.cumsum([len(row) for row in kept]))).astype(np.int64)
-        steps = np.array([s for row in kept for s, _ in row], dtype=np.int64)
-        chances = np.array([p for row in kept for _, p in row], dtype=np.float64)
+        positive_rows = [sorted((s, p) for s, p in row.items() if p > 0) for row in rows]
+        first = np.concatenate(([0], np.cumsum([len(row) for row in positive_rows]))).astype(
+            np.int64
+        )
+        steps = np.array([s for row in positive_rows for s, _ in row], dtype=np.int64)
+        chances = np.array([p for row in positive_rows for _, p in row], dtype=np.float64)
         return cls(first, steps, chances, cycle)
 
     def __repr__(self) -> str:
@@ -105,10 +107,10 @@ class LookupChannel:
         origin, published = true[moved.origin[inside]], moved.published[inside]
         np.minimum.at(low, published, origin)
         np.maximum.at(high, published, origin)
-        place = np.arange(size, dtype=np.int64)
+        counts = np.arange(size, dtype=np.int64)
         reached = high >= 0
         return LookupSupport(
-            np.where(reached, low, place + 1), np.where(reached, high, place - 1), self.cycle
+            np.where(reached, low, counts + 1), np.where(reached, high, counts - 1), self.cycle
         )
 
 
@@ -140,12 +142,12 @@ def _look_up(  # pragma: no cover
 ) -> None:
     last = table_low.size - cycle
     for i in range(published.size):
-        place = published[i]
-        if place >= table_low.size:
-            place = last + (place - last) % cycle
-        shift = published[i] - place
-        low[i] = table_low[place] + shift
-        high[i] = table_high[place] + shift
+        row = published[i]
+        if row >= table_low.size:
+            row = last + (row - last) % cycle
+        shift = published[i] - row
+        low[i] = table_low[row] + shift
+        high[i] = table_high[row] + shift
 
 
 @lru_cache(maxsize=64)

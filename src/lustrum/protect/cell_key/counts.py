@@ -89,13 +89,15 @@ class CellKey:
             raise InputError("The lookup table of the cell key method leaves every count as it is.")
 
     @classmethod
-    def from_words(cls, words: CellKeyWords) -> CellKey:
+    def from_words(cls, parameters: CellKeyWords) -> CellKey:
         """The method from the parameters of a policy file."""
         return cls(
-            ptable=words.source(),
-            lookup=Lookup(words.layout, words.bits),
-            totals=Additive(words.max_shift, words.steps) if words.additive else words.totals,
-            versions=Versions(words.version, words.key_version),
+            ptable=parameters.source(),
+            lookup=Lookup(parameters.layout, parameters.bits),
+            totals=Additive(parameters.max_shift, parameters.steps)
+            if parameters.additive
+            else parameters.totals,
+            versions=Versions(parameters.version, parameters.key_version),
         )
 
     @property
@@ -170,18 +172,18 @@ class CellKey:
 
     def to_mapping(self) -> dict[str, Any]:
         """The method in the words of a policy file, without any key or secret."""
-        words: dict[str, Any] = {"method": self.name}
+        mapping: dict[str, Any] = {"method": self.name}
         source, lookup = source_words(self.ptable), self.lookup
-        words["ptable"] = source.pop("ptable")
-        words |= {} if lookup.layout is None else {"layout": lookup.layout}
-        words |= {"bits": lookup.bits} if lookup.layout in ("abs", "ons") else {}
-        words |= source
+        mapping["ptable"] = source.pop("ptable")
+        mapping |= {} if lookup.layout is None else {"layout": lookup.layout}
+        mapping |= {"bits": lookup.bits} if lookup.layout in ("abs", "ons") else {}
+        mapping |= source
         if isinstance(self.totals, Additive):
-            words |= {"totals": "guarded", "additive": True}
-            words |= {"max_shift": self.totals.max_shift, "steps": self.totals.steps}
+            mapping |= {"totals": "guarded", "additive": True}
+            mapping |= {"max_shift": self.totals.max_shift, "steps": self.totals.steps}
         else:
-            words["totals"] = self.totals
-        return words | {"version": self.versions.ptable, "key_version": self.versions.keys}
+            mapping["totals"] = self.totals
+        return mapping | {"version": self.versions.ptable, "key_version": self.versions.keys}
 
     @cached_property
     def _layout(self) -> LookupLayout:
@@ -209,8 +211,8 @@ class CellKey:
     def _perturbed(
         self, table: Table, counts: Ints, zeros: bool, rng: np.random.Generator | None
     ) -> Ints:
-        words = self._words(table, counts, zeros, rng)
-        out = self._layout.perturb(counts, words)
+        random_words = self._words(table, counts, zeros, rng)
+        out = self._layout.perturb(counts, random_words)
         if not zeros:
             return np.where(counts == 0, 0, out) if self._zeros_move else out
         return out if table.structural is None else np.where(table.structural, 0, out)
@@ -223,10 +225,10 @@ class CellKey:
             return rng.integers(0, 2**64, size=table.shape, dtype=np.uint64)
         if table.keys is None:
             raise InputError("The table has no record keys; give a random generator ('rng').")
-        words = table.keys if self._layout.summed else cell_words(table.keys, _PURPOSE)
+        random_words = table.keys if self._layout.summed else cell_words(table.keys, _PURPOSE)
         if not zeros or self.zero_keys is None:
-            return words
-        return np.where(counts == 0, self.zero_keys.words(table, _PURPOSE), words)
+            return random_words
+        return np.where(counts == 0, self.zero_keys.random_words(table, _PURPOSE), random_words)
 
     def _notes(self, zeros: bool, keyed: bool) -> tuple[str, ...]:
         channel, given = self._layout.channel, Path(self.to_mapping()["ptable"]).name

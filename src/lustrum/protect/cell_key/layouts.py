@@ -40,7 +40,7 @@ class LookupLayout(Protocol):
         """The public channel of the perturbation."""
         ...
 
-    def perturb(self, values: Ints, words: Words) -> Ints:
+    def perturb(self, values: Ints, random_words: Words) -> Ints:
         """Look up the published count of each true one."""
         ...
 
@@ -52,9 +52,9 @@ class InverseCdf:
     channel: MatrixChannel
     summed: bool = False
 
-    def perturb(self, values: Ints, words: Words) -> Ints:
+    def perturb(self, values: Ints, random_words: Words) -> Ints:
         """The larger the word, the larger the published count."""
-        return perturb_by_words(values, self.channel, words)
+        return perturb_by_words(values, self.channel, random_words)
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,15 +69,15 @@ class FixedColumns:
         """All columns are equally likely."""
         return self.table.channel
 
-    def perturb(self, values: Ints, words: Words) -> Ints:
+    def perturb(self, values: Ints, random_words: Words) -> Ints:
         """Row by count, column by key."""
         keys = np.uint64(self.table.keys)
         if self.summed:
-            columns = words % keys
+            columns = random_words % keys
         elif self.table.keys == 1:
-            columns = np.zeros_like(words)
+            columns = np.zeros_like(random_words)
         else:
-            columns = words >> np.uint64(64 - (self.table.keys.bit_length() - 1))
+            columns = random_words >> np.uint64(64 - (self.table.keys.bit_length() - 1))
         return self.table.perturb(values, columns.astype(np.int64))
 
 

@@ -157,10 +157,10 @@ class CellKeyMagnitude:
             self.power,
         )
         scales = self._scales(sizes, x)
-        words = self._words(table, scales.shape[-1], rng)
+        random_words = self._words(table, scales.shape[-1], rng)
         coefficients = np.empty(scales.shape, dtype=np.int64)
         for rank in range(scales.shape[-1]):
-            size, sign = self._drawn(table, words[rank])
+            size, sign = self._drawn(table, random_words[rank])
             units = size / self.steps
             if rank == 0:
                 units = units + np.where(sensitive, float(self.extra), 0.0)
@@ -228,16 +228,16 @@ class CellKeyMagnitude:
             raise InputError(
                 "The cell key method for magnitudes protects sums of a measure; this table holds counts."
             )
-        found = table.contributions
-        if found is None or found.value.shape[-1] < self.ranks:
+        contributions = table.contributions
+        if contributions is None or contributions.value.shape[-1] < self.ranks:
             raise InputError(
                 f"The table does not hold the {self.ranks} largest contributions of its cells; ask the "
                 f"engine for 'ranks={max(self.ranks, 2)}'."
             )
-        sizes = np.abs(found.value[..., : self.ranks])
-        if found.weight is None:
+        sizes = np.abs(contributions.value[..., : self.ranks])
+        if contributions.weight is None:
             return sizes
-        return np.rint(sizes * found.weight[..., : self.ranks]).astype(np.int64)
+        return np.rint(sizes * contributions.weight[..., : self.ranks]).astype(np.int64)
 
     def _sensitive(self, table: Table) -> Mask:
         if self.p_percent is None:
@@ -278,13 +278,13 @@ class CellKeyMagnitude:
             [cell_words(table.keys, f"{self.name} {measure} {rank}") for rank in range(ranks)]
         )
 
-    def _drawn(self, table: Table, words: Words) -> tuple[Ints, Ints]:
+    def _drawn(self, table: Table, random_words: Words) -> tuple[Ints, Ints]:
         even, odd = self._tables
         if not self.parity:
-            return even.draw(words)
+            return even.draw(random_words)
         if table.contributors is None:
             raise InputError("'parity' needs the number of contributors of each cell.")
-        (size, sign), (other, _) = even.draw(words), odd.draw(words)
+        (size, sign), (other, _) = even.draw(random_words), odd.draw(random_words)
         return np.where(table.contributors % 2 == 1, other, size), sign
 
     def _notes(self) -> tuple[str, ...]:

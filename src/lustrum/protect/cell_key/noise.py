@@ -32,12 +32,14 @@ class Noise:
         ends = self.thresholds.astype(object) / (1 << 63)
         return np.diff(np.concatenate(([0], ends))).astype(np.float64)
 
-    def draw(self, words: Words) -> tuple[Ints, Ints]:
+    def draw(self, random_words: Words) -> tuple[Ints, Ints]:
         """Size and sign (1 or -1) for each word."""
-        sign = 1 - 2 * (words >> np.uint64(63)).astype(np.int64)
-        rest = words & np.uint64((1 << 63) - 1)
-        place = np.searchsorted(self.thresholds, rest.ravel(), side="right").reshape(words.shape)
-        return self.sizes[np.minimum(place, self.sizes.size - 1)], sign
+        sign = 1 - 2 * (random_words >> np.uint64(63)).astype(np.int64)
+        rest = random_words & np.uint64((1 << 63) - 1)
+        index = np.searchsorted(self.thresholds, rest.ravel(), side="right").reshape(
+            random_words.shape
+        )
+        return self.sizes[np.minimum(index, self.sizes.size - 1)], sign
 
 
 @lru_cache(maxsize=64)

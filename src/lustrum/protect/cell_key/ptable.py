@@ -188,13 +188,13 @@ def read_ptable(path: Path | str, cycle: int | None = None) -> PTable:
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
             reader = csv.DictReader(file)
-            found = [name for name in _COLUMNS if name in (reader.fieldnames or ())]
-            rows = [[row[name] for name in found] for row in reader]
+            column_names = [name for name in _COLUMNS if name in (reader.fieldnames or ())]
+            rows = [[row[name] for name in column_names] for row in reader]
     except OSError as error:
         raise InputError(f"The ptable {path} cannot be read: {error.strerror}.") from None
     except (UnicodeDecodeError, csv.Error):
         raise InputError(f"The ptable {path} is not a CSV file of plain text.") from None
-    columns = {name: [row[i] for row in rows] for i, name in enumerate(found)}
+    columns = {name: [row[i] for row in rows] for i, name in enumerate(column_names)}
     return PTable.of_columns(path.name, columns, cycle)
 
 

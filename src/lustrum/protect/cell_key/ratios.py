@@ -103,17 +103,17 @@ def percentages(release: Release, along: str) -> Ratios:
         )
         seen = shown[..., one]
     shape = value.shape
-    found = _divided(
+    ratios = _divided(
         (value, low, high),
         tuple(np.broadcast_to(a, shape) for a in whole),  # type: ignore[arg-type]
         shown & seen,
     )
     least, most = _within(parts, low, high)
     with np.errstate(invalid="ignore"):
-        bottom = np.fmax(np.fmax(found.low, least), 0.0)
-        top = np.fmin(np.fmin(found.high, most), 1.0)
-    back = [np.moveaxis(a * 100.0, -1, position) for a in (found.value, bottom, top)]
-    available = np.moveaxis(found.available, -1, position)
+        bottom = np.fmax(np.fmax(ratios.low, least), 0.0)
+        top = np.fmin(np.fmin(ratios.high, most), 1.0)
+    back = [np.moveaxis(a * 100.0, -1, position) for a in (ratios.value, bottom, top)]
+    available = np.moveaxis(ratios.available, -1, position)
     bottom, top = (np.where(available, a, np.nan) for a in back[1:])
     return Ratios(back[0], bottom, top, available)
 

@@ -142,11 +142,13 @@ def source_words(source: Source) -> dict[str, Any]:
         return {"ptable": source.name}
     if isinstance(source, PerturbationDesign):
         if source.cap is None and not isinstance(source.stay, tuple):
-            words: dict[str, Any] = {"ptable": "designed"}
-            words |= {"largest_change": source.largest_change, "variance": source.variance}
-            words |= {"blocked": list(source.blocked)} if source.blocked else {}
-            words |= {} if source.stay is None else {"stay": source.stay}
-            return words | {"monotone": source.monotone}
+            mapping: dict[str, Any] = {"ptable": "designed"}
+            mapping |= {"largest_change": source.largest_change, "variance": source.variance}
+            mapping |= {"blocked": list(source.blocked)} if source.blocked else {}
+            mapping |= {} if source.stay is None else {"stay": source.stay}
+            return mapping | {"monotone": source.monotone}
         source = source.channel()
-    words = {"ptable": "matrix", "matrix": source.matrix.tolist()}
-    return words if source.residue_base is None else {**words, "residue_base": source.residue_base}
+    mapping = {"ptable": "matrix", "matrix": source.matrix.tolist()}
+    return (
+        mapping if source.residue_base is None else {**mapping, "residue_base": source.residue_base}
+    )

@@ -38,7 +38,7 @@ class ZeroKeys:
     def __repr__(self) -> str:
         return f"ZeroKeys({self.dataset.name!r}, hidden)"
 
-    def words(self, table: Table, purpose: str) -> Words:
+    def random_words(self, table: Table, purpose: str) -> Words:
         """A uniform word for the definition of each cell, for the cells that need one."""
         passing = self._passing(table)
         along_axes = {axis.name for axis in table.axes}

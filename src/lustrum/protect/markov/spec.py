@@ -85,13 +85,13 @@ class MarkovPerturbation:
         inner = InnerTable.of(table.axes, "Markov perturbation")
         cliques = inner.cliques(self.keep)
         chance = inner.generator(table, rng, self._purpose(inner, cliques))
-        made = self.perturbations(inner, inner.counts(table), 1, chance)[0]
-        published = inner.added_up(made)
-        low, high = inner.ends(made, cliques)
+        perturbed = self.perturbations(inner, inner.counts(table), 1, chance)[0]
+        published = inner.added_up(perturbed)
+        low, high = inner.ends(perturbed, cliques)
         # A published count above 0 was above 0 before: nobody ever enters an empty cell.
         low = np.maximum(low, np.minimum(published, 1))
         if self.rule == "unit":
-            per_cell = self.sweeps * (1 if self.order == "disjoint" else made.size)
+            per_cell = self.sweeps * (1 if self.order == "disjoint" else perturbed.size)
             reach = per_cell * inner.added_up(np.ones(inner.shape, dtype=np.int64))
             low, high = np.maximum(low, published - reach), np.minimum(high, published + reach)
         margins = "; ".join(" x ".join(inner.names[a] for a in c) or "all" for c in cliques)
@@ -134,8 +134,8 @@ class MarkovPerturbation:
         }
 
     def _purpose(self, inner: InnerTable, cliques: tuple[tuple[int, ...], ...]) -> str:
-        kept = ";".join(",".join(map(str, c)) for c in cliques)
-        return f"{self.name} {self.theta!r} {self.sweeps} {self.order} {self.rule} {kept}"
+        margins = ";".join(",".join(map(str, c)) for c in cliques)
+        return f"{self.name} {self.theta!r} {self.sweeps} {self.order} {self.rule} {margins}"
 
 
 def perturb_boxes(

@@ -80,5 +80,5 @@ def simulated_channel(
         raise InputError(f"A simulated channel needs one draw or more, not {draws!r}.")
     inner = InnerTable.of(table.axes, "Markov perturbation")
     counts = inner.counts(table)
-    made = spec.perturbations(inner, counts, draws, rng)
-    return ObservedChannel(np.broadcast_to(counts, (draws, *counts.shape)), made)
+    perturbed = spec.perturbations(inner, counts, draws, rng)
+    return ObservedChannel(np.broadcast_to(counts, (draws, *counts.shape)), perturbed)

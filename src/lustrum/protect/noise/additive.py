@@ -169,10 +169,10 @@ class AdditiveNoise(MethodSpec):
                 "Noise that also moves empty cells needs a random generator ('rng'), since they have no "
                 "record keys; noise relative to the values leaves them empty."
             )
-        words = uniform_words(table, rng, self._purpose())
+        random_words = uniform_words(table, rng, self._purpose())
         sd = self.sd if self.relative else self.sd * 10**table.decimals
         scale = np.abs(table.values) * sd if self.relative else sd
-        noise = np.rint(unit_noise(self.distribution, words) * scale).astype(np.int64)
+        noise = np.rint(unit_noise(self.distribution, random_words) * scale).astype(np.int64)
         if table.structural is not None:
             noise = np.where(table.structural, 0, noise)
         noisy = table.values + noise
@@ -201,16 +201,16 @@ class AdditiveNoise(MethodSpec):
         )
 
     def _note(self) -> str:
-        words = {"distribution": self.distribution, "sd": self.sd}
+        parameters = {"distribution": self.distribution, "sd": self.sd}
         if self.relative:
             return say(
                 "Every number has random noise added: {distribution}, standard deviation {sd:g} of its "
                 "value, mean 0.",
-                **words,
+                **parameters,
             )
         return say(
             "Every number has random noise added: {distribution}, standard deviation {sd:g}, mean 0.",
-            **words,
+            **parameters,
         )
 
     def _purpose(self) -> str:
@@ -218,9 +218,9 @@ class AdditiveNoise(MethodSpec):
         return f"{self.name} {self.distribution} {kind} {float(self.sd)!r}"
 
 
-def unit_noise(distribution: str, words: npt.NDArray[np.uint64]) -> Floats:
+def unit_noise(distribution: str, random_words: npt.NDArray[np.uint64]) -> Floats:
     """Noise of mean 0 and standard deviation 1 from uniform words."""
-    share = ((words >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
+    share = ((random_words >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
     return _quantile(distribution, np.minimum(share, 1 - 2.0**-53))
 
 

@@ -91,11 +91,11 @@ class MultiplicativeNoise(MethodSpec):
         if values.size and int(values.min()) < 0:
             raise InputError("Multiplicative noise needs magnitudes of 0 or more in every cell.")
         if self.level == "cell":
-            words = inner.take(uniform_words(table, rng, self._purpose())).astype(np.uint64)
-            made = values + self._noise(values, words)
+            random_words = inner.take(uniform_words(table, rng, self._purpose())).astype(np.uint64)
+            noisy = values + self._noise(values, random_words)
         else:
-            made = self._by_holding(table, inner, values, rng)
-        return self._released(table, inner.added_up(made))
+            noisy = self._by_holding(table, inner, values, rng)
+        return self._released(table, inner.added_up(noisy))
 
     def apply_records(self, records: Records, rng: Seed) -> Records:
         """Multiply a measure of all records, holding by holding."""
@@ -109,13 +109,13 @@ class MultiplicativeNoise(MethodSpec):
         owner = np.arange(values.size)
         if described.holding is not None:
             owner = np.unique(records.ids[described.holding], return_inverse=True)[1].ravel()
-        words = rng.integers(0, 2**64, size=int(owner.max(initial=-1)) + 1, dtype=np.uint64)
-        away, sign = shares_away(words, self.low, self.high, self.shape)
+        random_words = rng.integers(0, 2**64, size=int(owner.max(initial=-1)) + 1, dtype=np.uint64)
+        away, sign = shares_away(random_words, self.low, self.high, self.shape)
         if self.balance:
             cell = _cells([records.codes[v] for v in self._variables(records)])
             sign = balanced_directions(values, owner, cell, away, sign)
-        made = values + sign[owner] * np.floor(values * away[owner]).astype(np.int64)
-        return replace(records, numbers={**records.numbers, self.measure: made})
+        noisy = values + sign[owner] * np.floor(values * away[owner]).astype(np.int64)
+        return replace(records, numbers={**records.numbers, self.measure: noisy})
 
     def publish(self, table: Table) -> Release:
         """A table made from noisy records; counts are not touched by this method."""
@@ -128,13 +128,13 @@ class MultiplicativeNoise(MethodSpec):
     def _by_holding(
         self, table: Table, inner: InnerTable, values: Ints, rng: np.random.Generator | None
     ) -> Ints:
-        own = table.contributions
-        if own is None:
+        contributions = table.contributions
+        if contributions is None:
             raise InputError(
                 "Multiplicative noise by holding needs a table with its largest contributions; "
                 "ask for them, or use level 'cell'."
             )
-        if own.weight is not None:
+        if contributions.weight is not None:
             raise InputError("Multiplicative noise by holding is for tables without weights.")
         if rng is None:
             raise InputError(
@@ -142,23 +142,23 @@ class MultiplicativeNoise(MethodSpec):
                 "not tell holdings apart."
             )
         secret = rng.bytes(16)
-        rest, made = values.copy(), values.copy()
-        for rank in range(own.value.shape[-1]):
-            part = inner.take(own.value[..., rank]).astype(np.int64)
-            holding = inner.take(own.holding[..., rank]).astype(np.int64)
+        rest, noisy = values.copy(), values.copy()
+        for rank in range(contributions.value.shape[-1]):
+            part = inner.take(contributions.value[..., rank]).astype(np.int64)
+            holding = inner.take(contributions.holding[..., rank]).astype(np.int64)
             part = np.where(holding >= 0, part, 0)
             rest -= part
             if bool((part < 0).any()) or bool((rest < 0).any()):
                 raise InputError(
                     "Multiplicative noise by holding needs contributions of 0 or more."
                 )
-            made += self._noise(part, scramble(secret, holding.astype(np.uint64)))
-        words = rng.integers(0, 2**64, size=values.shape, dtype=np.uint64)
-        return made + self._noise(rest, words)
+            noisy += self._noise(part, scramble(secret, holding.astype(np.uint64)))
+        random_words = rng.integers(0, 2**64, size=values.shape, dtype=np.uint64)
+        return noisy + self._noise(rest, random_words)
 
-    def _noise(self, values: Ints, words: Words) -> Ints:
+    def _noise(self, values: Ints, random_words: Words) -> Ints:
         """The noise, truncated towards 0, so that the bounds of the multiplier hold for whole numbers too."""
-        away, sign = shares_away(words, self.low, self.high, self.shape)
+        away, sign = shares_away(random_words, self.low, self.high, self.shape)
         return sign * np.floor(values * away).astype(np.int64)
 
     def _released(self, table: Table, published: Ints) -> Release:
@@ -195,10 +195,10 @@ class MultiplicativeNoise(MethodSpec):
         return f"{self.name} {float(self.low)!r} {float(self.high)!r} {self.shape}"
 
 
-def shares_away(words: Words, low: float, high: float, shape: str) -> tuple[Floats, Ints]:
+def shares_away(random_words: Words, low: float, high: float, shape: str) -> tuple[Floats, Ints]:
     """How far from 1 each multiplier is, and on which side."""
-    sign = np.where(words >> np.uint64(63), 1, -1).astype(np.int64)
-    unit = ((words << np.uint64(1)) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    sign = np.where(random_words >> np.uint64(63), 1, -1).astype(np.int64)
+    unit = ((random_words << np.uint64(1)) >> np.uint64(11)).astype(np.float64) * 2.0**-53
     if shape == "triangular":
         unit = 1 - np.sqrt(1 - unit)
     return low + (high - low) * unit, sign
@@ -216,8 +216,8 @@ def balanced_directions(
     holdings = away.size
     if holdings == 0:
         return sign.copy()
-    pair, place = np.unique(cell.astype(np.int64) * holdings + owner, return_inverse=True)
-    sums = np.bincount(place.ravel(), weights=values, minlength=pair.size)
+    pair, inverse = np.unique(cell.astype(np.int64) * holdings + owner, return_inverse=True)
+    sums = np.bincount(inverse.ravel(), weights=values, minlength=pair.size)
     home, who = pair // holdings, pair % holdings
     order = np.lexsort((home, -sums, who))
     first = np.r_[True, who[order][1:] != who[order][:-1]]

@@ -36,9 +36,9 @@ class StepChannel(ABC):
     def transitions(self, true: Ints) -> Transitions:
         """A row for each true value."""
         origin, published, chances = [], [], []
-        for place, value in enumerate(np.asarray(true, dtype=np.int64).ravel().tolist()):
+        for index, value in enumerate(np.asarray(true, dtype=np.int64).ravel().tolist()):
             shown, chance = self._row(value)
-            origin.append(np.full(shown.size, place, dtype=np.intp))
+            origin.append(np.full(shown.size, index, dtype=np.intp))
             published.append(shown)
             chances.append(chance)
         if not origin:
@@ -53,11 +53,11 @@ class StepChannel(ABC):
             return self.far()
         if highest < lowest:
             raise InputError("The highest value of a range must not be below its lowest.")
-        kept = []
+        stay_chances = []
         for value in range(lowest, highest + 1):
             shown, chance = self._row(value)
-            kept.append(float(chance[shown == value].sum()))
-        return float(np.mean(kept))
+            stay_chances.append(float(chance[shown == value].sum()))
+        return float(np.mean(stay_chances))
 
     def _row(self, value: int) -> tuple[Ints, Floats]:
         first, chances = self.steps(value)

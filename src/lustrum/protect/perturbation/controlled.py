@@ -19,15 +19,15 @@ from lustrum.protect.additive.apportion import apportioned, spread_words
 
 
 def controlled_words(
-    rows: Ints, words: Words, shift_of: Callable[[npt.NDArray[np.intp]], int]
+    rows: Ints, random_words: Words, shift_of: Callable[[npt.NDArray[np.intp]], int]
 ) -> Words:
     """Evenly spread words in place of independent ones.
 
-    ``rows`` says to which group each cell belongs, ``words`` put the cells of a group in order, and
+    ``rows`` says to which group each cell belongs, ``random_words`` put the cells of a group in order, and
     ``shift_of`` gives one more uniform word for the cells of a group.
     """
-    out = np.empty(words.shape, dtype=np.uint64)
-    order = np.argsort(words, kind="stable")
+    out = np.empty(random_words.shape, dtype=np.uint64)
+    order = np.argsort(random_words, kind="stable")
     order = order[np.argsort(rows[order], kind="stable")]
     bounds = np.flatnonzero(np.diff(rows[order])) + 1
     for cells in np.split(order, bounds):

@@ -119,17 +119,17 @@ class PerturbationDesign:
 
     def to_mapping(self) -> dict[str, Any]:
         """The design in the words of a policy file, without defaults."""
-        words: dict[str, Any] = {
+        mapping: dict[str, Any] = {
             "largest_change": self.largest_change,
             "variance": self.variance,
             "blocked": list(self.blocked),
             "monotone": self.monotone,
         }
         if self.stay is not None:
-            words["stay"] = list(self.stay) if isinstance(self.stay, tuple) else self.stay
+            mapping["stay"] = list(self.stay) if isinstance(self.stay, tuple) else self.stay
         if self.cap is not None:
-            words["cap"] = self.cap
-        return words
+            mapping["cap"] = self.cap
+        return mapping
 
     def _row(self, count: int) -> tuple[Ints, Floats]:
         reach = np.arange(max(count - self.largest_change, 0), count + self.largest_change + 1)
@@ -155,17 +155,19 @@ class PerturbationDesign:
             )
         variance = min(max(float(self.variance), ends[0]), ends[1])
         conditions = np.vstack((without[0], change**2)), np.append(without[1], variance)
-        found = maximum_entropy(*conditions, below)
+        distribution = maximum_entropy(*conditions, below)
         if (
-            found is None
-            or (np.abs((conditions[0] * found).sum(axis=1) - conditions[1]) > _TOLERANCE).any()
-            or ((below * found).sum(axis=1) > _TOLERANCE).any()
+            distribution is None
+            or (
+                np.abs((conditions[0] * distribution).sum(axis=1) - conditions[1]) > _TOLERANCE
+            ).any()
+            or ((below * distribution).sum(axis=1) > _TOLERANCE).any()
         ):
             raise InputError(
                 f"The conditions for the count {count} can only just be met; a variance a little "
                 f"farther from its ends, {ends[0]:.6g} and {ends[1]:.6g}, can be solved for."
             )
-        return values, found / found.sum()
+        return values, distribution / distribution.sum()
 
     def _steps(self, change: Floats) -> Floats:
         """One row for each pair of neighbours on one side: the farther one less the nearer one."""

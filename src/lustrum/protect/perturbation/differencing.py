@@ -105,13 +105,15 @@ def differencing_risk(
         line = _Line(rows, published, largest, keyed)
         for total in line.totals:
             left = line.left(total)
-            found = line.given_away(left, small)
-            if found is None:
+            disclosed = line.given_away(left, small)
+            if disclosed is None:
                 continue
             weight = line.weights(left, total)
             best = int(weight.argmax())
             truth = tuple(line.truths[best].tolist())
-            patterns.append(RevealingPattern(published, total, *found, truth, float(weight[best])))
+            patterns.append(
+                RevealingPattern(published, total, *disclosed, truth, float(weight[best]))
+            )
             for true, chance in line.by_combination(weight):
                 exposed[true] = exposed.get(true, 0.0) + chance
     return DifferencingReport(tuple(patterns), exposed, parts, largest)
@@ -128,10 +130,10 @@ class _ChannelRows:
     def forward(self, true: int) -> dict[int, float]:
         """The published values that a true one can become, with their probabilities."""
         if true not in self._forward:
-            made = self._channel.transitions(np.array([true], dtype=np.int64))
+            transitions = self._channel.transitions(np.array([true], dtype=np.int64))
             self._forward[true] = {
                 int(p): float(q)
-                for p, q in zip(made.published, made.probability, strict=True)
+                for p, q in zip(transitions.published, transitions.probability, strict=True)
                 if q > 0
             }
         return self._forward[true]
@@ -140,8 +142,8 @@ class _ChannelRows:
         """The true values that can become a published one."""
         if published not in self._back:
             low, high = (int(b[0]) for b in self._channel.support(np.array([published])))
-            found = [v for v in range(low, high + 1) if published in self.forward(v)]
-            self._back[published] = np.array(found, dtype=np.int64)
+            origins = [v for v in range(low, high + 1) if published in self.forward(v)]
+            self._back[published] = np.array(origins, dtype=np.int64)
         return self._back[published]
 
 
@@ -214,12 +216,12 @@ class _Line:
 
     def by_combination(self, weight: Floats) -> list[tuple[Counts, float]]:
         """The probability of the published parts in any order."""
-        found: dict[Counts, float] = {}
+        chances: dict[Counts, float] = {}
         for k in np.flatnonzero(weight).tolist():
             true = tuple(sorted(self.truths[k].tolist()))
-            found[true] = found.get(true, 0.0) + float(weight[k])
+            chances[true] = chances.get(true, 0.0) + float(weight[k])
         orders = _orders(self.published)
-        return [(true, chance * orders / _orders(true)) for true, chance in found.items()]
+        return [(true, chance * orders / _orders(true)) for true, chance in chances.items()]
 
 
 def _orders(values: Counts) -> int:

@@ -33,10 +33,10 @@ def least_and_most(
     """The least and the greatest ``weights @ p``, or ``None`` if nothing meets the conditions."""
     ends = []
     for sign in (1.0, -1.0):
-        found = _program(sign * weights, equal, to, below)
-        if found is None:
+        solution = _program(sign * weights, equal, to, below)
+        if solution is None:
             return None
-        ends.append(dot(weights, found))
+        ends.append(dot(weights, solution))
     return ends[0], ends[1]
 
 
@@ -47,12 +47,12 @@ def maximum_entropy(equal: Floats, to: Floats, below: Floats) -> Floats | None:
     if start is None:
         return None
     possible = start > _FORCED
-    found = np.zeros(outcomes)
+    distribution = np.zeros(outcomes)
     slopes = below[:, possible]
-    found[possible] = _descend(
+    distribution[possible] = _descend(
         start[possible], equal[:, possible], to, slopes[np.abs(slopes).any(axis=1)]
     )
-    return found
+    return distribution
 
 
 def _inside(equal: Floats, to: Floats, below: Floats) -> Floats | None:
@@ -111,10 +111,10 @@ def _program(goal: Floats, equal: Floats, to: Floats, below: Floats) -> Floats |
     cost = np.zeros(table.shape[1])
     cost[:outcomes] = goal / max(float(np.abs(goal).max()), 1e-300)
     _pivoted(table, basis, cost, real)
-    found = np.zeros(outcomes)
+    solution = np.zeros(outcomes)
     inside = basis < outcomes
-    found[basis[inside]] = np.maximum(table[inside, -1], 0.0)
-    return found
+    solution[basis[inside]] = np.maximum(table[inside, -1], 0.0)
+    return solution
 
 
 def _pivoted(table: Floats, basis: npt.NDArray[np.int64], cost: Floats, real: int) -> None:
@@ -151,10 +151,10 @@ def _descend(p: Floats, equal: Floats, to: Floats, below: Floats) -> Floats:
         multipliers = _OrthogonalRows(matrix * root, 1e-12).nearest(-gradient * root)
         step = -p * (gradient + _combined(multipliers, matrix))
         if float(np.abs(step / root).max()) < _EXACT * 10:
-            own = multipliers[len(equal) :]
-            if not own.size or own.min() >= -1e-9:
+            prices = multipliers[len(equal) :]
+            if not prices.size or prices.min() >= -1e-9:
                 break
-            bound[np.flatnonzero(bound)[int(own.argmin())]] = False
+            bound[np.flatnonzero(bound)[int(prices.argmin())]] = False
             continue
         length, hit = _free_length(p, step, below, bound)
         length = _decreasing(p, step, gradient, length) if hit is None else length
@@ -212,19 +212,21 @@ class _OrthogonalRows:
     def __init__(self, rows: Floats, least: float) -> None:
         floor = least * sqrt(float((rows * rows).sum(axis=1).max(initial=0.0)))
         self.count = len(rows)
-        self.kept: list[int] = []
+        self.independent: list[int] = []
         self.orthogonal = np.zeros((0, rows.shape[1]))
         self.parts: list[Floats] = []
         for number, row in enumerate(rows):
-            rest, parts = row, np.zeros(len(self.kept) + 1)
-            for _ in range(2 if self.kept else 0):  # the second time takes away what rounding left
+            rest, parts = row, np.zeros(len(self.independent) + 1)
+            for _ in range(
+                2 if self.independent else 0
+            ):  # the second time takes away what rounding left
                 part = _times(self.orthogonal, rest)
                 parts[:-1] += part
                 rest = rest - _combined(part, self.orthogonal)
             size = sqrt(dot(rest, rest))
             if size > max(_DEPENDENT * sqrt(dot(row, row)), floor):
                 parts[-1] = size
-                self.kept.append(number)
+                self.independent.append(number)
                 self.orthogonal = np.vstack((self.orthogonal, rest / size))
                 self.parts.append(parts)
 
@@ -235,18 +237,22 @@ class _OrthogonalRows:
     def solved(self, target: Floats) -> Floats:
         """Multipliers whose sum of rows has these products with the rows."""
         forward: list[float] = []
-        for number, parts in zip(self.kept, self.parts, strict=True):
+        for number, parts in zip(self.independent, self.parts, strict=True):
             known = dot(parts[:-1], np.array(forward))
             forward.append((float(target[number]) - known) / float(parts[-1]))
         return self._back(forward)
 
     def _back(self, right: list[float]) -> Floats:
-        found = np.zeros(self.count)
-        for place in range(len(self.kept) - 1, -1, -1):
-            later = range(place + 1, len(self.kept))
-            known = fsum(float(self.parts[k][place]) * float(found[self.kept[k]]) for k in later)
-            found[self.kept[place]] = (right[place] - known) / float(self.parts[place][-1])
-        return found
+        solution = np.zeros(self.count)
+        for index in range(len(self.independent) - 1, -1, -1):
+            later = range(index + 1, len(self.independent))
+            known = fsum(
+                float(self.parts[k][index]) * float(solution[self.independent[k]]) for k in later
+            )
+            solution[self.independent[index]] = (right[index] - known) / float(
+                self.parts[index][-1]
+            )
+        return solution
 
 
 def _times(matrix: Floats, p: Floats) -> Floats:

@@ -38,7 +38,7 @@ class RowLookup:
     thresholds: Words
 
 
-def perturb_by_words(values: npt.ArrayLike, channel: MatrixChannel, words: Words) -> Ints:
+def perturb_by_words(values: npt.ArrayLike, channel: MatrixChannel, random_words: Words) -> Ints:
     """Draw a published value for each true one, by its row of the matrix and its uniform word.
 
     A larger word gives a larger published value. The same value and word always give the same result.
@@ -48,7 +48,7 @@ def perturb_by_words(values: npt.ArrayLike, channel: MatrixChannel, words: Words
     [0, 1, 1]
     """
     counts = np.asarray(values, dtype=np.int64)
-    uniform = np.asarray(words, dtype=np.uint64)
+    uniform = np.asarray(random_words, dtype=np.uint64)
     if counts.shape != uniform.shape:
         raise InputError(
             f"Every value needs a word of its own; the values have the shape {counts.shape} and the "
@@ -57,7 +57,7 @@ def perturb_by_words(values: npt.ArrayLike, channel: MatrixChannel, words: Words
     if not counts.size:
         return counts.copy()
     channel.rows_of(np.array([counts.min(), counts.max()]))  # raises an error for wrong counts
-    made = lookup(channel)
+    lookup_table = lookup(channel)
     out = np.empty(counts.size, dtype=np.int64)
     base = channel.residue_base or 1
     _draw(
@@ -65,9 +65,9 @@ def perturb_by_words(values: npt.ArrayLike, channel: MatrixChannel, words: Words
         np.ascontiguousarray(uniform).reshape(-1),
         channel.cap,
         base,
-        made.first,
-        made.steps,
-        made.thresholds,
+        lookup_table.first,
+        lookup_table.steps,
+        lookup_table.thresholds,
         out,
     )
     return out.reshape(counts.shape)
@@ -97,7 +97,7 @@ def lookup(channel: MatrixChannel) -> RowLookup:
 @compiled
 def _draw(  # pragma: no cover
     values: Any,
-    words: Any,
+    random_words: Any,
     cap: int,
     base: int,
     first: Any,
@@ -111,7 +111,7 @@ def _draw(  # pragma: no cover
         row = value
         if value > cap:
             row = cap if base == 1 else lowest + (value - lowest) % base
-        word = words[i]
+        word = random_words[i]
         begin = first[row]
         # Thresholds ascend, so counting those below the word finds the entry without an unpredictable
         # branch.

@@ -193,17 +193,17 @@ class StochasticPerturbation:
             )
         # No parameter enters the words: another matrix must not give new information about the same
         # records.
-        words = uniform_words(table, rng, self.name)
+        random_words = uniform_words(table, rng, self.name)
         perturbed = counts.copy()
         moving = _moving(table)
         others = ~table.inner & ~_structural(table)
-        perturbed[others] = perturb_by_words(counts[others], channel, words[others])
-        drawn = words[moving]
+        perturbed[others] = perturb_by_words(counts[others], channel, random_words[others])
+        drawn = random_words[moving]
         if self.controlled:
             drawn = self._even(table, channel, drawn, rng)
         cells = perturb_by_words(counts[moving], channel, drawn)
-        kept = total_kept(counts[moving], cells, channel) if self.keep_total else cells
-        perturbed[moving] = kept
+        adjusted = total_kept(counts[moving], cells, channel) if self.keep_total else cells
+        perturbed[moving] = adjusted
         published = self._published(table, perturbed, int(moving.sum()))
         return released_sums(
             table,
@@ -215,18 +215,18 @@ class StochasticPerturbation:
 
     def to_mapping(self) -> dict[str, Any]:
         """The method in the words of a policy file; what is left out has its default."""
-        words: dict[str, Any] = {"method": self.name, "version": self.version}
+        mapping: dict[str, Any] = {"method": self.name, "version": self.version}
         if isinstance(self.matrix, PerturbationDesign):
-            words["matrix"] = self.matrix.to_mapping()
+            mapping["matrix"] = self.matrix.to_mapping()
         else:
             named = isinstance(self.matrix, str)
-            words["matrix"] = self.matrix if named else [list(row) for row in self.matrix]
+            mapping["matrix"] = self.matrix if named else [list(row) for row in self.matrix]
         if self.residue_base is not None:
-            words["residue_base"] = self.residue_base
+            mapping["residue_base"] = self.residue_base
         if self.frequencies:
-            words["frequencies"] = list(self.frequencies)
-        words |= {"controlled": self.controlled, "totals": self.totals}
-        return words | {"keep_total": self.keep_total}
+            mapping["frequencies"] = list(self.frequencies)
+        mapping |= {"controlled": self.controlled, "totals": self.totals}
+        return mapping | {"keep_total": self.keep_total}
 
     def _invariant(self, frequency: npt.NDArray[np.float64]) -> MatrixChannel:
         base = self.base_channel
@@ -234,7 +234,11 @@ class StochasticPerturbation:
         return MatrixChannel(make(base.matrix, frequency), base.residue_base)
 
     def _even(
-        self, table: Table, channel: MatrixChannel, words: Words, rng: np.random.Generator | None
+        self,
+        table: Table,
+        channel: MatrixChannel,
+        random_words: Words,
+        rng: np.random.Generator | None,
     ) -> Words:
         moving = _moving(table)
 
@@ -245,7 +249,7 @@ class StochasticPerturbation:
             summed = table.keys[moving][cells].sum(keepdims=True, dtype=np.uint64)
             return int(cell_words(summed, f"{self.name} shift")[0])
 
-        return controlled_words(channel.rows_of(table.values[moving]), words, shift)
+        return controlled_words(channel.rows_of(table.values[moving]), random_words, shift)
 
     def _published(self, table: Table, perturbed: Ints, cells: int) -> PublishedSums:
         """Totals and bounds, both from published and public information alone."""
@@ -281,15 +285,15 @@ class StochasticPerturbation:
                 "does add up may be the sum of the published numbers."
             )
         )
-        kept = say("Large numbers were adjusted so that their sum is kept.")
-        return (how, kept, totals) if self.keep_total else (how, totals)
+        total_note = say("Large numbers were adjusted so that their sum is kept.")
+        return (how, total_note, totals) if self.keep_total else (how, totals)
 
 
 def _support(channel: MatrixChannel, published: Ints) -> tuple[Ints, Ints]:
     """The bounds of each published value, computed once for each distinct value."""
-    values, place = np.unique(published, return_inverse=True)
+    values, inverse = np.unique(published, return_inverse=True)
     low, high = channel.support(values)
-    return low[place].reshape(published.shape), high[place].reshape(published.shape)
+    return low[inverse].reshape(published.shape), high[inverse].reshape(published.shape)
 
 
 def _structural(table: Table) -> npt.NDArray[np.bool_]:
@@ -303,9 +307,9 @@ def _moving(table: Table) -> npt.NDArray[np.bool_]:
     return np.asarray(table.inner & ~_structural(table))
 
 
-def _designed(words: Mapping[str, Any]) -> PerturbationDesign:
+def _designed(parameters: Mapping[str, Any]) -> PerturbationDesign:
     try:
-        return PerturbationDesign(**words)
+        return PerturbationDesign(**parameters)
     except TypeError:
         known = ", ".join(PerturbationDesign.__dataclass_fields__)
         raise InputError(

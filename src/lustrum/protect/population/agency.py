@@ -136,8 +136,8 @@ def true_counts(plan: TablePlan, codes: Array, counts: Ints) -> Array:
     kind = np.int32 if int(counts.sum()) < 2**31 else np.float64
     truth = np.zeros(plan.cells, dtype=kind)
     rows = np.empty((counts.size, len(plan.variables)), dtype=codes.dtype)
-    for place, row in enumerate(plan.rows()):
-        rows[:, place] = codes[row]
+    for column, row in enumerate(plan.rows()):
+        rows[:, column] = codes[row]
     add_errors(plan, rows, counts.astype(kind), truth)
     return truth
 
@@ -173,7 +173,7 @@ def agency_report(
     plan: TablePlan,
     prepared: Prepared,
     memory: FinestCells,
-    found: SearchedPopulation,
+    searched: SearchedPopulation,
     truth: Array,
     apart: Differences = _SAME,
 ) -> AgencyReport:
@@ -187,11 +187,11 @@ def agency_report(
     smallest = memory.counts == support.base
     return AgencyReport(
         base=support.base,
-        tables=tuple(table_errors(t, found.errors, truth) for t in plan.tables),
-        worst=_worst(plan, found.errors, truth),
+        tables=tuple(table_errors(t, searched.errors, truth) for t in plan.tables),
+        worst=_worst(plan, searched.errors, truth),
         transitions=transitions,
         empty_share=float((every.counts[smallest] == 0).mean()) if smallest.any() else 0.0,
-        single_columns=_single_columns(plan, found.errors, truth),
+        single_columns=_single_columns(plan, searched.errors, truth),
         attributes=attribute_risks(every, memory, support.base),
         moves={
             name: int(n)
@@ -204,7 +204,7 @@ def agency_report(
                     "exchanges worked out",
                     "exchanges made",
                 ),
-                found.moves.ravel(),
+                searched.moves.ravel(),
                 strict=True,
             )
         },
@@ -219,7 +219,7 @@ def _single_columns(plan: TablePlan, errors: Array, truth: Array) -> dict[str, i
 
     The column of everybody in such a row is known. Rows with a single possible column are not secret.
     """
-    found = {"rows": 0, "in truth": 0, "shown": 0, "in truth and shown": 0}
+    row_counts = {"rows": 0, "in truth": 0, "shown": 0, "in truth and shown": 0}
     for table in plan.tables:
         if len(table.levels) != 2 or not table.finest:
             continue
@@ -232,11 +232,11 @@ def _single_columns(plan: TablePlan, errors: Array, truth: Array) -> dict[str, i
             several = possible.sum(axis=axis) > 1
             single = ((true > 0).sum(axis=axis) == 1) & several
             single_shown = ((shown > 0).sum(axis=axis) == 1) & several
-            found["rows"] += int(several.sum())
-            found["in truth"] += int(single.sum())
-            found["shown"] += int(single_shown.sum())
-            found["in truth and shown"] += int((single & single_shown).sum())
-    return found
+            row_counts["rows"] += int(several.sum())
+            row_counts["in truth"] += int(single.sum())
+            row_counts["shown"] += int(single_shown.sum())
+            row_counts["in truth and shown"] += int((single & single_shown).sum())
+    return row_counts
 
 
 def _worst(plan: TablePlan, errors: Array, truth: Array) -> tuple[WorstCell, ...]:
@@ -247,7 +247,7 @@ def _worst(plan: TablePlan, errors: Array, truth: Array) -> tuple[WorstCell, ...
     least = np.partition(size, size.size - wanted)[size.size - wanted] if wanted else 0
     large = np.flatnonzero(size >= least)
     places = large[np.argsort(-size[large], kind="stable")][:wanted].tolist()
-    found: dict[int, WorstCell] = {}
+    worst_cells: dict[int, WorstCell] = {}
     for table in plan.tables:
         for at in places:
             hit = table.categories(at)
@@ -258,8 +258,8 @@ def _worst(plan: TablePlan, errors: Array, truth: Array) -> tuple[WorstCell, ...
                 for level, group in zip(table.levels, hit, strict=True)
             )
             true = int(truth[at])
-            found[at] = WorstCell(table.label, codes, true, true + int(errors[at]))
-    return tuple(found[at] for at in places)
+            worst_cells[at] = WorstCell(table.label, codes, true, true + int(errors[at]))
+    return tuple(worst_cells[at] for at in places)
 
 
 def _category(plan: TablePlan, level: ControlledLevel, group: int) -> str:

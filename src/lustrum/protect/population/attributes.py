@@ -74,21 +74,21 @@ def attribute_risks(
 
     ``true`` and ``shown`` hold the occupied and the shown cells of one dataset, in any order.
     """
-    kept = root_variables(true.dataset)
-    found = []
-    for number, place in enumerate(kept):
+    roots = root_variables(true.dataset)
+    risks = []
+    for number, index in enumerate(roots):
         check_stop()
-        report_progress("measuring attributes", number / len(kept))
-        if len(kept) > 1:
-            rows = AttributeRows.of(true.dataset, place, kept)
-            found += list(_risks(rows, true, shown, base, bins))
-    return tuple(found)
+        report_progress("measuring attributes", number / len(roots))
+        if len(roots) > 1:
+            rows = AttributeRows.of(true.dataset, index, roots)
+            risks += list(_risks(rows, true, shown, base, bins))
+    return tuple(risks)
 
 
 def root_variables(dataset: Dataset) -> list[int]:
     """The places of variables that are no function of another one."""
     roots = controlled_levels(dataset)
-    return [place for place, v in enumerate(dataset.variables) if v.name in roots]
+    return [index for index, v in enumerate(dataset.variables) if v.name in roots]
 
 
 @dataclass(frozen=True)
@@ -96,20 +96,20 @@ class AttributeRows:
     """The rows of one variable: numbered by the other variables, those with most codes last."""
 
     dataset: Dataset
-    place: int
+    variable: int
     others: tuple[int, ...]
 
     @classmethod
-    def of(cls, dataset: Dataset, place: int, roots: Sequence[int]) -> AttributeRows:
+    def of(cls, dataset: Dataset, index: int, roots: Sequence[int]) -> AttributeRows:
         """The rows of the variable at a place, among these variables."""
-        others = [p for p in roots if p != place]
+        others = [p for p in roots if p != index]
         sizes = [len(v.codes) for v in dataset.variables]
-        return cls(dataset, place, tuple(sorted(others, key=lambda p: (sizes[p], p))))
+        return cls(dataset, index, tuple(sorted(others, key=lambda p: (sizes[p], p))))
 
     @property
     def size(self) -> int:
         """The number of categories."""
-        return len(self.dataset.variables[self.place].codes)
+        return len(self.dataset.variables[self.variable].codes)
 
     def numbers(self, codes: Array, dropped: int = 0) -> Words:
         """The row of every cell, without so many of the variables with most codes."""
@@ -121,27 +121,27 @@ class AttributeRows:
 
     def possible(self, codes: Array) -> Mask:
         """Which categories can exist in the row of each cell, by the structural zeros."""
-        found = np.ones((codes.shape[1], self.size), dtype=np.bool_)
-        if dependents(self.dataset, self.place):
-            return found
-        name = self.dataset.variables[self.place].name
+        can_exist = np.ones((codes.shape[1], self.size), dtype=np.bool_)
+        if dependents(self.dataset, self.variable):
+            return can_exist
+        name = self.dataset.variables[self.variable].name
         if not any(name in zero.where for zero in self.dataset.structural_zeros):
-            found &= possible_cells(self.dataset, codes)[:, None]
-            return found
+            can_exist &= possible_cells(self.dataset, codes)[:, None]
+            return can_exist
         other = codes.copy()
         for code in range(self.size):
-            other[self.place] = code
-            found[:, code] = possible_cells(self.dataset, other)
-        return found
+            other[self.variable] = code
+            can_exist[:, code] = possible_cells(self.dataset, other)
+        return can_exist
 
     def several(self, codes: Array) -> Mask:
         """Whether more than one category can exist in the row of each cell."""
-        found = np.empty(codes.shape[1], dtype=np.bool_)
-        for begin in range(0, found.size, self.at_once):
+        has_several = np.empty(codes.shape[1], dtype=np.bool_)
+        for begin in range(0, has_several.size, self.at_once):
             still_working()
             part = slice(begin, begin + self.at_once)
-            found[part] = self.possible(codes[:, part]).sum(axis=1) > 1
-        return found
+            has_several[part] = self.possible(codes[:, part]).sum(axis=1) > 1
+        return has_several
 
     @property
     def at_once(self) -> int:
@@ -159,8 +159,8 @@ class AttributeRows:
         still_working()
         similar -= _sums(row, counts)[wanted]
         still_working()
-        own = share[widest[wanted]]
-        return np.asarray(similar * own / np.maximum(1 - own, 1e-9))
+        code_share = share[widest[wanted]]
+        return np.asarray(similar * code_share / np.maximum(1 - code_share, 1e-9))
 
 
 def _sums(numbers: Words, counts: Ints) -> Ints:
@@ -180,24 +180,24 @@ def _risks(
     still_working()
     single[single] = rows.several(codes[:, first[single]])
     row, first = row[single], first[single]
-    named = codes[rows.place, first].astype(np.int64)
+    named = codes[rows.variable, first].astype(np.int64)
     guess = guessed(rows, codes, counts, first, counts[first])
     expected = rows.expected(codes, counts, first)
-    own = true.counts > 0
-    place = _places(row, rows.numbers(true.codes[:, own]))
+    occupied = true.counts > 0
+    row_index = _places(row, rows.numbers(true.codes[:, occupied]))
     still_working()
-    inside = place >= 0
-    place, people = place[inside], true.counts[own][inside]
-    category = true.codes[rows.place, own][inside].astype(np.int64)
-    inside_bin = np.searchsorted(np.asarray(bins), expected, side="right")[place] - 1
+    inside = row_index >= 0
+    row_index, people = row_index[inside], true.counts[occupied][inside]
+    category = true.codes[rows.variable, occupied][inside].astype(np.int64)
+    inside_bin = np.searchsorted(np.asarray(bins), expected, side="right")[row_index] - 1
     for number, least in enumerate(bins):
         chosen = inside_bin == number
         total = int(people[chosen].sum())
         hits = [
-            int(people[chosen & (category == words[place])].sum()) / max(total, 1)
-            for words in (named, guess)
+            int(people[chosen & (category == predicted[row_index])].sum()) / max(total, 1)
+            for predicted in (named, guess)
         ]
-        name = rows.dataset.variables[rows.place].name
+        name = rows.dataset.variables[rows.variable].name
         yield AttributeRisk(name, float(least), total, *hits)
 
 
@@ -205,7 +205,7 @@ def guessed(
     rows: AttributeRows, codes: Array, counts: Ints, wanted: Ints, own_counts: Ints
 ) -> Ints:
     """The likeliest category of each row by the rest of the file; ``own_counts`` are left out of its own."""
-    category = codes[rows.place].astype(np.int64)
+    category = codes[rows.variable].astype(np.int64)
     guess = np.empty(wanted.size, dtype=np.int64)
     similar = [
         _Similar(rows.numbers(codes, dropped), wanted, category, counts, rows.size)
@@ -267,5 +267,5 @@ def _places(ordered: Words, wanted: Words) -> Ints:
     """Where each number stands among ordered ones; -1 if it does not."""
     if not ordered.size:
         return np.full(wanted.size, -1, dtype=np.int64)
-    place = np.minimum(np.searchsorted(ordered, wanted), ordered.size - 1)
-    return np.where(ordered[place] == wanted, place, -1).astype(np.int64)
+    index = np.minimum(np.searchsorted(ordered, wanted), ordered.size - 1)
+    return np.where(ordered[index] == wanted, index, -1).astype(np.int64)

@@ -49,8 +49,8 @@ def error_class(error: npt.ArrayLike, base: int) -> Ints:
     """The class of each error, whatever its sign."""
     ends = base * np.array(ERROR_ENDS)
     ends[0] = 1
-    found = np.searchsorted(ends, np.abs(np.asarray(error)), side="right")
-    return np.asarray(np.minimum(found, len(ERROR_ENDS) - 1), dtype=np.int64)
+    classes = np.searchsorted(ends, np.abs(np.asarray(error)), side="right")
+    return np.asarray(np.minimum(classes, len(ERROR_ENDS) - 1), dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -99,9 +99,9 @@ class PopulationChannel:
         row = self._row_of(true)
         start = first[row]
         ahead = published - (true - row) - shown[start]
-        place = start + ahead // self.step
-        reached = (ahead >= 0) & (ahead % self.step == 0) & (place < first[row + 1])
-        return np.where(reached, probability[np.where(reached, place, start)], 0.0)
+        entry = start + ahead // self.step
+        reached = (ahead >= 0) & (ahead % self.step == 0) & (entry < first[row + 1])
+        return np.where(reached, probability[np.where(reached, entry, start)], 0.0)
 
     @property
     def repeats_from(self) -> int:
@@ -172,8 +172,8 @@ def nearest_rates(base: int, step: int) -> Rates:
     for true in _examples(base):
         origin, published = _around(true, step, step - 1)
         chance = 1.0 / np.bincount(origin, minlength=true.size)[origin]
-        found = error_class(published - true[origin], base)
-        shares = np.bincount(found, weights=chance / true.size, minlength=len(ERROR_ENDS))
+        classes = error_class(published - true[origin], base)
+        shares = np.bincount(classes, weights=chance / true.size, minlength=len(ERROR_ENDS))
         rows.append(coarse_rates(shares, 0.5))
     return tuple(rows)
 
@@ -205,8 +205,8 @@ def _numbers(base: int, step: int) -> Floats:
     rows = []
     for true in _examples(base):
         origin, published = _around(true, step, base * ERROR_ENDS[-1] - 1)
-        found = error_class(published - true[origin], base)
-        rows.append(np.bincount(found, minlength=len(ERROR_ENDS)) / max(true.size, 1))
+        classes = error_class(published - true[origin], base)
+        rows.append(np.bincount(classes, minlength=len(ERROR_ENDS)) / max(true.size, 1))
     return np.stack(rows)
 
 

@@ -69,7 +69,7 @@ def public_report(
     plan: TablePlan,
     every: FinestCells,
     memory: FinestCells,
-    found: SearchedPopulation,
+    searched: SearchedPopulation,
     key: bytes,
     truth: Array | None = None,
 ) -> PublicReport:
@@ -84,7 +84,7 @@ def public_report(
         if len(table.levels) <= plan.max_variables:
             places = table.places().ravel()
             groups = {level.variable: level.group_of for level in table.levels}
-            measured = drawn.figures(groups, truth[places], found.errors[places])
+            measured = drawn.figures(groups, truth[places], searched.errors[places])
             kinds.setdefault(max(len(table.levels), 1), []).append(measured)
     controlled = max(kinds)
     last = min(controlled + _BEYOND, len(plan.variables))
@@ -158,13 +158,13 @@ def _coarse_rates(
     learns.
     """
     rows = []
-    for place, least in enumerate(nearest):
+    for count_class, least in enumerate(nearest):
         rows.append(least)
         for tables in kinds:
-            cells = np.array([table.transitions[place] for table in tables]).sum(axis=0)
+            cells = np.array([table.transitions[count_class] for table in tables]).sum(axis=0)
             if cells.sum() >= FEWEST_BY_CLASS:
-                shift = keyed_shift(secret, f"{name} {place}")
-                rows[place] = coarse_rates(cells / cells.sum(), shift)
+                shift = keyed_shift(secret, f"{name} {count_class}")
+                rows[count_class] = coarse_rates(cells / cells.sum(), shift)
                 break
     return tuple(rows)
 
@@ -214,10 +214,10 @@ class _Drawn:
             report_progress("measuring errors", 0.8 if not own_group else 0.9)
             chosen = rng.permutation(len(self.plan.variables))[:variables]
             groups: dict[str, Ints] = {}
-            for place, variable in enumerate(self.plan.variables[c] for c in chosen):
+            for index, variable in enumerate(self.plan.variables[c] for c in chosen):
                 levels = self.levels[variable]
                 group_of = levels[int(rng.integers(len(levels)))].group_of
-                if own_group and place == 0:
+                if own_group and index == 0:
                     group_of = rng.integers(0, 2, group_of.size)
                 groups[variable] = group_of
             yield self._measured(groups)
@@ -226,8 +226,8 @@ class _Drawn:
         rows = np.array([self.rows[variable] for variable in groups], dtype=np.int64)
         sizes = np.array([int(group_of.max()) + 1 for group_of in groups.values()], dtype=np.uint64)
         group = np.zeros((rows.size, max(g.size for g in groups.values())), dtype=np.uint32)
-        for place, group_of in enumerate(groups.values()):
-            group[place, : group_of.size] = group_of
+        for row, group_of in enumerate(groups.values()):
+            group[row, : group_of.size] = group_of
         cells = prod(int(size) for size in sizes)
         numbers = np.empty(len(self.every), dtype=np.uint64)
         _number_cells(self.every.codes, rows, group, sizes, numbers)
@@ -235,9 +235,9 @@ class _Drawn:
         # Sorting takes longer than laying out, where there are more finest cells than cells of the table.
         if cells > max(_MOST_CELLS, min(len(self.every), _MOST_LAID_OUT)):
             still_working()
-            found, places = np.unique(numbers, return_inverse=True)
+            distinct, places = np.unique(numbers, return_inverse=True)
             still_working()
-            length, numbers = found.size, places.reshape(-1).astype(np.uint64)
+            length, numbers = distinct.size, places.reshape(-1).astype(np.uint64)
         sums = np.zeros((length, 2), dtype=np.int64)
         _add_up(numbers, self.every.counts, self.memory.counts, sums)
         true, shown = sums.T
@@ -263,13 +263,13 @@ class _Drawn:
 
     def _categories(self, group_of: Ints) -> list[Category]:
         """The groups of a level; many tables share one, and it may have very many."""
-        known, found = self._grouped.get(id(group_of), (None, []))
+        known, categories = self._grouped.get(id(group_of), (None, []))
         if known is not group_of:
             order = np.argsort(group_of, kind="stable")
             ends = np.cumsum(np.bincount(group_of)).tolist()
-            found = [
+            categories = [
                 Category(str(g), str(g), tuple(order[low:high].tolist()))
                 for g, (low, high) in enumerate(pairwise([0, *ends]))
             ]
-            self._grouped[id(group_of)] = (group_of, found)
-        return found
+            self._grouped[id(group_of)] = (group_of, categories)
+        return categories

@@ -185,8 +185,8 @@ class ProtectedPopulation(MethodSpec):
 
     @checks_parameters("A protected population")
     def __post_init__(self) -> None:
-        for words in (*self.tables, *self.known_totals):
-            if not words:
+        for variables in (*self.tables, *self.known_totals):
+            if not variables:
                 raise InputError(
                     "Each of the agency's own tables is a list of variables, such as "
                     '["area:district", "sex"].'
@@ -240,9 +240,9 @@ class ProtectedPopulation(MethodSpec):
 
     def _require_hidden_changes(self, apart: Differences) -> None:
         """Refuse a release in which too few others can move beside the cells that changed."""
-        found = apart.reveals(self.change_odds, self.base)
-        if found is not None:
-            cells, changed = found
+        revealed = apart.reveals(self.change_odds, self.base)
+        if revealed is not None:
+            cells, changed = revealed
             raise InputError(
                 f"Too many records changed since the earlier release to hide which: of {cells:,} cells that "
                 f"show another number {changed:,} changed, more than change_odds = {self.change_odds:g} "
@@ -314,7 +314,7 @@ class ProtectedPopulation(MethodSpec):
             else StateFile(state, key, self.to_mapping(), cells, previous, held)
         )
         plan = stages[-1].plan
-        found = search(
+        searched = search(
             prepared.problem,
             stages,
             int.from_bytes(derived(key, "search")[:8], "big"),
@@ -325,18 +325,18 @@ class ProtectedPopulation(MethodSpec):
         report_progress("measuring errors", 0.0)
         truth = true_counts(plan, prepared.every.codes, prepared.every.counts)
         still_working()
-        shown, memory = _shown(prepared, found)
+        shown, memory = _shown(prepared, searched)
         still_working()
         public, agency = side_by_side(
             lambda: public_report(
-                self.to_mapping(), self.support, plan, prepared.every, memory, found, key, truth
+                self.to_mapping(), self.support, plan, prepared.every, memory, searched, key, truth
             ),
             lambda: agency_report(
                 self.support,
                 plan,
                 prepared,
                 memory,
-                found,
+                searched,
                 truth,
                 differences(previous, memory, self.base),
             ),
@@ -369,13 +369,13 @@ class ProtectedPopulation(MethodSpec):
         def cost(quadratic: float, quartic: float, steep: float = 0, beyond: int = 0) -> ErrorCost:
             return ErrorCost.scaled(quadratic, quartic, steep, beyond, self.base)
 
-        own = self.own_weight
+        weight = self.own_weight
         first, second = cost(200, 1), cost(200, 1, 200, 7)
         extra = cost(12, 0, 100, 8)
 
         def steep_costs(steep: float, beyond: int, extra: ErrorCost) -> tuple[ErrorCost, ...]:
             finest = cost(200, 1, steep, beyond)
-            return cost(20, 0, steep, beyond), finest, own * finest, extra
+            return cost(20, 0, steep, beyond), finest, weight * finest, extra
 
         many = self.sweeps > FEW_SWEEPS
         # With few sweeps there is no time to look far.
@@ -420,7 +420,7 @@ class ProtectedPopulation(MethodSpec):
                 max(1, self.sweeps // 3),
                 0.12 if many else 0.03,
                 0.06 if many else 0.03,
-                (cost(50, 1), first, own * first, extra),
+                (cost(50, 1), first, weight * first, extra),
                 lost=_LOST,
                 near=2,
             ),
@@ -429,7 +429,7 @@ class ProtectedPopulation(MethodSpec):
                 max(1, 5 * self.sweeps // 6),
                 0.03,
                 0.004,
-                (cost(20, 0, 200, 7), second, own * second, extra),
+                (cost(20, 0, 200, 7), second, weight * second, extra),
                 lost=_LOST,
                 near=near,
             ),
@@ -456,11 +456,11 @@ class ProtectedPopulation(MethodSpec):
         )
 
 
-def _shown(prepared: Prepared, found: SearchedPopulation) -> tuple[FinestCells, FinestCells]:
+def _shown(prepared: Prepared, searched: SearchedPopulation) -> tuple[FinestCells, FinestCells]:
     """The protected cells, and the same with the keys of their records and with those that show 0."""
     every, problem = prepared.every, prepared.problem
     shown = prepared.shown.copy()
-    shown[problem.movable] = problem.low + problem.step * found.up
+    shown[problem.movable] = problem.low + problem.step * searched.up
     memory = FinestCells(every.dataset, every.codes, shown, every.keys)
     seen = shown > 0
     return FinestCells(every.dataset, every.codes[:, seen], shown[seen]), memory

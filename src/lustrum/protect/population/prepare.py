@@ -68,10 +68,10 @@ def prepare(
     still_working()
     if previous is None:
         every = joined(cells, extra)
-        kept = Kept.nothing(len(every))
+        constraints = Kept.nothing(len(every))
     else:
         redraw = Redraw(base, small_only, empty_share > 0, refresh, change_odds, min_left)
-        every, kept = continued(cells, extra, previous, key, redraw, held)
+        every, constraints = continued(cells, extra, previous, key, redraw, held)
     still_working()
     choice = options(every.counts, base, small_only)
     empty = every.counts == 0
@@ -82,16 +82,16 @@ def prepare(
     shrink = (left, total) if total else (1, 1)
     up = start_up(every, choice, key, shrink) & choice.movable
     up |= empty & empty_start(every.dataset, every.codes, key, one_in)
-    up = np.where(kept.starts, kept.up, up)
+    up = np.where(constraints.starts, constraints.up, up)
     still_working()
-    movable = (choice.movable | empty) & ~kept.frozen
-    shown = np.where(kept.frozen, kept.number, choice.low)
+    movable = (choice.movable | empty) & ~constraints.frozen
+    shown = np.where(constraints.frozen, constraints.number, choice.low)
     if held is not None and held.size:
-        stays_up = movable & choice.movable & (kept.group < 0)
+        stays_up = movable & choice.movable & (constraints.group < 0)
         stays_up &= np.isin(cell_numbers(every.dataset, every.codes), held)
         shown = np.where(stays_up, choice.low + base, shown)
         movable &= ~stays_up
-    _start_groups(every, choice, kept, up, movable, key)
+    _start_groups(every, choice, constraints, up, movable, key)
     # There may be tens of millions of cells, so that small numbers are kept as such.
     small = np.int32 if int(shown.max(initial=0)) + base < 2**31 else np.int64
     problem = SearchProblem(
@@ -102,7 +102,7 @@ def prepare(
         up=up[movable],
         is_empty=empty[movable],
         low=choice.low[movable].astype(small),
-        group=kept.group[movable].astype(np.int32),
+        group=constraints.group[movable].astype(np.int32),
         fixed_up=(shown - every.counts)[~movable],
         fixed_smallest=int((shown[~movable] == base).sum()),
         fixed_empty=int(((shown == base) & empty)[~movable].sum()),
@@ -110,7 +110,7 @@ def prepare(
         empty_share=(ceil(round(empty_share * 1000, 6)), 1000),
         start_share=shrink,
     )
-    return Prepared(every, shown, problem, kept.unchanged, kept.changed)
+    return Prepared(every, shown, problem, constraints.unchanged, constraints.changed)
 
 
 def _expected_smallest(choice: Options, base: int) -> float:
@@ -122,31 +122,33 @@ def _expected_smallest(choice: Options, base: int) -> float:
 def _start_groups(
     every: FinestCells,
     choice: Options,
-    kept: Kept,
+    constraints: Kept,
     up: npt.NDArray[np.bool_],
     movable: npt.NDArray[np.bool_],
     key: bytes,
 ) -> None:
     """Let as many parts of every kept cell start at their upper number as its sum asks for."""
-    members = np.flatnonzero((kept.group >= 0) & movable)
-    everyone = np.flatnonzero(kept.group >= 0)
+    members = np.flatnonzero((constraints.group >= 0) & movable)
+    everyone = np.flatnonzero(constraints.group >= 0)
     if not everyone.size:
         return
     base_sum: dict[int, int] = {}
     for cell in everyone:
-        group = int(kept.group[cell])
+        group = int(constraints.group[cell])
         base_sum[group] = base_sum.get(group, 0) + int(choice.low[cell])
-    words = scramble(derived(key, "parts"), cell_numbers(every.dataset, every.codes[:, members]))
-    drawn = (words >> np.uint64(11)).astype(np.float64) / 2**53
+    random_words = scramble(
+        derived(key, "parts"), cell_numbers(every.dataset, every.codes[:, members])
+    )
+    drawn = (random_words >> np.uint64(11)).astype(np.float64) / 2**53
     # Parts with a larger residue come first more often; empty ones only where nothing else is left.
     residue = choice.residue[members]
     rank = np.where(residue > 0, drawn / np.maximum(residue, 1), 2.0 + drawn)
     up[members] = False
-    left = {g: (kept.target[g] - low) // choice.step for g, low in base_sum.items()}
-    for place in np.lexsort((rank, kept.group[members])):
-        group = int(kept.group[members[place]])
+    left = {g: (constraints.target[g] - low) // choice.step for g, low in base_sum.items()}
+    for index in np.lexsort((rank, constraints.group[members])):
+        group = int(constraints.group[members[index]])
         if left[group] > 0:
-            up[members[place]] = True
+            up[members[index]] = True
             left[group] -= 1
     if any(left.values()):
         raise InputError("The memory of the earlier release does not belong to these records.")

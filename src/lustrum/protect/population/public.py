@@ -130,19 +130,22 @@ class PublicReport:
         }
 
     @classmethod
-    def from_mapping(cls, words: Mapping[str, Any]) -> PublicReport:
+    def from_mapping(cls, mapping: Mapping[str, Any]) -> PublicReport:
         """The report that :meth:`to_mapping` wrote."""
         try:
             return cls(
-                method={**words["method"], "max_variables": int(words["method"]["max_variables"])},
-                support=Support(**words["support"]),
-                changed=float(words["changed"]),
-                errors={int(k): float(v) for k, v in words["errors"].items()},
-                group_errors={int(k): float(v) for k, v in words["group_errors"].items()},
-                rates=tuple(tuple(row) for row in words["rates"]),
-                free_rates=tuple(tuple(row) for row in words["free_rates"]),
-                known=tuple(KnownTotals.from_mapping(one) for one in words["known"]),
-                search=stated_search(words),
+                method={
+                    **mapping["method"],
+                    "max_variables": int(mapping["method"]["max_variables"]),
+                },
+                support=Support(**mapping["support"]),
+                changed=float(mapping["changed"]),
+                errors={int(k): float(v) for k, v in mapping["errors"].items()},
+                group_errors={int(k): float(v) for k, v in mapping["group_errors"].items()},
+                rates=tuple(tuple(row) for row in mapping["rates"]),
+                free_rates=tuple(tuple(row) for row in mapping["free_rates"]),
+                known=tuple(KnownTotals.from_mapping(one) for one in mapping["known"]),
+                search=stated_search(mapping),
             )
         except (KeyError, TypeError, ValueError):
             raise InputError(
@@ -155,9 +158,9 @@ def search_version(sweeps: int, codes: int) -> int:
     return SEARCH_OF_MANY_CODES if sweeps <= FEW_SWEEPS and codes >= MANY_CODES else SEARCH
 
 
-def stated_search(words: Mapping[str, Any]) -> int:
+def stated_search(mapping: Mapping[str, Any]) -> int:
     """The version of the search that a report states."""
-    return int(words.get("search", _UNSTATED))
+    return int(mapping.get("search", _UNSTATED))
 
 
 def _fitting(known: Mapping[int, Any], variables: int) -> int:

@@ -29,34 +29,34 @@ class KnownTotals:
 
     def axes(self, dataset: Dataset) -> list[tuple[str, tuple[Category, ...]]]:
         """The variables with their categories at the levels named."""
-        found = []
-        for words in self.by:
-            name, _, level = words.partition(":")
+        axes = []
+        for axis_spec in self.by:
+            name, _, level = axis_spec.partition(":")
             axis = Axis(name, level or None)
-            found.append((name, tuple(axis.categories(dataset.variable(name)))))
-        if len({name for name, _ in found}) < len(found):
+            axes.append((name, tuple(axis.categories(dataset.variable(name)))))
+        if len({name for name, _ in axes}) < len(axes):
             raise InputError("Known totals name a variable twice; name each once.")
-        return found
+        return axes
 
     def to_mapping(self) -> dict[str, Any]:
         """The totals as plain values."""
         return {"by": list(self.by), "values": list(self.values)}
 
     @classmethod
-    def from_mapping(cls, words: Mapping[str, Any]) -> KnownTotals:
+    def from_mapping(cls, mapping: Mapping[str, Any]) -> KnownTotals:
         """The totals that :meth:`to_mapping` wrote."""
-        return cls(tuple(map(str, words["by"])), tuple(int(v) for v in words["values"]))
+        return cls(tuple(map(str, mapping["by"])), tuple(int(v) for v in mapping["values"]))
 
 
 def known_totals(cells: FinestCells, by: Sequence[Sequence[str]]) -> tuple[KnownTotals, ...]:
     """Count the totals that a policy names as public elsewhere."""
-    found = []
-    for words in by:
-        empty = KnownTotals(tuple(words), ())
+    totals = []
+    for variables in by:
+        empty = KnownTotals(tuple(variables), ())
         groups, size = _groups(cells, empty)
         values = np.bincount(groups, weights=cells.counts, minlength=size).astype(np.int64)
-        found.append(KnownTotals(tuple(words), tuple(values.tolist())))
-    return tuple(found)
+        totals.append(KnownTotals(tuple(variables), tuple(values.tolist())))
+    return tuple(totals)
 
 
 def base_needed(coalition: int, min_left: int) -> int:
@@ -92,10 +92,14 @@ class Left:
     def histogram(self) -> dict[int, int]:
         """How many cells have 1, 2, 3, ... counts left."""
         values, numbers = np.unique(self.listed, return_counts=True)
-        found = {int(v): int(n) for v, n in zip(values, numbers, strict=True)}
+        frequencies = {int(v): int(n) for v, n in zip(values, numbers, strict=True)}
         for left, number in self.unlisted.items():
-            found[left] = found.get(left, 0) + number
-        return {left: found[left] for left in sorted(found) if left > 0 and found[left]}
+            frequencies[left] = frequencies.get(left, 0) + number
+        return {
+            left: frequencies[left]
+            for left in sorted(frequencies)
+            if left > 0 and frequencies[left]
+        }
 
 
 def left_to(
@@ -121,7 +125,7 @@ def left_to(
         )
     joined_low, joined_high = low.copy(), high.copy()
     unlisted: dict[int, int] = {}
-    for place, totals in enumerate(known):
+    for index, totals in enumerate(known):
         groups, size = _groups(cells, totals)
         listed = np.bincount(groups, minlength=size)
         possible = combinations.within(totals.axes(cells.dataset)).ravel()
@@ -133,7 +137,7 @@ def left_to(
             raise InputError("A total that is known does not fit the protected cells.")
         joined_low = np.maximum(joined_low, (exact - most)[groups] + high)
         joined_high = np.minimum(joined_high, (exact - least)[groups] + low)
-        if place == 0:  # cells that are not listed are bounded by the first set of totals
+        if index == 0:  # cells that are not listed are bounded by the first set of totals
             own_low = np.maximum(coalition, exact - most + most_of_unlisted)
             own_high = np.minimum(most_of_unlisted, exact - least)
             for left, number in zip(
@@ -154,11 +158,11 @@ def _groups(cells: FinestCells, totals: KnownTotals) -> tuple[Ints, int]:
     groups = np.zeros(len(cells), dtype=np.int64)
     size = 1
     for name, categories in totals.axes(cells.dataset):
-        place = np.full(len(cells.dataset.variable(name).codes), -1, dtype=np.int64)
+        category_of = np.full(len(cells.dataset.variable(name).codes), -1, dtype=np.int64)
         for number, category in enumerate(categories):
-            place[list(category.members)] = number
-        if (place < 0).any():
+            category_of[list(category.members)] = number
+        if (category_of < 0).any():
             raise InputError(f"The level of {name!r} in known totals leaves out some codes.")
-        groups = groups * len(categories) + place[columns[name]]
+        groups = groups * len(categories) + category_of[columns[name]]
         size *= len(categories)
     return groups, size

@@ -48,17 +48,17 @@ def candidates(
     chances of both shrink by the same factor.
     """
     wanted = ceil(CANDIDATES * needed)
-    found = empty_candidates(cells, wanted, key)
+    empty_codes = empty_candidates(cells, wanted, key)
     if needed > 0:
         siblings = sibling_candidates(cells, key, base, share)
         numbers = cell_numbers(cells.dataset, siblings)
         still_working()
-        others = found[:, ~np.isin(cell_numbers(cells.dataset, found), numbers)]
-        found = np.concatenate([siblings.astype(found.dtype), others], axis=1)
-        found = found[:, : max(numbers.size, wanted)]
+        others = empty_codes[:, ~np.isin(cell_numbers(cells.dataset, empty_codes), numbers)]
+        empty_codes = np.concatenate([siblings.astype(empty_codes.dtype), others], axis=1)
+        empty_codes = empty_codes[:, : max(numbers.size, wanted)]
         more = numbers.size / _SIBLINGS
         needed = max(needed, more * people / max(people + base * more, 1.0))
-    return found, needed, max(CANDIDATES, round(found.shape[1] / max(needed, 1.0)))
+    return empty_codes, needed, max(CANDIDATES, round(empty_codes.shape[1] / max(needed, 1.0)))
 
 
 def sibling_candidates(cells: FinestCells, key: bytes, base: int, share: float) -> Array:
@@ -68,24 +68,28 @@ def sibling_candidates(cells: FinestCells, key: bytes, base: int, share: float) 
     """
     roots = root_variables(cells.dataset)
     small = np.flatnonzero((cells.counts > 0) & (cells.counts < base))
-    found = [cells.codes[:, :0]]
+    sibling_codes = [cells.codes[:, :0]]
     if share <= 0 or len(roots) < 2 or not small.size:
-        return found[0].copy()
-    words = cell_numbers(cells.dataset, cells.codes) if cells.keys is None else cells.keys
-    words = words[small]
+        return sibling_codes[0].copy()
+    cell_keys = cell_numbers(cells.dataset, cells.codes) if cells.keys is None else cells.keys
+    cell_keys = cell_keys[small]
     taken = np.sort(cell_numbers(cells.dataset, cells.codes))
-    for number, place in enumerate(roots):
+    for number, index in enumerate(roots):
         report_progress("choosing empty cells", number / len(roots))
-        rows = AttributeRows.of(cells.dataset, place, roots)
+        rows = AttributeRows.of(cells.dataset, index, roots)
         expected = rows.expected(cells.codes, cells.counts, small)
         for turn, half in enumerate(_HALVES):
-            own = scramble(derived(key, f"sibling again {turn}"), words) if turn else words
+            turn_keys = (
+                scramble(derived(key, f"sibling again {turn}"), cell_keys) if turn else cell_keys
+            )
             chance = np.where(expected <= SPARSE, share / (1 + expected / half), 0.0)
-            drawn = scramble(derived(key, f"sibling {place}"), own) >> np.uint64(32)
+            drawn = scramble(derived(key, f"sibling {index}"), turn_keys) >> np.uint64(32)
             chosen = np.flatnonzero(drawn.astype(np.float64) < chance * 2.0**32)
             done = (number + (1 + turn) / 3) / len(roots)
-            found.append(_siblings(rows, cells.codes[:, small], chosen, own, taken, key, done))
-    codes = np.concatenate(found, axis=1)
+            sibling_codes.append(
+                _siblings(rows, cells.codes[:, small], chosen, turn_keys, taken, key, done)
+            )
+    codes = np.concatenate(sibling_codes, axis=1)
     still_working()
     _, first = np.unique(cell_numbers(cells.dataset, codes), return_index=True)
     still_working()
@@ -96,7 +100,7 @@ def _siblings(
     rows: AttributeRows,
     codes: Array,
     chosen: Ints,
-    words: Words,
+    cell_keys: Words,
     taken: Words,
     key: bytes,
     done: float,
@@ -104,23 +108,23 @@ def _siblings(
     """An empty cell in the row of each chosen one, in the category of a similar one, as far as one is found."""
     order = np.argsort(rows.numbers(codes), kind="stable")
     still_working()
-    place = np.empty(order.size, dtype=np.int64)
-    place[order] = np.arange(order.size)
-    varying = [rows.place, *dependents(rows.dataset, rows.place)]
-    found = [codes[:, :0]]
+    rank = np.empty(order.size, dtype=np.int64)
+    rank[order] = np.arange(order.size)
+    varying = [rows.variable, *dependents(rows.dataset, rows.variable)]
+    sibling_codes = [codes[:, :0]]
     waiting = chosen
     for attempt, window in enumerate(_WINDOWS):
         check_stop()
         report_progress("choosing empty cells", done)
-        drawn = scramble(derived(key, f"lender {rows.place} {attempt}"), words[waiting])
+        drawn = scramble(derived(key, f"lender {rows.variable} {attempt}"), cell_keys[waiting])
         apart = ((drawn >> np.uint64(32)) * np.uint64(2 * window) >> np.uint64(32)).astype(np.int64)
         apart = apart - window + (apart >= window)
-        lender = order[(place[waiting] + apart) % order.size]
-        made = codes[:, waiting]
-        made[varying] = codes[np.ix_(varying, lender)]
-        numbers = cell_numbers(rows.dataset, made)
+        lender = order[(rank[waiting] + apart) % order.size]
+        new_codes = codes[:, waiting]
+        new_codes[varying] = codes[np.ix_(varying, lender)]
+        numbers = cell_numbers(rows.dataset, new_codes)
         at = np.minimum(np.searchsorted(taken, numbers), taken.size - 1)
-        good = (taken[at] != numbers) & possible_cells(rows.dataset, made)
-        found.append(made[:, good])
+        good = (taken[at] != numbers) & possible_cells(rows.dataset, new_codes)
+        sibling_codes.append(new_codes[:, good])
         waiting = waiting[~good]
-    return np.concatenate(found, axis=1)
+    return np.concatenate(sibling_codes, axis=1)

@@ -68,16 +68,16 @@ def start_up(
     Cells that are empty in truth and show somebody add to all totals; the others start a little lower to
     make up for that, so that totals are right on average.
     """
-    words = cell_numbers(cells.dataset, cells.codes) if cells.keys is None else cells.keys
-    drawn = scramble(derived(key, "start"), words)
+    cell_keys = cell_numbers(cells.dataset, cells.codes) if cells.keys is None else cells.keys
+    drawn = scramble(derived(key, "start"), cell_keys)
     upper = (drawn >> np.uint64(32)).astype(np.float64)
     return np.asarray(upper * (choice.step * shrink[1]) < choice.residue * float(shrink[0] << 32))
 
 
 def empty_start(dataset: Dataset, codes: Array, key: bytes, one_in: int) -> Mask:
     """Which candidates among the empty cells start by showing somebody: one in this many."""
-    words = scramble(derived(key, "empty start"), cell_numbers(dataset, codes))
-    return np.asarray((words >> np.uint64(32)) * np.uint64(one_in) < np.uint64(2**32))
+    random_words = scramble(derived(key, "empty start"), cell_numbers(dataset, codes))
+    return np.asarray((random_words >> np.uint64(32)) * np.uint64(one_in) < np.uint64(2**32))
 
 
 def empty_candidates(cells: FinestCells, wanted: int, key: bytes) -> Array:
@@ -93,41 +93,41 @@ def empty_candidates(cells: FinestCells, wanted: int, key: bytes) -> Array:
     occupied = np.flatnonzero(cells.counts > 0)
     if not occupied.size or wanted <= 0 or not changeable.size:
         return codes[:, :0].copy()
-    own = np.ascontiguousarray(codes[:, occupied])
-    numbers = cell_numbers(cells.dataset, own)
+    occupied_codes = np.ascontiguousarray(codes[:, occupied])
+    numbers = cell_numbers(cells.dataset, occupied_codes)
     stream = scramble(
         derived(key, "empty cells"), numbers if cells.keys is None else cells.keys[occupied]
     )
     taken = np.sort(numbers)
-    found = [own[:, :0]]
+    candidate_codes = [occupied_codes[:, :0]]
     ranks = [np.empty(0, dtype=np.uint64)]
     missing = wanted
     for attempt in range(_ATTEMPTS):
         report_progress("choosing empty cells", 0.0)
         still_working()
-        rolled = _neighbours(own, sizes, changeable, stream, key, attempt)
+        rolled = _neighbours(occupied_codes, sizes, changeable, stream, key, attempt)
         still_working()
         numbers = cell_numbers(cells.dataset, rolled)
         fresh = np.flatnonzero(possible_cells(cells.dataset, rolled) & ~_within(numbers, taken))
         still_working()
         fresh_numbers, first = np.unique(numbers[fresh], return_index=True)
         still_working()
-        found.append(rolled[:, fresh[first]])
+        candidate_codes.append(rolled[:, fresh[first]])
         ranks.append(scramble(derived(key, "empty rank"), fresh_numbers))
         taken = np.sort(np.concatenate([taken, fresh_numbers]))
         missing -= fresh_numbers.size
         if missing <= 0:
             break
     order = np.argsort(np.concatenate(ranks), kind="stable")[:wanted]
-    return np.ascontiguousarray(np.concatenate(found, axis=1)[:, order])
+    return np.ascontiguousarray(np.concatenate(candidate_codes, axis=1)[:, order])
 
 
 _ATTEMPTS = 8
 
 
 def _within(numbers: Words, ordered: Words) -> Mask:
-    place = np.minimum(np.searchsorted(ordered, numbers), ordered.size - 1)
-    return np.asarray(ordered[place] == numbers)
+    index = np.minimum(np.searchsorted(ordered, numbers), ordered.size - 1)
+    return np.asarray(ordered[index] == numbers)
 
 
 def _neighbours(
@@ -136,22 +136,22 @@ def _neighbours(
     rolled = codes.copy()
     going = np.arange(codes.shape[1])
     for change in range(int(changeable.size)):
-        words = scramble(derived(key, f"neighbour {attempt} {change}"), stream[going])
+        random_words = scramble(derived(key, f"neighbour {attempt} {change}"), stream[going])
         others = scramble(derived(key, f"lender {attempt} {change}"), stream[going])
         # Independent draws from parts of one word: which variable, whose code, whether to go on.
-        which = changeable[_share(words, 0, changeable.size)]
+        which = changeable[_share(random_words, 0, changeable.size)]
         lender = _share(others, 0, codes.shape[1])
         code = codes[which, lender].astype(np.int64)
-        from_list = (words >> np.uint64(32)) % np.uint64(16) == 0
+        from_list = (random_words >> np.uint64(32)) % np.uint64(16) == 0
         code = np.where(from_list, _share(others, 32, sizes[which]), code)
         rolled[which, going] = code.astype(rolled.dtype)
-        going = going[(words >> np.uint64(36)) % np.uint64(8) == 0]
+        going = going[(random_words >> np.uint64(36)) % np.uint64(8) == 0]
         if not going.size:
             break
     return rolled
 
 
-def _share(words: Words, shift: int, count: Ints | int) -> Ints:
+def _share(random_words: Words, shift: int, count: Ints | int) -> Ints:
     """A number below ``count`` from 32 bits of each word."""
-    part = (words >> np.uint64(shift)) & np.uint64(0xFFFFFFFF)
+    part = (random_words >> np.uint64(shift)) & np.uint64(0xFFFFFFFF)
     return np.asarray((part * np.asarray(count).astype(np.uint64)) >> np.uint64(32), dtype=np.int64)

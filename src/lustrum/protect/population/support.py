@@ -104,8 +104,8 @@ class Combinations:
     @classmethod
     def of(cls, dataset: Dataset) -> Combinations:
         """Lay out the variables that structural zeros tie together."""
-        found = [(tuple(names), _possible(dataset, names)) for names in _components(dataset)]
-        return cls(dataset, tuple(found))
+        components = [(tuple(names), _possible(dataset, names)) for names in _components(dataset)]
+        return cls(dataset, tuple(components))
 
     def within(
         self,
@@ -118,29 +118,31 @@ class Combinations:
         asked = {name for name, _ in axes} | set(passing)
         result = np.ones(tuple(len(categories) for _, categories in axes), dtype=np.int64)
         for component, _ in self.components:
-            kept = tuple(name for name in component if name in asked)
-            result = result * along_axes(np.add, self._summed(component, kept), kept, axes, passing)
+            variables = tuple(name for name in component if name in asked)
+            result = result * along_axes(
+                np.add, self._summed(component, variables), variables, axes, passing
+            )
         return np.asarray(result, dtype=np.int64)
 
     def cells(self, axes: Sequence[tuple[str, Sequence[Category]]]) -> int:
         """How many cells of a table can be occupied, without laying the table out."""
         on_axis = {name for name, _ in axes}
-        found = 1
+        cell_count = 1
         for component, _ in self.components:
-            kept = tuple(name for name in component if name in on_axis)
-            counted = along_axes(np.add, self._summed(component, kept), kept, axes, {})
-            found *= int((counted > 0).sum())
-        return found
+            variables = tuple(name for name in component if name in on_axis)
+            counted = along_axes(np.add, self._summed(component, variables), variables, axes, {})
+            cell_count *= int((counted > 0).sum())
+        return cell_count
 
-    def _summed(self, component: tuple[str, ...], kept: tuple[str, ...]) -> Ints:
+    def _summed(self, component: tuple[str, ...], variables: tuple[str, ...]) -> Ints:
         """How many cells of a component can be occupied for each combination of codes of some variables."""
 
         def summed() -> Ints:
             possible = dict(self.components)[component]
-            away = tuple(place for place, name in enumerate(component) if name not in kept)
+            away = tuple(axis for axis, name in enumerate(component) if name not in variables)
             return np.asarray(possible.sum(axis=away))
 
-        return self._sums.get((component, kept), summed)
+        return self._sums.get((component, variables), summed)
 
 
 def possible_combinations(

@@ -89,10 +89,10 @@ def together(
     joined_low = np.maximum(low, parent_low[parent] - (most[parent] - high))
     joined_high = np.minimum(high, parent_high[parent] - (least[parent] - low))
     possible = (least <= parent_high) & (most >= parent_low)
-    kept = possible[parent]
+    consistent = possible[parent]
     return Together(
-        np.where(kept, joined_low, low),
-        np.where(kept, joined_high, high),
+        np.where(consistent, joined_low, low),
+        np.where(consistent, joined_high, high),
         int((~possible).sum()),
         int((~same).sum()),
     )

@@ -111,13 +111,13 @@ class Budget:
         return {self.unit: str(self._limit), "entries": entries}
 
     @classmethod
-    def from_mapping(cls, kept: Mapping[str, Any]) -> Budget:
+    def from_mapping(cls, mapping: Mapping[str, Any]) -> Budget:
         """A budget with its ledger as it was kept."""
-        unit = "epsilon" if "epsilon" in kept else "rho"
-        limit = Fraction(kept[unit])
+        unit = "epsilon" if "epsilon" in mapping else "rho"
+        limit = Fraction(mapping[unit])
         budget = cls(**{unit: float(limit)})
         budget._limit = limit
-        budget._entries = [(str(e["label"]), Fraction(e["cost"])) for e in kept["entries"]]
+        budget._entries = [(str(e["label"]), Fraction(e["cost"])) for e in mapping["entries"]]
         return budget
 
     def _price(self, cost: Cost) -> Fraction:
@@ -189,10 +189,10 @@ def _least(function: Callable[[Floats], Floats]) -> float:
     least = math.inf
     for _ in range(_FINER):
         logs = low + (high - low) * (np.arange(_GRID + 1) / _GRID)
-        found = function(1 + exp(logs))
-        at = int(found.argmin())
+        bounds = function(1 + exp(logs))
+        at = int(bounds.argmin())
         # Any order gives a valid bound, so the smallest one found is valid.
-        least = min(least, float(found[at]))
+        least = min(least, float(bounds[at]))
         low, high = float(logs[max(at - 1, 0)]), float(logs[min(at + 1, _GRID)])
     return least
 

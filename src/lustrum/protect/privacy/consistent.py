@@ -39,7 +39,7 @@ def fitted(inner: InnerTable, noisy: Ints, seen: Mask, scale: Floats) -> Floats:
     goal = noisy.transpose(inner.order).ravel()[rows].astype(np.float64) * weight
     system = sparse.diags_array(weight) @ matrix[rows]
     if matrix.shape[1] <= _DENSE:
-        found = optimize.nnls(system.toarray(), goal)[0]
+        solution = optimize.nnls(system.toarray(), goal)[0]
     else:
         back = system.T.tocsr()
 
@@ -50,11 +50,11 @@ def fitted(inner: InnerTable, noisy: Ints, seen: Mask, scale: Floats) -> Floats:
         start = np.maximum(inner.take(noisy).astype(np.float64).ravel(), 0.0)
         options = {"maxiter": 20_000, "maxfun": 40_000, "maxcor": 30, "ftol": 1e-15, "gtol": 1e-9}
         every = [(0.0, None)] * start.size
-        found = optimize.minimize(
+        solution = optimize.minimize(
             loss, start, jac=True, method="L-BFGS-B", bounds=every, options=options
         ).x
     # Solvers differ in last digits; on a grid, equal remainders stay equal.
-    counts: Floats = np.maximum(np.rint(np.asarray(found) * _GRID) / _GRID, 0.0)
+    counts: Floats = np.maximum(np.rint(np.asarray(solution) * _GRID) / _GRID, 0.0)
     return counts.reshape(inner.shape)
 
 

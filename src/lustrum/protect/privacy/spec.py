@@ -155,10 +155,10 @@ class DifferentialPrivacy:
         seen, scales = np.zeros(table.shape, dtype=np.bool_), []
         for cells, share in self._groups(inner):
             most = int(inner.holders(cells).max(initial=1))
-            found = draw(counts[cells], self.mechanism, most, self.records, share * (total or 0))
-            noisy[cells], scale[cells] = found.values, found.scale
+            measured = draw(counts[cells], self.mechanism, most, self.records, share * (total or 0))
+            noisy[cells], scale[cells] = measured.values, measured.scale
             seen |= cells
-            scales.append(found.scale)
+            scales.append(measured.scale)
         channel = None
         if self.post == "consistent":
             noisy = inner.added_up(consistent_counts(inner, noisy, seen, scale))

@@ -49,11 +49,11 @@ class Loss:
         (1.5, 0.5)
         """
         blocks = self._share
-        for place, (state, inner) in enumerate(zip(states, self._inner, strict=True)):
+        for axis, (state, inner) in enumerate(zip(states, self._inner, strict=True)):
             at = {int(i): k for k, i in enumerate(inner)}
-            moved = np.moveaxis(blocks, place, 0)
+            moved = np.moveaxis(blocks, axis, 0)
             rows = [moved[[at[i] for i in block]].sum(axis=0) for block in state]
-            blocks = np.moveaxis(np.stack(rows), 0, place)
+            blocks = np.moveaxis(np.stack(rows), 0, axis)
         hidden = np.zeros(blocks.shape, np.bool_) if suppressed is None else suppressed
         if self.measure == "cells":
             return float(self._share.size - blocks.size + np.count_nonzero(hidden))

@@ -78,28 +78,28 @@ def redesign_and_suppress(
 
     def tried(at: States) -> tuple[float, Pattern, Table]:
         if at not in seen:
-            made = recoded(table, at)
-            pattern = method.pattern(made)
-            hidden = pattern.suppressed.reshape(made.shape)
+            recoded_table = recoded(table, at)
+            pattern = method.pattern(recoded_table)
+            hidden = pattern.suppressed.reshape(recoded_table.shape)
             inner = hidden[np.ix_(*(np.arange(len(state)) for state in at))]
             cost = loss.of(at, inner) if pattern.safe else np.inf
-            seen[at] = cost, pattern, made
+            seen[at] = cost, pattern, recoded_table
         return seen[at]
 
     if alone.left == 0:
         cost, pattern, _ = tried(alone.states)
         best = cost, alone.states, pattern
     while True:
-        cost, pattern, made = tried(states)
+        cost, pattern, recoded_table = tried(states)
         if best is None or cost < best[0]:
             best = cost, states, pattern
-        found = method.judge(made).mask
-        children = _children(ways, states, found)
+        sensitive = method.judge(recoded_table).mask
+        children = _children(ways, states, sensitive)
         if not children or len(seen) + len(children) > tries:
             break
         states = min(children, key=lambda s: (tried(s)[0], s))
     cost, states, pattern = best
-    made = seen[states][2]
+    recoded_table = seen[states][2]
     chosen = Redesign(
         table.axes,
         states,
@@ -108,16 +108,16 @@ def redesign_and_suppress(
         loss.most,
         0.0,
         alone.sensitive,
-        int(method.judge(made).mask.sum()),
+        int(method.judge(recoded_table).mask.sum()),
         len(seen),
     )
     sizes = sorted((sum(map(len, s)), seen[s][0]) for s in seen)
-    return Mixed(chosen, pattern, made, cost, loss.most, alone, tuple(sizes))
+    return Mixed(chosen, pattern, recoded_table, cost, loss.most, alone, tuple(sizes))
 
 
 def _children(
-    ways: tuple[AxisWays, ...], states: States, found: npt.NDArray[np.bool_]
+    ways: tuple[AxisWays, ...], states: States, sensitive: npt.NDArray[np.bool_]
 ) -> list[States]:
     """All single merges that make a sensitive cell grow."""
-    cells = np.argwhere(found).tolist()
+    cells = np.argwhere(sensitive).tolist()
     return list(dict.fromkeys(s for cell in cells for s in grown_states(ways, states, cell)))

@@ -27,8 +27,8 @@ def recoded(table: Table, states: Sequence[State]) -> Table:
     [[5, 7], [7, 8]]
     """
     out = table
-    for place, state in enumerate(states):
-        out = _along(out, place, state)
+    for axis_index, state in enumerate(states):
+        out = _along(out, axis_index, state)
     return out
 
 
@@ -42,9 +42,9 @@ def recoded_axis(axis: TableAxis, state: State) -> tuple[TableAxis, list[Block]]
     parts: list[Block] = []
     for block, members in zip(state, block_sets, strict=True):
         if members in by_set:
-            place = by_set[members]
-            categories.append(axis.categories[place])
-            parts.append((place,))
+            index = by_set[members]
+            categories.append(axis.categories[index])
+            parts.append((index,))
         else:
             first, last = axis.categories[block[0]], axis.categories[block[-1]]
             categories.append(_joined(axis, block, first, last, members))
@@ -68,24 +68,24 @@ def _joined(
     return Category(code, label, tuple(sorted(members)))
 
 
-def _along(table: Table, place: int, state: State) -> Table:
-    axis, parts = recoded_axis(table.axes[place], state)
+def _along(table: Table, axis_index: int, state: State) -> Table:
+    axis, parts = recoded_axis(table.axes[axis_index], state)
 
     def summed(array: npt.NDArray[Any] | None, how: Any = np.sum) -> Any:
         if array is None:
             return None
-        moved = np.moveaxis(array, place, 0)
-        return np.moveaxis(np.stack([how(moved[list(p)], axis=0) for p in parts]), 0, place)
+        moved = np.moveaxis(array, axis_index, 0)
+        return np.moveaxis(np.stack([how(moved[list(p)], axis=0) for p in parts]), 0, axis_index)
 
     contributors, contributions = table.contributors, table.contributions
     if contributions is not None:
-        contributors, contributions = _merged_contributions(table, contributions, place, parts)
+        contributors, contributions = _merged_contributions(table, contributions, axis_index, parts)
     else:
         contributors = summed(contributors)
     keys = table.keys
     return replace(
         table,
-        axes=(*table.axes[:place], axis, *table.axes[place + 1 :]),
+        axes=(*table.axes[:axis_index], axis, *table.axes[axis_index + 1 :]),
         values=summed(table.values),
         contributors=contributors,
         keys=None if keys is None else summed(keys),
@@ -95,13 +95,13 @@ def _along(table: Table, place: int, state: State) -> Table:
 
 
 def _merged_contributions(
-    table: Table, own: Contributions, place: int, parts: Sequence[Block]
+    table: Table, contributions: Contributions, axis_index: int, parts: Sequence[Block]
 ) -> tuple[Ints | None, Contributions]:
     values, holders, weights, counts = [], [], [], []
-    count = None if table.contributors is None else np.moveaxis(table.contributors, place, 0)
+    count = None if table.contributors is None else np.moveaxis(table.contributors, axis_index, 0)
     moved = [
-        None if a is None else np.moveaxis(a, place, 0)
-        for a in (own.value, own.holding, own.weight)
+        None if a is None else np.moveaxis(a, axis_index, 0)
+        for a in (contributions.value, contributions.holding, contributions.weight)
     ]
     assert moved[0] is not None
     assert moved[1] is not None
@@ -125,18 +125,18 @@ def _merged_contributions(
                     # certain.
                     number = np.where(shared, least, number)
         order = np.argsort(-np.abs(value) * (holder >= 0) - (holder >= 0), axis=-1, kind="stable")
-        order = order[..., : own.value.shape[-1]]
+        order = order[..., : contributions.value.shape[-1]]
         values.append(np.take_along_axis(value, order, axis=-1))
         holders.append(np.take_along_axis(holder, order, axis=-1))
         if weight is not None:
             weights.append(np.take_along_axis(weight, order, axis=-1))
         counts.append(number)
-    value, holder = (np.moveaxis(np.stack(a), 0, place) for a in (values, holders))
-    weight = np.moveaxis(np.stack(weights), 0, place) if weights else None
-    merged = replace(own, value=value, holding=holder, weight=weight)
+    value, holder = (np.moveaxis(np.stack(a), 0, axis_index) for a in (values, holders))
+    weight = np.moveaxis(np.stack(weights), 0, axis_index) if weights else None
+    merged = replace(contributions, value=value, holding=holder, weight=weight)
     if count is None:
         return None, merged
-    return np.moveaxis(np.stack([c for c in counts if c is not None]), 0, place), merged
+    return np.moveaxis(np.stack([c for c in counts if c is not None]), 0, axis_index), merged
 
 
 def _shared(holder: Ints) -> npt.NDArray[np.bool_]:
@@ -150,12 +150,12 @@ def _added(value: Ints, holder: Ints, shared: npt.NDArray[np.bool_]) -> tuple[In
     value, holder = value.copy(), holder.copy()
     for cell in zip(*np.nonzero(shared), strict=True):
         first: dict[int, int] = {}
-        for rank, own in enumerate(holder[cell].tolist()):
-            if own < 0:
+        for rank, holding in enumerate(holder[cell].tolist()):
+            if holding < 0:
                 continue
-            if own in first:
-                value[(*cell, first[own])] += value[(*cell, rank)]
+            if holding in first:
+                value[(*cell, first[holding])] += value[(*cell, rank)]
                 value[(*cell, rank)], holder[(*cell, rank)] = 0, -1
             else:
-                first[own] = rank
+                first[holding] = rank
     return value, holder

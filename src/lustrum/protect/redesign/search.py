@@ -86,8 +86,8 @@ class Redesign:
             if len(state) == 1 < inner:
                 lines.append(f"Leave out {axis.name}: publish its total only.")
                 continue
-            made, _ = recoded_axis(axis, state)
-            for block, category in zip(state, made.categories, strict=False):
+            new_axis, _ = recoded_axis(axis, state)
+            for block, category in zip(state, new_axis.categories, strict=False):
                 if len(block) > 1:
                     names = ", ".join(axis.labels[i] for i in block)
                     lines.append(f"{axis.name}: publish {category.label} instead of {names}.")
@@ -172,15 +172,15 @@ class _RecodeSearch:
         while queue:
             loss, states = heappop(queue)
             check_stop()
-            found = self.judge(states)
-            left = int(found.sum())
+            sensitive = self.judge(states)
+            left = int(sensitive.sum())
             if left == 0:
                 return self._result(states, loss, before, left, loss)
             if fewest is None or (left, loss) < fewest[:2]:
                 fewest = left, loss, states
             if self.steps >= self.work:
                 return self._merged_greedily(states, loss, before)
-            for child in self.children(states, found):
+            for child in self.children(states, sensitive):
                 if child not in seen:
                     seen.add(child)
                     heappush(queue, (self.loss.of(child), child))
@@ -193,10 +193,10 @@ class _RecodeSearch:
         self.steps += 1
         return np.asarray(self.rule.judge(recoded(self.table, states)).mask)
 
-    def children(self, states: States, found: Mask) -> list[States]:
+    def children(self, states: States, sensitive: Mask) -> list[States]:
         """The smallest recodings that extend one sensitive cell: the one with the fewest of them."""
         best: list[States] | None = None
-        cells = np.argwhere(found)
+        cells = np.argwhere(sensitive)
         for cell in cells[:64].tolist():
             ways = list(grown_states(self.ways, states, cell))
             if best is None or len(ways) < len(best):
@@ -209,9 +209,9 @@ class _RecodeSearch:
         """Starting at a recoding, repeat the merge that loses least until no cell is sensitive."""
         while True:
             check_stop()
-            found = self.judge(states)
-            left = int(found.sum())
-            ways = self.children(states, found) if left else []
+            sensitive = self.judge(states)
+            left = int(sensitive.sum())
+            ways = self.children(states, sensitive) if left else []
             if not ways:
                 return self._result(states, self.loss.of(states), before, left, bound)
             states = min(ways, key=lambda s: (self.loss.of(s), s))

@@ -44,14 +44,14 @@ class AxisWays:
     def parents(self) -> tuple[Block, ...]:
         """The totals and subtotals as sets of inner categories, the smallest first."""
         inner = [i for (i,) in self.finest]
-        found: dict[Block, None] = {}
+        blocks: dict[Block, None] = {}
         for category in self.axis.categories:
             inside = tuple(
                 i for i in inner if self.axis.categories[i].member_set <= category.member_set
             )
             if len(inside) > 1:
-                found[inside] = None
-        return tuple(sorted(found, key=lambda block: (len(block), block)))
+                blocks[inside] = None
+        return tuple(sorted(blocks, key=lambda block: (len(block), block)))
 
     def grown(self, state: State, block: Block) -> tuple[State, ...]:
         """All smallest coarsenings of a state in which a block has grown.
@@ -59,13 +59,13 @@ class AxisWays:
         Every coarsening in which that block is larger is a coarsening of one of them, except that
         overlapping groups of a hierarchy are not combined.
         """
-        place = state.index(block)
+        index = state.index(block)
         if self.how == "neighbours":
-            pairs = [(i, i + 1) for i in (place - 1, place) if 0 <= i < len(state) - 1]
+            pairs = [(i, i + 1) for i in (index - 1, index) if 0 <= i < len(state) - 1]
             return tuple(_merged(state, pair) for pair in pairs)
         if self.how == "any":
-            others = (i for i in range(len(state)) if i != place)
-            return tuple(_merged(state, (place, i)) for i in others)
+            others = (i for i in range(len(state)) if i != index)
+            return tuple(_merged(state, (index, i)) for i in others)
         if self.how == "hierarchy":
             return tuple(s for p in self._above(block) if (s := _replaced(state, p)) is not None)
         return ()
@@ -95,34 +95,34 @@ def grown_states(
     disappears.
     """
     out: dict[tuple[State, ...], None] = {}
-    for place, (way, state, at) in enumerate(zip(ways, states, cell, strict=True)):
+    for axis_index, (way, state, at) in enumerate(zip(ways, states, cell, strict=True)):
         inside = (state[at],) if at < len(state) else _inside(way.axis, state, at)
         for block in inside:
             for grown in way.grown(state, block):
-                out[(*states[:place], grown, *states[place + 1 :])] = None
+                out[(*states[:axis_index], grown, *states[axis_index + 1 :])] = None
     return tuple(out)
 
 
 def _inside(axis: TableAxis, state: State, at: int) -> tuple[Block, ...]:
     """The blocks inside a total or subtotal; none for the total of everything."""
     category = kept_categories(axis, state)[at - len(state)]
-    own = axis.categories[category].member_set
-    found = tuple(b for b in state if axis.categories[b[0]].member_set <= own)
-    return () if len(found) == len(state) else found
+    members = axis.categories[category].member_set
+    blocks = tuple(b for b in state if axis.categories[b[0]].member_set <= members)
+    return () if len(blocks) == len(state) else blocks
 
 
 def kept_categories(axis: TableAxis, state: State) -> list[int]:
     """The totals and subtotals that remain: those made of more than one whole block."""
     sets = [frozenset().union(*(axis.categories[i].member_set for i in b)) for b in state]
     whole = frozenset().union(*sets) if sets else frozenset()
-    kept = []
+    remaining = []
     for i, category in enumerate(axis.categories):
-        own = category.member_set
-        inside = [b for b in sets if not own.isdisjoint(b)]
-        covers = all(b <= own for b in inside) and own & whole == frozenset().union(*inside)
+        members = category.member_set
+        inside = [b for b in sets if not members.isdisjoint(b)]
+        covers = all(b <= members for b in inside) and members & whole == frozenset().union(*inside)
         if not axis.inner[i] and len(inside) > 1 and covers:
-            kept.append(i)
-    return kept
+            remaining.append(i)
+    return remaining
 
 
 def _merged(state: State, pair: tuple[int, int]) -> State:

@@ -95,9 +95,9 @@ class RandomRounding(MethodSpec):
         """Round a table of counts."""
         rng = checked_input(table, rng)
         counts = whole_counts(table, "Random rounding")
-        words = uniform_words(table, rng, f"{self.name} {self.base}")
+        random_words = uniform_words(table, rng, f"{self.name} {self.base}")
         channel = RoundingChannel(self.base)
-        rounded = round_randomly(counts, self.base, words)
+        rounded = round_randomly(counts, self.base, random_words)
         published = safe_totals(table.axes, rounded, channel, table.structural, keyed=rng is None)
         return released_sums(
             table,
@@ -120,8 +120,8 @@ class RandomRounding(MethodSpec):
         )
 
 
-def round_randomly(values: Ints, base: int, words: npt.NDArray[np.uint64]) -> Ints:
+def round_randomly(values: Ints, base: int, random_words: npt.NDArray[np.uint64]) -> Ints:
     """Round counts to adjacent multiples of a base, driven by uniform 64-bit words."""
     residue = values % base
     thresholds = np.array([(r << 64) // base for r in range(base)], dtype=np.uint64)
-    return values - residue + np.where(words < thresholds[residue], base, 0)
+    return values - residue + np.where(random_words < thresholds[residue], base, 0)

@@ -102,18 +102,20 @@ class SemiControlledRounding(MethodSpec):
         """Round a table of counts."""
         rng = checked_input(table, rng)
         counts = whole_counts(table, "Semi-controlled rounding")
-        words = uniform_words(table, rng, f"{self.name} {self.base}")
-        kept = self._kept(table)
-        published = round_randomly(counts, self.base, words)  # totals without parts in the table
+        random_words = uniform_words(table, rng, f"{self.name} {self.base}")
+        slice_axes = self._kept(table)
+        published = round_randomly(
+            counts, self.base, random_words
+        )  # totals without parts in the table
         inner = table.inner
-        slices, number = _slices(table, kept)
+        slices, number = _slices(table, slice_axes)
         starts, order = self._starts(table, slices, number, rng)
         published[inner] = round_by_slices(
-            counts[inner], self.base, slices, words[inner], starts, order
+            counts[inner], self.base, slices, random_words[inner], starts, order
         )
         channel = RoundingChannel(self.base)
         added = added_totals(table.axes, published, *channel.support(published))
-        radius = (self.base - 1) * self._kept_sums(table, kept)
+        radius = (self.base - 1) * self._kept_sums(table, slice_axes)
         where = (
             say("the whole table")
             if self.over == "table"
@@ -173,10 +175,10 @@ class SemiControlledRounding(MethodSpec):
             return self._below_base(cell_words(keys.sum(keepdims=True), purpose)), order
         return self._below_base(cell_words(keys, purpose)), None
 
-    def _below_base(self, words: Words) -> Ints:
-        return np.array([(int(word) * self.base) >> 64 for word in words], dtype=np.int64)
+    def _below_base(self, random_words: Words) -> Ints:
+        return np.array([(int(word) * self.base) >> 64 for word in random_words], dtype=np.int64)
 
-    def _kept_sums(self, table: Table, kept: tuple[int, ...]) -> Ints:
+    def _kept_sums(self, table: Table, slice_axes: tuple[int, ...]) -> Ints:
         """For each cell, of how many kept totals or single cells it is the sum."""
         cells = np.ones((), dtype=np.int64)
         sums = np.ones((), dtype=np.int64)
@@ -187,8 +189,8 @@ class SemiControlledRounding(MethodSpec):
             held = np.array([max(len(h), 1) for h in parts.held], dtype=np.int64)
             full = held == parts.inner.size
             cells = cells[..., None] * held
-            sums = sums[..., None] * (held if position in kept else 1)
-            whole = whole[..., None] & (True if position in kept else full)
+            sums = sums[..., None] * (held if position in slice_axes else 1)
+            whole = whole[..., None] & (True if position in slice_axes else full)
             everything = everything[..., None] & full
         if self.overall:
             sums = np.where(everything, 1, sums)
@@ -199,7 +201,7 @@ def round_by_slices(
     values: Ints,
     base: int,
     slices: Ints,
-    words: Words,
+    random_words: Words,
     starts: Ints,
     order: Ints | None = None,
 ) -> Ints:
@@ -214,14 +216,14 @@ def round_by_slices(
     if not values.size:
         return down
     group = slices if order is None else order[slices]
-    ranked = np.argsort(words, kind="stable")
+    ranked = np.argsort(random_words, kind="stable")
     ranked = ranked[np.argsort((group * base + residue)[ranked], kind="stable")]
     sizes = residue[ranked]
     if order is None:
         before = np.cumsum(sizes) - sizes
-        own = group[ranked]
-        first = np.searchsorted(own, own, side="left")
-        start: int | Ints = starts[own] - before[first]
+        ranked_groups = group[ranked]
+        first = np.searchsorted(ranked_groups, ranked_groups, side="left")
+        start: int | Ints = starts[ranked_groups] - before[first]
     else:
         start = int(starts[0])
     up = np.empty(values.size, dtype=np.bool_)
@@ -229,11 +231,11 @@ def round_by_slices(
     return np.asarray(down + np.where(up, base, 0))
 
 
-def _slices(table: Table, kept: tuple[int, ...]) -> tuple[Ints, int]:
+def _slices(table: Table, slice_axes: tuple[int, ...]) -> tuple[Ints, int]:
     """The number of the slice of each inner cell, and how many slices there are."""
     slices = np.zeros((1,) * len(table.axes), dtype=np.int64)
     number = 1
-    for position in kept:
+    for position in slice_axes:
         inner = table.axes[position].inner
         shape = [1] * len(table.axes)
         shape[position] = inner.size

@@ -118,11 +118,11 @@ class SmallCountRounding(MethodSpec):
         """Round the small counts of a table and add the totals up."""
         rng = checked_input(table, rng)
         counts = whole_counts(table, "Rounding of small counts")
-        words = None
+        random_words = None
         if self.how == "random":
-            words = uniform_words(table, rng, f"{self.name} {self.base}")
+            random_words = uniform_words(table, rng, f"{self.name} {self.base}")
         channel = SmallCountChannel(self.base, self.how)
-        rounded = round_small_counts(counts, self.base, words)
+        rounded = round_small_counts(counts, self.base, random_words)
         published = (
             safe_totals(
                 table.axes, rounded, channel, table.structural, keyed=rng is None, hide=True
@@ -151,11 +151,11 @@ class SmallCountRounding(MethodSpec):
         )
 
 
-def round_small_counts(values: Ints, base: int, words: Words | None = None) -> Ints:
+def round_small_counts(values: Ints, base: int, random_words: Words | None = None) -> Ints:
     """Counts below the base to 0 or the base: to the nearer, or by uniform words without bias."""
-    if words is None:
+    if random_words is None:
         return _nearest(values, base)
-    return np.where(values < base, round_randomly(values, base, words), values)
+    return np.where(values < base, round_randomly(values, base, random_words), values)
 
 
 def _nearest(values: Ints, base: int) -> Ints:

@@ -86,11 +86,11 @@ class PoissonSampling(MethodSpec):
         inner = InnerTable.of(table.axes, "Poisson sampling")
         block = inner.counts(table)
         if rng is not None:
-            words = rng.integers(0, 2**64, size=block.shape, dtype=np.uint64)
+            random_words = rng.integers(0, 2**64, size=block.shape, dtype=np.uint64)
         else:
             every = uniform_words(table, None, f"{self.name} {self.fraction!r}")
-            words = inner.take(every).astype(np.uint64)
-        chance = ((words >> np.uint64(11)) + 0.5) * 2.0**-53
+            random_words = inner.take(every).astype(np.uint64)
+        chance = ((random_words >> np.uint64(11)) + 0.5) * 2.0**-53
         drawn = binomial_quantile(chance, block, self.fraction)
         return self._release(table, inner.added_up(drawn))
 

@@ -104,8 +104,8 @@ class StratifiedSampling:
         n = self.allocated(N, codes)
         mixed = canonical_order(records)[rng.permutation(len(records))]
         by_stratum = mixed[np.argsort(stratum[mixed], kind="stable")]
-        place = np.arange(len(records)) - np.repeat(np.cumsum(N) - N, N)
-        rows = by_stratum[place < np.repeat(n, N)]
+        rank = np.arange(len(records)) - np.repeat(np.cumsum(N) - N, N)
+        rows = by_stratum[rank < np.repeat(n, N)]
         share = n[stratum[rows]] / N[stratum[rows]]
         return drawn_records(records, rows, share, self.weight)
 

@@ -42,8 +42,8 @@ def singleton_views(
             )
         groups = [cells[holder[cells] == h] for h in np.unique(holder[cells])]
     return tuple(
-        ContributorView(f"sole contributor {i + 1}", own, value[own], value[own])
-        for i, own in enumerate(groups)
+        ContributorView(f"sole contributor {i + 1}", group, value[group], value[group])
+        for i, group in enumerate(groups)
     )
 
 
@@ -58,14 +58,14 @@ def coalition(name: str, members: Iterable[ContributorView]) -> ContributorView:
     cells = np.unique(np.concatenate([v.cells for v in views]))
     low = np.full(cells.size, np.iinfo(np.int64).min // 4)
     high = np.full(cells.size, np.iinfo(np.int64).max // 4)
-    own = np.full((3, cells.size), np.iinfo(np.int64).max // 4)
+    levels = np.full((3, cells.size), np.iinfo(np.int64).max // 4)
     for view in views:
-        place = np.searchsorted(cells, view.cells)
-        np.maximum.at(low, place, view.low)
-        np.minimum.at(high, place, view.high)
-        own[:, place] = np.minimum(own[:, place], 0 if view.own is None else view.own)
-    own[:, low == high] = 0
-    return ContributorView(name, cells, low, high, own=own if own.any() else None)
+        index = np.searchsorted(cells, view.cells)
+        np.maximum.at(low, index, view.low)
+        np.minimum.at(high, index, view.high)
+        levels[:, index] = np.minimum(levels[:, index], 0 if view.levels is None else view.levels)
+    levels[:, low == high] = 0
+    return ContributorView(name, cells, low, high, levels=levels if levels.any() else None)
 
 
 class RuleOnUnions:
@@ -76,11 +76,11 @@ class RuleOnUnions:
     """
 
     def __init__(self, table: Table, rule: Rule, background: Background = NOTHING) -> None:
-        own = _contributions(table)
+        contributions = _contributions(table)
         self.table, self.rule, self.background = table, rule, background
-        self._ranks = own.value.shape[-1]
-        self._value = own.value.reshape(-1, self._ranks)
-        self._holding = own.holding.reshape(-1, self._ranks)
+        self._ranks = contributions.value.shape[-1]
+        self._value = contributions.value.reshape(-1, self._ranks)
+        self._holding = contributions.holding.reshape(-1, self._ranks)
         self._known: dict[bytes, bool] = {}
 
     def reveals(self, cells: Ints) -> bool:
@@ -93,9 +93,9 @@ class RuleOnUnions:
     def _judge(self, cells: Ints) -> bool:
         holding, value = self._holding[cells].ravel(), self._value[cells].ravel()
         held = holding >= 0
-        names, place = np.unique(holding[held], return_inverse=True)
+        names, holding_index = np.unique(holding[held], return_inverse=True)
         sums = np.zeros(names.size, dtype=np.int64)
-        np.add.at(sums, place, value[held])
+        np.add.at(sums, holding_index, value[held])
         order = np.argsort(-np.abs(sums), kind="stable")[: self._ranks]
         ranked = np.zeros(self._ranks, dtype=np.int64)
         who = np.full(self._ranks, -1, dtype=np.int64)

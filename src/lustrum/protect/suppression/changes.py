@@ -68,7 +68,7 @@ def explain_changes(
         helps = "It costs less than cells that were suppressed before."
     elif open_before is None:
         helps = "It protects a sensitive cell."
-    found: list[ChangedCell] = []
+    changed_cells: list[ChangedCell] = []
     changed = (suppressed != previous) & (True if among is None else among)
     for cell in np.flatnonzero(changed).tolist():
         if not suppressed[cell]:
@@ -77,12 +77,12 @@ def explain_changes(
                 if problem.frozen[cell]
                 else "All sensitive cells are protected without it."
             )
-            found.append(ChangedCell(cell, "published again", why))
+            changed_cells.append(ChangedCell(cell, "published again", why))
             continue
         why = helps
         if problem.primary[cell]:
             why = "It is sensitive now."
         elif problem.never[cell]:
             why = "It must not be published."
-        found.append(ChangedCell(cell, "added", why))
-    return PatternChanges(tuple(found), open_before)
+        changed_cells.append(ChangedCell(cell, "added", why))
+    return PatternChanges(tuple(changed_cells), open_before)

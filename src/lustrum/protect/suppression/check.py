@@ -46,14 +46,16 @@ def audit_pattern(
     """Work out what every attacker can know about the primary cells, and compare it with their levels."""
     short: list[tuple[int, int]] = []
     targets = np.flatnonzero(problem.primary)
-    own = None
+    audited = None
     hidden = problem.fixed & ~suppressed
     moved = None
     if problem.views and not problem.whole:
         # What an outsider cannot rule out, few contributors can.
         with one_thread():
-            found = deviations(problem, suppressed, targets)
-        moved = None if found is None else CheckedMoves(problem, suppressed, found)
+            outsider_moves = deviations(problem, suppressed, targets)
+        moved = (
+            None if outsider_moves is None else CheckedMoves(problem, suppressed, outsider_moves)
+        )
     for number, view in enumerate((None, *problem.views)):
         cells, asked = targets, problem
         if view is not None:
@@ -61,13 +63,13 @@ def audit_pattern(
             cells = np.flatnonzero(wanted)
             if not bool(suppressed[view.cells].any()):
                 continue  # knows no more than an outsider
-            if view.own is not None:
+            if view.levels is not None:
                 asked = replace(problem, lower=lower, upper=upper, sliding=sliding)
         low, high, sharp, shown = _ranges(asked, suppressed, cells, view, workers, moved)
-        kept = shown | (_kept(asked, cells, low, high) & sharp)
-        short.extend((int(cell), number - 1) for cell in cells[~kept])
+        level_met = shown | (_kept(asked, cells, low, high) & sharp)
+        short.extend((int(cell), number - 1) for cell in cells[~level_met])
         if view is None:
-            own = AuditedCells(
+            audited = AuditedCells(
                 cells=cells,
                 low=np.ceil(low - _NEAR).astype(np.int64),
                 high=np.floor(high + _NEAR).astype(np.int64),
@@ -75,10 +77,10 @@ def audit_pattern(
                 shown=shown,
                 attackers=len(problem.views),
             )
-    assert own is not None
+    assert audited is not None
     lines = revealing_lines(problem, suppressed)
     safe = not short and not lines and not bool(hidden.any())
-    return PatternAudit(safe, own, tuple(short), lines)
+    return PatternAudit(safe, audited, tuple(short), lines)
 
 
 def audit_deviations(
@@ -101,10 +103,10 @@ def audit_deviations(
         values = problem.values[view.cells]
         np.maximum.at(tight_low, view.cells, view.low - values)
         np.minimum.at(tight_high, view.cells, view.high - values)
-        if view.targets is not None and view.own is None:
+        if view.targets is not None and view.levels is None:
             # A contributor from whom its own cell must be protected has closer bounds for that cell.
-            own = view.cells[view.targets[view.cells]]
-            good &= ~np.isin(shown.target, own)
+            target_cells = view.cells[view.targets[view.cells]]
+            good &= ~np.isin(shown.target, target_cells)
     reach = []
     for amounts in (shown.amounts, shown.lower):
         moved = sparse.csr_array((amounts, shown.cells, shown.first), shape=(count, cells))
@@ -123,12 +125,12 @@ def audit_deviations(
     for row, end in zip(ends, reach, strict=True):
         row[shown.target[good]] = end[good]
     up, down = ends[0][targets], -ends[1][targets]
-    kept = (
+    level_met = (
         (up >= problem.upper[targets])
         & (down >= problem.lower[targets])
         & (up + down >= problem.sliding[targets])
     )
-    kept &= _kept_against_own(problem, shown, ends)[targets]
+    level_met &= _kept_against_own(problem, shown, ends)[targets]
     value = problem.values[targets]
     audited = AuditedCells(
         cells=targets,
@@ -138,7 +140,7 @@ def audit_deviations(
         shown=suppressed[targets],
         attackers=len(problem.views),
     )
-    short = tuple((int(c), -1) for c in targets[~kept])
+    short = tuple((int(c), -1) for c in targets[~level_met])
     lines = revealing_lines(problem, suppressed)
     hidden = bool((problem.fixed & ~suppressed).any())
     return PatternAudit(not short and not lines and not hidden, audited, short, lines)
@@ -150,7 +152,7 @@ def _kept_against_own(problem: SuppressionProblem, shown: Deviations, ends: Ints
     A contributor rules tables out in which its own cell is too low, but none with a smaller part of the same
     deviation. Of counts such a part is sure to be whole only if all moves are of one size.
     """
-    kept = np.ones(problem.values.size, dtype=np.bool_)
+    level_met = np.ones(problem.values.size, dtype=np.bool_)
     uneven = np.zeros(problem.values.size, dtype=np.bool_)
     owner = np.repeat(np.arange(shown.target.size), np.diff(shown.first))
     for amounts in (shown.amounts, shown.lower) if problem.whole else ():
@@ -159,18 +161,18 @@ def _kept_against_own(problem: SuppressionProblem, shown: Deviations, ends: Ints
         odd = (amounts != 0) & (np.abs(amounts) != most[owner])
         uneven[shown.target[owner[odd]]] = True
     for view in problem.views:
-        if view.own is None:
+        if view.levels is None:
             continue
         values = problem.values[view.cells]
         down = np.minimum(-ends[1][view.cells], values - view.low)
         up = np.minimum(ends[0][view.cells], view.high - values)
-        lower, upper, sliding = view.own
+        lower, upper, sliding = view.levels
         good = (down >= lower) & (up >= upper) & (down + up >= sliding)
-        asked = (view.own > 0).any(axis=0)
+        asked = (view.levels > 0).any(axis=0)
         if view.targets is not None:
             asked &= view.targets[view.cells]
-        kept[view.cells] &= ~asked | (good & ~uneven[view.cells])
-    return kept
+        level_met[view.cells] &= ~asked | (good & ~uneven[view.cells])
+    return level_met
 
 
 def certificate_of(problem: SuppressionProblem, suppressed: Mask) -> Certificate:
@@ -242,14 +244,14 @@ def _ranges(
     known, every = known_from(problem, suppressed, view)
     picks = np.searchsorted(every, cells[open_cells])
     try:
-        found: Bounds = bounds(known, picks.tolist(), integer=problem.whole, workers=workers)
+        cell_bounds: Bounds = bounds(known, picks.tolist(), integer=problem.whole, workers=workers)
     except ContradictionError:
         # The knowledge contradicts itself, so the problem was built wrongly, and nothing is proven.
         low[open_cells] = problem.low[cells[open_cells]]
         high[open_cells] = problem.high[cells[open_cells]]
         return low, high, sharp & ~open_cells, shown
-    low[open_cells], high[open_cells] = found.low, found.high
-    sharp[open_cells] = found.sharp
+    low[open_cells], high[open_cells] = cell_bounds.low, cell_bounds.high
+    sharp[open_cells] = cell_bounds.sharp
     return low, high, sharp, shown
 
 
@@ -273,7 +275,7 @@ def revealing_lines(problem: SuppressionProblem, suppressed: Mask) -> tuple[int,
     if problem.unions is None:
         return ()
     matrix = problem.relations
-    found = []
+    lines = []
     for row in range(matrix.shape[0]):
         span = slice(matrix.indptr[row], matrix.indptr[row + 1])
         inside = suppressed[matrix.indices[span]]
@@ -281,5 +283,5 @@ def revealing_lines(problem: SuppressionProblem, suppressed: Mask) -> tuple[int,
         if cells.size < 2 or bool((signs != signs[0]).any()):
             continue
         if problem.unions.reveals(cells.astype(np.int64)):
-            found.append(row)
-    return tuple(found)
+            lines.append(row)
+    return tuple(lines)

@@ -99,19 +99,19 @@ def suppress(
     steps = 0
     while True:
         active = tuple(view for number, view in enumerate(priced.views) if number not in late)
-        found, attacks, hopeless = _searched(replace(priced, views=active), asked)
-        steps += found.steps
-        found = _named_stopped(priced, found, tell)
-        tell("audit", priced.total_cost(found.suppressed), found.lower_bound)
-        audit = audit_pattern(priced, found.suppressed, workers=workers)
+        outcome, attacks, hopeless = _searched(replace(priced, views=active), asked)
+        steps += outcome.steps
+        outcome = _named_stopped(priced, outcome, tell)
+        tell("audit", priced.total_cost(outcome.suppressed), outcome.lower_bound)
+        audit = audit_pattern(priced, outcome.suppressed, workers=workers)
         lost = {cell.cell for cell in hopeless}
         more = late & {view for cell, view in audit.short if cell not in lost}
         if not more:
             break
         late -= more
-    found = replace(found, steps=steps)
-    found, audit = _repaired(priced, attacks, found, audit, hopeless, workers)
-    return _pattern(problem, priced, before, found, audit, hopeless)
+    outcome = replace(outcome, steps=steps)
+    outcome, audit = _repaired(priced, attacks, outcome, audit, hopeless, workers)
+    return _pattern(problem, priced, before, outcome, audit, hopeless)
 
 
 class _Listener:
@@ -130,14 +130,14 @@ class _Listener:
 
 
 def _named_stopped(
-    problem: SuppressionProblem, found: PatternOutcome, listener: _Listener
+    problem: SuppressionProblem, outcome: PatternOutcome, listener: _Listener
 ) -> PatternOutcome:
     """Say of a pattern that might not be the cheapest that its search was stopped."""
-    cost = problem.total_cost(found.suppressed)
-    if not listener.has_stopped() or is_least(cost, found.lower_bound):
-        return found
-    why = f"{found.why} The search was stopped, with the best safe pattern so far."
-    return replace(found, why=why)
+    cost = problem.total_cost(outcome.suppressed)
+    if not listener.has_stopped() or is_least(cost, outcome.lower_bound):
+        return outcome
+    why = f"{outcome.why} The search was stopped, with the best safe pattern so far."
+    return replace(outcome, why=why)
 
 
 def _is_taken_apart(problem: SuppressionProblem) -> bool:
@@ -153,7 +153,7 @@ def _is_late(view: ContributorView) -> bool:
     """
     if view.late:
         return True
-    return view.own is not None and not view.own.any() and bool((view.low < view.high).all())
+    return view.levels is not None and not view.levels.any() and bool((view.low < view.high).all())
 
 
 def _searched(
@@ -192,7 +192,7 @@ def _by_boxes(
         if asked
         else f"The table has more than {_LARGE} cells and its categories nest."
     )
-    found = PatternOutcome(boxed.suppressed, simple_bound(priced), boxed.steps, "boxes", why)
+    outcome = PatternOutcome(boxed.suppressed, simple_bound(priced), boxed.steps, "boxes", why)
     lost = tuple(
         Unprotectable(
             cell,
@@ -204,7 +204,7 @@ def _by_boxes(
         )
         for cell in boxed.without.tolist()
     )
-    return _pattern(problem, priced, before, found, audit, lost)
+    return _pattern(problem, priced, before, outcome, audit, lost)
 
 
 def _rest_solved(
@@ -230,14 +230,14 @@ def _rest_solved(
 def _repaired(
     problem: SuppressionProblem,
     attacks: Attacks,
-    found: PatternOutcome,
+    outcome: PatternOutcome,
     audit: PatternAudit,
     hopeless: tuple[Unprotectable, ...],
     workers: int | None,
 ) -> tuple[PatternOutcome, PatternAudit]:
     """Suppress more cells for every task that falls short in the audit, until none does."""
     lost = {u.cell for u in hopeless}
-    suppressed = found.suppressed.copy()
+    suppressed = outcome.suppressed.copy()
     matrix = problem.relations
     while True:
         open_cells = [cell for cell, _ in audit.short if cell not in lost]
@@ -252,35 +252,35 @@ def _repaired(
                 suppressed[more[np.argmin(problem.cost[more])]] = True
                 added = True
         if not added:
-            return replace(found, suppressed=suppressed), audit
+            return replace(outcome, suppressed=suppressed), audit
         state = WitnessedPattern(attacks, suppressed)
         order = np.flatnonzero(~np.isin(attacks.tasks.cell, list(lost)))
         protect_all(state, problem.cost, order)
         suppressed = state.suppressed
         audit = audit_pattern(problem, suppressed, workers=workers)
         if audit.safe:
-            return replace(found, suppressed=suppressed), audit
+            return replace(outcome, suppressed=suppressed), audit
 
 
 def _pattern(
     problem: SuppressionProblem,
     priced: SuppressionProblem,
     before: Mask | None,
-    found: PatternOutcome,
+    outcome: PatternOutcome,
     audit: PatternAudit,
     hopeless: tuple[Unprotectable, ...],
 ) -> Pattern:
-    secondary = found.suppressed & ~problem.fixed
-    changes = None if before is None else Changes.between(before, found.suppressed)
+    secondary = outcome.suppressed & ~problem.fixed
+    changes = None if before is None else Changes.between(before, outcome.suppressed)
     return Pattern(
-        suppressed=found.suppressed,
+        suppressed=outcome.suppressed,
         primary=problem.primary,
         secondary=secondary,
-        cost=priced.total_cost(found.suppressed),
-        lower_bound=found.lower_bound,
-        algorithm=found.algorithm,
-        why=found.why,
-        steps=found.steps,
+        cost=priced.total_cost(outcome.suppressed),
+        lower_bound=outcome.lower_bound,
+        algorithm=outcome.algorithm,
+        why=outcome.why,
+        steps=outcome.steps,
         safe=audit.safe and not hopeless,
         audited=audit.cells,
         unprotectable=hopeless,

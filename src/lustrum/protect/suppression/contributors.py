@@ -51,16 +51,18 @@ def contributor_views(
     what they know, and attacks like a single one; ``pairs`` are all coalitions of two.
     """
     starts = np.cumsum([0, *(table.values.size for table in tables)])[:-1].tolist()
-    found = ranked_contributions(
+    contributions = ranked_contributions(
         tables, starts, problem.relations, alone_only=alone_only, named=named
     )
     levels = np.stack([problem.lower, problem.upper, problem.sliding])
     about = problem.values, problem.relations, problem.primary, levels
-    views = views_of(found, *about, numbers=contributor_numbers(tables) if pairs else None)
+    views = views_of(contributions, *about, numbers=contributor_numbers(tables) if pairs else None)
     for number, members in enumerate(coalitions):
-        pooled = _pooled(found, np.fromiter(members, dtype=np.int64), contributor_numbers(tables))
-        made = views_of(pooled, *about)
-        views += tuple(replace(view, name=f"coalition {number + 1}") for view in made)
+        pooled = _pooled(
+            contributions, np.fromiter(members, dtype=np.int64), contributor_numbers(tables)
+        )
+        pooled_views = views_of(pooled, *about)
+        views += tuple(replace(view, name=f"coalition {number + 1}") for view in pooled_views)
     return views
 
 
@@ -89,13 +91,13 @@ def ranked_contributions(
     cells, holdings, amounts, alone = [], [], [], []
     for table, start, scale in zip(tables, starts, scales or [1] * len(tables), strict=True):
         value, holding, only = _own(table, alone_only)
-        place, rank = np.nonzero(
+        cell_index, rank = np.nonzero(
             (holding >= 0) | (only[:, None] & (np.arange(holding.shape[1]) == 0))
         )
-        cells.append(place + start)
-        holdings.append(holding[place, rank] if named else np.full(place.size, -1))
-        amounts.append(value[place, rank] * scale)
-        alone.append(only[place])
+        cells.append(cell_index + start)
+        holdings.append(holding[cell_index, rank] if named else np.full(cell_index.size, -1))
+        amounts.append(value[cell_index, rank] * scale)
+        alone.append(only[cell_index])
     cell, single = np.concatenate(cells), np.concatenate(alone)
     who = _numbered(np.concatenate(holdings), cell, single, relations)
     # A sole contributor is taken to know nothing about cells that it shares with others.
@@ -157,38 +159,42 @@ def _numbered(who: Ints, cell: Ints, alone: Mask, relations: Any) -> Ints:
 
 def _sums(relations: Any) -> list[tuple[int, list[int]]]:
     """The relations that say that one cell is the sum of others."""
-    found = []
+    sums = []
     ends = relations.indptr.tolist()
     for a, b in pairwise(ends):
         cells, weights = relations.indices[a:b], relations.data[a:b]
         if b - a == 2 and int(weights.sum()) == 0:
             # One cell in two tables: each is the sum of the other.
-            found.append((int(cells[0]), [int(cells[1])]))
-            found.append((int(cells[1]), [int(cells[0])]))
+            sums.append((int(cells[0]), [int(cells[1])]))
+            sums.append((int(cells[1]), [int(cells[0])]))
             continue
         for sign in (1, -1):
             down = np.flatnonzero(sign * weights == -1)
             if down.size == 1 and int((sign * weights == 1).sum()) == b - a - 1:
                 at = int(down[0])
-                found.append((int(cells[at]), np.delete(cells, at).tolist()))
+                sums.append((int(cells[at]), np.delete(cells, at).tolist()))
                 break
-    return found
+    return sums
 
 
-def _pooled(found: RankedContributions, members: Ints, numbers: Ints) -> RankedContributions:
+def _pooled(
+    contributions: RankedContributions, members: Ints, numbers: Ints
+) -> RankedContributions:
     """What members of a coalition contribute together, cell by cell."""
-    picks = np.isin(found.holding, members)
-    cell, place, times = np.unique(found.cell[picks], return_inverse=True, return_counts=True)
+    picks = np.isin(contributions.holding, members)
+    cell, cell_index, times = np.unique(
+        contributions.cell[picks], return_inverse=True, return_counts=True
+    )
     amount = np.zeros(cell.size, dtype=np.int64)
-    np.add.at(amount, place, found.amount[picks])
+    np.add.at(amount, cell_index, contributions.amount[picks])
     alone = np.zeros(cell.size, dtype=np.bool_)
-    np.logical_or.at(alone, place, found.alone[picks])
+    np.logical_or.at(alone, cell_index, contributions.alone[picks])
     alone |= times >= numbers[cell]
     return RankedContributions(cell, np.zeros(cell.size, dtype=np.int64), amount, alone)
 
 
 def views_of(
-    found: RankedContributions,
+    contributions: RankedContributions,
     values: Ints,
     relations: Any,
     primary: Mask,
@@ -202,7 +208,7 @@ def views_of(
     """
     positive = bool((values >= 0).all())
     sums = _Implied(relations) if positive else None
-    every = _knowing(found, values, positive)
+    every = _knowing(contributions, values, positive)
     apart, sharers = _sharers(every)
 
     def view(name: str, known: Knowing, *, pooled: bool = False) -> ContributorView:
@@ -219,16 +225,19 @@ def views_of(
         return _view(name, low, exact, values, levels)
 
     leading = {cell: largest[0] for cell, largest in sharers.items()}
-    kept = sorted([*apart, *leading.values()])
-    views = [view(f"holding {i + 1}", every[k]) for i, k in enumerate(kept)]
+    attackers = sorted([*apart, *leading.values()])
+    views = [view(f"holding {i + 1}", every[k]) for i, k in enumerate(attackers)]
     if numbers is not None:
-        made = [*combinations(kept, 2), *((x[0], x[1]) for x in sharers.values() if len(x) > 1)]
-        if len(made) > MOST_PAIRS:
+        pairs = [
+            *combinations(attackers, 2),
+            *((x[0], x[1]) for x in sharers.values() if len(x) > 1),
+        ]
+        if len(pairs) > MOST_PAIRS:
             raise InputError(
-                f"The contributors make {len(made):,} pairs, and at most {MOST_PAIRS:,} can be attacked with; "
+                f"The contributors make {len(pairs):,} pairs, and at most {MOST_PAIRS:,} can be attacked with; "
                 "protect fewer cells together, or from 'insiders' one by one."
             )
-        for number, (one, other) in enumerate(made):
+        for number, (one, other) in enumerate(pairs):
             both = _together(every[one], every[other], values, numbers)
             made_view = view(f"pair {number + 1} of contributors", both, pooled=True)
             views.append(replace(made_view, late=True))
@@ -243,17 +252,17 @@ class Knowing:
     exact: set[int]
 
 
-def _knowing(found: RankedContributions, values: Ints, positive: bool) -> list[Knowing]:
+def _knowing(contributions: RankedContributions, values: Ints, positive: bool) -> list[Knowing]:
     """What each holding knows that knows anything."""
-    order = np.lexsort((found.cell, found.holding))
-    cuts = np.flatnonzero(np.diff(found.holding[order])) + 1
+    order = np.lexsort((contributions.cell, contributions.holding))
+    cuts = np.flatnonzero(np.diff(contributions.holding[order])) + 1
     every = []
     for at in np.split(order, cuts):
         low: dict[int, int] = {}
         exact: set[int] = set()
         for k in at.tolist():
-            cell, amount = int(found.cell[k]), int(found.amount[k])
-            if found.alone[k]:
+            cell, amount = int(contributions.cell[k]), int(contributions.amount[k])
+            if contributions.alone[k]:
                 exact.add(cell)
                 low[cell] = int(values[cell])
             elif positive and amount > 0:
@@ -303,9 +312,9 @@ def _view(
     least = np.array([low[cell] for cell in cells.tolist()], dtype=np.int64)
     known = np.array([cell in exact for cell in cells.tolist()], dtype=np.bool_)
     most = np.where(known, values[cells], _OPEN)
-    own = np.where(known, 0, levels[:, cells])
-    own[0] = np.minimum(own[0], values[cells] - least)
-    return ContributorView(name, cells, least, most, own=own)
+    needed_levels = np.where(known, 0, levels[:, cells])
+    needed_levels[0] = np.minimum(needed_levels[0], values[cells] - least)
+    return ContributorView(name, cells, least, most, levels=needed_levels)
 
 
 class _Implied:

@@ -47,16 +47,16 @@ def pattern_with_cube(
     if small is None:
         return search(problem, previous)
     cells = small.cells
-    found = search(small.problem, None if previous is None else previous[cells])
-    if not found.safe:
+    pattern = search(small.problem, None if previous is None else previous[cells])
+    if not pattern.safe:
         return search(problem, previous)
     suppressed = problem.fixed.copy()
-    suppressed[cells] = found.suppressed
+    suppressed[cells] = pattern.suppressed
     audit = audit_pattern(problem, suppressed, workers=workers)
     if not audit.safe:
         return search(problem, previous)
     return replace(
-        found,
+        pattern,
         suppressed=suppressed,
         primary=problem.primary,
         secondary=suppressed & ~problem.fixed,

@@ -21,11 +21,11 @@ def unprotectable_cells(
     """The cells of these tasks that stay open even if every cell that is not frozen is suppressed."""
     program = DeviationProgram(problem.relations)
     every = problem.relations.T.tocsr()
-    found: dict[int, Unprotectable] = {}
+    unprotectable: dict[int, Unprotectable] = {}
     free = (~problem.frozen).astype(np.float64)
     for task in candidates.tolist():
         cell, level = int(tasks.cell[task]), float(tasks.level[task])
-        if cell in found:
+        if cell in unprotectable:
             continue
         up, down = tasks.rooms(int(tasks.view[task]))
         unit = power_of_two(level)
@@ -33,17 +33,17 @@ def unprotectable_cells(
         signs = (int(tasks.sign[task]),) if tasks.sign[task] else (1, -1)
         reach, blocked = 0.0, np.zeros(0, dtype=np.intp)
         for sign in signs:
-            own = up[cell] if sign > 0 else down[cell]
-            limit = min(_A_LITTLE * level, own) / unit
+            room = up[cell] if sign > 0 else down[cell]
+            limit = min(_A_LITTLE * level, room) / unit
             end, weights = program.reasons(every, cell, (cell, sign, low, high, max(limit, 1e-9)))
             reach += min(end, limit) * unit
             touched = np.flatnonzero(weights)
             blocked = np.union1d(blocked, touched[problem.frozen[touched]])
-            if own < level and end >= limit - 1e-9:
+            if room < level and end >= limit - 1e-9:
                 blocked = np.zeros(0, dtype=np.intp)
         if reach < level * (1.0 - 1e-6):
-            found[cell] = _explained(problem, tasks, task, blocked.astype(np.int64))
-    return tuple(found.values())
+            unprotectable[cell] = _explained(problem, tasks, task, blocked.astype(np.int64))
+    return tuple(unprotectable.values())
 
 
 def _explained(

@@ -71,8 +71,8 @@ def linked_problem(
             f"The tables do not agree: {name} is not the sum of its parts in another, by {by:,g}."
         )
     parts = [
-        spec.held(spec.with_letters(_own(spec, table, background), table), kept, hidden)
-        for spec, table, kept, hidden in zip(
+        spec.held(spec.with_letters(_own(spec, table, background), table), frozen_cells, hidden)
+        for spec, table, frozen_cells, hidden in zip(
             specs, tables, _each(frozen, tables), _each(never, tables), strict=True
         )
     ]
@@ -80,7 +80,7 @@ def linked_problem(
     def together(name: str) -> Any:
         return np.concatenate([getattr(part, name) for part in parts])
 
-    made = SuppressionProblem(
+    problem = SuppressionProblem(
         values=values,
         relations=relations.matrix.tocsr().astype(np.int64),
         primary=together("primary"),
@@ -99,17 +99,17 @@ def linked_problem(
     if "outsider" in attackers:
         if groups:
             raise InputError("A coalition needs the attacker 'singletons', 'holdings' or 'pairs'.")
-        return made
+        return problem
     (attacker,) = attackers
     views = contributor_views(
         tables,
-        made,
+        problem,
         alone_only=alone_only(attacker, tables),
         named=named,
         coalitions=groups,
         pairs=attacker == "pairs",
     )
-    return replace(made, views=views)
+    return replace(problem, views=views)
 
 
 def cube_behind(
@@ -140,7 +140,7 @@ def cube_behind(
 
     nonnegative = bool((problem.values >= 0).all())
     top = int(problem.high.max(initial=0))
-    made = replace(
+    cube_problem = replace(
         problem,
         values=np.concatenate([problem.values, inner]),
         relations=relations,
@@ -159,7 +159,7 @@ def cube_behind(
             for view in problem.views
         ),
     )
-    return made, numbers
+    return cube_problem, numbers
 
 
 def _fitting_cube(relations: Any, values: Ints, cells: int, *, whole: bool) -> Ints:
@@ -244,19 +244,19 @@ def linked_patterns(
         )
 
     if cube is None:
-        found = search(problem, before)
+        pattern = search(problem, before)
     else:
         whole, cells = cube
         if before is not None:
             before = np.concatenate([before, np.ones(whole.values.size - cells.size, np.bool_)])
-        found = pattern_with_cube(whole, Smaller(problem, cells), before, search, workers)
+        pattern = pattern_with_cube(whole, Smaller(problem, cells), before, search, workers)
     ends = np.cumsum([0, *(table.values.size for table in tables)])
     return tuple(
         replace(
-            found,
-            suppressed=found.suppressed[a:b],
-            primary=found.primary[a:b],
-            secondary=found.secondary[a:b],
+            pattern,
+            suppressed=pattern.suppressed[a:b],
+            primary=pattern.primary[a:b],
+            secondary=pattern.secondary[a:b],
         )
         for a, b in pairwise(ends.tolist())
     )
@@ -276,8 +276,10 @@ def _own(spec: Suppression, table: Table, background: Background) -> Suppression
 def _common_high(parts: Sequence[SuppressionProblem]) -> Ints:
     """One upper bound for cells of all tables, save those that letters bound."""
     top = max(int(part.high.max(initial=0)) for part in parts)
-    own = [np.where(part.high < part.high.max(initial=0), part.high, top) for part in parts]
-    return np.concatenate(own)
+    upper_bounds = [
+        np.where(part.high < part.high.max(initial=0), part.high, top) for part in parts
+    ]
+    return np.concatenate(upper_bounds)
 
 
 def _each(masks: Sequence[Mask | None], tables: Sequence[Table]) -> Sequence[Mask | None]:

@@ -82,13 +82,13 @@ class Suppression:
                 "The rule of suppression must be a rule, such as PPercent(p=10), or its words, such as "
                 "{'rule': 'p-percent', 'p': 10}."
             )
-        words = {
+        allowed = {
             "cost": CostWord,
             "algorithm": AlgorithmWord,
             "attacker": AttackerWord,
             "keep": Kept,
         }
-        for field, valid in words.items():
+        for field, valid in allowed.items():
             given = getattr(self, field)
             if given not in get_args(valid):
                 known = choices(str(given), get_args(valid))
@@ -108,7 +108,7 @@ class Suppression:
 
     def release(self, table: Table, pattern: Pattern, background: Background = NOTHING) -> Release:
         """The table without the suppressed cells of a pattern; one that is not safe is refused."""
-        found = self.judge(table, background)
+        sensitivity = self.judge(table, background)
         if not pattern.safe:
             raise InputError(_refusal(pattern))
         hidden = pattern.suppressed.reshape(table.shape)
@@ -118,9 +118,9 @@ class Suppression:
         high: Ints = np.full(table.shape, UNBOUNDED)
         if self.reasons:
             status = np.where(secondary, CellStatus.SECONDARY.value, status)
-            status = np.where(found.mask & hidden, found.status, status)
-            low, high = letters_bound(self.rule, table, found.mask, low, high)
-        made = released(
+            status = np.where(sensitivity.mask & hidden, sensitivity.status, status)
+            low, high = letters_bound(self.rule, table, sensitivity.mask, low, high)
+        release = released(
             table,
             self,
             # Nothing of a suppressed value may be in the release, and it is never 0.
@@ -137,8 +137,8 @@ class Suppression:
         )
         if not self.reasons:
             # The parameters of the rule are facts that a reader could use; none stands in a release.
-            made = replace(made, method={"method": self.name})
-        return with_intervals(made) if self.partial else made
+            release = replace(release, method={"method": self.name})
+        return with_intervals(release) if self.partial else release
 
     def judge(self, table: Table, background: Background = NOTHING) -> Sensitivity:
         """What the rule finds, given who waived protection and who asked for it."""
@@ -194,7 +194,7 @@ class Suppression:
         known to be the same only where one is alone in a total and in its part.
         """
         assert not isinstance(self.rule, Mapping)
-        made = problem_of(
+        problem = problem_of(
             table,
             self.judge(table, background),
             cost=self.cost,
@@ -203,18 +203,18 @@ class Suppression:
             keep=self.keep,
             zeros=self.zeros,
         )
-        made = self.with_letters(made, table)
+        problem = self.with_letters(problem, table)
         attacker = attacker_of(self.attacker, [table])
         if attacker == "outsider":
-            return made
+            return problem
         views = contributor_views(
             [table],
-            made,
+            problem,
             alone_only=alone_only(attacker, [table]),
             named=named,
             pairs=attacker == "pairs",
         )
-        return replace(made, views=views)
+        return replace(problem, views=views)
 
     def with_letters(self, problem: SuppressionProblem, table: Table) -> SuppressionProblem:
         """The problem against readers who are told which cells are sensitive, if they are told.
@@ -242,7 +242,7 @@ class Suppression:
     def to_mapping(self) -> dict[str, Any]:
         """The method in the words of a policy file."""
         assert not isinstance(self.rule, Mapping)
-        words: dict[str, Any] = {
+        mapping: dict[str, Any] = {
             "method": self.name,
             "rule": self.rule.to_mapping(),
             "cost": self.cost,
@@ -255,12 +255,12 @@ class Suppression:
             "partial": self.partial,
             "reasons": self.reasons,
         }
-        return words if self.work is None else words | {"work": self.work}
+        return mapping if self.work is None else mapping | {"work": self.work}
 
 
 def problem_of(
     table: Table,
-    found: Sensitivity,
+    sensitivity: Sensitivity,
     *,
     cost: CostWord = "value",
     power: float = 0.5,
@@ -272,27 +272,27 @@ def problem_of(
     """The suppression problem of one table, with the cells that a rule found sensitive."""
     structure = Structure.of_tables([table.axes])
     relations = structure.relations
-    primary = found.mask.ravel()
+    primary = sensitivity.mask.ravel()
     frozen = kept_cells(table, keep).ravel()
     if not zeros:
         frozen |= table.values.ravel() == 0
     flat = table.values.ravel()
     top = int(np.abs(flat).max(initial=0))
     # A cell whose exact value must not be revealed has a level of at least 1.
-    upper = np.where(primary, np.maximum(found.upper.ravel(), 1), 0)
-    lower = lower_levels(table, found, zeros=zeros).ravel()
+    upper = np.where(primary, np.maximum(sensitivity.upper.ravel(), 1), 0)
+    lower = lower_levels(table, sensitivity, zeros=zeros).ravel()
     # The bounds leave room beyond every level, so that the largest sizes can be protected too.
     room = max(2 * top, top + int(max(upper.max(initial=0), lower.max(initial=0))))
     floor = -room
     if bool((flat >= 0).all()):
-        floor = least_hidden(table, found.mask, zeros=zeros)
+        floor = least_hidden(table, sensitivity.mask, zeros=zeros)
     return SuppressionProblem.of(
         flat,
         relations,
         primary,
         upper,
         lower,
-        sliding=found.sliding.ravel(),
+        sliding=sensitivity.sliding.ravel(),
         low=np.minimum(flat, floor),
         high=room,
         cost=cell_costs(
@@ -326,13 +326,13 @@ def alone_only(attacker: AttackerWord, tables: Sequence[Table]) -> bool:
     """Whether those who attack, alone or in pairs, are only contributors that have a cell to themselves."""
     if attacker != "pairs":
         return attacker == "singletons"
-    found = attacker_of("insiders", tables)
-    if found == "outsider":
+    insiders = attacker_of("insiders", tables)
+    if insiders == "outsider":
         raise InputError(
             "The attacker 'pairs' needs sums with the number of contributors of every cell, and their largest "
             "contributions if there are any."
         )
-    return found == "singletons"
+    return insiders == "singletons"
 
 
 def letters_bound(
@@ -358,12 +358,12 @@ def letters_bound(
 
 def smallest_count(rule: Rule) -> int | None:
     """The least count that a rule publishes, if it is a threshold of counts, or one of several rules."""
-    found: list[int] = []
+    minimums: list[int] = []
 
     def read(part: Any) -> None:
         if isinstance(part, Mapping):
             if part.get("rule") == Threshold.name:
-                found.append(int(part["minimum"]))
+                minimums.append(int(part["minimum"]))
             for value in part.values():
                 read(value)
         elif isinstance(part, (list, tuple)):
@@ -371,10 +371,10 @@ def smallest_count(rule: Rule) -> int | None:
                 read(value)
 
     read(rule.to_mapping())
-    return max(found, default=None)
+    return max(minimums, default=None)
 
 
-def lower_levels(table: Table, found: Sensitivity, *, zeros: bool) -> Ints:
+def lower_levels(table: Table, sensitivity: Sensitivity, *, zeros: bool) -> Ints:
     """How far below its value each sensitive cell must seem possible.
 
     Where everybody knows that hidden counts are 1 at least, totals of several hidden cells cannot seem smaller
@@ -382,24 +382,24 @@ def lower_levels(table: Table, found: Sensitivity, *, zeros: bool) -> Ints:
     is asked for below it; a cell that is sensitive for another reason must seem smaller too, as far as it can.
     """
     if bool((table.values < 0).any()):
-        return found.lower
-    if least_hidden(table, found.mask, zeros=zeros) == 0:
-        return np.minimum(found.lower, table.values)
-    small = found.status == CellStatus.SMALL_COUNT.value
-    if not bool((found.mask & ~small).any()):
-        return np.zeros_like(found.lower)
-    return np.where(small, 0, np.minimum(found.lower, table.values - _filled_parts(table)))
+        return sensitivity.lower
+    if least_hidden(table, sensitivity.mask, zeros=zeros) == 0:
+        return np.minimum(sensitivity.lower, table.values)
+    small = sensitivity.status == CellStatus.SMALL_COUNT.value
+    if not bool((sensitivity.mask & ~small).any()):
+        return np.zeros_like(sensitivity.lower)
+    return np.where(small, 0, np.minimum(sensitivity.lower, table.values - _filled_parts(table)))
 
 
 def _filled_parts(table: Table) -> Ints:
     """How many finest cells with somebody in them each cell holds; 1 where categories overlap."""
     structure = Structure.of_tables([table.axes])
     rows = np.flatnonzero(table.inner)
-    own = structure.matrix[rows]
-    if own.nnz != rows.size or structure.inner != rows.size:
+    inner_rows = structure.matrix[rows]
+    if inner_rows.nnz != rows.size or structure.inner != rows.size:
         return np.ones(table.shape, dtype=np.int64)
     filled = np.zeros(structure.inner, dtype=np.int64)
-    filled[own.indices] = table.values.ravel()[rows] > 0
+    filled[inner_rows.indices] = table.values.ravel()[rows] > 0
     parts: Ints = (structure.matrix @ filled).reshape(table.shape)
     return parts
 

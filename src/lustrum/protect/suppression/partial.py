@@ -34,12 +34,12 @@ def with_intervals(release: Release, *, workers: int | None = None) -> Release:
     if hidden.size == 0:
         return release
     known = from_release(release)
-    found = bounds(known, hidden.tolist(), workers=workers)
+    cell_bounds = bounds(known, hidden.tolist(), workers=workers)
     low = np.full(release.published.size, -UNBOUNDED, dtype=np.int64)
     high = np.full(release.published.size, UNBOUNDED, dtype=np.int64)
     shown = release.shown.ravel()
     low[shown] = high[shown] = release.published.ravel()[shown]
-    least, most = found.low, found.high
+    least, most = cell_bounds.low, cell_bounds.high
     low[hidden] = np.where(np.isfinite(least), np.ceil(least - 1e-6), -UNBOUNDED).astype(np.int64)
     high[hidden] = np.where(np.isfinite(most), np.floor(most + 1e-6), UNBOUNDED).astype(np.int64)
     return replace(release, low=low.reshape(release.shape), high=high.reshape(release.shape))

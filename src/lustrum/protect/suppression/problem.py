@@ -35,10 +35,10 @@ class ContributorView:
 
     A sole contributor knows its cell exactly, so both ends are the value. A holding that contributes to a
     cell knows that the cell holds at least its own contribution. ``targets`` are the cells that must stay
-    protected from this attacker; by default all primary cells. ``own`` are the levels, in rows for lower,
+    protected from this attacker; by default all primary cells. ``levels`` are the levels, in rows for lower,
     upper and sliding, that the ``cells`` themselves need against it: what others contribute to a cell must
-    stay protected from one who contributes to it too. Without ``own``, targets among its ``cells`` need their
-    full levels if they are named, and none if they are not.
+    stay protected from one who contributes to it too. Without ``levels``, targets among its ``cells`` need
+    their full levels if they are named, and none if they are not.
     """
 
     name: str
@@ -46,7 +46,7 @@ class ContributorView:
     low: Ints
     high: Ints
     targets: Mask | None = None
-    own: Ints | None = None
+    levels: Ints | None = None
     late: bool = False
     """Whether a search begins without this attacker, and takes it in when the audit finds it to be a threat."""
 
@@ -170,7 +170,7 @@ class SuppressionProblem:
         top = int(np.abs(a).max(initial=0))
         floor = -top if bool((a < 0).any()) else 0
         above = _levels(upper, marks, order, "upper")
-        made = cls(
+        problem = cls(
             values=a,
             relations=_matrix(relations, a.size),
             primary=marks,
@@ -190,14 +190,14 @@ class SuppressionProblem:
             unions=unions,
             axes=None if axes is None else tuple(axes),
         )
-        levels = made.lower + made.upper + made.sliding
-        bare = np.flatnonzero(made.primary & (levels == 0))
+        levels = problem.lower + problem.upper + problem.sliding
+        bare = np.flatnonzero(problem.primary & (levels == 0))
         if bare.size:
             raise InputError(
-                f"Primary {made.name(int(bare[0]))} has a level of 0, so readers might work it out; "
+                f"Primary {problem.name(int(bare[0]))} has a level of 0, so readers might work it out; "
                 "give a level of at least 1, or name it in 'never' if it needs no protection."
             )
-        return made
+        return problem
 
     @property
     def fixed(self) -> Mask:
@@ -225,13 +225,13 @@ class SuppressionProblem:
         if view is None:
             return self.primary, *levels
         targets = self.primary.copy() if view.targets is None else view.targets & self.primary
-        if view.own is None:
+        if view.levels is None:
             if view.targets is None:
                 targets[view.cells] = False
             return targets, *levels
         lower, upper, sliding = (level.copy() for level in levels)
-        lower[view.cells], upper[view.cells], sliding[view.cells] = view.own
-        targets[view.cells] &= (view.own > 0).any(axis=0)
+        lower[view.cells], upper[view.cells], sliding[view.cells] = view.levels
+        targets[view.cells] &= (view.levels > 0).any(axis=0)
         return targets, lower, upper, sliding
 
     def name(self, cell: int) -> str:
@@ -290,7 +290,7 @@ def _check(problem: SuppressionProblem) -> None:
         known = a[view.cells]
         if bool(((known < view.low) | (known > view.high)).any()):
             raise InputError(f"What {view.name} knows does not hold the values of its cells.")
-        if view.own is not None and view.own.shape != (3, view.cells.size):
+        if view.levels is not None and view.levels.shape != (3, view.cells.size):
             raise InputError(
                 f"The levels against {view.name} must have 3 rows and a column for each of its "
                 f"{view.cells.size} cells."
@@ -299,9 +299,9 @@ def _check(problem: SuppressionProblem) -> None:
 
 def _matrix(relations: RelationsLike, cells: int) -> Sparse:
     if isinstance(relations, Relations):
-        made = sparse.csr_array(relations.matrix)
+        matrix = sparse.csr_array(relations.matrix)
     elif sparse.issparse(relations):
-        made = sparse.csr_array(relations)
+        matrix = sparse.csr_array(relations)
     else:
         pairs = [(int(total), [int(p) for p in parts]) for total, parts in relations]
         lengths = [1 + len(parts) for _, parts in pairs]
@@ -312,12 +312,12 @@ def _matrix(relations: RelationsLike, cells: int) -> Sparse:
             )
         data = [w for _, parts in pairs for w in (-1, *([1] * len(parts)))]
         indptr = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
-        made = sparse.csr_array((data, columns, indptr), shape=(len(pairs), cells))
-    made = made.astype(np.int64)
-    made.sum_duplicates()
-    made.eliminate_zeros()
-    made.sort_indices()
-    return made
+        matrix = sparse.csr_array((data, columns, indptr), shape=(len(pairs), cells))
+    matrix = matrix.astype(np.int64)
+    matrix.sum_duplicates()
+    matrix.eliminate_zeros()
+    matrix.sort_indices()
+    return matrix
 
 
 def _whole(values: npt.ArrayLike, what: str) -> Ints:

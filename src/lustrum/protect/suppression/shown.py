@@ -63,13 +63,13 @@ def deviations(problem: SuppressionProblem, suppressed: Mask, targets: Ints) -> 
     )
     cells = np.flatnonzero(suppressed)
     joint = JointWitnesses(Tasks.of(asked), cells)
-    made = joint.completed(
+    witnesses = joint.completed(
         joint.nothing(), np.zeros(cells.size, dtype=np.bool_), np.random.default_rng(0)
     )
-    if not made:
+    if not witnesses:
         return None
-    moved = np.zeros((made[0].shape[0], problem.values.size))
-    moved[:, cells] = made[0]
+    moved = np.zeros((witnesses[0].shape[0], problem.values.size))
+    moved[:, cells] = witnesses[0]
     return moved
 
 
@@ -97,8 +97,8 @@ class CheckedMoves:
             high = np.minimum(self._problem.high[view.cells], view.high)
             low = np.maximum(self._problem.low[view.cells], view.low)
             rise, fall = (high - value).astype(np.float64), (value - low).astype(np.float64)
-            own = self._rows[:, view.cells]
-            closer = [_times(way, rise, fall) for way in (own, -own)]
+            view_rows = self._rows[:, view.cells]
+            closer = [_times(way, rise, fall) for way in (view_rows, -view_rows)]
             times = np.minimum(times, np.stack(closer, axis=-1))
         ahead = times[:, :1] * self._rows[:, targets]
         back = -times[:, 1:] * self._rows[:, targets]
@@ -129,7 +129,7 @@ def _ties(problem: SuppressionProblem, suppressed: Mask, targets: Ints) -> int:
     rows = part.shape[0]
     links = part.tocoo()
     label = connected_parts(rows + cells.size, links.row, rows + links.col)
-    own = label[rows:]
-    sizes = np.bincount(own, minlength=int(label.max(initial=0)) + 1)
+    component = label[rows:]
+    sizes = np.bincount(component, minlength=int(label.max(initial=0)) + 1)
     places = np.searchsorted(cells, targets[suppressed[targets]])
-    return int(sizes[own[places]].sum())
+    return int(sizes[component[places]].sum())

@@ -81,21 +81,21 @@ def solve(problem: SuppressionProblem, attacks: Attacks, asked: SearchRequest) -
         return _together(problem, attacks, asked)
     subtables = None if isinstance(attacks, FlowAttacks) else subtables_of(problem)
     if subtables is None:
-        found = _together(problem, attacks, asked)
+        outcome = _together(problem, attacks, asked)
         if asked.algorithm == "auto":
-            return found
-        return replace(found, why=f"There are no sub-tables to protect one by one. {found.why}")
+            return outcome
+        return replace(outcome, why=f"There are no sub-tables to protect one by one. {outcome.why}")
     small = asked.algorithm == "auto" and len(problem) <= _WHOLE
     if small and not _are_networks(problem, subtables):
         return _whole(problem, attacks, subtables, asked)
-    found = _decomposed(problem, attacks, subtables, asked)
-    proven = problem.total_cost(found.suppressed) <= found.lower_bound * (1 + 1e-9)
+    outcome = _decomposed(problem, attacks, subtables, asked)
+    proven = problem.total_cost(outcome.suppressed) <= outcome.lower_bound * (1 + 1e-9)
     if proven or asked.algorithm == "decomposition" or len(problem) > _ON:
-        return found
-    more = _together(problem, attacks, replace(asked, known=found.suppressed))
-    bound = max(found.lower_bound, more.lower_bound)
-    steps = found.steps + more.steps
-    return replace(more, lower_bound=bound, steps=steps, why=f"{found.why} {more.why}")
+        return outcome
+    more = _together(problem, attacks, replace(asked, known=outcome.suppressed))
+    bound = max(outcome.lower_bound, more.lower_bound)
+    steps = outcome.steps + more.steps
+    return replace(more, lower_bound=bound, steps=steps, why=f"{outcome.why} {more.why}")
 
 
 def _whole(
@@ -104,16 +104,16 @@ def _whole(
     """The table as a whole; where that does not prove its pattern, sub-tables may give a better bound."""
     if asked.work is None and len(problem) > _ON:
         asked = replace(asked, work=_WORK_WHOLE)
-    found = _together(problem, attacks, asked)
-    cost = problem.total_cost(found.suppressed)
-    if is_least(cost, found.lower_bound):
-        return found
+    outcome = _together(problem, attacks, asked)
+    cost = problem.total_cost(outcome.suppressed)
+    if is_least(cost, outcome.lower_bound):
+        return outcome
     from lustrum.protect.suppression.decomposition.bound import bound_by_parts
 
     by_parts, more = bound_by_parts(problem, subtables)
-    bound = max(found.lower_bound, min(by_parts, cost))
+    bound = max(outcome.lower_bound, min(by_parts, cost))
     asked.tell("sub-tables", cost, bound)
-    return replace(found, lower_bound=bound, steps=found.steps + more)
+    return replace(outcome, lower_bound=bound, steps=outcome.steps + more)
 
 
 def _are_networks(problem: SuppressionProblem, subtables: list[SubTable]) -> bool:
@@ -153,11 +153,11 @@ def _decomposed(
 
     def small(part: SuppressionProblem) -> Mask:
         nonlocal steps
-        own = attacks_on(Tasks.of(part))
+        part_attacks = attacks_on(Tasks.of(part))
         quiet = SearchRequest("exact", share, lambda what, cost, bound: None)
-        found = _together(part, own, quiet)
-        steps += found.steps
-        return found.suppressed
+        outcome = _together(part, part_attacks, quiet)
+        steps += outcome.steps
+        return outcome.suppressed
 
     start = protect_top_down(problem, subtables, small)
     asked.tell("sub-tables", problem.total_cost(start), 0.0)
@@ -195,14 +195,14 @@ def _merged(
 
     known = None if asked.known is None else merged.gathered(asked.known)
     inside = replace(asked, tell=tell_all, known=known)
-    found = _parts(merged.problem, attacks, inside)
+    outcome = _parts(merged.problem, attacks, inside)
     count = len(problem) - int(problem.frozen.sum())
     why = f"Of {count} cells that may be suppressed, {len(merged.problem)} move by themselves. "
     return replace(
-        found,
-        suppressed=merged.spread(problem, found.suppressed),
-        lower_bound=found.lower_bound + more,
-        why=why + found.why,
+        outcome,
+        suppressed=merged.spread(problem, outcome.suppressed),
+        lower_bound=outcome.lower_bound + more,
+        why=why + outcome.why,
     )
 
 
@@ -217,18 +217,18 @@ def _parts(
     suppressed = problem.fixed.copy()
     every = []
     for part in parts:
-        own = attacks_on(Tasks.of(part.problem))
+        part_attacks = attacks_on(Tasks.of(part.problem))
         share = asked.work
         if share is not None:
-            share = share * len(own.tasks) // max(len(attacks.tasks), 1)
+            share = share * len(part_attacks.tasks) // max(len(attacks.tasks), 1)
         known = None if asked.known is None else asked.known[part.cells]
-        found = _part(part.problem, own, replace(asked, work=share, known=known))
-        suppressed[part.cells[found.suppressed]] = True
-        every.append(found)
+        outcome = _part(part.problem, part_attacks, replace(asked, work=share, known=known))
+        suppressed[part.cells[outcome.suppressed]] = True
+        every.append(outcome)
     return PatternOutcome(
         suppressed,
-        math.fsum(found.lower_bound for found in every),
-        sum(found.steps for found in every),
+        math.fsum(outcome.lower_bound for outcome in every),
+        sum(outcome.steps for outcome in every),
         every[0].algorithm,
         f"The problem falls into {len(parts)} parts. {every[0].why}",
     )
@@ -276,7 +276,7 @@ def _part(
         return PatternOutcome(
             state.suppressed, simple_bound(problem), attacks.steps, "heuristic", why
         )
-    found = BranchAndCut(
+    outcome = BranchAndCut(
         attacks,
         state,
         limit,
@@ -291,9 +291,9 @@ def _part(
         else f"It was chosen because there are only {tasks} protection levels to keep."
     )
     why += f" Levels were tested by {kind}."
-    bound = max(found.lower_bound, min(simple_bound(problem), found.cost))
-    if not found.finished and not is_least(found.cost, bound) and not asked.stopped():
+    bound = max(outcome.lower_bound, min(simple_bound(problem), outcome.cost))
+    if not outcome.finished and not is_least(outcome.cost, bound) and not asked.stopped():
         why += (
             f" The search ended at its limit of {limit} steps, with the best safe pattern so far."
         )
-    return PatternOutcome(found.state.suppressed, bound, attacks.steps, "exact", why)
+    return PatternOutcome(outcome.state.suppressed, bound, attacks.steps, "exact", why)

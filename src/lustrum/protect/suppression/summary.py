@@ -46,8 +46,8 @@ def axis_levels(axis: TableAxis) -> tuple[Ints, tuple[str, ...]]:
     whole = frozenset().union(*sets) if sets else frozenset()
     ends_in_total = top > 0 and any(s == whole for s in sets)
     # The total is above all subtotals, however few levels lie below it.
-    for i, own in enumerate(sets):
-        if ends_in_total and own == whole:
+    for i, members in enumerate(sets):
+        if ends_in_total and members == whole:
             height[i] = top
     middle = top - 1 if ends_in_total else top
     names = ["codes"]
@@ -59,12 +59,12 @@ def level_counts(table: Table, pattern: Pattern) -> tuple[LevelCounts, ...]:
     """The counts of every combination of levels that the table has, the finest cells first."""
     levels = [axis_levels(axis) for axis in table.axes]
     shape = tuple(len(names) for _, names in levels)
-    place = np.zeros(table.shape, dtype=np.int64)
+    level_index = np.zeros(table.shape, dtype=np.int64)
     for axis, ((height, _), size) in enumerate(zip(levels, shape, strict=True)):
         spread = [1] * len(shape)
         spread[axis] = height.size
-        place = place * size + height.reshape(spread)
-    flat, value = place.ravel(), np.abs(table.values).ravel().astype(np.float64)
+        level_index = level_index * size + height.reshape(spread)
+    flat, value = level_index.ravel(), np.abs(table.values).ravel().astype(np.float64)
     out = []
     for number in np.unique(flat).tolist():
         inside = flat == number

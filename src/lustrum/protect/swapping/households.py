@@ -32,8 +32,12 @@ class Households:
         """The households of an identifier, or each record on its own."""
         if household is None:
             order = canonical_order(records)
-            own = records.dataset.record_id
-            ids = order if own is None or own not in records.ids else records.ids[own][order]
+            id_name = records.dataset.record_id
+            ids = (
+                order
+                if id_name is None or id_name not in records.ids
+                else records.ids[id_name][order]
+            )
             return cls(order, np.arange(order.size + 1, dtype=np.int64), ids)
         if household not in records.ids:
             raise InputError(
@@ -61,12 +65,12 @@ class Households:
     def one_of(self, values: npt.NDArray[np.integer], name: str) -> Ints:
         """The value that all records of a unit share."""
         ordered = values[self.order].astype(np.int64)
-        found = ordered[self.first[:-1]]
-        if not np.array_equal(np.repeat(found, self.sizes), ordered):
+        unit_codes = ordered[self.first[:-1]]
+        if not np.array_equal(np.repeat(unit_codes, self.sizes), ordered):
             raise InputError(
                 f"A household has records with different codes of {name!r}; it must have one place."
             )
-        return found
+        return unit_codes
 
     def spread(self, values: Ints) -> Ints:
         """A value per unit, copied to each of its records."""

@@ -35,7 +35,7 @@ def pair_up(
     left = np.zeros((steps, strata), np.int64)
     together = np.zeros((steps, groups), np.int64)
     listed = np.empty((steps, units), np.int32)
-    place = np.empty((steps, units), np.int32)
+    position = np.empty((steps, units), np.int32)
     for p in range(steps):
         for u in range(units):
             begin[p, stratum[p, u] + 1] += 1
@@ -46,11 +46,11 @@ def pair_up(
             s = stratum[p, u]
             at = begin[p, s] + left[p, s]
             listed[p, at] = u
-            place[p, u] = at
+            position[p, u] = at
             left[p, s] += 1
-    made = 0
+    pairs = 0
     for u in turns:
-        if made >= limit:
+        if pairs >= limit:
             break
         if partner[u] >= 0 or quota[home[u]] <= 0:
             continue
@@ -65,14 +65,14 @@ def pair_up(
             partner[v] = u
             found_by[u] = p
             quota[home[u]] -= 1
-            made += 1
+            pairs += 1
             for gone in (u, v):
                 for q in range(steps):
                     t = stratum[q, gone]
                     left[q, t] -= 1
                     last = listed[q, begin[q, t] + left[q, t]]
-                    listed[q, place[q, gone]] = last
-                    place[q, last] = place[q, gone]
+                    listed[q, position[q, gone]] = last
+                    position[q, last] = position[q, gone]
                     together[q, group[q, gone]] -= 1
             break
     return partner, found_by

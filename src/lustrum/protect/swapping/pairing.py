@@ -31,13 +31,13 @@ class Search:
     def pair(
         self,
         turns: Ints,
-        place: Ints,
+        area: Ints,
         scopes: Sequence[Ints],
         rng: np.random.Generator,
         limit: int,
         quota: Ints | None = None,
     ) -> Ints:
-        """Find partners of another ``place`` in the same scope, for at most ``limit`` of ``turns``.
+        """Find partners of another ``area`` in the same scope, for at most ``limit`` of ``turns``.
 
         The scopes are tried from narrow to wide and in each the profiles from strict to loose. Returns the
         units that found a partner.
@@ -50,7 +50,7 @@ class Search:
         turns = turns[turns >= 0]
         if not turns.size or limit <= 0:
             return np.zeros(0, dtype=np.int64)
-        here = numbered(place[units])
+        here = numbered(area[units])
         strata = []
         for scope in scopes:
             wide = scope[units]

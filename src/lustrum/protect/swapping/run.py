@@ -34,19 +34,19 @@ def swap(plan: SwapPlan, records: Records, rng: np.random.Generator, keep: Ints)
     first = np.zeros(0, dtype=np.int64)
     unsafe = np.zeros(len(units), dtype=np.bool_)
     if plan.target == "risk":
-        for place, scopes in zip(places.levels, places.scopes, strict=True):
-            rare = _rare(plan, records, units, place[records.codes[finest.name]])
+        for area, scopes in zip(places.levels, places.scopes, strict=True):
+            rare = _rare(plan, records, units, area[records.codes[finest.name]])
             at_risk = rare < plan.k * _one(plan, records)
             unsafe |= at_risk
             order = turns[at_risk[turns]]
             order = order[np.argsort(rare[order], kind="stable")]
             limit = len(units) if plan.all_unsafe else wanted - first.size
-            found = search.pair(order, place[home], [s[home] for s in scopes], rng, limit)
-            first = np.concatenate((first, found))
+            paired = search.pair(order, area[home], [s[home] for s in scopes], rng, limit)
+            first = np.concatenate((first, paired))
     left = np.maximum(quota - np.bincount(home[first], minlength=quota.size), 0)
     around = [s[home] for s in places.scopes[-1]]
-    found = search.pair(turns, home, around, rng, wanted - first.size, left)
-    first = np.concatenate((first, found))
+    paired = search.pair(turns, home, around, rng, wanted - first.size, left)
+    first = np.concatenate((first, paired))
     report = SwapReport(
         units=len(units),
         wanted=wanted,
@@ -91,8 +91,8 @@ def _flagged(plan: SwapPlan, records: Records, units: Households) -> Mask:
     return np.asarray(least == 0, dtype=np.bool_)
 
 
-def _rare(plan: SwapPlan, records: Records, units: Households, place: Ints) -> Ints:
-    return units.least(rarest(records, plan.risk_on, place, plan.weight))
+def _rare(plan: SwapPlan, records: Records, units: Households, area: Ints) -> Ints:
+    return units.least(rarest(records, plan.risk_on, area, plan.weight))
 
 
 def _one(plan: SwapPlan, records: Records) -> int:

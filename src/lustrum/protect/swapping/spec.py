@@ -51,7 +51,7 @@ class RecordSwapping:
 
     ``values`` is how many values the channel of a release tells apart.
 
-    >>> RecordSwapping(control=("household_size",), similar=(("age", "sex"), ("age",))).kept
+    >>> RecordSwapping(control=("household_size",), similar=(("age", "sex"), ("age",))).kept_variables
     ('age', 'household_size')
     """
 
@@ -161,7 +161,7 @@ class RecordSwapping:
         return dict(self.rates)
 
     @property
-    def kept(self) -> tuple[str, ...]:
+    def kept_variables(self) -> tuple[str, ...]:
         """The variables in which partners always agree: geography crossed with all of these stays true.
 
         Counts of people are kept with ``keeps_people``; the number of households of each area always is.
@@ -244,7 +244,7 @@ class RecordSwapping:
         query = table.provenance.get("query", {})
         rest = variables_of(table) - set(self.traded)
         counts = table.kind == "count" and "weight" not in query and not table.decimals
-        if counts and self.keeps_people and rest <= set(self.kept):
+        if counts and self.keeps_people and rest <= set(self.kept_variables):
             return np.ones(table.shape, dtype=np.bool_)
         moved: dict[str, str | None] = dict.fromkeys(self.traded)
         moved[self.traded[0]] = self.within

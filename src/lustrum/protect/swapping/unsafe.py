@@ -26,18 +26,18 @@ def sizes_of_groups(groups: Ints, weights: Ints | None = None) -> Ints:
 def rarest(
     records: Records,
     combinations: Sequence[Sequence[str]],
-    place: Ints,
+    area: Ints,
     weight: str | None = None,
 ) -> Ints:
     """For each record the smallest group that it falls into, over all combinations of variables.
 
-    A group is everybody of the same ``place`` with the same codes. Below ``k`` it violates k-anonymity
+    A group is everybody of the same ``area`` with the same codes. Below ``k`` it violates k-anonymity
     (Samarati and Sweeney 1998). In a sample the weights say how many of the population a group stands for.
     """
     weights = None if weight is None else records.numbers[weight]
-    places = int(place.max(initial=0)) + 1
+    places = int(area.max(initial=0)) + 1
     out = np.full(len(records), np.iinfo(np.int64).max)
     for combination in combinations:
-        groups = numbered(combined(records, combination) * places + place)
+        groups = numbered(combined(records, combination) * places + area)
         out = np.minimum(out, sizes_of_groups(groups, weights))
     return out

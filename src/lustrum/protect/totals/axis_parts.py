@@ -42,19 +42,21 @@ class AxisParts:
         """The parts of an axis; ``inner`` may list the inner categories in another order."""
         places = np.flatnonzero(axis.inner) if inner is None else np.array(inner, dtype=np.intp)
         sets = [category.member_set or _NOBODY for category in axis.categories]
-        sizes = [len(sets[place]) for place in places]
+        sizes = [len(sets[index]) for index in places]
         owners: dict[int, list[int]] = {}
-        for number, place in enumerate(places):
-            for member in sets[place]:
+        for number, index in enumerate(places):
+            for member in sets[index]:
                 owners.setdefault(member, []).append(number)
         disjoint = all(len(numbers) == 1 for numbers in owners.values())
         held, whole = [], []
-        for own in sets:
-            met = Counter(number for member in own for number in owners.get(member, ()))
+        for member_set in sets:
+            met = Counter(number for member in member_set for number in owners.get(member, ()))
             inside = tuple(sorted(n for n, members in met.items() if members == sizes[n]))
             held.append(inside)
-            covers = sum(sizes[n] for n in inside) == len(own)
+            covers = sum(sizes[n] for n in inside) == len(member_set)
             if covers and not disjoint:
-                covers = len(frozenset().union(*(sets[places[n]] for n in inside))) == len(own)
+                covers = len(frozenset().union(*(sets[places[n]] for n in inside))) == len(
+                    member_set
+                )
             whole.append(covers)
         return cls(places, tuple(held), np.array(whole, dtype=np.bool_), disjoint)

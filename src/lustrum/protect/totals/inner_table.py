@@ -128,8 +128,10 @@ class InnerTable:
             shown = [k for k, all_of in enumerate(self.whole) if self.shape[k] > 1 and all_of.any()]
             over = shown or list(range(count))
             sets = [tuple(a for a in range(count) if a != k) for k in over]
-        found = sorted(set(sets), key=lambda s: (-len(s), s))
-        return tuple(a for i, a in enumerate(found) if not any(set(a) <= set(b) for b in found[:i]))
+        margins = sorted(set(sets), key=lambda s: (-len(s), s))
+        return tuple(
+            a for i, a in enumerate(margins) if not any(set(a) <= set(b) for b in margins[:i])
+        )
 
     def holders(self, cells: Mask) -> Ints:
         """How many of the marked cells of the table hold each inner cell."""
@@ -145,20 +147,20 @@ class InnerTable:
             total = complete if complete.size > 1 else np.zeros_like(complete)
             number = np.asarray(number[..., None] + np.where(total, 0, 1 << k))
         number = number.transpose(np.argsort(self.order, kind="stable"))
-        found = []
+        cell_classes = []
         for value in sorted(np.unique(number).tolist(), reverse=True):
             axes = tuple(k for k in range(len(self.order)) if value >> k & 1)
-            found.append((axes, np.asarray(number == value)))
-        return tuple(found)
+            cell_classes.append((axes, np.asarray(number == value)))
+        return tuple(cell_classes)
 
     def exact(self, cliques: Sequence[Axes]) -> Mask:
         """Which cells of the table are sums of kept margins, so that they do not change."""
         out = np.zeros(tuple(w.size for w in self.whole), dtype=np.bool_)
         for clique in cliques:
-            kept = np.ones((), dtype=np.bool_)
+            unchanged = np.ones((), dtype=np.bool_)
             for k, complete in enumerate(self.whole):
-                kept = kept[..., None] & (complete | (k in clique))
-            out |= kept
+                unchanged = unchanged[..., None] & (complete | (k in clique))
+            out |= unchanged
         return out.transpose(np.argsort(self.order, kind="stable"))
 
     def ends(self, inner: Ints, cliques: Sequence[Axes]) -> tuple[Ints, Ints]:
@@ -200,8 +202,10 @@ class InnerTable:
             [self.axes[a].name, *map(self.axes[a].codes.__getitem__, places.tolist())]
             for a, places in zip(self.order, self.places, strict=True)
         ]
-        words = cell_words(np.array([total, ~total], dtype=np.uint64), purpose + json.dumps(codes))
-        return np.random.Generator(np.random.Philox(key=words))
+        philox_key = cell_words(
+            np.array([total, ~total], dtype=np.uint64), purpose + json.dumps(codes)
+        )
+        return np.random.Generator(np.random.Philox(key=philox_key))
 
     def _axis(self, name: str) -> int:
         if name not in self.names:

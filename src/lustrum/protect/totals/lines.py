@@ -47,10 +47,10 @@ def line_totals(axes: Sequence[TableAxis]) -> list[int] | None:
 def added_up(array: Ints, places: Sequence[int]) -> Ints:
     """The totals as sums of the inner cells."""
     out = array.copy()
-    for position, place in enumerate(places):
-        if place >= 0:
+    for position, index in enumerate(places):
+        if index >= 0:
             moved = np.moveaxis(out, position, 0)
-            moved[place] = moved[:place].sum(axis=0) + moved[place + 1 :].sum(axis=0)
+            moved[index] = moved[:index].sum(axis=0) + moved[index + 1 :].sum(axis=0)
     return out
 
 

@@ -90,9 +90,9 @@ class TotalsGuard:
     @cached_property
     def _relations(self) -> Relations:
         """Every total with its parts; within one table all relations are of this kind."""
-        found = Structure.of_tables([self.axes]).relations
-        assert bool((found.totals >= 0).all())
-        return found
+        relations = Structure.of_tables([self.axes]).relations
+        assert bool((relations.totals >= 0).all())
+        return relations
 
     def publish(
         self,

@@ -73,10 +73,10 @@ class Totals:
         """Find the parts of every total along each axis."""
         parts, covered = [], np.ones((), dtype=np.bool_)
         for axis in axes:
-            own = AxisParts.of(axis)
+            axis_parts = AxisParts.of(axis)
             rows = np.flatnonzero(~axis.inner).tolist()
-            parts.append({row: own.inner[list(own.held[row])] for row in rows})
-            covered = covered[..., None] & own.whole
+            parts.append({row: axis_parts.inner[list(axis_parts.held[row])] for row in rows})
+            covered = covered[..., None] & axis_parts.whole
         return cls(np.asarray(covered) & ~inner_cells(axes), tuple(parts))
 
     def need_parts(self, axes: Sequence[TableAxis]) -> None:

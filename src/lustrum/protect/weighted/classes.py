@@ -33,19 +33,19 @@ def weight_classes(codes: Array, sizes: Ints, order: list[int], least: int) -> I
         raise InputError(
             "The survey has fewer respondents than a weight class needs; choose a smaller 'class_size'."
         )
-    found = np.full(codes.shape[1], -1, dtype=np.int64)
+    classes = np.full(codes.shape[1], -1, dtype=np.int64)
     waiting = [(np.arange(codes.shape[1], dtype=np.int64), 0)]
     number = 0
     while waiting:
         cells, depth = waiting.pop()
         parts = _divided(codes, sizes, cells, order, depth, least)
         if parts is None:
-            found[cells] = number
+            classes[cells] = number
             number += 1
         else:
             # The last part is divided first, so that classes are numbered in the order of their codes.
             waiting.extend(reversed(parts))
-    return found
+    return classes
 
 
 def _divided(
@@ -53,9 +53,9 @@ def _divided(
 ) -> list[tuple[Ints, int]] | None:
     """The parts of a group, with the depth at which to continue; None if it is not divided."""
     while depth < len(order):
-        own = codes[order[depth], cells]
+        cell_codes = codes[order[depth], cells]
         depth += 1
-        groups = [cells[own == code] for code in np.unique(own)]
+        groups = [cells[cell_codes == code] for code in np.unique(cell_codes)]
         held = [int(sizes[group].sum()) for group in groups]
         large = [i for i, size in enumerate(held) if size >= least]
         small = [i for i, size in enumerate(held) if size < least]
@@ -86,15 +86,15 @@ def classes_of(codes: Array, group: Ints, order: list[int], records: Array) -> I
     [1, 1, 3]
     """
     shown = np.zeros(codes.shape[1], dtype=np.int64)
-    found = np.zeros(records.shape[1], dtype=np.int64)
+    nearest = np.zeros(records.shape[1], dtype=np.int64)
     for variable in order:
-        own, theirs = codes[variable].astype(np.int64), records[variable].astype(np.int64)
-        width = int(max(own.max(initial=0), theirs.max(initial=0))) + 1
-        keys, place = np.unique(shown * width + own, return_inverse=True)
-        at = np.searchsorted(keys, found * width + theirs)
+        cell_codes, theirs = codes[variable].astype(np.int64), records[variable].astype(np.int64)
+        width = int(max(cell_codes.max(initial=0), theirs.max(initial=0))) + 1
+        keys, key_index = np.unique(shown * width + cell_codes, return_inverse=True)
+        at = np.searchsorted(keys, nearest * width + theirs)
         inside = np.minimum(at, keys.size - 1)
         # Behind the last cell that shares the codes so far comes another's; the one before is nearest.
-        found = np.where((at < keys.size) & (keys[inside] // width == found), inside, at - 1)
-        shown = np.asarray(place).ravel().astype(np.int64)
+        nearest = np.where((at < keys.size) & (keys[inside] // width == nearest), inside, at - 1)
+        shown = np.asarray(key_index).ravel().astype(np.int64)
     first = np.unique(shown, return_index=True)[1]
-    return np.asarray(group[first[found]])
+    return np.asarray(group[first[nearest]])

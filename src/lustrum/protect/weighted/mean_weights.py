@@ -47,27 +47,27 @@ class MeanWeights:
         every = int((self.weights * self.numbers).sum()), int(self.numbers.sum())
         top = np.where(below > 0, above, every[0] if every[1] else 10**self.decimals).astype(object)
         bottom = np.where(below > 0, below, every[1] or 1).astype(object)
-        found = (2 * counts.astype(object) * top + bottom) // (2 * bottom)
-        return np.asarray(found).astype(np.int64)
+        estimates = (2 * counts.astype(object) * top + bottom) // (2 * bottom)
+        return np.asarray(estimates).astype(np.int64)
 
     def _summed(self, layout: TableLayout, values: Ints) -> Ints:
         """The values of all classes that each cell of a table is about, in a shape that fits the table."""
-        found = values
-        for place, name in enumerate(self.variables):
-            categories = self._categories(layout, name, values.shape[place])
-            found = over_members(np.add, found, place, categories)
+        sums = values
+        for index, name in enumerate(self.variables):
+            categories = self._categories(layout, name, values.shape[index])
+            sums = over_members(np.add, sums, index, categories)
         # Class variables in the order of the axes; the others have one entry, and so have other axes.
         on_axes = [axis.name for axis in layout.axes if axis.name in self.variables]
         order = [self.variables.index(name) for name in on_axes]
         rest = [k for k in range(len(self.variables)) if k not in order]
         shape = [len(axis) if axis.name in on_axes else 1 for axis in layout.axes]
-        return np.asarray(np.transpose(found, [*order, *rest]).reshape(shape))
+        return np.asarray(np.transpose(sums, [*order, *rest]).reshape(shape))
 
     @staticmethod
     def _categories(layout: TableLayout, name: str, size: int) -> Sequence[Category]:
         """The categories of a class variable's axis, or of its filter; one of all codes without either."""
-        own = next((a for a in (*layout.axes, *layout.filters) if a.name == name), None)
-        return (Category("", "", tuple(range(size))),) if own is None else own.categories
+        axis = next((a for a in (*layout.axes, *layout.filters) if a.name == name), None)
+        return (Category("", "", tuple(range(size))),) if axis is None else axis.categories
 
 
 def class_weights(
@@ -90,13 +90,13 @@ def class_weights(
     keys draw.
     """
     shape, size = numbers.shape, numbers.size
-    place = np.ravel_multi_index(tuple(np.asarray(c, dtype=np.int64) for c in codes), shape)
+    combination = np.ravel_multi_index(tuple(np.asarray(c, dtype=np.int64) for c in codes), shape)
     every = np.stack(np.unravel_index(np.arange(size), shape))
     group = weight_classes(every, numbers.ravel(), list(range(len(shape))), class_size)
     count = int(group.max()) + 1
-    limited = limited_weights(group[place], weights, count, class_size)
-    mean = filled_means(group[place], limited, count, class_size)
-    moved = mean * (1.0 + noise * class_noise(secret, "weights", group[place], keys, count))
+    limited = limited_weights(group[combination], weights, count, class_size)
+    mean = filled_means(group[combination], limited, count, class_size)
+    moved = mean * (1.0 + noise * class_noise(secret, "weights", group[combination], keys, count))
     shared = np.maximum(np.rint(moved * float(10**decimals)), 1).astype(np.int64)
     return np.asarray(shared[group].reshape(shape))
 

@@ -65,14 +65,14 @@ def class_noise(key: bytes, purpose: str, group: Ints, keys: Words, count: int) 
     >>> one[0] == other[1], one[1] == other[0], one[2] == other[2]
     (np.True_, np.True_, np.True_)
     """
-    words = np.zeros(count, dtype=np.uint64)
-    np.add.at(words, group, keys)
+    key_sums = np.zeros(count, dtype=np.uint64)
+    np.add.at(key_sums, group, keys)
     held = np.bincount(group, minlength=count)
-    found = np.empty(count)
+    noise = np.empty(count)
     for number in range(count):
         # Classes without respondents are told apart by their numbers, or they would all look alike.
-        own = f"respondents {words[number]}" if held[number] else f"class {number}"
-        message = f"lustrum shared mean {purpose} {own}".encode()
+        identity = f"respondents {key_sums[number]}" if held[number] else f"class {number}"
+        message = f"lustrum shared mean {purpose} {identity}".encode()
         digest = hmac.digest(key, message, hashlib.sha256)
-        found[number] = int.from_bytes(digest[:8], "big") / 2.0**63 - 1.0
-    return found
+        noise[number] = int.from_bytes(digest[:8], "big") / 2.0**63 - 1.0
+    return noise

@@ -84,21 +84,23 @@ class ProtectedSurvey:
         """Make the public file; all randomness comes from the key and the record keys."""
         if len(key) < 16:
             raise InputError("The key of a protected survey must have at least 16 bytes.")
-        for words in ("classes", "measure_classes"):
-            named = getattr(self, words)
+        for option in ("classes", "measure_classes"):
+            named = getattr(self, option)
             if len(named) != len(set(named)):
-                raise InputError(f"{words!r} of a protected survey names a variable twice.")
-        made = population.protect(records.cells(), _derived(key, "population"), progress=progress)
-        return self.with_counts(records, made, key), made
+                raise InputError(f"{option!r} of a protected survey names a variable twice.")
+        protected = population.protect(
+            records.cells(), _derived(key, "population"), progress=progress
+        )
+        return self.with_counts(records, protected, key), protected
 
     def with_counts(
-        self, records: SurveyRecords, made: PopulationResult, key: bytes
+        self, records: SurveyRecords, protected: PopulationResult, key: bytes
     ) -> ProtectedRespondents:
         """Give protected respondents their weights and designs."""
         secret = _derived(key, "survey")
         rng = np.random.default_rng(list(secret))
         keys = records.keys[records.order]
-        codes, shown = made.cells.codes, made.cells.counts
+        codes, shown = protected.cells.codes, protected.cells.counts
         theirs = records.codes[:, records.order]
         rows = np.repeat(np.arange(len(shown)), shown)
         order = self._order(records, "classes")
@@ -130,7 +132,7 @@ class ProtectedSurvey:
             weights=weights,
             strata=strata,
             clusters=clusters,
-            count_errors=dict(made.public.errors),
+            count_errors=dict(protected.public.errors),
             weight_spread=coarse_share(spread, key, "spread of weights"),
             weight_noise=self.noise,
             decimals=self.decimals,
@@ -142,14 +144,14 @@ class ProtectedSurvey:
             joined=joined,
         )
 
-    def _order(self, records: SurveyRecords, words: str) -> list[int]:
+    def _order(self, records: SurveyRecords, option: str) -> list[int]:
         """The variables that divide classes, in order."""
         names = [v.name for v in records.dataset.variables]
-        wanted: tuple[str, ...] = getattr(self, words)
+        wanted: tuple[str, ...] = getattr(self, option)
         for name in wanted:
             if name not in names:
                 raise InputError(
-                    f"{words!r} of a protected survey: there is no variable {name!r}; "
+                    f"{option!r} of a protected survey: there is no variable {name!r}; "
                     f"{choices(name, names)}."
                 )
         return [names.index(name) for name in wanted or names]
@@ -218,5 +220,5 @@ def _donors(klass: Ints, of_record: Ints, rng: np.random.Generator, least: int =
 
 def _renumbered(numbers: Ints, rng: np.random.Generator) -> Ints:
     """The same groups with random numbers, so that no number reveals a place."""
-    found, place = np.unique(numbers, return_inverse=True)
-    return np.asarray(rng.permutation(found.size)[place], dtype=np.int64)
+    groups, group_index = np.unique(numbers, return_inverse=True)
+    return np.asarray(rng.permutation(groups.size)[group_index], dtype=np.int64)

@@ -69,15 +69,15 @@ def unit_factors(design: Design, units: VarianceUnits, given: GivenReplicates) -
     clusters = len(design.stratum_of_cluster)
     weight = np.bincount(design.cluster, weights=design.weights, minlength=clusters)
     sums = _summed(design.cluster, given.columns, clusters)
-    own = np.bincount(units.of_cluster, weights=weight, minlength=count)
-    mean = _summed(units.of_cluster, sums, count) / own[:, None]
-    whole = np.bincount(units.strata, weights=own, minlength=number)
-    level = _summed(units.strata, own[:, None] * mean, number) / whole[:, None]
-    squares = np.bincount(units.of_cluster, weights=weight**2, minlength=count) / own**2
+    unit_weight = np.bincount(units.of_cluster, weights=weight, minlength=count)
+    mean = _summed(units.of_cluster, sums, count) / unit_weight[:, None]
+    whole = np.bincount(units.strata, weights=unit_weight, minlength=number)
+    level = _summed(units.strata, unit_weight[:, None] * mean, number) / whole[:, None]
+    squares = np.bincount(units.of_cluster, weights=weight**2, minlength=count) / unit_weight**2
     n = np.bincount(units.strata[units.of_cluster], minlength=number)[units.strata]
     raised = np.sqrt((n - 1.0) / (n * squares - 1.0))
     apart = raised[:, None] * (mean - level[units.strata])
-    over = _summed(units.strata, own[:, None] * apart, number) / whole[:, None]
+    over = _summed(units.strata, unit_weight[:, None] * apart, number) / whole[:, None]
     factor = level[units.strata] + apart - over[units.strata]
     steady = np.rint(HUNDREDTHS * (1.0 + STEADY * (factor - 1.0)))
     return ReplicateFactors(np.maximum(steady, 0).astype(np.int64), given.scale / (STEADY * STEADY))
@@ -96,13 +96,13 @@ def alike_clusters(weights: Floats, replicates: Floats) -> Ints:
     [1, 1, 0, 0]
     """
     steps = np.rint(_ALIKE * replicates / weights[:, None]).astype(np.int64)
-    found, place = np.unique(steps, axis=0, return_inverse=True)
-    if 2 * len(found) > len(weights):
+    patterns, cluster = np.unique(steps, axis=0, return_inverse=True)
+    if 2 * len(patterns) > len(weights):
         raise InputError(
             "The replicate weights differ from respondent to respondent, so they do not show the clusters of "
             "the sample; name these with 'clusters'."
         )
-    return np.asarray(place).ravel().astype(np.int64)
+    return np.asarray(cluster).ravel().astype(np.int64)
 
 
 def jackknife_design(weights: Floats, replicates: Floats) -> Design:

@@ -147,11 +147,11 @@ class ProtectedRespondents:
 
         Respondents are counted as in the file.
         """
-        own = self._amounts(part.measure)
-        found = estimate_totals(self.sample, part.cells, part.count, own)
+        contributions = self._amounts(part.measure)
+        estimates = estimate_totals(self.sample, part.cells, part.count, contributions)
         # Respondents of the file come in groups, so their number is not that of independent draws; the error of
         # protecting their number is stated by the file itself.
-        return found.with_noise(self._noise(part, variables))
+        return estimates.with_noise(self._noise(part, variables))
 
     def quotients(
         self, over: RespondentSums, under: RespondentSums, base: Ints, variables: int = 1
@@ -162,13 +162,13 @@ class ProtectedRespondents:
         the quotient, and only values add an error of protection. A share ``a / (a + b)`` moves by
         ``1 - R`` with ``a`` and by ``R`` with ``b``. Otherwise each side adds its own error.
         """
-        found = estimate_quotients(
+        estimates = estimate_quotients(
             self.sample,
             Sums(over.cells, over.count, self._amounts(over.measure)),
             Sums(under.cells, under.count, self._amounts(under.measure)),
             base,
         )
-        rate = np.nan_to_num(found.values)
+        rate = np.nan_to_num(estimates.values)
         below = estimate_totals(
             self.sample, under.cells, under.count, self._amounts(under.measure)
         ).values[base]
@@ -181,7 +181,7 @@ class ProtectedRespondents:
         else:
             noise = self._noise(over, variables) + rate**2 * self._noise(under, variables)[base]
         with np.errstate(divide="ignore", invalid="ignore"):
-            return found.with_noise(np.nan_to_num(noise / below**2, posinf=0.0))
+            return estimates.with_noise(np.nan_to_num(noise / below**2, posinf=0.0))
 
     def _amounts(self, measure: str | None) -> Floats | None:
         if measure is None:
@@ -193,9 +193,9 @@ class ProtectedRespondents:
         held = part.cells >= 0
         cells = part.cells[held]
         amount = self.weights[held] / float(10**self.decimals)
-        own = self._amounts(part.measure)
-        if own is not None:
-            amount = amount * own[held]
+        contributions = self._amounts(part.measure)
+        if contributions is not None:
+            amount = amount * contributions[held]
         number = np.bincount(cells, minlength=part.count).astype(np.float64)
         totals = np.bincount(cells, weights=amount, minlength=part.count)
         squares = np.bincount(cells, weights=amount * amount, minlength=part.count)
@@ -210,14 +210,18 @@ class ProtectedRespondents:
 
     def _value_noise(self, part: RespondentSums) -> Floats:
         """The variance that shared values add: their spread within a class, and the noise of the class."""
-        own = self._amounts(part.measure)
-        if own is None or part.measure is None:
+        contributions = self._amounts(part.measure)
+        if contributions is None or part.measure is None:
             return np.zeros(part.count)
         held = part.cells >= 0
         cells, weight = part.cells[held], self.weights[held] / float(10**self.decimals)
-        apart = self.value_spreads[part.measure] * (float(np.abs(own).mean()) if own.size else 0.0)
+        apart = self.value_spreads[part.measure] * (
+            float(np.abs(contributions).mean()) if contributions.size else 0.0
+        )
         squares = np.bincount(cells, weights=weight * weight, minlength=part.count)
-        totals = np.bincount(cells, weights=weight * np.abs(own[held]), minlength=part.count)
+        totals = np.bincount(
+            cells, weights=weight * np.abs(contributions[held]), minlength=part.count
+        )
         return np.asarray(apart * apart * squares + (self.value_noise * totals) ** 2 / 3.0)
 
 

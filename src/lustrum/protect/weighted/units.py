@@ -46,8 +46,8 @@ def variance_units(design: Design, least: int, rng: np.random.Generator) -> Vari
     turn = rng.permutation(len(size)).tolist()
     drawn = (least + rng.integers(0, least, len(size))).tolist()
     for enough in (drawn, [least] * len(size)):
-        found = _strata_of_units(design, size, enough, turn)
-        if found is not None:
+        units_by_stratum = _strata_of_units(design, size, enough, turn)
+        if units_by_stratum is not None:
             break
     else:
         raise InputError(
@@ -56,7 +56,7 @@ def variance_units(design: Design, least: int, rng: np.random.Generator) -> Vari
         )
     of_cluster = np.zeros(len(size), dtype=np.int64)
     strata: list[int] = []
-    for stratum, units in enumerate(found):
+    for stratum, units in enumerate(units_by_stratum):
         for unit in units:
             of_cluster[unit] = len(strata)
             strata.append(stratum)
@@ -67,18 +67,18 @@ def _strata_of_units(
     design: Design, size: list[int], enough: list[int], turn: list[int]
 ) -> list[list[list[int]]] | None:
     """Strata of units of clusters, each of two units or more; None if there is no such division."""
-    found: list[list[list[int]]] = []
+    units_by_stratum: list[list[list[int]]] = []
     waiting: list[int] = []
     for stratum in range(len(design.clusters_in_stratum)):
         waiting += np.flatnonzero(design.stratum_of_cluster == stratum).tolist()
         units = _units(waiting, size, enough, turn)
         if len(units) >= 2:
-            found.append(units)
+            units_by_stratum.append(units)
             waiting = []
-    if waiting and found:
-        waiting += [cluster for unit in found.pop() for cluster in unit]
-        found.append(_units(waiting, size, enough, turn))
-    return found or None
+    if waiting and units_by_stratum:
+        waiting += [cluster for unit in units_by_stratum.pop() for cluster in unit]
+        units_by_stratum.append(_units(waiting, size, enough, turn))
+    return units_by_stratum or None
 
 
 def _units(

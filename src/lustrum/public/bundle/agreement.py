@@ -24,47 +24,49 @@ _MISSING = "nothing"
 class Difference:
     """The first place at which a policy and a bundle differ: what each of them says."""
 
-    place: tuple[str | int, ...]
+    path: tuple[str | int, ...]
     key: str
     asked: str
-    made: str
+    in_bundle: str
 
     def sentence(self, name: str, where: str) -> str:
         """What differs, and what mends it."""
         return (
-            f"{where}: {self.key} is {self.asked}, and the bundle of {name!r} was made with {self.made}; make "
-            f"it again with 'lustrum protect --dataset {name}', or take the change back."
+            f"{where}: {self.key} is {self.asked}, and the bundle of {name!r} was made with {self.in_bundle}; "
+            f"make it again with 'lustrum protect --dataset {name}', or take the change back."
         )
 
 
 def protection_digest(policy: Policy, search: int, layout: int) -> str:
     """One digest of all that protected the numbers of a bundle: steps, weights, classes, tables, versions."""
-    words = {"protection": _protection(policy), "search": search, "layout": layout}
-    text = json.dumps(words, sort_keys=True, ensure_ascii=False)
+    protection = {"protection": _protection(policy), "search": search, "layout": layout}
+    text = json.dumps(protection, sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def difference(asked: Policy, made: Policy, *, sums: bool, respondents: bool) -> Difference | None:
+def difference(
+    asked: Policy, bundle_policy: Policy, *, sums: bool, respondents: bool
+) -> Difference | None:
     """Where a policy asks for another protection than that of a bundle; None where it asks for the same.
 
-    ``made`` is the policy that the bundle was made by; ``sums`` and ``respondents`` say what it holds.
+    ``bundle_policy`` is the policy that the bundle was made by; ``sums`` and ``respondents`` say what it holds.
     """
-    ours, theirs = _protection(asked), _protection(made)
+    ours, theirs = _protection(asked), _protection(bundle_policy)
     for number in range(max(len(ours["before"]), len(theirs["before"]))):
         one, other = _step(ours, number), _step(theirs, number)
-        found = _first(one, other, ("before", number), f"[[before]] {number + 1}")
-        if found is not None:
-            return found
-    found = _first(ours["weights"], theirs["weights"], ("weights",), "[weights]")
-    if found is not None:
-        return found
-    for needed, there, place, key in (
+        mismatch = _first(one, other, ("before", number), f"[[before]] {number + 1}")
+        if mismatch is not None:
+            return mismatch
+    mismatch = _first(ours["weights"], theirs["weights"], ("weights",), "[weights]")
+    if mismatch is not None:
+        return mismatch
+    for needed, there, location, key in (
         (asked.magnitudes is not None, sums, ("before", 1), "protected-magnitudes"),
         (asked.weights is not None, respondents, ("weights",), "[weights]"),
     ):
         if needed != there:
             return Difference(
-                place, key, "asked for" if needed else "not asked for", "it" if there else "none"
+                location, key, "asked for" if needed else "not asked for", "it" if there else "none"
             )
     return None
 
@@ -79,24 +81,26 @@ def _protection(policy: Policy) -> dict[str, Any]:
     }
 
 
-def _step(words: Mapping[str, Any], number: int) -> Mapping[str, Any]:
-    steps = words["before"]
+def _step(protection: Mapping[str, Any], number: int) -> Mapping[str, Any]:
+    steps = protection["before"]
     return steps[number] if number < len(steps) else {}
 
 
 def _first(
-    one: Mapping[str, Any], other: Mapping[str, Any], place: tuple[str | int, ...], said: str
+    one: Mapping[str, Any], other: Mapping[str, Any], location: tuple[str | int, ...], said: str
 ) -> Difference | None:
     if not one and not other:
         return None
     if not one or not other:
         method = (one or other).get("method")
-        asked, made = (method or "there", _MISSING) if one else ("left out", method or "it")
-        return Difference(place, said, str(asked), str(made))
+        asked, bundle_method = (
+            (method or "there", _MISSING) if one else ("left out", method or "it")
+        )
+        return Difference(location, said, str(asked), str(bundle_method))
     for key in dict.fromkeys((*one, *other)):
         if one.get(key) != other.get(key):
             return Difference(
-                (*place, key),
+                (*location, key),
                 f"{key!r} under {said}",
                 _shown(one.get(key)),
                 _shown(other.get(key)),

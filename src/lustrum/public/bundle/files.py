@@ -120,11 +120,11 @@ def other_search(path: Path) -> int | None:
 
     Such a bundle is just as safe. Making it again would be a second release, so nobody should.
     """
-    words = _stated(path)
-    if not words:
+    report = _stated(path)
+    if not report:
         return None
     try:
-        search = stated_search(words)
+        search = stated_search(report)
     except (ValueError, TypeError):
         return None
     if search == SEARCH_OF_MANY_CODES:
@@ -140,10 +140,10 @@ def _stated(path: Path) -> Mapping[str, Any]:
     if bundle_digest(path) is None:
         return {}
     try:
-        words = json.loads((standing(path) / REPORT).read_bytes())
+        report = json.loads((standing(path) / REPORT).read_bytes())
     except (OSError, ValueError):
         return {}
-    return words if isinstance(words, dict) else {}
+    return report if isinstance(report, dict) else {}
 
 
 def _most_codes(path: Path) -> int:
@@ -158,10 +158,10 @@ def _most_codes(path: Path) -> int:
 def is_made_by(method: Mapping[str, Any] | None, policy: Policy) -> bool:
     """Whether a method that a bundle states is the one that a policy asks for, or mends it as it may."""
     wanted = {} if policy.population is None else policy.population.to_mapping()
-    made = dict(method or {})
-    if wanted.get("if_fewer") == "larger-base" and made.get("base", 0) > wanted["base"]:
-        wanted["base"] = made["base"]
-    return bool(made) and made == wanted
+    stated = dict(method or {})
+    if wanted.get("if_fewer") == "larger-base" and stated.get("base", 0) > wanted["base"]:
+        wanted["base"] = stated["base"]
+    return bool(stated) and stated == wanted
 
 
 def _read(path: Path, there: Path) -> Bundle:

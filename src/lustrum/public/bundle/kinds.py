@@ -71,9 +71,9 @@ class Kinds:
         along: dict[str, list[list[Codes]]] = {root: [] for root in filters}
         for name, categories in axes:
             root = self.functions[name][0]
-            found = [self._root(name, category.member_set)[1] for category in categories]
-            along.setdefault(root, []).append(found)
-        variables, own = 0, False
+            code_sets = [self._root(name, category.member_set)[1] for category in categories]
+            along.setdefault(root, []).append(code_sets)
+        variables, own_groups = 0, False
         for root, lists in along.items():
             if root not in self.controlled:  # a single code
                 continue
@@ -82,8 +82,8 @@ class Kinds:
             sets = {within.intersection(*chosen) for chosen in product(*map(set, lists))}
             sets -= {frozenset(), every}
             variables += bool(sets)
-            own = own or not sets <= self.controlled[root]
-        return Kind(max(variables, 1), own)
+            own_groups = own_groups or not sets <= self.controlled[root]
+        return Kind(max(variables, 1), own_groups)
 
     @cached_property
     def _every(self) -> Mapping[str, Codes]:

@@ -29,7 +29,7 @@ def most_by_totals(
     most = np.array(totals.values, dtype=np.int64).reshape([len(groups) for _, groups in known])
     exact = np.ones((), dtype=np.bool_)
     on_axis = dict(axes)
-    for place, (name, groups) in enumerate(known):
+    for index, (name, groups) in enumerate(known):
         size = len(dataset.variable(name).codes)
         passes = np.ones(size, dtype=np.bool_)
         if name in passing:
@@ -37,29 +37,29 @@ def most_by_totals(
             passes[list(passing[name])] = True
         shown = on_axis.get(name, (Category("_T", "", tuple(range(size))),))
         touched, whole = _touched(size, groups, shown, passes)
-        most = touched.roll_up(most, place)
+        most = touched.roll_up(most, index)
         exact = exact[..., None] & whole
     for name, codes in passing.items():
         if name not in names and len(codes) < len(dataset.variable(name).codes):
             exact = exact & False
     # Lay the known variables along the axes of the table; others have one cell there.
     shape = [len(categories) if name in names else 1 for name, categories in axes]
-    kept = [place for place, name in enumerate(names) if name in on_axis]
-    dropped = tuple(place for place in range(len(names)) if place not in kept)
+    shown_axes = [index for index, name in enumerate(names) if name in on_axis]
+    dropped = tuple(index for index in range(len(names)) if index not in shown_axes)
     there = [n for n, _ in axes]
-    order = np.argsort([there.index(names[place]) for place in kept], kind="stable")
+    order = np.argsort([there.index(names[index]) for index in shown_axes], kind="stable")
     full = tuple(len(categories) for _, categories in axes)
 
     def laid(array: Array) -> Array:
-        small = array.squeeze(axis=dropped).transpose(order) if kept else array.squeeze()
+        small = array.squeeze(axis=dropped).transpose(order) if shown_axes else array.squeeze()
         return np.broadcast_to(small.reshape(shape), full)
 
     covers = np.ones(full, dtype=np.bool_)
-    for place, (name, categories) in enumerate(axes):
+    for index, (name, categories) in enumerate(axes):
         if name not in names:
             size = len(dataset.variable(name).codes)
             total = np.array([len(c.members) == size for c in categories])
-            covers &= total.reshape([-1 if p == place else 1 for p in range(len(axes))])
+            covers &= total.reshape([-1 if p == index else 1 for p in range(len(axes))])
     return np.asarray(laid(most), dtype=np.int64), np.asarray(laid(exact) & covers, dtype=np.bool_)
 
 
@@ -68,15 +68,15 @@ def _touched(
 ) -> tuple[Atoms, Mask]:
     """The groups that each category overlaps among those who pass, and whether it holds them whole."""
     group_of = np.full(codes, -1, dtype=np.int64)
-    own = listed([group.members for group in groups])
-    group_of[own.items] = own.rows
+    group_lists = listed([group.members for group in groups])
+    group_of[group_lists.items] = group_lists.rows
     members = listed([category.members for category in shown])
     passing = passes[members.items]
     pairs, held = np.unique(
         members.rows[passing] * len(groups) + group_of[members.items[passing]], return_counts=True
     )
-    rows, found = np.divmod(pairs, len(groups))
+    rows, group_index = np.divmod(pairs, len(groups))
     whole = np.ones(len(shown), dtype=np.bool_)
-    whole[rows[held < own.lengths[found]]] = False
-    lists = Lists(pointers(np.bincount(rows, minlength=len(shown))), found)
+    whole[rows[held < group_lists.lengths[group_index]]] = False
+    lists = Lists(pointers(np.bincount(rows, minlength=len(shown))), group_index)
     return Atoms(group_of, len(groups), lists), whole

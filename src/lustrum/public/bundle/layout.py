@@ -43,5 +43,5 @@ PROTECTION = "protection"
 
 def overall_digest(layout: Any, name: str, digests: Mapping[str, Any]) -> str:
     """The digest of a bundle: of its layout, the name of its dataset and the digests of its files."""
-    words = json.dumps([layout, KIND, name, digests], sort_keys=True, ensure_ascii=True)
-    return hashlib.sha256(words.encode()).hexdigest()
+    text = json.dumps([layout, KIND, name, digests], sort_keys=True, ensure_ascii=True)
+    return hashlib.sha256(text.encode()).hexdigest()

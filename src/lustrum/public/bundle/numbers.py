@@ -86,8 +86,8 @@ class BundleNumbers:
         """Standard errors of quotients of weighted numbers, from the protected respondents."""
         if over.weight is None or self.bundle.respondents is None:
             return None
-        found = self._weighted.quotients(over, under, within)
-        return Graded(found, self._weighted.graded(found))
+        estimates = self._weighted.quotients(over, under, within)
+        return Graded(estimates, self._weighted.graded(estimates))
 
     def sum_noise(self, measure: str) -> SumNoise | None:
         """What the bundle states of how contributions were changed."""
@@ -122,8 +122,10 @@ class BundleNumbers:
         cube = self._sum_engine.cube(query)
         counts = self._engine.of(query).cube(replace(query, measure=None))
         most = self._bounds(counts, counts.shown(), query)[1]
-        made = SumTables(held.public, self.dataset.measure(query.measure or ""), self._negative)
-        shown = made.release(cube.shown(), most, query, self._everybody(cube))
+        sum_tables = SumTables(
+            held.public, self.dataset.measure(query.measure or ""), self._negative
+        )
+        shown = sum_tables.release(cube.shown(), most, query, self._everybody(cube))
         return Views(shown, None, shown)
 
     def _everybody(self, cube: Cube) -> Mask:
@@ -170,8 +172,10 @@ class BundleNumbers:
 
         @cache
         def errors(kind: Kind) -> tuple[PopulationChannel, int]:
-            number, own = kind.variables, kind.own_groups
-            return report.channel(number, own_groups=own), report.margin(number, own_groups=own)
+            number, own_groups = kind.variables, kind.own_groups
+            return report.channel(number, own_groups=own_groups), report.margin(
+                number, own_groups=own_groups
+            )
 
         return errors
 
@@ -185,8 +189,10 @@ class BundleNumbers:
         low, high = self.bundle.report.support.bounds(cells.counts)
         if cells.counts.size and int(np.ptp(high - cells.counts)):
             raise DatasetError("The support of the protected population is not understood here.")
-        words = low.astype(np.uint64) | np.uint64(1 << _LISTED)
-        chunk = Chunk(rows=len(cells), codes=dict(cells.columns()), counts=cells.counts, keys=words)
+        packed_low = low.astype(np.uint64) | np.uint64(1 << _LISTED)
+        chunk = Chunk(
+            rows=len(cells), codes=dict(cells.columns()), counts=cells.counts, keys=packed_low
+        )
         return Marginals(self.dataset, chunk, self.workers)
 
     @cached_property
@@ -199,11 +205,11 @@ class BundleNumbers:
         if held is None or not held.public.existence_public:
             return None
         shown = self.bundle.cells
-        place = own_places(self.dataset, held.sums.codes, shown)
-        number = np.where(place >= 0, shown.counts[np.maximum(place, 0)], 0)
+        row = own_places(self.dataset, held.sums.codes, shown)
+        number = np.where(row >= 0, shown.counts[np.maximum(row, 0)], 0)
         low, high = self.bundle.report.support.bounds(number)
-        words = np.maximum(low, 1).astype(np.uint64)
-        chunk = Chunk(len(held.sums), dict(held.sums.columns()), counts=high, keys=words)
+        least = np.maximum(low, 1).astype(np.uint64)
+        chunk = Chunk(len(held.sums), dict(held.sums.columns()), counts=high, keys=least)
         return KernelEngine(self.dataset, [chunk], self.workers)
 
     def _plain(self, table: Table) -> Release:
@@ -241,14 +247,14 @@ class BundleNumbers:
             high = np.minimum(high, most)
             low = np.where(exact, most, low)
             if exact.any():
-                words = ", ".join(
+                labels = ", ".join(
                     self.dataset.variable(name).label for name, _ in totals.axes(self.dataset)
                 )
                 known.append(
                     say(
                         "Exact totals by {variables} are public elsewhere: the bounds state them beside the "
                         "protected numbers.",
-                        variables=words,
+                        variables=labels,
                     )
                 )
         return low, high, known

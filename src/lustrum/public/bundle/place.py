@@ -18,9 +18,9 @@ def standing(path: Path) -> Path:
 
 def bundles_in(folder: Path) -> set[str]:
     """The names of the published folders that stand in a folder."""
-    found = {path.parent.name for path in folder.glob(f"*/{MANIFEST}")}
-    visible = {name for name in found if not name.startswith(".")}
-    for name in found - visible:
+    names = {path.parent.name for path in folder.glob(f"*/{MANIFEST}")}
+    visible = {name for name in names if not name.startswith(".")}
+    for name in names - visible:
         if name.endswith(ASIDE):
             visible.add(name[1:].rsplit(".", 2)[0])
     return visible
@@ -28,8 +28,8 @@ def bundles_in(folder: Path) -> set[str]:
 
 def moved_aside(path: Path) -> list[Path]:
     """The folders of a place that were moved aside."""
-    found = path.parent.glob(f".{_escaped(path.name)}.*{ASIDE}/{MANIFEST}")
-    return sorted(manifest.parent for manifest in found)
+    manifests = path.parent.glob(f".{_escaped(path.name)}.*{ASIDE}/{MANIFEST}")
+    return sorted(manifest.parent for manifest in manifests)
 
 
 def _escaped(name: str) -> str:

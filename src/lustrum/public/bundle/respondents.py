@@ -18,31 +18,35 @@ _VALUE = "value:"
 _WORDS = b"lustrum"
 
 
-def respondents_bytes(made: ProtectedRespondents) -> bytes:
+def respondents_bytes(respondents: ProtectedRespondents) -> bytes:
     """One row a respondent, in the order of the bundle's cells: weight, stratum, cluster, values of measures.
 
     The codes follow from ``cells.arrow``, whose counts say how many rows each cell has.
     """
-    words: dict[str, Any] = {
-        "name": made.name,
-        "decimals": made.decimals,
-        "count_errors": {str(k): v for k, v in sorted(made.count_errors.items())},
-        "weight_spread": made.weight_spread,
-        "weight_noise": made.weight_noise,
-        "value_spreads": dict(sorted(made.value_spreads.items())),
-        "value_noise": made.value_noise,
+    metadata: dict[str, Any] = {
+        "name": respondents.name,
+        "decimals": respondents.decimals,
+        "count_errors": {str(k): v for k, v in sorted(respondents.count_errors.items())},
+        "weight_spread": respondents.weight_spread,
+        "weight_noise": respondents.weight_noise,
+        "value_spreads": dict(sorted(respondents.value_spreads.items())),
+        "value_noise": respondents.value_noise,
     }
-    if made.replicates is not None:
-        words["replicates"] = {
-            "scale": made.replicates.scale,
-            "factors": made.replicates.factors.tolist(),
+    if respondents.replicates is not None:
+        metadata["replicates"] = {
+            "scale": respondents.replicates.scale,
+            "factors": respondents.replicates.factors.tolist(),
         }
-    if made.joined is not None:
-        words["joined"] = made.joined.tolist()
-    columns = {_WEIGHT: made.weights, _STRATUM: made.strata, _CLUSTER: made.clusters}
-    columns |= {_VALUE + name: made.values[name] for name in sorted(made.values)}
+    if respondents.joined is not None:
+        metadata["joined"] = respondents.joined.tolist()
+    columns = {
+        _WEIGHT: respondents.weights,
+        _STRATUM: respondents.strata,
+        _CLUSTER: respondents.clusters,
+    }
+    columns |= {_VALUE + name: respondents.values[name] for name in sorted(respondents.values)}
     table = pa.table({name: pa.array(column, pa.int64()) for name, column in columns.items()})
-    table = table.replace_schema_metadata({_WORDS: json.dumps(words, sort_keys=True).encode()})
+    table = table.replace_schema_metadata({_WORDS: json.dumps(metadata, sort_keys=True).encode()})
     out = pa.BufferOutputStream()
     options = pa.ipc.IpcWriteOptions(compression="zstd")
     with pa.ipc.new_file(out, table.schema, options=options) as writer:
@@ -54,8 +58,8 @@ def respondents_bytes(made: ProtectedRespondents) -> bytes:
 def respondents_of(data: bytes, cells: FinestCells) -> ProtectedRespondents:
     """The respondents that were written; a ValueError where they do not fit the cells."""
     table = pa.ipc.open_file(pa.BufferReader(data)).read_all()
-    words = json.loads((table.schema.metadata or {})[_WORDS])
-    spreads = {str(k): float(v) for k, v in words["value_spreads"].items()}
+    metadata = json.loads((table.schema.metadata or {})[_WORDS])
+    spreads = {str(k): float(v) for k, v in metadata["value_spreads"].items()}
     if table.schema.names != [_WEIGHT, _STRATUM, _CLUSTER, *(_VALUE + n for n in sorted(spreads))]:
         raise ValueError("other columns than respondents have")
     weights, strata, clusters, *values = (
@@ -69,36 +73,36 @@ def respondents_of(data: bytes, cells: FinestCells) -> ProtectedRespondents:
         weights=weights,
         strata=strata,
         clusters=clusters,
-        count_errors={int(k): float(v) for k, v in words["count_errors"].items()},
-        weight_spread=float(words["weight_spread"]),
-        weight_noise=float(words["weight_noise"]),
-        decimals=int(words["decimals"]),
-        name=str(words["name"]),
+        count_errors={int(k): float(v) for k, v in metadata["count_errors"].items()},
+        weight_spread=float(metadata["weight_spread"]),
+        weight_noise=float(metadata["weight_noise"]),
+        decimals=int(metadata["decimals"]),
+        name=str(metadata["name"]),
         values=dict(zip(sorted(spreads), values, strict=True)),
         value_spreads=spreads,
-        value_noise=float(words["value_noise"]),
-        replicates=_replicates(words.get("replicates"), clusters),
-        joined=_joined(words.get("joined"), clusters),
+        value_noise=float(metadata["value_noise"]),
+        replicates=_replicates(metadata.get("replicates"), clusters),
+        joined=_joined(metadata.get("joined"), clusters),
     )
 
 
-def _replicates(words: Any, clusters: Ints) -> ReplicateFactors | None:
+def _replicates(replicates: Any, clusters: Ints) -> ReplicateFactors | None:
     """The replicate factors of all clusters; a ValueError where they do not fit."""
-    if words is None:
+    if replicates is None:
         return None
-    factors = np.array(words["factors"], dtype=np.int64)
+    factors = np.array(replicates["factors"], dtype=np.int64)
     if factors.ndim != 2 or factors.shape[1] < 2 or int(clusters.max(initial=-1)) >= len(factors):
         raise ValueError("replicate factors do not fit the clusters")
     if int(factors.min(initial=0)) < 0 or int(clusters.min(initial=0)) < 0:
         raise ValueError("replicate factors are not numbers of 0 or more")
-    return ReplicateFactors(factors, float(words["scale"]))
+    return ReplicateFactors(factors, float(replicates["scale"]))
 
 
-def _joined(words: Any, clusters: Ints) -> Ints | None:
+def _joined(cluster_counts: Any, clusters: Ints) -> Ints | None:
     """Of how many clusters each unit is made; a ValueError where the numbers do not fit."""
-    if words is None:
+    if cluster_counts is None:
         return None
-    joined = np.array(words, dtype=np.int64)
+    joined = np.array(cluster_counts, dtype=np.int64)
     if joined.ndim != 1 or int(clusters.max(initial=-1)) >= len(joined) or bool((joined < 1).any()):
         raise ValueError("numbers of clusters do not fit the units")
     return joined

@@ -51,8 +51,8 @@ def sample_risk(respondents: Table | Ints, people: int) -> PublishedSampleRisk |
     risks = []
     for measure in (R2(), R1()):
         try:
-            found = estimate_risk(respondents, people, measure=measure, draws=_DRAWS, rng=_SEED)
+            estimate = estimate_risk(respondents, people, measure=measure, draws=_DRAWS, rng=_SEED)
         except InputError:
             return None  # a table in which a model cannot be fitted
-        risks.append(max(model.mean for model in found.models))
+        risks.append(max(model.mean for model in estimate.models))
     return PublishedSampleRisk(number, people, *risks)

@@ -93,9 +93,9 @@ class SumTables:
                 ),
             )
         )
-        made = self.plain(table)
+        release = self.plain(table)
         return replace(
-            made,
+            release,
             low=low,
             high=high,
             notes=(
@@ -110,14 +110,14 @@ class SumTables:
                     "Margin of error of {measure}: the sums of this table are typically {error:.3g} percent "
                     "away from the true ones, small sums more and large sums less.",
                     measure=self.measure.label,
-                    error=self._typical(made, max(len(variables), 1)),
+                    error=self._typical(release, max(len(variables), 1)),
                 ),
             ),
         )
 
-    def _typical(self, made: Release, variables: int) -> float:
+    def _typical(self, release: Release, variables: int) -> float:
         """The mean of the expected errors of the cells shown, as the figures by size state them."""
-        shown = made.published[made.inner & (made.published > 0)]
+        shown = release.published[release.inner & (release.published > 0)]
         if not shown.size:
             return self.public.error(self.measure.name, variables)
         noise = FactorNoise(self.public, self.measure.name)

@@ -34,7 +34,7 @@ class WeightedNumbers:
         table = self._engine.tabulate(query)
         layout = TableLayout.of_query(query, self.respondents.dataset)
         variables = max(len(layout.parts), 1)
-        found = _joined(
+        estimates = _joined(
             [
                 (self.respondents.totals(way.part(query.measure), variables), way)
                 for way in self._ways(layout)
@@ -42,8 +42,8 @@ class WeightedNumbers:
             layout.axes,
         )
         shape = table.shape
-        errors = np.ceil(found.standard_errors * 10.0**table.decimals).astype(np.int64)
-        grades = found.grades(self.reliability).reshape(shape)
+        errors = np.ceil(estimates.standard_errors * 10.0**table.decimals).astype(np.int64)
+        grades = estimates.grades(self.reliability).reshape(shape)
         if table.structural is not None:
             # A structural zero is known, not estimated.
             grades = np.where(table.structural, "reliable", grades)
@@ -66,7 +66,7 @@ class WeightedNumbers:
                 say(
                     "Standard errors include the sampling error and the error that protection adds."
                 ),
-                *self._about_sample(query, table, found),
+                *self._about_sample(query, table, estimates),
             ),
         )
 
@@ -82,25 +82,27 @@ class WeightedNumbers:
         below = TableLayout.of_query(under, self.respondents.dataset)
         variables = max(len(layout.parts), 1)
         base = _bases(layout.axes, within)
-        found = []
+        estimates = []
         for way, other in zip(self._ways(layout), self._ways(below), strict=True):
             beside = other if within is None else self._total(below, other, within)
-            made = self.respondents.quotients(
+            estimate = self.respondents.quotients(
                 way.part(over.measure), beside.part(under.measure), base, variables
             )
-            found.append((made, way))
-        return _joined(found, layout.axes)
+            estimates.append((estimate, way))
+        return _joined(estimates, layout.axes)
 
-    def graded(self, found: Estimates) -> np.ndarray:
+    def graded(self, estimates: Estimates) -> np.ndarray:
         """How reliable each estimate is."""
-        return found.grades(self.reliability)
+        return estimates.grades(self.reliability)
 
-    def _about_sample(self, query: TableQuery, table: Table, found: Estimates) -> tuple[str, ...]:
+    def _about_sample(
+        self, query: TableQuery, table: Table, estimates: Estimates
+    ) -> tuple[str, ...]:
         """What sampling protects by itself, where it can be measured; from public numbers alone."""
         if query.measure is not None or not all(_are_apart(axis) for axis in table.axes):
             return ()
         inner = table.take([np.flatnonzero(axis.inner) for axis in table.axes])
-        counts = found.respondents.reshape(table.shape)[table.inner].reshape(inner.shape)
+        counts = estimates.respondents.reshape(table.shape)[table.inner].reshape(inner.shape)
         risk = sample_risk(
             replace(inner, values=counts), int(inner.values.sum()) // 10**table.decimals
         )
@@ -153,20 +155,20 @@ class WeightedNumbers:
     def _total(self, layout: TableLayout, way: _Way, within: str) -> _Way:
         """The same with the totals along all variables but one."""
         places = [
-            own if axis.name == within else self._placed(axis, [axis.codes.index(TOTAL_CODE)])
-            for axis, own in zip(layout.axes, way.places, strict=True)
+            category if axis.name == within else self._placed(axis, [axis.codes.index(TOTAL_CODE)])
+            for axis, category in zip(layout.axes, way.places, strict=True)
         ]
         return replace(way, places=tuple(places))
 
     def _placed(self, axis: TableAxis, layer: list[int]) -> Ints:
         """The category of each respondent among those of a layer, -1 for none."""
-        own = self._codes[axis.name].astype(np.int64)
-        size = int(own.max(initial=0)) + 1
+        codes = self._codes[axis.name].astype(np.int64)
+        size = int(codes.max(initial=0)) + 1
         size = max([size, *(max(c.members) + 1 for c in axis.categories if c.members)])
         of_code = np.full(size, -1, dtype=np.int64)
-        for place in layer:
-            of_code[list(axis.categories[place].members)] = place
-        return of_code[own]
+        for index in layer:
+            of_code[list(axis.categories[index].members)] = index
+        return of_code[codes]
 
     @cached_property
     def _codes(self) -> dict[str, Ints]:
@@ -175,11 +177,13 @@ class WeightedNumbers:
 
     @cached_property
     def _engine(self) -> KernelEngine:
-        own = self.respondents
+        respondents = self.respondents
         chunk = Chunk(
-            rows=len(own), codes=self._codes, numbers={own.name: own.weights, **own.values}
+            rows=len(respondents),
+            codes=self._codes,
+            numbers={respondents.name: respondents.weights, **respondents.values},
         )
-        return SumEngine(own.dataset, [chunk], self.workers)
+        return SumEngine(respondents.dataset, [chunk], self.workers)
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,14 +198,14 @@ class _Way:
     def part(self, measure: str | None) -> RespondentSums:
         """The cell of every respondent, -1 for none."""
         cells = np.where(self.inside, 0, -1)
-        for own, size in zip(self.places, self.shape, strict=True):
-            cells = np.where((cells >= 0) & (own >= 0), cells * size + own, -1)
+        for category, size in zip(self.places, self.shape, strict=True):
+            cells = np.where((cells >= 0) & (category >= 0), cells * size + category, -1)
         return RespondentSums(
             cells.astype(np.int64), int(np.prod(self.shape, dtype=np.int64)), measure
         )
 
     @property
-    def own(self) -> Ints:
+    def held_cells(self) -> Ints:
         """The cells of the table that this way holds."""
         if not self.layers:
             return np.zeros(1, dtype=np.int64)
@@ -212,22 +216,24 @@ class _Way:
 def _layers(axis: TableAxis) -> list[list[int]]:
     """Categories of an axis in layers of which none holds two that overlap."""
     layers: list[tuple[set[int], list[int]]] = []
-    for place, category in enumerate(axis.categories):
+    for index, category in enumerate(axis.categories):
         members = set(category.members)
         for taken, layer in layers:
             if not taken & members:
                 taken |= members
-                layer.append(place)
+                layer.append(index)
                 break
         else:
-            layers.append((members, [place]))
+            layers.append((members, [index]))
     return [layer for _, layer in layers]
 
 
 def _are_apart(axis: TableAxis) -> bool:
     """Whether nobody is in two of the smallest categories."""
-    own = [set(c.members) for c, inner in zip(axis.categories, axis.inner, strict=True) if inner]
-    return sum(map(len, own)) == len(set().union(*own))
+    member_sets = [
+        set(c.members) for c, inner in zip(axis.categories, axis.inner, strict=True) if inner
+    ]
+    return sum(map(len, member_sets)) == len(set().union(*member_sets))
 
 
 def _bases(axes: tuple[TableAxis, ...], within: str | None) -> Ints:
@@ -243,13 +249,16 @@ def _bases(axes: tuple[TableAxis, ...], within: str | None) -> Ints:
     return np.ravel_multi_index(tuple(places), shape).astype(np.int64)
 
 
-def _joined(found: list[tuple[Estimates, _Way]], axes: tuple[TableAxis, ...]) -> Estimates:
+def _joined(estimates: list[tuple[Estimates, _Way]], axes: tuple[TableAxis, ...]) -> Estimates:
     """Every cell from the way that holds it."""
     cells = int(np.prod([len(axis) for axis in axes], dtype=np.int64))
     values, variances = np.zeros(cells), np.zeros(cells)
     held = np.zeros(cells, dtype=np.int64)
-    for made, way in found:
-        own = way.own
-        values[own], variances[own] = made.values[own], made.variances[own]
-        held[own] = made.respondents[own]
+    for estimate, way in estimates:
+        cell_mask = way.held_cells
+        values[cell_mask], variances[cell_mask] = (
+            estimate.values[cell_mask],
+            estimate.variances[cell_mask],
+        )
+        held[cell_mask] = estimate.respondents[cell_mask]
     return Estimates(values, variances, held)

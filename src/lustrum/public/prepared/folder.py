@@ -98,11 +98,11 @@ def read_prepared(path: Path) -> PreparedFolder:
     manifest = _read_manifest(path)
     files: dict[str, bytes] = {}
     for name, mark in manifest["files"].items():
-        place = path / name
-        if path.resolve() not in place.resolve().parents:
+        file_path = path / name
+        if path.resolve() not in file_path.resolve().parents:
             raise _damaged(path, f"{name} does not stand inside it")
         try:
-            data = place.read_bytes()
+            data = file_path.read_bytes()
         except OSError:
             raise _damaged(path, f"{name} cannot be read") from None
         if hashlib.sha256(data).hexdigest() != mark["sha256"]:
@@ -112,7 +112,7 @@ def read_prepared(path: Path) -> PreparedFolder:
         folder = PreparedFolder(
             **{key: manifest[key] for key in _HEAD if key != "notes"},
             notes=tuple(manifest["notes"]),
-            tables=tuple(PreparedTable(**words) for words in manifest["tables"]),
+            tables=tuple(PreparedTable(**entry) for entry in manifest["tables"]),
             files=files,
             digest=manifest["digest"],
         )
@@ -123,9 +123,9 @@ def read_prepared(path: Path) -> PreparedFolder:
     return folder
 
 
-def overall_digest(words: Mapping[str, Any]) -> str:
+def overall_digest(manifest: Mapping[str, Any]) -> str:
     """The digest of a folder, from the words of its manifest."""
-    said = json.dumps({k: v for k, v in words.items() if k != "digest"}, sort_keys=True)
+    said = json.dumps({k: v for k, v in manifest.items() if k != "digest"}, sort_keys=True)
     return hashlib.sha256(said.encode()).hexdigest()
 
 

@@ -21,7 +21,7 @@ def release_words(release: Release) -> dict[str, Any]:
     [None, 8]
     """
     shown, stated = release.shown.ravel(), release.stated.ravel()
-    words: dict[str, Any] = {
+    mapping: dict[str, Any] = {
         "axes": [
             {
                 "name": axis.name,
@@ -40,7 +40,7 @@ def release_words(release: Release) -> dict[str, Any]:
         "notes": [str(note) for note in release.notes],
     }
     if stated.any() and release.low is not None and release.high is not None:
-        words["interval"] = [
+        mapping["interval"] = [
             [int(low), int(high)] if known else None
             for low, high, known in zip(
                 release.low.ravel(), release.high.ravel(), stated, strict=True
@@ -48,14 +48,14 @@ def release_words(release: Release) -> dict[str, Any]:
         ]
     elif shown.all() and release.low is not None and release.high is not None:
         # What rounding or adjustment leaves open of each number.
-        words["range"] = [
+        mapping["range"] = [
             [_end(int(low)), _end(int(high))]
             for low, high in zip(release.low.ravel(), release.high.ravel(), strict=True)
         ]
-    return words
+    return mapping
 
 
-def release_from_words(words: Mapping[str, Any]) -> Release:
+def release_from_words(mapping: Mapping[str, Any]) -> Release:
     """The release that was written; a value of the wrong kind is a ValueError."""
     axes = tuple(
         TableAxis(
@@ -63,29 +63,29 @@ def release_from_words(words: Mapping[str, Any]) -> Release:
             str(axis["label"]),
             tuple(Category(str(c), str(text), tuple(m)) for c, text, m in axis["categories"]),
         )
-        for axis in words["axes"]
+        for axis in mapping["axes"]
     )
     shape = tuple(len(axis) for axis in axes)
-    values = [-UNBOUNDED if v is None else int(v) for v in words["value"]]
-    status = np.array(words["status"], dtype="<U1").reshape(shape)
+    values = [-UNBOUNDED if v is None else int(v) for v in mapping["value"]]
+    status = np.array(mapping["status"], dtype="<U1").reshape(shape)
     published = np.array(values, dtype=np.int64).reshape(shape)
-    hidden = np.array([v is None for v in words["value"]], dtype=np.bool_).reshape(shape)
+    hidden = np.array([v is None for v in mapping["value"]], dtype=np.bool_).reshape(shape)
     if bool((hidden == (status == "F")).any()):
         raise ValueError("a value and its status contradict each other")
     low, high = np.where(hidden, -UNBOUNDED, published), np.where(hidden, UNBOUNDED, published)
-    ends = words.get("interval") or words.get("range")
+    ends = mapping.get("interval") or mapping.get("range")
     if ends is not None:
         low, high = _ends(ends, 0, low, shape), _ends(ends, 1, high, shape)
     return Release(
         axes=axes,
         published=published,
         status=status,
-        method=dict(words["method"]),
+        method=dict(mapping["method"]),
         low=low,
         high=high,
-        decimals=int(words["decimals"]),
-        unit=str(words["unit"]),
-        notes=tuple(str(note) for note in words["notes"]),
+        decimals=int(mapping["decimals"]),
+        unit=str(mapping["unit"]),
+        notes=tuple(str(note) for note in mapping["notes"]),
     )
 
 
@@ -98,8 +98,8 @@ def _ends(
 ) -> Ints:
     open_end = (-UNBOUNDED, UNBOUNDED)[which]
     flat = plain.ravel().copy()
-    for place, pair in enumerate(pairs):
+    for index, pair in enumerate(pairs):
         if pair is not None:
             end = pair[which]
-            flat[place] = open_end if end is None else int(end)
+            flat[index] = open_end if end is None else int(end)
     return flat.reshape(shape)

@@ -33,14 +33,14 @@ class ReleaseHistory:
                 return cls(path)
             raw = path.read_bytes()
         try:
-            found = json.loads(raw)["releases"]
-            if not isinstance(found, list) or not all(isinstance(d, str) and d for d in found):
+            digests = json.loads(raw)["releases"]
+            if not isinstance(digests, list) or not all(isinstance(d, str) and d for d in digests):
                 raise TypeError
         except (ValueError, KeyError, TypeError):
             raise DatasetError(
                 f"{path} is not a list of releases, or is damaged; restore it from a backup."
             ) from None
-        return cls(path, tuple(found))
+        return cls(path, tuple(digests))
 
     def require_continued(self, previous: Memory | None, digest: str) -> None:
         """Refuse a new release that does not go on from the last one; one of the old ones may be made again."""
@@ -63,7 +63,7 @@ class ReleaseHistory:
         known = () if begins else (*self.digests, *(d for d in earlier if d not in self.digests))
         if digest in known:
             return
-        words = {"releases": [*known, digest]}
+        history = {"releases": [*known, digest]}
         with outages(self.path):
             self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            write_whole(self.path, json.dumps(words, indent=1).encode(), 0o600)
+            write_whole(self.path, json.dumps(history, indent=1).encode(), 0o600)

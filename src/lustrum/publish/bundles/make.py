@@ -189,8 +189,8 @@ def make_bundle(
     weights = decided.weights
     if weights is not None and behind is not None:
         records = survey_records(behind, weights.weight)
-        own = store.secret_of(engine.secret).derive(f"lustrum protected survey {name}")
-        respondents = weights.spec().with_counts(records, result, own)
+        survey_key = store.secret_of(engine.secret).derive(f"lustrum protected survey {name}")
+        respondents = weights.spec().with_counts(records, result, survey_key)
     report("writing", 0.0)
     packed = pack_bundle(
         result.cells,
@@ -204,9 +204,9 @@ def make_bundle(
         accept(packed.digest)
     if folder is not None:
         method = dict(result.public.method)
-        kept = None if magnitudes is None else magnitudes.memory
+        sum_memory = None if magnitudes is None else magnitudes.memory
         report("writing", 0.3)
-        write_memory(folder, _remembered(result, method, packed.digest, kept, previous))
+        write_memory(folder, _remembered(result, method, packed.digest, sum_memory, previous))
     report("writing", 0.8)
     write_bundle(out, packed)
     report("writing", 1.0)
@@ -296,19 +296,19 @@ class _SumsOf:
         base = getattr(population, "base", None)
         if base is None or not _takes(population, "held"):
             return None
-        found: Words | None = self.spec.held(self.records, cells, base, self.key)
-        return found
+        held_cells: Words | None = self.spec.held(self.records, cells, base, self.key)
+        return held_cells
 
     def protected(
         self, shown: FinestCells, previous: RememberedSums | None, progress: Progress
     ) -> MagnitudeResult:
         """The sums, tied to the protected counts beside them where existence is secret."""
-        made: MagnitudeResult = self.spec.protect(
+        magnitudes: MagnitudeResult = self.spec.protect(
             self.records, self.key, shown=shown, previous=previous, progress=progress
         )
-        return made
+        return magnitudes
 
-    def audited(self, made: MagnitudeResult) -> tuple[ContributorAudit, ...]:
+    def audited(self, magnitudes: MagnitudeResult) -> tuple[ContributorAudit, ...]:
         """What attackers can say about the largest contributors of every measure."""
         return tuple(
             audit_contributors(
@@ -319,28 +319,30 @@ class _SumsOf:
                 self.spec.share,
                 max_variables=self.spec.max_variables,
                 tables=self.spec.tables,
-                carried=made.carried,
+                carried=magnitudes.carried,
             )
-            for name, values in made.records.items()
+            for name, values in magnitudes.records.items()
         )
 
-    def together(self, before: RememberedSums, made: MagnitudeResult) -> tuple[SumsTogether, ...]:
+    def together(
+        self, before: RememberedSums, magnitudes: MagnitudeResult
+    ) -> tuple[SumsTogether, ...]:
         """What an earlier release and this one tell together about single contributions."""
         return tuple(
-            sums_together(before, made.memory, name, self.spec.factors, self.spec.share)
-            for name in made.records
+            sums_together(before, magnitudes.memory, name, self.spec.factors, self.spec.share)
+            for name in magnitudes.records
             if name in before.true
         )
 
 
-def _require_same_sums(out: Path, made: MagnitudeResult) -> None:
+def _require_same_sums(out: Path, magnitudes: MagnitudeResult) -> None:
     """Refuse other sums of the same contributors: two different ones of a contribution say more than one."""
     if bundle_digest(out) is None:
         return
     before = read_bundle(out).sums
     if before is None:
         return
-    old, new = before.sums, made.sums
+    old, new = before.sums, magnitudes.sums
     same = np.array_equal(old.codes, new.codes) and all(
         name in new.sums and np.array_equal(sums, new.sums[name]) for name, sums in old.sums.items()
     )

@@ -57,11 +57,11 @@ class Memory:
     def holds(self, cells: FinestCells) -> bool:
         """Whether these are the records of this release."""
         assert self.cells.keys is not None
-        own = self.cells.keys > 0
+        has_key = self.cells.keys > 0
         if cells.keys is None:
             return False
-        return np.array_equal(self.cells.codes[:, own], cells.codes) and np.array_equal(
-            self.cells.keys[own], cells.keys
+        return np.array_equal(self.cells.codes[:, has_key], cells.codes) and np.array_equal(
+            self.cells.keys[has_key], cells.keys
         )
 
     def require_same_method(self, method: dict[str, Any]) -> None:
@@ -72,7 +72,7 @@ class Memory:
                     f"The earlier release was made with {name} = {self.method.get(name)!r}, and the policy "
                     f"now says {method.get(name)!r}; keep it, or say --never-published if that is so."
                 )
-        shares = [float(words.get("empty_share", 0.0)) for words in (self.method, method)]
+        shares = [float(settings.get("empty_share", 0.0)) for settings in (self.method, method)]
         if shares[1] < shares[0]:
             raise InputError(
                 f"The earlier release was made with empty_share = {shares[0]}, and the policy now says "
@@ -135,13 +135,13 @@ def read_memory(path: Path) -> Memory:
         codes = np.stack([np.asarray(table.column(v.name)) for v in dataset.variables])
         counts, keys = (np.asarray(table.column(name)) for name in (_COUNT, _KEY))
         cells = FinestCells(dataset, codes, counts, keys)
-        kept = None if sums is None else remembered_sums(sums)
+        sum_memory = None if sums is None else remembered_sums(sums)
         bounds = None
         if _BOUNDS[0] in table.column_names:
             low, high = (np.array(table.column(name), dtype=np.int64) for name in _BOUNDS)
             bounds = low, high
         earlier = tuple(map(str, said.get("earlier", ())))
-        return Memory(cells, dict(said["method"]), str(said["digest"]), kept, bounds, earlier)
+        return Memory(cells, dict(said["method"]), str(said["digest"]), sum_memory, bounds, earlier)
     except (LustrumError, ValueError, KeyError, TypeError, pa.ArrowException):
         raise DatasetError(
             f"{path} is not the memory of a release, or is damaged; name a memory that "

@@ -14,24 +14,24 @@ _WORDS = b"lustrum sum memory 1"
 _REACH = ("least if up", "most if up", "least if down", "most if down")
 
 
-def sums_bytes(kept: RememberedSums) -> bytes:
+def sums_bytes(memory: RememberedSums) -> bytes:
     """The memory as an Arrow file."""
-    order = np.argsort(kept.carried, kind="stable")
-    row = kept.carried[order]
-    columns: dict[str, Any] = {"record": pa.array(kept.record[row], pa.uint64())}
-    for name in kept.true:
-        columns[f"true {name}"] = pa.array(kept.true[name][row], pa.int64())
-        columns[f"shown {name}"] = pa.array(kept.shown[name][row], pa.int64())
-        for end, column in zip(_REACH, kept.reach.get(name, ()), strict=False):
+    order = np.argsort(memory.carried, kind="stable")
+    row = memory.carried[order]
+    columns: dict[str, Any] = {"record": pa.array(memory.record[row], pa.uint64())}
+    for name in memory.true:
+        columns[f"true {name}"] = pa.array(memory.true[name][row], pa.int64())
+        columns[f"shown {name}"] = pa.array(memory.shown[name][row], pa.int64())
+        for end, column in zip(_REACH, memory.reach.get(name, ()), strict=False):
             columns[f"{end} {name}"] = pa.array(column[row], pa.int64())
-    for place in range(kept.cell.shape[0]):
-        columns[f"home {place}"] = pa.array(kept.home[place][row].astype(np.uint32))
-        columns[f"cell {place}"] = pa.array(kept.cell[place][order].astype(np.uint32))
+    for variable in range(memory.cell.shape[0]):
+        columns[f"home {variable}"] = pa.array(memory.home[variable][row].astype(np.uint32))
+        columns[f"cell {variable}"] = pa.array(memory.cell[variable][order].astype(np.uint32))
     said = {
-        "method": dict(kept.method),
-        "release": kept.release,
-        "measures": list(kept.true),
-        "variables": int(kept.cell.shape[0]),
+        "method": dict(memory.method),
+        "release": memory.release,
+        "measures": list(memory.true),
+        "variables": int(memory.cell.shape[0]),
     }
     table = pa.table(columns).replace_schema_metadata({_WORDS: json.dumps(said).encode()})
     out = pa.BufferOutputStream()
@@ -52,7 +52,7 @@ def remembered_sums(data: bytes) -> RememberedSums:
 
     record, first, carried = np.unique(column("record"), return_index=True, return_inverse=True)
     places = range(int(said["variables"]))
-    home = np.stack([column(f"home {place}")[first] for place in places])
+    home = np.stack([column(f"home {variable}")[first] for variable in places])
     return RememberedSums(
         dict(said["method"]),
         int(said["release"]),
@@ -61,7 +61,7 @@ def remembered_sums(data: bytes) -> RememberedSums:
         {name: column(f"shown {name}")[first] for name in said["measures"]},
         home,
         carried.ravel(),
-        np.stack([column(f"cell {place}") for place in places]),
+        np.stack([column(f"cell {variable}") for variable in places]),
         {
             name: np.stack([column(f"{end} {name}")[first] for end in _REACH])
             for name in said["measures"]

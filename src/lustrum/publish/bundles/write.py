@@ -51,17 +51,25 @@ def public_description(
     """
     source = dict(dataset.source)
     source.pop("weights", None)
-    kept = [
+    public_measures = [
         {key: value for key, value in measure.items() if key not in ("holding", "missing")}
         for measure in source.pop("measures", ())
         if measure["name"] in measures
     ]
     if respondents is not None:
         weight = dataset.weight(respondents.name)
-        words = {"name": weight.name, "label": weight.label, "decimals": respondents.decimals}
-        source["weights"] = [words]
+        public_weight = {
+            "name": weight.name,
+            "label": weight.label,
+            "decimals": respondents.decimals,
+        }
+        source["weights"] = [public_weight]
     head = {k: v for k, v in source["dataset"].items() if k not in ("record_id", "identifiers")}
-    public = {**source, "dataset": head, **({"measures": kept} if kept else {})}
+    public = {
+        **source,
+        "dataset": head,
+        **({"measures": public_measures} if public_measures else {}),
+    }
     if "translations" in source:
         # A text that is left out may not come back with its translation. Others may be notes of a policy.
         left_out = people_texts(dataset.source) - people_texts(public)

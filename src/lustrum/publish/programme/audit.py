@@ -65,16 +65,16 @@ def audit_ranges(
 
     # Only counts are known to be whole; of sums a linear bound is reached.
     known = replace(seen.known, whole=system.counts)
-    found = bounds(known, cells.tolist(), integer=system.counts, workers=workers, progress=report)
+    ranges = bounds(known, cells.tolist(), integer=system.counts, workers=workers, progress=report)
     slack = 0.0 if system.counts else _NEAR
     enough = (
-        (found.low <= value - judged.lower[cells] + slack)
-        & (found.high >= value + judged.upper[cells] - slack)
-        & (found.high - found.low >= judged.sliding[cells] - 2 * slack)
+        (ranges.low <= value - judged.lower[cells] + slack)
+        & (ranges.high >= value + judged.upper[cells] - slack)
+        & (ranges.high - ranges.low >= judged.sliding[cells] - 2 * slack)
         # A range that is not sharp may be narrower than it looks.
-        & found.sharp
+        & ranges.sharp
     )
-    return AuditedSystem(cells, found.low, found.high, np.asarray(enough), seen)
+    return AuditedSystem(cells, ranges.low, ranges.high, np.asarray(enough), seen)
 
 
 def audit_moves(

@@ -30,7 +30,7 @@ td.n { text-align: right }
 class MadeTable:
     """A protected table with the place it has in the programme."""
 
-    own: PreparedSet
+    table_set: PreparedSet
     table: ProgrammeTable
     response: str
     release: Release
@@ -50,7 +50,7 @@ class SetReport:
 def public_files(
     programme: Programme,
     dataset: Dataset,
-    made: Sequence[MadeTable],
+    tables: Sequence[MadeTable],
     sets: Sequence[SetReport],
     certificates: Mapping[str, bytes],
     source: Mapping[str, Any],
@@ -58,7 +58,7 @@ def public_files(
     """The words of the manifest and the bytes of all files; nothing in them is confidential."""
     files: dict[str, bytes] = dict(certificates)
     listed: list[dict[str, Any]] = []
-    for one in made:
+    for one in tables:
         release = plain_letters(one.release) if programme.plain_status else one.release
         label = _label(one, dataset)
         places: dict[str, str] = {}
@@ -74,7 +74,7 @@ def public_files(
                 "name": one.table.name,
                 "response": one.response,
                 "title": one.table.title,
-                "set": one.own.name,
+                "set": one.table_set.name,
                 "label": label,
                 "unit": release.unit,
                 "cells": int(release.published.size),
@@ -92,8 +92,8 @@ def public_files(
         "tables": listed,
     }
     report = head | {
-        "sets": [_set_words(own) for own in sets],
-        "statuses": _statuses(made, programme),
+        "sets": [_set_words(set_report) for set_report in sets],
+        "statuses": _statuses(tables, programme),
     }
     files["report.json"] = json_bytes(report)
     files["report.html"] = _page(report).encode()
@@ -117,30 +117,30 @@ def _label(one: MadeTable, dataset: Dataset) -> str:
     return f"{one.table.title}: {said}"
 
 
-def _set_words(own: SetReport) -> dict[str, Any]:
+def _set_words(set_report: SetReport) -> dict[str, Any]:
     return {
-        "name": own.name,
-        "title": own.title,
-        "method": dict(own.method),
-        "checked": own.checked,
-        "certificates": list(own.certificates),
+        "name": set_report.name,
+        "title": set_report.title,
+        "method": dict(set_report.method),
+        "checked": set_report.checked,
+        "certificates": list(set_report.certificates),
     }
 
 
-def _statuses(made: Sequence[MadeTable], programme: Programme) -> dict[str, str]:
-    found: set[str] = set()
-    for one in made:
+def _statuses(tables: Sequence[MadeTable], programme: Programme) -> dict[str, str]:
+    letters: set[str] = set()
+    for one in tables:
         release = plain_letters(one.release) if programme.plain_status else one.release
-        found |= set(release.status.ravel().tolist())
-    return {letter: str(CellStatus(letter).meaning) for letter in sorted(found)}
+        letters |= set(release.status.ravel().tolist())
+    return {letter: str(CellStatus(letter).meaning) for letter in sorted(letters)}
 
 
 def _page(report: Mapping[str, Any]) -> str:
     rows = []
     for table in report["tables"]:
         links = ", ".join(
-            f'<a href="{escape(place)}">{escape(name)}</a>'
-            for name, place in table["files"].items()
+            f'<a href="{escape(href)}">{escape(name)}</a>'
+            for name, href in table["files"].items()
             if name != "table"
         )
         rows.append(
@@ -148,15 +148,17 @@ def _page(report: Mapping[str, Any]) -> str:
             f"<td class=n>{table['suppressed']:,}</td><td>{links}</td></tr>"
         )
     sets = []
-    for own in report["sets"]:
+    for table_set in report["sets"]:
         proofs = "".join(
-            f'<p>Proofs: <a href="{escape(place)}">{escape(place)}</a>; '
+            f'<p>Proofs: <a href="{escape(href)}">{escape(href)}</a>; '
             "check them with <code>lustrum verify</code>.</p>"
-            for place in own["certificates"]
+            for href in table_set["certificates"]
         )
-        words = ", ".join(f"{key}: {_words(value)}" for key, value in own["method"].items())
+        parameters = ", ".join(
+            f"{key}: {_words(value)}" for key, value in table_set["method"].items()
+        )
         sets.append(
-            f"<h2>{escape(own['title'])}</h2><p>{escape(words)}.</p><p>{escape(own['checked'])}</p>{proofs}"
+            f"<h2>{escape(table_set['title'])}</h2><p>{escape(parameters)}.</p><p>{escape(table_set['checked'])}</p>{proofs}"
         )
     notes = "".join(f"<p>{escape(note)}</p>" for note in report["notes"])
     letters = "".join(

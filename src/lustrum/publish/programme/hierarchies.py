@@ -14,8 +14,8 @@ from lustrum.publish.programme.spec import PreparedSet
 def regrouped(sets: Iterable[PreparedSet], dataset: Dataset) -> Dataset:
     """The dataset whose variables also know the groups of all files that tables name."""
     variables = {variable.name: variable for variable in dataset.variables}
-    for own in sets:
-        for table in own.tables:
+    for table_set in sets:
+        for table in table_set.tables:
             for name, groups in table.trees.items():
                 try:
                     variables[name] = _with_groups(variables[name], groups)
@@ -26,7 +26,7 @@ def regrouped(sets: Iterable[PreparedSet], dataset: Dataset) -> Dataset:
 
 def tree_codes(variable: Variable, groups: Groups) -> tuple[str, ...]:
     """All codes along an axis: each group before its parts, then the codes that no group holds."""
-    parts = {part for own in groups.values() for part in own}
+    parts = {part for group_parts in groups.values() for part in group_parts}
     codes: dict[str, None] = {}
     waiting = [group for group in reversed(groups) if group not in parts]
     while waiting:
@@ -53,22 +53,24 @@ def _with_groups(variable: Variable, groups: Groups) -> Variable:
             )
     ladders: list[list[Category]] = []
     for group in sorted(new.values(), key=lambda one: len(one.members)):
-        fitting = (ladder for ladder in ladders if all(_nest(group, own) for own in ladder))
+        fitting = (
+            ladder for ladder in ladders if all(_nest(group, other_group) for other_group in ladder)
+        )
         ladder = next(fitting, None)
         if ladder is None:
             ladders.append([group])
         else:
             ladder.append(group)
-    found = [*variable.hierarchies]
+    hierarchies = [*variable.hierarchies]
     for ladder in ladders:
-        name = _free(f"file {len(found) + 1}", variable)
-        found.append(_hierarchy(name, ladder, variable))
-    return replace(variable, hierarchies=tuple(found))
+        name = _free(f"file {len(hierarchies) + 1}", variable)
+        hierarchies.append(_hierarchy(name, ladder, variable))
+    return replace(variable, hierarchies=tuple(hierarchies))
 
 
 def _members(variable: Variable, groups: Groups) -> Mapping[str, frozenset[int]]:
     """The finest codes of each group, by their positions."""
-    found: dict[str, frozenset[int]] = {}
+    members: dict[str, frozenset[int]] = {}
 
     def places(code: str) -> frozenset[int]:
         if code not in groups:
@@ -79,13 +81,13 @@ def _members(variable: Variable, groups: Groups) -> Mapping[str, frozenset[int]]
                     f"{choices(code, known)}."
                 )
             return variable.category(code).member_set
-        if code not in found:
-            found[code] = frozenset().union(*(places(part) for part in groups[code]))
-        return found[code]
+        if code not in members:
+            members[code] = frozenset().union(*(places(part) for part in groups[code]))
+        return members[code]
 
     for group in groups:
         places(group)
-    return found
+    return members
 
 
 def _nest(one: Category, other: Category) -> bool:
@@ -97,7 +99,11 @@ def _hierarchy(name: str, ladder: list[Category], variable: Variable) -> Hierarc
     """Groups that nest, from the smallest, as levels: each above those it holds."""
     rank: dict[str, int] = {}
     for group in ladder:
-        inside = [rank[own.code] for own in ladder if own.member_set < group.member_set]
+        inside = [
+            rank[other_group.code]
+            for other_group in ladder
+            if other_group.member_set < group.member_set
+        ]
         rank[group.code] = 1 + max(inside, default=0)
     levels = []
     for height in range(1, max(rank.values()) + 1):

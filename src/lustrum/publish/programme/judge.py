@@ -40,23 +40,28 @@ class Judged:
         return f"Judged({len(self.findings)} tables)"
 
 
-def rules_for(own: PreparedSet, response: str) -> Rule:
+def rules_for(table_set: PreparedSet, response: str) -> Rule:
     """The rules of a set that judge a response, as one; a response that none judges is refused."""
-    found = [one.rule for one in own.rules if _is_for(one, response)]
-    if not found:
+    rules = [one.rule for one in table_set.rules if _is_for(one, response)]
+    if not rules:
         raise InputError(
-            f"Set {own.name!r}: no rule judges {response!r}; add one, such as a threshold of contributors."
+            f"Set {table_set.name!r}: no rule judges {response!r}; add one, such as a threshold of "
+            "contributors."
         )
-    return found[0] if len(found) == 1 else AnyOf(*found)
+    return rules[0] if len(rules) == 1 else AnyOf(*rules)
 
 
-def ranks_for(own: PreparedSet) -> int:
+def ranks_for(table_set: PreparedSet) -> int:
     """How many of the largest contributions of each cell the rules of a set look at."""
-    return max((_ranks(one.rule.to_mapping()) for one in own.rules), default=_FEWEST_RANKS)
+    return max((_ranks(one.rule.to_mapping()) for one in table_set.rules), default=_FEWEST_RANKS)
 
 
 def judge(
-    own: PreparedSet, system: ProgrammeSystem, background: Background, *, zeros_shown: bool = False
+    table_set: PreparedSet,
+    system: ProgrammeSystem,
+    background: Background,
+    *,
+    zeros_shown: bool = False,
 ) -> Judged:
     """Judge every table of a system, shown or not.
 
@@ -67,17 +72,19 @@ def judge(
     sensitive = np.zeros(size, dtype=np.bool_)
     findings = []
     for part, span in zip(system.parts, system.spans, strict=True):
-        found = rules_for(own, part.response).judge(part.true, background)
-        findings.append(found)
+        sensitivity = rules_for(table_set, part.response).judge(part.true, background)
+        findings.append(sensitivity)
         scale = system.scale(part)
-        mask = _needed(part, found)
+        mask = _needed(part, sensitivity)
         sensitive[span] |= mask
         # A cell that may not be given away at all has a level of 1 at least.
-        above = np.where(mask, np.maximum(found.upper.ravel() * scale, 1), 0)
+        above = np.where(mask, np.maximum(sensitivity.upper.ravel() * scale, 1), 0)
         upper[span] = np.maximum(upper[span], above)
-        below = np.where(mask, found.lower.ravel() * scale, 0)
+        below = np.where(mask, sensitivity.lower.ravel() * scale, 0)
         lower[span] = np.maximum(lower[span], below)
-        sliding[span] = np.maximum(sliding[span], np.where(mask, found.sliding.ravel() * scale, 0))
+        sliding[span] = np.maximum(
+            sliding[span], np.where(mask, sensitivity.sliding.ravel() * scale, 0)
+        )
     least = np.full(size, -UNBOUNDED)
     if bool((system.values >= 0).all()):
         least = np.zeros(size, dtype=np.int64)
@@ -90,9 +97,9 @@ def judge(
     return Judged(tuple(findings), sensitive, lower, upper, sliding, background, least)
 
 
-def _needed(part: SystemPart, found: Sensitivity) -> Mask:
+def _needed(part: SystemPart, sensitivity: Sensitivity) -> Mask:
     """The sensitive cells; where nobody contributes to a cell that is not shown, there is nobody to protect."""
-    mask: Mask = found.mask.ravel()
+    mask: Mask = sensitivity.mask.ravel()
     if part.shown or part.true.contributors is None:
         return mask
     return mask & (part.true.contributors.ravel() > 0)
@@ -110,23 +117,23 @@ def _is_for(one: RuleFor, response: str) -> bool:
 
 
 def _needs_contributions(rule: Rule) -> bool:
-    return any(words["rule"] in _NEED_CONTRIBUTIONS for words in _every(rule.to_mapping()))
+    return any(mapping["rule"] in _NEED_CONTRIBUTIONS for mapping in _every(rule.to_mapping()))
 
 
-def _every(words: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def _every(mapping: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """A rule and all rules inside it."""
-    found = [words]
+    rules = [mapping]
     for key in _PARTS:
-        inside = words.get(key, ())
+        inside = mapping.get(key, ())
         parts: Sequence[Any] = [inside] if isinstance(inside, Mapping) else inside
         for part in parts:
-            found += _every(part)
-    return found
+            rules += _every(part)
+    return rules
 
 
-def _ranks(words: Mapping[str, Any]) -> int:
+def _ranks(mapping: Mapping[str, Any]) -> int:
     most = _FEWEST_RANKS
-    for one in _every(words):
+    for one in _every(mapping):
         if one["rule"] in ("p-percent", "prior-posterior"):
             most = max(most, int(one["coalition"]) + 2)
         elif one["rule"] == "dominance":

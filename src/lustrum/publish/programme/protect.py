@@ -26,71 +26,78 @@ from lustrum.publish.programme.system import ProgrammeSystem, SystemPart
 Spec = Suppression | ControlledRounding | ControlledAdjustment
 
 
-def method_of(own: PreparedSet) -> Spec:
+def method_of(table_set: PreparedSet) -> Spec:
     """The method of a set; suppression unless it names another."""
-    words = {key: value for key, value in own.method.items() if key != "method"}
-    kind: type[Spec] = load("lustrum.methods", own.method.get("method", Suppression.name))
+    parameters = {key: value for key, value in table_set.method.items() if key != "method"}
+    kind: type[Spec] = load("lustrum.methods", table_set.method.get("method", Suppression.name))
     try:
-        return kind(**words)
+        return kind(**parameters)
     except TypeError:
         from lustrum.model.parameters import parameters_of
 
         known = [one.name for one in parameters_of(kind) if one.name != "rule"]
-        wrong = next(key for key in words if key not in known)
+        wrong = next(key for key in parameters if key not in known)
         raise InputError(
-            f"Set {own.name!r}: the method {kind.name!r} has no parameter {wrong!r}; "
+            f"Set {table_set.name!r}: the method {kind.name!r} has no parameter {wrong!r}; "
             f"{choices(wrong, known)}."
         ) from None
     except InputError as error:
-        raise InputError(f"Set {own.name!r}: {error}") from None
+        raise InputError(f"Set {table_set.name!r}: {error}") from None
 
 
 def protect_system(
-    own: PreparedSet,
+    table_set: PreparedSet,
     system: ProgrammeSystem,
     judged: Judged,
     *,
-    words: Mapping[str, Any],
+    description: Mapping[str, Any],
     previous: Mask | None = None,
     workers: int | None = None,
     progress: Progress | None = None,
 ) -> Protected:
-    """Protect all tables of a system together; ``words`` is what the public may know of the method."""
-    spec = method_of(own)
+    """Protect all tables of a system together; ``description`` is what the public may know of the method."""
+    spec = method_of(table_set)
     if isinstance(spec, Suppression):
-        return suppress_system(own, spec, system, judged, words, previous, workers, progress)
+        return suppress_system(
+            table_set, spec, system, judged, description, previous, workers, progress
+        )
     if isinstance(spec, ControlledRounding):
-        return _rounded(own, spec, system, words)
-    return _adjusted(own, spec, system, judged, words)
+        return _rounded(table_set, spec, system, description)
+    return _adjusted(table_set, spec, system, judged, description)
 
 
 def _rounded(
-    own: PreparedSet, spec: ControlledRounding, system: ProgrammeSystem, words: Mapping[str, Any]
+    table_set: PreparedSet,
+    spec: ControlledRounding,
+    system: ProgrammeSystem,
+    description: Mapping[str, Any],
 ) -> Protected:
     if not system.counts:
         raise InputError(
-            f"Set {own.name!r}: controlled rounding is for counts; use 'suppression' or "
+            f"Set {table_set.name!r}: controlled rounding is for counts; use 'suppression' or "
             "'controlled-adjustment' for measures."
         )
     shown = [part for part in system.parts if part.shown]
     if any(part.layout.filters for part in shown):
         raise InputError(
-            f"Set {own.name!r}: controlled rounding of linked tables is for tables without 'where'; make the "
-            "variable of the filter an axis."
+            f"Set {table_set.name!r}: controlled rounding of linked tables is for tables without 'where'; make "
+            "the variable of the filter an axis."
         )
-    rng = _chance(own, shown)
+    rng = _chance(table_set, shown)
     tables = [part.true for part in shown]
-    made = [spec.apply(tables[0], rng)] if len(tables) == 1 else spec.apply_all(tables, rng)
-    releases = iter(replace(release, method=dict(words), provenance={}) for release in made)
+    rounded = [spec.apply(tables[0], rng)] if len(tables) == 1 else spec.apply_all(tables, rng)
+    releases = iter(
+        replace(release, method=dict(description), provenance={}) for release in rounded
+    )
     return Protected(tuple(next(releases) if part.shown else None for part in system.parts))
 
 
 def _adjusted(
-    own: PreparedSet,
+    table_set: PreparedSet,
     spec: ControlledAdjustment,
     system: ProgrammeSystem,
     judged: Judged,
-    words: Mapping[str, Any],
+    description: Mapping[str, Any],
 ) -> Protected:
     frozen = np.zeros(system.values.size, dtype=np.bool_)
     weights = np.zeros(system.values.size)
@@ -106,7 +113,7 @@ def _adjusted(
     upper = np.maximum(np.maximum(judged.upper, half), 1)[sensitive]
     lower = np.where(judged.lower > 0, np.maximum(judged.lower, half), 0)[sensitive]
     shown = [part for part in system.parts if part.shown]
-    made = adjust(
+    adjustment = adjust(
         system.values,
         system.known.known.matrix,
         sensitive,
@@ -118,7 +125,7 @@ def _adjusted(
         weights=weights,
         max_change=spec.max_change,
         steps=spec.steps,
-        rng=_chance(own, shown),
+        rng=_chance(table_set, shown),
     )
     releases: list[Release | None] = []
     for part, span in zip(system.parts, system.spans, strict=True):
@@ -126,11 +133,11 @@ def _adjusted(
             releases.append(None)
             continue
         own_scale = system.scale(part)
-        values = made.values[span].reshape(part.true.shape)
+        values = adjustment.values[span].reshape(part.true.shape)
         if own_scale > 1 and bool((values % own_scale).any()):
             raise InputError(
-                f"Set {own.name!r}: adjusted values of {part.response!r} need more decimals than the measure "
-                "has; describe the measures of a relation with the same decimals."
+                f"Set {table_set.name!r}: adjusted values of {part.response!r} need more decimals than the "
+                "measure has; describe the measures of a relation with the same decimals."
             )
         fixed = kept_cells(part.true, spec.keep)
         low, high = spec.known_range(part.true, values // own_scale, fixed)
@@ -139,7 +146,7 @@ def _adjusted(
                 axes=part.true.axes,
                 published=values // own_scale,
                 status=np.full(part.true.shape, CellStatus.FREE.value),
-                method=dict(words),
+                method=dict(description),
                 low=low,
                 high=high,
                 decimals=part.true.decimals,
@@ -151,17 +158,17 @@ def _adjusted(
     return Protected(tuple(releases))
 
 
-def _chance(own: PreparedSet, parts: Sequence[SystemPart]) -> np.random.Generator:
+def _chance(table_set: PreparedSet, parts: Sequence[SystemPart]) -> np.random.Generator:
     """A generator from the record keys of all tables together: secret, and the same in every run."""
     keys = [part.true.keys for part in parts]
     if any(key is None for key in keys):
         raise InputError(
-            f"Set {own.name!r}: the method draws by chance, which follows from the agency's secret; name a "
-            'secret file under [data], as secret = "...".'
+            f"Set {table_set.name!r}: the method draws by chance, which follows from the agency's secret; name "
+            'a secret file under [data], as secret = "...".'
         )
-    words = [
-        cell_words(key, f"programme {own.name}").sum(dtype=np.uint64)
+    seeds = [
+        cell_words(key, f"programme {table_set.name}").sum(dtype=np.uint64)
         for key in keys
         if key is not None
     ]
-    return np.random.default_rng([int(word) for word in words])
+    return np.random.default_rng([int(word) for word in seeds])

@@ -67,11 +67,11 @@ def read_programme(path: Path) -> Programme:
 def parse_programme(raw: bytes, where: str, folder: Path) -> Programme:
     """Check the bytes of a programme file; ``where`` names it in messages."""
     try:
-        words = tomllib.loads(finished_text(raw.decode("utf-8"), where))
+        document = tomllib.loads(finished_text(raw.decode("utf-8"), where))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{where} is not valid TOML: {error}.") from None
     try:
-        return _programme(words, folder)
+        return _programme(document, folder)
     except InputError as error:
         raise InputError(f"{where}: {error}") from None
 
@@ -79,39 +79,39 @@ def parse_programme(raw: bytes, where: str, folder: Path) -> Programme:
 def bound_to(programme: Programme, dataset: Dataset) -> Programme:
     """The programme with its levels looked up in a dataset; names that are not there are one sentence."""
     dataset = regrouped(programme.sets, dataset)
-    bound = tuple(_bound_set(own, dataset) for own in programme.sets)
+    bound = tuple(_bound_set(table_set, dataset) for table_set in programme.sets)
     check_families(bound, dataset)
     return replace(programme, sets=bound)
 
 
-def _programme(words: Mapping[str, Any], folder: Path) -> Programme:
-    _only(words, ("programme", "data", "sets"), "the file")
-    head = _table(words, "programme", "the file")
+def _programme(document: Mapping[str, Any], folder: Path) -> Programme:
+    _only(document, ("programme", "data", "sets"), "the file")
+    head = _table(document, "programme", "the file")
     _only(head, _HEAD, "[programme]")
     name = _name(head, "[programme]")
-    sets = tuple(_set(own, folder) for own in _tables(words, "sets", "the file"))
+    sets = tuple(_set(table_set, folder) for table_set in _tables(document, "sets", "the file"))
     if not sets:
         raise InputError("There is no [[sets]]; a programme needs one set of tables at least.")
-    _distinct([own.name for own in sets], "set")
-    _distinct([table.name for own in sets for table in own.tables], "table")
+    _distinct([table_set.name for table_set in sets], "set")
+    _distinct([table.name for table_set in sets for table in table_set.tables], "table")
     formats = tuple(_texts(head.get("formats", FORMATS), "[programme]: 'formats'"))
     for one in formats:
         if one not in FORMATS:
             raise InputError(f"[programme]: there is no format {one!r}; {choices(one, FORMATS)}.")
-    source = _source(_table(words, "data", "the file"), folder)
+    source = _source(_table(document, "data", "the file"), folder)
     if source.bundle is None:
         check_sets(sets)
-        for own in sets:
-            if not own.rules:
+        for table_set in sets:
+            if not table_set.rules:
                 raise InputError(
-                    f"Set {own.name!r} has no [[sets.rules]]; say which cells are sensitive, or make the "
+                    f"Set {table_set.name!r} has no [[sets.rules]]; say which cells are sensitive, or make the "
                     "tables from a bundle."
                 )
             if source.requests is None:
-                for judging in own.rules:
+                for judging in table_set.rules:
                     refuse_requests(judging.rule)
     else:
-        for table in (table for own in sets for table in own.tables):
+        for table in (table for table_set in sets for table in table_set.tables):
             if table.trees:
                 raise InputError(
                     f"Table {table.name!r}: tables of a bundle have the levels of its dataset; leave "
@@ -126,14 +126,14 @@ def _programme(words: Mapping[str, Any], folder: Path) -> Programme:
                     f"Table {table.name!r}: all cells of a bundle's tables are shown; leave 'frozen' and "
                     "'never' out."
                 )
-        for own in sets:
-            if own.rules or own.method or own.relations:
+        for table_set in sets:
+            if table_set.rules or table_set.method or table_set.relations:
                 raise InputError(
-                    f"Set {own.name!r}: tables of a bundle are counts of protected numbers, which need no "
-                    "'rules', 'method' or 'relations'; leave these out."
+                    f"Set {table_set.name!r}: tables of a bundle are counts of protected numbers, which need "
+                    "no 'rules', 'method' or 'relations'; leave these out."
                 )
     if not _flag(head, "plain_status", "[programme]", True) and any(
-        COUNT in table.responses for own in sets for table in own.tables
+        COUNT in table.responses for table_set in sets for table in table_set.tables
     ):
         raise InputError(
             "[programme]: 'plain_status' is false, and letters would tell how large hidden counts are; leave "
@@ -155,9 +155,9 @@ def _programme(words: Mapping[str, Any], folder: Path) -> Programme:
     )
 
 
-def _source(words: Mapping[str, Any], folder: Path) -> Source:
-    _only(words, _DATA, "[data]")
-    given = {key: _optional(words, key, "[data]") for key in _DATA}
+def _source(section: Mapping[str, Any], folder: Path) -> Source:
+    _only(section, _DATA, "[data]")
+    given = {key: _optional(section, key, "[data]") for key in _DATA}
     places = [key for key in ("dataset", "file", "bundle") if given[key] is not None]
     if len(places) != 1:
         raise InputError(
@@ -187,11 +187,11 @@ def _source(words: Mapping[str, Any], folder: Path) -> Source:
     return Source(dataset=given["dataset"], **paths)
 
 
-def _set(words: Mapping[str, Any], folder: Path) -> PreparedSet:
-    name = _name(words, "[[sets]]")
+def _set(section: Mapping[str, Any], folder: Path) -> PreparedSet:
+    name = _name(section, "[[sets]]")
     where = f"Set {name!r}"
-    _only(words, _SET, where)
-    method = words.get("method", {})
+    _only(section, _SET, where)
+    method = section.get("method", {})
     if isinstance(method, str):
         method = {"method": method}
     if not isinstance(method, Mapping):
@@ -204,16 +204,16 @@ def _set(words: Mapping[str, Any], folder: Path) -> PreparedSet:
             )
         if "rule" in method:
             raise InputError(f"{where}: rules stand in [[sets.rules]], not in the method.")
-    relations = tuple(_texts(words.get("relations", ()), f"{where}: 'relations'"))
+    relations = tuple(_texts(section.get("relations", ()), f"{where}: 'relations'"))
     for relation in relations:
         if (Relation.of(relation).low, Relation.of(relation).high) != (0, 0):
             raise InputError(f"{where}: the relation {relation!r} must be an equation, with '='.")
-    unshown = words.get("unshown", "differences")
+    unshown = section.get("unshown", "differences")
     if unshown not in _UNSHOWN:
         raise InputError(
             f"{where}: 'unshown' cannot be {unshown!r}; {choices(str(unshown), _UNSHOWN)}."
         )
-    tables = tuple(_prepared(own, where, folder) for own in _tables(words, "tables", where))
+    tables = tuple(_prepared(entry, where, folder) for entry in _tables(section, "tables", where))
     if not tables:
         raise InputError(f"{where} has no [[sets.tables]]; it needs one table at least.")
     if method and method.get("method") != "suppression":
@@ -225,83 +225,85 @@ def _set(words: Mapping[str, Any], folder: Path) -> PreparedSet:
     shown = list(dict.fromkeys(r for table in tables for r in table.responses))
     return PreparedSet(
         name=name,
-        title=_text(words, "title", where, name),
+        title=_text(section, "title", where, name),
         method=dict(method),
-        rules=tuple(_rule(own, where, shown) for own in _tables(words, "rules", where)),
+        rules=tuple(_rule(entry, where, shown) for entry in _tables(section, "rules", where)),
         tables=tables,
         relations=relations,
         unshown=unshown,
     )
 
 
-def _rule(words: Mapping[str, Any], where: str, shown: Sequence[str]) -> RuleFor:
-    responses = tuple(_texts(words.get("measures", ()), f"{where}: 'measures' of a rule"))
+def _rule(section: Mapping[str, Any], where: str, shown: Sequence[str]) -> RuleFor:
+    responses = tuple(_texts(section.get("measures", ()), f"{where}: 'measures' of a rule"))
     for one in responses:
         if one not in shown:
             raise InputError(
                 f"{where}: a rule is for {one!r}, which no table of the set shows; {choices(one, shown)}."
             )
     try:
-        rule = read_rule({key: value for key, value in words.items() if key != "measures"})
+        rule = read_rule({key: value for key, value in section.items() if key != "measures"})
     except InputError as error:
         raise InputError(f"{where}: {error}") from None
     return RuleFor(rule, responses)
 
 
-def _prepared(words: Mapping[str, Any], where: str, folder: Path) -> ProgrammeTable:
-    name = _name(words, f"{where}, a table")
-    place = f"Table {name!r}"
-    _only(words, _TABLE, place)
-    by = words.get("by")
+def _prepared(section: Mapping[str, Any], where: str, folder: Path) -> ProgrammeTable:
+    name = _name(section, f"{where}, a table")
+    context = f"Table {name!r}"
+    _only(section, _TABLE, context)
+    by = section.get("by")
     if not isinstance(by, Sequence) or isinstance(by, str) or not by:
-        raise InputError(f"{place}: 'by' must be a list of variables, such as [\"activity\"].")
-    axes = [_axis(one, place) for one in by]
-    responses = tuple(_texts(words.get("measures", (COUNT,)), f"{place}: 'measures'"))
+        raise InputError(f"{context}: 'by' must be a list of variables, such as [\"activity\"].")
+    axes = [_axis(one, context) for one in by]
+    responses = tuple(_texts(section.get("measures", (COUNT,)), f"{context}: 'measures'"))
     if not responses or len(set(responses)) < len(responses):
-        raise InputError(f"{place}: 'measures' names every measure once; {COUNT!r} counts records.")
+        raise InputError(
+            f"{context}: 'measures' names every measure once; {COUNT!r} counts records."
+        )
     try:
         query = TableQuery.from_mapping(
             {
                 "dataset": "programme",
                 "by": axes,
-                "where": words.get("where"),
-                "totals": _flag(words, "totals", place, False),
+                "where": section.get("where"),
+                "totals": _flag(section, "totals", context, False),
             }
         )
     except QueryError as error:
-        raise InputError(f"{place}: {error}") from None
-    held = [_cells(words, key, place, query) for key in ("frozen", "never")]
+        raise InputError(f"{context}: {error}") from None
+    held = [_cells(section, key, context, query) for key in ("frozen", "never")]
     return ProgrammeTable(
         name,
-        _text(words, "title", place, name),
+        _text(section, "title", context, name),
         query,
         responses,
         frozen=held[0],
         never=held[1],
-        trees=_trees(by, place, folder),
+        trees=_trees(by, context, folder),
     )
 
 
 def _trees(by: Sequence[object], where: str, folder: Path) -> dict[str, Groups]:
     """The groups that the axes of a table take from files."""
-    found = {}
-    for words in by:
-        if isinstance(words, Mapping) and "hierarchy" in words:
-            file = _text(words, "hierarchy", f"{where}, an entry of 'by'")
+    trees = {}
+    for axis in by:
+        if isinstance(axis, Mapping) and "hierarchy" in axis:
+            file = _text(axis, "hierarchy", f"{where}, an entry of 'by'")
             try:
-                found[str(words["variable"])] = read_groups(folder / file)
+                trees[str(axis["variable"])] = read_groups(folder / file)
             except InputError as error:
                 raise InputError(f"{where}: {error}") from None
-    return found
+    return trees
 
 
 def _cells(
-    words: Mapping[str, Any], key: str, where: str, query: TableQuery
+    section: Mapping[str, Any], key: str, where: str, query: TableQuery
 ) -> tuple[Mapping[str, str], ...]:
     """Cells by their codes, such as frozen = [{region = "n"}]; codes are looked up with the data."""
-    found = _tables(words, key, where)
+    cells = _tables(section, key, where)
     names = [axis.variable for axis in query.by]
-    for cell in found:
+    for cell in cells:
         for name, code in cell.items():
             if name not in names:
                 raise InputError(
@@ -309,28 +311,28 @@ def _cells(
                 )
             if not isinstance(code, str):
                 raise InputError(f"{where}: a code in {key!r} must be a text in quotes.")
-    return tuple(dict(cell) for cell in found)
+    return tuple(dict(cell) for cell in cells)
 
 
-def _axis(words: object, where: str) -> object:
+def _axis(axis: object, where: str) -> object:
     """An axis in the words of a question; several levels are held as codes until they can be looked up."""
-    if isinstance(words, str):
-        return words
-    if not isinstance(words, Mapping):
+    if isinstance(axis, str):
+        return axis
+    if not isinstance(axis, Mapping):
         raise InputError(f"{where}: an entry of 'by' is a variable, or a table with 'variable'.")
-    _only(words, _AXIS, f"{where}, an entry of 'by'")
-    ways = [key for key in ("level", "levels", "codes", "hierarchy") if key in words]
+    _only(axis, _AXIS, f"{where}, an entry of 'by'")
+    ways = [key for key in ("level", "levels", "codes", "hierarchy") if key in axis]
     if len(ways) > 1:
         raise InputError(
             f"{where}: an entry of 'by' has one of 'level', 'levels', 'codes' and 'hierarchy'."
         )
-    if "hierarchy" in words:
-        out = {key: value for key, value in words.items() if key != "hierarchy"}
+    if "hierarchy" in axis:
+        out = {key: value for key, value in axis.items() if key != "hierarchy"}
         return out | {"codes": [_TREE]}
-    if "levels" not in words:
-        return dict(words)
-    levels = _texts(words["levels"], f"{where}: 'levels'")
-    out = {key: value for key, value in words.items() if key != "levels"}
+    if "levels" not in axis:
+        return dict(axis)
+    levels = _texts(axis["levels"], f"{where}: 'levels'")
+    out = {key: value for key, value in axis.items() if key != "levels"}
     return out | {"codes": [_LEVEL + level for level in levels]}
 
 
@@ -339,9 +341,9 @@ _TREE = "\0tree"
 _FINEST = "finest"
 
 
-def _bound_set(own: PreparedSet, dataset: Dataset) -> PreparedSet:
+def _bound_set(table_set: PreparedSet, dataset: Dataset) -> PreparedSet:
     tables = []
-    for table in own.tables:
+    for table in table_set.tables:
         try:
             axes = tuple(_bound_axis(axis, dataset, table) for axis in table.query.by)
             query = replace(table.query, dataset=dataset.name, by=axes)
@@ -353,11 +355,11 @@ def _bound_set(own: PreparedSet, dataset: Dataset) -> PreparedSet:
         except QueryError as error:
             raise InputError(f"Table {table.name!r}: {error}") from None
         tables.append(replace(table, query=query))
-    for relation in own.relations:
+    for relation in table_set.relations:
         for name in Relation.of(relation).weights:
             if name != COUNT:
                 dataset.measure(name)
-    return replace(own, tables=tuple(tables))
+    return replace(table_set, tables=tuple(tables))
 
 
 def _bound_axis(axis: Axis, dataset: Dataset, table: ProgrammeTable) -> Axis:
@@ -375,57 +377,57 @@ def _bound_axis(axis: Axis, dataset: Dataset, table: ProgrammeTable) -> Axis:
     return replace(axis, codes=tuple(codes))
 
 
-def _only(words: Mapping[str, Any], known: Sequence[str], where: str) -> None:
-    for key in words:
+def _only(section: Mapping[str, Any], known: Sequence[str], where: str) -> None:
+    for key in section:
         if key not in known:
             raise InputError(f"{where} has no key {key!r}; {choices(str(key), known)}.")
 
 
-def _table(words: Mapping[str, Any], key: str, where: str) -> Mapping[str, Any]:
-    found = words.get(key)
-    if not isinstance(found, Mapping):
+def _table(section: Mapping[str, Any], key: str, where: str) -> Mapping[str, Any]:
+    table = section.get(key)
+    if not isinstance(table, Mapping):
         raise InputError(f"{where} has no table [{key}]; it needs one.")
-    return found
+    return table
 
 
-def _tables(words: Mapping[str, Any], key: str, where: str) -> Sequence[Mapping[str, Any]]:
-    found = words.get(key, ())
-    if not isinstance(found, Sequence) or not all(isinstance(one, Mapping) for one in found):
+def _tables(section: Mapping[str, Any], key: str, where: str) -> Sequence[Mapping[str, Any]]:
+    tables = section.get(key, ())
+    if not isinstance(tables, Sequence) or not all(isinstance(one, Mapping) for one in tables):
         raise InputError(f"{where}: {key!r} is a list of tables, each written [[...{key}]].")
-    return found
+    return tables
 
 
-def _text(words: Mapping[str, Any], key: str, where: str, default: str | None = None) -> str:
-    found = words.get(key, default)
-    if not isinstance(found, str):
+def _text(section: Mapping[str, Any], key: str, where: str, default: str | None = None) -> str:
+    text = section.get(key, default)
+    if not isinstance(text, str):
         raise InputError(f"{where}: {key!r} must be a text in quotes.")
-    return found
+    return text
 
 
-def _optional(words: Mapping[str, Any], key: str, where: str) -> str | None:
-    return None if key not in words else _text(words, key, where)
+def _optional(section: Mapping[str, Any], key: str, where: str) -> str | None:
+    return None if key not in section else _text(section, key, where)
 
 
-def _name(words: Mapping[str, Any], where: str) -> str:
-    name = _text(words, "name", where)
+def _name(section: Mapping[str, Any], where: str) -> str:
+    name = _text(section, "name", where)
     if not _NAME.match(name):
         raise InputError(f"{where}: the name {name!r} must be lower-case letters, digits and '-'.")
     return name
 
 
-def _texts(found: object, where: str) -> Sequence[str]:
-    if isinstance(found, str) or not isinstance(found, Sequence):
+def _texts(texts: object, where: str) -> Sequence[str]:
+    if isinstance(texts, str) or not isinstance(texts, Sequence):
         raise InputError(f"{where} must be a list of texts in quotes.")
-    if not all(isinstance(one, str) for one in found):
+    if not all(isinstance(one, str) for one in texts):
         raise InputError(f"{where} must be a list of texts in quotes.")
-    return found
+    return texts
 
 
-def _flag(words: Mapping[str, Any], key: str, where: str, default: bool) -> bool:
-    found = words.get(key, default)
-    if not isinstance(found, bool):
+def _flag(section: Mapping[str, Any], key: str, where: str, default: bool) -> bool:
+    flag = section.get(key, default)
+    if not isinstance(flag, bool):
         raise InputError(f"{where}: {key!r} must be true or false.")
-    return found
+    return flag
 
 
 def _distinct(names: Sequence[str], what: str) -> None:

@@ -72,24 +72,24 @@ def check_programme(programme: Programme, data: Path) -> list[str]:
     dataset = _described(programme, data)
     bound = bound_to(programme, dataset)
     said = []
-    for own in bound.sets:
+    for table_set in bound.sets:
         if programme.source.bundle is None:
-            method_of(own)
-            for response in dict.fromkeys(r for table in own.tables for r in table.responses):
-                rules_for(own, response)
+            method_of(table_set)
+            for response in dict.fromkeys(r for table in table_set.tables for r in table.responses):
+                rules_for(table_set, response)
         cells = 0
-        for table in own.tables:
+        for table in table_set.tables:
             shape = [
                 len(axis.categories(dataset.variable(axis.variable))) for axis in table.query.by
             ]
             cells += int(np.prod(shape, dtype=np.int64)) * len(table.responses)
         method = (
-            own.method.get("method", Suppression.name)
+            table_set.method.get("method", Suppression.name)
             if programme.source.bundle is None
             else "bundle"
         )
-        tables = "1 table" if len(own.tables) == 1 else f"{len(own.tables)} tables"
-        said.append(f"Set {own.name}: {tables}, {cells:,} cells, by {method}.")
+        tables = "1 table" if len(table_set.tables) == 1 else f"{len(table_set.tables)} tables"
+        said.append(f"Set {table_set.name}: {tables}, {cells:,} cells, by {method}.")
     return said
 
 
@@ -110,17 +110,17 @@ def run_programme(
         )
     tell = progress or (lambda _step, _share: None)
     if programme.source.bundle is not None:
-        head, files, words = _from_bundle(programme, programme.source.bundle, workers)
+        head, files, set_traces = _from_bundle(programme, programme.source.bundle, workers)
     else:
-        head, files, words = _from_records(programme, data, workers, tell)
+        head, files, set_traces = _from_records(programme, data, workers, tell)
     digest = digest_of(head, files)
-    kept = {
+    trace_document = {
         "confidential": "For the agency alone: it holds true values.",
         "programme": programme.name,
         "public_digest": digest,
-        "sets": words,
+        "sets": set_traces,
     }
-    text = json.dumps(kept, indent=1, ensure_ascii=False).encode() + b"\n"
+    text = json.dumps(trace_document, indent=1, ensure_ascii=False).encode() + b"\n"
     write_prepared(out, head, files, taken_back_on_failure(trace, text, 0o600))
     tables = tuple((str(t["label"]), int(t["cells"]), int(t["suppressed"])) for t in head["tables"])
     return MadeProgramme(digest, tables)
@@ -139,17 +139,17 @@ def _from_bundle(
     bundle = read_bundle(path)
     bound = bound_to(programme, bundle.dataset)
     numbers = BundleNumbers(bundle, workers)
-    made, sets = [], []
-    for own in bound.sets:
-        for table in own.tables:
-            made.append(MadeTable(own, table, COUNT, numbers.views(table.query).shown))
-        method = made[-1].release.method
+    tables, sets = [], []
+    for table_set in bound.sets:
+        for table in table_set.tables:
+            tables.append(MadeTable(table_set, table, COUNT, numbers.views(table.query).shown))
+        method = tables[-1].release.method
         checked = (
             "All numbers are counts of one protected population, so that tables add up and agree."
         )
-        sets.append(SetReport(own.name, own.title, method, checked))
+        sets.append(SetReport(table_set.name, table_set.title, method, checked))
     source = {"bundle": bundle.digest, "beside": None}
-    head, files = public_files(bound, bundle.dataset, made, sets, {}, source)
+    head, files = public_files(bound, bundle.dataset, tables, sets, {}, source)
     return head, files, []
 
 
@@ -166,22 +166,25 @@ def _from_records(
     previous = None if bound.previous is None else read_prepared(bound.previous)
     work = _ProgrammeRun(bound, records, previous, workers, tell)
     tell("reading records", 1.0)
-    made: list[MadeTable] = []
+    all_tables: list[MadeTable] = []
     sets: list[SetReport] = []
     proofs: dict[str, bytes] = {}
-    words: list[dict[str, Any]] = []
-    for own in bound.sets:
-        tables, report, certificates, traced = _one_set(work, own)
-        made += tables
+    set_traces: list[dict[str, Any]] = []
+    for table_set in bound.sets:
+        tables, report, certificates, traced = _one_set(work, table_set)
+        all_tables += tables
         sets.append(report)
         proofs |= certificates
-        words.append(traced)
+        set_traces.append(traced)
     records.require_unchanged()
-    order = {id(table): i for i, table in enumerate(t for own in bound.sets for t in own.tables)}
-    made.sort(key=lambda one: (order[id(one.table)], one.table.responses.index(one.response)))
+    order = {
+        id(table): i
+        for i, table in enumerate(t for table_set in bound.sets for t in table_set.tables)
+    }
+    all_tables.sort(key=lambda one: (order[id(one.table)], one.table.responses.index(one.response)))
     source = {"bundle": None, "beside": None if beside is None else beside.digest}
-    head, files = public_files(bound, records.dataset, made, sets, proofs, source)
-    return head, files, words
+    head, files = public_files(bound, records.dataset, all_tables, sets, proofs, source)
+    return head, files, set_traces
 
 
 def check_beside(programme: Programme, beside: Dataset, dataset: Dataset) -> None:
@@ -202,8 +205,8 @@ def check_beside(programme: Programme, beside: Dataset, dataset: Dataset) -> Non
             if held & family:
                 # An exact part is at most the sum, which the bundle holds protected, and often all of it.
                 held |= family
-    for own in programme.sets:
-        for table in own.tables:
+    for table_set in programme.sets:
+        for table in table_set.tables:
             for response in table.responses:
                 if response in held:
                     raise InputError(
@@ -214,29 +217,29 @@ def check_beside(programme: Programme, beside: Dataset, dataset: Dataset) -> Non
 
 
 def _one_set(
-    work: _ProgrammeRun, own: PreparedSet
+    work: _ProgrammeRun, table_set: PreparedSet
 ) -> tuple[list[MadeTable], SetReport, dict[str, bytes], dict[str, Any]]:
     programme, records = work.programme, work.records
-    spec = method_of(own)
-    public = _public_words(programme, own)
-    made: list[MadeTable] = []
+    spec = method_of(table_set)
+    public = _public_words(programme, table_set)
+    tables: list[MadeTable] = []
     proofs: dict[str, bytes] = {}
     traced: list[dict[str, Any]] = []
 
     def tell(what: str, share: float) -> None:
-        work.tell(what if what.startswith(own.name) else f"{own.name}: {what}", share)
+        work.tell(what if what.startswith(table_set.name) else f"{table_set.name}: {what}", share)
 
     tell("counting", 0.0)
-    systems = systems_of(own, records, ranks_for(own))
+    systems = systems_of(table_set, records, ranks_for(table_set))
     tell("counting", 1.0)
     for number, system in enumerate(systems, start=1):
         zeros_shown = isinstance(spec, Suppression) and not spec.zeros
-        judged = judge(own, system, records.background, zeros_shown=zeros_shown)
+        judged = judge(table_set, system, records.background, zeros_shown=zeros_shown)
         protected = protect_system(
-            own,
+            table_set,
             system,
             judged,
-            words=public,
+            description=public,
             previous=_previous(system, work.previous),
             workers=work.workers,
             progress=tell,
@@ -254,39 +257,41 @@ def _one_set(
             )
         )
         tell("audit", 1.0)
-        _require_safe(own, audited)
+        _require_safe(table_set, audited)
         if programme.certificate and audited.seen is not None:
             cells = _certified(system, protected.releases, plain=programme.plain_status)
             if cells:
                 proof = certificate_of(audited.seen, cells, progress=tell)
-                name = own.name if len(systems) == 1 else f"{own.name}-{number}"
+                name = table_set.name if len(systems) == 1 else f"{table_set.name}-{number}"
                 proofs[f"certificates/{name}.json"] = proof.to_json().encode("utf-8")
         traced.append(system_trace(system, judged, audited, protected.pattern, protected.changes))
         for part, release in zip(system.parts, protected.releases, strict=True):
             if release is not None and part.table is not None:
-                made.append(MadeTable(own, part.table, part.response, release))
-    report = SetReport(own.name, own.title, public, _checked(own, spec), tuple(sorted(proofs)))
-    return made, report, proofs, {"set": own.name, "systems": traced}
+                tables.append(MadeTable(table_set, part.table, part.response, release))
+    report = SetReport(
+        table_set.name, table_set.title, public, _checked(table_set, spec), tuple(sorted(proofs))
+    )
+    return tables, report, proofs, {"set": table_set.name, "systems": traced}
 
 
-def _public_words(programme: Programme, own: PreparedSet) -> dict[str, Any]:
+def _public_words(programme: Programme, table_set: PreparedSet) -> dict[str, Any]:
     """The method as the public may know it: the parameters of rules tell an attacker how close is too close."""
-    spec = method_of(own)
-    words = {key: value for key, value in spec.to_mapping().items() if key != "rule"}
+    spec = method_of(table_set)
+    description = {key: value for key, value in spec.to_mapping().items() if key != "rule"}
     if isinstance(spec, Suppression):
-        words = {"method": spec.name}
-    rules = [one.rule.to_mapping() for one in own.rules]
+        description = {"method": spec.name}
+    rules = [one.rule.to_mapping() for one in table_set.rules]
     said = rules if programme.publish_rules else list(dict.fromkeys(rule["rule"] for rule in rules))
-    return words | {"rules": said}
+    return description | {"rules": said}
 
 
-def _require_safe(own: PreparedSet, audited: AuditedSystem) -> None:
+def _require_safe(table_set: PreparedSet, audited: AuditedSystem) -> None:
     if audited.safe:
         return
     count = int((~audited.enough).sum())
     cells = "1 sensitive cell" if count == 1 else f"{count} sensitive cells"
     raise InputError(
-        f"Set {own.name!r}: a reader of all its tables could still work out {cells} too closely, so "
+        f"Set {table_set.name!r}: a reader of all its tables could still work out {cells} too closely, so "
         "nothing was written; use another method, a larger base, or coarser categories."
     )
 
@@ -327,16 +332,20 @@ def _hidden_before(part: SystemPart, before: Release) -> Mask:
     if {axis.name for axis in part.true.axes} != set(places):
         return hidden
     names = [axis.name for axis in before.axes]
-    for place in np.ndindex(*part.true.shape):
-        codes = {a.name: a.codes[i] for a, i in zip(part.true.axes, place, strict=True)}
+    for cell in np.ndindex(*part.true.shape):
+        codes = {a.name: a.codes[i] for a, i in zip(part.true.axes, cell, strict=True)}
         at = [places[name].get(codes[name]) for name in names]
         if None not in at:
-            hidden[place] = not before.shown[tuple(i for i in at if i is not None)]
+            hidden[cell] = not before.shown[tuple(i for i in at if i is not None)]
     return hidden
 
 
-def _checked(own: PreparedSet, spec: object) -> str:
-    tables = "the table" if len(own.tables) == 1 else f"all {len(own.tables)} tables together"
+def _checked(table_set: PreparedSet, spec: object) -> str:
+    tables = (
+        "the table"
+        if len(table_set.tables) == 1
+        else f"all {len(table_set.tables)} tables together"
+    )
     if isinstance(spec, ControlledAdjustment):
         return f"Every sensitive number was moved far enough, and the numbers of {tables} add up."
     return (

@@ -47,27 +47,29 @@ Progress = Callable[[str, float], None]
 
 
 def suppress_system(
-    own: PreparedSet,
+    table_set: PreparedSet,
     spec: Suppression,
     system: ProgrammeSystem,
     judged: Judged,
-    words: Mapping[str, Any],
+    description: Mapping[str, Any],
     previous: Mask | None,
     workers: int | None,
     progress: Progress | None,
 ) -> Protected:
     """Protect all tables of a system together by one pattern of suppression."""
-    problem = _problem(own, spec, system, judged)
+    problem = _problem(table_set, spec, system, judged)
 
-    search = StoppableSearch(line=lambda words: tell_person(log, f"Set {own.name!r}: {words}"))
+    search = StoppableSearch(
+        line=lambda description: tell_person(log, f"Set {table_set.name!r}: {description}")
+    )
 
     def tell(what: str, cost: float, bound: float) -> bool:
         if progress is not None:
-            progress(f"{own.name}: {what}", min(bound / cost, 0.99) if cost > 0 else 0.99)
+            progress(f"{table_set.name}: {what}", min(bound / cost, 0.99) if cost > 0 else 0.99)
         return search.tell(what, cost, bound)
 
     algorithm = spec.algorithm
-    if not system.single and not {"algorithm", "work"} & set(own.method):
+    if not system.single and not {"algorithm", "work"} & set(table_set.method):
         # Linked tables need linear programs, with which the search for the cheapest pattern takes many minutes.
         algorithm = "quick"
 
@@ -86,10 +88,10 @@ def suppress_system(
     if not pattern.safe:
         said = str(pattern.unprotectable[0]) if pattern.unprotectable else ""
         raise InputError(
-            f"Set {own.name!r}: no pattern protects all sensitive cells, so nothing is published. {said}"
+            f"Set {table_set.name!r}: no pattern protects all sensitive cells, so nothing is published. {said}"
         )
     releases: list[Release | None] = []
-    for part, span, found in zip(system.parts, system.spans, judged.findings, strict=True):
+    for part, span, sensitivity in zip(system.parts, system.spans, judged.findings, strict=True):
         if not part.shown:
             releases.append(None)
             continue
@@ -98,9 +100,9 @@ def suppress_system(
         status = np.where(hidden, CellStatus.SECONDARY.value, CellStatus.FREE.value)
         out = named_cells(part, "never").reshape(shape) & hidden
         status = np.where(out, CellStatus.NOT_FOR_PUBLICATION.value, status)
-        status = np.where(found.mask & hidden, found.status, status)
+        status = np.where(sensitivity.mask & hidden, sensitivity.status, status)
         floor = least_hidden(part.true, hidden, zeros=spec.zeros)
-        releases.append(_release(part, words, hidden, status, floor))
+        releases.append(_release(part, description, hidden, status, floor))
     if spec.partial:
         releases = _with_intervals(system, releases, workers)
     return Protected(
@@ -125,7 +127,7 @@ def _changed(
 
 
 def _problem(
-    own: PreparedSet, spec: Suppression, system: ProgrammeSystem, judged: Judged
+    table_set: PreparedSet, spec: Suppression, system: ProgrammeSystem, judged: Judged
 ) -> SuppressionProblem:
     views: tuple[ContributorView, ...] = ()
     tables = [part.true for part in system.parts]
@@ -136,12 +138,12 @@ def _problem(
         )
     if spec.unions and not system.single:
         raise InputError(
-            f"Set {own.name!r}: 'unions' is for a set of one table with one measure; leave it out here."
+            f"Set {table_set.name!r}: 'unions' is for a set of one table with one measure; leave it out here."
         )
     if system.single:
         part = system.parts[0]
         return spec.held(
-            _single(own, spec, system, judged, views),
+            _single(table_set, spec, system, judged, views),
             named_cells(part, "frozen"),
             named_cells(part, "never"),
         )
@@ -153,11 +155,11 @@ def _problem(
         if not part.shown:
             continue
         never[span] = named_cells(part, "never")
-        kept = kept_cells(part.true, spec.keep)
+        always_shown = kept_cells(part.true, spec.keep)
         if not spec.zeros:
-            kept |= part.true.values == 0
+            always_shown |= part.true.values == 0
         # A cell that was named must be published, so a sensitive one among them is refused.
-        frozen[span] = kept.ravel() & ~judged.sensitive[span] | named_cells(part, "frozen")
+        frozen[span] = always_shown.ravel() & ~judged.sensitive[span] | named_cells(part, "frozen")
         cost[span] = cell_costs(
             spec.cost,
             part.true.values,
@@ -197,7 +199,7 @@ def _joint_views(
     """
     relations = system.known.known.matrix
     tables = [part.true for part in system.parts]
-    found = ranked_contributions(
+    contributions = ranked_contributions(
         tables,
         [span.start for span in system.spans],
         relations,
@@ -208,15 +210,17 @@ def _joint_views(
     numbers = None
     if pairs:
         numbers = np.full(system.values.size, UNBOUNDED)
-        for span, own in zip(
+        for span, contributors in zip(
             system.spans, map(contributor_numbers, ([t] for t in tables)), strict=True
         ):
-            numbers[span] = own
-    return views_of(found, system.values, relations, judged.sensitive, levels, numbers=numbers)
+            numbers[span] = contributors
+    return views_of(
+        contributions, system.values, relations, judged.sensitive, levels, numbers=numbers
+    )
 
 
 def _single(
-    own: PreparedSet,
+    table_set: PreparedSet,
     spec: Suppression,
     system: ProgrammeSystem,
     judged: Judged,
@@ -233,7 +237,7 @@ def _single(
         cost=spec.cost,
         power=spec.power,
         views=views,
-        unions=RuleOnUnions(part.true, rules_for(own, part.response), judged.background)
+        unions=RuleOnUnions(part.true, rules_for(table_set, part.response), judged.background)
         if spec.unions
         else None,
         keep=spec.keep,
@@ -243,7 +247,7 @@ def _single(
 
 def _release(
     part: SystemPart,
-    words: Mapping[str, Any],
+    description: Mapping[str, Any],
     hidden: Mask,
     status: npt.NDArray[np.str_],
     floor: int,
@@ -254,7 +258,7 @@ def _release(
         # Nothing of a suppressed value may be in the release, and it is never 0.
         published=np.where(hidden, -UNBOUNDED, values),
         status=status,
-        method=dict(words),
+        method=dict(description),
         low=np.where(hidden, floor, values),
         high=np.where(hidden, UNBOUNDED, values),
         decimals=part.true.decimals,
@@ -282,15 +286,15 @@ def _with_intervals(
             continue
         span, scale = places[id(part)], system.scale(part)
         cells = np.flatnonzero(~release.shown.ravel())
-        found = bounds(
+        intervals = bounds(
             seen.known, (cells + span.start).tolist(), integer=system.counts, workers=workers
         )
         assert release.low is not None
         assert release.high is not None
         low, high = release.low.ravel().copy(), release.high.ravel().copy()
-        open_low, open_high = ~np.isfinite(found.low), ~np.isfinite(found.high)
-        least = np.ceil(np.where(open_low, 0, found.low) / scale - 1e-6).astype(np.int64)
-        most = np.floor(np.where(open_high, 0, found.high) / scale + 1e-6).astype(np.int64)
+        open_low, open_high = ~np.isfinite(intervals.low), ~np.isfinite(intervals.high)
+        least = np.ceil(np.where(open_low, 0, intervals.low) / scale - 1e-6).astype(np.int64)
+        most = np.floor(np.where(open_high, 0, intervals.high) / scale + 1e-6).astype(np.int64)
         low[cells] = np.where(open_low, -UNBOUNDED, least)
         high[cells] = np.where(open_high, UNBOUNDED, most)
         out.append(

@@ -116,14 +116,14 @@ def named_cells(part: SystemPart, key: Literal["frozen", "never"]) -> Mask:
     return flat
 
 
-def systems_of(own: PreparedSet, records: RecordSource, ranks: int) -> list[ProgrammeSystem]:
+def systems_of(table_set: PreparedSet, records: RecordSource, ranks: int) -> list[ProgrammeSystem]:
     """The systems of a set: responses that relations tie stand together."""
-    shown = list(dict.fromkeys(r for table in own.tables for r in table.responses))
-    relations = [Relation.of(words) for words in own.relations]
+    shown = list(dict.fromkeys(r for table in table_set.tables for r in table.responses))
+    relations = [Relation.of(equation) for equation in table_set.relations]
     every = list(dict.fromkeys([*shown, *(name for r in relations for name in r.weights)]))
     groups = _tied(every, relations)
     return [
-        _system(own, records, names, ranks)
+        _system(table_set, records, names, ranks)
         for names in groups
         if any(name in shown for name in names)
     ]
@@ -136,19 +136,19 @@ def _tied(names: Sequence[str], relations: Sequence[Relation]) -> list[tuple[str
         for other in others:
             old, new = group[other], group[first]
             group = {name: new if g == old else g for name, g in group.items()}
-    found: dict[int, list[str]] = {}
+    groups: dict[int, list[str]] = {}
     for name in names:
-        found.setdefault(group[name], []).append(name)
-    return [tuple(members) for members in found.values()]
+        groups.setdefault(group[name], []).append(name)
+    return [tuple(members) for members in groups.values()]
 
 
 def _system(
-    own: PreparedSet, records: RecordSource, names: tuple[str, ...], ranks: int
+    table_set: PreparedSet, records: RecordSource, names: tuple[str, ...], ranks: int
 ) -> ProgrammeSystem:
     engine, dataset = records.engine, records.dataset
     shown: list[SystemPart] = []
     seen: dict[tuple[str, tuple[object, ...]], str] = {}
-    for table in own.tables:
+    for table in table_set.tables:
         for response in table.responses:
             if response not in names:
                 continue
@@ -164,10 +164,10 @@ def _system(
             shown.append(SystemPart(response, layout, table.query, true, table))
     layouts = list({layout_key(part.layout): part.layout for part in shown}.values())
     asked = {layout_key(part.layout): part.query for part in shown}
-    wanted = _unshown(layouts, own.unshown, dataset.variables)
+    wanted = _unshown(layouts, table_set.unshown, dataset.variables)
     parts = list(shown)
     for response in names:
-        for layout in [*layouts, *wanted] if own.unshown != "nothing" else ():
+        for layout in [*layouts, *wanted] if table_set.unshown != "nothing" else ():
             mark = layout_key(layout)
             if (response, mark) in seen:
                 continue
@@ -182,8 +182,8 @@ def _system(
     decimals = max(part.true.decimals for part in parts)
     for part in parts:
         tables[part.response].append(PublishedTable.hidden(part.layout, decimals=decimals))
-    _check_size([*layouts, *wanted], dataset.variables, len(names), own.name)
-    tied = own.relations if len(names) > 1 else ()
+    _check_size([*layouts, *wanted], dataset.variables, len(names), table_set.name)
+    tied = table_set.relations if len(names) > 1 else ()
     known = related(tables, tied, variables=dataset.variables)
     values = np.concatenate(
         [_values(engine, known.layouts, response, decimals) for response in names]
@@ -198,7 +198,7 @@ def _system(
         variables=dataset.variables,
         known=known,
     )
-    _check_values(system, own.name)
+    _check_values(system, table_set.name)
     return system
 
 
@@ -220,25 +220,25 @@ def _unshown(
     """
     if how == "nothing":
         return []
-    found: dict[tuple[object, ...], TableLayout] = {}
+    hidden_layouts: dict[tuple[object, ...], TableLayout] = {}
     for layout in layouts:
         near = [*_within(layout, layouts), *_without_one(layout, layouts)]
         structure = Structure.of_tables(near, variables=variables)
         atoms = {v.name: _atoms(v.name, v.label, v.atom_of, v.count) for v in structure.variables}
         pieces = TableLayout(tuple(atoms[axis.name] for axis in layout.parts))
         if not any(_holds(other, pieces) for other in layouts):
-            found.setdefault(layout_key(pieces), pieces)
+            hidden_layouts.setdefault(layout_key(pieces), pieces)
     if how == "all":
         cube = hidden_cube(layouts, variables)
         if cube is not None:
-            found.setdefault(layout_key(cube), cube)
-    return list(found.values())
+            hidden_layouts.setdefault(layout_key(cube), cube)
+    return list(hidden_layouts.values())
 
 
 def _within(layout: TableLayout, layouts: Sequence[TableLayout]) -> list[TableLayout]:
     """The tables whose variables are all among those of this one, itself included."""
-    own = {axis.name for axis in layout.parts}
-    return [other for other in layouts if {axis.name for axis in other.parts} <= own]
+    names = {axis.name for axis in layout.parts}
+    return [other for other in layouts if {axis.name for axis in other.parts} <= names]
 
 
 def _without_one(layout: TableLayout, layouts: Sequence[TableLayout]) -> list[TableLayout]:
@@ -281,13 +281,14 @@ def _query_of(
 ) -> TableQuery:
     """The question for a layout without filters whose categories need not have codes of their own."""
 
-    def axis(own: TableAxis) -> Axis:
+    def axis(table_axis: TableAxis) -> Axis:
         groups = (
-            Group(c.label, tuple(codes[own.name][m] for m in c.members)) for c in own.categories
+            Group(c.label, tuple(codes[table_axis.name][m] for m in c.members))
+            for c in table_axis.categories
         )
-        return Axis(own.name, groups=tuple(groups))
+        return Axis(table_axis.name, groups=tuple(groups))
 
-    return TableQuery(dataset, tuple(axis(own) for own in layout.axes))
+    return TableQuery(dataset, tuple(axis(table_axis) for table_axis in layout.axes))
 
 
 def _values(
@@ -297,27 +298,27 @@ def _values(
     structure = Structure.of_tables(layouts, variables=engine.dataset.variables)
     inner = np.zeros(structure.inner, dtype=np.int64)
     for chunk in engine.chunks:
-        place = np.zeros(chunk.rows, dtype=np.int64)
+        cell = np.zeros(chunk.rows, dtype=np.int64)
         inside = np.ones(chunk.rows, dtype=np.bool_)
         for variable in structure.variables:
             codes = chunk.codes[variable.name].astype(np.int64)
             atom = variable.atom_of[codes]
             inside &= atom >= 0
-            place = place * variable.count + atom
+            cell = cell * variable.count + atom
         amount = (
             np.ones(chunk.rows, dtype=np.int64) if response == COUNT else chunk.numbers[response]
         )
-        np.add.at(inner, place[inside], amount[inside])
-    own = 0 if response == COUNT else engine.dataset.measure(response).decimals
+        np.add.at(inner, cell[inside], amount[inside])
+    measure_decimals = 0 if response == COUNT else engine.dataset.measure(response).decimals
     values: Ints = np.concatenate([v.ravel() for v in structure.published(inner)])
-    return values * int(10 ** (decimals - own))
+    return values * int(10 ** (decimals - measure_decimals))
 
 
 def _check_values(system: ProgrammeSystem, name: str) -> None:
     """Two ways to the same numbers must agree, and relations must hold before anything is protected."""
     for part, span in zip(system.parts, system.spans, strict=True):
-        own = part.true.values.ravel() * system.scale(part)
-        if not np.array_equal(system.values[span], own):
+        tabulated = part.true.values.ravel() * system.scale(part)
+        if not np.array_equal(system.values[span], tabulated):
             raise InputError(f"Set {name!r}: {part.name} does not agree with its own records.")
     matrix = system.known.known.matrix
     if bool((matrix @ system.values != 0).any()):

@@ -24,7 +24,7 @@ def system_trace(
     changes: PatternChanges | None = None,
 ) -> dict[str, Any]:
     """One system: how many cells were sensitive and why, what it cost, and every sensitive cell."""
-    words: dict[str, Any] = {
+    trace: dict[str, Any] = {
         "responses": list(system.responses),
         "relations": list(system.relations),
         "cells": int(system.values.size),
@@ -35,15 +35,15 @@ def system_trace(
                 "table": part.name,
                 "shown": part.shown,
                 "cells": int(part.true.values.size),
-                "sensitive": int(found.mask.sum()),
-                "reasons": {str(f.reason.text): int(f.cells.sum()) for f in found.findings},
+                "sensitive": int(sensitivity.mask.sum()),
+                "reasons": {str(f.reason.text): int(f.cells.sum()) for f in sensitivity.findings},
             }
-            for part, found in zip(system.parts, judged.findings, strict=True)
+            for part, sensitivity in zip(system.parts, judged.findings, strict=True)
         ],
         "sensitive_cells": _cells(system, judged, audited),
     }
     if pattern is not None:
-        words["suppression"] = {
+        trace["suppression"] = {
             "primary": int(pattern.primary.sum()),
             "secondary": int(pattern.secondary.sum()),
             "cost": pattern.cost,
@@ -54,8 +54,8 @@ def system_trace(
             "steps": pattern.steps,
         }
         if pattern.changes is not None and changes is not None:
-            words["suppression"]["against_last_period"] = _changes(system, pattern, changes)
-    return words
+            trace["suppression"]["against_last_period"] = _changes(system, pattern, changes)
+    return trace
 
 
 def _changes(system: ProgrammeSystem, pattern: Pattern, changes: PatternChanges) -> dict[str, Any]:

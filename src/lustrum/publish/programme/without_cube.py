@@ -39,9 +39,9 @@ def without_cube(system: ProgrammeSystem, problem: SuppressionProblem) -> Smalle
     layouts = [layout for layout in system.layouts if layout_key(layout) in tables]
     every = sum(int(np.prod(layout.shape)) for layout in system.layouts)
     # The cube stands behind the tables of each response.
-    kept = sum(int(np.prod(layout.shape)) for layout in layouts)
+    table_cells = sum(int(np.prod(layout.shape)) for layout in layouts)
     starts = every * np.arange(len(system.responses))
-    cells = (starts[:, None] + np.arange(kept)).ravel()
+    cells = (starts[:, None] + np.arange(table_cells)).ravel()
     left_out = np.ones(problem.values.size, dtype=np.bool_)
     left_out[cells] = False
     if not left_out.any() or bool((left_out & (problem.primary | ~problem.never)).any()):
@@ -60,8 +60,8 @@ def _relations(system: ProgrammeSystem, structure: Structure) -> Sparse:
     inside = complete_relations(structure).matrix
     blocks = [sparse.block_diag([inside] * len(names), format="csr")]
     same = sparse.eye_array(cells, dtype=np.int64, format="csr")
-    for words in system.relations:
-        relation = Relation.of(words)
+    for equation in system.relations:
+        relation = Relation.of(equation)
         weights = np.array([[relation.weights.get(name, 0) for name in names]], dtype=np.int64)
         blocks.append(sparse.kron(sparse.csr_array(weights), same, format="csr"))
     return sparse.csr_array(sparse.vstack(blocks, format="csr"))

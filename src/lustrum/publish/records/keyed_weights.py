@@ -19,41 +19,42 @@ from lustrum.tabulate import KernelEngine
 
 def mean_weights(source: ProtectedInput, policy: Policy) -> MeanWeights:
     """The public table of mean weights of a policy, from the input that tables are counted from."""
-    engine, own = source.engine, policy.weights
-    if own is None or source.secret is None or not isinstance(engine, KernelEngine):
+    engine, settings = source.engine, policy.weights
+    if settings is None or source.secret is None or not isinstance(engine, KernelEngine):
         raise CannotProtectError("There are no weights to protect.")
     dataset = engine.dataset
-    weight = dataset.weight(own.weight)
+    weight = dataset.weight(settings.weight)
     chunks = [chunk for chunk in engine.chunks if chunk.rows]
-    if any(chunk.counts is not None or own.weight not in chunk.numbers for chunk in chunks):
+    if any(chunk.counts is not None or settings.weight not in chunk.numbers for chunk in chunks):
         raise CannotProtectError("The protected input has no weights.")
-    words = json.dumps(own.model_dump(), sort_keys=True)
+    settings_json = json.dumps(settings.model_dump(), sort_keys=True)
     keys = [chunk.keys for chunk in chunks if chunk.keys is not None]
     if len(keys) < len(chunks):
         raise CannotProtectError("The protected input has no record keys.")
     try:
-        checked_shape(tuple(len(dataset.variable(name).codes) for name in own.classes))
+        checked_shape(tuple(len(dataset.variable(name).codes) for name in settings.classes))
         # The numbers of respondents are those that a table by the classes shows.
-        query = TableQuery(dataset.name, tuple(Axis(name) for name in own.classes))
+        query = TableQuery(dataset.name, tuple(Axis(name) for name in settings.classes))
         shown = source.protect(engine.tabulate(query), policy.protect)
         numbers = np.where(shown.shown, np.maximum(shown.published, 0), 0).astype(np.int64)
         weights = class_weights(
-            [np.concatenate([chunk.codes[name] for chunk in chunks]) for name in own.classes],
+            [np.concatenate([chunk.codes[name] for chunk in chunks]) for name in settings.classes],
             numbers,
-            np.concatenate([chunk.numbers[own.weight] for chunk in chunks]) / 10.0**weight.decimals,
+            np.concatenate([chunk.numbers[settings.weight] for chunk in chunks])
+            / 10.0**weight.decimals,
             np.concatenate(keys),
-            class_size=own.class_size,
-            noise=own.noise,
-            decimals=own.decimals,
-            secret=source.secret.derive(f"lustrum mean weights {dataset.name} {words}"),
+            class_size=settings.class_size,
+            noise=settings.noise,
+            decimals=settings.decimals,
+            secret=source.secret.derive(f"lustrum mean weights {dataset.name} {settings_json}"),
         )
     except InputError:
         raise CannotProtectError("The method cannot protect such weights.") from None
     if weight.total is not None and int((weights * numbers).sum()):
         # Weights sum to the frame, whose size is public.
-        stretch = weight.total * 10.0**own.decimals / int((weights * numbers).sum())
+        stretch = weight.total * 10.0**settings.decimals / int((weights * numbers).sum())
         weights = np.maximum(np.rint(weights * stretch), 1).astype(np.int64)
-    return MeanWeights(tuple(own.classes), weights, numbers, own.decimals)
+    return MeanWeights(tuple(settings.classes), weights, numbers, settings.decimals)
 
 
 def weighted_release(

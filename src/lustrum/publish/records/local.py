@@ -75,10 +75,10 @@ class LocalRecordsService:
         """The mean weights of a policy, made once for each version of the data."""
         mark = (engine.version, policy.model_dump_json())
         with self._preparing:
-            kept = self._means.get(engine.dataset.name)
-            if kept is None or kept[0] != mark:
-                kept = self._means[engine.dataset.name] = (mark, mean_weights(source, policy))
-            return kept[1]
+            cached = self._means.get(engine.dataset.name)
+            if cached is None or cached[0] != mark:
+                cached = self._means[engine.dataset.name] = (mark, mean_weights(source, policy))
+            return cached[1]
 
     def source(self, engine: EmbeddedEngine, policy: Policy) -> ProtectedInput:
         """What tables are counted from: the data, or what the policy made of them beforehand.
@@ -91,14 +91,14 @@ class LocalRecordsService:
         name = engine.dataset.name
         mark = (engine.version, json.dumps([step.model_dump() for step in policy.before]))
         with self._preparing:
-            kept = self._sources.get(name)
-            if kept is None or kept[0] != mark:
+            cached = self._sources.get(name)
+            if cached is None or cached[0] != mark:
                 try:
-                    made = prepared(engine, policy.before, secret)
+                    protected = prepared(engine, policy.before, secret)
                 except InputError as error:  # a mistake of the policy, not of the question
                     raise PolicyError(
                         f"The policy of {name!r} cannot protect the input: {error}"
                     ) from None
                 engine.require_unchanged()  # what was made of damaged files is not kept
-                kept = self._sources[name] = (mark, made)
-            return kept[1]
+                cached = self._sources[name] = (mark, protected)
+            return cached[1]

@@ -37,30 +37,30 @@ class OpenDatasets:
     def engine(self, name: str) -> EmbeddedEngine:
         """The engine over the version in force; a sentence where its files are not what was written."""
         version = self._store.version(name)
-        kept = self._usable(name)
-        if kept is not None and kept.version == version:
-            return kept
+        open_engine = self._usable(name)
+        if open_engine is not None and open_engine.version == version:
+            return open_engine
         files = self._store.look(name)
         if not self.background or files.size < LARGE:
             return self._open(name, files)
         self._start(name, files)
-        if kept is not None:
-            return kept
+        if open_engine is not None:
+            return open_engine
         raise NotReadyError(f"Dataset {name!r} is still being checked; ask again soon.")
 
     def _usable(self, name: str) -> EmbeddedEngine | None:
         with self._lock:
-            kept = self._engines.get(name)
-        if kept is None:
+            open_engine = self._engines.get(name)
+        if open_engine is None:
             return None
         try:
-            kept.require_unchanged()
+            open_engine.require_unchanged()
         except DatasetError as error:
             log.error("dataset %s: %s", name, error)
             with self._lock:
                 self._engines.pop(name, None)
             return None
-        return kept
+        return open_engine
 
     def _start(self, name: str, files: VersionFiles) -> None:
         """Check in the background, once for each state of the files."""
@@ -94,10 +94,10 @@ class OpenDatasets:
     def _open(self, name: str, files: VersionFiles) -> EmbeddedEngine:
         with self._opening:
             with self._lock:
-                kept = self._engines.get(name)
-            if kept is not None and kept.version == files.version:
+                open_engine = self._engines.get(name)
+            if open_engine is not None and open_engine.version == files.version:
                 files.close()  # another thread was faster
-                return kept
+                return open_engine
             identity = files.identity
             try:
                 self._refuse_known(name, identity)

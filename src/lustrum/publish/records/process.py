@@ -43,10 +43,10 @@ class RequestHandler:
     def __init__(self, records: LocalRecordsService) -> None:
         self._records = records
 
-    def reply(self, words: tuple[Any, ...]) -> tuple[str, Any]:
+    def reply(self, request: tuple[Any, ...]) -> tuple[str, Any]:
         """The answer, or a fixed kind of failure."""
         try:
-            return "answer", self._answer(*words)
+            return "answer", self._answer(*request)
         except Stopped:
             return "stopped", None
         except CannotProtectError:
@@ -67,14 +67,14 @@ class RequestHandler:
             log.error("cannot answer: %s", where_it_happened(error))
             return "broken", None
 
-    def _answer(self, what: str, *words: Any) -> Described | Views | None:
+    def _answer(self, what: str, *arguments: Any) -> Described | Views | None:
         if what == "describe":
-            name, version = words
+            name, version = arguments
             if name not in self._records.names():
                 return None
             described = self._records.describe(name)
             return None if described.version == version else described
-        query, policy = words
+        query, policy = arguments
         return self._views(query, policy)
 
     def _views(self, query: Mapping[str, Any], policy: str) -> Views:
@@ -106,9 +106,9 @@ def main(handle: int, root: Path, workers: int | None = None) -> None:
 
     threading.Thread(target=live, name="signs of life", daemon=True).start()
 
-    def work(number: int, words: tuple[Any, ...], gone: threading.Event) -> None:
+    def work(number: int, request: tuple[Any, ...], gone: threading.Event) -> None:
         with stopping(gone.is_set):
-            kind, value = handler.reply(words)
+            kind, value = handler.reply(request)
         left.pop(number, None)
         with sending:
             pipe.send_bytes(pickle.dumps((number, kind, value)))
@@ -117,14 +117,14 @@ def main(handle: int, root: Path, workers: int | None = None) -> None:
     with ThreadPoolExecutor(_AT_ONCE) as pool, ThreadPoolExecutor(2) as describing:
         try:
             while True:
-                number, *words = pickle.loads(pipe.recv_bytes())
-                if words == ["stop"]:
+                number, *request = pickle.loads(pipe.recv_bytes())
+                if request == ["stop"]:
                     if number in left:
                         left[number].set()
                     continue
                 left[number] = threading.Event()
-                room = describing if words[0] == "describe" else pool
-                room.submit(work, number, tuple(words), left[number])
+                room = describing if request[0] == "describe" else pool
+                room.submit(work, number, tuple(request), left[number])
         except (OSError, EOFError):
             for gone in list(left.values()):
                 gone.set()

@@ -54,21 +54,21 @@ class ProtectedInput:
                 low, high = channel.support(release.published)
         notes: tuple[str, ...] = ()
         for step in reversed(self.before):
-            made = _published(step, table)
-            channel = _composed(made.channel, channel)
-            assert made.low is not None
-            assert made.high is not None
+            step_release = _published(step, table)
+            channel = _composed(step_release.channel, channel)
+            assert step_release.low is not None
+            assert step_release.high is not None
             # What a step leaves exact keeps the bounds of the later ones; of the rest nothing is known.
-            exact = (made.low == table.values) & (made.high == table.values)
+            exact = (step_release.low == table.values) & (step_release.high == table.values)
             low, high = np.where(exact, low, 0), np.where(exact, high, UNBOUNDED)
-            notes = (*made.notes, *notes)
-        words = {"before": [step.spec().to_mapping() for step in self.before]}
+            notes = (*step_release.notes, *notes)
+        earlier_steps = {"before": [step.spec().to_mapping() for step in self.before]}
         return replace(
             release,
             channel=channel,
             low=low,
             high=high,
-            method={**release.method, **words},
+            method={**release.method, **earlier_steps},
             notes=(*notes, *release.notes),
         )
 
@@ -76,10 +76,10 @@ class ProtectedInput:
 def prepared(engine: KernelEngine, before: Sequence[Before], secret: Secret) -> ProtectedInput:
     """Protect the input of an engine, step by step; without steps it stays as it is."""
     current = engine
-    for place, step in enumerate(before):
+    for number, step in enumerate(before):
         spec = step.spec()
-        words = json.dumps(spec.to_mapping(), sort_keys=True)
-        purpose = f"lustrum before {place} {engine.dataset.name} {words}"
+        settings = json.dumps(spec.to_mapping(), sort_keys=True)
+        purpose = f"lustrum before {number} {engine.dataset.name} {settings}"
         key = int.from_bytes(secret.derive(purpose), "big")
         rng = np.random.Generator(np.random.Philox(key=key))
         if step.on_records:

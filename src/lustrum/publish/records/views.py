@@ -85,7 +85,9 @@ def _protected(cube: Cube, view: View, source: ProtectedInput, method: PolicyMet
     # All parts of a total are protected with it, also those that were not asked for.
     completed, asked = cube.completed(view)
     release = source.protect(completed, method)
-    parts_added = any(len(own) < size for own, size in zip(asked, completed.shape, strict=True))
+    parts_added = any(
+        len(positions) < size for positions, size in zip(asked, completed.shape, strict=True)
+    )
     return _public(release.take(asked) if parts_added else release)
 
 

@@ -45,40 +45,40 @@ _METHODS = ("protected population", "keyed rounding", "cell key")
 class Findings:
     """All figures as plain values, and the sentences that the agency must read first."""
 
-    words: dict[str, Any]
+    figures: dict[str, Any]
     warnings: tuple[str, ...]
 
     def __repr__(self) -> str:
         return "Findings(hidden)"
 
 
-def findings(made: MadeBundle, policy: Policy) -> Findings:
+def findings(release: MadeBundle, policy: Policy) -> Findings:
     """Measure a release that was made against the true cells that it was made of."""
-    result, cells = made.result, made.cells
+    result, cells = release.result, release.cells
     bundle = Bundle(
-        result.cells, policy, result.public, made.digest, sums=protected_sums(made.magnitudes)
+        result.cells, policy, result.public, release.digest, sums=protected_sums(release.magnitudes)
     )
     numbers = BundleNumbers(bundle, workers=1)
     true = KernelEngine(
         cells.dataset, [Chunk(len(cells), cells.columns(), keys=cells.keys, counts=cells.counts)], 1
     )
-    readers, warnings = _readers(made)
-    words: dict[str, Any] = {
+    readers, warnings = _readers(release)
+    figures: dict[str, Any] = {
         "dataset": cells.dataset.name,
-        "digest": made.digest,
+        "digest": release.digest,
         "method": dict(result.public.method),
         "records": int(cells.counts.sum()),
         "finest_cells": len(cells),
         "agency": result.agency.to_mapping(),
-        "errors": _errors(made),
+        "errors": _errors(release),
         "risk": list(_risk(true, numbers, policy)),
         "readers": readers,
-        "beliefs": [*_finest_beliefs(made), *_table_beliefs(true, numbers)],
+        "beliefs": [*_finest_beliefs(release), *_table_beliefs(true, numbers)],
         "comparison": list(_comparison(true, numbers, result.public.support.base, cells)),
-        "together": None if made.both is None else dict(made.both.to_mapping()),
-        "sums": sum_findings(made),
+        "together": None if release.both is None else dict(release.both.to_mapping()),
+        "sums": sum_findings(release),
     }
-    warnings += sum_warnings(words["sums"])
+    warnings += sum_warnings(figures["sums"])
     single = result.agency.single_columns
     if single["in truth and shown"]:
         warnings.append(
@@ -89,9 +89,9 @@ def findings(made: MadeBundle, policy: Policy) -> Findings:
         warnings.append(
             "The dataset has no identifiers (record_id): a later release of these people cannot be made."
         )
-    if made.both is not None and made.both.changed:
+    if release.both is not None and release.both.changed:
         warnings.append(
-            f"{made.both.changed:,} cells moved by more than one step: readers of both releases know that "
+            f"{release.both.changed:,} cells moved by more than one step: readers of both releases know that "
             "these changed."
         )
     odds = float(result.public.method.get("change_odds", 0.5))
@@ -110,12 +110,12 @@ def findings(made: MadeBundle, policy: Policy) -> Findings:
         for risk in result.agency.attributes
         if risk.exceeds
     ]
-    if made.both is not None and made.both.pinned:
+    if release.both is not None and release.both.pinned:
         warnings.append(
             f"Readers of all releases who take the records for unchanged are left with one count for "
-            f"{made.both.pinned:,} cells."
+            f"{release.both.pinned:,} cells."
         )
-    return Findings(words, tuple(warnings))
+    return Findings(figures, tuple(warnings))
 
 
 def _go_on(share: float) -> None:
@@ -124,9 +124,9 @@ def _go_on(share: float) -> None:
     report_progress("measuring the report of the agency", share)
 
 
-def _errors(made: MadeBundle) -> list[dict[str, Any]]:
+def _errors(release: MadeBundle) -> list[dict[str, Any]]:
     """Errors by number of variables, at finest levels and at all levels."""
-    agency = made.result.agency
+    agency = release.result.agency
     rows = []
     for variables in sorted({t.variables for t in agency.tables}):
         for finest in (True, False):
@@ -164,15 +164,15 @@ def _before_and_after(measure: Any, table: Table, release: Release) -> list[floa
         return [None, None]
 
 
-def _readers(made: MadeBundle) -> tuple[list[dict[str, Any]], list[str]]:
+def _readers(release: MadeBundle) -> tuple[list[dict[str, Any]], list[str]]:
     """Counts that are left for finest cells: to an outsider, an insider, a coalition; with exact totals too."""
-    result = made.result
+    result = release.result
     support, known, method = result.public.support, result.public.known, result.public.method
     base, coalition = support.base, max(int(method.get("coalition", 1)), 2)
     rows, warnings = [], []
-    true = _true_counts(made.cells, result.memory)
+    true = _true_counts(release.cells, result.memory)
     # Where existence is public, everybody knows what one unit of the cell knows: it is not empty.
-    public = made.magnitudes is not None and made.magnitudes.public.existence_public
+    public = release.magnitudes is not None and release.magnitudes.public.existence_public
     outsider = (
         "an outsider, of cells that everybody knows to be occupied" if public else "an outsider"
     )
@@ -205,7 +205,7 @@ def _readers(made: MadeBundle) -> tuple[list[dict[str, Any]], list[str]]:
                     f"{rows[-1]['who']}{_closed_form(shown)}. In truth "
                     f"{rows[-1]['pinned_in_truth']:,} of them hold so many people; a larger base leaves more."
                 )
-    possible = len(made.cells.dataset.structural_zeros)
+    possible = len(release.cells.dataset.structural_zeros)
     rows.append(
         {
             "who": f"anybody, of combinations that cannot exist ({possible} structural zeros)",
@@ -223,14 +223,14 @@ def _closed_form(shown: Sequence[Any]) -> str:
     return f": {', '.join(ones)}" if ones else ""
 
 
-def _finest_beliefs(made: MadeBundle) -> Iterator[dict[str, Any]]:
+def _finest_beliefs(release: MadeBundle) -> Iterator[dict[str, Any]]:
     """Bits left for shown numbers of finest cells: all counts alike, and as often as they are in truth."""
-    support, memory = made.result.public.support, made.result.memory
-    true = _true_counts(made.cells, memory)
+    support, memory = release.result.public.support, release.result.memory
+    true = _true_counts(release.cells, memory)
     for number in range(0, 5 * support.base, support.base):
         _go_on(0.2)
         at = memory.counts == number
-        public = made.magnitudes is not None and made.magnitudes.public.existence_public
+        public = release.magnitudes is not None and release.magnitudes.public.existence_public
         for who, people in (("outsider", int(public)), ("insider", 1), ("coalition of 2", 2)):
             one = candidates(support, number, people)
             held = true[at & (true >= people)]
@@ -286,9 +286,9 @@ def _true_counts(cells: FinestCells, memory: FinestCells) -> Ints:
     if not theirs.size:
         return np.zeros(mine.size, dtype=np.int64)
     order = np.argsort(theirs, kind="stable")
-    place = np.minimum(np.searchsorted(theirs[order], mine), theirs.size - 1)
-    found = theirs[order][place] == mine
-    return np.where(found, cells.counts[order][place], 0).astype(np.int64)
+    index = np.minimum(np.searchsorted(theirs[order], mine), theirs.size - 1)
+    exists = theirs[order][index] == mine
+    return np.where(exists, cells.counts[order][index], 0).astype(np.int64)
 
 
 def _bits(weights: Any) -> float:
@@ -323,9 +323,9 @@ def _comparison(
         errors: list[list[Any]] = [[], [], []]
         for query in queries:
             _go_on(0.5)
-            table, found = shown(query)
+            table, by_method = shown(query)
             seen = table.values > 0
-            for out, published in zip(errors, found, strict=True):
+            for out, published in zip(errors, by_method, strict=True):
                 out.append(np.abs(published - table.values)[seen])
         yield from _compared(name, errors)
     errors = [[], [], []]

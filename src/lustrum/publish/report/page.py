@@ -52,9 +52,9 @@ details { margin: 1rem 0 } summary { cursor: pointer; color: var(--accent) }
 
 def page(found: Findings) -> str:
     """The whole report."""
-    words = found.words
-    body = report_body(words, found.warnings)
-    title = f"Protected population of {escape(words['dataset'])}"
+    figures = found.figures
+    body = report_body(figures, found.warnings)
+    title = f"Protected population of {escape(figures['dataset'])}"
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
@@ -64,35 +64,35 @@ def page(found: Findings) -> str:
     )
 
 
-def report_body(words: dict[str, Any], warnings: Sequence[str]) -> str:
+def report_body(figures: dict[str, Any], warnings: Sequence[str]) -> str:
     """All that the report says, as HTML that may stand in another page; also from its figures read back."""
-    return "".join(_sections(words, warnings))
+    return "".join(_sections(figures, warnings))
 
 
-def _sections(words: dict[str, Any], warnings: Sequence[str]) -> Iterator[str]:
-    method = words["method"]
-    kept = {k: v for k, v in method.items() if k != "method"}
+def _sections(figures: dict[str, Any], warnings: Sequence[str]) -> Iterator[str]:
+    method = figures["method"]
+    parameters = {k: v for k, v in method.items() if k != "method"}
     yield (
-        f"<p>{words['records']:,} records in {words['finest_cells']:,} finest cells. The bundle has the digest "
-        f"<code>{words['digest'][:16]}</code>; Lustrum {__version__}.</p>"
-        f"<p>{escape(', '.join(f'{k} = {v}' for k, v in kept.items()))}</p>"
+        f"<p>{figures['records']:,} records in {figures['finest_cells']:,} finest cells. The bundle has the "
+        f"digest <code>{figures['digest'][:16]}</code>; Lustrum {__version__}.</p>"
+        f"<p>{escape(', '.join(f'{k} = {v}' for k, v in parameters.items()))}</p>"
     )
     if warnings:
         yield "<h2>Read this first</h2>"
         yield from (f'<p class="warn">{escape(sentence)}</p>' for sentence in warnings)
-    yield from _errors(words)
-    yield from _risk(words)
-    yield from _transitions(words)
-    yield from _beliefs(words)
-    yield from _groups(words)
-    yield from _comparison(words)
-    yield from _together(words)
-    yield from sum_section(words.get("sums"), _table)
+    yield from _errors(figures)
+    yield from _risk(figures)
+    yield from _transitions(figures)
+    yield from _beliefs(figures)
+    yield from _groups(figures)
+    yield from _comparison(figures)
+    yield from _together(figures)
+    yield from sum_section(figures.get("sums"), _table)
 
 
-def _errors(words: dict[str, Any]) -> Iterator[str]:
+def _errors(figures: dict[str, Any]) -> Iterator[str]:
     yield "<h2>Errors by table and level</h2><p>How far controlled counts stand from the true ones.</p>"
-    named = [(_kind(r["variables"], r["finest"]), r) for r in words["errors"]]
+    named = [(_kind(r["variables"], r["finest"]), r) for r in figures["errors"]]
     yield bars(
         "Mean and root mean square errors",
         {
@@ -116,10 +116,10 @@ def _errors(words: dict[str, Any]) -> Iterator[str]:
         ["table", "cell", "true", "shown", "error"],
         (
             [w["table"], ", ".join(w["codes"]), w["true"], w["shown"], w["shown"] - w["true"]]
-            for w in words["agency"]["worst"]
+            for w in figures["agency"]["worst"]
         ),
     )
-    tables = sorted(words["agency"]["tables"], key=lambda t: -t["root_mean_square"])
+    tables = sorted(figures["agency"]["tables"], key=lambda t: -t["root_mean_square"])
     yield f"<details><summary>All {len(tables):,} controlled tables, those with larger errors first</summary>"
     yield _table(
         "All controlled tables",
@@ -145,25 +145,25 @@ def _kind(variables: int, finest: bool) -> str:
     return f"{many}, {'finest levels' if finest else 'all levels'}"
 
 
-def _risk(words: dict[str, Any]) -> Iterator[str]:
+def _risk(figures: dict[str, Any]) -> Iterator[str]:
     yield (
         "<h2>Risk before and after</h2><p>Hollow: the true table published as it is. Filled: what is "
         "published.</p>"
     )
-    names = list(dict.fromkeys(name for row in words["risk"] for name in row["measures"]))
+    names = list(dict.fromkeys(name for row in figures["risk"] for name in row["measures"]))
     for name in names:
-        rows = [(r["table"], *r["measures"][name]) for r in words["risk"]]
+        rows = [(r["table"], *r["measures"][name]) for r in figures["risk"]]
         measured = [(t, b, a) for t, b, a in rows if b is not None and a is not None]
         if measured:
             yield pairs(name, measured)
 
 
-def _transitions(words: dict[str, Any]) -> Iterator[str]:
+def _transitions(figures: dict[str, Any]) -> Iterator[str]:
     yield (
         "<h2>From true counts to shown ones</h2><p>Of all finest cells with a true count, the share that shows "
         "each number; for 0, of the empty cells that may show somebody.</p>"
     )
-    agency = words["agency"]
+    agency = figures["agency"]
     grid = {}
     for true, row in agency["transitions"].items():
         total = sum(row.values())
@@ -171,7 +171,7 @@ def _transitions(words: dict[str, Any]) -> Iterator[str]:
             grid[int(true)] = {int(s): n / total for s, n in row.items()}
     if grid:
         yield heat("Transition frequencies", grid)
-    base = words["method"]["base"]
+    base = figures["method"]["base"]
     shares = ", ".join(
         f"{share:.2f} of those with {r} above a multiple (unbiased: {int(r) / base:.2f})"
         for r, share in agency["rounded_up"].items()
@@ -182,12 +182,12 @@ def _transitions(words: dict[str, Any]) -> Iterator[str]:
     )
 
 
-def _beliefs(words: dict[str, Any]) -> Iterator[str]:
+def _beliefs(figures: dict[str, Any]) -> Iterator[str]:
     yield (
         "<h2>What is left to a reader</h2><p>True counts that a shown number of a finest cell leaves, to "
         "readers who know more and more. Where one is left, the reader knows the count.</p>"
     )
-    shown = list(words["readers"][0]["shown"])
+    shown = list(figures["readers"][0]["shown"])
     yield _table(
         "Counts left to readers",
         ["who", *(f"shown {s}" for s in shown), "cells with one count left", "in truth"],
@@ -198,7 +198,7 @@ def _beliefs(words: dict[str, Any]) -> Iterator[str]:
                 row["pinned"],
                 row["pinned_in_truth"],
             ]
-            for row in words["readers"]
+            for row in figures["readers"]
         ),
     )
     yield (
@@ -210,13 +210,13 @@ def _beliefs(words: dict[str, Any]) -> Iterator[str]:
         (
             [b["cells"], b["shown"], b["who"], _left(b["counts"]) if b["counts"] else "by bounds",
              _bits(b["bits_alike"]), _bits(b["bits_in_truth"])]
-            for b in words["beliefs"]
+            for b in figures["beliefs"]
         ),
     )  # fmt: skip
 
 
-def _groups(words: dict[str, Any]) -> Iterator[str]:
-    single = words["agency"]["single_columns"]
+def _groups(figures: dict[str, Any]) -> Iterator[str]:
+    single = figures["agency"]["single_columns"]
     yield (
         "<h2>Group disclosure</h2><p>Rows of two-way tables in which a single column holds anybody, though "
         "more could: of everybody in such a row the column is known, whatever the count.</p>"
@@ -243,15 +243,15 @@ def _groups(words: dict[str, Any]) -> Iterator[str]:
         ],
         (
             [r["variable"], r["at_least"], r["people"], f"{r['named']:.0%}", f"{r['guessed']:.0%}"]
-            for r in words["agency"]["attributes"]
+            for r in figures["agency"]["attributes"]
             if r["people"]
         ),
     )
-    yield f"<p>{_highest_named(words['agency']['attributes'])}</p>"
+    yield f"<p>{_highest_named(figures['agency']['attributes'])}</p>"
 
 
-def _comparison(words: dict[str, Any]) -> Iterator[str]:
-    if not words["comparison"]:
+def _comparison(figures: dict[str, Any]) -> Iterator[str]:
+    if not figures["comparison"]:
         return
     yield (
         "<h2>Beside keyed rounding and cell key</h2><p>The same questions, protected by record keys table by "
@@ -261,7 +261,7 @@ def _comparison(words: dict[str, Any]) -> Iterator[str]:
         "Mean errors",
         {
             r["questions"]: {m: f["mean"] for m, f in r["methods"].items()}
-            for r in words["comparison"]
+            for r in figures["comparison"]
         },
         "over cells that hold anybody",
     )
@@ -270,7 +270,7 @@ def _comparison(words: dict[str, Any]) -> Iterator[str]:
         [
             "questions",
             "cells",
-            *(f"{m}: mean (largest)" for m in words["comparison"][0]["methods"]),
+            *(f"{m}: mean (largest)" for m in figures["comparison"][0]["methods"]),
         ],
         (
             [
@@ -278,13 +278,13 @@ def _comparison(words: dict[str, Any]) -> Iterator[str]:
                 r["cells"],
                 *(f"{f['mean']:.2f} ({f['largest']})" for f in r["methods"].values()),
             ]
-            for r in words["comparison"]
+            for r in figures["comparison"]
         ),
     )
 
 
-def _together(words: dict[str, Any]) -> Iterator[str]:
-    both, agency = words["together"], words["agency"]
+def _together(figures: dict[str, Any]) -> Iterator[str]:
+    both, agency = figures["together"], figures["agency"]
     if both is None:
         return
     apart = agency["differences"]
@@ -323,7 +323,9 @@ def _bits(value: float | None) -> str:
 def _table(name: str, head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     top = "".join(f'<th scope="col">{escape(str(one))}</th>' for one in head)
     body = "".join(
-        "<tr>" + "".join(_cell(value, first=not place) for place, value in enumerate(row)) + "</tr>"
+        "<tr>"
+        + "".join(_cell(value, first=not column) for column, value in enumerate(row))
+        + "</tr>"
         for row in rows
     )
     return (

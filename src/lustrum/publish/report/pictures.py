@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from lustrum.svg import element, scrolling, words
+from lustrum.svg import element, escaped, scrolling
 
 _ROW = 22
 
@@ -15,14 +15,14 @@ def bars(title: str, groups: Mapping[str, Mapping[str, float]], unit: str) -> st
     most = max((v for values in groups.values() for v in values.values()), default=0.0) or 1.0
     parts, y = [], 8
     for group, values in groups.items():
-        parts.append(element("text", words(group), class_="head", x=0, y=y + 13))
+        parts.append(element("text", escaped(group), class_="head", x=0, y=y + 13))
         y += _ROW
         for name, value in values.items():
             width = 300 * value / most
             kind = series.index(name) % 4
             size = {"width": f"{max(width, 1):.1f}", "height": 14}
             parts += [
-                element("text", words(name), x=8, y=y + 13),
+                element("text", escaped(name), x=8, y=y + 13),
                 element("rect", class_=f"s{kind}", x=170, y=y + 3, **size, rx=2),
                 element("text", f"{value:.2f}", x=f"{176 + width:.1f}", y=y + 14),
             ]
@@ -40,7 +40,7 @@ def pairs(title: str, rows: Sequence[tuple[str, float, float]]) -> str:
         left, right = (f"{end:.1f}" for end in ends)
         figures = f"{before:.2f} → {after:.2f}"
         parts += [
-            element("text", words(_short(name)), x=0, y=y + 14),
+            element("text", escaped(_short(name)), x=0, y=y + 14),
             element("line", x1=left, x2=right, y1=y + 10, y2=y + 10),
             element("circle", class_="hollow", cx=left, cy=y + 10, r=5),
             element("circle", class_="s0", cx=right, cy=y + 10, r=5),
@@ -78,4 +78,4 @@ def _short(name: str) -> str:
 def _svg(title: str, said: str, width: int, height: int, parts: Sequence[str]) -> str:
     size = {"viewBox": f"0 0 {width} {height}", "width": width, "height": height}
     picture = element("svg", *parts, role="img", aria_label=said, **size)
-    return element("figure", element("figcaption", words(said)), scrolling(title, picture))
+    return element("figure", element("figcaption", escaped(said)), scrolling(title, picture))

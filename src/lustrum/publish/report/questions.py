@@ -14,20 +14,21 @@ _MOST_CELLS = 20_000
 
 def fine_tables(dataset: Dataset, most: int) -> list[TableQuery]:
     """Tables of two and three variables at finest codes, those with fewer cells first."""
-    found = []
+    candidates = []
     for ways in (2, 3):
         for chosen in combinations(_varying(dataset), ways):
             cells = int(np.prod([len(v.codes) for v in chosen]))
             if cells <= _MOST_CELLS:
-                found.append((ways, cells, tuple(Axis(v.name) for v in chosen)))
-    kept = [
+                candidates.append((ways, cells, tuple(Axis(v.name) for v in chosen)))
+    table_axes = [
         axes
         for ways in (2, 3)
         for _, axes in _spread(
-            sorted(((c, a) for w, c, a in found if w == ways), key=lambda one: one[0]), most // 2
+            sorted(((c, a) for w, c, a in candidates if w == ways), key=lambda one: one[0]),
+            most // 2,
         )
     ]
-    return [TableQuery(dataset.name, axes) for axes in kept]
+    return [TableQuery(dataset.name, axes) for axes in table_axes]
 
 
 def random_tables(dataset: Dataset, count: int, *, own_groups: bool) -> Iterator[TableQuery]:
@@ -35,7 +36,7 @@ def random_tables(dataset: Dataset, count: int, *, own_groups: bool) -> Iterator
     rng = np.random.default_rng(7 + own_groups)
     variables = _varying(dataset)
     for _ in range(count):
-        order = [variables[place] for place in rng.permutation(len(variables))]
+        order = [variables[index] for index in rng.permutation(len(variables))]
         size = int(rng.integers(1, min(3, len(order)) + 1))
         axes = [_axis(variable, rng) for variable in order[:size]]
         if own_groups:
@@ -74,7 +75,7 @@ def _spread(
     if not items:
         return []
     places = np.unique(np.linspace(0, len(items) - 1, most).astype(int)).tolist()
-    return [items[place] for place in places]
+    return [items[index] for index in places]
 
 
 def _axis(variable: Variable, rng: np.random.Generator) -> Axis:
@@ -85,7 +86,7 @@ def _axis(variable: Variable, rng: np.random.Generator) -> Axis:
 def _some(variable: Variable, rng: np.random.Generator, least: int = 1) -> tuple[str, ...]:
     size = int(rng.integers(least, max(least, len(variable.codes) // 2) + 1))
     places = sorted(rng.permutation(len(variable.codes))[:size].tolist())
-    return tuple(variable.codes[place] for place in places)
+    return tuple(variable.codes[index] for index in places)
 
 
 def _size(query: TableQuery, dataset: Dataset) -> int:

@@ -8,18 +8,18 @@ from typing import Any
 Table = Callable[[str, Sequence[str], Iterable[Sequence[Any]]], str]
 
 
-def sum_section(words: dict[str, Any] | None, table: Table) -> Iterator[str]:
+def sum_section(figures: dict[str, Any] | None, table: Table) -> Iterator[str]:
     """Errors of sums by kind of table, the audit of contributors, and what two releases tell together."""
-    if words is None:
+    if figures is None:
         return
-    low, high = (100 * share for share in words["shares"])
-    existence = words["method"].get("existence")
+    low, high = (100 * share for share in figures["shares"])
+    existence = figures["method"].get("existence")
     yield (
         f"<h2>Sums</h2><p>Contributions changed by {low:.3g} to {high:.3g} percent. The existence of units is "
         f"{existence}.</p>"
     )
     kinds = sorted(
-        {kind for one in words["measures"] for kind in one["by_variables"] if kind != "0"}
+        {kind for one in figures["measures"] for kind in one["by_variables"] if kind != "0"}
     )
     yield table(
         "Mean relative errors in per cent, over cells that are not sensitive",
@@ -33,7 +33,7 @@ def sum_section(words: dict[str, Any] | None, table: Table) -> Iterator[str]:
                 f"{one['total']:.4f}",
                 *(f"{one['by_variables'].get(k, 0.0):.2f}" for k in kinds),
             ]
-            for one in words["measures"]
+            for one in figures["measures"]
         ),
     )
     yield table(
@@ -64,10 +64,10 @@ def sum_section(words: dict[str, Any] | None, table: Table) -> Iterator[str]:
                     )
                 ),
             ]
-            for one in words["audits"]
+            for one in figures["audits"]
         ),
     )
-    if words["together"]:
+    if figures["together"]:
         yield table(
             "Contributions that are in this release and in the one before",
             [
@@ -82,6 +82,6 @@ def sum_section(words: dict[str, Any] | None, table: Table) -> Iterator[str]:
                     one["measure"],
                     *(f"{one[key]:,}" for key in ("unchanged", "changed", "other", "certain")),
                 ]
-                for one in words["together"]
+                for one in figures["together"]
             ),
         )

@@ -9,35 +9,35 @@ from lustrum.public.bundle.files import ProtectedSums
 from lustrum.publish.bundles.make import MadeBundle
 
 
-def protected_sums(made: MagnitudeResult | None) -> ProtectedSums | None:
+def protected_sums(magnitudes: MagnitudeResult | None) -> ProtectedSums | None:
     """The public part of protected sums."""
-    return None if made is None else ProtectedSums(made.sums, made.public)
+    return None if magnitudes is None else ProtectedSums(magnitudes.sums, magnitudes.public)
 
 
-def sum_findings(made: MadeBundle) -> dict[str, Any] | None:
+def sum_findings(release: MadeBundle) -> dict[str, Any] | None:
     """Errors of every measure, and what attackers can say about its largest contributors; None without sums."""
-    found = made.magnitudes
-    if found is None:
+    magnitudes = release.magnitudes
+    if magnitudes is None:
         return None
     return {
-        "method": dict(found.public.method),
-        "shares": [float(found.public.factors.least), float(found.public.factors.most)],
-        **found.agency.to_mapping(),
-        "audits": [{**vars(audit), "safe": audit.safe} for audit in made.audits],
+        "method": dict(magnitudes.public.method),
+        "shares": [float(magnitudes.public.factors.least), float(magnitudes.public.factors.most)],
+        **magnitudes.agency.to_mapping(),
+        "audits": [{**vars(audit), "safe": audit.safe} for audit in release.audits],
         "together": None
-        if made.both_sums is None
-        else [one.to_mapping() for one in made.both_sums],
+        if release.both_sums is None
+        else [one.to_mapping() for one in release.both_sums],
     }
 
 
-def sum_lines(made: MadeBundle) -> list[str]:
+def sum_lines(release: MadeBundle) -> list[str]:
     """One sentence for every measure, for the command line."""
-    found = made.magnitudes
-    if found is None:
+    magnitudes = release.magnitudes
+    if magnitudes is None:
         return []
     lines = []
-    audits = {audit.measure: audit for audit in made.audits}
-    for errors in found.agency.measures:
+    audits = {audit.measure: audit for audit in release.audits}
+    for errors in magnitudes.agency.measures:
         kinds = ", ".join(f"{k}: {v:.2f} %" for k, v in errors.by_variables.items() if k)
         audit = audits[errors.measure]
         lines.append(
@@ -56,12 +56,12 @@ def sum_lines(made: MadeBundle) -> list[str]:
     return lines
 
 
-def sum_warnings(words: dict[str, Any] | None) -> list[str]:
+def sum_warnings(figures: dict[str, Any] | None) -> list[str]:
     """What the agency must read first."""
-    if words is None:
+    if figures is None:
         return []
     warnings = []
-    for audit in words["audits"]:
+    for audit in figures["audits"]:
         if audit["by_class"]:
             warnings.append(
                 f"Classes that are variables of the dataset give {audit['by_class']:,} contributions to "
@@ -80,7 +80,7 @@ def sum_warnings(words: dict[str, Any] | None) -> list[str]:
                 f"within p percent of {audit['certain_with_direction']:,} largest contributors, all below "
                 f"{audit['from_units']:,} units. More decimals of the measure, or a smaller unit, prevent that."
             )
-    for one in words["together"] or ():
+    for one in figures["together"] or ():
         if one["other"] or one["certain"]:
             warnings.append(
                 f"Readers of both releases: {one['other']:,} contributions to {one['measure']} did not change "

@@ -12,14 +12,18 @@ from lustrum.publish.report.findings import Findings
 from lustrum.publish.report.page import page
 
 
-def write_report(folder: Path, found: Findings) -> tuple[Path, Path]:
+def write_report(folder: Path, findings: Findings) -> tuple[Path, Path]:
     """Write the page and the same figures as JSON; never into a bundle."""
-    if any((place / MANIFEST).is_file() for place in (folder.resolve(), *folder.resolve().parents)):
+    if any(
+        (parent / MANIFEST).is_file() for parent in (folder.resolve(), *folder.resolve().parents)
+    ):
         raise InputError(f"{folder} lies in a bundle; the agency's report must not stand there.")
     said = {"confidential": "For the agency alone: measured on the true counts."}
     written = {
-        "report.html": page(found),
-        "report.json": json.dumps({**said, "warnings": found.warnings, **found.words}, indent=1)
+        "report.html": page(findings),
+        "report.json": json.dumps(
+            {**said, "warnings": findings.warnings, **findings.figures}, indent=1
+        )
         + "\n",
     }
     with outages(folder):

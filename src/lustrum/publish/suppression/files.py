@@ -100,7 +100,7 @@ class WrittenTable:
 
 
 def write_tables(
-    made: Sequence[WrittenTable],
+    tables: Sequence[WrittenTable],
     files: SuppressFiles,
     judge: Callable[[Sequence[Path]], bool],
     say: Callable[[str], None],
@@ -108,12 +108,12 @@ def write_tables(
     """Write the protected tables beside their places, and put them there if ``judge`` finds them safe."""
     if files.out is None:
         return True
-    several = len(made) > 1
+    several = len(tables) > 1
     folder = files.out if several else files.out.parent
-    names = [one.path.name for one in made] if several else [files.out.name]
+    names = [one.path.name for one in tables] if several else [files.out.name]
     with tempfile.TemporaryDirectory(dir=folder, prefix=".not-audited-") as held:
         drafts = [Path(held) / name for name in names]
-        for one, draft in zip(made, drafts, strict=True):
+        for one, draft in zip(tables, drafts, strict=True):
             write_release(one.release, draft)
         if not judge(drafts):
             return False
@@ -125,16 +125,16 @@ def write_tables(
 
 
 def write_files(
-    made: Sequence[WrittenTable],
+    tables: Sequence[WrittenTable],
     files: SuppressFiles,
     changes: PatternChanges | None,
     say: Callable[[str], None],
     tell: Callable[[str], None],
 ) -> None:
     """Write what was asked for beside tables; ``say`` is told where it is, ``tell`` what is going on."""
-    several = len(made) > 1
-    public = [one.release for one in made]
-    titles = [_title(one, several) for one in made]
+    several = len(tables) > 1
+    public = [one.release for one in tables]
+    titles = [_title(one, several) for one in tables]
     if files.picture is not None:
         from lustrum.formats.pattern_picture import pattern_page, pattern_svg
 
@@ -143,10 +143,10 @@ def write_files(
         write_whole(files.picture, drawn.encode("utf-8"))
         say(f"The picture is in {files.picture}.")
     if files.ranges is not None or files.certificate is not None:
-        known, places = _known([one.release for one in made])
+        known, places = _known([one.release for one in tables])
         if files.ranges is not None:
             tell("working out ranges")
-            text = _ranges(made, known, places)
+            text = _ranges(tables, known, places)
             write_whole(files.ranges, text.encode("utf-8"))
             say(f"The ranges are in {files.ranges}; they are confidential.")
         if files.certificate is not None:
@@ -154,14 +154,14 @@ def write_files(
 
             tell("proving ranges")
             cells: list[int] = []
-            for one, span in zip(made, places, strict=True):
+            for one, span in zip(tables, places, strict=True):
                 # Proofs of some hidden cells alone would tell which are sensitive.
                 picks = ~one.release.shown.ravel()
                 cells += (np.flatnonzero(picks) + span.start).tolist()
             certify(known, cells).write(files.certificate)
             say(f"The proof is in {files.certificate}; check it with 'lustrum verify'.")
     if files.changes is not None and changes is not None:
-        write_whole(files.changes, _changes(made, changes).encode("utf-8"))
+        write_whole(files.changes, _changes(tables, changes).encode("utf-8"))
         say(f"What changed is in {files.changes}; it is confidential.")
 
 
@@ -173,39 +173,43 @@ def _known(releases: Sequence[Release]) -> tuple[Knowledge, list[slice]]:
     return known_and_places([PublishedTable.of_release(release) for release in releases])
 
 
-def _dimensions(made: Sequence[WrittenTable]) -> list[str]:
-    return list(dict.fromkeys(axis.name for one in made for axis in one.release.axes))
+def _dimensions(tables: Sequence[WrittenTable]) -> list[str]:
+    return list(dict.fromkeys(axis.name for one in tables for axis in one.release.axes))
 
 
-def _codes(one: WrittenTable, place: tuple[int, ...], names: Sequence[str]) -> list[str]:
+def _codes(one: WrittenTable, position: tuple[int, ...], names: Sequence[str]) -> list[str]:
     """The codes of a cell under the dimensions of all tables; empty where its table has none."""
-    own = {a.name: inert(a.codes[int(i)]) for a, i in zip(one.release.axes, place, strict=True)}
-    return [own.get(name, "") for name in names]
+    codes = {
+        a.name: inert(a.codes[int(i)]) for a, i in zip(one.release.axes, position, strict=True)
+    }
+    return [codes.get(name, "") for name in names]
 
 
-def _head(made: Sequence[WrittenTable], names: Sequence[str]) -> list[str]:
-    return [*(["table"] if len(made) > 1 else []), *names]
+def _head(tables: Sequence[WrittenTable], names: Sequence[str]) -> list[str]:
+    return [*(["table"] if len(tables) > 1 else []), *names]
 
 
-def _ranges(made: Sequence[WrittenTable], known: Knowledge, places: Sequence[slice]) -> str:
+def _ranges(tables: Sequence[WrittenTable], known: Knowledge, places: Sequence[slice]) -> str:
     """What a reader can work out about each suppressed cell, and whether a primary one has room enough."""
-    counts = all(one.table.kind == "count" for one in made)
+    counts = all(one.table.kind == "count" for one in tables)
     # Only counts are known to be whole; of sums a linear bound is reached.
     known = replace(known, whole=counts)
-    names, rows = _dimensions(made), []
-    for one, span in zip(made, places, strict=True):
+    names, rows = _dimensions(tables), []
+    for one, span in zip(tables, places, strict=True):
         hidden = np.flatnonzero(~one.release.shown.ravel())
-        found = bounds(known, (hidden + span.start).tolist(), integer=counts)
+        ranges = bounds(known, (hidden + span.start).tolist(), integer=counts)
         for k, cell in enumerate(hidden.tolist()):
-            place = tuple(int(i) for i in np.unravel_index(cell, one.release.shape))
-            own = [inert(one.path.name)] if len(made) > 1 else []
-            ends = [_end(found.low, k, up=True, one=one), _end(found.high, k, up=False, one=one)]
-            sharp = "yes" if bool(found.sharp[k]) else "no"
-            codes = _codes(one, place, names)
+            position = tuple(int(i) for i in np.unravel_index(cell, one.release.shape))
+            name_column = [inert(one.path.name)] if len(tables) > 1 else []
+            ends = [_end(ranges.low, k, up=True, one=one), _end(ranges.high, k, up=False, one=one)]
+            sharp = "yes" if bool(ranges.sharp[k]) else "no"
+            codes = _codes(one, position, names)
             letter = CellStatus.SECONDARY.value
-            status = str(one.wanted.status[place]) if one.wanted.mask[place] else letter
-            rows.append([*own, *codes, status, *ends, sharp, _enough(one, place, found, k)])
-    return write_csv([*_head(made, names), "status", "low", "high", "sharp", "enough"], rows)
+            status = str(one.wanted.status[position]) if one.wanted.mask[position] else letter
+            rows.append(
+                [*name_column, *codes, status, *ends, sharp, _enough(one, position, ranges, k)]
+            )
+    return write_csv([*_head(tables, names), "status", "low", "high", "sharp", "enough"], rows)
 
 
 def _end(ends: Floats, k: int, *, up: bool, one: WrittenTable) -> str:
@@ -215,37 +219,37 @@ def _end(ends: Floats, k: int, *, up: bool, one: WrittenTable) -> str:
     return number_text(int(whole), one.release.decimals)
 
 
-def _enough(one: WrittenTable, place: tuple[int, ...], found: Bounds, k: int) -> str:
+def _enough(one: WrittenTable, position: tuple[int, ...], ranges: Bounds, k: int) -> str:
     """Whether the range of a sensitive cell reaches as far as its levels ask for.
 
     A range that is not sharp may be narrower than it looks, so it is never called enough.
     """
     wanted = one.wanted
-    if not wanted.mask[place]:
+    if not wanted.mask[position]:
         return ""
-    value = int(one.table.values[place])
-    low, high = float(found.low[k]), float(found.high[k])
-    least = value - int(one.lower[place])
-    most = value + int(wanted.upper[place])
-    wide = high - low >= int(wanted.sliding[place]) - 2 * _NEAR
+    value = int(one.table.values[position])
+    low, high = float(ranges.low[k]), float(ranges.high[k])
+    least = value - int(one.lower[position])
+    most = value + int(wanted.upper[position])
+    wide = high - low >= int(wanted.sliding[position]) - 2 * _NEAR
     if low > least + _NEAR or high < most - _NEAR or not wide:
         return "no"
-    return "yes" if bool(found.sharp[k]) else "not proven"
+    return "yes" if bool(ranges.sharp[k]) else "not proven"
 
 
-def _changes(made: Sequence[WrittenTable], changes: PatternChanges) -> str:
-    names, rows = _dimensions(made), []
-    ends = np.cumsum([0, *(one.table.values.size for one in made)])
+def _changes(tables: Sequence[WrittenTable], changes: PatternChanges) -> str:
+    names, rows = _dimensions(tables), []
+    ends = np.cumsum([0, *(one.table.values.size for one in tables)])
     for changed in changes.cells:
         number = int(np.searchsorted(ends, changed.cell, side="right")) - 1
-        one = made[number]
+        one = tables[number]
         flat = changed.cell - int(ends[number])
-        place = tuple(int(i) for i in np.unravel_index(flat, one.table.shape))
-        own = [inert(one.path.name)] if len(made) > 1 else []
-        rows.append([*own, *_codes(one, place, names), changed.change, changed.why])
-    return write_csv([*_head(made, names), "change", "why"], rows)
+        position = tuple(int(i) for i in np.unravel_index(flat, one.table.shape))
+        name_column = [inert(one.path.name)] if len(tables) > 1 else []
+        rows.append([*name_column, *_codes(one, position, names), changed.change, changed.why])
+    return write_csv([*_head(tables, names), "change", "why"], rows)
 
 
 def _title(one: WrittenTable, several: bool) -> str:
-    words = " by ".join(axis.name for axis in one.release.axes)
-    return f"{one.path.name}: {words}" if several else words
+    title = " by ".join(axis.name for axis in one.release.axes)
+    return f"{one.path.name}: {title}" if several else title

@@ -82,10 +82,12 @@ def rule_for(rule: Rule | None, file: TableFile, table: Table) -> Rule:
     return GivenCells(cells, np.where(upper == 0, usual, upper), level(file.lower))
 
 
-def cells_of_all(tables: Sequence[Table], words: Sequence[str], option: str) -> list[Mask | None]:
+def cells_of_all(
+    tables: Sequence[Table], selectors: Sequence[str], option: str
+) -> list[Mask | None]:
     """The cells that words name in every table that has their dimensions and codes."""
     out: list[Mask | None] = [None] * len(tables)
-    for word in words:
+    for word in selectors:
         hit = False
         for at, table in enumerate(tables):
             try:
@@ -159,7 +161,7 @@ def _previous(table: Table, path: Path, columns: ColumnNames, hidden: Sequence[s
     places = [{code: i for i, code in enumerate(axis.codes)} for axis in table.axes]
     mask = np.zeros(table.shape, dtype=np.bool_)
     for key, value in zip(file.cells, file.values["value"], strict=True):
-        at = [place.get(key[i]) for place, i in zip(places, order, strict=True)]
+        at = [code_index.get(key[i]) for code_index, i in zip(places, order, strict=True)]
         if value is None and None not in at:
             mask[tuple(at)] = True
     return mask

@@ -26,8 +26,8 @@ class StoppableSearch:
 
     def __init__(
         self,
-        show: Callable[[str], None] = lambda words: None,
-        line: Callable[[str], None] = lambda words: tell_person(log, words),
+        show: Callable[[str], None] = lambda text: None,
+        line: Callable[[str], None] = lambda text: tell_person(log, text),
     ) -> None:
         self.show, self.line = show, line
         self.stopped = self._told = False

@@ -25,7 +25,7 @@ _OPEN = 2**60
 
 
 def audit_of_files(
-    paths: Sequence[Path], made: Sequence[WrittenTable], problem: SuppressionProblem
+    paths: Sequence[Path], tables: Sequence[WrittenTable], problem: SuppressionProblem
 ) -> PatternAudit | None:
     """Check that files show what was audited, and audit the pattern again if they tell more.
 
@@ -35,7 +35,7 @@ def audit_of_files(
     low, high = problem.low.copy(), problem.high.copy()
     suppressed = problem.fixed.copy()
     start, more = 0, False
-    for path, one in zip(paths, made, strict=True):
+    for path, one in zip(paths, tables, strict=True):
         file = read_table(path)
         hidden = _facts(file, one)
         span = slice(start, start + hidden.size)
@@ -63,7 +63,7 @@ def _facts(file: TableFile, one: WrittenTable) -> Mask:
     letters = np.full(shape, "?", dtype="<U8")
     scale = one.table.decimals
     for row, key in enumerate(file.cells):
-        at = tuple(place.get(key[i], -1) for place, i in zip(places, order, strict=True))
+        at = tuple(code_index.get(key[i], -1) for code_index, i in zip(places, order, strict=True))
         if -1 in at:
             raise _differs(file, "has other codes")
         value = file.values["value"][row]

@@ -125,9 +125,9 @@ def _short_of(people: int, shape: float, deviations: float) -> float:
 @compiled
 def _pick(word: Any, offset: Any, bits: Any, entries: Any) -> Any:  # pragma: no cover
     """The upper bits of a word choose an entry, the lower ones whether to stay with it."""
-    own = word >> (_64 - bits)
-    entry = entries[offset + own]
-    return own if (word << bits) < (entry & ~_LOW) else entry & _LOW
+    index = word >> (_64 - bits)
+    entry = entries[offset + index]
+    return index if (word << bits) < (entry & ~_LOW) else entry & _LOW
 
 
 @compiled
@@ -212,11 +212,11 @@ def _urns(
             filled += height
         # Those who came by a black ball are an urn of their own that starts with black balls only;
         # then everybody who is still to come draws from the whole urn.
-        own = filled + gained[seen.size]
+        black_end = filled + gained[seen.size]
         first, colours = filled, 0
-        for place in range(filled, balls.size):
-            begin = first if place < own else 0
-            inside = place - begin
+        for position in range(filled, balls.size):
+            begin = first if position < black_end else 0
+            inside = position - begin
             counter += _STEP
             u = unit_of(mixed(counter)) * (theta + inside)
             if u < theta:
@@ -226,7 +226,7 @@ def _urns(
             else:
                 # The lesser one is for a rounded sum that would reach one ball too far.
                 cell = balls[_U(begin + min(int(u - theta), inside - 1))]
-            balls[_U(place)] = cell
+            balls[_U(position)] = cell
             row[_U(cell)] += 1
         for k in range(row.size):
             out[d, k] = row[k]

@@ -78,10 +78,10 @@ class Dominance(RuleSpec):
         gap = dominance_gap(ranked, ranked.largest(self.n), self.k)
         cells = (gap > 0) & ranked.protected
         upper = ranked.units(gap, share.numerator)
-        found = dominance_findings(
+        findings = dominance_findings(
             self.name, [g > 0 for g in gaps], cells, table.shape, merged=self.letters == "merged"
         )
-        return Sensitivity.of(table, self.to_mapping(), found, ranked.downwards(upper), upper)
+        return Sensitivity.of(table, self.to_mapping(), findings, ranked.downwards(upper), upper)
 
 
 def dominance_gap(ranked: Ranked, together: Exact, k: Percent) -> Exact:

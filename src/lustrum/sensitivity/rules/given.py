@@ -42,12 +42,12 @@ class GivenCells:
         reason = Reason(
             self.name, "named as sensitive", "Merge categories, so that cells hold more."
         )
-        found = Finding(reason, CellStatus.CONCENTRATED, self.cells)
+        finding = Finding(reason, CellStatus.CONCENTRATED, self.cells)
         upper = np.maximum(self.upper, 1)
         lower = upper if self.lower is None else self.lower
         if bool((table.values >= 0).all()):
             lower = np.minimum(lower, table.values)
-        return Sensitivity.of(table, self.to_mapping(), [found], lower, upper)
+        return Sensitivity.of(table, self.to_mapping(), [finding], lower, upper)
 
     def to_mapping(self) -> dict[str, Any]:
         """The name of the rule; the cells stay with the table."""

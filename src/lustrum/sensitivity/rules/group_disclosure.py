@@ -47,7 +47,7 @@ class GroupDisclosure(RuleSpec):
 
     def lines(self, table: Table) -> tuple[Mask, ...]:
         """For each axis the lines along it that disclose, with that axis of length 1."""
-        return tuple(found > 0 for found in self._missing(table))
+        return tuple(missing > 0 for missing in self._missing(table))
 
     def judge(self, table: Table, background: Background = NOTHING) -> Sensitivity:
         """Judge the cells along every line."""
@@ -67,6 +67,6 @@ class GroupDisclosure(RuleSpec):
             inner = along(table, axis, distinct(table.axes[axis]))
             filled = np.count_nonzero((counts > 0) & inner, axis=axis, keepdims=True)
             empty = ((counts == 0) & possible & inner).any(axis=axis, keepdims=True)
-            found = (filled >= 1) & (filled <= self.populated) & empty
-            out.append(np.where(found, self.populated + 1 - filled, 0))
+            disclosing = (filled >= 1) & (filled <= self.populated) & empty
+            out.append(np.where(disclosing, self.populated + 1 - filled, 0))
         return out

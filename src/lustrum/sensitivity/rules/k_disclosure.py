@@ -59,45 +59,45 @@ class KDisclosure(RuleSpec):
         lower = np.zeros(table.shape, dtype=np.int64)
         for position, axis in enumerate(table.axes):
             # Views with the axis in front: what is written there is written to the table.
-            own, needed = np.moveaxis(counts, position, 0), np.moveaxis(lower, position, 0)
+            line_counts, needed = np.moveaxis(counts, position, 0), np.moveaxis(lower, position, 0)
             room = np.moveaxis(possible, position, 0)
             for family in families(axis):
-                self._one_by_one(family, own, room, needed)
+                self._one_by_one(family, line_counts, room, needed)
                 for number in range(2, self.together + 1):
-                    self._joined(family, number, own, room, needed)
+                    self._joined(family, number, line_counts, room, needed)
         reason = Reason(
             self.name,
             "nearly all of a group are in this cell",
             "Merge categories, so that the group spreads over more cells.",
         )
-        found = Finding(reason, CellStatus.CONCENTRATED, lower > 0)
+        finding = Finding(reason, CellStatus.CONCENTRATED, lower > 0)
         return Sensitivity.of(
             table,
             self.to_mapping(),
-            [found],
+            [finding],
             np.minimum(lower, counts),
             np.zeros(table.shape, dtype=np.int64),
         )
 
-    def _one_by_one(self, family: PeopleAlong, own: Ints, room: Mask, needed: Ints) -> None:
-        group = _group(family, own)
+    def _one_by_one(self, family: PeopleAlong, line_counts: Ints, room: Mask, needed: Ints) -> None:
+        group = _group(family, line_counts)
         everywhere = np.count_nonzero(room[family.distinct], axis=0)
         for child, held in zip(family.children, family.within, strict=True):
             elsewhere = everywhere > np.count_nonzero(room[held], axis=0)
             if not family.complete:
                 elsewhere = np.ones_like(elsewhere)
-            short = self.k + 1 - (group - own[child])
-            hit = (own[child] > 0) & (short > 0) & elsewhere
+            short = self.k + 1 - (group - line_counts[child])
+            hit = (line_counts[child] > 0) & (short > 0) & elsewhere
             needed[child] = np.maximum(needed[child], np.where(hit, short, 0))
 
     def _joined(
-        self, family: PeopleAlong, number: int, own: Ints, room: Mask, needed: Ints
+        self, family: PeopleAlong, number: int, line_counts: Ints, room: Mask, needed: Ints
     ) -> None:
         if family.distinct.size < number:
             return
-        cells = own[family.inner]
-        in_order = -np.sort(-own[family.distinct], axis=0)
-        short = self.k + 1 - (_group(family, own) - in_order[:number].sum(axis=0))
+        cells = line_counts[family.inner]
+        in_order = -np.sort(-line_counts[family.distinct], axis=0)
+        short = self.k + 1 - (_group(family, line_counts) - in_order[:number].sum(axis=0))
         least = in_order[number - 1]
         hit = (least > 0) & (short > 0)
         chosen = (cells >= least) & hit
@@ -106,5 +106,5 @@ class KDisclosure(RuleSpec):
         needed[family.inner] = np.maximum(needed[family.inner], np.where(chosen, short, 0))
 
 
-def _group(family: PeopleAlong, own: Ints) -> Ints:
-    return np.asarray(own[family.total].sum(axis=0))
+def _group(family: PeopleAlong, line_counts: Ints) -> Ints:
+    return np.asarray(line_counts[family.total].sum(axis=0))

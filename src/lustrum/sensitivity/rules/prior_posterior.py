@@ -100,5 +100,5 @@ def judge_ratio(
         "Merge categories, so that more contributors share the cell.",
     )
     cells = ((gap > 0) & ranked.protected).reshape(table.shape)
-    found = Finding(reason, CellStatus.CONCENTRATED, cells)
-    return Sensitivity.of(table, rule, [found], ranked.downwards(upper), upper)
+    finding = Finding(reason, CellStatus.CONCENTRATED, cells)
+    return Sensitivity.of(table, rule, [finding], ranked.downwards(upper), upper)

@@ -85,12 +85,12 @@ class Request(RuleSpec):
             hit = (gap > 0) & among.any(axis=1) & (asked | ~among).all(axis=1)
             dominated.append(hit)
             upper = np.where(hit, np.maximum(upper, ranked.units(gap, fraction.numerator)), upper)
-        found = dominance_findings(
+        findings = dominance_findings(
             self.name, dominated, np.any(dominated, axis=0), table.shape, merged=False
         )
         if self.minimum:
             few = (contributors_of(table).reshape(-1) < self.minimum) & asked.any(axis=1)
             reason = Reason(self.name, "few contributors, and protection was asked for")
-            found.append(Finding(reason, CellStatus.SMALL_COUNT, few.reshape(table.shape)))
+            findings.append(Finding(reason, CellStatus.SMALL_COUNT, few.reshape(table.shape)))
             upper = np.where(few, np.maximum(upper, 1), upper)
-        return Sensitivity.of(table, self.to_mapping(), found, ranked.downwards(upper), upper)
+        return Sensitivity.of(table, self.to_mapping(), findings, ranked.downwards(upper), upper)

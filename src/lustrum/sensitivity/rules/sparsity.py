@@ -46,7 +46,7 @@ class Sparsity(RuleSpec):
 
     def lines(self, table: Table) -> tuple[Mask, ...]:
         """For each axis the lines along it that are too sparse, with that axis of length 1."""
-        return tuple(found > 0 for found in self._excess(table))
+        return tuple(excess > 0 for excess in self._excess(table))
 
     def judge(self, table: Table, background: Background = NOTHING) -> Sensitivity:
         """Judge the cells along every line."""
@@ -64,9 +64,9 @@ class Sparsity(RuleSpec):
         share = exact(self.max_share)
         out = []
         for axis in range(len(table.axes)):
-            own = possible & along(table, axis, distinct(table.axes[axis]))
-            cells = np.count_nonzero(own, axis=axis, keepdims=True)
-            empty = np.count_nonzero(own & (counts == 0), axis=axis, keepdims=True)
+            inner_cells = possible & along(table, axis, distinct(table.axes[axis]))
+            cells = np.count_nonzero(inner_cells, axis=axis, keepdims=True)
+            empty = np.count_nonzero(inner_cells & (counts == 0), axis=axis, keepdims=True)
             allowed = cells * share.numerator // share.denominator
             out.append(np.where(empty < cells, np.maximum(empty - allowed, 0), 0))
         return out

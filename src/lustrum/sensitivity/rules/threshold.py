@@ -81,8 +81,8 @@ class Threshold(RuleSpec):
             )
         lower = np.where(table.values < 0, upper, np.minimum(upper, table.values))
         reason = Reason(self.name, "few contributors", "Merge categories, so that cells hold more.")
-        found = Finding(reason, CellStatus.SMALL_COUNT, cells)
-        return Sensitivity.of(table, self.to_mapping(), [found], lower, upper)
+        finding = Finding(reason, CellStatus.SMALL_COUNT, cells)
+        return Sensitivity.of(table, self.to_mapping(), [finding], lower, upper)
 
 
 def contributors_of(table: Table) -> Ints:
@@ -106,21 +106,24 @@ def margin_level(table: Table, percent: Percent) -> npt.NDArray[Any]:
 
 
 def _all_waived(table: Table, background: Background) -> npt.NDArray[np.bool_]:
-    own = table.contributions
-    if own is None or not background.waived or table.contributors is None:
+    contributions = table.contributions
+    if contributions is None or not background.waived or table.contributors is None:
         return np.zeros(table.shape, dtype=np.bool_)
-    waived = np.count_nonzero(background.has_waived(own.holding), axis=-1)
+    waived = np.count_nonzero(background.has_waived(contributions.holding), axis=-1)
     return np.asarray((waived == table.contributors) & (waived > 0))
 
 
 def _without_zeros(table: Table, count: Ints, minimum: int) -> Ints:
-    own = table.contributions
+    contributions = table.contributions
     if table.kind == "count":
         return count
-    if own is None or own.value.shape[-1] < minimum:
+    if contributions is None or contributions.value.shape[-1] < minimum:
         raise InputError(
             "The rule 'threshold' with zeros ignored must see as many contributions as its minimum; ask "
             f"the engine for ranks={minimum}."
         )
     # Ranked by size, so that contributors below the ranks matter only if all ranked ones are above 0.
-    return np.asarray(np.count_nonzero(own.present & (own.value != 0), axis=-1), dtype=np.int64)
+    return np.asarray(
+        np.count_nonzero(contributions.present & (contributions.value != 0), axis=-1),
+        dtype=np.int64,
+    )

@@ -44,11 +44,11 @@ def router(service: TableService) -> APIRouter:
     ) -> Datasets:
         """Every dataset that can be asked about, and the names of those that can be soon."""
         there = catalogue(service)
-        found = [d for d in there.datasets if matches(q, d.name, d.title, d.description)]
-        page, following = _page(found, request, limit, offset, ("q", "limit", "offset"))
+        published = [d for d in there.datasets if matches(q, d.name, d.title, d.description)]
+        page, following = _page(published, request, limit, offset, ("q", "limit", "offset"))
         return Datasets(
             datasets=[DatasetSummary(**_summary(d)) for d in page],
-            total=len(found),
+            total=len(published),
             next=following,
             opening=[d.name for d in there.opening if matches(q, d.name, d.title)],
         )
@@ -72,10 +72,14 @@ def router(service: TableService) -> APIRouter:
         """The method, and for a protected population its public report: bounds and typical errors."""
         only(request)
         served = find(service, name)
-        found = None if served.snapshot is None else served.snapshot.protection
-        words = None if found is None else {k: v for k, v in asdict(found).items() if k != "method"}
-        method = policy_words(served) if found is None else found.method
-        return ProtectionOut.model_validate({"method": method, "report": words})
+        published = None if served.snapshot is None else served.snapshot.protection
+        report = (
+            None
+            if published is None
+            else {k: v for k, v in asdict(published).items() if k != "method"}
+        )
+        method = policy_words(served) if published is None else published.method
+        return ProtectionOut.model_validate({"method": method, "report": report})
 
     @routes.get(
         "/datasets/{name}/variables/{variable}/categories",
@@ -97,15 +101,15 @@ def router(service: TableService) -> APIRouter:
     ) -> Categories:
         """The categories of a level, in order; with `q` those whose code or label holds it."""
         described = find(service, name).dataset.variable(variable)
-        found = described.search(words_of(q), level or None)
+        published = described.search(words_of(q), level or None)
         if within:
             whole = described.category(within).member_set
-            found = [c for c in found if whole.issuperset(c.members)]
+            published = [c for c in published if whole.issuperset(c.members)]
         known = ("level", "within", "q", "limit", "offset")
-        page, following = _page(found, request, limit, offset, known)
+        page, following = _page(published, request, limit, offset, known)
         return Categories(
             categories=[CategoryOut(code=c.code, label=c.label) for c in page],
-            total=len(found),
+            total=len(published),
             next=following,
         )
 
@@ -119,16 +123,18 @@ def matches(wanted: str, *texts: str) -> bool:
 
 
 def _page(
-    found: Sequence[Thing], request: Request, limit: int, offset: int, known: tuple[str, ...]
+    entries: Sequence[Thing], request: Request, limit: int, offset: int, known: tuple[str, ...]
 ) -> tuple[Sequence[Thing], str | None]:
     """The entries of a page, and the address of the next one."""
     only(request, *known)
-    if offset + limit >= len(found):
-        return found[offset:], None
-    kept = [(k, v) for k, v in request.query_params.multi_items() if k not in ("limit", "offset")]
-    pairs = [*kept, ("limit", str(limit)), ("offset", str(offset + limit))]
+    if offset + limit >= len(entries):
+        return entries[offset:], None
+    other_params = [
+        (k, v) for k, v in request.query_params.multi_items() if k not in ("limit", "offset")
+    ]
+    pairs = [*other_params, ("limit", str(limit)), ("offset", str(offset + limit))]
     base = str(request.base_url).rstrip("/")
-    return found[offset : offset + limit], f"{base}{request.scope['path']}?{urlencode(pairs)}"
+    return entries[offset : offset + limit], f"{base}{request.scope['path']}?{urlencode(pairs)}"
 
 
 def _summary(dataset: Dataset) -> dict[str, Any]:
@@ -162,8 +168,8 @@ def _described(served: ServedDataset) -> dict[str, Any]:
 
 def policy_words(served: ServedDataset) -> dict[str, Any]:
     """The method's own words, not the file's: what a method keeps to itself stays so."""
-    words: dict[str, Any] = served.policy.method.to_mapping()
-    return words
+    method_mapping: dict[str, Any] = served.policy.method.to_mapping()
+    return method_mapping
 
 
 def _variable(variable: Variable, served: ServedDataset) -> dict[str, Any]:

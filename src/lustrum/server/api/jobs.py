@@ -17,7 +17,7 @@ from lustrum.server.service.answers import INCLUDE, included, only, question
 from lustrum.server.service.jobs import Job
 from lustrum.server.service.questions import Questions
 from lustrum.server.service.served_dataset import find
-from lustrum.server.table_view import titles as words
+from lustrum.server.table_view import titles
 from lustrum.server.urls import display, forms
 
 TOKEN = "Cancel-Token"
@@ -143,19 +143,19 @@ def router(questions: Questions, pages: Pages) -> APIRouter:
             # The data or the policy have changed since: the table has to be made again.
             link = f"/datasets/{job.query.dataset}/table?{forms.write(job.query)}"
             return RedirectResponse(current().at(view.address(link)), status_code=303)
-        made = pages.render(
+        rendered = pages.render(
             "job.html",
             job=job,
             token=token if token and questions.jobs.may_cancel(job.id, token) else "",
             sentence=current().gettext(job.sentence),
             step=STEPS.get(job.step, STEPS[""]),
             dataset=served.dataset,
-            heading=words.heading(job.query, served.dataset),
-            title=words.title(job.query, served.dataset),
+            heading=titles.heading(job.query, served.dataset),
+            title=titles.title(job.query, served.dataset),
         )
         if not job.ended:
-            made.headers["Refresh"] = "2"
-        return made
+            rendered.headers["Refresh"] = "2"
+        return rendered
 
     @routes.post("/jobs/{name}/cancel")
     def cancel(name: str, request: Request) -> Response:
@@ -189,8 +189,8 @@ def _cancel(questions: Questions, name: str, token: str) -> None:
 
 def _body(job: Job, request: Request) -> dict[str, Any]:
     host = str(request.base_url).rstrip("/")
-    own = f"{host}/api/v1/jobs/{job.id}"
-    links = {"self": own, "page": f"{host}/jobs/{job.id}"}
+    job_url = f"{host}/api/v1/jobs/{job.id}"
+    links = {"self": job_url, "page": f"{host}/jobs/{job.id}"}
     return {
         "id": job.id,
         "state": job.state,
@@ -198,5 +198,5 @@ def _body(job: Job, request: Request) -> dict[str, Any]:
         "share": job.share,
         "sentence": job.sentence,
         "query": job.query.to_mapping(),
-        "links": links | ({"result": f"{own}/result"} if job.state == "done" else {}),
+        "links": links | ({"result": f"{job_url}/result"} if job.state == "done" else {}),
     }

@@ -51,11 +51,11 @@ class RepeatedRequests:
         # A body in several pieces is not recognised: its first piece may begin another question.
         whole = message is None or not message.get("more_body", False)
         request = _recognised(scope, message)
-        found = self._at_hand(request) if whole else None
-        if found is not None:
+        answer = self._at_hand(request) if whole else None
+        if answer is not None:
             scope.get("lustrum.route", []).append(ROUTE)
-            self._questions.count(found, time.perf_counter() - started)
-            await response(found)(scope, receive, send)
+            self._questions.count(answer, time.perf_counter() - started)
+            await response(answer)(scope, receive, send)
             return
         noted: list[Answered] = []
         scope["lustrum.answered"] = noted
@@ -96,15 +96,15 @@ def response(written: Written) -> Response:
 
 def _recognised(scope: Scope, message: Message | None) -> bytes:
     """A digest of all of a request that its answer can depend on: the request itself may be large."""
-    kept = (b"host", b"accept", b"content-type", b"content-encoding")
-    words = (
+    header_names = (b"host", b"accept", b"content-type", b"content-encoding")
+    request_parts = (
         scope["method"],
         scope["scheme"],
         scope.get("root_path", ""),
         tuple(scope.get("server") or ()),
         scope["query_string"],
         current().code,
-        tuple((name, value) for name, value in scope["headers"] if name in kept),
+        tuple((name, value) for name, value in scope["headers"] if name in header_names),
         None if message is None else message.get("body", b""),
     )
-    return hashlib.sha256(repr(words).encode()).digest()
+    return hashlib.sha256(repr(request_parts).encode()).digest()

@@ -36,7 +36,7 @@ from lustrum.server.service.answers import (
 from lustrum.server.service.jobs import Job
 from lustrum.server.service.questions import Questions
 from lustrum.server.service.remembered_answers import Key, Written
-from lustrum.server.table_view import titles as words
+from lustrum.server.table_view import titles
 from lustrum.server.table_view.percentages import as_shown
 from lustrum.server.urls import display, forms
 from lustrum.server.urls.json_text import JSONRoute, check_names
@@ -144,11 +144,11 @@ def router(questions: Questions) -> APIRouter:
 def _asked(request: Request, *others: str) -> TableQuery:
     """The question in the parameters of an address."""
     pairs = request.query_params.multi_items()
-    own = [(k, v) for k, v in pairs if k not in ("dataset", *others)]
+    query_pairs = [(k, v) for k, v in pairs if k not in ("dataset", *others)]
     named = [v for k, v in pairs if k == "dataset" and v]
     if len(named) != 1:
         raise QueryError("Name one dataset, such as dataset=demo.")
-    return forms.read(own, named[0])
+    return forms.read(query_pairs, named[0])
 
 
 def _answered(
@@ -172,8 +172,12 @@ def _answered(
     def note(snapshot: Snapshot, key: Key) -> None:
         request.scope.get("lustrum.answered", []).append(Answered(snapshot, key))
 
-    found = questions.written(query, form, write, note)
-    return accepted(found, request) if isinstance(found, Job) else response(found)
+    answer_or_job = questions.written(query, form, write, note)
+    return (
+        accepted(answer_or_job, request)
+        if isinstance(answer_or_job, Job)
+        else response(answer_or_job)
+    )
 
 
 def _enveloped(answer: ServedAnswer, host: str, include: tuple[str, ...]) -> Written:
@@ -194,14 +198,14 @@ def _alone(answer: ServedAnswer, wanted: str, view: display.TableView) -> Writte
         )
         raise ProblemError(problem)
     writer = load(_FORMATS, wanted)()
-    name = words.file_name(answer.query, writer.ending)
+    name = titles.file_name(answer.query, writer.ending)
     about = {"about": _about(answer)} if getattr(writer, "tells_about", False) else {}
-    made = writer.write(as_shown(release, view), answer.title, **about)
+    content = writer.write(as_shown(release, view), answer.title, **about)
     return Written(
         answer.query.dataset,
         answer.decision.verdict.value,
         writer.media_type,
-        made.encode() if isinstance(made, str) else made,
+        content.encode() if isinstance(content, str) else content,
         f'attachment; filename="{name}"',
     )
 

@@ -120,5 +120,5 @@ def _mistake(error: RequestValidationError) -> str:
         return f"The body is not valid JSON, from character {first['loc'][-1]} on."
     if first["type"] == "missing" and tuple(first["loc"]) == ("body",):
         return "The body is missing; send a table query as JSON."
-    place = " ".join(str(part) for part in first["loc"])
-    return f"The {place} is wrong: {first['msg'][:1].lower()}{first['msg'][1:]}."
+    location = " ".join(str(part) for part in first["loc"])
+    return f"The {location} is wrong: {first['msg'][:1].lower()}{first['msg'][1:]}."

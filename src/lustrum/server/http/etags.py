@@ -38,8 +38,8 @@ class PageCompression(GZipMiddleware):
             return
         if not _takes_gzip(Headers(scope=scope)):
             # The layer below looks for the word alone, also where it says "gzip;q=0".
-            kept = [pair for pair in scope["headers"] if pair[0] != b"accept-encoding"]
-            scope = {**scope, "headers": kept}
+            headers = [pair for pair in scope["headers"] if pair[0] != b"accept-encoding"]
+            scope = {**scope, "headers": headers}
         await super().__call__(scope, receive, send)
 
 

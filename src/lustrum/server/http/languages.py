@@ -49,8 +49,8 @@ class Language:
     @property
     def name(self) -> str:
         """Its name in itself: ``English``, ``Deutsch``, ``Français``."""
-        found = Locale.parse(self.code).get_display_name(self.code) or self.code
-        return found[:1].upper() + found[1:]
+        display_name = Locale.parse(self.code).get_display_name(self.code) or self.code
+        return display_name[:1].upper() + display_name[1:]
 
     @property
     def prefix(self) -> str:
@@ -102,15 +102,15 @@ class Language:
 @cache
 def languages() -> Mapping[str, Language]:
     """All languages there are, English first."""
-    found = {ENGLISH: Language(ENGLISH, NullTranslations())}
+    by_code = {ENGLISH: Language(ENGLISH, NullTranslations())}
     for path in sorted(LOCALES.glob("*.po")):
         with path.open("rb") as file:
             catalogue = read_po(file, locale=path.stem)
         compiled = io.BytesIO()
         write_mo(compiled, catalogue)
         compiled.seek(0)
-        found[path.stem] = Language(path.stem, Translations(compiled))
-    return found
+        by_code[path.stem] = Language(path.stem, Translations(compiled))
+    return by_code
 
 
 def current() -> Language:
@@ -156,8 +156,12 @@ class LanguagePrefix:
 
 def _address(path: str, query: bytes) -> str:
     """An address on this server: two slashes at its beginning would name another one."""
-    own = "/" + quote(path.lstrip("/")) if len(path) <= MOST_PATH else "/"
-    return f"{own}?{query.decode('latin-1')}" if query and len(query) <= MOST_QUERY else own
+    local_path = "/" + quote(path.lstrip("/")) if len(path) <= MOST_PATH else "/"
+    return (
+        f"{local_path}?{query.decode('latin-1')}"
+        if query and len(query) <= MOST_QUERY
+        else local_path
+    )
 
 
 def _split(path: str) -> tuple[str, str]:

@@ -69,7 +69,7 @@ class SecurityHeaders:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        kept = scope["path"].startswith("/static/")
+        is_static = scope["path"].startswith("/static/")
         tagged = scope["path"].startswith("/api/")
         readable = self.cors and tagged and scope["method"] in ("GET", "HEAD")
 
@@ -85,7 +85,7 @@ class SecurityHeaders:
                 good = message["status"] in (200, 304)
                 headers["Cache-Control"] = (
                     "public, max-age=86400"
-                    if kept and good
+                    if is_static and good
                     # What has a tag may be kept, but a saved link asks again before it is used.
                     else "private, no-cache"
                     if tagged and good and "etag" in headers

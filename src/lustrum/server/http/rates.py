@@ -39,7 +39,8 @@ class Rates:
         hits = [self._limiter.hit(item, asker) for item in self._items]
         allowed = all(hits)
         item, left, wait = min(
-            ((i, *self._left(i, asker)) for i in self._items), key=lambda found: found[1]
+            ((i, *self._left(i, asker)) for i in self._items),
+            key=lambda limit_state: limit_state[1],
         )
         policy = f'"asks";q={item.amount};w={item.get_expiry()}'
         if not allowed:

@@ -75,8 +75,8 @@ class SharedHits(MemoryStorage):
             try:
                 file = self._opened()
                 if file is not None:
-                    words = "SELECT min(at), count(*) FROM hits WHERE asker = ? AND at > ?"
-                    first, hits = file.execute(words, (self._digest(key), now - expiry)).fetchone()
+                    sql = "SELECT min(at), count(*) FROM hits WHERE asker = ? AND at > ?"
+                    first, hits = file.execute(sql, (self._digest(key), now - expiry)).fetchone()
                     return (now if first is None else first), hits
             except sqlite3.Error as error:
                 if self._is_held(error):
@@ -92,8 +92,8 @@ class SharedHits(MemoryStorage):
         now = time.time()
         try:
             file.execute("DELETE FROM hits WHERE ends <= ?", (now,))
-            words = "SELECT count(*) FROM hits WHERE asker = ? AND at > ?"
-            hits = int(file.execute(words, (asker, now - expiry)).fetchone()[0])
+            sql = "SELECT count(*) FROM hits WHERE asker = ? AND at > ?"
+            hits = int(file.execute(sql, (asker, now - expiry)).fetchone()[0])
             if hits + amount <= limit:
                 hit = (asker, now, now + expiry)
                 file.executemany("INSERT INTO hits VALUES (?, ?, ?)", [hit] * amount)
@@ -109,8 +109,8 @@ class SharedHits(MemoryStorage):
             file = sqlite3.connect(
                 self._path, timeout=_SECONDS, isolation_level=None, check_same_thread=False
             )
-            for words in _SETTINGS:
-                file.execute(words)
+            for statement in _SETTINGS:
+                file.execute(statement)
             self._file = file
         return self._file
 

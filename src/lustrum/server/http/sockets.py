@@ -21,21 +21,21 @@ class OwnSocket:
 
 def own_socket(host: str, port: int) -> socket.socket:
     """A socket on a port that other sockets of this user may have too; it does not listen yet."""
-    made = tcp_socket(host)
+    sock = tcp_socket(host)
     try:
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        made.bind((host, port))
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        sock.bind((host, port))
     except OSError:
-        made.close()
+        sock.close()
         raise
-    return made
+    return sock
 
 
 def tcp_socket(host: str) -> socket.socket:
     """A socket of the family of an address, ready to be bound."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # Named as TCP, for asyncio switches off the delay of small packets only where it reads so.
-    made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return made
+    sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return sock

@@ -78,9 +78,9 @@ class Gate:
             if self._inside < self._settings.at_once:
                 self._inside += 1
                 return
-            own = self._waiting.get(asker, ())
+            queue = self._waiting.get(asker, ())
             places = sum(map(len, self._waiting.values()))
-            if patience < math.inf and (places >= MOST_WAITING or len(own) >= MOST_OF_ONE):
+            if patience < math.inf and (places >= MOST_WAITING or len(queue) >= MOST_OF_ONE):
                 raise _busy()
             turn = threading.Event()
             self._waiting.setdefault(asker, deque()).append(turn)

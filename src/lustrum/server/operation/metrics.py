@@ -101,13 +101,13 @@ class RequestMetrics:
             await send(message)
 
         # Routes are found further in, in a copy of the scope; this list comes back with the name.
-        found: list[str] = []
-        scope["lustrum.route"] = found
+        route_names: list[str] = []
+        scope["lustrum.route"] = route_names
         try:
             await self.app(scope, receive, watch)
         finally:
             taken = time.perf_counter() - started
-            route = found[0] if found else "other"
+            route = route_names[0] if route_names else "other"
             self.metrics.requests.labels(route, f"{status // 100}xx").inc()
             self.metrics.seconds.labels(route).observe(taken)
             self.log({**scope, "route_name": route}, status, taken)

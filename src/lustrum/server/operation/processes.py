@@ -48,13 +48,13 @@ class Processes(Multiprocess):
 
     def keep_subprocess_alive(self) -> None:
         """Start again what died or hangs, and say so once one of them answers, however long that takes."""
-        for place, process in enumerate(self.processes):
+        for index, process in enumerate(self.processes):
             # The other end of its pipe is the process's alone: it closes when that ends.
             process.child_conn.close()
             if self.should_exit.is_set():
                 return
             if not self._lives(process):
-                self._replace(place, process)
+                self._replace(index, process)
         if self._tell and self._ready:
             tell, self._tell = self._tell, None
             tell()
@@ -77,7 +77,7 @@ class Processes(Multiprocess):
             return False
         return now - self._asked[pid] < self._sign_of_life
 
-    def _replace(self, place: int, process: Process) -> None:
+    def _replace(self, index: int, process: Process) -> None:
         hung = process.process.is_alive()
         process.kill()
         process.join()
@@ -94,7 +94,7 @@ class Processes(Multiprocess):
         )
         new = Process(self.config, self.sockets)
         new.start()
-        self.processes[place] = new
+        self.processes[index] = new
 
     def join_all(self) -> None:
         """Wait for all to end; one that hangs does not hear that it should, and is killed."""

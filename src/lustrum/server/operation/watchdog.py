@@ -27,10 +27,10 @@ def notify(message: str) -> bool:
     >>> notify("READY=1")
     False
     """
-    place = os.environ.get("NOTIFY_SOCKET", "")
-    if not place.startswith(("/", "@")):
+    socket_path = os.environ.get("NOTIFY_SOCKET", "")
+    if not socket_path.startswith(("/", "@")):
         return False
-    address = "\0" + place[1:] if place.startswith("@") else place
+    address = "\0" + socket_path[1:] if socket_path.startswith("@") else socket_path
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as out:
             out.settimeout(1)
@@ -46,8 +46,8 @@ def watchdog_seconds() -> float | None:
 
     Any process of the service may feed the watchdog, so the process that it names is not asked for.
     """
-    words = os.environ.get("WATCHDOG_USEC", "")
-    return int(words) / 1e6 if words.isdecimal() and int(words) else None
+    microseconds = os.environ.get("WATCHDOG_USEC", "")
+    return int(microseconds) / 1e6 if microseconds.isdecimal() and int(microseconds) else None
 
 
 async def feed_watchdog(lives: Callable[[], bool]) -> None:

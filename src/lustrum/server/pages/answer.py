@@ -21,7 +21,7 @@ from lustrum.server.service.answers import ServedAnswer
 from lustrum.server.service.jobs import Job
 from lustrum.server.service.questions import Questions
 from lustrum.server.service.served_dataset import find
-from lustrum.server.table_view import titles as words
+from lustrum.server.table_view import titles
 from lustrum.server.table_view.arrange import Arrangement, arrange
 from lustrum.server.table_view.chart import draw
 from lustrum.server.table_view.cite import calls, citation
@@ -79,8 +79,8 @@ def router(questions: Questions, pages: Pages) -> APIRouter:
             return pages.render("refusal.html", **refusal_values(answer, questions))
         host = str(request.base_url).rstrip("/")
         table = arrange(answer.release, view, answer.mapped)
-        own = f"/datasets/{name}/embed?{forms.write(answer.query)}"
-        page = pages.render("embed.html", **answer_values(answer, table, host, own))
+        embed_path = f"/datasets/{name}/embed?{forms.write(answer.query)}"
+        page = pages.render("embed.html", **answer_values(answer, table, host, embed_path))
         page.headers[CONTENT_POLICY] = framed_by(sites)
         return page
 
@@ -106,7 +106,7 @@ def answer_values(answer: ServedAnswer, table: Arrangement, host: str, page: str
         controls=controls(table, shown, page, answer.mapped),
         map=draw_map(table, dataset, signs) if view.form == "map" else None,
         captions=_captions(table),
-        picture_name=words.file_name(answer.query, view.form).replace(".", "-"),
+        picture_name=titles.file_name(answer.query, view.form).replace(".", "-"),
         margin=table.release.margin,
         cut_by=_listed([language.say(name) for name in shown.cut_by]),
         remarks=_remarks(table),
@@ -224,17 +224,17 @@ def _units(value: int, scale: int) -> int | float:
 
 
 def _about_totals(release: Release) -> list[str]:
-    found = sums(release)
+    comparison = sums(release)
     said: list[str] = []
-    if found.differing:
+    if comparison.differing:
         said.append(
             say_many(
                 "{number} total differs from the sum of its parts, since every figure, totals too, is "
                 "protected by itself. This is intended.",
                 "{number} of {all} totals differ from the sum of their parts, since every figure, totals "
                 "too, is protected by itself. This is intended.",
-                found.differing,
-                all=found.compared,
+                comparison.differing,
+                all=comparison.compared,
             )
         )
     said += [
@@ -242,7 +242,7 @@ def _about_totals(release: Release) -> list[str]:
             "{variable}: the total also holds what is not shown in the table.",
             variable=label,
         )
-        for label in found.wider
+        for label in comparison.wider
     ]
     return said
 
@@ -257,10 +257,10 @@ def _downloads(answer: ServedAnswer, view: TableView) -> dict[str, tuple[str, st
         )
     shown = TableView(show=view.show, pivot=pivot, decimals=view.decimals)
     there = names("lustrum.formats")
-    known = [name for name in words.FILE_KINDS if name in there]
+    known = [name for name in titles.FILE_KINDS if name in there]
     order = [*known, *(name for name in there if name not in known)]
     return {
-        name: (words.FILE_KINDS.get(name, name), shown.address(answer.api(name))) for name in order
+        name: (titles.FILE_KINDS.get(name, name), shown.address(answer.api(name))) for name in order
     }
 
 
@@ -275,13 +275,14 @@ def refusal_values(
     answer: ServedAnswer, questions: Questions, page: str = "/table"
 ) -> dict[str, Any]:
     """What is said where a question is refused; ``page`` is what an address has after the dataset."""
-    found = questions.alternatives(answer)
+    alternatives = questions.alternatives(answer)
     return dict(
         **_common(answer),
         here=answer.page,
         reasons=answer.decision.reasons,
         suggestions=[
-            (s.text, f"/datasets/{s.query.dataset}{page}?{forms.write(s.query)}") for s in found
+            (s.text, f"/datasets/{s.query.dataset}{page}?{forms.write(s.query)}")
+            for s in alternatives
         ],
     )
 
@@ -290,8 +291,8 @@ def _common(answer: ServedAnswer) -> dict[str, Any]:
     dataset = answer.snapshot.dataset
     return {
         "dataset": dataset,
-        "heading": words.heading(answer.query, dataset),
-        "population": words.population(answer.query, dataset),
+        "heading": titles.heading(answer.query, dataset),
+        "population": titles.population(answer.query, dataset),
         "title": answer.title,
         "builder": answer.builder,
         "steps": steps(answer.decision.trace),

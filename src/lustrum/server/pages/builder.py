@@ -11,7 +11,7 @@ from lustrum.model.text import say, say_many
 from lustrum.server.pages.pickers import Picker, axis_picker, filter_pickers
 from lustrum.server.pages.shown import Shown, shown
 from lustrum.server.service.served_dataset import ServedDataset
-from lustrum.server.table_view import titles as words
+from lustrum.server.table_view import titles
 from lustrum.server.urls import forms
 from lustrum.server.urls.forms import PLACES
 
@@ -87,10 +87,10 @@ def form(served: ServedDataset, query: TableQuery | None) -> BuilderForm:
     cells = inner_count(asked, dataset) if asked.by else 0
     return BuilderForm(
         filters=filter_pickers(served, asked) if rules.max_filters else (),
-        population=words.population(asked, dataset),
+        population=titles.population(asked, dataset),
         selected=tuple(
             (
-                words.condition(item, dataset),
+                titles.condition(item, dataset),
                 f"/datasets/{dataset.name}?{forms.write(_without(asked, item))}",
             )
             for item in asked.where
@@ -173,15 +173,15 @@ def _options(
     if axis is not None and axis.variable == variable.name:
         now = axis.variable if axis.level is None else f"{axis.variable}:{axis.level}"
     ways = list(served.axes(variable))
-    found = tuple(BuilderOption(way.value, way.text, way.value == now, why) for way in ways)
-    if now and not any(option.selected for option in found):
+    options = tuple(BuilderOption(way.value, way.text, way.value == now, why) for way in ways)
+    if now and not any(option.selected for option in options):
         level = variable.level(now.partition(":")[2])
         text = say("{variable}: {level}", variable=variable.label, level=level.label)
-        found = (*found, BuilderOption(now, text, True, why))
-    return found
+        options = (*options, BuilderOption(now, text, True, why))
+    return options
 
 
-def _arranged(served: ServedDataset, axis: Axis, place: int, many: int) -> Arranged:
+def _arranged(served: ServedDataset, axis: Axis, position: int, many: int) -> Arranged:
     named = [*PLACES, *(str(i) for i in range(len(PLACES) + 1, many + 1))][:many]
     return Arranged(
         served.dataset.variable(axis.variable),
@@ -189,7 +189,7 @@ def _arranged(served: ServedDataset, axis: Axis, place: int, many: int) -> Arran
             BuilderOption(
                 f"{axis.variable}:{value}",
                 _PLACES.get(value) or say("Separate tables within these ({place})", place=value),
-                i == place,
+                i == position,
             )
             for i, value in enumerate(named)
         ),

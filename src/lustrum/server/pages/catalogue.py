@@ -47,7 +47,7 @@ def router(service: TableService, pages: Pages) -> APIRouter:
     def home(request: Request) -> Response:
         wanted = _search(request)
         there = catalogue(service)
-        found = [
+        matches = [
             d
             for d in there.datasets
             if means(
@@ -58,7 +58,7 @@ def router(service: TableService, pages: Pages) -> APIRouter:
         ]
         return pages.render(
             "home.html",
-            datasets=found,
+            datasets=matches,
             programmes=[p for p in programmes(service) if means(wanted, p.title, p.period)],
             wanted=wanted,
             opening=[d for d in there.opening if means(wanted, d.name, d.title)],
@@ -74,12 +74,12 @@ def router(service: TableService, pages: Pages) -> APIRouter:
     def about(name: str, request: Request) -> Response:
         served = find(service, name)
         wanted = _search(request)
-        found = [v for v in served.dataset.variables if _is_meant(v, wanted)]
+        matches = [v for v in served.dataset.variables if _is_meant(v, wanted)]
         return pages.render(
             "about.html",
             served=served,
             dataset=served.dataset,
-            variables=found,
+            variables=matches,
             wanted=wanted,
             protection=served.snapshot and served.snapshot.protection,
         )
@@ -109,8 +109,8 @@ def router(service: TableService, pages: Pages) -> APIRouter:
     def find_words(name: str, request: Request) -> Response:
         served = find(service, name)
         _, query, view, wanted = _chosen(served, request)
-        entries, found = search(served, query, view, wanted)
-        return pages.render("_found.html", wanted=wanted, entries=entries, found=found)
+        entries, matches = search(served, query, view, wanted)
+        return pages.render("_found.html", wanted=wanted, entries=entries, found=matches)
 
     @routes.get("/datasets/{name}/hint")
     def live(name: str, request: Request) -> Response:
@@ -158,13 +158,13 @@ def _workspace(served: ServedDataset, request: Request, pages: Pages) -> Respons
     """The live page of a dataset whose questions are free: the table beside what can be chosen."""
     questions: Questions = request.app.state.questions
     _, query, view, wanted = _chosen(served, request)
-    entries, found = search(served, query, view, wanted) if wanted else ((), ())
+    entries, matches = search(served, query, view, wanted) if wanted else ((), ())
     values = _form(served, query) | {
         "lossy": query != fitted(query),
         "space": workspace(served, query, view),
         "wanted": wanted,
         "entries": entries,
-        "found": found,
+        "found": matches,
         "kept": [*parse_qsl(forms.write(query)), *view.pairs()],
         "hint": None,
         "grid": None,
@@ -194,10 +194,10 @@ def _workspace(served: ServedDataset, request: Request, pages: Pages) -> Respons
 
 def _is_meant(variable: Variable, wanted: str) -> bool:
     """Whether every word wanted is somewhere in a variable's words or labels."""
-    own = f"{variable.name} {variable.description}".casefold()
+    text = f"{variable.name} {variable.description}".casefold()
     return all(
-        any(word in own for word in words) or variable.label_text.find([words]).size
-        for words in meant(wanted)
+        any(word in text for word in synonyms) or variable.label_text.find([synonyms]).size
+        for synonyms in meant(wanted)
     )
 
 

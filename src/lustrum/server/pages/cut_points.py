@@ -64,11 +64,11 @@ def cut(query: TableQuery, variable: Variable, text: str, *, ends: bool) -> Tabl
         raise QueryError(
             say("{variable!r} is not in the table, so it cannot be cut.", variable=variable.name)
         )
-    made = tuple(groups(variable, text, ends=ends))
+    cut_groups = tuple(groups(variable, text, ends=ends))
     return replace(
         query,
         by=tuple(
-            Axis(axis.variable, groups=made, total=axis.total)
+            Axis(axis.variable, groups=cut_groups, total=axis.total)
             if axis.variable == variable.name
             else axis
             for axis in query.by
@@ -82,7 +82,7 @@ def groups(variable: Variable, text: str, *, ends: bool = False) -> list[Group]:
     begins = list(variable.edges[: len(variable.codes)])
     if ends and len(points) > 2:
         raise QueryError(say("To join the ends only, give one point or two."))
-    found: list[Group] = []
+    cut_groups: list[Group] = []
     bounds: list[float | None] = [None, *points, None]
     for low, high in pairwise(bounds):
         inside = [
@@ -93,10 +93,10 @@ def groups(variable: Variable, text: str, *, ends: bool = False) -> list[Group]:
         # One point joins what lies above it, two points what lies outside them.
         single = ends and (low is None if len(points) == 1 else None not in (low, high))
         if single:
-            found += [_alone(variable, code) for code in inside]
+            cut_groups += [_alone(variable, code) for code in inside]
         elif inside:
-            found.append(Group(_label(variable, low, high), tuple(inside)))
-    return found
+            cut_groups.append(Group(_label(variable, low, high), tuple(inside)))
+    return cut_groups
 
 
 def _alone(variable: Variable, code: str) -> Group:
@@ -132,15 +132,15 @@ def _points(variable: Variable, text: str) -> list[float]:
                 )
             )
     # What begins with the first category cuts nothing off.
-    kept = [point for point in points if point > begins[0]]
-    if not kept:
+    cut_points = [point for point in points if point > begins[0]]
+    if not cut_points:
         raise QueryError(
             say(
                 "Give a cut point above {first}, where the first category begins.",
                 first=_written(begins[0]),
             )
         )
-    return kept
+    return cut_points
 
 
 def _label(variable: Variable, low: float | None, high: float | None) -> str:

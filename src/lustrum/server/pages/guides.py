@@ -29,10 +29,10 @@ class RouteParameter:
     """A parameter of a route; ``values`` are the ones that it may have, if they are few."""
 
     name: str
-    place: str
+    location: str
     required: bool
     several: bool
-    words: str
+    description: str
     values: tuple[str, ...] = ()
 
 
@@ -43,7 +43,7 @@ class Route:
     method: str
     path: str
     summary: str
-    words: str
+    description: str
     parameters: tuple[RouteParameter, ...]
     answers: tuple[tuple[str, str], ...]
 
@@ -55,7 +55,7 @@ class Route:
     @property
     def form(self) -> bool:
         """Whether a plain form can ask it."""
-        return self.method == "get" and all(p.place == "query" for p in self.parameters)
+        return self.method == "get" and all(p.location == "query" for p in self.parameters)
 
 
 @dataclass(frozen=True)
@@ -77,9 +77,9 @@ def router(service: TableService, pages: Pages) -> APIRouter:
         datasets = catalogue(service).datasets
         address = ""
         if datasets:
-            found = service.published(datasets[0].name)
-            if found is not None:
-                query = default_query(ServedDataset.of(found))
+            snapshot = service.published(datasets[0].name)
+            if snapshot is not None:
+                query = default_query(ServedDataset.of(snapshot))
                 address = f"{host}/api/v1/tables?dataset={query.dataset}&{forms.write(query)}"
         return pages.render(
             "api.html",
@@ -103,14 +103,14 @@ def router(service: TableService, pages: Pages) -> APIRouter:
 def described(openapi: Mapping[str, Any]) -> Iterator[Route]:
     """The routes of the description that the server gives of itself."""
     for path, methods in openapi["paths"].items():
-        for method, words in methods.items():
+        for method, operation in methods.items():
             yield Route(
                 method,
                 path,
-                words.get("summary", ""),
-                words.get("description", ""),
-                tuple(_parameter(p) for p in words.get("parameters", ())),
-                tuple((code, said["description"]) for code, said in words["responses"].items()),
+                operation.get("summary", ""),
+                operation.get("description", ""),
+                tuple(_parameter(p) for p in operation.get("parameters", ())),
+                tuple((code, said["description"]) for code, said in operation["responses"].items()),
             )
 
 

@@ -146,22 +146,22 @@ def _group_fields(variable: Variable, axis: Axis) -> tuple[GroupFields, ...]:
     if len(variable.finest) > LONG:
         return ()
     known = {category.code for category in variable.finest}
-    found = []
+    fields = []
     for number, group in enumerate((*axis.groups, None), start=1):
         members = set(group.members) if group is not None else set[str]()
         further = [variable.category(code) for code in sorted(members - known)]
         ticks = (Tick(c.code, c.label, c.code in members) for c in (*variable.finest, *further))
-        found.append(GroupFields(number, group.label if group is not None else "", tuple(ticks)))
-    return tuple(found)
+        fields.append(GroupFields(number, group.label if group is not None else "", tuple(ticks)))
+    return tuple(fields)
 
 
 def filter_pickers(served: ServedDataset, query: TableQuery) -> tuple[Picker, ...]:
     """The categories by which a population can be selected, a list for each variable, coarse levels first."""
-    found = {item.variable: item for item in query.where}
-    variables = [v for v in served.dataset.variables if v in served.variables or v.name in found]
-    chosen = {axis.variable for axis in query.by} | set(found)
-    full = len(found) >= served.rules.max_filters
-    return tuple(_filter(served, v, found.get(v.name), chosen, full) for v in variables)
+    filters = {item.variable: item for item in query.where}
+    variables = [v for v in served.dataset.variables if v in served.variables or v.name in filters]
+    chosen = {axis.variable for axis in query.by} | set(filters)
+    full = len(filters) >= served.rules.max_filters
+    return tuple(_filter(served, v, filters.get(v.name), chosen, full) for v in variables)
 
 
 def _filter(

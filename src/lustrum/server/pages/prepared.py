@@ -15,7 +15,7 @@ from lustrum.server.api.prepared import file_address
 from lustrum.server.http.languages import current
 from lustrum.server.http.templating import Pages
 from lustrum.server.service.programmes import find_programme, find_table
-from lustrum.server.table_view import titles as words
+from lustrum.server.table_view import titles
 from lustrum.server.table_view.arrange import arrange
 from lustrum.server.table_view.chart import draw
 from lustrum.server.table_view.controls import controls
@@ -44,15 +44,17 @@ def router(service: TableService, pages: Pages) -> APIRouter:
     @routes.get("/prepared/{name}/{table}")
     def table(name: str, table: str, request: Request) -> Response:
         folder = find_programme(service, name)
-        found = find_table(folder, table)
+        prepared_table = find_table(folder, table)
         view, rest = display.read(request.query_params.multi_items())
         for key, _ in rest:
             raise QueryError(say("A prepared table has no parameter {name!r}.", name=key))
         page = f"/prepared/{name}/{table}"
-        release = folder.release(found)
-        if found.response != COUNT:
+        release = folder.release(prepared_table)
+        if prepared_table.response != COUNT:
             # What is no count has a name, by which the page knows what to call the figures.
-            said = found.label.removeprefix(f"{found.title}: ").removesuffix(f" ({found.unit})")
+            said = prepared_table.label.removeprefix(f"{prepared_table.title}: ").removesuffix(
+                f" ({prepared_table.unit})"
+            )
             release = replace(release, label=said)
         arranged = arrange(release, view)
         signs = Signs(*current().signs)
@@ -60,8 +62,8 @@ def router(service: TableService, pages: Pages) -> APIRouter:
         return pages.render(
             "prepared.html",
             programme=folder,
-            table=found,
-            title=found.label,
+            table=prepared_table,
+            title=prepared_table.label,
             grid=shown,
             chart=draw(arranged, signs) if view.form == "chart" else None,
             controls=controls(arranged, shown, page),
@@ -70,9 +72,9 @@ def router(service: TableService, pages: Pages) -> APIRouter:
             cut_by=", ".join(current().say(one) for one in shown.cut_by),
             done=arranged.release.notes,
             downloads=[
-                (key, text, file_address(name, found.files[key]))
-                for key, text in words.FILE_KINDS.items()
-                if key in found.files
+                (key, text, file_address(name, prepared_table.files[key]))
+                for key, text in titles.FILE_KINDS.items()
+                if key in prepared_table.files
             ],
             here=view.address(page),
         )

@@ -60,8 +60,8 @@ def shown(served: ServedDataset, query: TableQuery) -> Shown | None:
     places = max(len(asked), min(len(asked) + 1, MOST_SLOTS))
     plain = replace(query, measure=None, statistics=())
     offered = [
-        (label, [(s.text, _label(plain, s, served.dataset)) for s in found])
-        for label, found in _offered(served, query)
+        (label, [(s.text, _label(plain, s, served.dataset)) for s in statistics])
+        for label, statistics in _offered(served, query)
     ]
     return Shown(
         tuple(
@@ -82,13 +82,13 @@ def _slot(
 ) -> NumberSlot:
     now = "" if chosen is None else chosen.text
     groups = [
-        (label, tuple(StatisticOption(value, text, value == now) for value, text in found))
-        for label, found in offered
+        (label, tuple(StatisticOption(value, text, value == now) for value, text in pairs))
+        for label, pairs in offered
     ]
     if chosen is not None and not any(o.selected for _, options in groups for o in options):
         # What an address names and the form does not served stays in the question.
-        own = StatisticOption(now, _label(plain, chosen, served.dataset), True)
-        groups.append((say("In the question"), (own,)))
+        option = StatisticOption(now, _label(plain, chosen, served.dataset), True)
+        groups.append((say("In the question"), (option,)))
     return NumberSlot(number, tuple(groups))
 
 
@@ -110,29 +110,29 @@ def _offered(served: ServedDataset, query: TableQuery) -> Iterator[tuple[str, li
     earlier = {m.earlier for m in measures}
     there = {m.name for m in measures}
     for measure in measures:
-        found = [Statistic("sum", measure.name), Statistic("mean", measure.name)]
+        statistics = [Statistic("sum", measure.name), Statistic("mean", measure.name)]
         if measure.name not in earlier:
-            found += [Statistic("share", measure.name, of=of) for of in shares]
+            statistics += [Statistic("share", measure.name, of=of) for of in shares]
             if measure.earlier in there:
-                found.append(Statistic("growth", measure.name, since=measure.earlier))
-            found += [Statistic("growth", measure.name, since=period) for period in periods]
-            found += [
+                statistics.append(Statistic("growth", measure.name, since=measure.earlier))
+            statistics += [Statistic("growth", measure.name, since=period) for period in periods]
+            statistics += [
                 Statistic("ratio", measure.name, per=other.name)
                 for other in measures
                 if other != measure and other.name not in earlier
             ]
-        yield _with_unit(measure), found
+        yield _with_unit(measure), statistics
 
 
 def _earlier_periods(served: ServedDataset, query: TableQuery) -> list[Period]:
     """The periods before the selected one, the latest first."""
-    found = []
+    periods = []
     for item in query.where:
         variable = served.dataset.variable(item.variable)
         if variable.period:
             first = min(item.members(variable))
-            found += [Period(variable.name, code) for code in reversed(variable.codes[:first])]
-    return found[:MOST_PERIODS]
+            periods += [Period(variable.name, code) for code in reversed(variable.codes[:first])]
+    return periods[:MOST_PERIODS]
 
 
 def _unselected_periods(served: ServedDataset, query: TableQuery) -> list[Variable]:

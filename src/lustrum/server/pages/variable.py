@@ -51,24 +51,24 @@ def router(service: TableService, pages: Pages) -> APIRouter:
                 )
             )
         described = served.dataset.variable(variable)
-        own = _own(request)
-        kind = own.get("as", "")
+        params = _own(request)
+        kind = params.get("as", "")
         if kind and kind not in _KINDS:
             raise QueryError(say("'as' must be 'codes' or 'where', not {kind!r}.", kind=kind))
         pairs = [(k, v) for k, v in request.query_params.multi_items() if k not in _OWN]
         query = fitted(forms.read(forms.tidied(pairs), name))
-        chosen = _chosen(query, described, kind, own.get("add", ""))
+        chosen = _chosen(query, described, kind, params.get("add", ""))
         query = _with(query, described, kind, chosen)
-        if own.get("then"):
+        if params.get("then"):
             target = f"/datasets/{name}?{forms.write(query)}"
             return RedirectResponse(current().at(target), status_code=303)
-        level = own.get("level", "")
+        level = params.get("level", "")
         if kind == "codes":
             level = next(a for a in query.by if a.variable == variable).level or ""
-        wanted = own.get("q", "").strip()[:200]
-        found = described.search(words_of(wanted), level or None)
-        offset = _offset(own.get("offset", ""), len(found))
-        shown = found[offset : offset + PAGE]
+        wanted = params.get("q", "").strip()[:200]
+        matches = described.search(words_of(wanted), level or None)
+        offset = _offset(params.get("offset", ""), len(matches))
+        shown = matches[offset : offset + PAGE]
         on_page = {c.code for c in shown}
         others = [described.category(code) for code in chosen if code not in on_page]
         return pages.render(
@@ -81,7 +81,7 @@ def router(service: TableService, pages: Pages) -> APIRouter:
             levels=_levels(served, described, kind),
             wanted=wanted,
             shown=shown,
-            total=len(found),
+            total=len(matches),
             offset=offset,
             size=PAGE,
             chosen=set(chosen),
@@ -122,15 +122,15 @@ def typed(text: str, variable: Variable, every: tuple[Category, ...]) -> list[st
 
 
 def _own(request: Request) -> dict[str, str]:
-    own: dict[str, str] = {}
+    params: dict[str, str] = {}
     for name, value in request.query_params.multi_items():
         if name in _OWN:
-            if name in own:
+            if name in params:
                 raise QueryError(
                     say("The parameter {name!r} is given twice; give it once.", name=name)
                 )
-            own[name] = value
-    return own
+            params[name] = value
+    return params
 
 
 def _chosen(query: TableQuery, variable: Variable, kind: str, added: str) -> list[str]:
@@ -153,8 +153,8 @@ def _chosen(query: TableQuery, variable: Variable, kind: str, added: str) -> lis
     for code in codes:
         variable.category(code)
     rank = {category.code: i for i, category in enumerate(every)}
-    found = dict.fromkeys([*codes, *typed(added, variable, every)])
-    return sorted(found, key=lambda code: rank.get(code, len(rank)))
+    unique_codes = dict.fromkeys([*codes, *typed(added, variable, every)])
+    return sorted(unique_codes, key=lambda code: rank.get(code, len(rank)))
 
 
 def _with(query: TableQuery, variable: Variable, kind: str, codes: list[str]) -> TableQuery:
@@ -170,8 +170,8 @@ def _with(query: TableQuery, variable: Variable, kind: str, codes: list[str]) ->
         )
     if kind == "where":
         rest = tuple(item for item in query.where if item.variable != variable.name)
-        own = (Filter(variable.name, tuple(codes)),) if codes else ()
-        return replace(query, where=(*rest, *own))
+        filters = (Filter(variable.name, tuple(codes)),) if codes else ()
+        return replace(query, where=(*rest, *filters))
     return query
 
 
@@ -191,7 +191,7 @@ def _levels(
 
 
 def _members(category: Category, variable: Variable) -> list[str]:
-    return [variable.labels[place] for place in category.members]
+    return [variable.labels[member] for member in category.members]
 
 
 def _offset(text: str, total: int) -> int:

@@ -13,7 +13,7 @@ from lustrum.model.text import say
 from lustrum.server.pages import cut_points
 from lustrum.server.service.served_dataset import ServedDataset
 from lustrum.server.service.synonyms import means, meant
-from lustrum.server.table_view import titles as words
+from lustrum.server.table_view import titles
 from lustrum.server.urls import forms
 from lustrum.server.urls.display import TableView
 
@@ -44,7 +44,7 @@ class Cutting:
 
     example: str
     action: str
-    kept: tuple[tuple[str, str], ...]
+    other_fields: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Entry:
 class Zone:
     """A place of the table and the variables in it."""
 
-    place: str
+    name: str
     label: str
     entries: tuple[Entry, ...]
 
@@ -131,11 +131,11 @@ def workspace(served: ServedDataset, query: TableQuery, view: TableView) -> Work
     chosen = {axis.variable for axis in query.by}
     return Workspace(
         tuple(
-            Zone(place, label, tuple(hand.entry(axis) for axis, at in hand.placed if at == place))
-            for place, label in ZONES.items()
+            Zone(zone, label, tuple(hand.entry(axis) for axis, at in hand.placed if at == zone))
+            for zone, label in ZONES.items()
         ),
         tuple(
-            TableLink(words.condition(item, served.dataset), hand.filtered(item.variable, ()))
+            TableLink(titles.condition(item, served.dataset), hand.filtered(item.variable, ()))
             for item in query.where
         ),
         tuple(hand.spare(v) for v in served.variables if v.name not in chosen),
@@ -148,26 +148,28 @@ def search(
     """Variables and categories that mean what is wanted."""
     hand = _Hand(served, query, view)
     there = {axis.variable: axis for axis in query.by}
-    entries, found, left = [], [], MOST_FOUND
+    entries, matches, left = [], [], MOST_FOUND
     for variable in served.variables:
         coarser = [level.label for level in variable.levels]
         if means(wanted, variable.name, variable.label, *coarser):
             axis = there.get(variable.name)
             entries.append(hand.spare(variable) if axis is None else hand.entry(axis))
-        own = list(islice(_categories(served, variable, wanted), left))
-        left -= len(own)
-        if own and served.rules.max_filters:
-            links = (TableLink(c.label, hand.filtered(variable.name, (c.code,))) for c in own)
-            found.append(Found(variable.label, tuple(links)))
-    return tuple(entries), tuple(found)
+        categories = list(islice(_categories(served, variable, wanted), left))
+        left -= len(categories)
+        if categories and served.rules.max_filters:
+            links = (
+                TableLink(c.label, hand.filtered(variable.name, (c.code,))) for c in categories
+            )
+            matches.append(Found(variable.label, tuple(links)))
+    return tuple(entries), tuple(matches)
 
 
 def _categories(served: ServedDataset, variable: Variable, wanted: str) -> Iterator[Category]:
     """The categories that mean what is wanted, coarse levels first."""
     words = meant(wanted)
     for level in reversed(served.levels(variable)):
-        found = variable.search(words, level.name)
-        yield from (c for c in found if c.code not in level.kept_codes)
+        categories = variable.search(words, level.name)
+        yield from (c for c in categories if c.code not in level.kept_codes)
     yield from variable.search(words)
 
 
@@ -181,25 +183,27 @@ class _Hand:
     def entry(self, axis: Axis) -> Entry:
         """A variable of the table."""
         variable = self._offer.dataset.variable(axis.variable)
-        here = next(place for own, place in self.placed if own is axis)
+        here = next(zone for placed_axis, zone in self.placed if placed_axis is axis)
         rest = [pair for pair in self.placed if pair[0] is not axis]
         moves = [
-            TableLink(label, self._written([*rest, (axis, place)]), to=place, key=_KEYS[place])
-            for place, label in ZONES.items()
-            if place != here
+            TableLink(label, self._written([*rest, (axis, zone)]), to=zone, key=_KEYS[zone])
+            for zone, label in ZONES.items()
+            if zone != here
         ]
         moves.append(TableLink(say("Remove"), self._written(rest), to="drop", key=_KEYS["drop"]))
         now = axis.level if not axis.groups else None
         levels = [
             TableLink(
                 way.text,
-                self._written([(_at(own, axis, way.value), place) for own, place in self.placed]),
+                self._written(
+                    [(_at(placed_axis, axis, way.value), zone) for placed_axis, zone in self.placed]
+                ),
                 way.value == (axis.variable if now is None else f"{axis.variable}:{now}")
                 and not axis.groups,
             )
             for way in self._offer.axes(variable)
         ]
-        said = words.axis_words(axis, self._offer.dataset)
+        said = titles.axis_words(axis, self._offer.dataset)
         return Entry(
             variable.name,
             variable.label,
@@ -220,10 +224,8 @@ class _Hand:
         total = any(axis.total for axis in query.by) or not query.by
         axis = replace(_axis(served, variable), total=total)
         moves = [
-            TableLink(
-                label, self._written([*self.placed, (axis, place)]), to=place, key=_KEYS[place]
-            )
-            for place, label in ZONES.items()
+            TableLink(label, self._written([*self.placed, (axis, zone)]), to=zone, key=_KEYS[zone])
+            for zone, label in ZONES.items()
             if not why
         ]
         if served.rules.max_filters:
@@ -238,23 +240,25 @@ class _Hand:
         example = cut_points.example(variable)
         if not example or self._offer.rules.nested_only:
             return None
-        kept = [*parse_qsl(forms.write(self._query)), *self._view.pairs()]
-        return Cutting(example, f"/datasets/{self._query.dataset}", tuple(kept))
+        query_pairs = [*parse_qsl(forms.write(self._query)), *self._view.pairs()]
+        return Cutting(example, f"/datasets/{self._query.dataset}", tuple(query_pairs))
 
     def filtered(self, variable: str, codes: tuple[str, ...]) -> str:
         """The table of those with one of the codes; of everybody where there are none."""
         rest = tuple(item for item in self._query.where if item.variable != variable)
-        own = (Filter(variable, codes),) if codes else ()
-        return self._address(replace(self._query, where=(*rest, *own)), self._view)
+        filters = (Filter(variable, codes),) if codes else ()
+        return self._address(replace(self._query, where=(*rest, *filters)), self._view)
 
     def _written(self, placed: Sequence[tuple[Axis, str]]) -> str:
         """The address of the table with its variables so placed."""
         ordered = [pair for zone in ZONES for pair in placed if pair[1] == zone]
         query = replace(self._query, by=tuple(axis for axis, _ in ordered))
-        own = [tuple(i for i, pair in enumerate(ordered) if pair[1] == zone) for zone in ZONES]
+        positions = [
+            tuple(i for i, pair in enumerate(ordered) if pair[1] == zone) for zone in ZONES
+        ]
         pivot: tuple[tuple[str, str], ...] = ()
-        if Placing(*own) != _usual(self._offer, query):
-            pivot = tuple((axis.variable, place) for axis, place in ordered)
+        if Placing(*positions) != _usual(self._offer, query):
+            pivot = tuple((axis.variable, zone_name) for axis, zone_name in ordered)
         return self._address(query, fitting(self._view.but(pivot=pivot), query))
 
     def _address(self, query: TableQuery, view: TableView) -> str:
@@ -272,14 +276,14 @@ def _placed(served: ServedDataset, query: TableQuery, view: TableView) -> list[t
     """The variables of the table with their zones, the outer ones first."""
     usual, said = _usual(served, query), dict(view.pivot)
     order = list(said)
-    found = [
+    placed = [
         (query.by[i], said.get(query.by[i].variable, zone))
         for zone in ZONES
         for i in getattr(usual, zone)
         if i < len(query.by)
     ]
-    ranks = {name: place for place, name in enumerate(order)}
-    return sorted(found, key=lambda pair: ranks.get(pair[0].variable, -1))
+    ranks = {name: rank for rank, name in enumerate(order)}
+    return sorted(placed, key=lambda pair: ranks.get(pair[0].variable, -1))
 
 
 def _axis(served: ServedDataset, variable: Variable) -> Axis:
@@ -292,9 +296,9 @@ def _axis(served: ServedDataset, variable: Variable) -> Axis:
     return Axis(variable.name, level.name if level is not None else None)
 
 
-def _at(own: Axis, axis: Axis, value: str) -> Axis:
+def _at(placed_axis: Axis, axis: Axis, value: str) -> Axis:
     """The axis at another level, if it is the one that changes."""
-    if own is not axis:
-        return own
+    if placed_axis is not axis:
+        return placed_axis
     _, _, level = value.partition(":")
     return replace(axis, level=level or None, codes=None, groups=())

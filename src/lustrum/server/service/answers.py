@@ -19,7 +19,7 @@ from lustrum.model import Decision, QueryError, Release, TableQuery
 from lustrum.model.errors import choices
 from lustrum.model.plugins import names
 from lustrum.model.text import say
-from lustrum.server.table_view import titles as words
+from lustrum.server.table_view import titles
 from lustrum.server.urls import forms
 from lustrum.structure import UNBOUNDED
 
@@ -49,19 +49,19 @@ class ServedAnswer:
 
     @property
     def title(self) -> str:
-        """The question in words."""
-        return words.title(self.query, self.snapshot.dataset)
+        """The question in titles."""
+        return titles.title(self.query, self.snapshot.dataset)
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader of the table should know: own groups, notes of the method and of the agency."""
-        own = self.decision.release.notes if self.decision.release else ()
-        return (*self.definitions, *own, *self.snapshot.policy.notes)
+        release_notes = self.decision.release.notes if self.decision.release else ()
+        return (*self.definitions, *release_notes, *self.snapshot.policy.notes)
 
     @property
     def definitions(self) -> tuple[str, ...]:
         """What the reader's own groups hold."""
-        return words.definitions(self.query, self.snapshot.dataset)
+        return titles.definitions(self.query, self.snapshot.dataset)
 
     @property
     def release(self) -> Release | None:
@@ -182,8 +182,8 @@ def snapshot_of(service: TableService, name: str) -> Snapshot:
 
     A dataset without a policy looks like one that does not exist.
     """
-    found = service.published(name)
-    if found is None:
+    snapshot = service.published(name)
+    if snapshot is None:
         said = choices(name, service.names())
         raise QueryError(say("There is no dataset {name!r}; {choices}.", name=name, choices=said))
-    return found
+    return snapshot

@@ -36,13 +36,13 @@ def catalogue(service: TableService) -> DatasetCatalogue:
 
     Nor does one whose records do not answer at once: it is named as one that is not ready yet.
     """
-    found: list[Dataset] = []
+    datasets: list[Dataset] = []
     opening: list[Opening] = []
     unavailable = 0
     with within(AT_ONCE):
         for name in service.names():
             try:
-                found.append(service.snapshot(name).dataset)
+                datasets.append(service.snapshot(name).dataset)
             except (NotReadyError, Stopped):
                 # Its policy was read before its records were asked for.
                 opening.append(Opening(name, service.policy_title(name) or name))
@@ -53,4 +53,4 @@ def catalogue(service: TableService) -> DatasetCatalogue:
                 else:
                     unavailable += 1
                     log.error("dataset left out: %s", error)
-    return DatasetCatalogue(tuple(found), tuple(opening), unavailable)
+    return DatasetCatalogue(tuple(datasets), tuple(opening), unavailable)

@@ -126,8 +126,8 @@ class JobStore:
                     (row[0], key, text, now, now, blind),
                 )
             base.execute("insert into ticket values (?, ?)", (row[0], _hash(token)))
-            found = _read(base, row[0])
-        return Job(**{**vars(found), "token": token})
+            job = _read(base, row[0])
+        return Job(**{**vars(job), "token": token})
 
     def find(self, name: str) -> Job | None:
         """A job by its id."""

@@ -84,11 +84,11 @@ class Jobs:
 
     def result(self, name: str, mark: str | None = None) -> Decision | None:
         """What a job has found, if it is done, and still under the data and the policy that ``mark`` names."""
-        found = self.store.answer(name)
-        if found is None:
+        stored_answer = self.store.answer(name)
+        if stored_answer is None:
             return None
         try:
-            decision = read_decision(found[0])
+            decision = read_decision(stored_answer[0])
         except (
             InputError
         ) as error:  # damaged, or of another version: made anew when it is asked for
@@ -96,7 +96,7 @@ class Jobs:
             with suppress(StoreError):  # on a full disk it stays, and is read again
                 self.store.forget(name)
             return None
-        if mark is not None and found[1] != key_of(decision.query, mark):
+        if mark is not None and stored_answer[1] != key_of(decision.query, mark):
             return None
         return decision
 

@@ -22,13 +22,13 @@ _MEDIA = {
 
 def programmes(service: TableService) -> list[PreparedFolder]:
     """All that may be served; one that is damaged, or that other numbers would undo, is left out and logged."""
-    found = []
+    folders = []
     for name in service.prepared_folders.names():
         try:
-            found.append(service.prepared(name))
+            folders.append(service.prepared(name))
         except LustrumError as error:
             log.error("prepared tables %s: %s", name, error)
-    return found
+    return folders
 
 
 def find_programme(service: TableService, name: str) -> PreparedFolder:

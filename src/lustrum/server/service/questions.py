@@ -60,20 +60,20 @@ class Questions:
         started = time.perf_counter()
         snapshot = snapshot_of(self.service, query.dataset)
         key = Key.of(snapshot, query, form) if self.answers.on and snapshot.from_bundle else None
-        found = None if key is None else self.answers.find(key)
-        if found is not None:
-            self.count(found, time.perf_counter() - started)
+        written = None if key is None else self.answers.find(key)
+        if written is not None:
+            self.count(written, time.perf_counter() - started)
         else:
             answer = self._answer_or_job(query, snapshot, form[0])
             if isinstance(answer, Job):
                 return answer
             rules = tuple(reason.rule for reason in answer.decision.reasons)
-            found = replace(write(answer), question=json.dumps(query.to_mapping()), rules=rules)
+            written = replace(write(answer), question=json.dumps(query.to_mapping()), rules=rules)
             if key is not None:
-                self.answers.keep(key, found)
+                self.answers.keep(key, written)
         if key is not None:
             note(snapshot, key)
-        return found
+        return written
 
     def count(self, written: Written, seconds: float) -> None:
         """Count and log an answer that was remembered."""

@@ -108,12 +108,12 @@ class RememberedAnswers:
 
     def find(self, key: Key) -> Written | None:
         """An answer that is in memory or on disk."""
-        found = self._memory.find(key)
-        if found is None and self._room:
-            found = _read(self._place(key), key)
-            if found is not None:
-                self._memory.keep(key, found)
-        return found
+        answer = self._memory.find(key)
+        if answer is None and self._room:
+            answer = _read(self._place(key), key)
+            if answer is not None:
+                self._memory.keep(key, answer)
+        return answer
 
     def keep(self, key: Key, written: Written) -> None:
         """Keep an answer; it is written to disk later, if the disk keeps up."""
@@ -164,11 +164,11 @@ class RememberedAnswers:
     def _write(self, key: Key, written: Written) -> None:
         if self._marks.get(key.dataset) != key.mark:
             self._forget_others(key)
-        place = self._place(key)
-        for folder in reversed(place.parents[:4]):
+        path = self._place(key)
+        for folder in reversed(path.parents[:4]):
             folder.mkdir(mode=0o700, exist_ok=True)
         data = _as_bytes(key, written)
-        write_whole(place, data, mode=0o600)
+        write_whole(path, data, mode=0o600)
         self._unlooked = None if self._unlooked is None else self._unlooked + len(data)
         # Other processes write here too, so that sizes are looked up now and then.
         if self._unlooked is None or self._unlooked > self._room // 8:
@@ -177,20 +177,20 @@ class RememberedAnswers:
 
     def _forget_others(self, key: Key) -> None:
         """Remove the answers of a dataset that follow from earlier numbers or another policy."""
-        own = self._folder / key.dataset
-        for other in own.iterdir() if own.is_dir() else ():
+        folder = self._folder / key.dataset
+        for other in folder.iterdir() if folder.is_dir() else ():
             if other.name != key.mark:
                 shutil.rmtree(other, ignore_errors=True)
         self._marks[key.dataset] = key.mark
 
     def _make_room(self, full: float = 1.0) -> None:
         """Keep within the room there is; on a full disk, leave a part of what is kept to what matters more."""
-        found = sorted(_entries(self._folder))
-        total = sum(size for _, size, _ in found)
+        entries = sorted(_entries(self._folder))
+        total = sum(size for _, size, _ in entries)
         if total <= self._room and full == 1.0:
             return
         most = min(_LEFT * self._room, full * total)
-        for _, size, path in found:
+        for _, size, path in entries:
             if total <= most:
                 break
             with suppress(OSError):
@@ -209,33 +209,33 @@ def _entries(folder: Path) -> Iterable[tuple[int, int, Path]]:
 
 
 def _as_bytes(key: Key, written: Written) -> bytes:
-    words = {k: v for k, v in asdict(written).items() if k != "body"} | {"key": asdict(key)}
-    inner = json.dumps(words).encode() + b"\n" + written.body
+    header = {k: v for k, v in asdict(written).items() if k != "body"} | {"key": asdict(key)}
+    inner = json.dumps(header).encode() + b"\n" + written.body
     return _FIRST_LINE + hashlib.sha256(inner).hexdigest().encode() + b"\n" + inner
 
 
-def _read(place: Path, key: Key) -> Written | None:
+def _read(path: Path, key: Key) -> Written | None:
     """An entry, if it is whole and stands where it belongs."""
     try:
-        raw = place.read_bytes()
+        raw = path.read_bytes()
     except OSError:
         return None
     first, _, rest = raw.removeprefix(_FIRST_LINE).partition(b"\n")
     if not raw.startswith(_FIRST_LINE) or hashlib.sha256(rest).hexdigest().encode() != first:
         return None
     line, _, body = rest.partition(b"\n")
-    words = json.loads(line)
-    if words.pop("key") != asdict(key):
+    header = json.loads(line)
+    if header.pop("key") != asdict(key):
         return None
-    return Written(body=body, **{**words, "rules": tuple(words["rules"])})
+    return Written(body=body, **{**header, "rules": tuple(header["rules"])})
 
 
 @functools.cache
 def _code() -> str:
     """Names the code that writes answers: one that was changed in place sends none of those of before."""
     root = Path(__file__).parents[2]
-    found = [(str(path.relative_to(root)), path.stat()) for path in sorted(root.rglob("*.py"))]
-    return _digest(repr([(name, file.st_size, file.st_mtime_ns) for name, file in found]))
+    files = [(str(path.relative_to(root)), path.stat()) for path in sorted(root.rglob("*.py"))]
+    return _digest(repr([(name, file.st_size, file.st_mtime_ns) for name, file in files]))
 
 
 def _digest(text: str) -> str:

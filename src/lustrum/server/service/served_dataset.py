@@ -260,13 +260,13 @@ def offered_levels(variable: Variable, rules: Rules) -> tuple[Level, ...]:
 
 def find(service: TableService, name: str) -> ServedDataset:
     """The dataset of an address; a clear problem where there is none."""
-    found = service.published(name)
-    if found is None:
+    snapshot = service.published(name)
+    if snapshot is None:
         there = ", ".join(service.names()) or "none yet"
         raise not_found(
             say("There is no dataset {name!r}; there are: {there}.", name=name, there=there)
         )
-    return ServedDataset.of(found)
+    return ServedDataset.of(snapshot)
 
 
 def fitted(query: TableQuery) -> TableQuery:

@@ -17,7 +17,7 @@ from lustrum.model.stop import check_stop
 from lustrum.model.text import say
 from lustrum.server.service.estimate import estimate
 from lustrum.server.service.served_dataset import ServedDataset, offered_levels
-from lustrum.server.table_view import titles as words
+from lustrum.server.table_view import titles
 
 TRIES = 12
 ENOUGH = 3
@@ -82,11 +82,11 @@ def suggestions(
 ) -> tuple[Suggestion, ...]:
     """What might be tried instead, one change each, the least loss first."""
     rules = {reason.rule for reason in reasons}
-    found: dict[TableQuery, Suggestion] = {}
+    by_query: dict[TableQuery, Suggestion] = {}
     for suggestion in _changed(query, rules, served):
         if suggestion.query.by and suggestion.query != query:
-            found.setdefault(suggestion.query, suggestion)
-    return tuple(found.values())
+            by_query.setdefault(suggestion.query, suggestion)
+    return tuple(by_query.values())
 
 
 def _found(
@@ -169,8 +169,10 @@ def _without(query: TableQuery, axis: Axis, served: ServedDataset) -> Suggestion
     label = served.dataset.variable(axis.variable).label
     rest = tuple(other for other in query.by if other is not axis)
     # A share within a variable goes with the variable.
-    kept = tuple(s for s in query.statistics if s.of != axis.variable)
-    return Suggestion(say("Leave out {name}", name=label), replace(query, by=rest, statistics=kept))
+    statistics = tuple(s for s in query.statistics if s.of != axis.variable)
+    return Suggestion(
+        say("Leave out {name}", name=label), replace(query, by=rest, statistics=statistics)
+    )
 
 
 def _coarser(query: TableQuery, served: ServedDataset) -> Iterator[Suggestion]:
@@ -246,7 +248,7 @@ def _unfiltered(query: TableQuery, item: Filter, served: ServedDataset) -> Sugge
 
 
 def _counting(query: TableQuery, served: ServedDataset) -> Suggestion:
-    population = words.population(query, served.dataset)
+    population = titles.population(query, served.dataset)
     return Suggestion(say("Count {population}", population=population), query)
 
 

@@ -23,7 +23,7 @@ _MEANT = (
     ("family families home homes household", "household"),
     ("old young child children elderly pensionable", "age"),
 )
-MEANT = {word: found.split() for words, found in _MEANT for word in words.split()}
+MEANT = {word: labels.split() for words, labels in _MEANT for word in words.split()}
 """Words, and beginnings of words that labels have for them."""
 
 

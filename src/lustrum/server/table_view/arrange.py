@@ -189,11 +189,11 @@ def arrange(release: Release, view: TableView, mapped: str | None = None) -> Arr
         "difference": placing.columns[-1:],
         "index": placing.columns[-1:],
     }[view.show]
-    made = figures(release, view.show, over, view.decimals)
+    table_figures = figures(release, view.show, over, view.decimals)
     if view.form == "map":
         placing = Placing(placing.rows, (), placing.columns)
     picks = _picked(release, view, placing)
-    bare = Arrangement(release, view, placing, made, picks, (), 0)
+    bare = Arrangement(release, view, placing, table_figures, picks, (), 0)
     view = _tidied(bare)
     bare = replace(bare, view=view)
     empty = _empty_rows(bare)
@@ -209,7 +209,7 @@ def arrange(release: Release, view: TableView, mapped: str | None = None) -> Arr
         for row in order
         if not empty[block, row] and (block not in folded or bare.total_rows[row])
     )
-    return Arrangement(release, view, placing, made, picks, lines, hidden)
+    return Arrangement(release, view, placing, table_figures, picks, lines, hidden)
 
 
 def _for_map(release: Release, view: TableView, mapped: str | None) -> TableView:
@@ -254,11 +254,11 @@ def placed(release: Release, view: TableView) -> Placing:
                     choices=choices(variable, names),
                 )
             )
-    said = {names.index(variable): place for variable, place in view.pivot}
+    said = {names.index(variable): zone for variable, zone in view.pivot}
     places: dict[str, list[int]] = {"rows": [], "columns": [], "wafers": []}
-    for place, there in places.items():
-        there += [i for i in getattr(usual, place) if i not in said]
-        there += [i for i, wanted in said.items() if wanted == place]
+    for zone, there in places.items():
+        there += [i for i in getattr(usual, zone) if i not in said]
+        there += [i for i, wanted in said.items() if wanted == zone]
     return Placing(*(tuple(there) for there in places.values()))
 
 
@@ -387,8 +387,8 @@ def _column(bare: Arrangement, key: str) -> int | None:
         frozenset((axis.name, category.code) for axis, category in column)
         for column in bare.columns
     ]
-    found = frozenset(wanted.items())
-    return keys.index(found) if found in keys else None
+    wanted_key = frozenset(wanted.items())
+    return keys.index(wanted_key) if wanted_key in keys else None
 
 
 def sort_key(column: Sequence[tuple[TableAxis, Category]]) -> str:
@@ -413,7 +413,7 @@ def _ranks(texts: list[str]) -> npt.NDArray[np.int64]:
 
 def _crossed(masks: Sequence[Mask]) -> Mask:
     """Whether any of the categories of each combination is marked."""
-    found = np.zeros(1, dtype=np.bool_)
+    marked = np.zeros(1, dtype=np.bool_)
     for mask in masks:
-        found = (found[:, None] | mask[None, :]).ravel()
-    return found
+        marked = (marked[:, None] | mask[None, :]).ravel()
+    return marked

@@ -34,7 +34,7 @@ class Bar:
     width: float
     y: int
     text: str
-    words: str
+    description: str
     hidden: bool = False
     whisker: tuple[float, float] | None = None
     open: tuple[bool, bool] = (False, False)
@@ -44,7 +44,7 @@ class Bar:
     def caps(self) -> tuple[float, ...]:
         """The ends of the whisker that are not open."""
         ends = zip(self.whisker or (), self.open, strict=False)
-        return tuple(place for place, is_open in ends if not is_open)
+        return tuple(end for end, is_open in ends if not is_open)
 
     @property
     def end(self) -> float:
@@ -100,9 +100,11 @@ def _bars(pen: Pen, slot: PanelPlan, row: int, scale: Scale, y: int) -> tuple[Ba
     bars = []
     for number, column in enumerate(slot.columns):
         at = (slot.block, row, column)
-        words, top = pen.words(at, *pen.names(row, column)), y + number * (THICK + GAP)
+        description, top = pen.describe(at, *pen.names(row, column)), y + number * (THICK + GAP)
         if not pen.known(at):
-            bars.append(Bar(number + 1, scale.at(0.0), 0.0, top, pen.text(at), words, hidden=True))
+            bars.append(
+                Bar(number + 1, scale.at(0.0), 0.0, top, pen.text(at), description, hidden=True)
+            )
             continue
         value = pen.value(at)
         left, right = sorted((scale.at(0.0), scale.at(value)))
@@ -115,7 +117,7 @@ def _bars(pen: Pen, slot: PanelPlan, row: int, scale: Scale, y: int) -> tuple[Ba
                 width,
                 top,
                 pen.text(at),
-                words,
+                description,
                 whisker=whisker,
                 open=ends,
                 negative=value < 0,
@@ -129,10 +131,10 @@ def _stack(pen: Pen, slot: PanelPlan, row: int, scale: Scale, y: int) -> tuple[B
     bars, start = [], 0.0
     for number, column in enumerate(slot.columns):
         at = (slot.block, row, column)
-        words, left = pen.words(at, *pen.names(row, column)), scale.at(start)
+        description, left = pen.describe(at, *pen.names(row, column)), scale.at(start)
         if not pen.known(at):
-            bars.append(Bar(number + 1, left, 0.0, y, pen.text(at), words, hidden=True))
+            bars.append(Bar(number + 1, left, 0.0, y, pen.text(at), description, hidden=True))
             continue
         start += pen.value(at)
-        bars.append(Bar(number + 1, left, round(scale.at(start) - left, 2), y, "", words))
+        bars.append(Bar(number + 1, left, round(scale.at(start) - left, 2), y, "", description))
     return tuple(bars)

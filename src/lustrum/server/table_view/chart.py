@@ -50,7 +50,7 @@ class Chart:
     """
 
     kind: str
-    words: str
+    description: str
     series: tuple[str, ...]
     panels: tuple[ChartPanel | MarksPanel, ...]
     captions: tuple[str, ...]
@@ -113,7 +113,7 @@ def draw(table: Arrangement, signs: Signs = ENGLISH_SIGNS) -> Chart:
             panels.append(bars_panel(pen, slot, rows, ends, kind == "stacked"))
     return Chart(
         kind=kind,
-        words=_words(pen, kind, parts, everything, series),
+        description=_words(pen, kind, parts, everything, series),
         series=tuple(series),
         panels=tuple(panels),
         captions=tuple(_captions(table, reach)),
@@ -139,14 +139,14 @@ def kinds(table: Arrangement) -> tuple[str, ...]:
     rows = max((len(r) for r in _drawn_rows(table).values()), default=0)
     plain = not np.any(table.values < 0)
     columns = len(_slots(table, together=True)[1])
-    found = {
+    suitable = {
         "bars": True,
         "stacked": series > 1 and plain,
         "lines": rows > 2,
         "pyramid": series == 2 and plain and rows > 2,
         "heat": 1 < columns <= MOST_COLUMNS and rows > 1,
     }
-    return tuple(kind for kind, fits in found.items() if fits)
+    return tuple(kind for kind, fits in suitable.items() if fits)
 
 
 def kind_of(table: Arrangement) -> str:
@@ -179,12 +179,12 @@ def fitting_kind(table: Arrangement) -> str:
 
 def _drawn_rows(table: Arrangement) -> dict[int, list[int]]:
     """The rows of each block that are drawn: totals only where there is nothing else."""
-    found: dict[int, list[int]] = {}
+    block_rows: dict[int, list[int]] = {}
     only_totals = bool(table.total_rows.all())
     for line in table.lines:
         if only_totals or not table.total_rows[line.row]:
-            found.setdefault(line.block, []).append(line.row)
-    return found
+            block_rows.setdefault(line.block, []).append(line.row)
+    return block_rows
 
 
 def _captions(table: Arrangement, reach: Reach | None) -> list[str]:
@@ -214,28 +214,28 @@ def _slots(table: Arrangement, together: bool = False) -> tuple[list[PanelPlan],
     outer = len(table.columns) // inner
     heavy = table.total_columns.reshape(outer, inner)
     # A total is drawn only where there is nothing else.
-    kept = [j for j in range(inner) if not heavy[:, j].all()] or list(range(inner))
+    inner_columns = [j for j in range(inner) if not heavy[:, j].all()] or list(range(inner))
     groups = [k for k in range(outer) if not heavy[k].all()] or list(range(outer))
     blocks = [b for b, total in enumerate(table.total_blocks.tolist()) if not total]
     blocks = blocks or list(range(len(table.blocks)))
     series = [
         named(table.columns[j][-1][1], names)
-        for j in kept
-        if table.placing.columns and len(kept) > 1
+        for j in inner_columns
+        if table.placing.columns and len(inner_columns) > 1
     ]
-    apart = len(kept) > MOST_SERIES and not together
+    apart = len(inner_columns) > MOST_SERIES and not together
     slots = []
     for block, group in product(blocks, groups):
         above = [*table.blocks[block], *table.columns[group * inner][:-1]]
         labels = tuple((axis.label, named(category, names)) for axis, category in above)
-        columns = [group * inner + j for j in kept]
+        columns = [group * inner + j for j in inner_columns]
         if not apart:
             slots.append(PanelPlan(labels, block, tuple(columns)))
             continue
         for column in columns:
             axis, category = table.columns[column][-1]
-            own = (*labels, (axis.label, named(category, names)))
-            slots.append(PanelPlan(own, block, (column,)))
+            panel_labels = (*labels, (axis.label, named(category, names)))
+            slots.append(PanelPlan(panel_labels, block, (column,)))
     return slots, [] if apart else series
 
 
@@ -288,11 +288,11 @@ def _extremes(pen: Pen, parts: dict[PanelPlan, list[int]]) -> tuple[str, str] | 
     ]
     if len(places) < 2:
         return None
-    found = [pick(places, key=lambda p: pen.value(p[1])) for pick in (min, max)]
-    if pen.value(found[0][1]) == pen.value(found[1][1]):
+    extremes = [pick(places, key=lambda p: pen.value(p[1])) for pick in (min, max)]
+    if pen.value(extremes[0][1]) == pen.value(extremes[1][1]):
         return None
     least, most = (
-        pen.words(at, listed([*(name for _, name in slot.labels), *pen.names(at[1], at[2])]))
-        for slot, at in found
+        pen.describe(at, listed([*(name for _, name in slot.labels), *pen.names(at[1], at[2])]))
+        for slot, at in extremes
     )
     return least, most

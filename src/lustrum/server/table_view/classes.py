@@ -46,15 +46,15 @@ def classed(
     if not ranked:
         return Classes(())
     cuts = _natural(ranked, most) if how == "natural" else _quantiles(ranked, most)
-    kept: list[int] = []
+    breaks: list[int] = []
     start = 0
     for cut in cuts:
         wide = ranked[cut] - ranked[start] >= 2 * margin
         rest = ranked[-1] - ranked[cut] >= 2 * margin
         if ranked[cut] > ranked[cut - 1] and wide and rest:
-            kept.append(cut)
+            breaks.append(cut)
             start = cut
-    places = [0, *kept, len(ranked)]
+    places = [0, *breaks, len(ranked)]
     return Classes(tuple((ranked[a], ranked[b - 1]) for a, b in pairwise(places)))
 
 
@@ -88,16 +88,16 @@ def _natural(ranked: Sequence[float], most: int) -> list[int]:
     costs = [spread(0, b) if b else 0.0 for b in range(size + 1)]
     froms: list[list[int]] = []
     for number in range(2, most + 1):
-        own = [0] * (size + 1)
-        found = [0.0] * (size + 1)
+        starts = [0] * (size + 1)
+        next_costs = [0.0] * (size + 1)
         for b in range(number, size + 1):
-            own[b] = min(range(number - 1, b), key=lambda a: (costs[a] + spread(a, b), a))
-            found[b] = costs[own[b]] + spread(own[b], b)
-        froms.append(own)
-        costs = found
+            starts[b] = min(range(number - 1, b), key=lambda a: (costs[a] + spread(a, b), a))
+            next_costs[b] = costs[starts[b]] + spread(starts[b], b)
+        froms.append(starts)
+        costs = next_costs
     cuts: list[int] = []
     end = size
-    for own in reversed(froms):
-        end = own[end]
+    for starts in reversed(froms):
+        end = starts[end]
         cuts.append(end)
     return cuts[::-1]

@@ -164,8 +164,8 @@ def controls(table: Arrangement, grid: Grid, page: str, mapped: str | None = Non
 def _select(
     name: str, label: str, options: Iterable[tuple[str, str]], chosen: str, identity: str = ""
 ) -> Select:
-    found = tuple(ListOption(value, text, value == chosen) for value, text in options)
-    return Select(name, identity or f"view-{name}", label, found)
+    list_options = tuple(ListOption(value, text, value == chosen) for value, text in options)
+    return Select(name, identity or f"view-{name}", label, list_options)
 
 
 def _charts(table: Arrangement) -> list[Select]:
@@ -193,13 +193,13 @@ def _offered(table: Arrangement) -> list[tuple[str, str]]:
         "difference": compared,
         "index": compared,
     }
-    found: list[tuple[str, str]] = [
+    offered: list[tuple[str, str]] = [
         (v, t) for v, t in _SHOWN if there.get(v, True) or v == table.view.show
     ]
     if not table.release.label:
-        return found
+        return offered
     plain: tuple[str, str] = ("counts", say("Figures"))
-    return [plain, *found[1:]]
+    return [plain, *offered[1:]]
 
 
 def _order(placing: Placing) -> tuple[int, ...]:
@@ -209,7 +209,7 @@ def _order(placing: Placing) -> tuple[int, ...]:
 def _pivot(table: Arrangement, position: int, n: int) -> Select:
     axis = table.axes[position]
     here = next(p for p, _ in _PLACES if position in getattr(table.placing, p))
-    options = [(f"{axis.name}:{place}", text) for place, text in _PLACES]
+    options = [(f"{axis.name}:{zone}", text) for zone, text in _PLACES]
     label = say("{variable} stands", variable=axis.label)
     return _select("pivot", label, options, f"{axis.name}:{here}", f"view-pivot-{n + 1}")
 
@@ -271,11 +271,11 @@ def _beside(table: Arrangement, page: str) -> Iterable[Link]:
         return
     axis = shown[0]
     at = axis.codes.index(chosen[axis.name])
-    for place in (at - 1, at + 1):
-        if 0 <= place < len(axis):
-            category = axis.categories[place]
+    for neighbour in (at - 1, at + 1):
+        if 0 <= neighbour < len(axis):
+            category = axis.categories[neighbour]
             view = table.view.but(wafer=((axis.name, category.code),))
-            yield Link(named(category, table.view.names), view.address(page), place > at)
+            yield Link(named(category, table.view.names), view.address(page), neighbour > at)
 
 
 def _pages(view: TableView, grid: Grid, page: str) -> Iterable[Link]:
@@ -291,7 +291,7 @@ def _pages(view: TableView, grid: Grid, page: str) -> Iterable[Link]:
 def _folded(view: TableView, key: str, page: str) -> tuple[str, bool]:
     """The address that folds a block of rows to its totals, or opens it again, and whether it is folded."""
     there = key in view.fold
-    rest = tuple(own for own in view.fold if own != key)
+    rest = tuple(folded_key for folded_key in view.fold if folded_key != key)
     return view.but(fold=rest if there else (*rest, key)).address(page), there
 
 

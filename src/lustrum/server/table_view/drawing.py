@@ -41,13 +41,15 @@ class Reach:
 
 def reach_of(table: Arrangement) -> Reach | None:
     """The uncertainty that can be drawn: certain bounds if they are asked for, else what is typical."""
-    made, release = table.figures, table.release
-    scale = 10**made.decimals
+    figures, release = table.figures, table.release
+    scale = 10**figures.decimals
     if table.view.bounds == "on":
-        if made.low is None or made.high is None:
+        if figures.low is None or figures.high is None:
             return None
         says = say("Thin lines: what the true value can be; a line without an end goes on")
-        return Reach(table.turned(made.low) / scale, table.turned(made.high) / scale, says, True)
+        return Reach(
+            table.turned(figures.low) / scale, table.turned(figures.high) / scale, says, True
+        )
     if table.view.percent:
         return None
     if release.errors is not None:
@@ -80,9 +82,9 @@ def ends_of(
     if reach is not None and not reach.certain and np.nanmin(values, initial=0.0) >= 0:
         # A margin around a small count is cut at 0 instead of making room for less than nothing.
         ends = [np.maximum(end, 0) for end in ends]
-    found = np.concatenate([*ends, np.zeros(1)])
-    found = found[np.isfinite(found)]
-    least, most = float(found.min()), float(found.max())
+    all_ends = np.concatenate([*ends, np.zeros(1)])
+    all_ends = all_ends[np.isfinite(all_ends)]
+    least, most = float(all_ends.min()), float(all_ends.max())
     return least, most if most > least else least + 1.0
 
 
@@ -118,8 +120,8 @@ class Pen:
 
     def __init__(self, table: Arrangement, signs: Signs, reach: Reach | None) -> None:
         self.table, self._signs, self.reach = table, signs, reach
-        made = table.figures
-        self._units, self._known = table.turned(made.units), table.turned(made.known)
+        figures = table.figures
+        self._units, self._known = table.turned(figures.units), table.turned(figures.known)
         self._status = table.turned(table.release.status)
         self._shown = table.turned(table.release.shown)
 
@@ -137,21 +139,21 @@ class Pen:
             return str(self._status[at]) if not self._shown[at] else NO_PERCENTAGE
         return self.table.text(int(self._units[at]), self._signs, int(self.table.dropped[at]))
 
-    def words(self, at: At, *names: str) -> str:
+    def describe(self, at: At, *names: str) -> str:
         """A figure with its categories, for whoever points at it or cannot see it."""
         of = names[0]
         for name in names[1:]:
             of = say("{some}, {next}", some=of, next=name)
         if not self._known[at]:
             return say("{what}: {meaning}", what=of, meaning=meaning(self.text(at)))
-        words: str = say("{what}: {figure}", what=of, figure=self.text(at))
+        description: str = say("{what}: {figure}", what=of, figure=self.text(at))
         if self.reach is not None and self.reach.certain:
             ends = float(self.reach.low[at]), float(self.reach.high[at])
             if not any(map(isnan, ends)):
                 scale, dropped = 10**self.table.figures.decimals, int(self.table.dropped[at])
                 span = self.table.span(ends[0] * scale, ends[1] * scale, self._signs, dropped)
-                words = say("{what}; true value: {span}", what=words, span=span)
-        return words
+                description = say("{what}; true value: {span}", what=description, span=span)
+        return description
 
     def row_name(self, row: int) -> str:
         """The category of a row, or what is counted where there is none."""
@@ -189,5 +191,5 @@ class Pen:
         release = self.table.release
         if self.table.view.percent or not release.statistics:
             return self.table.view.percent or release.unit == PERCENT
-        place = self.table.picks[-1]
-        return len(place) == 1 and release.unit_at(int(place[0])) == PERCENT
+        picked = self.table.picks[-1]
+        return len(picked) == 1 and release.unit_at(int(picked[0])) == PERCENT

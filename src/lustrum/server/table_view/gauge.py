@@ -61,7 +61,7 @@ class Gauge:
         return round(self.width * min(value / self.top, 1.0), 1)
 
     @property
-    def words(self) -> str:
+    def sentence(self) -> str:
         """The picture in a sentence."""
         said = say(
             "Risk of disclosure about {before:.2f} before protection and {after:.2f} after it; the limit is "

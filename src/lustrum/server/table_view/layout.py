@@ -189,19 +189,19 @@ class _Writer:
         self._table = table
         self._heads = heads
         self._signs = signs
-        release, made = table.release, table.figures
-        self._units = table.turned(made.units)
-        self._known = table.turned(made.known)
+        release, figures = table.release, table.figures
+        self._units = table.turned(figures.units)
+        self._known = table.turned(figures.known)
         self._status = table.turned(release.status)
         self._shown = table.turned(release.shown)
         self._dropped = table.dropped
         self._texts: dict[tuple[int, int], str] = {}
         self._spans: dict[tuple[float, float, int], str] = {}
         self._ends = None
-        if table.view.bounds == "on" and made.low is not None and made.high is not None:
-            self._ends = table.turned(made.low), table.turned(made.high)
+        if table.view.bounds == "on" and figures.low is not None and figures.high is not None:
+            self._ends = table.turned(figures.low), table.turned(figures.high)
         self._classes = _classes(table) if table.view.heat == "on" else None
-        self._blurred = None if made.blurred is None else table.turned(made.blurred)
+        self._blurred = None if figures.blurred is None else table.turned(figures.blurred)
         self._errors = None
         if release.errors is not None and release.grades is not None and not table.view.derived:
             self._errors = table.turned(release.errors), table.turned(release.grades)

@@ -27,7 +27,7 @@ class Shape:
     code: str
     path: str
     shade: int
-    words: str
+    description: str
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Map:
     ``shown`` names the category of every other variable.
     """
 
-    words: str
+    description: str
     width: int
     height: int
     shapes: tuple[Shape, ...]
@@ -71,10 +71,10 @@ def draw_map(table: Arrangement, dataset: Dataset, signs: Signs = ENGLISH_SIGNS)
             continue
         at = (0, row, 0)
         shade = classes.shade(pen.value(at)) if pen.known(at) else 0
-        words = pen.words(at, pen.row_name(row))
-        shapes.append(Shape(category.code, _path(outline), shade, words))
+        description = pen.describe(at, pen.row_name(row))
+        shapes.append(Shape(category.code, _path(outline), shade, description))
     return Map(
-        words=_words(pen, axis, known, rows),
+        description=_words(pen, axis, known, rows),
         width=geography.width,
         height=geography.height,
         shapes=tuple(shapes),
@@ -117,7 +117,9 @@ def _words(pen: Pen, axis: TableAxis, known: Sequence[int], rows: Sequence[int])
     )
     if len(known) > 1:
         ranked = sorted(known, key=lambda row: pen.value((0, row, 0)))
-        least, most = (pen.words((0, row, 0), pen.row_name(row)) for row in (ranked[0], ranked[-1]))
+        least, most = (
+            pen.describe((0, row, 0), pen.row_name(row)) for row in (ranked[0], ranked[-1])
+        )
         ends = say("Largest: {most}. Smallest: {least}.", most=most, least=least)
         whole = say("{some} {more}", some=whole, more=ends)
     hidden = len(rows) - len(known)

@@ -30,7 +30,7 @@ MOST_NAMES = 6
 
 @dataclass(frozen=True)
 class Mark:
-    """A mark: ``rect``, ``line``, ``dot`` or ``text``; ``words`` are for whoever points at it."""
+    """A mark: ``rect``, ``line``, ``dot`` or ``text``; ``description`` is for whoever points at it."""
 
     shape: str
     look: str
@@ -39,7 +39,7 @@ class Mark:
     to_x: float = 0.0
     to_y: float = 0.0
     text: str = ""
-    words: str = ""
+    description: str = ""
     anchor: str = "start"
 
 
@@ -68,22 +68,32 @@ def pyramid_panel(
             anchor = "middle" if text != pen.tick(0) else ("end", "start")[scale is halves[1]]
             marks.append(Mark("line", "tick", x, TOP - 6, x, height))
             marks.append(Mark("text", "scale", x, 11, text=text, anchor=anchor))
-    for place, row in enumerate(rows):
-        y = TOP + (len(rows) - 1 - place) * ROW
+    for position, row in enumerate(rows):
+        y = TOP + (len(rows) - 1 - position) * ROW
         marks.append(Mark("text", "label", 50.0, y + 11, text=pen.row_name(row), anchor="middle"))
         for number, (column, scale) in enumerate(zip(slot.columns, halves, strict=True)):
             at = (slot.block, row, column)
-            words = pen.words(at, *pen.names(row, column))
+            description = pen.describe(at, *pen.names(row, column))
             zero, look = scale.at(0.0), f"c{number + 1}"
             if not pen.known(at):
                 side = ("end", "start")[number]
                 text = pen.text(at)
                 marks.append(
-                    Mark("text", "figure", zero, y + 11, text=text, words=words, anchor=side)
+                    Mark(
+                        "text",
+                        "figure",
+                        zero,
+                        y + 11,
+                        text=text,
+                        description=description,
+                        anchor=side,
+                    )
                 )
                 continue
             left, right = sorted((zero, scale.at(pen.value(at))))
-            marks.append(Mark("rect", look, left, y, round(right - left, 2), BAR, words=words))
+            marks.append(
+                Mark("rect", look, left, y, round(right - left, 2), BAR, description=description)
+            )
             marks += _whisker_across(pen, at, scale, y + BAR / 2)
     return MarksPanel(slot.labels, tuple(marks), height)
 
@@ -111,7 +121,7 @@ def lines_panel(
         dots = []
         for x, row in zip(places, rows, strict=True):
             at = (slot.block, row, column)
-            words = pen.words(at, *pen.names(row, column))
+            description = pen.describe(at, *pen.names(row, column))
             if not pen.known(at):
                 before = None
                 text = pen.text(at)
@@ -122,7 +132,7 @@ def lines_panel(
                         x,
                         scale.at(0.0) - 3,
                         text=text,
-                        words=words,
+                        description=description,
                         anchor="middle",
                     )
                 )
@@ -133,7 +143,7 @@ def lines_panel(
             whisker, _ = pen.whisker(at, scale)
             if whisker is not None:
                 marks.append(Mark("line", "whisker", x, whisker[0], x, whisker[1]))
-            dots.append(Mark("dot", look, x, y, words=words))
+            dots.append(Mark("dot", look, x, y, description=description))
             before = (x, y)
         marks += dots
     return MarksPanel(slot.labels, tuple(marks), TOP + PLOT + 26)
@@ -151,11 +161,13 @@ def heat_panel(pen: Pen, slot: PanelPlan, rows: Sequence[int], classes: Classes)
         marks.append(Mark("text", "label", 0.0, y + 13, text=pen.row_name(row)))
         for i, column in enumerate(slot.columns):
             at = (slot.block, row, column)
-            words = pen.words(at, *pen.names(row, column))
+            description = pen.describe(at, *pen.names(row, column))
             known = pen.known(at)
             look = f"h{classes.shade(pen.value(at))}" if known else "h0"
             size = (round(width, 3), STRIP)
-            marks.append(Mark("rect", look, round(i * width, 3), y + LABEL, *size, words=words))
+            marks.append(
+                Mark("rect", look, round(i * width, 3), y + LABEL, *size, description=description)
+            )
             if not known:
                 middle, text = round((i + 0.5) * width, 2), pen.text(at)
                 marks.append(

@@ -27,12 +27,12 @@ def as_shown(release: Release, view: TableView) -> Release:
     table = arrange(release, view)
     if not table.view.derived:
         return release
-    made = table.figures
+    figures = table.figures
     return replace(
         release,
-        published=made.units,
-        undefined=release.shown & ~made.known,
-        decimals=made.decimals,
+        published=figures.units,
+        undefined=release.shown & ~figures.known,
+        decimals=figures.decimals,
         unit=PERCENT if table.view.percent else "" if table.view.relative else release.unit,
         label=SHARES[table.view.show],
         additive=False,

@@ -110,11 +110,11 @@ def definitions(query: TableQuery, dataset: Dataset) -> tuple[str, ...]:
 
 def _definitions(axis: Axis, dataset: Dataset) -> list[str]:
     try:
-        found = axis.categories(dataset.variable(axis.variable))
+        categories = axis.categories(dataset.variable(axis.variable))
     except QueryError:
         # A question that cannot be answered has a title too.
         return [group.label for group in axis.groups]
-    return [say("{name} = {what}", name=c.label, what=c.note) for c in found if c.note]
+    return [say("{name} = {what}", name=c.label, what=c.note) for c in categories if c.note]
 
 
 def file_name(query: TableQuery, ending: str) -> str:
@@ -133,7 +133,7 @@ def condition(item: Filter, dataset: Dataset) -> str:
     return say("{variable} is {what}", variable=lowered(variable.label), what=what)
 
 
-def _and(words: list[str]) -> str:
-    if len(words) == 1:
-        return words[0]
-    return say("{some} and {last}", some=listed(words[:-1]), last=words[-1])
+def _and(phrases: list[str]) -> str:
+    if len(phrases) == 1:
+        return phrases[0]
+    return say("{some} and {last}", some=listed(phrases[:-1]), last=phrases[-1])

@@ -69,10 +69,10 @@ def list_of(text: str, where: str) -> list[str]:
 
 def successor(code: str) -> str | None:
     """The next code in counting: 10 after 9, 2-10 after 2-09; nothing after a code without a number."""
-    found = _TAIL.match(code)
-    if found is None:
+    tail_match = _TAIL.match(code)
+    if tail_match is None:
         return None
-    prefix, digits = found.groups()
+    prefix, digits = tail_match.groups()
     following = str(int(digits) + 1).zfill(len(digits))
     return None if len(following) > 9 else prefix + following
 

@@ -111,7 +111,7 @@ class TableView:
         """The parameters that say so; what goes without saying is left out."""
         said = [(name, str(getattr(self, _field(name)))) for name in _WORDS]
         pairs = [(name, value) for name, value in said if value != _WORDS[name][0]]
-        pairs += [("pivot", f"{variable}:{place}") for variable, place in self.pivot]
+        pairs += [("pivot", f"{variable}:{zone}") for variable, zone in self.pivot]
         pairs += [("wafer", f"{variable}:{code}") for variable, code in self.wafer]
         pairs += [("fold", key) for key in self.fold]
         if self.sort:
@@ -172,8 +172,8 @@ def read(pairs: Iterable[tuple[str, str]]) -> tuple[TableView, list[tuple[str, s
                     choices=choices(value, _WORDS[name]),
                 )
             )
-    for name, found in several.items():
-        variables = [variable for variable, _ in found]
+    for name, entries in several.items():
+        variables = [variable for variable, _ in entries]
         for variable in variables:
             if variables.count(variable) > 1:
                 raise QueryError(
@@ -183,18 +183,20 @@ def read(pairs: Iterable[tuple[str, str]]) -> tuple[TableView, list[tuple[str, s
                         variable=variable,
                     )
                 )
-    words: dict[str, Any] = {_field(n): v for n, v in said.items() if n not in ("page", "decimals")}
+    view_fields: dict[str, Any] = {
+        _field(n): v for n, v in said.items() if n not in ("page", "decimals")
+    }
     if "decimals" in said:
-        words["decimals"] = int(said["decimals"])
+        view_fields["decimals"] = int(said["decimals"])
     if "page" in said:
-        words["page"] = _page(said["page"])
-    made = TableView(
-        **words,
+        view_fields["page"] = _page(said["page"])
+    view = TableView(
+        **view_fields,
         pivot=tuple(several["pivot"]),
         wafer=tuple(several["wafer"]),
         fold=tuple(dict.fromkeys(folds)),
     )
-    return made, rest
+    return view, rest
 
 
 def column_key(categories: Iterable[tuple[str, str]]) -> str:
@@ -209,7 +211,7 @@ def column_key(categories: Iterable[tuple[str, str]]) -> str:
 
 def column_of(key: str, name: str = "sort") -> dict[str, str]:
     """The codes in the name of a column or of a block of rows; :func:`column_key` read back."""
-    found = {}
+    codes = {}
     for part in key.split(","):
         variable, colon, code = part.partition(":")
         if not colon or not variable or not code:
@@ -226,8 +228,8 @@ def column_of(key: str, name: str = "sort") -> dict[str, str]:
                     given=unquote(key),
                 )
             )
-        found[variable] = unquote(code)
-    return found
+        codes[variable] = unquote(code)
+    return codes
 
 
 def _field(name: str) -> str:

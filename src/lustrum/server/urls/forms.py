@@ -88,18 +88,18 @@ class _Parameters:
         elif name in ("codes", "among"):
             what = say("{name!r} must be a variable and a list of its codes", name=name)
             variable, text = _named(value, what, "age:1,2,7..12")
-            found = list_of(text, say("{name!r} for {variable!r}", name=name, variable=variable))
-            (self.codes if name == "codes" else self.where).setdefault(variable, []).extend(found)
+            codes = list_of(text, say("{name!r} for {variable!r}", name=name, variable=variable))
+            (self.codes if name == "codes" else self.where).setdefault(variable, []).extend(codes)
         elif name == "statistic":
             self.statistics.append(value)
         elif name == "group":
             variable, group = _group(value)
             self.groups.setdefault(variable, []).append(group)
         elif name == "place":
-            variable, place = _named(
+            variable, zone = _named(
                 value, say("'place' must be a variable and its place"), "age:rows"
             )
-            self.places[variable] = _place(place)
+            self.places[variable] = _place(zone)
         elif name in self.single:
             raise QueryError(say("The parameter {name!r} is given twice; give it once.", name=name))
         else:
@@ -220,15 +220,17 @@ def tidied(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
     A form that works without scripts still sends them. They may be dropped only where a person goes on
     looking at the form; anywhere else they are a mistake.
     """
-    kept = list(pairs)
-    names = {value.partition(":")[0] for name, value in kept if name == "by"}
-    selected = {value.partition(":")[::2] for name, value in kept if name in ("where", "among")}
+    all_pairs = list(pairs)
+    names = {value.partition(":")[0] for name, value in all_pairs if name == "by"}
+    selected = {
+        value.partition(":")[::2] for name, value in all_pairs if name in ("where", "among")
+    }
     grouped = {
-        value.partition(":")[0] for name, value in kept if name in ("group", "into") and value
+        value.partition(":")[0] for name, value in all_pairs if name in ("group", "into") and value
     }
     return [
         (name, value)
-        for name, value in kept
+        for name, value in all_pairs
         if (_about(name, value) is None and not _compares_what_left(name, value, names, selected))
         or (
             _about(name, value) in names
@@ -372,10 +374,10 @@ def _group(value: str) -> tuple[str, Group]:
         raise QueryError(
             say("{what}, such as age:Young=1,2,3, not {value!r}.", what=what, value=value)
         )
-    found = list_of(
+    codes = list_of(
         members, say("The group {label!r} of {variable!r}", label=unquote(label), variable=variable)
     )
-    return variable, Group(unquote(label), tuple(found))
+    return variable, Group(unquote(label), tuple(codes))
 
 
 def _from_json(text: str, dataset: str) -> TableQuery:

@@ -25,12 +25,12 @@ def read_json(text: str | bytes) -> Any:
 
 
 def _one_of_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    by_name = dict(pairs)
+    if len(by_name) < len(pairs):
         times = Counter(name for name, _ in pairs)
         twice = next(name for name, many in times.items() if many > 1)
         raise QueryError(say("The name {name!r} is given twice; give it once.", name=twice))
-    return found
+    return by_name
 
 
 class JSONRoute(APIRoute):
@@ -41,8 +41,8 @@ class JSONRoute(APIRoute):
         handle = super().get_route_handler()
 
         async def handler(request: Request) -> Response:
-            found: Response = await handle(_Request(request.scope, request.receive))
-            return found
+            response: Response = await handle(_Request(request.scope, request.receive))
+            return response
 
         return handler
 

@@ -44,12 +44,14 @@ def check_records(database: Database, columns: RemoteColumns) -> int:
             one = among(columns.raw(variable), variable, members)
             hit = one if hit is None else hit & one
         asked[f"zero {i}"] = hit.sum()
-    found = _first(database, table.aggregate(**{f"a{i}": e for i, e in enumerate(asked.values())}))
-    answers = dict(zip(asked, found, strict=True))
+    answer_row = _first(
+        database, table.aggregate(**{f"a{i}": e for i, e in enumerate(asked.values())})
+    )
+    answers = dict(zip(asked, answer_row, strict=True))
     if not answers["rows"]:
         raise IngestError(f"{columns.source} has no rows; it needs at least one.")
-    for words, answer in answers.items():
-        kind, _, name = words.partition(" ")
+    for question, answer in answers.items():
+        kind, _, name = question.partition(" ")
         where = f"{columns.source}, column {name!r}"
         if kind == "frame":
             _check_frame(dataset.weight(name), float(answer or 0.0), where)

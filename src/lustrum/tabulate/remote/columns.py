@@ -50,12 +50,12 @@ class RemoteColumns:
         self.keyed = keys is not None or {KEY_HIGH, KEY_LOW} <= set(records.columns)
         self.table = records
         if keys is not None:
-            own = str(dataset.record_id)
+            record_id = str(dataset.record_id)
             parts = keys.select(
-                lustrum_key_of=keys[own], **{n: keys[n] for n in (KEY_HIGH, KEY_LOW)}
+                lustrum_key_of=keys[record_id], **{n: keys[n] for n in (KEY_HIGH, KEY_LOW)}
             )
             # A record without a key has to be noticed, not dropped.
-            self.table = records.left_join(parts, records[own] == parts.lustrum_key_of)
+            self.table = records.left_join(parts, records[record_id] == parts.lustrum_key_of)
 
     def _check_names(self, records: Any, keys: Any | None) -> None:
         dataset = self.dataset
@@ -111,13 +111,13 @@ class RemoteColumns:
         keys = {name: self.table[name] for name in (KEY_HIGH, KEY_LOW)}
         return self.table.select(**codes, **plain, **keys)
 
-    def chunk(self, found: pa.Table) -> Chunk:
+    def chunk(self, records: pa.Table) -> Chunk:
         """Some of the records as an ingest would encode them, with the keys that they have."""
-        made = encode(found, self.dataset, self.source)
-        if found.column(KEY_HIGH).null_count or found.column(KEY_LOW).null_count:
+        encoded = encode(records, self.dataset, self.source)
+        if records.column(KEY_HIGH).null_count or records.column(KEY_LOW).null_count:
             raise without_key(self.source)
-        high, low = (sums(found, name).astype(np.uint64) for name in (KEY_HIGH, KEY_LOW))
-        return replace(made, keys=(high << np.uint64(32)) + low)
+        high, low = (sums(records, name).astype(np.uint64) for name in (KEY_HIGH, KEY_LOW))
+        return replace(encoded, keys=(high << np.uint64(32)) + low)
 
     # --- variables
 
@@ -136,10 +136,10 @@ class RemoteColumns:
         texts = column.combine_chunks().cast(pa.string())
         index = pc.index_in(texts, value_set=pa.array(variable.codes, pa.string()))
         empty = np.asarray(pc.is_null(texts))
-        found = np.asarray(pc.fill_null(index, -1), dtype=np.intp).copy()
+        positions = np.asarray(pc.fill_null(index, -1), dtype=np.intp).copy()
         if variable.missing is not None:
-            found[empty] = variable.codes.index(variable.missing)
-        wrong = np.flatnonzero(found < 0)
+            positions[empty] = variable.codes.index(variable.missing)
+        wrong = np.flatnonzero(positions < 0)
         if wrong.size:
             where = f"{self.source}, column {variable.name!r}"
             if empty[wrong[0]]:
@@ -151,25 +151,25 @@ class RemoteColumns:
             raise IngestError(
                 f"{where}: the code {code[:60]!r} is not in the code list; {choices(code, variable.codes)}."
             )
-        return found
+        return positions
 
     def conditions(self, wanted: Iterable[tuple[Variable, Mask]]) -> list[Any]:
         """Conditions that let only some codes of variables pass, in so far as some do not."""
-        found = []
+        conditions = []
         for variable, passes in wanted:
             if not passes.all():
                 positions = np.flatnonzero(passes).tolist()
-                found.append(among(self.raw(variable), variable, positions))
-        return found
+                conditions.append(among(self.raw(variable), variable, positions))
+        return conditions
 
-    def groups(self, variable: Variable, found: pa.Table, name: str) -> Ints:
+    def groups(self, variable: Variable, rows: pa.Table, name: str) -> Ints:
         """The groups of a recode that came back; one of no group is a code that is not in the list."""
-        if found.column(name).null_count:
+        if rows.column(name).null_count:
             raise DatasetError(
                 f"{self.source}, column {variable.name!r}: a code is missing or not in the code list; the "
                 "table changed since it was checked."
             )
-        return sums(found, name)
+        return sums(rows, name)
 
     # --- numbers
 
@@ -194,11 +194,11 @@ class RemoteColumns:
 
     def missing_units(self, spec: Measure | Weight) -> int | None:
         """What a missing number stands for, in whole units."""
-        words = getattr(spec, "missing", None)
-        if words is None:
+        missing = getattr(spec, "missing", None)
+        if missing is None:
             return None
         try:
-            units = Decimal(words).scaleb(spec.decimals)
+            units = Decimal(missing).scaleb(spec.decimals)
             if units == units.to_integral_value():
                 return int(units)
         except InvalidOperation:
@@ -236,12 +236,12 @@ def among(column: Any, variable: Variable, positions: Iterable[int]) -> Any:
     """Whether a column of raw codes has one of these."""
     kind = column.type()
     codes = [variable.codes[p] for p in sorted(positions)]
-    found: list[Any] = list(codes)
+    raw_codes: list[Any] = list(codes)
     if kind.is_integer():
-        found = [int(code) for code in codes if _WHOLE.fullmatch(code)]
+        raw_codes = [int(code) for code in codes if _WHOLE.fullmatch(code)]
     elif kind.is_boolean():
-        found = [code == "true" for code in codes if code in ("true", "false")]
-    passes = column.isin(found)
+        raw_codes = [code == "true" for code in codes if code in ("true", "false")]
+    passes = column.isin(raw_codes)
     if variable.missing in codes:
         passes = passes.fill_null(False) | column.isnull()
     return passes

@@ -29,8 +29,8 @@ _BATCH = 1 << 20
 def connected_names(root: Path) -> list[str]:
     """The datasets of a folder whose records are in a database."""
     with outages(root):
-        found = (root / CONNECTIONS).glob("*.json")
-        return sorted(p.stem for p in found if not p.name.endswith(".keys.json"))
+        files = (root / CONNECTIONS).glob("*.json")
+        return sorted(p.stem for p in files if not p.name.endswith(".keys.json"))
 
 
 def write_keys(
@@ -59,12 +59,12 @@ def connect(store: Store, dataset: Dataset, connection: Connection) -> int:
         raise DatasetError(
             f"The records of {dataset.name!r} are in {store.root} already; remove that copy, or choose a name."
         )
-    made = _read(_receipt(store.root, dataset.name))
-    if made is None:
+    receipt = _read(_receipt(store.root, dataset.name))
+    if receipt is None:
         raise DatasetError(
             f"There is no receipt of keys for {dataset.name!r} in {store.root}; make them with 'lustrum keys'."
         )
-    store.secret_of(str(made["secret"]))
+    store.secret_of(str(receipt["secret"]))
     engine = IbisEngine(connection, dataset)
     try:
         if not engine.columns.keyed:
@@ -72,7 +72,7 @@ def connect(store: Store, dataset: Dataset, connection: Connection) -> int:
                 f"{engine.columns.source} has no record keys; name their table in the connection ('keys')."
             )
         rows = engine.check()
-        if engine.totals() != (made["rows"], made["sum"]):
+        if engine.totals() != (receipt["rows"], receipt["sum"]):
             raise DatasetError(
                 f"The keys of {dataset.name!r} are not those that 'lustrum keys' made for these records; drop "
                 "their table and make keys again."
@@ -85,7 +85,7 @@ def connect(store: Store, dataset: Dataset, connection: Connection) -> int:
             "format": FORMAT,
             "description": dataset.source,
             "connection": connection.to_mapping(),
-            **made,
+            **receipt,
         },
     )
     return rows
@@ -93,17 +93,17 @@ def connect(store: Store, dataset: Dataset, connection: Connection) -> int:
 
 def open_connected(store: Store, name: str) -> ConnectedEngine:
     """The engine over records in a database, which must be those that were checked."""
-    words = _read(_place(store.root, name))
-    if words is None or words.get("format") != FORMAT:
+    document = _read(_place(store.root, name))
+    if document is None or document.get("format") != FORMAT:
         raise DatasetError(f"There is no dataset {name!r} in {store.root} that is in a database.")
-    store.secret_of(str(words["secret"]))
+    store.secret_of(str(document["secret"]))
     try:
-        dataset = Dataset.from_mapping(words["description"])
-        connection = Connection.from_mapping(words["connection"])
+        dataset = Dataset.from_mapping(document["description"])
+        connection = Connection.from_mapping(document["connection"])
     except (LustrumError, KeyError, TypeError):
         raise _damaged(_place(store.root, name)) from None
     engine = ConnectedEngine(
-        connection, dataset, (int(words["rows"]), int(words["sum"])), str(words["secret"])
+        connection, dataset, (int(document["rows"]), int(document["sum"])), str(document["secret"])
     )
     engine.require_unchanged()
     return engine
@@ -129,10 +129,10 @@ class ConnectedEngine(IbisEngine):
 
         Rows come in no order, so that what is made of them must not depend on one.
         """
-        found = self.database.rows(self.columns.described())
-        starts = range(0, found.num_rows, _BATCH)
+        rows = self.database.rows(self.columns.described())
+        starts = range(0, rows.num_rows, _BATCH)
         return KernelEngine(
-            self.dataset, [self.columns.chunk(found.slice(start, _BATCH)) for start in starts]
+            self.dataset, [self.columns.chunk(rows.slice(start, _BATCH)) for start in starts]
         )
 
     def require_unchanged(self) -> None:
@@ -156,10 +156,10 @@ def _marks(secret: str, rows: int, summed: int) -> dict[str, Any]:
     return {"secret": secret, "rows": rows, "sum": summed}
 
 
-def _write(path: Path, words: dict[str, Any]) -> None:
+def _write(path: Path, document: dict[str, Any]) -> None:
     with outages(path):
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        write_whole(path, json.dumps(words, ensure_ascii=False, indent=1).encode(), 0o600)
+        write_whole(path, json.dumps(document, ensure_ascii=False, indent=1).encode(), 0o600)
 
 
 def _read(path: Path) -> dict[str, Any] | None:
@@ -169,12 +169,12 @@ def _read(path: Path) -> dict[str, Any] | None:
         except FileNotFoundError:
             return None
     try:
-        words = json.loads(raw)
-        if not isinstance(words, dict) or not {"secret", "rows", "sum"} <= set(words):
+        document = json.loads(raw)
+        if not isinstance(document, dict) or not {"secret", "rows", "sum"} <= set(document):
             raise ValueError
     except ValueError:
         raise _damaged(path) from None
-    return words
+    return document
 
 
 def _damaged(path: Path) -> DatasetError:

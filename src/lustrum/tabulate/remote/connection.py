@@ -123,26 +123,26 @@ class Connection:
 
     def to_mapping(self) -> dict[str, Any]:
         """The words of the file; they hold no credentials."""
-        found = {item.name: getattr(self, item.name) for item in fields(self)}
-        return {name: dict(v) if name == "settings" else v for name, v in found.items() if v}
+        field_values = {item.name: getattr(self, item.name) for item in fields(self)}
+        return {name: dict(v) if name == "settings" else v for name, v in field_values.items() if v}
 
     def password(self) -> str | None:
         """The password from where the connection says it is; a clear sentence where it is not there."""
         if self.password_env is not None:
-            found = os.environ.get(self.password_env)
-            if not found:
+            secret = os.environ.get(self.password_env)
+            if not secret:
                 raise InputError(
                     f"The environment variable {self.password_env}, which the connection names, is not set."
                 )
-            return found
+            return secret
         if self.password_file is None:
             return None
         path = Path(self.password_file)
         try:
             return path.read_text(encoding="utf-8").strip()
         except (OSError, UnicodeDecodeError) as error:
-            words = getattr(error, "strerror", None) or "it is not a text"
-        raise InputError(f"The password file {path} cannot be read: {words}.")
+            cause = getattr(error, "strerror", None) or "it is not a text"
+        raise InputError(f"The password file {path} cannot be read: {cause}.")
 
 
 def read_connection(path: Path) -> Connection:
@@ -230,49 +230,49 @@ class Database:
 
     def _connect(self) -> Any:
         ibis = import_ibis()
-        own = self.connection
-        if own.backend == "duckdb":
-            if not Path(str(own.database)).is_file():
-                raise DatasetError(f"There is no DuckDB file {own.database}.")
-            return ibis.duckdb.connect(own.database, read_only=self._read_only)
-        if own.backend == "postgres":
-            given = {"host": own.host, "port": own.port, "user": own.user}
+        connection = self.connection
+        if connection.backend == "duckdb":
+            if not Path(str(connection.database)).is_file():
+                raise DatasetError(f"There is no DuckDB file {connection.database}.")
+            return ibis.duckdb.connect(connection.database, read_only=self._read_only)
+        if connection.backend == "postgres":
+            given = {"host": connection.host, "port": connection.port, "user": connection.user}
             return ibis.postgres.connect(
                 **{name: value for name, value in given.items() if value is not None},
-                password=own.password(),
-                database=own.database,
+                password=connection.password(),
+                database=connection.database,
                 connect_timeout=10,
                 keepalives_idle=30,
                 application_name="lustrum",
                 options="-c default_transaction_read_only=on" if self._read_only else "",
             )
-        return ibis.pyspark.connect(spark_session(own))
+        return ibis.pyspark.connect(spark_session(connection))
 
 
 def _through_ibis(backend: Any, expression: Any) -> pa.Table:
-    found: pa.Table = backend.to_pyarrow(expression)
-    return found
+    rows: pa.Table = backend.to_pyarrow(expression)
+    return rows
 
 
 def _through_arrow(backend: Any, expression: Any) -> pa.Table:
     """All rows that Spark answers, in the columns in which its workers send them."""
-    found: pa.Table = backend.raw_sql(backend.compile(expression)).toArrow()
-    return found
+    rows: pa.Table = backend.raw_sql(backend.compile(expression)).toArrow()
+    return rows
 
 
 def _at_once(backend: Any, expression: Any) -> pa.Table:
     """All rows that PostgreSQL answers; sums, which it gives as decimals, are whole numbers."""
     schema = expression.schema().to_pyarrow()
     with backend.con.transaction(), backend.con.cursor() as cursor:
-        found = cursor.execute(backend.compile(expression)).fetchall()
-    columns = list(zip(*found, strict=True)) or [()] * len(schema)
-    made = {}
+        rows = cursor.execute(backend.compile(expression)).fetchall()
+    columns = list(zip(*rows, strict=True)) or [()] * len(schema)
+    arrays = {}
     for field_, column in zip(schema, columns, strict=True):
         if any(isinstance(value, Decimal) for value in column):
-            made[field_.name] = pa.array([None if v is None else int(v) for v in column])
+            arrays[field_.name] = pa.array([None if v is None else int(v) for v in column])
         else:
-            made[field_.name] = pa.array(column, field_.type)
-    return pa.table(made)
+            arrays[field_.name] = pa.array(column, field_.type)
+    return pa.table(arrays)
 
 
 def _disconnect(backend: Any, kind: str) -> None:

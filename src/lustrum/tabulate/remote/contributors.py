@@ -62,19 +62,19 @@ def ranked_contributions(
     owners = np.full((size, ranks), -1, dtype=np.int64)
     weights = np.zeros((size, ranks))
     for parts in product(*(_parts(axis) for axis in plan.axes)):
-        found = database.rows(_question(columns, plan, parts, ranks))
-        cell = np.zeros(found.num_rows, dtype=np.int64)
-        inside = np.ones(found.num_rows, dtype=np.bool_)
+        rows = database.rows(_question(columns, plan, parts, ranks))
+        cell = np.zeros(rows.num_rows, dtype=np.int64)
+        inside = np.ones(rows.num_rows, dtype=np.bool_)
         for i, (part, most) in enumerate(zip(parts, shape, strict=True)):
-            category = _categories(columns, part, found, f"g{i}")
+            category = _categories(columns, part, rows, f"g{i}")
             inside &= category >= 0
             cell = cell * most + category
-        cell, place = cell[inside], sums(found, "place")[inside]
-        contributors[cell] = sums(found, "everybody")[inside]
-        values[cell, place] = sums(found, "value")[inside]
-        owners[cell, place] = identities(found.column("owner"))[inside]
+        cell, rank = cell[inside], sums(rows, "place")[inside]
+        contributors[cell] = sums(rows, "everybody")[inside]
+        values[cell, rank] = sums(rows, "value")[inside]
+        owners[cell, rank] = identities(rows.column("owner"))[inside]
         if weighted:
-            weights[cell, place] = (sums(found, "weight") / sums(found, "records"))[inside]
+            weights[cell, rank] = (sums(rows, "weight") / sums(rows, "records"))[inside]
     decimals = columns.dataset.weight(str(plan.query.weight)).decimals if weighted else 0
     return contributors.reshape(shape), Contributions(
         values.reshape(*shape, ranks),
@@ -86,17 +86,17 @@ def ranked_contributions(
 
 def _parts(axis: AxisPlan) -> list[_Part]:
     codes = len(axis.variable.codes)
-    found: list[Ints] = []
+    code_maps: list[Ints] = []
     for number, category in enumerate(axis.shown):
         members = np.fromiter(category.members, dtype=np.intp)
-        for of_code in found:
+        for of_code in code_maps:
             if (of_code[members] < 0).all():
                 break
         else:
             of_code = np.full(codes, -1, dtype=np.int64)
-            found.append(of_code)
+            code_maps.append(of_code)
         of_code[members] = number
-    return [_Part(axis, of_code) for of_code in found]
+    return [_Part(axis, of_code) for of_code in code_maps]
 
 
 def _question(columns: RemoteColumns, plan: Plan, parts: Sequence[_Part], ranks: int) -> Any:
@@ -134,9 +134,9 @@ def _question(columns: RemoteColumns, plan: Plan, parts: Sequence[_Part], ranks:
     return ranked.filter(ranked["place"] < ranks)
 
 
-def _categories(columns: RemoteColumns, part: _Part, found: pa.Table, name: str) -> Ints:
-    if name not in found.schema.names:
-        return np.full(found.num_rows, part.of_code[0], dtype=np.int64)
+def _categories(columns: RemoteColumns, part: _Part, rows: pa.Table, name: str) -> Ints:
+    if name not in rows.schema.names:
+        return np.full(rows.num_rows, part.of_code[0], dtype=np.int64)
     if part.is_finest:
-        return part.of_code[columns.positions(part.axis.variable, found.column(name))]
-    return columns.groups(part.axis.variable, found, name)
+        return part.of_code[columns.positions(part.axis.variable, rows.column(name))]
+    return columns.groups(part.axis.variable, rows, name)

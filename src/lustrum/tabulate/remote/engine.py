@@ -72,10 +72,10 @@ class IbisEngine:
     ) -> None:
         self.database = connection if isinstance(connection, Database) else Database(connection)
         self._dataset = dataset
-        own = self.database.connection
-        records = self.database.table(own.table)
-        keys = None if own.keys is None else self.database.table(own.keys)
-        self.columns = RemoteColumns(dataset, records, keys, own.name)
+        settings = self.database.connection
+        records = self.database.table(settings.table)
+        keys = None if settings.keys is None else self.database.table(settings.keys)
+        self.columns = RemoteColumns(dataset, records, keys, settings.name)
         self._checked = checked
         self._largest: dict[tuple[str | None, str | None], float] = {}
         self._axes = Remembered[AxisPlan](_AXES_KEPT)
@@ -108,8 +108,8 @@ class IbisEngine:
         measured = query.measure is not None or query.weight is not None
         keys = self._keys(plan)
         total = plan.size * plan.layers
-        found = self.database.rows(self._grouped(plan, keys, measured), few=total <= _FEW_GROUPS)
-        cell = self._cells(plan, keys, found)
+        rows = self.database.rows(self._grouped(plan, keys, measured), few=total <= _FEW_GROUPS)
+        cell = self._cells(plan, keys, rows)
         shape = (plan.layers, *plan.shape)
 
         inside = cell >= 0
@@ -127,9 +127,9 @@ class IbisEngine:
         return Cube(
             plan,
             self._dataset,
-            counts=spread(sums(found, "n"), np.int64),
-            keys=spread(self._summed_keys(found), np.uint64) if self.columns.keyed else None,
-            sums=spread(sums(found, "s"), np.int64) if measured else None,
+            counts=spread(sums(rows, "n"), np.int64),
+            keys=spread(self._summed_keys(rows), np.uint64) if self.columns.keyed else None,
+            sums=spread(sums(rows, "s"), np.int64) if measured else None,
             contributors=contributors,
             contributions=contributions if ranks else None,
             possible=self._possible,
@@ -142,17 +142,17 @@ class IbisEngine:
         variables = self._dataset.variables
         table = self.columns.table
         groups = {f"g{i}": self.columns.raw(v) for i, v in enumerate(variables)}
-        found = self.database.rows(aggregated(table, groups, self._totals()))
-        number = np.zeros(found.num_rows, dtype=np.uint64)
+        rows = self.database.rows(aggregated(table, groups, self._totals()))
+        number = np.zeros(rows.num_rows, dtype=np.uint64)
         for i, (variable, stride) in enumerate(zip(variables, strides(self._dataset), strict=True)):
-            positions = self.columns.positions(variable, found.column(f"g{i}"))
+            positions = self.columns.positions(variable, rows.column(f"g{i}"))
             number += positions.astype(np.uint64) * stride
         # A value that is missing and the code for it are one cell.
-        numbers, place = np.unique(number, return_inverse=True)
+        numbers, inverse = np.unique(number, return_inverse=True)
         counts = np.zeros(numbers.size, dtype=np.int64)
-        np.add.at(counts, place, sums(found, "n"))
+        np.add.at(counts, inverse, sums(rows, "n"))
         keys = np.zeros(numbers.size, dtype=np.uint64)
-        np.add.at(keys, place, self._summed_keys(found))
+        np.add.at(keys, inverse, self._summed_keys(rows))
         most = max(len(v.codes) for v in variables)
         codes = np.empty((len(variables), numbers.size), dtype=code_type(most))
         for row, stride in zip(codes, strides(self._dataset), strict=True):
@@ -162,29 +162,29 @@ class IbisEngine:
 
     def totals(self) -> tuple[int, int]:
         """How many records there are, and the sum of their keys: both change where a record does."""
-        found = self.database.rows(self.columns.table.aggregate(**self._totals()))
-        keys = self._summed_keys(found)
-        return int(sums(found, "n")[0]), int(keys[0])
+        rows = self.database.rows(self.columns.table.aggregate(**self._totals()))
+        keys = self._summed_keys(rows)
+        return int(sums(rows, "n")[0]), int(keys[0])
 
     def _totals(self, measured: bool = False, query: TableQuery | None = None) -> dict[str, Any]:
         import ibis
 
         table = self.columns.table
-        found = {"n": ibis._.count()}
+        aggregates = {"n": ibis._.count()}
         if self.columns.keyed:
-            found["held"] = table[KEY_LOW].count()
-            found["high"] = table[KEY_HIGH].cast("int64").sum()
-            found["low"] = table[KEY_LOW].cast("int64").sum()
+            aggregates["held"] = table[KEY_LOW].count()
+            aggregates["high"] = table[KEY_HIGH].cast("int64").sum()
+            aggregates["low"] = table[KEY_LOW].cast("int64").sum()
         if measured and query is not None:
-            found["s"] = self._amount(query).sum()
-        return found
+            aggregates["s"] = self._amount(query).sum()
+        return aggregates
 
-    def _summed_keys(self, found: pa.Table) -> Words:
+    def _summed_keys(self, rows: pa.Table) -> Words:
         if not self.columns.keyed:
-            return np.zeros(found.num_rows, dtype=np.uint64)
-        if (sums(found, "n") != sums(found, "held")).any():
+            return np.zeros(rows.num_rows, dtype=np.uint64)
+        if (sums(rows, "n") != sums(rows, "held")).any():
             raise without_key(self.columns.source)
-        high, low = (sums(found, name).astype(np.uint64) for name in ("high", "low"))
+        high, low = (sums(rows, name).astype(np.uint64) for name in ("high", "low"))
         return (high << np.uint64(32)) + low
 
     def _amount(self, query: TableQuery) -> Any:
@@ -209,8 +209,8 @@ class IbisEngine:
                 )
             if query.weight is not None:
                 size = self.columns.whole(self._dataset.weight(query.weight)).cast("float64") * size
-            found = self.database.rows(self.columns.table.aggregate(s=size.sum()))
-            self._largest[asked] = float(found.column("s")[0].as_py() or 0.0)
+            rows = self.database.rows(self.columns.table.aggregate(s=size.sum()))
+            self._largest[asked] = float(rows.column("s")[0].as_py() or 0.0)
         if self._largest[asked] >= 2.0**62:
             raise QueryError(
                 f"The sums of {query.measure or query.weight!r} do not fit 64 bits at their decimals; "
@@ -223,21 +223,21 @@ class IbisEngine:
         """What to group by: codes as they are, recoded ones, and how many filters a record fails."""
         import ibis
 
-        found = []
+        group_keys = []
         for i, axis in enumerate(plan.axes):
             of_code = axis.atoms.of_code
             if axis.atoms.count == 1 and bool((of_code >= 0).all()):
                 continue  # a total alone
             codes = int((of_code >= 0).sum())
             recode = axis.atoms.count < codes <= MOST_CASES
-            found.append(_Key(f"g{i}", self.columns.raw(axis.variable), axis, recode))
+            group_keys.append(_Key(f"g{i}", self.columns.raw(axis.variable), axis, recode))
         if plan.keep_dropped and plan.filters:
             failed: Any = ibis.literal(0)
             for item in plan.filters:
                 passes = among(self.columns.raw(item.variable), item.variable, item.passing)
                 failed = failed + ibis.ifelse(passes, 0, 1)
-            found.append(_Key("layer", failed))
-        return found
+            group_keys.append(_Key("layer", failed))
+        return group_keys
 
     def _grouped(self, plan: Plan, keys: list[_Key], measured: bool) -> Any:
         table = self.columns.table
@@ -257,19 +257,19 @@ class IbisEngine:
         again = {k.name: k.group(counted[k.name]) for k in keys}
         return aggregated(counted, again, {n: counted[n].sum() for n in aggregates})
 
-    def _cells(self, plan: Plan, keys: list[_Key], found: pa.Table) -> Indices:
+    def _cells(self, plan: Plan, keys: list[_Key], rows: pa.Table) -> Indices:
         """The cell of every group that came back; negative where it belongs to none."""
-        cell = np.zeros(found.num_rows, dtype=np.int64)
-        inside = np.ones(found.num_rows, dtype=np.bool_)
+        cell = np.zeros(rows.num_rows, dtype=np.int64)
+        inside = np.ones(rows.num_rows, dtype=np.bool_)
         steps = dict(zip(map(id, plan.axes), plan.strides, strict=True))
         for key in keys:
             if key.axis is None:
-                cell += sums(found, key.name) * plan.size
+                cell += sums(rows, key.name) * plan.size
                 continue
             if key.recode:
-                atoms = self.columns.groups(key.axis.variable, found, key.name)
+                atoms = self.columns.groups(key.axis.variable, rows, key.name)
             else:
-                positions = self.columns.positions(key.axis.variable, found.column(key.name))
+                positions = self.columns.positions(key.axis.variable, rows.column(key.name))
                 atoms = key.axis.atoms.of_code[positions]
             inside &= atoms >= 0
             cell += atoms * steps[id(key.axis)]

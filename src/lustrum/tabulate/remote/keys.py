@@ -75,14 +75,14 @@ class _KeyBatches:
         where = f"{self.connection.name}, column {self.identity!r}"
         if ids.null_count:
             raise IngestError(f"{where}: an identifier is missing; every record needs one.")
-        found = identities(ids)
-        if found.size and int(found.min()) < 0:
+        id_numbers = identities(ids)
+        if id_numbers.size and int(id_numbers.min()) < 0:
             raise IngestError(f"{where}: an identifier is negative; use other numbers, or texts.")
         keys: npt.NDArray[np.uint64] = record_keys(
-            self._secret, self._dataset.name, found.astype(np.uint64)
+            self._secret, self._dataset.name, id_numbers.astype(np.uint64)
         )
-        self._seen.append(found)
-        self.rows += found.size
+        self._seen.append(id_numbers)
+        self.rows += id_numbers.size
         self.summed = (self.summed + int(keys.sum(dtype=np.uint64))) % (1 << 64)
         self._progress(self.rows)
         high, low = keys >> np.uint64(32), keys & np.uint64(0xFFFFFFFF)
@@ -115,7 +115,7 @@ def _to_postgres(backend: Any, work: _KeyBatches, records: Any, reader: str | No
         return sql.Identifier(*table.split("."))
 
     target = str(work.connection.keys)
-    words = {
+    sql_parts = {
         "keys": named(target),
         "records": named(work.connection.table),
         "id": sql.Identifier(work.identity),
@@ -136,25 +136,29 @@ def _to_postgres(backend: Any, work: _KeyBatches, records: Any, reader: str | No
                 sql.SQL(
                     "CREATE TABLE {keys} "
                     "({id} {kind} PRIMARY KEY, {high} bigint NOT NULL, {low} bigint NOT NULL)"
-                ).format(**words)
+                ).format(**sql_parts)
             )
-            cursor.execute(sql.SQL("REVOKE ALL ON {keys} FROM PUBLIC").format(**words))
+            cursor.execute(sql.SQL("REVOKE ALL ON {keys} FROM PUBLIC").format(**sql_parts))
         with connection.cursor("lustrum_ids") as ids, connection.cursor() as writer:
-            ids.execute(sql.SQL("SELECT {id} FROM {records}").format(**words))
-            while found := ids.fetchmany(_BATCH):
-                made = work.keys(pa.array([row[0] for row in found]))
-                command = sql.SQL("COPY {keys} ({id}, {high}, {low}) FROM STDIN").format(**words)
+            ids.execute(sql.SQL("SELECT {id} FROM {records}").format(**sql_parts))
+            while id_rows := ids.fetchmany(_BATCH):
+                key_table = work.keys(pa.array([row[0] for row in id_rows]))
+                command = sql.SQL("COPY {keys} ({id}, {high}, {low}) FROM STDIN").format(
+                    **sql_parts
+                )
                 with writer.copy(command) as copy:
-                    for row in zip(*(made.column(i).to_pylist() for i in range(3)), strict=True):
+                    for row in zip(
+                        *(key_table.column(i).to_pylist() for i in range(3)), strict=True
+                    ):
                         copy.write_row(row)
         work.finish()
         with connection.cursor() as cursor:
             if reader is not None:
                 role = sql.Identifier(reader)
                 cursor.execute(
-                    sql.SQL("GRANT SELECT ON {keys} TO {role}").format(**words, role=role)
+                    sql.SQL("GRANT SELECT ON {keys} TO {role}").format(**sql_parts, role=role)
                 )
-            cursor.execute(sql.SQL("ANALYZE {keys}").format(**words))
+            cursor.execute(sql.SQL("ANALYZE {keys}").format(**sql_parts))
 
 
 def _batches(backend: Any, work: _KeyBatches, records: Any) -> Iterator[pa.Table]:
@@ -169,9 +173,9 @@ def _to_duckdb(backend: Any, work: _KeyBatches, records: Any, _: str | None) -> 
     known = "SELECT count(*) FROM information_schema.tables WHERE table_name = ?"
     if backend.con.execute(known, [plain]).fetchall()[0][0]:
         raise _there_already(name)
-    made = pa.concat_tables(list(_batches(backend, work, records)))
+    key_table = pa.concat_tables(list(_batches(backend, work, records)))
     work.finish()
-    backend.con.register("lustrum_made_keys", made)
+    backend.con.register("lustrum_made_keys", key_table)
     quoted = ".".join('"' + part.replace('"', '""') + '"' for part in name.split("."))
     backend.con.execute(f"CREATE TABLE {quoted} AS SELECT * FROM lustrum_made_keys")
     backend.con.unregister("lustrum_made_keys")
@@ -182,8 +186,8 @@ def _to_spark(backend: Any, work: _KeyBatches, records: Any, _: str | None) -> N
     if session.catalog.tableExists(name):
         raise _there_already(name)
     try:
-        for made in _batches(backend, work, records):
-            session.createDataFrame(made).write.mode("append").saveAsTable(name)
+        for key_batch in _batches(backend, work, records):
+            session.createDataFrame(key_batch).write.mode("append").saveAsTable(name)
         work.finish()
     except BaseException:
         session.sql(f"DROP TABLE IF EXISTS {'.'.join(f'`{part}`' for part in name.split('.'))}")

@@ -88,12 +88,14 @@ def _copied(store: Store, target: Path, report: Report) -> Iterator[tuple[str, s
         before = _manifests(store.root / public)
         yield from _part(store.root, public, target, report)
         after = _manifests(store.root / public)
-        for place, words in before.items():
-            if after.get(place) != words:
-                raise DatasetError(f"{place} was replaced while it was copied; back up again.")
+        for public_folder, manifest in before.items():
+            if after.get(public_folder) != manifest:
+                raise DatasetError(
+                    f"{public_folder} was replaced while it was copied; back up again."
+                )
     # A memory is written before its bundle, so every bundle that was copied has its own.
-    for own in (REPORTS, RELEASES):
-        yield from _part(store.root, own, target, report)
+    for private_part in (REPORTS, RELEASES):
+        yield from _part(store.root, private_part, target, report)
     yield _write(target, Path(SECRET), [(store.root / SECRET).read_bytes()])
 
 
@@ -101,33 +103,33 @@ def _part(root: Path, part: str, target: Path, report: Report) -> Iterator[tuple
     """The files of one part, each group reported once."""
     said = ""
     for path in kept_files(root, part):
-        place = path.relative_to(root)
-        group = "/".join(place.parts[:2])
+        relative = path.relative_to(root)
+        group = "/".join(relative.parts[:2])
         if group != said:
             report(group)
             said = group
         with path.open("rb") as file:
-            yield _write(target, place, _blocks(file.fileno()))
+            yield _write(target, relative, _blocks(file.fileno()))
 
 
 def _manifests(folder: Path) -> dict[Path, bytes]:
     """What stands in the public folders of a kind: each is replaced as a whole, with its manifest."""
     return {
-        place: (place / _PUBLIC_MANIFEST).read_bytes()
-        for place in sorted(folder.glob("[!.]*"))
-        if place.is_dir()
+        public_folder: (public_folder / _PUBLIC_MANIFEST).read_bytes()
+        for public_folder in sorted(folder.glob("[!.]*"))
+        if public_folder.is_dir()
     }
 
 
 def _blocks(handle: int) -> Iterator[bytes]:
-    place = 0
-    while block := os.pread(handle, _BLOCK, place):
+    offset = 0
+    while block := os.pread(handle, _BLOCK, offset):
         yield block
-        place += len(block)
+        offset += len(block)
 
 
-def _write(target: Path, place: Path, blocks: Iterable[bytes]) -> tuple[str, str]:
-    path, digest = target / place, hashlib.sha256()
+def _write(target: Path, relative: Path, blocks: Iterable[bytes]) -> tuple[str, str]:
+    path, digest = target / relative, hashlib.sha256()
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(handle, "wb") as file:
@@ -137,7 +139,7 @@ def _write(target: Path, place: Path, blocks: Iterable[bytes]) -> tuple[str, str
         file.flush()
         os.fsync(file.fileno())
     sync(path.parent)
-    return place.as_posix(), digest.hexdigest()
+    return relative.as_posix(), digest.hexdigest()
 
 
 def check_backup(backup: Path) -> dict[str, str]:
@@ -145,9 +147,9 @@ def check_backup(backup: Path) -> dict[str, str]:
     broken = f"{backup} is not a whole backup"
     with outages(backup):
         try:
-            words = json.loads((backup / BACKUP).read_bytes())
-            files: dict[str, str] = dict(words["files"])
-            written = words["format"]
+            manifest = json.loads((backup / BACKUP).read_bytes())
+            files: dict[str, str] = dict(manifest["files"])
+            written = manifest["format"]
         except FileNotFoundError:
             raise InputError(
                 f"{broken}: {BACKUP} is missing, so it was not finished; use another."
@@ -157,17 +159,17 @@ def check_backup(backup: Path) -> dict[str, str]:
         if written != FORMAT:
             raise InputError(f"{backup} was written by another version of Lustrum.")
         for name, wanted in files.items():
-            place = Path(name)
-            if place.is_absolute() or ".." in place.parts:
+            relative = Path(name)
+            if relative.is_absolute() or ".." in relative.parts:
                 raise InputError(f"{broken}: it names a file outside of itself.")
-            found = hashlib.sha256()
+            digest = hashlib.sha256()
             try:
-                with (backup / place).open("rb") as file:
+                with (backup / relative).open("rb") as file:
                     for block in _blocks(file.fileno()):
-                        found.update(block)
+                        digest.update(block)
             except FileNotFoundError:
                 raise InputError(f"{broken}: {name} is missing; use another.") from None
-            if found.hexdigest() != wanted:
+            if digest.hexdigest() != wanted:
                 raise InputError(f"{broken}: {name} is damaged; use another.")
     return files
 
@@ -190,8 +192,8 @@ def restore(backup: Path, root: Path) -> int:
         try:
             for name, wanted in files.items():
                 with (backup / name).open("rb") as file:
-                    _, found = _write(draft, Path(name), _blocks(file.fileno()))
-                if found != wanted:
+                    _, digest = _write(draft, Path(name), _blocks(file.fileno()))
+                if digest != wanted:
                     raise InputError(f"{backup} changed while it was restored; use another.")
             store = Store(draft)
             for name in store.names():

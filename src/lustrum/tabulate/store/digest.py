@@ -73,10 +73,10 @@ def digest_of(handle: int, workers: int | None = None) -> str:
 def segment_tag(handle: int, start: int) -> bytes:
     """The tag of the segment of an open file that begins there."""
     tag = Cipher(algorithms.AES(_KEY), modes.GCM(_NONCE)).encryptor()
-    block, place, end = memoryview(bytearray(_BLOCK)), start, start + SEGMENT
-    while place < end and (read := os.preadv(handle, [block[: end - place]], place)):
+    block, offset, end = memoryview(bytearray(_BLOCK)), start, start + SEGMENT
+    while offset < end and (read := os.preadv(handle, [block[: end - offset]], offset)):
         tag.authenticate_additional_data(block[:read])
-        place += read
+        offset += read
     tag.finalize()
     return tag.tag
 

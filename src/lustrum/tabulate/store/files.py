@@ -46,11 +46,11 @@ class VersionFiles:
         except OSError as error:
             raise DatasetError(f"{self.folder / name} cannot be read: {error.strerror}.") from None
         self._handles.append(handle)
-        found = os.fstat(handle).st_size
-        if found != wanted.bytes:  # a shorter file under a memory map would end the process
-            how = "shorter" if found < wanted.bytes else "longer"
+        size = os.fstat(handle).st_size
+        if size != wanted.bytes:  # a shorter file under a memory map would end the process
+            how = "shorter" if size < wanted.bytes else "longer"
             raise self.damaged(f"{name} is {how} than what was written")
-        self.size += found
+        self.size += size
 
     @property
     def handles(self) -> tuple[int, ...]:
@@ -61,12 +61,12 @@ class VersionFiles:
         """Hold every byte to the manifest."""
         for handle, name in zip(self._handles, (RECORDS, KEYS), strict=True):
             try:
-                found = digest_of(handle)
+                digest = digest_of(handle)
             except OSError as error:
                 raise DatasetError(
                     f"{self.folder / name} cannot be read: {error.strerror}."
                 ) from None
-            if found != self._wanted[name].digest:
+            if digest != self._wanted[name].digest:
                 raise self.damaged(f"{name} does not hold what was written")
         self.require_unchanged()
         self.checked = True
@@ -78,8 +78,8 @@ class VersionFiles:
     @property
     def identity(self) -> tuple[object, ...]:
         """Names the files on disk: another one after any repair, also one that keeps the times of change."""
-        found = [(s.st_ino, s.st_size, s.st_mtime_ns, s.st_ctime_ns) for s in self._statuses()]
-        return (self.version, *found)
+        statuses = [(s.st_ino, s.st_size, s.st_mtime_ns, s.st_ctime_ns) for s in self._statuses()]
+        return (self.version, *statuses)
 
     def _statuses(self) -> list[os.stat_result]:
         try:

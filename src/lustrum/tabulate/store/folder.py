@@ -111,18 +111,20 @@ class Store:
 
     def _used(self) -> list[str]:
         """The fingerprints of the secrets behind the datasets, as far as they can be read."""
-        found = []
+        fingerprints = []
         for name in self.names():
             with contextlib.suppress(DatasetError):
-                found.append(read_manifest(self.root / name / self.version(name)).secret)
+                fingerprints.append(read_manifest(self.root / name / self.version(name)).secret)
         # The keys of records in a database were made with the secret too; their receipts name it.
         for path in self.root.glob(f"{CONNECTIONS}/*.keys.json"):
             with contextlib.suppress(ValueError, KeyError, TypeError):
-                found.append(str(json.loads(path.read_bytes())["secret"]))
+                fingerprints.append(str(json.loads(path.read_bytes())["secret"]))
         if not (self.root / secret_files.SECRET).exists():
             # A version nobody can read, or that nothing names as in force, still has its secret somewhere.
-            found += ["unknown" for path in self.root.glob("*/v*") if VERSION.fullmatch(path.name)]
-        return found
+            fingerprints += [
+                "unknown" for path in self.root.glob("*/v*") if VERSION.fullmatch(path.name)
+            ]
+        return fingerprints
 
     def _for_writing(self, secret: Secret | None) -> Secret:
         if secret is None:
@@ -181,13 +183,13 @@ class Store:
     def _clean(self, home: Path) -> None:
         """Remove all versions but the one in force; who has an old one open keeps it until they close."""
         try:
-            kept = self.version(home.name)
+            current = self.version(home.name)
         except DatasetError:
-            kept = None  # nobody knows which one is in force, so no whole version is removed
+            current = None  # nobody knows which one is in force, so no whole version is removed
         with contextlib.suppress(OSError):
             for path in home.iterdir():
                 whole = VERSION.fullmatch(path.name)
-                if path.name == kept or (whole and kept is None):
+                if path.name == current or (whole and current is None):
                     continue
                 if LEFTOVER.fullmatch(path.name):
                     shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink()
@@ -233,10 +235,10 @@ def _locked(folder: Path, how: int) -> Iterator[None]:
 
 def _check_described(dataset: Dataset) -> None:
     try:
-        kept = Dataset.from_mapping(dataset.source)
+        described = Dataset.from_mapping(dataset.source)
     except DescriptionError:
-        kept = None
-    if kept != dataset:
+        described = None
+    if described != dataset:
         raise DescriptionError(
             f"Dataset {dataset.name!r} does not come from its description, which is kept beside the "
             "records; make it with Dataset.from_mapping or read_description."

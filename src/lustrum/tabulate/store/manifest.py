@@ -78,8 +78,8 @@ def read_manifest(folder: Path) -> Manifest:
         raise DatasetError(f"{folder} is a link; a version must be a folder of its own.")
     try:
         raw = (folder / MANIFEST).read_bytes()
-        words = json.loads(raw)
-        written = words["format"]
+        document = json.loads(raw)
+        written = document["format"]
     except (FileNotFoundError, NotADirectoryError, ValueError, KeyError, TypeError):
         raise damaged from None
     except OSError as error:
@@ -88,7 +88,7 @@ def read_manifest(folder: Path) -> Manifest:
         raise DatasetError(
             f"The dataset in {folder} was written by an earlier version of Lustrum; run 'lustrum upgrade'."
         )
-    if written != FORMAT or words.get("key_version") != KEY_VERSION:
+    if written != FORMAT or document.get("key_version") != KEY_VERSION:
         raise DatasetError(
             f"The dataset in {folder} was written by another version of Lustrum; ingest it again."
         )
@@ -100,10 +100,10 @@ def read_manifest(folder: Path) -> Manifest:
         )
     try:
         manifest = Manifest(
-            int(words["rows"]),
-            {name: FileMark(**mark) for name, mark in words["files"].items()},
-            str(words["secret"]),
-            words["description"],
+            int(document["rows"]),
+            {name: FileMark(**mark) for name, mark in document["files"].items()},
+            str(document["secret"]),
+            document["description"],
         )
         if sorted(manifest.files) != sorted((RECORDS, KEYS)):
             raise damaged

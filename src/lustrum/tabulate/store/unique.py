@@ -131,20 +131,20 @@ def _gathered(batches: Iterable[Ids]) -> Iterator[Ids]:
 def _lowest_in(ordered: Ids) -> int | None:
     """The lowest identifier that sorted ones hold twice."""
     twice = ordered[1:] == ordered[:-1]
-    place = int(np.argmax(twice)) if twice.size else 0
-    return int(ordered[place]) if twice.size and twice[place] else None
+    index = int(np.argmax(twice)) if twice.size else 0
+    return int(ordered[index]) if twice.size and twice[index] else None
 
 
 def _places(batches: Iterable[Ids], wanted: int) -> tuple[int, int]:
     """Where an identifier stands for the first and the second time."""
-    found: list[int] = []
+    positions: list[int] = []
     first = 0
     for batch in batches:
-        found += (first + np.flatnonzero(batch == wanted)[:2]).tolist()
-        if len(found) >= 2:
+        positions += (first + np.flatnonzero(batch == wanted)[:2]).tolist()
+        if len(positions) >= 2:
             break
         first += batch.size
-    return found[0], found[1]
+    return positions[0], positions[1]
 
 
 def _write(handle: int, ids: Ids) -> int:
@@ -156,10 +156,10 @@ def _write(handle: int, ids: Ids) -> int:
 
 def _read(handle: int, start: int, count: int) -> Ids:
     out = np.empty(count, dtype=np.int64)
-    left, place = out.data.cast("B"), 8 * start
+    left, offset = out.data.cast("B"), 8 * start
     while left:
-        read = os.preadv(handle, [left], place)
+        read = os.preadv(handle, [left], offset)
         if not read:
             raise OSError("the identifiers that were set aside cannot be read again")
-        left, place = left[read:], place + read
+        left, offset = left[read:], offset + read
     return out

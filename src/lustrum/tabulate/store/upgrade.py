@@ -48,11 +48,11 @@ def _is_first(folder: Path) -> bool:
 def _upgrade(store: Store, name: str, secret: Secret) -> None:
     folder = store.root / name / store.version(name)
     try:
-        words: dict[str, Any] = json.loads((folder / MANIFEST).read_bytes())
-        dataset, rows = Dataset.from_mapping(words["description"]), int(words["rows"])
-        sizes = words["bytes"]
+        document: dict[str, Any] = json.loads((folder / MANIFEST).read_bytes())
+        dataset, rows = Dataset.from_mapping(document["description"]), int(document["rows"])
+        sizes = document["bytes"]
         same = {n: (folder / n).stat().st_size == sizes[n] for n in (RECORDS, KEYS)}
-        if words["key_version"] != KEY_VERSION or not all(same.values()):
+        if document["key_version"] != KEY_VERSION or not all(same.values()):
             raise ValueError("other sizes")
         _check(folder, dataset, rows, secret)
     except OSError as error:
@@ -61,19 +61,19 @@ def _upgrade(store: Store, name: str, secret: Secret) -> None:
         if isinstance(error, DatasetError):
             raise
         raise DatasetError(f"The dataset in {folder} is damaged; ingest it again.") from None
-    with store.new_version(name) as made:
+    with store.new_version(name) as new_folder:
         files = {}
         for file in (RECORDS, KEYS):
-            os.link(folder / file, made / file)
-            (made / file).chmod(0o600)
-            handle = os.open(made / file, os.O_RDONLY)
+            os.link(folder / file, new_folder / file)
+            (new_folder / file).chmod(0o600)
+            handle = os.open(new_folder / file, os.O_RDONLY)
             try:
                 files[file] = FileMark(os.fstat(handle).st_size, digest_of(handle))
             finally:
                 os.close(handle)
-        manifest = Manifest(rows, files, secret.fingerprint, words["description"]).to_bytes()
-        write_manifest(made, manifest)
-        store.publish(name, made, manifest)
+        manifest = Manifest(rows, files, secret.fingerprint, document["description"]).to_bytes()
+        write_manifest(new_folder, manifest)
+        store.publish(name, new_folder, manifest)
 
 
 def _check(folder: Path, dataset: Dataset, rows: int, secret: Secret) -> None:
@@ -84,9 +84,9 @@ def _check(folder: Path, dataset: Dataset, rows: int, secret: Secret) -> None:
             raise ValueError("other columns")
         first = 1
         for i in range(records.num_record_batches):
-            batch, own = records.get_batch(i), keys.get_batch(i)
+            batch, key_batch = records.get_batch(i), keys.get_batch(i)
             batch.validate(full=True)  # also that every code is in its code list
-            own.validate(full=True)
+            key_batch.validate(full=True)
             for variable in dataset.variables:
                 if tuple(batch.column(variable.name).dictionary.to_pylist()) != variable.codes:
                     raise ValueError("other codes")
@@ -95,7 +95,7 @@ def _check(folder: Path, dataset: Dataset, rows: int, secret: Secret) -> None:
                 ids = batch.column(dataset.record_id).to_numpy(zero_copy_only=True)
                 identity = ids.astype(np.uint64)
             if not np.array_equal(
-                record_keys(secret, dataset.name, identity), own.column(0).to_numpy()
+                record_keys(secret, dataset.name, identity), key_batch.column(0).to_numpy()
             ):
                 raise DatasetError(
                     f"The dataset in {folder} was made with another secret, or is damaged; restore the secret "

@@ -72,8 +72,8 @@ class Writer:
         if name is None or self._ascending:
             return None
         self._end_records()
-        found = first_repeated(lambda: self._read_back(name), self._rows, self._folder)
-        return None if found is None else (found[0] + 1, found[1] + 1)
+        row_pair = first_repeated(lambda: self._read_back(name), self._rows, self._folder)
+        return None if row_pair is None else (row_pair[0] + 1, row_pair[1] + 1)
 
     def _end_records(self) -> None:
         if not self._ended:

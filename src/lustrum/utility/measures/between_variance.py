@@ -50,11 +50,11 @@ class BetweenVarianceChange(UtilitySpec):
                 f"The axis {self.variable!r} has no inner category {self.category!r}; "
                 f"{choices(self.category, codes)}."
             )
-        place = codes.index(self.category)
+        index = codes.index(self.category)
         others = tuple(a for a in range(len(table.axes)) if a != area)
         whole = tuple(x.sum(axis=others) for x in (pair.original, pair.published))
         part = tuple(
-            np.take(x, [place], axis=variable).sum(axis=others)
+            np.take(x, [index], axis=variable).sum(axis=others)
             for x in (pair.original, pair.published)
         )
         return abs(between_variance_ratio(part[0], whole[0], part[1], whole[1]) - 1.0)

@@ -45,8 +45,10 @@ class ConditionalError(UtilitySpec):
         pair = compare(table, release, self.impute)
         asked = axis_position(table.axes, self.variable)
         names = [a.name for a in table.axes if a.name != self.variable]
-        kept = {axis_position(table.axes, n) for n in (names if self.given is None else self.given)}
-        others = tuple(a for a in range(len(table.axes)) if a != asked and a not in kept)
+        given_axes = {
+            axis_position(table.axes, n) for n in (names if self.given is None else self.given)
+        }
+        others = tuple(a for a in range(len(table.axes)) if a != asked and a not in given_axes)
         along = asked - sum(a < asked for a in others)
         errors = conditional_errors(
             pair.original.sum(axis=others), pair.published.sum(axis=others), along

@@ -34,11 +34,11 @@ def relative_errors_by_size(
         raise InputError("The edges of size classes must rise and begin above 0.")
     F, G = as_pair(original, published)
     size = np.abs(F)
-    found = []
+    size_errors = []
     for least, most in zip(edges, [*edges[1:], np.inf], strict=True):
         chosen = (size >= least) & (size < most)
         errors = np.abs(F - G)[chosen] / size[chosen]
-        found.append(
+        size_errors.append(
             SizeErrors(
                 float(least),
                 int(chosen.sum()),
@@ -46,7 +46,7 @@ def relative_errors_by_size(
                 float(errors.max(initial=0.0)),
             )
         )
-    return tuple(found)
+    return tuple(size_errors)
 
 
 @dataclass(frozen=True)
@@ -76,9 +76,11 @@ def growth_errors(
         raise InputError("The two periods must have the same cells.")
     held = (earlier > 0) & (shown > 0)
     true = 100 * (F[held] / earlier[held] - 1)
-    made = 100 * (G[held] / shown[held] - 1)
-    off = np.round(np.abs(made - true), 9)
-    kept = np.sign(np.round(made, 9)) == np.sign(np.round(true, 9))
+    published_growth = 100 * (G[held] / shown[held] - 1)
+    off = np.round(np.abs(published_growth - true), 9)
+    same_sign = np.sign(np.round(published_growth, 9)) == np.sign(np.round(true, 9))
     if not off.size:
         return GrowthErrors(0, 0.0, 0.0, 1.0)
-    return GrowthErrors(int(off.size), float(off.mean()), float(np.median(off)), float(kept.mean()))
+    return GrowthErrors(
+        int(off.size), float(off.mean()), float(np.median(off)), float(same_sign.mean())
+    )

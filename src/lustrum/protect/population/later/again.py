@@ -29,7 +29,7 @@ def same_variables(
     choice = options(every.counts, base, redraw.small_only)
     empty = every.counts == 0
     two = choice.movable | (empty & redraw.empty_shown)
-    shown, keys = before.found(before.parents(every.codes))
+    shown, keys = before.of_parents(before.parents(every.codes))
     assert every.keys is not None
     changed = every.keys != keys
     low, high = choice.low, choice.low + base * two
@@ -37,7 +37,7 @@ def same_variables(
     numbers = cell_numbers(every.dataset, every.codes)
     if held is not None and held.size:
         number = np.where(choice.movable & np.isin(numbers, held), high, number)
-    kept = number == shown
+    same_number = number == shown
     gone = np.flatnonzero((before.keys > 0) & ~np.isin(before.numbers, before.parents(cells.codes)))
     report = int((~changed & ~empty).sum()), int(other.sum() + gone.size)
     none = np.full(len(every), -1, dtype=np.int64)
@@ -45,7 +45,7 @@ def same_variables(
     if not report[1]:
         # The same records are the same release.
         return every, Kept(np.ones(len(every), dtype=np.bool_), number, none, {}, two, up, *report)
-    free = kept & two
+    free = same_number & two
     if held is not None and held.size:
         free &= ~(choice.movable & np.isin(numbers, held))
     # A cell above the base that showed both of its numbers holds neither of them.

@@ -70,20 +70,20 @@ class EarlierRelease:
         numbers = cell_numbers(previous.dataset, previous.codes)
         order = np.argsort(numbers, kind="stable")
         assert previous.keys is not None
-        own = numbers[order], previous.counts[order], previous.keys[order]
+        arrays = numbers[order], previous.counts[order], previous.keys[order]
         digest = hmac.new(derived(key, "later release"), digestmod=hashlib.sha256)
-        for array in own:
+        for array in arrays:
             digest.update(np.ascontiguousarray(array).tobytes())
-        return cls(previous, rows, key, digest.digest(), *own, order)
+        return cls(previous, rows, key, digest.digest(), *arrays, order)
 
     def parents(self, codes: Array) -> Words:
         """The cells of the earlier release in which cells lie."""
         return cell_numbers(self.cells.dataset, codes[self.rows])
 
-    def found(self, parents: Words) -> tuple[Ints, Words]:
+    def of_parents(self, parents: Words) -> tuple[Ints, Words]:
         """What these cells showed, and the sums of their keys; 0 where they were empty and showed 0."""
-        place, found = find(self.numbers, parents)
-        return at(self.shown, place, found), at(self.keys, place, found)
+        index, present = find(self.numbers, parents)
+        return at(self.shown, index, present), at(self.keys, index, present)
 
     def inverse(self, cells: FinestCells) -> Ints:
         """The place of every cell's parent among all occupied parents."""
@@ -95,7 +95,7 @@ class EarlierRelease:
         sums = np.zeros(parent.size, dtype=np.uint64)
         assert cells.keys is not None
         np.add.at(sums, inverse.ravel(), cells.keys)
-        return np.asarray(self.found(parent)[1] != sums)
+        return np.asarray(self.of_parents(parent)[1] != sums)
 
     def draw(self, purpose: str, numbers: Words) -> Words:
         """A word for each cell in this release."""
@@ -123,26 +123,26 @@ class EarlierRelease:
 
     def drawn(self, numbers: Words, share: float) -> Mask:
         """Which cells the key draws, so many of them on average."""
-        words = self.draw("refresh", numbers) >> np.uint64(32)
-        return np.asarray(words < np.uint64(int(share * 2**32)))
+        random_words = self.draw("refresh", numbers) >> np.uint64(32)
+        return np.asarray(random_words < np.uint64(int(share * 2**32)))
 
 
 def rows_of(cells: FinestCells, previous: FinestCells) -> list[int]:
     places = {v.name: i for i, v in enumerate(cells.dataset.variables)}
     rows = []
     for variable in previous.dataset.variables:
-        place = places.get(variable.name)
-        if place is None:
+        row = places.get(variable.name)
+        if row is None:
             raise InputError(
                 f"The earlier release has the variable {variable.name!r}, which is missing now; keep it, and "
                 "leave it out of tables."
             )
-        if cells.dataset.variables[place].codes != variable.codes:
+        if cells.dataset.variables[row].codes != variable.codes:
             raise InputError(
                 f"The codes of {variable.name!r} differ from those of the earlier release; a second release "
                 "needs the same ones."
             )
-        rows.append(place)
+        rows.append(row)
     return rows
 
 
@@ -161,12 +161,12 @@ def find(ordered: Words, wanted: Words) -> tuple[Ints, Mask]:
     """Where words stand among ordered ones, and whether they do."""
     if not ordered.size:
         return np.zeros(wanted.size, dtype=np.int64), np.zeros(wanted.size, dtype=np.bool_)
-    place = np.minimum(np.searchsorted(ordered, wanted), ordered.size - 1)
-    return place.astype(np.int64), np.asarray(ordered[place] == wanted)
+    index = np.minimum(np.searchsorted(ordered, wanted), ordered.size - 1)
+    return index.astype(np.int64), np.asarray(ordered[index] == wanted)
 
 
-def at(values: Array, place: Ints, found: Mask) -> Array:
+def at(values: Array, index: Ints, present: Mask) -> Array:
     """The values at some places; 0 where nothing was found."""
-    out = np.zeros(place.size, dtype=values.dtype)
-    out[found] = values[place[found]]
+    out = np.zeros(index.size, dtype=values.dtype)
+    out[present] = values[index[present]]
     return out

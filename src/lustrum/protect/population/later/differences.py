@@ -95,7 +95,7 @@ def differences(previous: FinestCells | None, memory: FinestCells, base: int) ->
 
 
 def _added(every: Words, numbers: Words, counts: Ints, keys: Words) -> tuple[Ints, Words]:
-    place = np.searchsorted(every, numbers)
+    index = np.searchsorted(every, numbers)
     sums = np.zeros(every.size, dtype=np.uint64)
-    np.add.at(sums, place, keys)
-    return np.bincount(place, weights=counts, minlength=every.size).astype(np.int64), sums
+    np.add.at(sums, index, keys)
+    return np.bincount(index, weights=counts, minlength=every.size).astype(np.int64), sums

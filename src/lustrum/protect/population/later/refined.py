@@ -29,7 +29,7 @@ def more_variables(
     parent = np.unique(before.parents(cells.codes))
     gone = ~np.isin(before.numbers, parent)
     lost = int((gone & (before.keys > 0)).sum())
-    shown, _ = before.found(parent)
+    shown, _ = before.of_parents(parent)
     least, most = _reach(cells, before, parent, base)
     fits = (least <= shown) & (shown <= most)
     # The same records are the same release: nothing is drawn again.
@@ -72,28 +72,32 @@ def _reach(
 ) -> tuple[Ints, Ints]:
     """The smallest and the largest number that the occupied parts of a cell can add up to."""
     choice = options(cells.counts, base, False)
-    place = np.searchsorted(parent, before.parents(cells.codes))
-    least = np.bincount(place, weights=choice.low).astype(np.int64)  # no parent is without parts
-    moves = np.bincount(place, weights=choice.movable).astype(np.int64)
+    parent_index = np.searchsorted(parent, before.parents(cells.codes))
+    least = np.bincount(parent_index, weights=choice.low).astype(
+        np.int64
+    )  # no parent is without parts
+    moves = np.bincount(parent_index, weights=choice.movable).astype(np.int64)
     return least, least + base * moves
 
 
 def _parts_of_empty(cells: FinestCells, before: EarlierRelease, showing: Ints) -> Array:
     """For every empty cell of the earlier release that shows somebody, the part that shows them now."""
     parents = before.cells.codes[:, before.order[showing]]
-    made = np.zeros((len(cells.dataset.variables), showing.size), dtype=cells.codes.dtype)
-    made[before.rows] = parents
-    new = [i for i in range(made.shape[0]) if i not in before.rows]
+    codes = np.zeros((len(cells.dataset.variables), showing.size), dtype=cells.codes.dtype)
+    codes[before.rows] = parents
+    new = [i for i in range(codes.shape[0]) if i not in before.rows]
     waiting = np.arange(showing.size)
     stream = scramble(derived(before.root, "part"), before.numbers[showing])
     for attempt in range(_PART_ATTEMPTS):
         for row in new:
             size = len(cells.dataset.variables[row].codes)
-            words = scramble(derived(before.root, f"part {attempt} {row}"), stream[waiting])
-            made[row, waiting] = ((words >> np.uint64(32)) * np.uint64(size)) >> np.uint64(32)
-        waiting = waiting[~possible_cells(cells.dataset, made[:, waiting])]
+            random_words = scramble(derived(before.root, f"part {attempt} {row}"), stream[waiting])
+            codes[row, waiting] = ((random_words >> np.uint64(32)) * np.uint64(size)) >> np.uint64(
+                32
+            )
+        waiting = waiting[~possible_cells(cells.dataset, codes[:, waiting])]
         if not waiting.size:
-            return made
+            return codes
     raise InputError(
         "The new variables leave no possible part for a cell that showed somebody; correct structural zeros."
     )

@@ -131,7 +131,7 @@ def round_system(
         raise InputError(f"The way to round is 'auto', 'exact' or 'search', not {how!r}.")
     if how == "exact" and scope != "all":
         raise InputError("The exact way rounds all cells; use 'search' to round small ones only.")
-    found = round_inner(
+    inner_rounding = round_inner(
         inner,
         tables,
         base,
@@ -145,10 +145,19 @@ def round_system(
     )
     true = sums_of(np.asarray(inner, dtype=np.int64).ravel(), tables)
     if how == "search" or scope != "all" or (how == "auto" and tables.rows > EXACT_CELLS):
-        made = _rounded(true, found.published, base, proven=False)
-        word = "" if found.kept else f" Not every number is within {found.goal} of the true one."
+        rounding = _rounded(true, inner_rounding.published, base, proven=False)
+        word = (
+            ""
+            if inner_rounding.within_goal
+            else f" Not every number is within {inner_rounding.goal} of the true one."
+        )
         return Rounded(
-            made.published, made.steps, made.largest_error, False, made.message + word, found.inner
+            rounding.published,
+            rounding.steps,
+            rounding.largest_error,
+            False,
+            rounding.message + word,
+            inner_rounding.inner,
         )
     return round_published(
         true,
@@ -157,7 +166,7 @@ def round_system(
         weights=weights,
         distance=distance,
         steps=steps,
-        incumbent=found.published,
+        incumbent=inner_rounding.published,
         rng=rng,
         stop=stop,
     )
@@ -243,23 +252,23 @@ class _Stages:
             raise Stopped
         if steps is not None and steps <= 0:
             return Outcome.CUT_SHORT, False
-        found = self.solver.load(program.problem).minimise(
+        solution = self.solver.load(program.problem).minimise(
             cost, whole=True, steps=steps, stop=self.stop
         )
         if self.stop():
             raise Stopped  # what a stopped search has found depends on the clock
         if self.left is not None:
-            self.left -= found.steps
-        if found.point is None:
-            return found.outcome, False
-        point = np.rint(found.point)
+            self.left -= solution.steps
+        if solution.point is None:
+            return solution.outcome, False
+        point = np.rint(solution.point)
         value = dot(cost, point)
         # Costs are whole, so nothing lies between two that differ by less than one.
         whole = bool((cost == np.rint(cost)).all())
-        closed = value - found.bound < (0.999 if whole else 1e-5 * max(1.0, abs(value)))
-        proven = found.outcome is Outcome.OPTIMAL and closed
+        closed = value - solution.bound < (0.999 if whole else 1e-5 * max(1.0, abs(value)))
+        proven = solution.outcome is Outcome.OPTIMAL and closed
         self.offer(program.published(point.astype(np.int64)), equal=proven)
-        return found.outcome, proven
+        return solution.outcome, proven
 
 
 def ordered_costs(cost: Floats, luck: np.random.Generator) -> Floats | None:
@@ -272,10 +281,10 @@ def ordered_costs(cost: Floats, luck: np.random.Generator) -> Floats | None:
     """
     if bool((cost != np.rint(cost)).any()):
         return None
-    own = luck.integers(0, 256, cost.size)
-    unit = 2.0 ** int(own.sum()).bit_length()
+    tie_breakers = luck.integers(0, 256, cost.size)
+    unit = 2.0 ** int(tie_breakers.sum()).bit_length()
     large = float(np.abs(cost).max(initial=0.0)) * unit > _EXACT
-    return None if large else np.asarray(cost * unit + own)
+    return None if large else np.asarray(cost * unit + tie_breakers)
 
 
 def _rounded(true: Ints, shown: Ints, base: int, proven: bool) -> Rounded:

@@ -45,7 +45,7 @@ class InnerRounding:
 
     ``largest_error`` is over all published cells, inner ones included; ``squares`` is the sum of squared
     errors over the distinct sums of several inner cells. They follow from the true counts and are
-    confidential. ``kept`` says whether no published cell is further off than the goal.
+    confidential. ``within_goal`` says whether no published cell is further off than the goal.
     """
 
     inner: Ints
@@ -55,11 +55,11 @@ class InnerRounding:
     squares: int
 
     def __repr__(self) -> str:
-        state = "within" if self.kept else "not within"
+        state = "within" if self.within_goal else "not within"
         return f"InnerRounding({self.published.size} published cells, {state} {self.goal})"
 
     @property
-    def kept(self) -> bool:
+    def within_goal(self) -> bool:
         """Whether every published cell is within the goal."""
         return self.largest_error <= self.goal
 
@@ -172,9 +172,9 @@ class _LocalRounding:
 
     def rounded(self, values: Ints) -> Ints:
         """All inner cells, with movable ones at their present multiples."""
-        made = values.copy()
-        made[self.moving] += self.base * self.up - self.residue
-        return made
+        inner_cells = values.copy()
+        inner_cells[self.moving] += self.base * self.up - self.residue
+        return inner_cells
 
     def run(
         self,
@@ -250,21 +250,21 @@ def sums_of(values: Ints, tables: Structure | Sparse) -> Ints:
     if isinstance(tables, Structure):
         parts = [np.asarray(t, dtype=np.int64).ravel() for t in tables.published(values)]
         return np.concatenate(parts)
-    made: Ints = sparse.csr_array(tables, dtype=np.int64) @ values
-    return made
+    sums: Ints = sparse.csr_array(tables, dtype=np.int64) @ values
+    return sums
 
 
 def _margins(tables: Structure | Sparse, inner: int, moving: Ints) -> Sparse:
     """The sums of several inner cells over the cells that can move, each sum once."""
     # Sums of random words identify sets of inner cells: equal sums are the same published cell.
-    words = np.random.default_rng(0).integers(0, 2**64, size=inner, dtype=np.uint64)
+    hashes = np.random.default_rng(0).integers(0, 2**64, size=inner, dtype=np.uint64)
     if isinstance(tables, Structure):
         if inner != tables.inner:
             raise InputError(
                 f"There are {tables.inner} inner cells, but {inner} values were given."
             )
         sizes = sums_of(np.ones(inner, dtype=np.int64), tables)
-        marks = np.concatenate([t.ravel() for t in tables.published(words)])
+        marks = np.concatenate([t.ravel() for t in tables.published(hashes)])
         matrix = tables.restrict(moving).matrix
     else:
         whole = sparse.csr_array(tables)
@@ -273,7 +273,7 @@ def _margins(tables: Structure | Sparse, inner: int, moving: Ints) -> Sparse:
                 f"The matrix of published by inner cells must hold ones and have {inner} columns."
             )
         sizes = np.diff(whole.indptr)
-        summed = np.concatenate([[np.uint64(0)], np.cumsum(words[whole.indices], dtype=np.uint64)])
+        summed = np.concatenate([[np.uint64(0)], np.cumsum(hashes[whole.indices], dtype=np.uint64)])
         marks = summed[whole.indptr[1:]] - summed[whole.indptr[:-1]]
         matrix = whole[:, moving]
     matrix = sparse.csr_array(matrix)

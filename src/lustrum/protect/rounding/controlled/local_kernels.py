@@ -137,14 +137,14 @@ def walk(  # pragma: no cover
         raised = 1 if error[m] < 0 else 0
         step = base if raised == 1 else -base
         length = first[m + 1] - first[m]
-        place = first[m] + below(state, length)
+        index = first[m] + below(state, length)
         blind = below(state, BLIND) == 0
         chosen, least, ties = -1, 0.0, 0
         for _ in range(min(length, LOOKED_AT)):
-            i = cell[place]
-            place += 1
-            if place == first[m + 1]:
-                place = first[m]
+            i = cell[index]
+            index += 1
+            if index == first[m + 1]:
+                index = first[m]
             if up[i] == raised:
                 continue
             pain = 0.0
@@ -204,9 +204,9 @@ def polish(  # pragma: no cover
     A swap moves a second cell of one of the margins the other way, so that this margin stays as it is.
     Gives the number of moves and swaps made; ends early when a whole round makes none.
     """
-    made = 0
+    move_count = 0
     for _ in range(rounds):
-        before = made
+        before = move_count
         for i in range(up.size):
             if begin[i] == begin[i + 1]:
                 continue
@@ -215,7 +215,7 @@ def polish(  # pragma: no cover
             _move(begin, margin, error, i, step)
             up[i] = 1 - up[i]
             if change < 0.0 and _within(begin, margin, error, i, goal):
-                made += 1
+                move_count += 1
                 continue
             m = margin[begin[i] + below(state, begin[i + 1] - begin[i])]
             swapped = False
@@ -235,10 +235,10 @@ def polish(  # pragma: no cover
                     break
                 _move(begin, margin, error, j, step)
             if swapped:
-                made += 1
+                move_count += 1
             else:
                 _move(begin, margin, error, i, -step)
                 up[i] = 1 - up[i]
-        if made == before:
+        if move_count == before:
             break
-    return made
+    return move_count

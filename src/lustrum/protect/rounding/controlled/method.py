@@ -121,7 +121,7 @@ class ControlledRounding(MethodSpec):
                 raise InputError(
                     "Rounding of small counts needs a table that shows all inner cells of the others."
                 )
-            made = round_published(
+            rounding = round_published(
                 values,
                 complete_relations(structure),
                 self.base,
@@ -130,7 +130,7 @@ class ControlledRounding(MethodSpec):
                 rng=rng,
             )
         else:
-            made = round_system(
+            rounding = round_system(
                 structure,
                 inner,
                 self.base,
@@ -140,18 +140,18 @@ class ControlledRounding(MethodSpec):
                 distance=distance,
                 steps=self.steps,
             )
-        steps = int(made.steps.max(initial=0))
+        steps = int(rounding.steps.max(initial=0))
         bounds = None
         if self.small_only:
             bounds = published_bounds(
-                made.published, structure, self.base, scope="small", inner=made.inner
+                rounding.published, structure, self.base, scope="small", inner=rounding.inner
             )
         parts, first = [], 0
         for table in tables:
             here = slice(first, first + table.values.size)
             shape = table.shape
             ends = None if bounds is None else tuple(b[here].reshape(shape) for b in bounds)
-            published = made.published[here].reshape(shape)
+            published = rounding.published[here].reshape(shape)
             parts.append(self._released(table, published, steps, None, ends))
             first = here.stop
         return parts
@@ -224,8 +224,8 @@ class _Network:
     grand: bool
 
     def nearest(self, counts: Ints, base: int, norm: Literal["l1", "l2"]) -> Ints:
-        made = nearest_rounding(self._turn(counts), base, norm=norm, **self._shown())
-        return self._turn(made.cells)
+        rounding = nearest_rounding(self._turn(counts), base, norm=norm, **self._shown())
+        return self._turn(rounding.cells)
 
     def unbiased(self, counts: Ints, base: int, rng: np.random.Generator) -> Ints:
         return self._turn(unbiased_rounding(self._turn(counts), base, rng, **self._shown()))

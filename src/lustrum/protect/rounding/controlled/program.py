@@ -76,8 +76,8 @@ class RoundingProgram:
             grown = self.end**2 - self.start**2
         else:
             raise InputError(f"The distance is 'absolute' or 'squares', not {distance!r}.")
-        made: Floats = weights[self.cell] * grown
-        return made
+        costs: Floats = weights[self.cell] * grown
+        return costs
 
     def limited(self, steps: int) -> RoundingProgram:
         """The same with no more than this many steps beyond the neighbours in all."""
@@ -93,6 +93,6 @@ class RoundingProgram:
 
     def published(self, point: Ints) -> Ints:
         """The cells after the steps of a point."""
-        made = self.floor.copy()
-        np.add.at(made, self.cell, self.base * self.sign * point)
-        return made
+        cells = self.floor.copy()
+        np.add.at(cells, self.cell, self.base * self.sign * point)
+        return cells

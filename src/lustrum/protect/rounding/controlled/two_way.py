@@ -90,14 +90,14 @@ class CirculationLayout:
         """All published numbers of a table of inner cells, as one vector."""
         values = values.reshape(self.height, self.width)
         rows = values.sum(axis=1)
-        found = [values.ravel()] + [values[list(rows_of)].sum(axis=0) for rows_of in self.groups]
+        parts = [values.ravel()] + [values[list(rows_of)].sum(axis=0) for rows_of in self.groups]
         if self.rows:
-            found += [rows, np.array([rows[list(g)].sum() for g in self.groups], dtype=np.int64)]
+            parts += [rows, np.array([rows[list(g)].sum() for g in self.groups], dtype=np.int64)]
         if self.columns:
-            found.append(values.sum(axis=0))
+            parts.append(values.sum(axis=0))
         if self.grand:
-            found.append(rows.sum(keepdims=True))
-        return np.concatenate(found).astype(np.int64)
+            parts.append(rows.sum(keepdims=True))
+        return np.concatenate(parts).astype(np.int64)
 
     def inner(self, published: Ints) -> Ints:
         """The inner cells among the published numbers."""
@@ -152,13 +152,13 @@ def nearest_rounding(
     np.subtract.at(supply, layout.tail, down)
     np.add.at(supply, layout.head, down)
     tail, head = layout.tail[moving], layout.head[moving]
-    found = cheapest_flow(Network(tail, head, np.ones(moving.size, np.int64), cost, supply))
-    if found.flow is None:
+    solution = cheapest_flow(Network(tail, head, np.ones(moving.size, np.int64), cost, supply))
+    if solution.flow is None:
         raise InternalError(
             "A table was found to have no controlled rounding, which every table has."
         )
     rounded = true - residue
-    rounded[moving] += base * found.flow
+    rounded[moving] += base * solution.flow
     distance = _distance(rounded - true, weight, base, 1 if norm == "l1" else 2)
     return Nearest(layout.inner(rounded).reshape(cells.shape), distance)
 
@@ -191,15 +191,15 @@ def checked_counts(values: npt.ArrayLike, base: int) -> Ints:
 
 
 def _checked_groups(groups: Sequence[Sequence[int]], height: int) -> tuple[tuple[int, ...], ...]:
-    found = []
-    for place, group in enumerate(groups):
+    row_groups = []
+    for index, group in enumerate(groups):
         rows = tuple(int(row) for row in group)
         if not rows or len(set(rows)) < len(rows) or min(rows) < 0 or max(rows) >= height:
             raise InputError(
-                f"Group {place} of the rows must name some rows from 0 to {height - 1}, each once."
+                f"Group {index} of the rows must name some rows from 0 to {height - 1}, each once."
             )
-        found.append(rows)
-    return tuple(found)
+        row_groups.append(rows)
+    return tuple(row_groups)
 
 
 def _nesting(groups: tuple[tuple[int, ...], ...], height: int) -> tuple[Ints, Ints]:
@@ -207,19 +207,19 @@ def _nesting(groups: tuple[tuple[int, ...], ...], height: int) -> tuple[Ints, In
     above_row = np.full(height, -1, dtype=np.int64)
     above_group = np.full(len(groups), -1, dtype=np.int64)
     outermost = np.full(height, -1, dtype=np.int64)
-    for place in sorted(range(len(groups)), key=lambda g: len(groups[g])):
-        rows = np.array(groups[place])
+    for group in sorted(range(len(groups)), key=lambda g: len(groups[g])):
+        rows = np.array(groups[group])
         parts, sizes = np.unique(outermost[rows], return_counts=True)
         for part, size in zip(parts.tolist(), sizes.tolist(), strict=True):
             if part >= 0 and size < len(groups[part]):
                 raise InputError(
-                    f"Groups {min(part, place)} and {max(part, place)} of the rows overlap in part; "
+                    f"Groups {min(part, group)} and {max(part, group)} of the rows overlap in part; "
                     "two groups must be disjoint, or one must lie in the other."
                 )
             if part >= 0:
-                above_group[part] = place
-        above_row[rows] = np.where(above_row[rows] < 0, place, above_row[rows])
-        outermost[rows] = place
+                above_group[part] = group
+        above_row[rows] = np.where(above_row[rows] < 0, group, above_row[rows])
+        outermost[rows] = group
     return above_row, above_group
 
 
@@ -233,12 +233,16 @@ def _numbered(used: int, count: int, published: bool, else_at: int) -> tuple[Int
 def _checked_weights(weights: npt.ArrayLike | None, count: int) -> Ints:
     if weights is None:
         return np.ones(count, dtype=np.int64)
-    found = np.asarray(weights)
-    if found.shape != (count,) or found.dtype.kind not in "iu" or int(found.min(initial=0)) < 0:
+    weight_array = np.asarray(weights)
+    if (
+        weight_array.shape != (count,)
+        or weight_array.dtype.kind not in "iu"
+        or int(weight_array.min(initial=0)) < 0
+    ):
         raise InputError(
             f"The weights must be {count} whole numbers of 0 or more, one for each published number."
         )
-    return found.astype(np.int64)
+    return weight_array.astype(np.int64)
 
 
 def _with_ties(cost: Ints, steepest: int, nodes: int, rng: np.random.Generator | None) -> Ints:

@@ -54,15 +54,15 @@ def unbiased_rounding(
         if not open_.any():
             break
         # One word for each cell is enough unless one is rejected, about once in 2**62 draws.
-        words = rng.integers(0, 2**64, size=int(open_.sum()), dtype=np.uint64)
-        _walk(layout.tail[moving], layout.head[moving], left, base, layout.nodes, words)
+        random_words = rng.integers(0, 2**64, size=int(open_.sum()), dtype=np.uint64)
+        _walk(layout.tail[moving], layout.head[moving], left, base, layout.nodes, random_words)
     true[moving] += left - residue[moving]
     return layout.inner(true).reshape(cells.shape)
 
 
 @compiled
 def _walk(  # pragma: no cover
-    tail: Any, head: Any, left: Any, base: int, count: int, words: Any
+    tail: Any, head: Any, left: Any, base: int, count: int, random_words: Any
 ) -> int:
     """Round the residues ``left`` on the arcs in place, while words last; returns how many were used."""
     size = np.zeros(count, dtype=np.int64)
@@ -83,19 +83,19 @@ def _walk(  # pragma: no cover
                 around[begin[head[arc]] + size[head[arc]]] = arc
                 size[head[arc]] += 1
 
-    place = np.full(count, -1, dtype=np.int64)
+    path_index = np.full(count, -1, dtype=np.int64)
     nodes = np.empty(count + 1, dtype=np.int64)
     arcs = np.empty(count + 1, dtype=np.int64)
     most = np.uint64(0xFFFFFFFFFFFFFFFF)
     used = 0
     for start in range(count):
         nodes[0] = start
-        place[start] = 0
+        path_index[start] = 0
         length = 0  # arcs walked; node number ``length`` is the present one
         while True:
             node = nodes[length]
             came_by = arcs[length - 1] if length else -1
-            found = -1
+            next_arc = -1
             at, last = begin[node], size[node] - 1
             k = last
             while k >= 0:
@@ -107,19 +107,19 @@ def _walk(  # pragma: no cover
                 elif arc == came_by:
                     k -= 1
                 else:
-                    found = arc
+                    next_arc = arc
                     break
             size[node] = last + 1
-            if found < 0:
+            if next_arc < 0:
                 break
-            arcs[length] = found
+            arcs[length] = next_arc
             length += 1
-            end = head[found] if tail[found] == node else tail[found]
-            if place[end] < 0:
+            end = head[next_arc] if tail[next_arc] == node else tail[next_arc]
+            if path_index[end] < 0:
                 nodes[length] = end
-                place[end] = length
+                path_index[end] = length
                 continue
-            first = place[end]
+            first = path_index[end]
             up, down = base, base
             for k in range(first, length):
                 room = left[arcs[k]]
@@ -128,16 +128,19 @@ def _walk(  # pragma: no cover
                 up = min(up, room)
                 down = min(down, base - room)
             total = np.uint64(up + down)
-            while used < words.size and most - words[used] < (most % total + np.uint64(1)) % total:
+            while (
+                used < random_words.size
+                and most - random_words[used] < (most % total + np.uint64(1)) % total
+            ):
                 used += 1
-            if used == words.size:
+            if used == random_words.size:
                 return used
-            step = up if words[used] % total < np.uint64(down) else -down
+            step = up if random_words[used] % total < np.uint64(down) else -down
             used += 1
             for k in range(first, length):
                 left[arcs[k]] += step if tail[arcs[k]] == nodes[k] else -step
                 if k > first:
-                    place[nodes[k]] = -1
+                    path_index[nodes[k]] = -1
             length = first
-        place[start] = -1
+        path_index[start] = -1
     return used

@@ -35,9 +35,9 @@ def bound_by_parts(problem: SuppressionProblem, parts: Iterable[SubTable]) -> tu
             asked = problem.primary & (problem.upper + problem.lower + problem.sliding > 0)
             if not bool(asked[part.cells].any()):
                 continue
-            own = cut_out(problem, part.cells, part.rows).with_cost(left[part.cells])
+            sub_problem = cut_out(problem, part.cells, part.rows).with_cost(left[part.cells])
             # Where sums of cells are judged, a secondary cell may be of use without a companion.
-            attacks = attacks_on(Tasks.of(replace(own, unions=problem.unions)))
+            attacks = attacks_on(Tasks.of(replace(sub_problem, unions=problem.unions)))
             bound, rest = _part_bound(attacks)
             left[part.cells] = rest
             total += bound

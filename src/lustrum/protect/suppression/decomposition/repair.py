@@ -26,12 +26,12 @@ def repaired(attacks: Attacks, suppressed: Mask, tell: Tell) -> WitnessedPattern
     tell("repaired", problem.total_cost(state.suppressed), 0.0)
     cells = np.flatnonzero(state.suppressed & ~problem.frozen)
     publisher = Publisher.of(attacks.tasks, cells, _DIMENSIONS)
-    found = None if publisher is None else publisher.first()
-    if publisher is None or found is None:
+    published = None if publisher is None else publisher.first()
+    if publisher is None or published is None:
         clean_up(state, problem.cost)
         return state
     attacks.steps += publisher.steps
-    made = witnessed(attacks, publisher, found)
-    if problem.total_cost(made.suppressed) < problem.total_cost(state.suppressed):
-        return made
+    candidate = witnessed(attacks, publisher, published)
+    if problem.total_cost(candidate.suppressed) < problem.total_cost(state.suppressed):
+        return candidate
     return state

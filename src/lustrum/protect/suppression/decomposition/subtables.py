@@ -32,17 +32,17 @@ def subtables_of(problem: SuppressionProblem) -> list[SubTable] | None:
     number = np.arange(problem.values.size).reshape(shape)
     lengths = np.diff(problem.relations.indptr)
     by_cell = problem.relations.tocsc()
-    made = []
+    subtables = []
     for groups in product(*(_groups(axis) for axis in problem.axes)):
-        cells = np.sort(number[np.ix_(*(own for own, _ in groups))].ravel())
+        cells = np.sort(number[np.ix_(*(members for members, _ in groups))].ravel())
         inside = np.concatenate(
             [by_cell.indices[by_cell.indptr[c] : by_cell.indptr[c + 1]] for c in cells.tolist()]
         )
         rows, count = np.unique(inside, return_counts=True)
         rows = rows[count == lengths[rows]]
         if rows.size:
-            made.append(SubTable(cells, rows, sum(depth for _, depth in groups)))
-    return sorted(made, key=lambda sub: sub.depth)
+            subtables.append(SubTable(cells, rows, sum(depth for _, depth in groups)))
+    return sorted(subtables, key=lambda sub: sub.depth)
 
 
 def _groups(axis: AxisSums) -> list[tuple[Ints, int]]:
@@ -56,5 +56,5 @@ def _groups(axis: AxisSums) -> list[tuple[Ints, int]]:
         return max((1 + depth(total) for total in parents.get(category, ())), default=0)
 
     groups = [(np.array([total, *parts]), depth(total)) for total, parts in axis.sums]
-    held = {category for own, _ in groups for category in own.tolist()}
+    held = {category for members, _ in groups for category in members.tolist()}
     return groups + [(np.array([c]), 0) for c in range(axis.size) if c not in held]

@@ -57,18 +57,18 @@ class _TopDown:
             return np.zeros(0, dtype=np.int64)
         problem = self.problem
         decided = problem.frozen | (self.decided & ~self.suppressed)
-        own = problem.upper, problem.lower, problem.primary
+        given_levels = problem.upper, problem.lower, problem.primary
         carried = self.upper, self.lower, self.suppressed & ~problem.never
         for levels, frozen in (
             (carried, decided),
             (carried, problem.frozen),
-            (own, problem.frozen),
+            (given_levels, problem.frozen),
         ):
             asked = self._asked(sub, levels, frozen)
             try:
                 pattern = self.solve(asked)
             except InfeasibleError:
-                if levels is own:
+                if levels is given_levels:
                     raise
                 continue
             return self._take(sub, asked, pattern)
@@ -77,10 +77,10 @@ class _TopDown:
     def _asked(
         self, sub: SubTable, levels: tuple[Ints, Ints, Mask], frozen: Mask
     ) -> SuppressionProblem:
-        made = cut_out(self.problem, sub.cells, sub.rows)
+        sub_problem = cut_out(self.problem, sub.cells, sub.rows)
         upper, lower, primary = levels
         return replace(
-            made,
+            sub_problem,
             upper=upper[sub.cells],
             lower=lower[sub.cells],
             primary=primary[sub.cells],

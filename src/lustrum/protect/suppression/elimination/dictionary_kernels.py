@@ -65,9 +65,9 @@ def _cleared(  # pragma: no cover
     The row is divided by its entry in the column, and loses it. ``free`` holds the first free place of the
     store and of the links, and counts the entries looked at.
     """
-    own, own_end = begin[row], begin[row] + length[row]
-    factor = inverse(values[_place(cells, own, own_end, column)], prime)
-    for k in range(own, own_end):
+    row_begin, own_end = begin[row], begin[row] + length[row]
+    factor = inverse(values[_place(cells, row_begin, own_end, column)], prime)
+    for k in range(row_begin, own_end):
         values[k] = values[k] * factor % prime
     link = chain[column]
     chain[column] = -1
@@ -81,9 +81,9 @@ def _cleared(  # pragma: no cover
         if spot < 0:
             continue
         times = prime - values[spot]
-        b, count = own, 0
-        free[2] += a_end - a + own_end - own
-        links = free[1] + own_end - own
+        b, count = row_begin, 0
+        free[2] += a_end - a + own_end - row_begin
+        links = free[1] + own_end - row_begin
         link_row, link_next = _grown(link_row, links), _grown(link_next, links)
         while a < a_end or b < own_end:
             if b >= own_end or (a < a_end and cells[a] < cells[b]):
@@ -118,7 +118,7 @@ def _cleared(  # pragma: no cover
             cells[first + k], values[first + k] = fresh_cells[k], fresh_values[k]
         length[other] = count
     # The row itself goes on without the column.
-    spot = _place(cells, own, own_end, column)
+    spot = _place(cells, row_begin, own_end, column)
     for k in range(spot, own_end - 1):
         cells[k], values[k] = cells[k + 1], values[k + 1]
     length[row] -= 1

@@ -28,13 +28,13 @@ def forests(tail: Any, head: Any, order: Any, nodes: int, most: int) -> Any:  # 
         for node in range(nodes):
             parent[layer, node] = node
     out = np.full(order.size, most, np.int64)
-    for place in range(order.size):
-        a, b = tail[order[place]], head[order[place]]
+    for rank in range(order.size):
+        a, b = tail[order[rank]], head[order[rank]]
         for layer in range(most):
             one, other = _root(parent[layer], a), _root(parent[layer], b)
             if one != other:
                 parent[layer, one] = other
-                out[place] = layer
+                out[rank] = layer
                 break
     return out
 
@@ -103,8 +103,8 @@ def needed_arcs(  # pragma: no cover
     queue = np.empty(nodes, np.int64)
     used = np.empty(nodes, np.int64)
     steps = 0
-    for place in range(order.size):
-        arc = order[place]
+    for rank in range(order.size):
+        arc = order[rank]
         source, sink = tail[arc], head[arc]
         shown[arc] = True
         if source == sink:
@@ -112,10 +112,10 @@ def needed_arcs(  # pragma: no cover
         count = 0
         for turn in range(2):
             seen = _path(source, sink, indptr, to, arcs, shown, target, sent, by, queue)
-            found = seen > 0
+            has_path = seen > 0
             seen = abs(seen)
             steps += seen
-            if found:
+            if has_path:
                 node = sink
                 while node != source and turn == 0:
                     k = by[node]
@@ -126,7 +126,7 @@ def needed_arcs(  # pragma: no cover
                     node = to[mate[k]]
             for k in range(seen):
                 by[queue[k]] = -1
-            if not found:
+            if not has_path:
                 # No way at all: the arc is a bridge itself and protects nothing.
                 shown[arc] = turn == 0
                 break

@@ -32,15 +32,15 @@ def layers_of(attacks: FlowAttacks | ProgramAttacks, rising: Ints, most: int) ->
     if isinstance(attacks, FlowAttacks):
         from lustrum.protect.suppression.elimination.graph_kernels import forests
 
-        found: Ints = forests(attacks.tail, attacks.head, rising, attacks.nodes, most)
-        return found
+        layers: Ints = forests(attacks.tail, attacks.head, rising, attacks.nodes, most)
+        return layers
     columns = attacks.rows[:, rising].T.tocsr()
     uses = np.bincount(columns.indices, minlength=columns.shape[1]).astype(np.int64)
     layer = np.full(rising.size, most, dtype=np.int64)
     for number in range(most):
         rest = np.flatnonzero(layer == most)
         part = columns[rest]
-        kept, *_, done = echelon(
+        independent, *_, done = echelon(
             part.indptr.astype(np.int64),
             part.indices.astype(np.int64),
             part.data % PRIME,
@@ -52,5 +52,5 @@ def layers_of(attacks: FlowAttacks | ProgramAttacks, rising: Ints, most: int) ->
         )
         if not done:
             return None
-        layer[rest[kept]] = number
+        layer[rest[independent]] = number
     return layer

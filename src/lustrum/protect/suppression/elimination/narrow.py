@@ -57,7 +57,7 @@ def _in_deviations(problem: SuppressionProblem) -> SuppressionProblem:
             view.low - values[view.cells],
             view.high - values[view.cells],
             view.targets,
-            view.own,
+            view.levels,
         )
         for view in problem.views
     )

@@ -38,18 +38,18 @@ def eliminated_pattern(attacks: Attacks, tell: Tell, work: int | None = None) ->
     """
     problem = attacks.tasks.problem
     assert isinstance(attacks, FlowAttacks | ProgramAttacks)
-    found = undisclosed_pattern(attacks)
-    if found is None:
+    undisclosed = undisclosed_pattern(attacks)
+    if undisclosed is None:
         raise InputError(
             "The relations of this table fill in too much for 'elimination'; use 'boxes' or 'quick'."
         )
     more = _WORK if work is None else min(work, _WORK)
-    tell("elimination", problem.total_cost(found.suppressed), 0.0)
+    tell("elimination", problem.total_cost(undisclosed.suppressed), 0.0)
     if isinstance(attacks, FlowAttacks) and len(problem) > _FEW:
-        cells = np.flatnonzero(found.suppressed | carriers(attacks, _LAYERS))
+        cells = np.flatnonzero(undisclosed.suppressed | carriers(attacks, _LAYERS))
         few = narrowed(attacks, cells)
         try:
-            state = _repaired_cell_by_cell(few, found.suppressed[cells], tell, more)
+            state = _repaired_cell_by_cell(few, undisclosed.suppressed[cells], tell, more)
         except InfeasibleError:
             pass  # other cells may help
         else:
@@ -57,9 +57,9 @@ def eliminated_pattern(attacks: Attacks, tell: Tell, work: int | None = None) ->
             out[cells[state.suppressed]] = True
             return out, few.steps
     if isinstance(attacks, FlowAttacks) or len(problem) > _LARGE:
-        state = _repaired_cell_by_cell(attacks, found.suppressed, tell, more)
+        state = _repaired_cell_by_cell(attacks, undisclosed.suppressed, tell, more)
     else:
-        state = repaired(attacks, found.suppressed, tell)
+        state = repaired(attacks, undisclosed.suppressed, tell)
     return state.suppressed, attacks.steps
 
 

@@ -49,14 +49,14 @@ def undisclosed_pattern(
     every[rising] = layer
     order = falling[every[falling] < 2]
     cells = np.sort(np.concatenate([always, order]))
-    place = np.full(problem.values.size, -1, dtype=np.int64)
-    place[cells] = np.arange(cells.size)
+    cell_index = np.full(problem.values.size, -1, dtype=np.int64)
+    cell_index[cells] = np.arange(cells.size)
     if isinstance(attacks, FlowAttacks):
         from lustrum.protect.suppression.elimination.graph_kernels import needed_arcs
 
         tail, head = attacks.tail[cells], attacks.head[cells]
         graph = adjacency(tail, head, np.arange(cells.size), attacks.nodes)
-        shown, steps = needed_arcs(place[order], target[cells], tail, head, *graph)
+        shown, steps = needed_arcs(cell_index[order], target[cells], tail, head, *graph)
     else:
         from lustrum.protect.suppression.elimination.dictionary_kernels import needed_cells
 
@@ -67,9 +67,9 @@ def undisclosed_pattern(
             rows.indices.astype(np.int64),
             rows.data % PRIME,
             cells.size,
-            place[rising[layer == 0]],
+            cell_index[rising[layer == 0]],
             target[cells],
-            place[order],
+            cell_index[order],
             _STEPS,
             _ENTRIES,
             PRIME,
@@ -77,5 +77,5 @@ def undisclosed_pattern(
         if not done:
             return None
     suppressed = problem.fixed.copy()
-    suppressed[order[~shown[place[order]]]] = True
+    suppressed[order[~shown[cell_index[order]]]] = True
     return Undisclosed(suppressed, every, int(steps))

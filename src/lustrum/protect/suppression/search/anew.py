@@ -83,13 +83,15 @@ class FreshPatterns:
         before, least = self.attacks.steps, self._least
         if way:
             afresh = self._in_vain >= _IN_VAIN and x is not None
-            found: WitnessedPattern | None = self._from_whole(x if afresh else point, afresh=afresh)
+            pattern: WitnessedPattern | None = self._from_whole(
+                x if afresh else point, afresh=afresh
+            )
         else:
             assert self._here is not None
-            found = self._around(self._here, point)
+            pattern = self._around(self._here, point)
         self._spent[way] += self.attacks.steps - before
         self._gained[way] += least - self._least
-        return found
+        return pattern
 
     def _way(self) -> int:
         """Around a cell (0) or from the whole (1): the one that gained more for its work, but both at times."""
@@ -107,34 +109,34 @@ class FreshPatterns:
         One that costs more is gone on from at times, less often the longer nothing cheaper has turned up.
         """
         problem = self.attacks.tasks.problem
-        cells, kept = np.flatnonzero(here), np.zeros(0, dtype=np.int64)
+        cells, fixed_cells = np.flatnonzero(here), np.zeros(0, dtype=np.int64)
         if not self._mixed:
-            cells, kept = self._beside(here, x)
+            cells, fixed_cells = self._beside(here, x)
         publisher = Publisher.of(self.attacks.tasks, cells, most_dimensions(cells.size), self.needs)
         if publisher is None:
             return None
         publisher.luck = self.luck
-        publisher.kept = np.isin(cells, kept)
+        publisher.stay_hidden = np.isin(cells, fixed_cells)
         # What moves cells of the pattern alone moves them here too.
         known = None if self._pool is None else [rows[:, cells] for rows in self._pool]
-        found = publisher.first(np.zeros(problem.values.size), known)
+        published = publisher.first(np.zeros(problem.values.size), known)
         self.attacks.steps += publisher.steps
-        if found is None:
+        if published is None:
             return None
-        made = publisher.pattern(found)
-        self._unchanged = self._unchanged + 1 if bool((made == here).all()) else 0
-        cost = problem.total_cost(made)
+        pattern = publisher.pattern(published)
+        self._unchanged = self._unchanged + 1 if bool((pattern == here).all()) else 0
+        cost = problem.total_cost(pattern)
         worse = _WORSE * (1.0 - self._stale / _STALE) * self._least
         # Drawn by the exponential distribution.
         allowed = worse * -float(log(1.0 - self.luck.random()))
         if cost <= problem.total_cost(here) + allowed:
-            self._here = made
-            self._pool = [spread_out(rows, cells, problem.values.size) for rows in found.pool]
+            self._here = pattern
+            self._pool = [spread_out(rows, cells, problem.values.size) for rows in published.pool]
         self._mixed = False
-        given = self._given(made, cost, publisher, found)
+        given = self._given(pattern, cost, publisher, published)
         self._stale += 1
         if cost < self._end[0]:
-            self._end, self._stale = (cost, made), 0
+            self._end, self._stale = (cost, pattern), 0
         elif self._stale >= _STALE:
             self._begin_elsewhere()
         return given
@@ -175,8 +177,8 @@ class FreshPatterns:
         if x is not None:
             value *= x[others] + _UNLIKELY
         more = others[np.argsort(-value, kind="stable")[:_AROUND]]
-        kept = mine[np.argsort(-near[mine], kind="stable")[_ANEW:]]
-        return np.union1d(np.flatnonzero(here), more), kept
+        fixed_cells = mine[np.argsort(-near[mine], kind="stable")[_ANEW:]]
+        return np.union1d(np.flatnonzero(here), more), fixed_cells
 
     def near(self, x: Floats) -> WitnessedPattern:
         """A pattern from the whole in which what a fractional point suppresses in part is cheap."""
@@ -189,24 +191,26 @@ class FreshPatterns:
         before = publisher.steps
         publisher.luck = self.luck
         publisher.allow_more()
-        found = publisher.first(x) if afresh else publisher.again(last, last.cost, back=_BACK, x=x)
+        published = (
+            publisher.first(x) if afresh else publisher.again(last, last.cost, back=_BACK, x=x)
+        )
         self.attacks.steps += publisher.steps - before
-        cheaper = found is not None and found.cost < last.cost
+        cheaper = published is not None and published.cost < last.cost
         self._in_vain = 0 if cheaper or afresh else self._in_vain + 1
-        if found is None:
+        if published is None:
             return WitnessedPattern(self.attacks, publisher.pattern(last))
-        if afresh or found.cost <= last.cost:
-            self.whole = publisher, found
-        made = publisher.pattern(found)
-        cost = self.attacks.tasks.problem.total_cost(made)
+        if afresh or published.cost <= last.cost:
+            self.whole = publisher, published
+        pattern = publisher.pattern(published)
+        cost = self.attacks.tasks.problem.total_cost(pattern)
         if cost < self._least:
-            self._begin(made)
-        return self._given(made, cost, publisher, found)
+            self._begin(pattern)
+        return self._given(pattern, cost, publisher, published)
 
     def _given(
-        self, made: Mask, cost: float, publisher: Publisher, found: PublishedPattern
+        self, pattern: Mask, cost: float, publisher: Publisher, published: PublishedPattern
     ) -> WitnessedPattern:
         if cost >= self._least:
-            return WitnessedPattern(self.attacks, made)
+            return WitnessedPattern(self.attacks, pattern)
         self._least = cost
-        return witnessed(self.attacks, publisher, found)
+        return witnessed(self.attacks, publisher, published)

@@ -379,18 +379,18 @@ class BranchAndCut:
             high = None if closed is None else np.where(closed, self.program.low, self.program.high)
             node = _NODE * (1 + self.program.entries // _HEAVY)
             nodes = min(_NODES, max((end - self.spent) // node, _NODES_AT_LEAST))
-            found = self.program.search(nodes, start if inside else None, high=high)
-            self.steps += self.program.work(found.steps)
+            solution = self.program.search(nodes, start if inside else None, high=high)
+            self.steps += self.program.work(solution.steps)
             if closed is None:
-                self.bound = max(self.bound, min(found.bound, self.cost))
+                self.bound = max(self.bound, min(solution.bound, self.cost))
             self._say("search")
-            if found.x is None:
-                if closed is None and found.finished:
+            if solution.x is None:
+                if closed is None and solution.finished:
                     self.bound = self.cost
                 near = False
-            if found.x is None or self.done:
+            if solution.x is None or self.done:
                 continue
-            if self._judge(found.x):
+            if self._judge(solution.x):
                 self._polish()
             elif closed is None:
                 return

@@ -71,7 +71,7 @@ class Publisher:
         self.joint = JointWitnesses(tasks, cells, self.needs)
         self.luck = np.random.default_rng(0)
         # Places that stay suppressed; no attempt is made to publish them.
-        self.kept = np.zeros(cells.size, dtype=np.bool_)
+        self.stay_hidden = np.zeros(cells.size, dtype=np.bool_)
         self.looks = 0
         self.end = _FIRST_WORK
         self.weight = 1 + space.basis.size // _ENTRIES
@@ -111,15 +111,15 @@ class Publisher:
         shut = np.zeros(self.cells.size, dtype=np.bool_)
         pool = self.joint.nothing() if known is None else known
         pool = self.joint.aimed(pool, self.space.aimed, self.luck)
-        made = self.joint.completed(pool, shut, self.luck)
-        if made is None:
+        witnesses = self.joint.completed(pool, shut, self.luck)
+        if witnesses is None:
             return None
         space = DeviationSpace(self.space.basis.copy(), self.space.unit)
         weight = self.cost
         if x is not None:
             chance = exp(_NOISE[0] * normal_draws(self.luck, self.cells.size))
             weight = self.cost * (1.0 - 0.999 * x[self.cells]) * chance
-        return self._publish(space, shut, np.zeros(0, dtype=np.int64), made, weight)
+        return self._publish(space, shut, np.zeros(0, dtype=np.int64), witnesses, weight)
 
     def again(
         self,
@@ -137,15 +137,15 @@ class Publisher:
         least, most = log(np.array(back))
         share = float(exp(least + (most - least) * self.luck.random()))
         noise = float(uniform(self.luck, *_NOISE, 1)[0])
-        kept = best.basis[self.luck.random(best.basis.size) >= share]
-        space = self.space.without(kept)
+        still_published = best.basis[self.luck.random(best.basis.size) >= share]
+        space = self.space.without(still_published)
         shut = np.zeros(self.cells.size, dtype=np.bool_)
-        shut[kept] = True
+        shut[still_published] = True
         weight = self.cost * exp(noise * normal_draws(self.luck, self.cells.size))
         if x is not None:
             weight = weight * (1.0 - _CHEAPER * x[self.cells])
         pool = [rows.copy() for rows in best.pool]
-        return self._publish(space, shut, kept, pool, weight, limit)
+        return self._publish(space, shut, still_published, pool, weight, limit)
 
     def improve(
         self, best: PublishedPattern, work: int, tell: Callable[[float], object]
@@ -155,24 +155,24 @@ class Publisher:
         in_vain, patience = 0, min(_PATIENCE, 3 + int(self.choice.sum()) // 20)
         with keeping_best():
             while self.steps < end and in_vain < patience:
-                found = self.again(best, best.cost)
-                cheaper = found is not None and found.cost < best.cost
+                candidate = self.again(best, best.cost)
+                cheaper = candidate is not None and candidate.cost < best.cost
                 in_vain = 0 if cheaper else in_vain + 1
-                if found is not None and found.cost <= best.cost:
-                    best = found
+                if candidate is not None and candidate.cost <= best.cost:
+                    best = candidate
                 if tell(best.cost):
                     break
         return best
 
-    def pattern(self, found: PublishedPattern) -> Mask:
+    def pattern(self, published: PublishedPattern) -> Mask:
         """The suppressed cells, among all of the problem."""
         out = self.tasks.problem.fixed.copy()
-        out[self.cells[~found.shut]] = True
+        out[self.cells[~published.shut]] = True
         return out
 
-    def supports(self, found: PublishedPattern) -> list[Ints]:
+    def supports(self, published: PublishedPattern) -> list[Ints]:
         """For each task the cells that its witness moves."""
-        return self.joint.supports(found.pool, self.tasks)
+        return self.joint.supports(published.pool, self.tasks)
 
     def _publish(
         self,
@@ -183,7 +183,7 @@ class Publisher:
         weight: Floats,
         limit: float = np.inf,
     ) -> PublishedPattern | None:
-        held = self.kept.copy()
+        held = self.stay_hidden.copy()
         chosen = basis.tolist()
         at_once = space.dimension // _PART
         slack = Slack(self.needs, self.cells, shut)
@@ -221,16 +221,16 @@ class Publisher:
             cell = space.longest(members)
             self.looks += 1
             shadow = space.shadow(cell)
-            made = None
+            witnesses = None
             if not space.gives_away(cell, shadow, self.targets):
                 less = shut.copy()
                 less[cell] = True
-                made = self._without(space, pool, cell, shadow, less)
-            if made is None:
+                witnesses = self._without(space, pool, cell, shadow, less)
+            if witnesses is None:
                 held[members] = True
                 at_once = 1
                 continue
-            pool = made
+            pool = witnesses
             shut[cell] = True
             chosen.append(cell)
             space.publish(cell, shadow)
@@ -259,11 +259,11 @@ class Publisher:
 
         bent = []
         for rows in pool:
-            made = fewer.projected(rows)
-            made[:, less] = 0.0
-            bent.append(made)
-        found = self.joint.completed(self.joint.aimed(bent, aim, self.luck), less, self.luck)
-        return None if found is None else (fewer, found, cells)
+            projected = fewer.projected(rows)
+            projected[:, less] = 0.0
+            bent.append(projected)
+        witnesses = self.joint.completed(self.joint.aimed(bent, aim, self.luck), less, self.luck)
+        return None if witnesses is None else (fewer, witnesses, cells)
 
     def _without(
         self, space: DeviationSpace, pool: Pool, cell: int, shadow: Floats, less: Mask
@@ -277,8 +277,8 @@ class Publisher:
             row[less] = 0.0
             return row
 
-        made = self.joint.aimed(self.joint.bent(pool, cell, direction, less), aim, self.luck)
-        return self.joint.completed(made, less, self.luck, cell)
+        witnesses = self.joint.aimed(self.joint.bent(pool, cell, direction, less), aim, self.luck)
+        return self.joint.completed(witnesses, less, self.luck, cell)
 
 
 def _dearest_first(live: Ints, number: Ints, weight: Floats) -> list[Ints]:
@@ -297,9 +297,11 @@ def spread_out(rows: Floats, cells: Ints, count: int) -> Floats:
     return out
 
 
-def witnessed(attacks: Attacks, publisher: Publisher, found: PublishedPattern) -> WitnessedPattern:
+def witnessed(
+    attacks: Attacks, publisher: Publisher, published: PublishedPattern
+) -> WitnessedPattern:
     """A pattern that was published, with a witness for each task."""
-    return WitnessedPattern.of(attacks, publisher.pattern(found), publisher.supports(found))
+    return WitnessedPattern.of(attacks, publisher.pattern(published), publisher.supports(published))
 
 
 def most_dimensions(cells: int, dimensions: int = DIMENSIONS) -> int:

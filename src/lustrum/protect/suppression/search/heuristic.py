@@ -31,16 +31,16 @@ class WitnessedPattern:
     @classmethod
     def of(cls, attacks: Attacks, suppressed: Mask, witness: list[Ints]) -> WitnessedPattern:
         """A pattern with a witness for every task."""
-        made = cls(attacks, suppressed)
+        pattern = cls(attacks, suppressed)
         for task, cells in enumerate(witness):
-            made.fulfil(task, cells)
-        return made
+            pattern.fulfil(task, cells)
+        return pattern
 
     def copy(self) -> WitnessedPattern:
         """The same, to go on apart."""
         twin = WitnessedPattern(self.attacks, self.suppressed)
         twin.witness = list(self.witness)
-        twin.users = {cell: set(own) for cell, own in self.users.items()}
+        twin.users = {cell: set(tasks) for cell, tasks in self.users.items()}
         return twin
 
     def fulfil(self, task: int, cells: Ints) -> None:
@@ -87,12 +87,12 @@ class WitnessedPattern:
         picked = [int(c) for c in cells]
         hurt = sorted(set().union(*(self.users.get(c, set()) for c in picked)))
         self.suppressed[cells] = False
-        kept = [(t, self.witness[t]) for t in hurt]
+        old_witnesses = [(t, self.witness[t]) for t in hurt]
         for done, task in enumerate(hurt):
             share, moved = self.attacks.reach(np.array([task]), self.suppressed)
             if share[0] < _ENOUGH:
                 self.suppressed[cells] = True
-                for other, cells_of in kept[:done]:
+                for other, cells_of in old_witnesses[:done]:
                     assert cells_of is not None
                     self.fulfil(other, cells_of)
                 return task

@@ -70,29 +70,29 @@ def merged_problem(problem: SuppressionProblem) -> Merged | None:
     if count == 0 or count == live.size:
         return None
     inside = np.flatnonzero(number >= 0)
-    own, ahead = number[inside], sign[inside] > 0
-    primary = _any(asked[inside], own, count)
-    choice = _any(problem.choice[inside], own, count)
+    class_of, ahead = number[inside], sign[inside] > 0
+    primary = _any(asked[inside], class_of, count)
+    choice = _any(problem.choice[inside], class_of, count)
     rise, fall = problem.room_up[inside], problem.room_down[inside]
-    high = _least(np.where(ahead, rise, fall), own, count)
-    low = -_least(np.where(ahead, fall, rise), own, count)
+    high = _least(np.where(ahead, rise, fall), class_of, count)
+    low = -_least(np.where(ahead, fall, rise), class_of, count)
     above, below = problem.upper[inside], problem.lower[inside]
     views = []
     for view in problem.views:
-        made = _view(problem, view, number, sign, count)
-        if made is None:
+        merged_view = _view(problem, view, number, sign, count)
+        if merged_view is None:
             return None
-        views.append(made)
+        views.append(merged_view)
     price = np.where(problem.choice[inside], problem.cost[inside], 0.0)
     cost = np.zeros(count)
-    np.add.at(cost, own, price)
+    np.add.at(cost, class_of, price)
     small = SuppressionProblem(
         values=np.zeros(count, dtype=np.int64),
         relations=_relations(problem, number, sign, count),
         primary=primary,
-        upper=_most(np.where(ahead, above, below), own, count),
-        lower=_most(np.where(ahead, below, above), own, count),
-        sliding=_most(problem.sliding[inside], own, count),
+        upper=_most(np.where(ahead, above, below), class_of, count),
+        lower=_most(np.where(ahead, below, above), class_of, count),
+        sliding=_most(problem.sliding[inside], class_of, count),
         low=low,
         high=high,
         cost=cost,
@@ -176,20 +176,20 @@ def _relations(problem: SuppressionProblem, number: Ints, sign: Ints, count: int
     inside = number[links.col] >= 0
     rows, columns = links.row[inside], number[links.col[inside]]
     weights = links.data[inside] * sign[links.col[inside]]
-    made = sparse.coo_array((weights, (rows, columns)), shape=(problem.relations.shape[0], count))
-    made = made.tocsr()
-    made.sum_duplicates()
-    made.eliminate_zeros()
-    made.sort_indices()
-    kept: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {}
-    ends = made.indptr.tolist()
-    for row in range(made.shape[0]):
+    matrix = sparse.coo_array((weights, (rows, columns)), shape=(problem.relations.shape[0], count))
+    matrix = matrix.tocsr()
+    matrix.sum_duplicates()
+    matrix.eliminate_zeros()
+    matrix.sort_indices()
+    first_rows: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {}
+    ends = matrix.indptr.tolist()
+    for row in range(matrix.shape[0]):
         span = slice(ends[row], ends[row + 1])
-        own, values = made.indices[span], made.data[span]
-        if own.size:
+        row_classes, values = matrix.indices[span], matrix.data[span]
+        if row_classes.size:
             values = values * np.sign(values[0])
-            kept.setdefault((tuple(own.tolist()), tuple(values.tolist())), row)
-    return sparse.csr_array(made[sorted(kept.values())])
+            first_rows.setdefault((tuple(row_classes.tolist()), tuple(values.tolist())), row)
+    return sparse.csr_array(matrix[sorted(first_rows.values())])
 
 
 def _view(
@@ -219,27 +219,27 @@ def _view(
         return None
     cells = view.cells[moves]
     rise, fall = view.high[moves] - problem.values[cells], problem.values[cells] - view.low[moves]
-    own, ahead = number[cells], sign[cells] > 0
-    known = np.unique(own)
-    high = _least(np.where(ahead, rise, fall), own, count)[known]
-    low = -_least(np.where(ahead, fall, rise), own, count)[known]
+    class_of, ahead = number[cells], sign[cells] > 0
+    known = np.unique(class_of)
+    high = _least(np.where(ahead, rise, fall), class_of, count)[known]
+    low = -_least(np.where(ahead, fall, rise), class_of, count)[known]
     levels = part[[1, 0, 2]][:, known]
     if bool(((levels[0] > -low) | (levels[1] > high)).any()):
         return None
     return ContributorView(view.name, known, low, high, targets, levels)
 
 
-def _any(marks: Mask, own: Ints, count: int) -> Mask:
-    return np.asarray(np.bincount(own[marks], minlength=count) > 0)
+def _any(marks: Mask, class_of: Ints, count: int) -> Mask:
+    return np.asarray(np.bincount(class_of[marks], minlength=count) > 0)
 
 
-def _least(values: Ints, own: Ints, count: int) -> Ints:
+def _least(values: Ints, class_of: Ints, count: int) -> Ints:
     out = np.full(count, np.iinfo(np.int64).max)
-    np.minimum.at(out, own, values)
+    np.minimum.at(out, class_of, values)
     return out
 
 
-def _most(values: Ints, own: Ints, count: int) -> Ints:
+def _most(values: Ints, class_of: Ints, count: int) -> Ints:
     out = np.zeros(count, dtype=np.int64)
-    np.maximum.at(out, own, values)
+    np.maximum.at(out, class_of, values)
     return out

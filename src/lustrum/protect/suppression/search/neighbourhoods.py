@@ -105,9 +105,9 @@ def _choose_anew(
 ) -> None:
     """Branch and cut with all but some cells of the best pattern kept, until one cheaper pattern is found."""
     program, choice = search.program, search.choice
-    kept = mine.copy()
-    kept[cells] = False
-    low = np.maximum(program.low, kept[choice].astype(np.float64))
+    fixed = mine.copy()
+    fixed[cells] = False
+    low = np.maximum(program.low, fixed[choice].astype(np.float64))
     high = program.high.copy()
     if bool((low > high).any()):
         return
@@ -131,13 +131,13 @@ def _choose_anew(
             return
         searches += 1
         closed = _distant(relaxed.x, relaxed.reduced, low, high, mine[choice])
-        found = program.search(
+        solution = program.search(
             _NODES, low=low, high=np.where(closed, 0.0, high), below=search.cost - search.least_step
         )
-        search.steps += program.work(found.steps)
-        if found.x is None:
+        search.steps += program.work(solution.steps)
+        if solution.x is None:
             return
-        complete(found.x)
+        complete(solution.x)
         if search.cost < cost:
             return
         stalled = 1

@@ -42,34 +42,36 @@ def parts_of(problem: SuppressionProblem) -> list[ProblemPart] | None:
         inside = np.zeros(cells, dtype=np.bool_)
         inside[(label[:cells] == number) & ~problem.frozen] = True
         inside[matrix[own_rows].indices] = True
-        own = np.flatnonzero(inside)
-        parts.append(ProblemPart(own, cut_out(problem, own, own_rows)))
+        part_cells = np.flatnonzero(inside)
+        parts.append(ProblemPart(part_cells, cut_out(problem, part_cells, own_rows)))
     return parts
 
 
-def cut_out(problem: SuppressionProblem, own: Ints, rows: Ints) -> SuppressionProblem:
+def cut_out(problem: SuppressionProblem, part_cells: Ints, rows: Ints) -> SuppressionProblem:
     """Some cells and the relations among them as a problem of their own."""
-    place = np.full(problem.values.size, -1, dtype=np.int64)
-    place[own] = np.arange(own.size)
+    cell_index = np.full(problem.values.size, -1, dtype=np.int64)
+    cell_index[part_cells] = np.arange(part_cells.size)
     views = []
     for view in problem.views:
-        mine = place[view.cells] >= 0
-        targets = None if view.targets is None else view.targets[own]
-        levels = None if view.own is None else view.own[:, mine]
+        mine = cell_index[view.cells] >= 0
+        targets = None if view.targets is None else view.targets[part_cells]
+        levels = None if view.levels is None else view.levels[:, mine]
         ends = view.low[mine], view.high[mine]
-        views.append(ContributorView(view.name, place[view.cells[mine]], *ends, targets, levels))
+        views.append(
+            ContributorView(view.name, cell_index[view.cells[mine]], *ends, targets, levels)
+        )
     return SuppressionProblem(
-        values=problem.values[own],
-        relations=sparse.csr_array(problem.relations[rows][:, own]),
-        primary=problem.primary[own],
-        lower=problem.lower[own],
-        upper=problem.upper[own],
-        sliding=problem.sliding[own],
-        low=problem.low[own],
-        high=problem.high[own],
-        cost=problem.cost[own],
-        frozen=problem.frozen[own],
-        never=problem.never[own],
+        values=problem.values[part_cells],
+        relations=sparse.csr_array(problem.relations[rows][:, part_cells]),
+        primary=problem.primary[part_cells],
+        lower=problem.lower[part_cells],
+        upper=problem.upper[part_cells],
+        sliding=problem.sliding[part_cells],
+        low=problem.low[part_cells],
+        high=problem.high[part_cells],
+        cost=problem.cost[part_cells],
+        frozen=problem.frozen[part_cells],
+        never=problem.never[part_cells],
         whole=problem.whole,
         views=tuple(v for v in views if v.cells.size),
     )

@@ -55,12 +55,14 @@ def quick_pattern(attacks: Attacks, tell: Tell) -> WitnessedPattern:
         room = max(_FEW - int(union.sum()), 0)
         union[others[np.argsort(problem.cost[others], kind="stable")[:room]]] = True
         publisher = Publisher.of(attacks.tasks, np.flatnonzero(union), DIMENSIONS)
-        found = None if publisher is None else publisher.first()
-        if publisher is not None and found is not None:
-            found = publisher.improve(found, _WORK, lambda cost: tell("published", cost, 0.0))
+        candidate = None if publisher is None else publisher.first()
+        if publisher is not None and candidate is not None:
+            candidate = publisher.improve(
+                candidate, _WORK, lambda cost: tell("published", cost, 0.0)
+            )
             attacks.steps += publisher.steps
-            made = publisher.pattern(found)
-            if problem.total_cost(made) <= problem.total_cost(state.suppressed):
-                return WitnessedPattern.of(attacks, made, publisher.supports(found))
+            pattern = publisher.pattern(candidate)
+            if problem.total_cost(pattern) <= problem.total_cost(state.suppressed):
+                return WitnessedPattern.of(attacks, pattern, publisher.supports(candidate))
     clean_up(state, problem.cost)
     return state

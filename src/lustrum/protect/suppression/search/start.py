@@ -73,20 +73,23 @@ class FirstPattern:
         publisher.luck = self.luck
         # What moves cells of the best pattern alone moves them here too.
         known = None if self._pool is None else [rows[:, cells] for rows in self._pool]
-        found = publisher.first(x, known)
-        if found is not None:
+        candidate = publisher.first(x, known)
+        if candidate is not None:
             work = min(_TRIES * publisher.steps, _TRIES_MOST)
-            found = publisher.improve(found, work, lambda cost: None)
+            candidate = publisher.improve(candidate, work, lambda cost: None)
         self.attacks.steps += publisher.steps
-        if found is None:
+        if candidate is None:
             return None
-        least, cost = problem.total_cost(self.best), problem.total_cost(publisher.pattern(found))
+        least, cost = (
+            problem.total_cost(self.best),
+            problem.total_cost(publisher.pattern(candidate)),
+        )
         if cost <= least:
-            self.best = publisher.pattern(found)
-            self._pool = [spread_out(rows, cells, problem.values.size) for rows in found.pool]
+            self.best = publisher.pattern(candidate)
+            self._pool = [spread_out(rows, cells, problem.values.size) for rows in candidate.pool]
         if cost < least:
-            return witnessed(self.attacks, publisher, found)
-        return WitnessedPattern(self.attacks, publisher.pattern(found))
+            return witnessed(self.attacks, publisher, candidate)
+        return WitnessedPattern(self.attacks, publisher.pattern(candidate))
 
 
 def published_pattern(
@@ -102,8 +105,8 @@ def published_pattern(
     needs = Needs(tasks)
     dimensions = DIMENSIONS if problem.axes is None else _WITH_BOXES
     publisher = Publisher.of(tasks, both_ways, most_dimensions(both_ways.size, dimensions), needs)
-    found = None if publisher is None else publisher.first()
-    if found is None and both_ways.size < every.size:
+    candidate = None if publisher is None else publisher.first()
+    if candidate is None and both_ways.size < every.size:
         publisher = Publisher.of(tasks, every, most_dimensions(every.size, dimensions), needs)
     whole = publisher is not None and publisher.space.dimension <= _WHOLE
     if publisher is None:
@@ -122,15 +125,15 @@ def published_pattern(
             protect_all(state, problem.cost, np.arange(len(tasks)))
             clean_up(state, problem.cost)
             return state, None
-    if found is None:
-        found = publisher.first()
-    if found is None:
+    if candidate is None:
+        candidate = publisher.first()
+    if candidate is None:
         raise InfeasibleError(0, np.zeros(0, dtype=np.int64))
-    tell("published", found.cost, 0.0)
-    found = publisher.improve(found, work, lambda cost: tell("published", cost, 0.0))
+    tell("published", candidate.cost, 0.0)
+    candidate = publisher.improve(candidate, work, lambda cost: tell("published", cost, 0.0))
     attacks.steps += publisher.steps
-    state = witnessed(attacks, publisher, found)
-    again = (publisher, found) if whole else None
+    state = witnessed(attacks, publisher, candidate)
+    again = (publisher, candidate) if whole else None
     return state, FirstPattern(attacks, state.suppressed, needs, again)
 
 

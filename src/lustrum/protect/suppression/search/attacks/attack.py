@@ -40,14 +40,14 @@ class AttackReason:
     """Why a task fails: the move of its cell is ``weights`` times the moves of other cells.
 
     Where both ends of an interval matter, ``other`` is the reason for its lower end. An end that reaches
-    the attacker bound of the cell itself moves by ``own``, whatever is suppressed.
+    the attacker bound of the cell itself moves by ``bound_move``, whatever is suppressed.
     """
 
     task: int
     cells: Ints
     weights: Floats
     other: AttackReason | None = None
-    own: float = 0.0
+    bound_move: float = 0.0
 
 
 class Attacks(Protocol):
@@ -99,10 +99,10 @@ def _network(problem: SuppressionProblem) -> tuple[Ints, Ints, int] | None:
         low=np.full(cells, -1, dtype=np.int64),
         high=np.ones(cells, dtype=np.int64),
     )
-    made = BoundNetwork.of(piece)
-    if made is None:
+    network = BoundNetwork.of(piece)
+    if network is None:
         return None
-    return made.tail[:cells], made.head[:cells], made.need.size
+    return network.tail[:cells], network.head[:cells], network.need.size
 
 
 class FlowAttacks:
@@ -131,15 +131,17 @@ class FlowAttacks:
         tail, head = self.tail[arcs], self.head[arcs]
         graph = adjacency(tail, head, np.flatnonzero(suppressed[arcs]), self.nodes)
         x = suppressed[arcs].astype(np.float64)
-        place = {int(t): i for i, t in enumerate(picks)}
+        pick_index = {int(t): i for i, t in enumerate(picks)}
         for view, every in self.tasks.by_view(picks):
             up, down = self.tasks.rooms(view)
             up, down = up[arcs], down[arcs]
-            for own in np.split(every, np.arange(_AT_ONCE, every.size, _AT_ONCE)):
+            for batch in np.split(every, np.arange(_AT_ONCE, every.size, _AT_ONCE)):
                 for sign in (1, -1):
-                    some = own[(self.tasks.sign[own] == sign) | (self.tasks.sign[own] == SLIDING)]
+                    some = batch[
+                        (self.tasks.sign[batch] == sign) | (self.tasks.sign[batch] == SLIDING)
+                    ]
                     witness = np.zeros((some.size, arcs.size), dtype=np.bool_)
-                    found = flows_back(
+                    flows = flows_back(
                         np.searchsorted(arcs, self.tasks.cell[some]),
                         np.full(some.size, sign, dtype=np.int64),
                         self.tasks.level[some].astype(np.float64),
@@ -153,8 +155,8 @@ class FlowAttacks:
                     )
                     self.steps += some.size
                     for t, task in enumerate(some.tolist()):
-                        i = place[task]
-                        share[i] += found[t] / UNIT
+                        i = pick_index[task]
+                        share[i] += flows[t] / UNIT
                         cells = np.append(arcs[witness[t]], self.tasks.cell[task])
                         moved[i] = cells if moved[i].size == 0 else np.union1d(moved[i], cells)
         return share, moved
@@ -167,14 +169,16 @@ class FlowAttacks:
         )
 
         share = np.zeros(self.tasks.cell.size)
-        found: list[AttackReason] = []
+        reasons: list[AttackReason] = []
         arcs = np.flatnonzero(x > 1e-9)
         graph = adjacency(self.tail, self.head, arcs, self.nodes)
-        for view, own in self.tasks.by_view(picks):
+        for view, view_tasks in self.tasks.by_view(picks):
             up, down = self.tasks.rooms(view)
             ends: dict[int, dict[int, AttackReason]] = {}
             for sign in (1, -1):
-                some = own[(self.tasks.sign[own] == sign) | (self.tasks.sign[own] == SLIDING)]
+                some = view_tasks[
+                    (self.tasks.sign[view_tasks] == sign) | (self.tasks.sign[view_tasks] == SLIDING)
+                ]
                 reach, which, sides = separating_sides(
                     self.tasks.cell[some],
                     np.full(some.size, sign, dtype=np.int64),
@@ -198,12 +202,12 @@ class FlowAttacks:
                             sign, AttackReason(task, cells, weights)
                         )
                     else:
-                        found.append(AttackReason(task, cells, weights))
+                        reasons.append(AttackReason(task, cells, weights))
             for task, known in ends.items():
                 if share[task] < 1.0 - _NEARLY:
                     cell = self.tasks.cell[task]
-                    found.append(_both(task, known, float(up[cell]), float(down[cell])))
-        return share[picks], found
+                    reasons.append(_both(task, known, float(up[cell]), float(down[cell])))
+        return share[picks], reasons
 
     def _across(self, task: int, side: Mask) -> tuple[Ints, Floats]:
         """The cells across a cut, and with which sign what they carry comes back to the cell attacked."""
@@ -278,12 +282,12 @@ class ProgramAttacks:
                 level, unit = float(self.tasks.level[task]), self._unit(task)
                 room = self._own(task)[0 if sign > 0 else 1]
                 limit = min(_A_LITTLE * level, room) / unit
-                found = program.furthest(column, sign, low, high, limit)
+                furthest = program.furthest(column, sign, low, high, limit)
                 self.steps += weight
-                share[i] += found.reach * (unit / level)
-                used = np.abs(found.deviation) > 1e-7
+                share[i] += furthest.reach * (unit / level)
+                used = np.abs(furthest.deviation) > 1e-7
                 cells = np.union1d(cells, every[used])
-                self.moves.append((every[used], found.deviation[used] * unit))
+                self.moves.append((every[used], furthest.deviation[used] * unit))
             moved.append(cells)
         return share, moved
 
@@ -346,17 +350,17 @@ class ProgramAttacks:
         if self._local is not None:
             near = self._local.near(int(self.tasks.cell[task]), allowed)
             program = self._local.program(near)
-            found = self._cheapest_among(near, program, 1, task, cost, allowed)
-            if found is not None:
-                return found
+            cells = self._cheapest_among(near, program, 1, task, cost, allowed)
+            if cells is not None:
+                return cells
         few = self._cheap_cells(cost, allowed)
-        found = self._cheapest_among(few.cells, few.program, self.weight, task, cost, allowed)
-        if found is None and not self._cheap_is_all:
+        cells = self._cheapest_among(few.cells, few.program, self.weight, task, cost, allowed)
+        if cells is None and not self._cheap_is_all:
             every = FewCells(self.rows, ~self.tasks.problem.frozen)
-            found = self._cheapest_among(
+            cells = self._cheapest_among(
                 every.cells, every.program, self.weight, task, cost, allowed
             )
-        return found
+        return cells
 
     def forget_prices(self) -> None:
         """The cheapest cells are looked for again."""
@@ -395,15 +399,15 @@ class ProgramAttacks:
         least = np.inf
         for _ in range(2):
             self.steps += steps
-            found = program.lightest(column, amount, low, high, weight)
-            if found is None:
+            deviation = program.lightest(column, amount, low, high, weight)
+            if deviation is None:
                 return best
-            moved = np.abs(found) > 1e-7
+            moved = np.abs(deviation) > 1e-7
             total = float(price[moved].sum())
             if total < least:
                 best, least = cells[moved], total
             # What is used is charged as a whole, what is used little dearly.
-            size = np.where(moved, np.maximum(np.abs(found), 1e-3), 1.0)
+            size = np.where(moved, np.maximum(np.abs(deviation), 1e-3), 1.0)
             again = np.where(moved, price / size, price)
             if least == 0.0 or np.allclose(again, weight):
                 break
@@ -444,6 +448,6 @@ def program_weight(cells: int) -> int:
 def _both(task: int, known: dict[int, AttackReason], up: float, down: float) -> AttackReason:
     """The reasons for both ends of an interval; an end without one is at the cell's own bound."""
     nothing = np.zeros(0, dtype=np.int64), np.zeros(0)
-    upper = known.get(1) or AttackReason(task, *nothing, own=up)
-    lower = known.get(-1) or AttackReason(task, *nothing, own=down)
-    return AttackReason(task, upper.cells, upper.weights, lower, upper.own)
+    upper = known.get(1) or AttackReason(task, *nothing, bound_move=up)
+    lower = known.get(-1) or AttackReason(task, *nothing, bound_move=down)
+    return AttackReason(task, upper.cells, upper.weights, lower, upper.bound_move)

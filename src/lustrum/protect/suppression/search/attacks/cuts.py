@@ -41,16 +41,16 @@ def protection_cut(
         np.add.at(total, np.searchsorted(every, cells), carried)
         np.add.at(total, np.searchsorted(every, others), more)
         cells, carried = every, total
-    side = level - reason.own - float(carried[problem.fixed[cells]].sum())
+    side = level - reason.bound_move - float(carried[problem.fixed[cells]].sum())
     if reason.other is not None:
-        side -= reason.other.own
+        side -= reason.other.bound_move
     if side <= tolerance * level:
         return None
-    own = (column[cells] >= 0) & (carried > 0)
-    if not own.any():
+    usable = (column[cells] >= 0) & (carried > 0)
+    if not usable.any():
         raise InfeasibleError(reason.task, cells)
-    weights = np.minimum(carried[own] / side, 1.0)
-    columns = column[cells[own]]
+    weights = np.minimum(carried[usable] / side, 1.0)
+    columns = column[cells[usable]]
     order = np.argsort(columns, kind="stable")
     return Cut(columns[order].astype(np.intp), weights[order], 1.0)
 
@@ -73,9 +73,9 @@ def companion_cuts(problem: SuppressionProblem, x: Floats, column: Ints) -> list
         if problem.fixed[cells].any():
             continue
         alone = int(cells[np.argmax(x[cells])])
-        own = np.sort(cells[column[cells] >= 0])
-        columns = column[own]
-        cuts.append(Cut(columns.astype(np.intp), np.where(own == alone, -1.0, 1.0), 0.0))
+        choice_cells = np.sort(cells[column[cells] >= 0])
+        columns = column[choice_cells]
+        cuts.append(Cut(columns.astype(np.intp), np.where(choice_cells == alone, -1.0, 1.0), 0.0))
     return cuts
 
 

@@ -10,6 +10,6 @@ from lustrum.audit.bounding.network import slots
 
 def adjacency(tail: Ints, head: Ints, arcs: Ints, nodes: int) -> tuple[Ints, Ints, Ints, Ints]:
     """The ends of some arcs, node by node: where they lead, their mates, and their arcs."""
-    indptr, to, mate, place, _ = slots(tail[arcs], head[arcs], nodes)
-    own = np.concatenate([arcs, ~arcs[::-1]])  # ~k counts from the end
-    return indptr, to, mate, own[place]
+    indptr, to, mate, end_index, _ = slots(tail[arcs], head[arcs], nodes)
+    signed_arcs = np.concatenate([arcs, ~arcs[::-1]])  # ~k counts from the end
+    return indptr, to, mate, signed_arcs[end_index]

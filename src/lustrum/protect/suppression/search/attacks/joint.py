@@ -130,19 +130,19 @@ class JointWitnesses:
                 if helps:
                     more.append(row)
                     high, low = rise, fall
-            made = np.concatenate([rows, np.array(more)]) if more else rows
+            witnesses = np.concatenate([rows, np.array(more)]) if more else rows
             if more:
-                made = self._few(known, made)
-            out.append(made)
+                witnesses = self._few(known, witnesses)
+            out.append(witnesses)
         return out
 
     def bent(self, pool: Pool, cell: int, direction: Floats, shut: Mask) -> Pool:
         """The same witnesses changed so that they do not move a cell, nor any that is published."""
         out = []
         for rows in pool:
-            made = rows - np.outer(rows[:, cell], direction)
-            made[:, shut] = 0.0
-            out.append(made)
+            witnesses = rows - np.outer(rows[:, cell], direction)
+            witnesses[:, shut] = 0.0
+            out.append(witnesses)
         return out
 
     def completed(
@@ -155,10 +155,10 @@ class JointWitnesses:
         """
         out: Pool = []
         for known, rows in zip(self.known, pool, strict=True):
-            made = self._completed(known, rows, shut, luck, cell)
-            if made is None:
+            witnesses = self._completed(known, rows, shut, luck, cell)
+            if witnesses is None:
                 return None
-            out.append(made)
+            out.append(witnesses)
         return out
 
     def _completed(
@@ -182,21 +182,21 @@ class JointWitnesses:
         in_vain = turn = 0
         while lack.any():
             # The cell that lacks most is the one that most likely fails, which ends the matter.
-            view, place = self._culprit.get(cell, (known.view, -1)) if turn == 0 else (0, -1)
-            if place < 0 or view != known.view or not lack[place]:
-                place = _worst(known, lack, high, low)
+            view, target_index = self._culprit.get(cell, (known.view, -1)) if turn == 0 else (0, -1)
+            if target_index < 0 or view != known.view or not lack[target_index]:
+                target_index = _worst(known, lack, high, low)
             for way in (1.0, -1.0):
-                if not lack[place] or not self._needed(known, place, way, high, low):
+                if not lack[target_index] or not self._needed(known, target_index, way, high, low):
                     continue
                 weight = np.zeros(self.cells.size)
-                weight[known.targets[place]] = way
+                weight[known.targets[target_index]] = way
                 met(self._ask(weight, *limits))
                 end, level = (high, known.upper) if way > 0 else (low, known.lower)
-                if end[place] < level[place] * (1 - _NEARLY):
-                    self._learn(known, place, int(way), limits)
-                    self._culprit[cell] = known.view, place
+                if end[target_index] < level[target_index] * (1 - _NEARLY):
+                    self._learn(known, target_index, int(way), limits)
+                    self._culprit[cell] = known.view, target_index
                     return None
-            if lack[place]:
+            if lack[target_index]:
                 return None
             if in_vain >= _TOGETHER or lack.sum() < 2:
                 continue
@@ -213,16 +213,16 @@ class JointWitnesses:
             if left < ends:
                 ends = left
                 met(row)
-        made = np.concatenate([rows, np.array(more)])
-        return self._few(known, made)
+        witnesses = np.concatenate([rows, np.array(more)])
+        return self._few(known, witnesses)
 
     def _needed(
-        self, known: AttackerView, place: int, sign: float, high: Floats, low: Floats
+        self, known: AttackerView, target_index: int, sign: float, high: Floats, low: Floats
     ) -> bool:
-        wide = known.sliding[place] > 0
+        wide = known.sliding[target_index] > 0
         if sign > 0:
-            return bool(wide or high[place] < known.upper[place] * (1 - _NEARLY))
-        return bool(wide or low[place] < known.lower[place] * (1 - _NEARLY))
+            return bool(wide or high[target_index] < known.upper[target_index] * (1 - _NEARLY))
+        return bool(wide or low[target_index] < known.lower[target_index] * (1 - _NEARLY))
 
     def _together(
         self,
@@ -264,14 +264,14 @@ class JointWitnesses:
         return out
 
     def _learn(
-        self, known: AttackerView, place: int, sign: int, limits: tuple[Floats, Floats]
+        self, known: AttackerView, target_index: int, sign: int, limits: tuple[Floats, Floats]
     ) -> None:
         """Keep the reason why the last program did not move a target far enough."""
-        asked, target = self._asked[False], int(known.targets[place])
+        asked, target = self._asked[False], int(known.targets[target_index])
         cell = int(self.cells[target])
         column = int(np.searchsorted(asked.held, target))
         low, high = limits[0][asked.held], limits[1][asked.held]
-        level = (known.upper if sign > 0 else known.lower)[place] / self.scale
+        level = (known.upper if sign > 0 else known.lower)[target_index] / self.scale
         limit = float(min(2.0 * level, high[column] if sign > 0 else -low[column]))
         question = column, sign, low, high, limit
         _, weights = asked.program.reasons(asked.columns(self._every), cell, question)
@@ -295,9 +295,9 @@ class JointWitnesses:
         """The same without witnesses that are of no use, looked at only when many have come since last time."""
         if rows.shape[0] <= max(_MANY, 2 * self._last.get(known.view, 0)):
             return rows
-        made = self._merged(known, self._useful(known, rows))
-        self._last[known.view] = made.shape[0]
-        return made
+        witnesses = self._merged(known, self._useful(known, rows))
+        self._last[known.view] = witnesses.shape[0]
+        return witnesses
 
     def _useful(self, known: AttackerView, rows: Floats) -> Floats:
         """The witnesses that are needed, the most useful first."""
@@ -306,33 +306,33 @@ class JointWitnesses:
         counts = [(rise >= upper).sum() + (fall >= lower).sum() for rise, fall in ends]
         high, low = np.zeros(known.targets.size), np.zeros(known.targets.size)
         lack = int(_lacking(known, high, low, each=True).sum())
-        kept = []
+        useful = []
         for i in np.argsort(-np.array(counts), kind="stable").tolist():
             rise, fall = np.maximum(high, ends[i][0]), np.maximum(low, ends[i][1])
             left = int(_lacking(known, rise, fall, each=True).sum())
             more = (rise > high * (1 + _NEARLY)) | (fall > low * (1 + _NEARLY))
             wide = bool(((known.sliding > 0) & more).any())
             if left < lack or wide:
-                kept.append(i)
+                useful.append(i)
                 high, low, lack = rise, fall, left
-        return rows[sorted(kept)]
+        return rows[sorted(useful)]
 
     def _merged(self, known: AttackerView, rows: Floats) -> Floats:
         """Fewer witnesses: sums of two that show all that the two show, where there is room enough."""
-        made: list[Floats] = []
+        merged: list[Floats] = []
         for row in rows:
-            for place, other in list(enumerate(made))[:_PARTNERS]:
+            for index, other in list(enumerate(merged))[:_PARTNERS]:
                 both = np.stack([row, other])
                 lack = _lacking(known, *self._reach(known, both), each=True)
                 sums = [row + times * other for times in (_UNEVEN, -_UNEVEN)]
                 ends = [_lacking(known, *self._reach(known, s[None]), each=True) for s in sums]
                 good = [s for s, end in zip(sums, ends, strict=True) if not (end & ~lack).any()]
                 if good:
-                    made[place] = good[0]
+                    merged[index] = good[0]
                     break
             else:
-                made.append(row)
-        return np.array(made)
+                merged.append(row)
+        return np.array(merged)
 
     def supports(self, pool: Pool, tasks: Tasks) -> list[Ints]:
         """For each task the cells that its witness moves."""
@@ -390,10 +390,10 @@ def _furthest(
 ) -> None:  # pragma: no cover
     for i in range(rows.shape[0]):
         ahead, back = _factors(rows[i], up, down)
-        for place in range(targets.size):
-            move = rows[i, targets[place]]
-            high[place] = max(high[place], move * ahead, -move * back)
-            low[place] = max(low[place], -move * ahead, move * back)
+        for target_index in range(targets.size):
+            move = rows[i, targets[target_index]]
+            high[target_index] = max(high[target_index], move * ahead, -move * back)
+            low[target_index] = max(low[target_index], -move * ahead, move * back)
 
 
 def _lacking(known: AttackerView, high: Floats, low: Floats, *, each: bool = False) -> Mask:
@@ -420,7 +420,7 @@ def _known(tasks: Tasks, view: int, cells: Ints) -> AttackerView:
     up, down = tasks.rooms(view)
     mine = tasks.view == view
     targets = np.unique(tasks.cell[mine])
-    place = np.searchsorted(cells, targets)
+    positions = np.searchsorted(cells, targets)
     assert view >= OUTSIDER
     # A contributor to a cell needs to be kept from what others contribute to it, which may be less.
     _, lower, upper, sliding = problem.levels_against(
@@ -430,7 +430,7 @@ def _known(tasks: Tasks, view: int, cells: Ints) -> AttackerView:
         view,
         up[cells],
         down[cells],
-        place,
+        positions,
         upper[targets].astype(np.float64),
         lower[targets].astype(np.float64),
         sliding[targets].astype(np.float64),

@@ -81,9 +81,9 @@ class Needs:
                     return
                 span = slice(matrix.indptr[row], matrix.indptr[row + 1])
                 cells, weights = matrix.indices[span], matrix.data[span].astype(np.float64)
-                own = float(weights[cells == cell][0])
+                cell_weight = float(weights[cells == cell][0])
                 other = cells != cell
-                times = -float(tasks.sign[task]) * weights[other] / own
+                times = -float(tasks.sign[task]) * weights[other] / cell_weight
                 self.learn(AttackReason(task, cells[other].astype(np.int64), times))
 
 

@@ -66,13 +66,13 @@ def flows_back(
         else:
             source, sink = tail[cell], head[cell]
         if source == sink:
-            own = (up[cell] if signs[t] > 0 else down[cell]) / levels[t]
-            out[t] = np.int64(min(own, 1.0) * UNIT)
+            share = (up[cell] if signs[t] > 0 else down[cell]) / levels[t]
+            out[t] = np.int64(min(share, 1.0) * UNIT)
             continue
         _open_slots(cell, levels[t], x, up, down, arcs, room)
         start[:] = room
-        own = (up[cell] if signs[t] > 0 else down[cell]) / levels[t]
-        limit = np.int64(min(own, 1.0) * UNIT)
+        share = (up[cell] if signs[t] > 0 else down[cell]) / levels[t]
+        limit = np.int64(min(share, 1.0) * UNIT)
         out[t] = push(source, sink, limit, indptr, to, mate, arcs, room, flow, work)
         if witness.shape[0] > 0:
             for k in range(arcs.size):
@@ -120,12 +120,12 @@ def separating_sides(
         else:
             source, sink = tail[cell], head[cell]
         if source == sink:
-            own = (up[cell] if signs[t] > 0 else down[cell]) / levels[t]
-            reach[t] = np.int64(min(own, 1.0) * UNIT)
+            share = (up[cell] if signs[t] > 0 else down[cell]) / levels[t]
+            reach[t] = np.int64(min(share, 1.0) * UNIT)
             continue
         _open_slots(cell, levels[t], x, up, down, arcs, room)
-        own = (up[cell] if signs[t] > 0 else down[cell]) / levels[t]
-        limit = np.int64(min(own, 1.0) * UNIT)
+        share = (up[cell] if signs[t] > 0 else down[cell]) / levels[t]
+        limit = np.int64(min(share, 1.0) * UNIT)
         sent = push(source, sink, limit, indptr, to, mate, arcs, room, flow, work)
         reach[t] = sent
         for turn in range(nested):

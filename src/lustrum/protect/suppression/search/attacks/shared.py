@@ -41,8 +41,10 @@ class SharedMoves:
         moved[cells] = moves
         ahead, back = self._stretches(moved)
         # The outsider, number -1, stands last.
-        own = moved[self.tasks.cell] * self.tasks.sign
-        reach = np.maximum(own * ahead[self.tasks.view], -own * back[self.tasks.view])
+        target_moves = moved[self.tasks.cell] * self.tasks.sign
+        reach = np.maximum(
+            target_moves * ahead[self.tasks.view], -target_moves * back[self.tasks.view]
+        )
         enough = reach >= self.tasks.level * _ENOUGH
         return np.asarray(enough & (self.tasks.sign != SLIDING))
 

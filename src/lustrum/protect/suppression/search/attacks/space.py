@@ -88,8 +88,10 @@ class DeviationSpace:
 
     def gives_away(self, cell: int, shadow: Floats, targets: Ints) -> bool:
         """Whether publishing a cell would give one of some other cells away, whatever the bounds are."""
-        own, length = shadow[cell], self.lengths[targets]
-        return bool((length * own - shadow[targets] ** 2 < _PARALLEL * length * own).any())
+        cell_shadow, length = shadow[cell], self.lengths[targets]
+        return bool(
+            (length * cell_shadow - shadow[targets] ** 2 < _PARALLEL * length * cell_shadow).any()
+        )
 
     def publish(self, cell: int, shadow: Floats) -> None:
         """Take away the deviations that move a cell."""
@@ -123,9 +125,9 @@ class DeviationSpace:
         left = (part * part).sum(axis=0)
         least, picked = _PARALLEL * left.max(initial=0.0), []
         while left.max(initial=0.0) > least:
-            place = int(np.argmax(left >= left.max() * (1.0 - TIED)))
-            picked.append(place)
-            along = part[:, place] / np.sqrt(left[place])
+            column = int(np.argmax(left >= left.max() * (1.0 - TIED)))
+            picked.append(column)
+            along = part[:, column] / np.sqrt(left[column])
             part -= np.outer(along, _product(along, part))
             left = (part * part).sum(axis=0)
             left[picked] = 0.0
@@ -133,8 +135,8 @@ class DeviationSpace:
 
     def projected(self, rows: Floats) -> Floats:
         """The nearest deviations of the space to some others, in units."""
-        made = [_product(_products(self.basis, row), self.basis) for row in rows / self.unit]
-        return np.array(made).reshape(rows.shape) * self.unit
+        deviations = [_product(_products(self.basis, row), self.basis) for row in rows / self.unit]
+        return np.array(deviations).reshape(rows.shape) * self.unit
 
     def groups(self, cells: Ints, luck: np.random.Generator) -> Ints:
         """A number for each cell; cells that always move in proportion have the same.
@@ -173,7 +175,7 @@ def deviation_basis(relations: Sparse) -> Floats | None:
     """
     rows = sparse.csr_array(relations)
     width = rows.shape[1]
-    order, kept, cell_of, done = _eliminated(rows)
+    order, independent, cell_of, done = _eliminated(rows)
     if not done:
         return None
     free = np.setdiff1d(np.arange(width), cell_of)
@@ -182,7 +184,7 @@ def deviation_basis(relations: Sparse) -> Floats | None:
     if cell_of.size and free.size:
         from scipy.sparse.linalg import splu
 
-        needed = rows[order[kept]].astype(np.float64)
+        needed = rows[order[independent]].astype(np.float64)
         factors = splu(needed[:, cell_of].tocsc())
         basis[cell_of] = factors.solve(-needed[:, free].toarray())
         basis[np.abs(basis) < _ROUNDED] = 0.0
@@ -199,17 +201,17 @@ def fixed_order(relations: Sparse) -> list[int]:
     ends, cells, weights = rows.indptr.tolist(), rows.indices.tolist(), rows.data.tolist()
     filled = np.flatnonzero(np.diff(rows.indptr)).tolist()
 
-    def words(row: int) -> tuple[list[int], list[int]]:
+    def sort_key(row: int) -> tuple[list[int], list[int]]:
         span = slice(ends[row], ends[row + 1])
         return cells[span], weights[span]
 
-    return sorted(filled, key=words)
+    return sorted(filled, key=sort_key)
 
 
 def independent_part(relations: Sparse) -> tuple[Ints, bool]:
     """The relations that do not follow from others, and whether that was found out; if not, some may."""
-    order, kept, _, done = _eliminated(sparse.csr_array(relations))
-    return np.sort(order[kept]), done
+    order, independent, _, done = _eliminated(sparse.csr_array(relations))
+    return np.sort(order[independent]), done
 
 
 def _eliminated(rows: Sparse) -> tuple[Ints, Mask, Ints, bool]:
@@ -217,7 +219,7 @@ def _eliminated(rows: Sparse) -> tuple[Ints, Mask, Ints, bool]:
     lengths = np.diff(rows.indptr)
     order = np.flatnonzero(lengths)
     order = order[np.argsort(lengths[order], kind="stable")].astype(np.int64)
-    kept, cell_of, _, _, _, _, done = echelon(
+    independent, cell_of, _, _, _, _, done = echelon(
         rows.indptr.astype(np.int64),
         rows.indices.astype(np.int64),
         rows.data.astype(np.int64) % _PRIME,
@@ -227,7 +229,7 @@ def _eliminated(rows: Sparse) -> tuple[Ints, Mask, Ints, bool]:
         _FILL * max(rows.nnz, 1),
         _PRIME,
     )
-    return order, kept, cell_of, bool(done)
+    return order, independent, cell_of, bool(done)
 
 
 @compiled
@@ -242,15 +244,15 @@ def _products(basis: Any, row: Any) -> Any:  # pragma: no cover
 def _orthonormal(basis: Any) -> None:  # pragma: no cover
     """Make independent rows orthonormal in place (Gram and Schmidt, twice, which is enough)."""
     for row in range(basis.shape[0]):
-        own = basis[row]
-        own /= np.sqrt(inner_product(own, own))
+        vector = basis[row]
+        vector /= np.sqrt(inner_product(vector, vector))
         for _ in range(2):
             for other in range(row):
-                share = inner_product(basis[other], own)
+                share = inner_product(basis[other], vector)
                 if share != 0.0:
-                    for cell in range(own.size):
-                        own[cell] -= share * basis[other, cell]
-            own /= np.sqrt(inner_product(own, own))
+                    for cell in range(vector.size):
+                        vector[cell] -= share * basis[other, cell]
+            vector /= np.sqrt(inner_product(vector, vector))
 
 
 @compiled

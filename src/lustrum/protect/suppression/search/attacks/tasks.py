@@ -42,10 +42,10 @@ class Tasks:
                 if sign == SLIDING:
                     asked = np.where(level > upper + lower, level, 0)
                 cells = np.flatnonzero(targets & (asked > 0))
-                made = np.empty((cells.size, 4), dtype=np.int64)
-                made[:, 0], made[:, 1], made[:, 2] = cells, sign, asked[cells]
-                made[:, 3] = number - 1
-                rows.append(made)
+                task_rows = np.empty((cells.size, 4), dtype=np.int64)
+                task_rows[:, 0], task_rows[:, 1], task_rows[:, 2] = cells, sign, asked[cells]
+                task_rows[:, 3] = number - 1
+                rows.append(task_rows)
         every = np.concatenate(rows) if rows else np.zeros((0, 4), dtype=np.int64)
         order = np.lexsort((-every[:, 1], every[:, 0], -every[:, 2], every[:, 3]))
         every = every[order]

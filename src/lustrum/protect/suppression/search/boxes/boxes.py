@@ -73,12 +73,12 @@ def axis_moves(axis: AxisSums, weight: Floats) -> list[list[list[tuple[int, int]
     leaves = [c for c in range(axis.size) if c not in children]
     moves: list[list[list[tuple[int, int]]]] = []
     for category in range(axis.size):
-        own = [leaf for leaf in leaves if category in above[leaf]]
-        own.sort(key=lambda leaf: (len(above[leaf]), weight[leaf], leaf))
-        found = []
-        for leaf in own[:3]:
+        inside_leaves = [leaf for leaf in leaves if category in above[leaf]]
+        inside_leaves.sort(key=lambda leaf: (len(above[leaf]), weight[leaf], leaf))
+        category_moves = []
+        for leaf in inside_leaves[:3]:
             mine = above[leaf]
-            found.append([(c, 1) for c in mine])
+            category_moves.append([(c, 1) for c in mine])
             for other in leaves:
                 theirs = above[other]
                 if category in theirs or other == leaf:
@@ -86,16 +86,20 @@ def axis_moves(axis: AxisSums, weight: Floats) -> list[list[list[tuple[int, int]
                 met = set(mine) & set(theirs)
                 if not met:
                     continue  # no total holds the two together
-                found.append(
+                category_moves.append(
                     [(c, 1) for c in mine if c not in met]
                     + [(c, -1) for c in theirs if c not in met]
                 )
-        found = [sorted(move, key=lambda e: (e[0] != category, e[0])) for move in found]
-        found.sort(key=lambda move: (len(move), math.fsum(weight[c] for c, _ in move), move))
+        category_moves = [
+            sorted(move, key=lambda e: (e[0] != category, e[0])) for move in category_moves
+        ]
+        category_moves.sort(
+            key=lambda move: (len(move), math.fsum(weight[c] for c, _ in move), move)
+        )
         if not children:
             # Nothing adds up along this axis, so a category moves alone.
-            found = [[(category, 1)]]
-        moves.append(found[:_MOVES])
+            category_moves = [[(category, 1)]]
+        moves.append(category_moves[:_MOVES])
     return moves
 
 
@@ -115,12 +119,12 @@ def protect_by_boxes(
     shape = tuple(axis.size for axis in problem.axes)
     cost = problem.cost.reshape(shape)
     every = []
-    for place, axis in enumerate(problem.axes):
-        rest = tuple(k for k in range(len(shape)) if k != place)
-        made = axis_moves(axis, np.asarray(cost.sum(axis=rest)))
-        if made is None:
+    for axis_index, axis in enumerate(problem.axes):
+        rest = tuple(k for k in range(len(shape)) if k != axis_index)
+        moves = axis_moves(axis, np.asarray(cost.sum(axis=rest)))
+        if moves is None:
             return None
-        every.append(made)
+        every.append(moves)
     return _BoxSearch(problem, shape, every).run(tell)
 
 
@@ -203,12 +207,12 @@ class _BoxSearch:
         prices: list[float] = []
         spent = 0.0
         for target in targets:
-            found = self._boxes(target)
-            if found is None:
+            new_box = self._boxes(target)
+            if new_box is None:
                 spent = np.inf
                 break
-            fresh[target] = found
-            prices.append(self._put(found[0]))
+            fresh[target] = new_box
+            prices.append(self._put(new_box[0]))
             spent = math.fsum(prices)
             if spent >= saved:
                 break
@@ -243,12 +247,12 @@ class _BoxSearch:
         old = self.boxes.pop(cell, None)
         if old is not None:
             self.count[old[0]] -= 1
-        found = self._boxes(cell)
-        if found is None:
-            found = old
-        if found is not None:
-            self.boxes[cell] = found
-            self.count[found[0]] += 1
+        box = self._boxes(cell)
+        if box is None:
+            box = old
+        if box is not None:
+            self.boxes[cell] = box
+            self.count[box[0]] += 1
 
     def _boxes(self, cell: int) -> tuple[Ints, Ints, Ints] | None:
         """Cells and their moves up and down; several boxes share the level where one cannot carry it."""
@@ -325,14 +329,14 @@ class _BoxSearch:
 
     def _result(self, order: Ints) -> Boxed:
         target = [c for c in order.tolist() if c in self.boxes]
-        own = [self.boxes[c] for c in target]
+        boxes = [self.boxes[c] for c in target]
         nothing = [np.zeros(0, dtype=np.int64)]
         deviations = Deviations(
             target=np.array(target, dtype=np.int64),
-            first=_from_lengths([b[0].size for b in own]),
-            cells=np.concatenate([b[0] for b in own] or nothing),
-            amounts=np.concatenate([b[1] for b in own] or nothing),
-            lower=np.concatenate([b[2] for b in own] or nothing),
+            first=_from_lengths([b[0].size for b in boxes]),
+            cells=np.concatenate([b[0] for b in boxes] or nothing),
+            amounts=np.concatenate([b[1] for b in boxes] or nothing),
+            lower=np.concatenate([b[2] for b in boxes] or nothing),
         )
         without = np.array([c for c in order.tolist() if c not in self.boxes], dtype=np.int64)
         return Boxed(self.count > 0, deviations, without, self.steps)
@@ -351,7 +355,7 @@ def simple_bound(problem: SuppressionProblem) -> float:
     over what the cheapest companion costs.
     """
     rows = [_needs(problem, row) for row in _rows_of(problem, problem.primary)]
-    needs = [need for own in rows for need in own]
+    needs = [need for row_needs in rows for need in row_needs]
     plain = _ascent(needs, problem.cost.copy())
     if problem.unions is not None:
         return plain
@@ -368,15 +372,15 @@ def _needs(problem: SuppressionProblem, row: int) -> list[tuple[Ints, Floats]]:
     span = slice(matrix.indptr[row], matrix.indptr[row + 1])
     cells, weights = matrix.indices[span], matrix.data[span]
     out = []
-    for place in np.flatnonzero(problem.primary[cells]).tolist():
-        own = cells[place]
-        times = -weights / weights[place]
+    for index in np.flatnonzero(problem.primary[cells]).tolist():
+        cell = cells[index]
+        times = -weights / weights[index]
         best: tuple[float, Ints, Floats] | None = None
-        for sign, level in ((1, int(problem.upper[own])), (-1, int(problem.lower[own]))):
+        for sign, level in ((1, int(problem.upper[cell])), (-1, int(problem.lower[cell]))):
             rises = sign * times > 0
             room = np.where(rises, problem.room_up[cells], problem.room_down[cells])
             carried = np.abs(times) * room
-            carried[place] = 0.0
+            carried[index] = 0.0
             side = level - float(carried[problem.fixed[cells]].sum())
             useful = problem.choice[cells] & (carried > 0)
             if side <= 0 or not bool(useful.any()):

@@ -43,7 +43,7 @@ def best_box(  # pragma: no cover
     price = np.zeros(axes + 1, np.float64)
     turn = np.zeros(axes + 1, np.int64)
     cells[0, 0], signs[0, 0], size[0] = cell, 1, 1
-    best, found, looked = np.inf, 0, 0
+    best, best_size, looked = np.inf, 0, 0
     # Moves that are cheap for the cell itself come first; those that its own line rules out do not come.
     longest = 0
     for k in range(axes):
@@ -111,13 +111,13 @@ def best_box(  # pragma: no cover
         if not fits:
             continue
         if depth + 1 == axes:
-            best, found = total, m
+            best, best_size = total, m
             for k in range(m):
                 best_cells[k], best_signs[k] = cells[axes, k], signs[axes, k]
             if best <= 0.0:
-                return int(found)
+                return int(best_size)
             continue
         size[depth + 1], price[depth + 1] = m, total
         depth += 1
         turn[depth] = 0
-    return int(found)
+    return int(best_size)
