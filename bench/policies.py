@@ -61,7 +61,7 @@ def _settings(policy: Policy) -> dict[str, Any]:
     steps = {"risk": policy.risk, "protect": policy.protect, "sums": policy.sums}
     steps |= {f"before.{number}": step for number, step in enumerate(policy.before)}
     for place, step in steps.items():
-        words = {} if step is None else step.spec().to_mapping()
+        words = {} if step is None else step.spec.to_mapping()
         found |= {f"{place}.{name}": one for name, one in words.items()}
     return found
 

@@ -94,7 +94,7 @@ def test_a_policy_gives_back_the_method_that_was_written_into_it(name: str) -> N
     spec = spec_from_words(kind, NEEDED.get(name, {}), name)
     words = spec.to_mapping()
     assert set(words) - {"method"} <= set(parameter_names(kind))
-    assert PolicyMethod.model_validate(words).spec() == spec
+    assert PolicyMethod.model_validate(words).spec == spec
 
 
 @pytest.mark.parametrize("name", METHODS)

@@ -135,7 +135,7 @@ GROUPS = {
         ("tests/audit/test_certificate_makers.py",),
     ),
     "rules": Group(
-        _in("answer", "pipeline", "precheck", "preliminary", "release_audit", "question_state")
+        _in("answer", "pipeline", "precheck", "preliminary", "question_state")
         + _in("answer", "coarsen"),
         (
             *_answer("limits", "rules", "sum_figures", "carried"),

@@ -7,7 +7,7 @@ from contextvars import copy_context
 from threading import Event, Thread
 from typing import TypeVar
 
-from lustrum.model.stop import Stopped, stop_asked, stopping
+from lustrum.stop import Stopped, stop_asked, stopping
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -17,7 +17,7 @@ def side_by_side(here: Callable[[], A], beside: Callable[[], B]) -> tuple[A, B]:
     """Do one piece of work here and another in a thread, wait for both and give what they return.
 
     Where one fails, or the caller interrupts, the other is asked to stop and has stopped before the error is
-    raised. What takes long must ask now and then, with :func:`lustrum.model.stop.check_stop`.
+    raised. What takes long must ask now and then, with :func:`lustrum.stop.check_stop`.
 
     >>> side_by_side(lambda: 1, lambda: "a")
     (1, 'a')

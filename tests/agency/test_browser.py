@@ -62,7 +62,7 @@ def test_a_table_becomes_a_map_a_choice_and_a_policy(
         page.get_by_role("button", name="Use this in the policy").click()
         page.locator("#said", has_text="The policy is in").wait_for()
         policy = read_policy(policy_path)
-        assert policy.protect.spec().to_mapping() == {"method": "random-rounding", "base": 3}
+        assert policy.protect.spec.to_mapping() == {"method": "random-rounding", "base": 3}
         assert policy.risk.limit == 0.2
 
 

@@ -54,9 +54,9 @@ def test_the_policy_gives_the_method_of_the_map_back(index: int, tmp_path: Path)
     path = tmp_path / "policy.toml"
     assert write_policy(path, found_map(), index, 0.25) is None
     policy = read_policy(path)
-    assert policy.protect.spec() == METHODS[index]
+    assert policy.protect.spec == METHODS[index]
     assert policy.risk.limit == 0.25
-    assert policy.risk.spec() == found_map().measures.risks[0][1]
+    assert policy.risk.spec == found_map().measures.risks[0][1]
 
 
 def test_what_a_policy_says_otherwise_stays_and_the_old_file_is_kept(tmp_path: Path) -> None:

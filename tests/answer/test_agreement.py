@@ -117,7 +117,7 @@ def test_the_lines_above_are_all_that_protect() -> None:
         for part in (before, magnitudes, weights.partition("[protect]")[0])
     ]
     for step, lines in zip(made.before, written[:2], strict=True):
-        assert set(step.spec().to_mapping()) == lines & {*OTHER, "method"}
+        assert set(step.spec.to_mapping()) == lines & {*OTHER, "method"}
     flags = {"respondents", "caution", "unreliable"}
     assert set(type(made.weights).model_fields) - flags == written[2] & {*OTHER}
 
@@ -134,8 +134,8 @@ def test_a_line_that_is_deleted_is_its_default_or_is_named(number: int) -> None:
         assert key == "weight"  # the one key that has no default
         return
     same = (less.before, less.weights) == (made.before, made.weights) or [
-        step.spec() for step in less.before
-    ] + [less.weights] == [step.spec() for step in made.before] + [made.weights]
+        step.spec for step in less.before
+    ] + [less.weights] == [step.spec for step in made.before] + [made.weights]
     for asked, bundle in ((less, made), (made, less)):
         found = difference(asked, bundle, sums=True, respondents=True)
         assert (found is None) == same

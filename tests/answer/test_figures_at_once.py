@@ -15,7 +15,6 @@ from lustrum.answer.figures import expected_figures, possible_tables
 from lustrum.answer.figures.counts import Figures, _canonical, _one_by_one, _possible_values
 from lustrum.counting.chunk import Chunk
 from lustrum.counting.engine import KernelEngine, in_threads
-from lustrum.counting.marginals import Marginals
 from lustrum.counting.structural import PossibleCells, impossible
 from lustrum.model import (
     Axis,
@@ -31,6 +30,7 @@ from lustrum.model import (
 from lustrum.model.plugins import load
 from lustrum.protect import RandomRounding, RoundingChannel
 from lustrum.protect.population.channel import PopulationChannel, coarse_rates
+from lustrum.public.bundle.numbers import Marginals
 from lustrum.remembered import Remembered
 from lustrum.risk import EntropyRisk
 from lustrum.risk.table_entropy import PaperEntropyRisk

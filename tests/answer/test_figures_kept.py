@@ -13,7 +13,7 @@ from lustrum.model import Category, Release, Table, TableAxis
 from lustrum.policy import Policy
 from lustrum.protect import RoundingChannel
 
-MEASURE = Policy.model_validate({"dataset": "d"}).risk.spec()
+MEASURE = Policy.model_validate({"dataset": "d"}).risk.spec
 
 
 def axis(name: str, codes: list[str]) -> TableAxis:

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lustrum.answer import release_audit
+from lustrum.answer import pipeline
 from lustrum.answer.coarsen import advice, coarser
 from lustrum.answer.figures import expected_figures
-from lustrum.answer.pipeline import answer
+from lustrum.answer.pipeline import answer, is_disclosive
 from lustrum.answer.precheck import precheck
 from lustrum.answer.preliminary import (
     failing_areas,
@@ -20,7 +20,6 @@ from lustrum.answer.preliminary import (
     number_rules,
     question_rules,
 )
-from lustrum.answer.release_audit import is_disclosive
 from lustrum.audit.bounding.sweep import Progress
 from lustrum.model import (
     Axis,
@@ -34,9 +33,9 @@ from lustrum.model import (
     TableQuery,
     Verdict,
 )
-from lustrum.model.stop import Stopped, reporting_progress, stopping
 from lustrum.policy import Audit, Policy
 from lustrum.public.numbers import CannotProtectError, Views
+from lustrum.stop import Stopped, reporting_progress, stopping
 
 DATASET = Dataset.from_mapping(
     {
@@ -648,7 +647,7 @@ def test_an_audit_asks_for_whole_numbers_and_counts_its_work(
         words["progress"](Progress(0, 0, next(work)))
         return SimpleNamespace(low=np.array([0.0]), count=np.array([9.0]))
 
-    monkeypatch.setattr(release_audit, "attack", attacked)
+    monkeypatch.setattr(pipeline, "attack", attacked)
     audit = Audit.model_validate({"attackers": ["outsider"], "programs": 7})
     release = released([3, 9])
     for disclosive in (False, False, True):
@@ -660,7 +659,7 @@ def test_an_audit_asks_for_whole_numbers_and_counts_its_work(
     def impossible(*_: Any, **__: Any) -> Any:
         raise InputError("nobody can be counted here")
 
-    monkeypatch.setattr(release_audit, "attack", impossible)
+    monkeypatch.setattr(pipeline, "attack", impossible)
     assert not is_disclosive(release, audit)
 
 
@@ -672,7 +671,7 @@ def test_a_precheck_leaves_the_risk_to_the_answer(monkeypatch: pytest.MonkeyPatc
 
 def test_figures_reach_the_decision() -> None:
     decision = answer(query(by=["a"]), Written(LARGE), policy())
-    figures = expected_figures(LARGE, policy().risk.spec())
+    figures = expected_figures(LARGE, policy().risk.spec)
     assert (decision.risk_before, decision.risk_after, decision.utility) == (
         figures.risk_before, figures.risk_after, figures.utility,
     )  # fmt: skip

@@ -24,9 +24,9 @@ from lustrum.answer.records_line import FAILURES, MODULE, _processor_time
 from lustrum.answer.separate_process import SeparateRecordsService
 from lustrum.model import DatasetError, PolicyError, QueryError, TableQuery
 from lustrum.model.errors import NotReadyError
-from lustrum.model.stop import Stopped, stopping
 from lustrum.policy import Policy
 from lustrum.public.numbers import CannotProtectError, Described
+from lustrum.stop import Stopped, stopping
 from public_room.test_bundle_numbers import DATASET
 from waiting import LONG, until
 

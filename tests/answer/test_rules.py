@@ -11,14 +11,14 @@ import pytest
 
 from answer.conftest import SECRET, answered
 from lustrum.answer import pipeline
-from lustrum.answer.release_audit import is_disclosive
+from lustrum.answer.pipeline import is_disclosive
 from lustrum.model import Decision, Release, TableAxis, TableQuery, Verdict
-from lustrum.model.stop import Stopped, stopping
 from lustrum.policy import Policy
 from lustrum.protect import RandomRounding
 from lustrum.protect.totals.summed import Totals
 from lustrum.protect.unchanged import Unchanged
 from lustrum.publish.records import prepared
+from lustrum.stop import Stopped, stopping
 from lustrum.tabulate import EmbeddedEngine
 
 

@@ -21,11 +21,11 @@ from lustrum.answer.records_line import FAILURES
 from lustrum.answer.separate_process import SeparateRecordsService
 from lustrum.local import local_service
 from lustrum.model import DatasetError, QueryError, TableQuery
-from lustrum.model.stop import Stopped, stopping
 from lustrum.policy import Policy
 from lustrum.public.numbers import Described, Views
 from lustrum.publish.records import LocalRecordsService, process
 from lustrum.publish.records.process import RequestHandler
+from lustrum.stop import Stopped, stopping
 from lustrum.tabulate import FrameSource, Store, ingest
 from waiting import LONG, until
 

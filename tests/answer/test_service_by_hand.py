@@ -25,7 +25,6 @@ from lustrum.model import (
     TableQuery,
 )
 from lustrum.model.errors import NotAnsweringError, NotReadyError
-from lustrum.model.stop import Stopped
 from lustrum.policy import Policy
 from lustrum.policy.read import parse_policy, sealed
 from lustrum.protect.population.support import Support
@@ -46,6 +45,7 @@ from lustrum.publish.bundles.write import (
     public_description,
     write_bundle,
 )
+from lustrum.stop import Stopped
 from public_room.test_bundle_numbers import DATASET, SHOWN, bundle
 
 HEAD = b'dataset = "town"\n[rules]\nnested_only = false\n[risk]\nlimit = 1.0\n'

@@ -129,7 +129,7 @@ def test_every_word_about_weights_reaches_the_method() -> None:
             "unreliable": 0.4,
         }
     )
-    assert weights.spec() == ProtectedSurvey(
+    assert weights.spec == ProtectedSurvey(
         class_size=7, noise=0.11, classes=("a",), measure_classes=("b",), decimals=2
     )
     assert weights.reliability() == Reliability(33, 0.4, 0.2)

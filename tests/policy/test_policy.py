@@ -26,7 +26,7 @@ def test_the_policies_of_the_demo_are_valid(name: str) -> None:
     policy = read_policy(DEMO / f"{name}-policy.toml")
     assert policy.dataset == name
     assert policy.population.base == 3
-    assert policy.risk.spec() == EntropyRisk(parts="true", shared="expected")
+    assert policy.risk.spec == EntropyRisk(parts="true", shared="expected")
 
 
 def test_a_policy_from_python_has_the_documented_defaults() -> None:

@@ -55,7 +55,7 @@ def test_a_preset_for_a_dataset_protects_its_sums_and_weights(name: str) -> None
         assert fitted.weights.weight == "w"
     else:
         assert fitted.sums is not None
-        assert fitted.sums.spec().p_percent == 10.0
+        assert fitted.sums.spec.p_percent == 10.0
         assert fitted.weights is None  # weights go with a protected population
 
 

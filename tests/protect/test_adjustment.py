@@ -14,7 +14,6 @@ from scipy.optimize import linprog
 
 from examples import examples
 from lustrum.model import Category, CellStatus, InputError, Table, TableAxis
-from lustrum.model.stop import Stopped, stopping
 from lustrum.protect.adjustment import Adjusted, ControlledAdjustment, adjust
 from lustrum.protect.adjustment.directions import alternating, imbalance
 from lustrum.protect.adjustment.eliminate import eliminate
@@ -24,6 +23,7 @@ from lustrum.protect.adjustment.whole_moves import whole_moves
 from lustrum.protect.adjustment.work import Work
 from lustrum.sensitivity import PPercent, Threshold
 from lustrum.solve.quadratic import QuadraticProblem, minimise_quadratic
+from lustrum.stop import Stopped, stopping
 from lustrum.structure import UNBOUNDED, Structure
 
 

@@ -228,9 +228,9 @@ def test_the_words_of_a_policy_make_the_same_method() -> None:
         {"base": 3, "unbiased": True},
         {"base": 3, "small_only": True, "steps": 5},
     ):
-        spec = PolicyMethod.model_validate({"method": "controlled-rounding", **words}).spec()
+        spec = PolicyMethod.model_validate({"method": "controlled-rounding", **words}).spec
         assert spec == ControlledRounding(**words)  # type: ignore[arg-type]
-        again = PolicyMethod.model_validate(spec.to_mapping()).spec()
+        again = PolicyMethod.model_validate(spec.to_mapping()).spec
         assert again == spec
 
 

@@ -225,7 +225,7 @@ def test_the_digest_is_one_of_all_that_protected_the_numbers() -> None:
     }
     assert len(others | {usual}) == 7
     # Its words are those of the policy in their order of letters, as any reader can write them down.
-    step = policy().before[0].spec().to_mapping()
+    step = policy().before[0].spec.to_mapping()
     weights = {"class_size": 10, "classes": ["área"], "decimals": 0, "measure_classes": []}
     weights |= {"noise": 0.05, "weight": "w"}
     of_classes = protection_digest(policy(STEPS + WEIGHTS + 'classes = ["área"]\n'), 4, 2)
@@ -310,8 +310,8 @@ def test_numbers_protected_by_keys_offer_what_their_policy_says() -> None:
     assert asked == [(query, keyed)]
     noise = numbers.sum_noise("pay")
     assert isinstance(noise, KeyedNoise)
-    assert noise == keyed_noise(keyed, town, "pay") == KeyedNoise(keyed.sums.spec(), 2)
-    assert numbers.sum_noise("hours") == KeyedNoise(keyed.sums.spec(), 0)
+    assert noise == keyed_noise(keyed, town, "pay") == KeyedNoise(keyed.sums.spec, 2)
+    assert numbers.sum_noise("hours") == KeyedNoise(keyed.sums.spec, 0)
     plain = replace(numbers, policy=keyed.model_copy(update={"sums": None}))
     assert plain.measures == ()
     assert plain.sum_noise("pay") is None

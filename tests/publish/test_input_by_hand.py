@@ -130,6 +130,7 @@ class Drawn:
         self.method, self.on_records = name, on_records
         self.chance: list[int] = []
 
+    @property
     def spec(self) -> Any:
         def apply_records(records: Any, rng: np.random.Generator) -> Any:
             self.chance.append(int(rng.integers(2**62)))

@@ -13,7 +13,6 @@ import pytest
 from answer.test_service_by_hand import STRICT, made_by, packed
 from lustrum.model import DatasetError, InputError, PolicyError
 from lustrum.model.finest import FinestCells
-from lustrum.model.stop import report_progress
 from lustrum.policy import Policy
 from lustrum.policy.read import sealed
 from lustrum.public.bundle.files import bundle_digest, read_bundle
@@ -29,6 +28,7 @@ from lustrum.publish.bundles.make import (
 )
 from lustrum.publish.bundles.memory import Memory, memory_path, read_memory
 from lustrum.publish.bundles.write import write_bundle
+from lustrum.stop import report_progress
 from public_room.test_bundle_files_by_hand import survey
 from public_room.test_bundle_numbers import DATASET
 

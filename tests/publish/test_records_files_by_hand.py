@@ -31,7 +31,6 @@ from lustrum.model import (
 )
 from lustrum.model.errors import NotReadyError
 from lustrum.model.finest import FinestCells
-from lustrum.model.stop import Stopped, check_stop
 from lustrum.policy import Policy
 from lustrum.protect.magnitudes.remembered import RememberedSums
 from lustrum.public.numbers import CannotProtectError, Described
@@ -49,6 +48,7 @@ from lustrum.publish.records.local import LocalRecordsService
 from lustrum.publish.records.open_datasets import LARGE, OpenDatasets
 from lustrum.publish.records.process import RequestHandler
 from lustrum.publish.records.true_figures import TrueFigures, true_figures
+from lustrum.stop import Stopped, check_stop
 from lustrum.tabulate.store.files import DamagedError
 
 DATASET = Dataset.from_mapping(
@@ -84,7 +84,7 @@ def test_true_figures_compare_the_shown_cells_with_the_same_cells_of_the_truth(
     # 4, 9, 3 and 1 are shown as 6, 3, 9 and 0.
     assert found.mean_error == (2 + 6 + 6 + 1) / 4
     assert found.largest_error == 6
-    measure = policy.risk.spec()
+    measure = policy.risk.spec
     assert found.risk_before == measure.before(own)
     assert found.risk_after == measure.after(own, release)
     assert 0 < found.utility < 1

@@ -198,7 +198,7 @@ def test_bounds_after_a_change_of_the_input_are_open_and_its_words_are_told(
     assert not release.low.any()
     assert (release.high == UNBOUNDED).all()
     assert np.array_equal(release.published, table.values)
-    assert release.method["before"] == [rounding.spec().to_mapping()]
+    assert release.method["before"] == [rounding.spec.to_mapping()]
     assert release.channel is None
     assert "protected beforehand by random-rounding" in str(release.notes[0])
     assert (table.values % 5 == 0).all()
@@ -257,7 +257,7 @@ def test_what_a_step_leaves_exact_keeps_the_bounds_of_the_method(
         monkeypatch.setattr(PolicyMethod, "spec", lambda self: Hides())
     source = ProtectedInput(engine, (Before.model_construct(method="random-rounding"),))
     release = source.protect(table, PolicyMethod.model_construct(method=method))
-    own = PolicyMethod.model_construct(method=method).spec().apply(table)
+    own = PolicyMethod.model_construct(method=method).spec.apply(table)
     low, high = (own.low, own.high) if bounded else (table.values, table.values)
     changed = exact | (table.values == near)
     assert release.low is not None
@@ -290,6 +290,6 @@ def test_a_hypercube_of_records_is_protected_by_their_keys(engine: EmbeddedEngin
     by = [v.name for v in engine.dataset.variables]
     every = asked(by=by)
     rounding = step(method="random-rounding", base=5)
-    expected = rounding.spec().apply(engine.tabulate(every)).published
+    expected = rounding.spec.apply(engine.tabulate(every)).published
     found = prepared(engine, [rounding], SECRET).engine.tabulate(every).values
     assert np.array_equal(found, expected)

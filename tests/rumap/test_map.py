@@ -10,7 +10,6 @@ import pytest
 import lustrum as lu
 from lustrum.demo import businesses, description_path
 from lustrum.model import InputError, Table, TableQuery
-from lustrum.model.stop import Stopped, stopping
 from lustrum.rumap import (
     BeforeCounting,
     Cache,
@@ -21,6 +20,7 @@ from lustrum.rumap import (
     growing_map,
     sweep_of,
 )
+from lustrum.stop import Stopped, stopping
 from lustrum.tabulate import read_description
 from lustrum.utility import AverageDistance
 

@@ -77,7 +77,7 @@ def test_a_refusal_holds_no_number_but_the_limits_of_the_policy(
     path = tmp_path / "policy.toml"
     path.write_text(STRICT)
     policy = read_policy(path)
-    base = str(policy.protect.spec().base)
+    base = str(policy.protect.spec.base)
     limits = {f"{policy.rules.min_population:,}", f"{policy.risk.limit:g}", base}
     body = houses[0].get(f"/api/v1/tables?dataset=demo&{query}").json()
     assert body["decision"] == "refusal"

@@ -104,7 +104,7 @@ def test_a_question_reads_and_lists_nothing_while_the_files_are_the_same(
 
 def test_methods_of_a_policy_are_made_once(tmp_path: Path) -> None:
     policy = town(tmp_path).policy("town")
-    assert policy.risk.spec() is policy.risk.spec()
+    assert policy.risk.spec is policy.risk.spec
     assert policy.population is policy.population
 
 

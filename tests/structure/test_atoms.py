@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from lustrum.model import Category
 from lustrum.structure import Atoms
-from lustrum.structure.members import over_members
+from lustrum.structure.atoms import over_members
 from structure.cases import QUICK
 
 

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 
 from lustrum.counting import kernel, zones
 from lustrum.model import Axis, Dataset, Filter, InputError, QueryError, Table, TableQuery
-from lustrum.model.stop import Stopped, stopping
+from lustrum.stop import Stopped, stopping
 from lustrum.tabulate import (
     EmbeddedEngine,
     Engine,

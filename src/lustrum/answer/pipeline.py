@@ -23,10 +23,12 @@ from lustrum.answer.figures import expected_figures, sum_figures
 from lustrum.answer.method_words import protected_by
 from lustrum.answer.preliminary import TOTAL, failing_areas, number_rules, question_rules
 from lustrum.answer.question_state import QuestionState
-from lustrum.answer.release_audit import is_disclosive
 from lustrum.answer.statistics.compose import compose, quantities, share_totals
+from lustrum.audit import Attacker, Insider, Outsider, attack
+from lustrum.audit.bounding.sweep import Progress
 from lustrum.model import (
     Decision,
+    InputError,
     Quantity,
     QueryError,
     Reason,
@@ -36,10 +38,10 @@ from lustrum.model import (
     TableQuery,
     describe_statistics,
 )
-from lustrum.model.stop import check_stop, report_progress
 from lustrum.model.text import Message, listed, say
-from lustrum.policy import Fallback, Policy
+from lustrum.policy import Audit, Fallback, Policy
 from lustrum.public.numbers import CannotProtectError, ProtectedNumbers
+from lustrum.stop import check_stop, report_progress
 
 log = logging.getLogger("lustrum.answer")
 
@@ -275,7 +277,7 @@ def measure(case: QuestionState) -> QuestionState:
     A limit on a figure of the true counts would tell of them by every refusal.
     """
     assert case.release is not None
-    figures = expected_figures(case.release, case.policy.risk.spec())
+    figures = expected_figures(case.release, case.policy.risk.spec)
     limit = case.policy.risk.limit
     if figures.risk_after is not None and figures.risk_after > limit:
         reason = Reason(
@@ -393,3 +395,58 @@ def _kept(case: QuestionState, part: Release) -> Release:
 
 
 STEPS: tuple[Step, ...] = (question, numbers, judge, measure, finish)
+
+
+_ATTACKERS: dict[str, Attacker] = {"outsider": Outsider(), "insider": Insider(contribution=1)}
+"""Somebody who knows what is published, and somebody who is also counted in the cell in question."""
+
+
+def is_disclosive(release: Release, audit: Audit) -> bool:
+    """Whether an attacker is left with too few values for a cell that may be small.
+
+    A table that takes more programs than the policy allows counts as disclosive.
+    """
+    judged = release.inner & release.shown
+    if release.structural is not None:
+        judged = judged & ~release.structural
+    if release.low is not None:
+        judged = judged & (release.low <= audit.up_to)
+    cells = np.flatnonzero(judged).tolist()
+    if not cells:
+        return False
+    return any(_finds(release, _ATTACKERS[name], cells, audit) for name in audit.attackers)
+
+
+def _finds(release: Release, attacker: Attacker, cells: list[int], audit: Audit) -> bool:
+    work = _WorkCount(audit.programs)
+    try:
+        belief = attack(
+            release,
+            attacker,
+            cells=cells,
+            integer=True,
+            workers=1,
+            stop=work.is_over,
+            progress=work.count,
+        )
+    except InputError:
+        # Nobody can be counted in any of these cells, or too much is open to be weighed value by value.
+        return False
+    if work.is_over():
+        return True
+    insider_count = 1 if isinstance(attacker, Insider) else 0
+    small = belief.low + insider_count <= max(audit.up_to, insider_count)
+    return bool((small & (belief.count < audit.min_values)).any())
+
+
+class _WorkCount:
+    """Counts programs, searches and flows."""
+
+    def __init__(self, most: int) -> None:
+        self._most, self._done = most, 0
+
+    def count(self, progress: Progress) -> None:
+        self._done = progress.programs
+
+    def is_over(self) -> bool:
+        return self._done > self._most

@@ -16,9 +16,9 @@ from lustrum.answer.records_line import FAILURES, START, RecordsLine
 from lustrum.data_folder import datasets_in
 from lustrum.model import DatasetError, PolicyError, QueryError, TableQuery
 from lustrum.model.errors import NotReadyError, choices
-from lustrum.model.stop import Stopped, stop_asked, within
 from lustrum.policy import Policy
 from lustrum.public.numbers import Described, Views
+from lustrum.stop import Stopped, stop_asked, within
 
 SILENCE = 15.0
 """Seconds without a sign of life after which the process is ended and started again."""

@@ -2,6 +2,7 @@
 
 Files may change while a question is under way. All that is said about it, its size, its rules, its notes and
 its numbers, follows from one snapshot, so that an answer is entirely the old one or entirely the new one.
+What was read from files is kept for as long as they look as they did before they were read.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
 from lustrum._version import __version__
 from lustrum.answer.pipeline import answer
@@ -56,3 +58,36 @@ class Snapshot:
     def precheck(self, query: TableQuery, *, count: bool = True) -> Precheck:
         """What the rules would say."""
         return precheck(query, self.numbers, self.policy, count=count)
+
+
+Stamp = tuple[int, int, int]
+"""The time of the last change of a file, its size and its inode."""
+
+
+@dataclass(frozen=True)
+class ReadPolicy:
+    """A policy, with the stamp of its file."""
+
+    stamp: Stamp
+    policy: Policy
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A snapshot of files, with their stamps from before they were read."""
+
+    stamps: tuple[tuple[Path, Stamp], ...]
+    snapshot: Snapshot
+
+    def is_current(self) -> bool:
+        """Whether the files still look as they did then."""
+        return all(stamp_of(path) == stamp for path, stamp in self.stamps)
+
+
+def stamp_of(path: Path) -> Stamp | None:
+    """How a file looks; None where there is none."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size, status.st_ino

@@ -25,8 +25,7 @@ from lustrum.answer.precheck import Precheck
 from lustrum.answer.prepared import PreparedFolders, check_one_population, check_other_folders
 from lustrum.answer.records_line import FAILURES, START
 from lustrum.answer.separate_process import SILENCE, SeparateRecordsService
-from lustrum.answer.snapshot import Snapshot
-from lustrum.answer.stamps import ReadPolicy, Stamp, Standing, stamp_of
+from lustrum.answer.snapshot import ReadPolicy, Snapshot, Stamp, Standing, stamp_of
 from lustrum.data_folder import BUNDLES, POLICIES, folder_at, folders_at
 from lustrum.durable import outages
 from lustrum.model import (
@@ -39,7 +38,6 @@ from lustrum.model import (
     TableQuery,
 )
 from lustrum.model.errors import NotAnsweringError, NotReadyError, choices
-from lustrum.model.stop import Stopped, within
 from lustrum.policy import Policy, check_names, read_policy
 from lustrum.policy.read import is_sealed, line_of
 from lustrum.public.bundle.agreement import difference
@@ -54,6 +52,7 @@ from lustrum.public.bundle.numbers import BundleNumbers
 from lustrum.public.bundle.place import MANIFEST, bundles_in, standing
 from lustrum.public.numbers import KeyedNumbers, ProtectedNumbers, RecordsService
 from lustrum.public.prepared import PreparedFolder
+from lustrum.stop import Stopped, within
 
 log = logging.getLogger("lustrum.answer")
 

@@ -14,7 +14,6 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from lustrum.data_folder import BUNDLES, POLICIES, REPORTS
 from lustrum.model import DatasetError, InputError
 from lustrum.model.errors import choices
-from lustrum.model.stop import reporting_progress
 from lustrum.policy import read_policy
 from lustrum.public.bundle.files import bundle_digest, other_search
 from lustrum.publish.bundles.history import ReleaseHistory
@@ -22,6 +21,7 @@ from lustrum.publish.bundles.make import MadeBundle, earlier_memory, make_bundle
 from lustrum.publish.bundles.memory import read_memory
 from lustrum.publish.report import findings, write_report
 from lustrum.publish.report.sums import sum_lines
+from lustrum.stop import reporting_progress
 from lustrum.tabulate import Store
 from lustrum.tabulate.remote import connected_names
 

@@ -27,9 +27,9 @@ from lustrum.counting.structural import PossibleCells
 from lustrum.counting.two_largest import empty_rows, merge_rows, tally_ranked
 from lustrum.counting.zones import Stretch, Zones
 from lustrum.model import Dataset, InternalError, QueryError, Table, TableQuery
-from lustrum.model.stop import Stopped, stop_asked
 from lustrum.model.workers import workers as available
 from lustrum.remembered import Remembered
+from lustrum.stop import Stopped, stop_asked
 
 _AXES_KEPT = 1024
 _FEWEST_BLOCKS = 16  # a thread for fewer takes longer than it saves

@@ -11,7 +11,7 @@ from lustrum.arrays import Mask
 from lustrum.model import Category, Dataset, StructuralZero
 from lustrum.remembered import Remembered
 from lustrum.structure import Atoms
-from lustrum.structure.members import along_axes
+from lustrum.structure.atoms import along_axes
 
 Codes = frozenset[int]
 

@@ -64,5 +64,5 @@ def _named(policy: Policy) -> Iterator[tuple[str, str]]:
         yield from ((f"fallback.{number}.variables", name) for name in fallback.variables)
     for number, step in enumerate(policy.before, start=1):
         # Methods say which variables they work on; a method that works on any names none.
-        for name in getattr(step.spec(), "needed_variables", ()):
+        for name in getattr(step.spec, "needed_variables", ()):
             yield f"before.{number}", name

@@ -99,7 +99,7 @@ def _variables(number: int) -> str:
 
 
 def _words(method: PolicyMethod) -> str:
-    parameters = method.spec().to_mapping()
+    parameters = method.spec.to_mapping()
     said = ", ".join(f"{k} {v}" for k, v in parameters.items() if k != "method")
     return f"{method.method} ({said})" if said else method.method
 

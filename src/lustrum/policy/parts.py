@@ -92,12 +92,9 @@ class Risk(PolicyPart):
         1.0, description="Largest risk after protection at which a table is released."
     )
 
+    @cached_property
     def spec(self) -> Any:
         """The measure object that these words describe, made once."""
-        return self._made
-
-    @cached_property
-    def _made(self) -> Any:
         kind = load("lustrum.risks", self.measure)
         if (
             not (isinstance(kind, type) and issubclass(kind, RiskSpec))
@@ -117,18 +114,15 @@ class PolicyMethod(PolicyPart):
 
     method: str = Field("random-rounding", description="Name of a protection method.")
 
+    @cached_property
     def spec(self) -> Any:
         """The method object that these words describe, made once."""
-        return self._made
-
-    @cached_property
-    def _made(self) -> Any:
         kind = load("lustrum.methods", self.method)
         return spec_from_words(kind, self.model_extra or {}, f"The method {self.method!r}")
 
     def check_for_tables(self) -> None:
         """Refuse a method that cannot stand behind a server's tables."""
-        spec = self.spec()
+        spec = self.spec
         if "table" not in spec.stages:
             raise InputError(
                 f"The method {self.method!r} works on records, not on tables; put it under [[before]]."
@@ -147,11 +141,11 @@ class Before(PolicyMethod):
     @property
     def on_records(self) -> bool:
         """Whether the method works on records, and not on the cells of a hypercube."""
-        return "microdata" in self.spec().stages
+        return "microdata" in self.spec.stages
 
     @model_validator(mode="after")
     def _works_before(self) -> Before:
-        spec = self.spec()
+        spec = self.spec
         if not abilities_of(spec).repeatable:
             raise ValueError(
                 f"the method {self.method!r} does not promise the same numbers after every start"
@@ -230,6 +224,7 @@ class Weights(PolicyPart):
         0.3, gt=0, description="Relative standard error from which on an estimate is unreliable."
     )
 
+    @cached_property
     def spec(self) -> ProtectedSurvey:
         """The method."""
         return ProtectedSurvey(

@@ -139,7 +139,7 @@ class Policy(PolicyPart):
         places.append((("protect",), self.protect, self.protect.method != "none"))
         steps = []
         for at, one, on_counts in places:
-            does = abilities_of(one.spec())
+            does = abilities_of(one.spec)
             counts = on_counts and not does.sums_only
             steps.append(
                 CountStep(at, one.method, does.changed, does.entropy, counts, does.channels)
@@ -152,26 +152,26 @@ class Policy(PolicyPart):
 
         Such a population is made once by ``lustrum protect`` and served from its bundle, not from records.
         """
-        specs = (step.spec() for step in self.before)
+        specs = (step.spec for step in self.before)
         return next((spec for spec in specs if "population" in spec.stages), None)
 
     @property
     def magnitudes(self) -> Any:
         """The method that makes protected sums beside a protected population, if the policy asks for one."""
-        specs = (step.spec() for step in self.before)
+        specs = (step.spec for step in self.before)
         return next((spec for spec in specs if "magnitudes" in spec.stages), None)
 
     @property
     def method(self) -> Any:
         """The method that a reader should know of: the protected population, or that of the tables."""
-        return self.population or self.protect.spec()
+        return self.population or self.protect.spec
 
     @field_validator("protect", "sums", "risk")
     @classmethod
     def _can_be_made(cls, value: PolicyMethod | Risk | None) -> PolicyMethod | Risk | None:
         if value is None:
             return value
-        value.spec()
+        _ = value.spec  # words that describe nothing are refused here
         if isinstance(value, PolicyMethod):
             value.check_for_tables()
         return value
@@ -218,20 +218,20 @@ class Policy(PolicyPart):
     @model_validator(mode="after")
     def _protects_sums_apart(self) -> Policy:
         """Counts and sums take different methods, and rules always look at counts."""
-        if abilities_of(self.protect.spec()).sums_only:
+        if abilities_of(self.protect.spec).sums_only:
             raise ValueError(
                 f"the method {self.protect.method!r} protects sums, not counts; put it under [sums], and a "
                 "method for counts such as 'cell-key' under [protect]"
             )
         if self.sums is None:
             return self
-        promised = abilities_of(self.sums.spec())
+        promised = abilities_of(self.sums.spec)
         if not (promised.sums_only and promised.one_number and promised.keyed_per_cell):
             raise ValueError(
                 f"the method {self.sums.method!r} under [sums] does not protect sums by record keys; use "
                 "'cell-key-magnitude'"
             )
-        spec = self.sums.spec()
+        spec = self.sums.spec
         sensitive = getattr(spec, "p_percent", None)
         if self.sums.method == "cell-key-magnitude" and (
             sensitive is None
@@ -252,7 +252,7 @@ class Policy(PolicyPart):
     @model_validator(mode="after")
     def _shows_one_number(self) -> Policy:
         """People who make their own tables see the same population in many of them, in one number always."""
-        if self.protect.method != "none" and abilities_of(self.protect.spec()).one_number:
+        if self.protect.method != "none" and abilities_of(self.protect.spec).one_number:
             return self
         if self.protect.method == "none":
             if not self.before:

@@ -196,7 +196,7 @@ class KeyedNumbers(KeyedSource):
 
 def keyed_noise(policy: Policy, dataset: Dataset, measure: str) -> SumNoise | None:
     """The noise of sums that are protected by record keys; None where the method does not state it."""
-    spec = None if policy.sums is None else policy.sums.spec()
+    spec = None if policy.sums is None else policy.sums.spec
     if not isinstance(spec, CellKeyMagnitude):
         return None
     return KeyedNoise(spec, dataset.measure(measure).decimals)

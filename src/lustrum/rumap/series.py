@@ -34,12 +34,12 @@ from lustrum.audit import PublishedTable, from_tables
 from lustrum.audit.knowledge.facts import Knowledge, Sparse
 from lustrum.audit.knowledge.reduce import as_floats, narrowed
 from lustrum.model import Category, InputError, Release, Table, TableAxis
-from lustrum.model.stop import check_stop
 from lustrum.protect.abilities import Rehearses, abilities_of
 from lustrum.rumap.cases import protected
 from lustrum.rumap.grids import MapMethod, labels
 from lustrum.rumap.series_attack import base_certainty, same_people, with_someone_in
 from lustrum.rumap.sweep import method_rng
+from lustrum.stop import check_stop
 from lustrum.structure import UNBOUNDED
 from lustrum.utility import hellinger_utility
 

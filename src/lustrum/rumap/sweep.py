@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from lustrum.model import InputError, Release
-from lustrum.model.stop import Stopped, check_stop
 from lustrum.model.workers import workers as processors
 from lustrum.rumap.cache import Cache, cache_key
 from lustrum.rumap.cases import Cases
@@ -25,6 +24,7 @@ from lustrum.rumap.chance import Watched
 from lustrum.rumap.grids import MapMethod
 from lustrum.rumap.measures import Measures
 from lustrum.rumap.points import Draw
+from lustrum.stop import Stopped, check_stop
 
 Progress = Callable[[int, int], None]
 

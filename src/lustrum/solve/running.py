@@ -16,7 +16,7 @@ from typing import Any
 
 import highspy
 
-from lustrum.asked_to_stop import Stopped, stop_asked
+from lustrum.stop import Stopped, stop_asked
 
 _PAUSE = 0.1  # seconds between two questions to the caller
 
@@ -24,7 +24,7 @@ _PAUSE = 0.1  # seconds between two questions to the caller
 def run(model: Any, stop: Callable[[], bool] | None = None) -> None:
     """Run a model of HiGHS, unless the caller asks to stop.
 
-    Where the caller of all this work asks (:mod:`lustrum.asked_to_stop`), :class:`Stopped` is raised; an
+    Where the caller of all this work asks (:mod:`lustrum.stop`), :class:`Stopped` is raised; an
     interrupt from the keyboard raises what its handler raises. Where ``stop`` returns True, the model ends
     without an optimum, and the caller reads how.
     """

@@ -1,4 +1,4 @@
-"""Lists of lists in two flat arrays, and the outer product that crosses the axes of a table.
+"""Lists of lists in two flat arrays, the outer product that crosses the axes of a table, and different numbers.
 
 A category is a list of atoms; a cell is a list of inner cells, the outer product of the lists of
 its categories.
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arrays import Ints
+from lustrum.arrays import Array, Ints
 
 # Entries handled at once: few enough for the processor's cache to hold the positions.
 _CHUNK = 1 << 18
@@ -157,3 +157,43 @@ def outer(left: Lists, right: Lists, out: npt.NDArray[Any] | None = None) -> Lis
 
 def _weights(lists: Lists) -> Ints:
     return np.ones(lists.items.size, dtype=np.int64) if lists.weights is None else lists.weights
+
+
+_CLOSE = 8
+"""How many times as far apart as there are numbers the least and the greatest may be for counting."""
+
+
+def distinct(numbers: Array) -> tuple[Array, npt.NDArray[np.intp]]:
+    """As :func:`numpy.unique` with its inverse, but without sorting where whole numbers lie close together.
+
+    >>> values, place = distinct(np.array([7, 5, 7, 9]))
+    >>> values.tolist(), place.tolist()
+    ([5, 7, 9], [1, 0, 1, 2])
+    """
+    flat = numbers.ravel()
+    if flat.size and flat.dtype == np.int64:
+        least, greatest = int(flat.min()), int(flat.max())
+        if greatest - least < _CLOSE * flat.size:
+            above = flat - least
+            met = np.zeros(greatest - least + 1, dtype=np.bool_)
+            met[above] = True
+            rank = np.cumsum(met, dtype=np.intp) - 1
+            return np.flatnonzero(met) + least, rank[above].reshape(numbers.shape)
+    values, inverse = np.unique(flat, return_inverse=True)
+    return values, inverse.reshape(numbers.shape)
+
+
+def distinct_columns(columns: Ints) -> tuple[Ints, npt.NDArray[np.intp]]:
+    """The different columns of a matrix, sorted by their first number, then by the next, and where each stands.
+
+    >>> values, place = distinct_columns(np.array([[2, 1, 2], [0, 5, 0]]))
+    >>> values.tolist(), place.tolist()
+    ([[1, 2], [5, 0]], [1, 0, 1])
+    """
+    order = np.lexsort(columns[::-1])
+    ranked = columns[:, order]
+    new = np.ones(order.size, dtype=np.bool_)
+    new[1:] = (ranked[:, 1:] != ranked[:, :-1]).any(axis=0)
+    inverse = np.empty(order.size, dtype=np.intp)
+    inverse[order] = np.cumsum(new) - 1
+    return ranked[:, new], inverse

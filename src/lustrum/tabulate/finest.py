@@ -16,7 +16,7 @@ from lustrum.compiled import compiled
 from lustrum.counting.engine import KernelEngine
 from lustrum.model import Dataset, InputError
 from lustrum.model.finest import FinestCells, code_type
-from lustrum.model.stop import check_stop, report_progress
+from lustrum.stop import check_stop, report_progress
 from lustrum.stream import mixed
 from lustrum.tabulate.encode import Chunk
 

@@ -15,7 +15,6 @@ import pytest
 from lustrum.model import Dataset, InputError
 from lustrum.model.finest import FinestCells
 from lustrum.model.records import Records
-from lustrum.model.stop import Stopped, reporting_progress, stopping
 from lustrum.protect.magnitudes import carriers
 from lustrum.protect.magnitudes.carriers import Carried, KeptPlaces, carried_by, own_places
 from lustrum.protect.magnitudes.carry_kernel import carry
@@ -24,6 +23,7 @@ from lustrum.protect.magnitudes.kernels import _settle, add_amounts, rank_noise
 from lustrum.protect.magnitudes.search import Ranking, relative_scale, search
 from lustrum.protect.population.search.layout import TablePlan, plan_tables
 from lustrum.protect.population.start import cell_numbers
+from lustrum.stop import Stopped, reporting_progress, stopping
 from protect.magnitudes.test_search_by_hand import (
     KEY,
     PLAIN,

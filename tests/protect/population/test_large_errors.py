@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from examples import examples
-from lustrum.model.stop import Stopped, reporting_progress, stopping
 from lustrum.protect.population import public
 from lustrum.protect.population.method import ProtectedPopulation
 from lustrum.protect.population.prepare import prepare
@@ -32,6 +31,7 @@ from lustrum.protect.population.search.run import (
 )
 from lustrum.protect.population.search.stages import ErrorCost, Stage
 from lustrum.protect.population.search.walk import _inside
+from lustrum.stop import Stopped, reporting_progress, stopping
 from protect.population.worlds import KEY, cells_of, dense, town
 
 SIZES = (12, 6, 5, 4)

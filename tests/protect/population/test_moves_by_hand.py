@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lustrum.model.stop import Stopped, stopping
 from lustrum.protect.population.prepare import prepare
 from lustrum.protect.population.public import SEARCH
 from lustrum.protect.population.search import exchanges, kernels, lanes, stages
@@ -42,6 +41,7 @@ from lustrum.protect.population.search.run import (
     _tally,
 )
 from lustrum.protect.population.search.stages import ErrorCost, Stage
+from lustrum.stop import Stopped, stopping
 from lustrum.stream import mixed
 from protect.population.worlds import KEY, cells_of, town
 

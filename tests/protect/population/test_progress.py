@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lustrum.model.stop import (
+from lustrum.protect.population import public
+from lustrum.protect.population.method import ProtectedPopulation
+from lustrum.stop import (
     Stopped,
     report_progress,
     reporting_progress,
     still_working,
     stopping,
 )
-from lustrum.protect.population import public
-from lustrum.protect.population.method import ProtectedPopulation
 from protect.population.worlds import KEY, cells_of, town
 
 SORTS = ("argsort", "lexsort", "unique", "isin")

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from lustrum.model import InputError
-from lustrum.model.stop import Stopped, stopping
 from lustrum.protect.population.method import ProtectedPopulation
 from lustrum.protect.population.prepare import prepare
 from lustrum.protect.population.public import coarse_error, coarse_share
@@ -20,6 +19,7 @@ from lustrum.protect.population.search.layout import plan_tables
 from lustrum.protect.population.search.levels import controlled_levels
 from lustrum.protect.population.search.run import SearchState, _errors, _laid_out, _visited, search
 from lustrum.protect.population.search.stages import ErrorCost, Stage
+from lustrum.stop import Stopped, stopping
 from protect.population.worlds import KEY, cells_of, dense, town
 
 

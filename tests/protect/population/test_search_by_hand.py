@@ -19,7 +19,6 @@ import pytest
 
 from lustrum.model import Dataset, InputError, QueryError
 from lustrum.model.finest import FinestCells
-from lustrum.model.stop import Stopped, reporting_progress, stopping
 from lustrum.protect.population.prepare import prepare
 from lustrum.protect.population.public import SEARCH
 from lustrum.protect.population.search import lanes
@@ -47,6 +46,7 @@ from lustrum.protect.population.search.run import (
 )
 from lustrum.protect.population.search.stages import ErrorCost, Stage, _exponential_quantiles
 from lustrum.protect.population.start import cell_numbers
+from lustrum.stop import Stopped, reporting_progress, stopping
 from protect.population.test_start_by_hand import AGAIN
 from protect.population.worlds import KEY, cells_of, town
 

@@ -30,7 +30,7 @@ from lustrum.audit.belief.priors import Uniform
 from lustrum.model import Channel, InputError, Release, Table
 from lustrum.model.plugins import load
 from lustrum.protect.population.channel import PopulationChannel
-from lustrum.structure.distinct import distinct_columns
+from lustrum.structure.ragged import distinct_columns
 
 _REACH = 64
 """How far from the published number a belief is followed; further out no method for counts is likely."""

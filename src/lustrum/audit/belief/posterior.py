@@ -14,7 +14,7 @@ from lustrum.arrays import Floats, Ints
 from lustrum.audit.belief.belief import Belief
 from lustrum.audit.belief.priors import Prior, Uniform
 from lustrum.model import Channel, InputError, MatrixChannel
-from lustrum.structure.distinct import distinct
+from lustrum.structure.ragged import distinct
 
 _MOST = 2 * 10**7  # values handled at once
 

@@ -15,12 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.arrays import Floats
-from lustrum.model.stop import check_stop
 from lustrum.protect.adjustment.work import SEARCH_STEP, Work
 from lustrum.solve import Outcome
 from lustrum.solve.highs_model import highs_model
 from lustrum.solve.products import cleared, dot, floored
 from lustrum.solve.running import run
+from lustrum.stop import check_stop
 
 # scipy ships no types; this stands for scipy.sparse.csr_array.
 Sparse: TypeAlias = Any

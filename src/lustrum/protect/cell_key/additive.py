@@ -29,13 +29,13 @@ from scipy import sparse
 from lustrum.arrays import Floats, Ints, Mask
 from lustrum.model import InputError, TableAxis
 from lustrum.model.channel import MatrixChannel
-from lustrum.model.stop import check_stop, stop_asked
 from lustrum.model.table import inner_cells
 from lustrum.protect.cell_key.additive_search import descend, inner_places, is_partition
 from lustrum.protect.cell_key.channel import LookupChannel, support_of
 from lustrum.protect.totals.summed import PublishedSums, Totals, added_totals
 from lustrum.solve import Highs, LinearProblem, Outcome
 from lustrum.solve.highs_model import single_optimum
+from lustrum.stop import check_stop, stop_asked
 from lustrum.structure import Relations, Structure, complete_relations
 
 _LARGE = 60_000  # no program is set up for tables with more published cells

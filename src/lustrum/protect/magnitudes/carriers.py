@@ -26,12 +26,12 @@ from lustrum.arrays import Array, Floats, Ints, Mask, Words
 from lustrum.model import Dataset, InputError
 from lustrum.model.finest import FinestCells
 from lustrum.model.keys import scramble
-from lustrum.model.stop import check_stop, report_progress
 from lustrum.protect.magnitudes.carry_kernel import carry
 from lustrum.protect.magnitudes.kernels import add_amounts
 from lustrum.protect.population.search.layout import TablePlan
 from lustrum.protect.population.search.levels import controlled_levels
 from lustrum.protect.population.start import cell_numbers, derived
+from lustrum.stop import check_stop, report_progress
 
 _CANDIDATES = 32
 _FROM_ONE_NEIGHBOURHOOD = 6

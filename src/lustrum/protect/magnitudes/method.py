@@ -26,7 +26,6 @@ from lustrum.model.finest import FinestCells
 from lustrum.model.finest_sums import FinestSums
 from lustrum.model.parameters import checks_parameters, parameter
 from lustrum.model.records import Records
-from lustrum.model.stop import reporting_progress
 from lustrum.protect.abilities import Abilities
 from lustrum.protect.magnitudes.carriers import Carried, CarriedRecords, carried_by
 from lustrum.protect.magnitudes.check import with_classes
@@ -60,6 +59,7 @@ from lustrum.protect.population.start import cell_numbers, derived
 from lustrum.sensitivity import Background
 from lustrum.sensitivity.background import NOTHING
 from lustrum.sensitivity.parameters import exact
+from lustrum.stop import reporting_progress
 
 Progress = Callable[[str, float], None]
 

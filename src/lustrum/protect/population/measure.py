@@ -14,7 +14,6 @@ from lustrum.arrays import Array, Ints
 from lustrum.compiled import compiled
 from lustrum.model import Category
 from lustrum.model.finest import FinestCells
-from lustrum.model.stop import check_stop, report_progress, still_working
 from lustrum.protect.population.agency import true_counts
 from lustrum.protect.population.channel import (
     ERROR_ENDS,
@@ -37,6 +36,7 @@ from lustrum.protect.population.search.levels import controlled_levels
 from lustrum.protect.population.search.run import SearchedPopulation
 from lustrum.protect.population.start import derived
 from lustrum.protect.population.support import Combinations, Support
+from lustrum.stop import check_stop, report_progress, still_working
 
 FEWEST = 400
 """Figures over fewer cells than that are not stated by themselves but joined with those of the next kind."""

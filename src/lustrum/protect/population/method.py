@@ -20,7 +20,6 @@ from lustrum.arrays import Words
 from lustrum.model import Dataset, InputError
 from lustrum.model.finest import FinestCells
 from lustrum.model.parameters import checks_parameters, parameter
-from lustrum.model.stop import report_progress, reporting_progress, still_working
 from lustrum.protect.abilities import Abilities, changed_by_rounding
 from lustrum.protect.entropy_left import left_between_multiples
 from lustrum.protect.method import MethodSpec
@@ -43,6 +42,7 @@ from lustrum.protect.population.start import derived
 from lustrum.protect.population.state import StateFile
 from lustrum.protect.population.support import Support
 from lustrum.side_by_side import side_by_side
+from lustrum.stop import report_progress, reporting_progress, still_working
 
 Progress = Callable[[str, float], None]
 

@@ -16,7 +16,6 @@ from lustrum.arrays import Ints, Words
 from lustrum.model import InputError
 from lustrum.model.finest import FinestCells
 from lustrum.model.keys import scramble
-from lustrum.model.stop import still_working
 from lustrum.protect.population.later.before import Kept, Redraw, joined
 from lustrum.protect.population.later.continued import continued
 from lustrum.protect.population.search.run import SearchProblem
@@ -29,6 +28,7 @@ from lustrum.protect.population.start import (
     options,
     start_up,
 )
+from lustrum.stop import still_working
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -17,7 +17,6 @@ import numpy as np
 from lustrum.arrays import Array, Ints, Words
 from lustrum.model.finest import FinestCells, possible_cells
 from lustrum.model.keys import scramble
-from lustrum.model.stop import check_stop, report_progress, still_working
 from lustrum.protect.population.attributes import AttributeRows, root_variables
 from lustrum.protect.population.search.levels import dependents
 from lustrum.protect.population.start import (
@@ -25,6 +24,7 @@ from lustrum.protect.population.start import (
     derived,
     empty_candidates,
 )
+from lustrum.stop import check_stop, report_progress, still_working
 
 CANDIDATES = 4
 """Candidates among the empty cells for each that must show somebody."""

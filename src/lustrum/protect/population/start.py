@@ -17,7 +17,7 @@ from lustrum.arrays import Array, Ints, Mask, Words
 from lustrum.model import Dataset
 from lustrum.model.finest import FinestCells, possible_cells
 from lustrum.model.keys import scramble
-from lustrum.model.stop import report_progress, still_working
+from lustrum.stop import report_progress, still_working
 
 
 def derived(key: bytes, purpose: str) -> bytes:

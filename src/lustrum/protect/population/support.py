@@ -17,7 +17,7 @@ from lustrum.arrays import Ints
 from lustrum.model import Category, Dataset, InputError
 from lustrum.model.finest import FinestCells
 from lustrum.remembered import Remembered
-from lustrum.structure.members import along_axes
+from lustrum.structure.atoms import along_axes
 
 _MOST_COMBINATIONS = 1 << 25
 _MOST_BYTES = 1 << 26

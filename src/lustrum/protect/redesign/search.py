@@ -20,11 +20,11 @@ import numpy as np
 from lustrum.arrays import Mask
 from lustrum.model import InputError, Table, TableAxis
 from lustrum.model.errors import choices
-from lustrum.model.stop import check_stop
 from lustrum.protect.redesign.loss import Loss, MeasureWord
 from lustrum.protect.redesign.recode import recoded, recoded_axis
 from lustrum.protect.redesign.ways import AxisWays, MergeWord, State, grown_states, ways_of
 from lustrum.sensitivity import Rule
+from lustrum.stop import check_stop
 
 States = tuple[State, ...]
 

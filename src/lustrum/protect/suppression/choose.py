@@ -11,7 +11,6 @@ import numpy.typing as npt
 from lustrum.arrays import Mask
 from lustrum.model import InputError
 from lustrum.model.errors import choices
-from lustrum.model.stop import best_is_taken
 from lustrum.protect.suppression.check import PatternAudit, audit_deviations, audit_pattern
 from lustrum.protect.suppression.explain import unprotectable_cells
 from lustrum.protect.suppression.problem import ContributorView, SuppressionProblem
@@ -29,6 +28,7 @@ from lustrum.protect.suppression.solve import (
     solve,
 )
 from lustrum.solve.threads import one_thread
+from lustrum.stop import best_is_taken
 
 __all__ = ["AlgorithmWord", "Progress", "suppress"]
 

@@ -21,7 +21,7 @@ from lustrum.model import Category, InputError
 from lustrum.protect.weighted.classes import weight_classes
 from lustrum.protect.weighted.means import class_noise, filled_means, limited_weights
 from lustrum.structure import TableLayout
-from lustrum.structure.members import over_members
+from lustrum.structure.atoms import over_members
 
 _MOST = 100_000
 """Combinations of class variables."""

@@ -74,7 +74,7 @@ def difference(
 def _protection(policy: Policy) -> dict[str, Any]:
     weights = policy.weights
     return {
-        "before": [_plain(step.spec().to_mapping()) for step in policy.before],
+        "before": [_plain(step.spec.to_mapping()) for step in policy.before],
         "weights": {}
         if weights is None
         else {key: _plain(getattr(weights, key)) for key in _WEIGHT_WORDS},

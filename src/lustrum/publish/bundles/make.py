@@ -20,7 +20,6 @@ from lustrum.data_folder import SEARCH_STATE
 from lustrum.model import DatasetError, PolicyError
 from lustrum.model.finest import FinestCells
 from lustrum.model.records import Records
-from lustrum.model.stop import reporting_progress
 from lustrum.policy import Policy, read_policy
 from lustrum.policy.read import sealed
 from lustrum.protect.magnitudes.check import ContributorAudit, audit_contributors
@@ -32,6 +31,7 @@ from lustrum.public.bundle.files import ProtectedSums, bundle_digest, read_bundl
 from lustrum.publish.bundles.memory import Memory, memory_path, read_memory, write_memory
 from lustrum.publish.bundles.survey import survey_records
 from lustrum.publish.bundles.write import pack_bundle, write_bundle
+from lustrum.stop import reporting_progress
 from lustrum.tabulate import Secret, Store, records_of
 from lustrum.tabulate.finest import finest_cells
 from lustrum.tabulate.remote import ConnectedEngine, connected_names, open_connected
@@ -190,7 +190,7 @@ def make_bundle(
     if weights is not None and behind is not None:
         records = survey_records(behind, weights.weight)
         survey_key = store.secret_of(engine.secret).derive(f"lustrum protected survey {name}")
-        respondents = weights.spec().with_counts(records, result, survey_key)
+        respondents = weights.spec.with_counts(records, result, survey_key)
     report("writing", 0.0)
     packed = pack_bundle(
         result.cells,

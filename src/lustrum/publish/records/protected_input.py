@@ -40,7 +40,7 @@ class ProtectedInput:
 
     def protect(self, table: Table, method: PolicyMethod) -> Release:
         """A table counted here as a release, after the method for tables and all that came before."""
-        spec = method.spec()
+        spec = method.spec
         if self.secret is not None and isinstance(spec, KeysEmptyCells):
             # Empty cells have no record keys; what happens to them follows from the secret itself.
             spec = spec.with_zeros(self.secret.derive("lustrum empty cells"), self.engine.dataset)
@@ -62,7 +62,7 @@ class ProtectedInput:
             exact = (step_release.low == table.values) & (step_release.high == table.values)
             low, high = np.where(exact, low, 0), np.where(exact, high, UNBOUNDED)
             notes = (*step_release.notes, *notes)
-        earlier_steps = {"before": [step.spec().to_mapping() for step in self.before]}
+        earlier_steps = {"before": [step.spec.to_mapping() for step in self.before]}
         return replace(
             release,
             channel=channel,
@@ -77,7 +77,7 @@ def prepared(engine: KernelEngine, before: Sequence[Before], secret: Secret) -> 
     """Protect the input of an engine, step by step; without steps it stays as it is."""
     current = engine
     for number, step in enumerate(before):
-        spec = step.spec()
+        spec = step.spec
         settings = json.dumps(spec.to_mapping(), sort_keys=True)
         purpose = f"lustrum before {number} {engine.dataset.name} {settings}"
         key = int.from_bytes(secret.derive(purpose), "big")
@@ -99,14 +99,14 @@ def _hypercube(engine: KernelEngine, step: Before, rng: np.random.Generator) -> 
     dataset = engine.dataset
     every = TableQuery(dataset.name, tuple(Axis(v.name) for v in dataset.variables))
     table = engine.tabulate(every)
-    release: Release = step.spec().apply(table, None if table.keys is not None else rng)
+    release: Release = step.spec.apply(table, None if table.keys is not None else rng)
     if not release.shown.all() or int(release.published.min(initial=0)) < 0:
         raise InputError(f"The method {step.method!r} does not leave counts to make tables from.")
     return HypercubeEngine(cells_of(table, release.published), dataset)
 
 
 def _published(step: Before, table: Table) -> Release:
-    spec = step.spec()
+    spec = step.spec
     if step.on_records:
         release: Release = spec.publish(table)
         if release.low is not None and release.high is not None:

@@ -33,7 +33,7 @@ def true_figures(
         for axis, shown in zip(table.axes, release.axes, strict=True)
     ]
     table = table.take(picks)
-    measure = policy.risk.spec()
+    measure = policy.risk.spec
     errors = np.abs(release.published - table.values)[release.shown]
     return TrueFigures(
         measure.before(table),

@@ -73,7 +73,7 @@ def _summed(query: TableQuery, source: ProtectedInput, policy: Policy) -> Releas
     """The sums of a measure; each cell is perturbed by its own records alone."""
     if policy.sums is None:
         raise CannotProtectError("The policy does not say how sums are protected.")
-    ranks = max(2, getattr(policy.sums.spec(), "ranks", 2))
+    ranks = max(2, getattr(policy.sums.spec, "ranks", 2))
     try:
         release = source.protect(source.engine.tabulate(query, ranks=ranks), policy.sums)
     except InputError:

@@ -15,7 +15,6 @@ from lustrum.audit.belief.priors import Uniform
 from lustrum.counting.chunk import Chunk
 from lustrum.model import InputError, Release, Table, TableQuery
 from lustrum.model.finest import FinestCells
-from lustrum.model.stop import check_stop, report_progress
 from lustrum.policy import Policy
 from lustrum.protect import CellKey, RandomRounding
 from lustrum.protect.population.candidates import candidates
@@ -34,6 +33,7 @@ from lustrum.publish.report.sums import (
     sum_warnings,
 )
 from lustrum.risk import CellCertainty
+from lustrum.stop import check_stop, report_progress
 from lustrum.tabulate import KernelEngine
 
 _TABLES = 12
@@ -139,7 +139,7 @@ def _errors(release: MadeBundle) -> list[dict[str, Any]]:
 def _risk(true: KernelEngine, numbers: BundleNumbers, policy: Policy) -> Iterator[dict[str, Any]]:
     """Risk before and after, by the measure of the policy and by what attackers know of small cells."""
     measures = {
-        policy.risk.measure: policy.risk.spec(),
+        policy.risk.measure: policy.risk.spec,
         "certainty of an outsider about small cells": CellCertainty(audit="cell"),
         "certainty of an insider about small cells": CellCertainty(
             attacker="insider", audit="cell"

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 
 from lustrum.log_lines import tell_person
-from lustrum.model.stop import taking_best
+from lustrum.stop import taking_best
 
 log = logging.getLogger("lustrum.suppression")
 

@@ -15,7 +15,7 @@ from lustrum.answer import TableService
 from lustrum.log_lines import where_it_happened
 from lustrum.model import Axis, Dataset, DatasetError, PolicyError, TableQuery
 from lustrum.model.errors import NotAnsweringError
-from lustrum.model.stop import Stopped, within
+from lustrum.stop import Stopped, within
 
 log = logging.getLogger("lustrum.server")
 

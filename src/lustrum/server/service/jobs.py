@@ -19,7 +19,6 @@ from typing import TypeVar
 from lustrum.answer.archive import read_decision, write_decision
 from lustrum.log_lines import where_it_happened
 from lustrum.model import Decision, InputError, LustrumError, QueryError, TableQuery
-from lustrum.model.stop import Stopped, reporting_progress, stopping
 from lustrum.model.text import say
 from lustrum.server.http.askers import current_asker
 from lustrum.server.http.errors import UNAVAILABLE
@@ -27,6 +26,7 @@ from lustrum.server.http.problems import ProblemError
 from lustrum.server.operation.metrics import Metrics
 from lustrum.server.service.job_store import ENDED, Job, JobStore, StoreError, key_of
 from lustrum.server.settings import Settings
+from lustrum.stop import Stopped, reporting_progress, stopping
 
 __all__ = ["ENDED", "Job", "Jobs"]
 

@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 from lustrum.answer import Precheck, Snapshot
 from lustrum.answer.preliminary import question_rules
 from lustrum.model import Axis, Decision, Filter, LustrumError, Reason, TableQuery, Variable
-from lustrum.model.stop import check_stop
 from lustrum.model.text import say
 from lustrum.server.service.estimate import estimate
 from lustrum.server.service.served_dataset import ServedDataset, offered_levels
 from lustrum.server.table_view import titles
+from lustrum.stop import check_stop
 
 TRIES = 12
 ENOUGH = 3

@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lustrum.arrays import Array
-from lustrum.model.stop import check_stop, report_progress, still_working
 from lustrum.protect.population.search.exchanges import fill_slots
 from lustrum.protect.population.search.forces import add_errors, set_forces
 from lustrum.protect.population.search.kernels import (
@@ -38,6 +37,7 @@ from lustrum.protect.population.search.layout import KINDS, TablePlan
 from lustrum.protect.population.search.replay import follow, replay
 from lustrum.protect.population.search.stages import Stage
 from lustrum.protect.population.search.walk import walk
+from lustrum.stop import check_stop, report_progress, still_working
 from lustrum.stream import next_word
 
 _PARTS = 16

@@ -15,7 +15,6 @@ import numpy as np
 
 from lustrum.arrays import Array
 from lustrum.compiled import compiled
-from lustrum.model.stop import check_stop
 from lustrum.protect.population.search.exchanges import (
     allowed,
     fourth_cell,
@@ -33,6 +32,7 @@ from lustrum.protect.population.search.moves import (
     swap_cost,
 )
 from lustrum.protect.population.search.stages import Stage
+from lustrum.stop import check_stop
 from lustrum.stream import next_word
 
 _TRIED = 10000

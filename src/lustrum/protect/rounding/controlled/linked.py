@@ -18,11 +18,11 @@ from scipy import sparse
 
 from lustrum.arrays import Floats, Ints
 from lustrum.model import InputError
-from lustrum.model.stop import Stopped, stop_asked
 from lustrum.protect.rounding.controlled.local import Scope, round_inner, sums_of, whole_base
 from lustrum.protect.rounding.controlled.program import Distance, RoundingProgram
 from lustrum.solve import Highs, Outcome, Solver
 from lustrum.solve.products import dot
+from lustrum.stop import Stopped, stop_asked
 from lustrum.structure import Relations, Structure, complete_relations
 
 How = Literal["auto", "exact", "search"]

@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lustrum.arrays import Floats, Mask
-from lustrum.model.stop import keeping_best
 from lustrum.protect.suppression.result import is_least
 from lustrum.protect.suppression.search.attacks.attack import Attacks
 from lustrum.protect.suppression.search.attacks.cuts import (
@@ -27,6 +26,7 @@ from lustrum.protect.suppression.search.neighbourhoods import improve_nearby
 from lustrum.solve.cutting import Cut, CuttingProgram, Relaxed, stacked
 from lustrum.solve.halves import zero_half_cuts
 from lustrum.solve.products import sparse_product
+from lustrum.stop import keeping_best
 
 Tell = Callable[[str, float, float], object]
 

@@ -14,7 +14,6 @@ import numpy as np
 
 from lustrum.arithmetic import exp, log, normal_draws
 from lustrum.arrays import Floats, Ints, Mask
-from lustrum.model.stop import keeping_best
 from lustrum.protect.suppression.search.attacks.attack import Attacks, program_weight
 from lustrum.protect.suppression.search.attacks.joint import JointWitnesses, Pool
 from lustrum.protect.suppression.search.attacks.needs import Needs, Slack
@@ -22,6 +21,7 @@ from lustrum.protect.suppression.search.attacks.space import DeviationSpace, fix
 from lustrum.protect.suppression.search.attacks.tasks import Tasks
 from lustrum.protect.suppression.search.heuristic import WitnessedPattern
 from lustrum.solve.products import uniform
+from lustrum.stop import keeping_best
 
 DIMENSIONS = 1600  # of a basis that is written down
 _WRITTEN = 12_000_000  # entries of the same

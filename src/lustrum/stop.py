@@ -11,9 +11,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from lustrum.asked_to_stop import Stopped as Stopped
-from lustrum.asked_to_stop import asked as _asked
-from lustrum.asked_to_stop import stop_asked as stop_asked
+_asked: ContextVar[Callable[[], bool] | None] = ContextVar("lustrum_stop", default=None)
+
+
+class Stopped(Exception):  # noqa: N818 - not an error: the caller asked for it
+    """The caller asked to stop."""
+
+
+def stop_asked() -> Callable[[], bool]:
+    """How to ask whether to stop; worker threads take it along, as they do not see the context."""
+    return _asked.get() or (lambda: False)
 
 
 @contextmanager
