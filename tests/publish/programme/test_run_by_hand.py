@@ -394,7 +394,7 @@ def test_a_set_is_judged_protected_audited_proven_and_traced(
         (given, words) = asked["protect_system"][k]
         assert given == (own, system, "judged")
         progress = words.pop("progress")
-        assert words == {"words": public, "previous": f"last {k}", "workers": 3}
+        assert words == {"description": public, "previous": f"last {k}", "workers": 3}
         progress("searching", 0.5)
         progress("one: searching", 0.6)
         assert told[-2:] == [("one: searching", 0.5), ("one: searching", 0.6)]
@@ -968,15 +968,17 @@ def test_records_of_a_dataset_are_those_of_the_folder(place: Path) -> None:
         open_records(Source(dataset="tinny"), place, 1)
 
 
-def test_those_who_asked_are_protected(place: Path) -> None:
+def test_those_who_asked_are_protected(place: Path, caplog: pytest.LogCaptureFixture) -> None:
     rules = '[[sets.rules]]\nrule = "request"\nshares = [30]\n'
     rows = firms(EVEN)
     first = next(row for row in rows if (row["area"], row["job"]) == ("s", "b"))
     first["tips"] = 99
     write_firms(place, rows)
-    hidden = []
-    for asked in ("some other firm", first["firm"]):
-        (place / "asked.txt").write_text(asked + "\n")
+    second = next(row for row in rows if row["firm"] != first["firm"] and row["tips"] < 99)
+
+    def hidden(*asked: str) -> Any:
+        (place / "asked.txt").write_text("\n".join(asked) + "\n")
+        caplog.clear()
         _, folder, _ = run(
             place,
             table("t", BY_BOTH, "tips"),
@@ -984,9 +986,15 @@ def test_those_who_asked_are_protected(place: Path) -> None:
             data=f'{DATA}\nrequests = "asked.txt"',
             head="certificate = false",
         )
-        hidden.append(~folder.release(folder.tables[0]).shown)
-    assert not hidden[0].any()
-    assert hidden[1][1, 1]
+        return ~folder.release(folder.tables[0]).shown
+
+    assert not hidden(second["firm"]).any()
+    assert "no record" not in caplog.text
+    assert hidden(first["firm"], "some other firm")[1, 1]
+    assert "1 of 2 names have no record" in caplog.text
+    assert "other firm" not in caplog.text
+    with pytest.raises(InputError, match="nobody named there has a record"):
+        hidden("some other firm")
 
 
 def test_a_dataset_that_changed_meanwhile_stops_the_run(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,6 +17,8 @@ from lustrum.tabulate import EmbeddedEngine, Store
 from lustrum.tabulate.frame import FrameEngine
 from lustrum.tabulate.ingest import FileSource, read_description
 from lustrum.tabulate.keys import Secret
+
+log = logging.getLogger("lustrum.publish")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -45,7 +48,7 @@ def open_records(source: Source, data: Path, workers: int | None = None) -> Reco
     background = read_waivers(source.waivers, source.requests)
     if source.file is None:
         assert source.dataset is not None
-        return RecordSource(Store(data).open(source.dataset, workers), background)
+        return _checked(Store(data).open(source.dataset, workers), background, source.requests)
     assert source.description is not None
     dataset = read_description(source.description)
     columns = [
@@ -59,4 +62,23 @@ def open_records(source: Source, data: Path, workers: int | None = None) -> Reco
         raise InputError(f"{source.file} has no records.")
     secret = None if source.secret is None else Secret.load(source.secret)
     engine = FrameEngine(pa.concat_tables(parts), dataset, secret, workers)
+    return _checked(engine, background, source.requests)
+
+
+def _checked(engine: KernelEngine, background: Background, requests: Path | None) -> RecordSource:
+    """The records, with those who asked for protection among them; a wrong spelling would protect nobody."""
+    if requests is not None:
+        columns = [ids for chunk in engine.chunks for ids in chunk.ids.values()]
+        missing = background.requested.difference(
+            *(ids[background.has_requested(ids)].tolist() for ids in columns)
+        )
+        if len(missing) == len(background.requested):
+            raise InputError(
+                f"{requests}: nobody named there has a record; write holdings as the records name them."
+            )
+        if missing:
+            log.warning(
+                f"{requests}: {len(missing):,} of {len(background.requested):,} names have no record; "
+                "nothing is protected for them."
+            )
     return RecordSource(engine, background)
