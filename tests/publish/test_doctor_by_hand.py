@@ -394,3 +394,22 @@ def test_an_examination_looks_at_everything_and_ends_in_a_finding(
         monkeypatch.setattr(doctor, "_bundles", way)
         assert told(examine(tmp_path))[-1] == ("bad", about, said)
     assert grades(examine(tmp_path / "none")) == [("bad", str(tmp_path / "none"))]
+
+
+@pytest.mark.parametrize("folder", ["reports", "releases"])
+def test_confidential_files_that_others_may_read_are_counted(tmp_path: Path, folder: str) -> None:
+    deep = tmp_path / folder / "town"
+    deep.mkdir(parents=True, mode=0o755)
+    for name in ("a", "b"):
+        (deep / name).write_text("x")
+        (deep / name).chmod(0o600)
+    assert list(doctor._private(tmp_path)) == []
+    said = []
+    for name, mode in (("a", 0o640), ("b", 0o604)):
+        (deep / name).chmod(mode)
+        (finding,) = doctor._private(tmp_path)
+        assert (finding.grade, finding.about) == ("note", folder)
+        said.append(finding.sentence)
+    assert said[0].startswith("Others may read 1 of its files")
+    assert said[1].startswith("Others may read 2 of its files")
+    assert said[1].endswith(f"'chmod -R go-rwx {tmp_path / folder}'.")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from lustrum.data_folder import BUNDLES, POLICIES, PREPARED, REPORTS, unknown_entries
+from lustrum.data_folder import BUNDLES, POLICIES, PREPARED, RELEASES, REPORTS, unknown_entries
 from lustrum.durable import outages
 from lustrum.model import LustrumError
 from lustrum.model.errors import DatasetError
@@ -67,6 +67,7 @@ def examine(root: Path, judge: Judge | None = None) -> Iterator[HealthFinding]:
         yield from _policies(store, judge)
         yield from _bundles(root)
         yield from _prepared(root)
+        yield from _private(root)
         yield from _leftovers(store)
         yield from _unknown(root)
         yield from _space(root, sizes)
@@ -219,6 +220,22 @@ def _prepared(root: Path) -> Iterator[HealthFinding]:
         else:
             yield HealthFinding(
                 "good", f"{PREPARED}/{path.name}", "Every byte is what was written."
+            )
+
+
+def _private(root: Path) -> Iterator[HealthFinding]:
+    """The agency's own reports and memories, which hold true counts: for nobody else to read."""
+    for folder in (REPORTS, RELEASES):
+        loose = sum(
+            path.is_file() and bool(path.stat().st_mode & 0o077)
+            for path in (root / folder).rglob("*")
+        )
+        if loose:
+            yield HealthFinding(
+                "note",
+                folder,
+                f"Others may read {loose:,} of its files, and all of them are confidential; "
+                f"close it with 'chmod -R go-rwx {root / folder}'.",
             )
 
 
