@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 import shutil
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -657,3 +658,30 @@ def test_a_bundle_that_was_moved_aside_is_still_found(tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match="is there and is not a bundle"):
         write_bundle(filled, packed())
     assert (filled / "letter.txt").read_text() == "mine"
+
+
+def test_a_count_from_a_bundle_passes_fewer_than_forty_files(tmp_path: Path) -> None:
+    """Whoever follows a number through the code has that many files to open."""
+    write_bundle(tmp_path / "town", packed())
+    service = TableService(bundles=[tmp_path / "town"])
+    query = TableQuery("town", (Axis("area"), Axis("sex", total=True)))
+    first = service.answer(query)
+    passed: set[str] = set()
+    sources = str(Path(table_service.__file__).parents[1])
+
+    def note(frame: Any, event: str, argument: object) -> None:
+        path = frame.f_code.co_filename
+        if event == "call" and path.startswith(sources):
+            passed.add(path)
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        again = service.answer(query)
+    finally:
+        sys.setprofile(before)
+        service.close()
+    assert again.release is not None
+    assert first.release is not None
+    assert np.array_equal(again.release.published, first.release.published)
+    assert 10 < len(passed) < 40
