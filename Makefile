@@ -5,6 +5,9 @@
 MAKEFLAGS += --no-print-directory
 SHELL := /bin/sh
 
+# Processes that tests start find modules compiled, also where the environment would not keep them.
+unexport PYTHONDONTWRITEBYTECODE
+
 # Which Python makes .venv; without it, the first good one found: make serve PYTHON=python3.12
 PYTHON ?=
 
