@@ -311,7 +311,7 @@ def test_levels_against_contributors_are_proven_cell_by_cell(
                 np.array([10 - below, 12 - 1]),
                 np.array([10 + above, 12 + 9]),
                 targets=None if targets is None else np.isin(np.arange(7), targets),
-                own=own,
+                levels=own,
             )
             asked = SuppressionProblem.of(
                 LINE, [(6, list(range(6)))], [0, 1], [2, 2], whole=whole, views=(known,)

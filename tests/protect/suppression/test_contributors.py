@@ -361,25 +361,25 @@ def test_members_of_a_coalition_need_the_lower_of_their_levels() -> None:
         np.array([1, 2]),
         np.array([3, 0]),
         np.array([9, 50]),
-        own=np.array([[2, 4], [5, 6], [0, 9]]),
+        levels=np.array([[2, 4], [5, 6], [0, 9]]),
     )
     two = ContributorView(
         "two",
         np.array([2, 4]),
         np.array([5, 1]),
         np.array([60, 8]),
-        own=np.array([[3, 1], [7, 1], [0, 0]]),
+        levels=np.array([[3, 1], [7, 1], [0, 0]]),
     )
     both = coalition("both", [one, two])
     assert both.levels is not None
     assert both.levels.tolist() == [[2, 3, 1], [5, 6, 1], [0, 0, 0]]
     exact = ContributorView(
-        "exact", np.array([1]), np.array([9]), np.array([9]), own=np.array([[4], [4], [4]])
+        "exact", np.array([1]), np.array([9]), np.array([9]), levels=np.array([[4], [4], [4]])
     )
     pooled = coalition("pooled", [one, exact])
     assert pooled.levels is not None
     assert pooled.levels[:, 0].tolist() == [0, 0, 0]
-    plain = replace(one, own=None)
+    plain = replace(one, levels=None)
     assert coalition("plain", [plain]).levels is None
 
 
