@@ -152,6 +152,9 @@ GROUPS = {
         loops=True,
         only="compiled_beliefs or look_alike",
     ),
+    "many-tables": Group(
+        _in("risk", "table_entropy_batch"), _answer("figures_at_once"), loops=True
+    ),
     "statistics": Group(
         _in("answer/statistics", "compose", "quantiles"),
         _answer("quotients", "quantiles", "carried"),
@@ -172,7 +175,7 @@ GROUPS = {
     ),
     "bundle": Group(
         _in("public/bundle", "numbers", "known", "sums") + _in("answer", "protection"),
-        _public("bundle_numbers", "bundle_survey_by_hand"),
+        _public("bundle_numbers", "bundle_survey_by_hand") + _answer("figures_at_once"),
     ),
     "bundle-files": Group(
         _in("public/bundle", "files", "layout", "place")
@@ -255,6 +258,7 @@ GROUPS = {
                 "cubes_by_hand",
                 "families",
                 "ragged",
+                "distinct",
                 "rank",
                 "atoms",
                 "relations_by_hand",

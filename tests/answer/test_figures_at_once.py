@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from itertools import permutations
+from itertools import permutations, product
 from typing import Any
 
 import numpy as np
@@ -245,6 +245,28 @@ def test_measures_of_many_tables_agree_to_the_last_digits() -> None:
         assert after.tolist() == pytest.approx([measure.after(t, made) for t in tables], abs=1e-12)
     worth = utility.of_many(stacked, made.published)
     assert worth.tolist() == pytest.approx([utility.of(t, made) for t in tables], abs=1e-12)
+
+
+@pytest.mark.parametrize("parts", ["published", "true"])
+@pytest.mark.parametrize("shared", ["observed", "expected"])
+@pytest.mark.parametrize("most", [2, 7])
+@pytest.mark.parametrize("published", [(0, 0, 3), (3, 3, 63), (6, 6, 6), (0, 0, 0)])
+@pytest.mark.parametrize("by_pairs", [False, True])
+def test_measures_of_all_tiny_tables_agree_with_each_of_them(
+    parts: Any, shared: Any, most: int, published: tuple[int, ...], by_pairs: bool
+) -> None:
+    """Also of tables that cannot stand behind what is published, of which nothing is shown as it is."""
+    made = RandomRounding(base=3).apply(Table.from_counts(published), rng=1)
+    channel = PopulationChannel(3, 3, ((1, 2, 3, 4, 5, 6, 7, 8),) * 5) if by_pairs else made.channel
+    release = replace(made, channel=channel, published=np.array(published))
+    every = np.array([t for t in product((0, 1, 2, 5, 6, 7)[: most + 1], repeat=3) if sum(t)])
+    every = every[(every <= most).all(axis=1)]
+    tables = [Table.from_counts(one) for one in every]
+    assert channel is not None
+    measure = EntropyRisk(parts=parts, shared=shared)
+    before, after = measure.of_many(every, release.published, channel)
+    assert before.tolist() == pytest.approx([measure.before(t) for t in tables], abs=1e-12)
+    assert after.tolist() == pytest.approx([measure.after(t, release) for t in tables], abs=1e-12)
 
 
 @pytest.mark.parametrize(("base", "step"), [(2, 1), (3, 3), (5, 5), (7, 1)])

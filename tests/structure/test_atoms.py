@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from lustrum.model import Category
 from lustrum.structure import Atoms
-from lustrum.structure.atoms import over_members
+from lustrum.structure.atoms import along_axes, over_members
 from structure.cases import QUICK
 
 
@@ -119,3 +119,32 @@ def test_other_categories_and_some_of_them_are_put_together_from_the_same_atoms(
 def test_a_code_in_one_set_alone_is_told_from_those_that_others_hold_too() -> None:
     sets = [tuple(range(10)), *((code,) for code in range(9))]
     assert Atoms.of_sets(10, sets).of_code.tolist() == list(range(10))
+
+
+@pytest.mark.parametrize("gather", [np.add, np.logical_or])
+@pytest.mark.parametrize("order", [("x", "y"), ("y", "x"), ("y", "other", "x"), ("x",), ()])
+@pytest.mark.parametrize("filtered", [(), ("x",), ("y", "x")])
+def test_codes_are_put_together_along_the_axes_of_a_table_and_by_filters(
+    gather: np.ufunc, order: tuple[str, ...], filtered: tuple[str, ...]
+) -> None:
+    """A cell holds what the codes of its categories that pass the filters give together."""
+    names, sizes = ("z", "x", "y"), {"z": 2, "x": 3, "y": 4}
+    array = np.random.default_rng(3).integers(0, 3, [sizes[name] for name in names])
+    groups = {"x": [(0, 2), (1,)], "y": [(3,), (), (0, 1, 2)], "other": [(0,), (1,)]}
+    axes = [(name, [Category(str(g), "", g) for g in groups[name]]) for name in order]
+    every = {"z": {1}, "x": {0, 1}, "y": {0, 1, 3}}
+    passing = {name: frozenset(every[name]) for name in ("z", *filtered)}
+    # A variable that stands on no axis is selected by.
+    passing |= {name: frozenset(every[name]) for name in names if name not in order}
+    result = along_axes(gather, array, names, axes, passing)
+    shape = [1 if name == "other" else len(groups[name]) for name in order]
+    assert list(result.shape) == shape
+    for cell in np.ndindex(*shape):
+        held = {name: set(range(sizes[name])) for name in names}
+        for name, i in zip(order, cell, strict=True):
+            if name != "other":
+                held[name] &= set(groups[name][i])
+        for name, codes in passing.items():
+            held[name] &= codes
+        total = array[np.ix_(*(sorted(held[name]) for name in names))].sum()
+        assert result[cell] == (total if gather is np.add else total > 0)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
@@ -33,6 +36,15 @@ def test_numbers_at_both_ends_of_64_bits_are_told_apart() -> None:
     values, place = distinct(ends)
     assert values.tolist() == sorted(ends.tolist())
     assert place.tolist() == [2, 0, 1]
+
+
+@pytest.mark.parametrize(
+    "numbers", [[0.5, 0.25, 0.5], [True, False], np.array([2**64 - 1, 3], "u8")]
+)
+def test_numbers_of_other_types_are_told_apart_too(numbers: Any) -> None:
+    values, place = distinct(np.asarray(numbers))
+    assert values.tolist() == sorted(set(np.asarray(numbers).tolist()))
+    assert values[place].tolist() == np.asarray(numbers).tolist()
 
 
 @given(
