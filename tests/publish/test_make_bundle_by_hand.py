@@ -286,6 +286,21 @@ def test_what_releases_leave_together_is_carried_from_one_to_the_next(
     assert read_memory(memory_path(folder, made.digest)).earlier == ("a" * 40,)
 
 
+def test_a_release_without_sums_hands_on_the_memory_of_those_before(
+    house: Any, tmp_path: Path
+) -> None:
+    """The next release with sums would draw them anew otherwise, and two of a contribution narrow it."""
+    own = house.counts.own
+    keyed = FinestCells(DATASET, own.cells.codes, own.cells.counts, KEYS[: len(own.cells)])
+    sums: Any = SimpleNamespace(true={"pay": 1}, name="earlier sums")
+    before = Memory(keyed, dict(own.report.method), "b" * 40, sums)
+    made = house.make(folder=tmp_path / "agency", previous=before)
+    assert made.magnitudes is None
+    assert house.memories[-1].sums is sums
+    house.make(folder=tmp_path / "agency")
+    assert house.memories[-1].sums is None
+
+
 def test_records_without_identifiers_are_not_taken_for_those_of_an_earlier_release(
     house: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

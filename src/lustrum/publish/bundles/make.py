@@ -204,7 +204,8 @@ def make_bundle(
         accept(packed.digest)
     if folder is not None:
         method = dict(result.public.method)
-        kept = None if magnitudes is None else magnitudes.memory
+        # A release without sums leaves those before it as they are, for the next one that has some.
+        kept = earlier if magnitudes is None else magnitudes.memory
         report("writing", 0.3)
         write_memory(folder, _remembered(result, method, packed.digest, kept, previous))
     report("writing", 0.8)
