@@ -454,7 +454,7 @@ def test_of_releases_that_continue_each_other_the_memory_says_who_is_certain() -
     assert apart.certain != found.certain
 
 
-LARGE = replace(SPEC, p=5.0, sweeps=1, existence="public")
+LARGE = replace(SPEC, p=5.0, sweeps=1, max_variables=3, existence="public")
 
 
 def firms(values: np.ndarray, number: np.ndarray) -> Records:
@@ -520,6 +520,36 @@ def test_a_firm_that_comes_back_as_it_was_shows_the_number_that_it_showed(pause:
     same = ~resting
     assert back[same].tolist() == first.records["pay"][same].tolist()
     assert (np.sign(back - other) == np.sign(first.records["pay"] - values)).all()
+
+
+def test_half_of_the_leaders_of_about_the_same_size_go_up() -> None:
+    """Each firm is a third of its cell, and leads it."""
+    values = np.random.default_rng(9).permutation(200)[:72] + 500
+    shown = LARGE.protect(firms(values, np.arange(72)), KEY).records["pay"]
+    ranked = np.sign(shown - values)[np.argsort(-values)]
+    assert [int(ranked[start : start + 16].sum()) for start in range(0, 72, 16)] == [0] * 5
+
+
+@pytest.mark.parametrize("share", [-0.25, -0.1, 0.3, 0.9])
+def test_readers_who_know_by_how_much_a_firm_changed_are_not_certain_of_it(share: float) -> None:
+    """Neither of the value now nor of that before, if the firm keeps 72 % and does not double its value."""
+    values = np.random.default_rng(10).integers(2000, 3000, 72)
+    grown = (values * share).astype(np.int64)
+    first = LARGE.protect(firms(values, np.arange(72)), KEY)
+    later = firms(values + grown, np.arange(72))
+    shown = LARGE.protect(later, KEY, previous=first.memory).records["pay"]
+    for at in range(72):
+        change, left = int(grown[at]), []
+        for way in (0, 1):
+            then = listed(LARGE.factors, int(first.records["pay"][at]), way)
+            now = listed(LARGE.factors, int(shown[at]), way)
+            low, high = max(then[0] + change, now[0]), min(then[-1] + change, now[-1])
+            if low <= high:
+                left += [low, high]
+        assert min(left) <= values[at] + change <= max(left)
+        for known in (0, change):
+            low, high = min(left) - known, max(left) - known
+            assert (1 - LARGE.share) * high > (1 + LARGE.share) * low
 
 
 def test_leaders_keep_their_direction_when_others_come_and_go() -> None:
