@@ -180,13 +180,13 @@ def test_noise_is_kept_as_a_plain_version_keeps_it_in_all_small_scenes(
             noise = abs(shown - old)
             if noise == 0:
                 continue
+            if (shown - old) * (1 if old > 0 else -1) * sign[o] < 0:  # against its owner, as before
+                side[i, k] = -side[i, k]
             if new != old:
                 changed += 1
                 assert found.changed[i, k]
                 continue
             assert found.unchanged[i, k]
-            if (abs(shown) - abs(old)) * sign[o] < 0:  # against its owner, as before
-                side[i, k] = -side[i, k]
             low[i, k] = high[i, k] = amount[i, k] = noise
             kept += 1
     assert np.array_equal(found.owners, locked)
@@ -509,6 +509,8 @@ def test_a_firm_that_comes_back_as_it_was_shows_the_number_that_it_showed(pause:
     memory = remembered_sums(sums_bytes(second.memory))
     third = LARGE.protect(firms(values, number), KEY, previous=memory)
     assert third.records["pay"].tolist() == first.records["pay"].tolist()
+    found = sums_together(memory, third.memory, "pay", LARGE.factors, LARGE.share)
+    assert (found.unchanged, found.changed, found.other, found.certain) == (72, 0, 0, 0)
     # One that comes back with another value is hidden from readers of all releases.
     other = np.where(resting, values + values // 50, values)
     back = LARGE.protect(firms(other, number), KEY, previous=memory).records["pay"]
@@ -565,6 +567,29 @@ def test_leaders_keep_their_direction_when_others_come_and_go() -> None:
     kept = [(y, before[n]) for n, y in zip(number[later].tolist(), shown, strict=True) if n < 72]
     assert len(kept) > 50
     assert all(one == other for one, other in kept)
+
+
+def test_a_firm_that_went_against_its_owner_does_so_again_whether_it_changed_or_not() -> None:
+    """Up once and down later leaves one combination of directions, and a range that is soon certain."""
+    values = np.random.default_rng(4).integers(500, 700, 72)
+    number = np.arange(72)
+    records = firms(values, number)
+    records = replace(records, ids={"id": number, "owner": number // 3})
+    first = LARGE.protect(records, KEY).memory
+    turned = np.where(number % 3 == 0, -1, 1) * (first.shown["pay"] - values)
+    ends = np.array([listed(LARGE.factors, int(y), way)[end] for y in values + turned
+                     for way in (0, 1) for end in (0, -1)]).reshape(72, 4).T  # fmt: skip
+    first = replace(first, shown={**first.shown, "pay": values + turned}, reach={"pay": ends})
+    later = values + np.where(number % 2 == 0, values // 40, 0)
+    numbers = {**records.numbers, "pay": later}
+    shown = LARGE.protect(replace(records, numbers=numbers), KEY, previous=first).records["pay"]
+    assert shown[number % 2 == 1].tolist() == (values + turned)[number % 2 == 1].tolist()
+    assert (np.sign(shown - later) == np.sign(turned)).all()
+    for at in range(72):
+        low, high = open_to_readers(
+            [(int(values[at]), int(values[at] + turned[at])), (int(later[at]), int(shown[at]))]
+        )
+        assert (1 - LARGE.share) * high > (1 + LARGE.share) * low
 
 
 def test_a_class_in_which_nothing_hides_is_refused_in_a_later_release_too() -> None:

@@ -317,12 +317,10 @@ def keep_noise(
         true = records.numbers[family.moved[k]][order].astype(np.int64)
         old, amount = last.true, np.abs(last.shown - last.true)
         way = (last.shown - old) * units.sign[units.owner] * units.side[:, k]
-        usable = way != 0
-        kept.unchanged[:, k] = usable & (true == old)
-        kept.changed[:, k] = usable & (true != old)
-        # A contribution that went against its owner does so again.
-        alone = kept.unchanged[:, k] & (way < 0)
-        units.side[alone, k] = -units.side[alone, k]
+        kept.unchanged[:, k] = (way != 0) & (true == old)
+        kept.changed[:, k] = (way != 0) & (true != old)
+        # A contribution that went against its owner does so again, also where it changed.
+        units.side[way < 0, k] = -units.side[way < 0, k]
         for array in (units.low, units.high, units.amount):
             array[kept.unchanged[:, k], k] = amount[kept.unchanged[:, k]]
     return kept
@@ -330,7 +328,7 @@ def keep_noise(
 
 @dataclass(frozen=True)
 class SumsTogether:
-    """What two releases of one measure reveal together about single contributions.
+    """What a release of one measure and those before it reveal together about single contributions.
 
     - ``unchanged`` kept their value and show the same number, so that the second release adds nothing.
     - ``changed`` have another value. ``certain`` counts the contributions that a reader of both is certain of
@@ -353,13 +351,14 @@ class SumsTogether:
 def sums_together(
     before: RememberedSums, after: RememberedSums, measure: str, factors: Factors, share: Fraction
 ) -> SumsTogether:
-    """Combine the values that both releases leave open, for every contribution that is in both."""
-    if not before.record.size:
-        return SumsTogether(measure, 0, 0, 0, 0)
-    place, known = before.find(after.record)
-    old, shown_before = before.true[measure][place], before.shown[measure][place]
+    """Combine the values that both releases leave open, for every contribution that is in both.
+
+    One that the first of them leaves out counts as it was last shown before.
+    """
     new, shown = after.true[measure], after.shown[measure]
-    both = known & (old * np.sign(new) > 0)
+    last = before.last(measure, after.record, np.sign(new), factors)
+    old, shown_before = last.true, last.shown
+    both = old != 0
     unchanged = both & (old == new)
     other = unchanged & (shown != shown_before)
     judged = np.flatnonzero(both & ~(unchanged & ~other))

@@ -330,7 +330,7 @@ class _SumsOf:
         return tuple(
             sums_together(before, made.memory, name, self.spec.factors, self.spec.share)
             for name in made.records
-            if name in before.true
+            if name in before.true or name in before.resting
         )
 
 
