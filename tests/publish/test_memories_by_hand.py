@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from lustrum.model import Dataset, DatasetError, Release, TableAxis, TableQuery
 from lustrum.policy.read import parse_policy
-from lustrum.protect.magnitudes.remembered import Contributions, RememberedSums
+from lustrum.protect.magnitudes.remembered import LastShown, RememberedSums
 from lustrum.protect.weighted import mean_weights as limits
 from lustrum.protect.weighted.mean_weights import MeanWeights
 from lustrum.public.numbers import CannotProtectError
@@ -129,7 +129,7 @@ def kept(rng: np.random.Generator, records: int, measures: int, reach: bool) -> 
     rng.shuffle(carried)
     names = [f"m{k}" for k in range(measures)]
     resting = {
-        name: Contributions(
+        name: LastShown(
             np.sort(rng.choice(2**62, 3)).astype(np.uint64),
             *rng.integers(-9, 99, (2, 3)),
             rng.integers(-1, 2**62, (4, 3)),

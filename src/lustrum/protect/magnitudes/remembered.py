@@ -37,7 +37,7 @@ _UNBOUNDED = 1 << 256
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Contributions:
+class LastShown:
     """Contributions to one measure, as they were last shown, in ascending order of records. Confidential.
 
     ``reach`` has a row each for the least and the largest size that is left open if they went up, and if they
@@ -50,13 +50,11 @@ class Contributions:
     reach: Ints
 
     def __repr__(self) -> str:
-        return "Contributions(hidden)"
+        return "LastShown(hidden)"
 
-    def take(self, rows: Array) -> Contributions:
+    def take(self, rows: Array) -> LastShown:
         """Some of them, by mask or by number."""
-        return Contributions(
-            self.record[rows], self.true[rows], self.shown[rows], self.reach[:, rows]
-        )
+        return LastShown(self.record[rows], self.true[rows], self.shown[rows], self.reach[:, rows])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -79,7 +77,7 @@ class RememberedSums:
     carried: Ints
     cell: Array
     reach: Mapping[str, Ints] = field(default_factory=dict)
-    resting: Mapping[str, Contributions] = field(default_factory=dict)
+    resting: Mapping[str, LastShown] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return "RememberedSums(hidden)"
@@ -97,21 +95,19 @@ class RememberedSums:
         """The place of every record in this memory, and whether it is in it at all."""
         return _found(self.record, identity)
 
-    def contributions(self, measure: str, factors: Factors) -> list[Contributions]:
+    def contributions(self, measure: str, factors: Factors) -> list[LastShown]:
         """Contributions of this release and resting ones; a record has one of each sign at most."""
         found = [self.resting[measure]] if measure in self.resting else []
         if measure in self.true:
             reach = self.reach_of(measure, factors)
-            now = Contributions(self.record, self.true[measure], self.shown[measure], reach)
+            now = LastShown(self.record, self.true[measure], self.shown[measure], reach)
             found.append(now.take(now.true != 0))
         return found
 
-    def last(self, measure: str, records: Words, sides: Ints, factors: Factors) -> Contributions:
+    def last(self, measure: str, records: Words, sides: Ints, factors: Factors) -> LastShown:
         """The last contribution of every record with the sign that it has now; 0 where there is none."""
         none = np.zeros(records.size, dtype=np.int64)
-        last = Contributions(
-            records, none, none.copy(), np.zeros((4, records.size), dtype=np.int64)
-        )
+        last = LastShown(records, none, none.copy(), np.zeros((4, records.size), dtype=np.int64))
         for held in self.contributions(measure, factors):
             for side in (1, -1):
                 own = held.take(np.sign(held.true) == side)
@@ -167,7 +163,7 @@ def remember(
     method: Mapping[str, Any],
     release: int,
     reach: Mapping[str, Ints],
-    resting: Mapping[str, Contributions],
+    resting: Mapping[str, LastShown],
 ) -> RememberedSums:
     """What to remember of a release; ``reach`` is in the order of the records."""
     own = identities(records, None)[1]
@@ -191,14 +187,14 @@ def remember(
 
 def left_out(
     before: RememberedSums | None, records: Records, measures: Iterable[str], factors: Factors
-) -> dict[str, Contributions]:
+) -> dict[str, LastShown]:
     """The contributions of earlier releases that a release of these measures does not show, by measure."""
     if before is None:
         return {}
     own = identities(records, None)[1]
     order = np.argsort(own, kind="stable")
     shown = {n: records.numbers[n][order].astype(np.int64) for n in measures}
-    found: dict[str, Contributions] = {}
+    found: dict[str, LastShown] = {}
     for name in sorted({*before.true, *before.resting}):
         parts = []
         for held in before.contributions(name, factors):
@@ -208,7 +204,7 @@ def left_out(
             else:
                 there = np.zeros_like(there)
             parts.append(held.take(~there))
-        joined = Contributions(
+        joined = LastShown(
             np.concatenate([part.record for part in parts]),
             np.concatenate([part.true for part in parts]),
             np.concatenate([part.shown for part in parts]),

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from lustrum.protect.magnitudes.remembered import Contributions, RememberedSums
+from lustrum.protect.magnitudes.remembered import LastShown, RememberedSums
 
 _WORDS = b"lustrum sum memory 1"
 _RESTING = b"resting contributions"
@@ -53,7 +53,7 @@ def _written(table: pa.Table) -> bytes:
     return data
 
 
-def _resting_table(resting: Mapping[str, Contributions]) -> pa.Table:
+def _resting_table(resting: Mapping[str, LastShown]) -> pa.Table:
     every = list(resting.items())
     columns = {
         "measure": pa.array([name for name, own in every for _ in range(own.record.size)]),
@@ -65,13 +65,11 @@ def _resting_table(resting: Mapping[str, Contributions]) -> pa.Table:
     return pa.table(columns | {end: pa.array(row) for end, row in zip(_REACH, ends, strict=True)})
 
 
-def _resting(data: bytes) -> dict[str, Contributions]:
+def _resting(data: bytes) -> dict[str, LastShown]:
     table = pa.ipc.open_file(pa.BufferReader(data)).read_all()
     names = table.column("measure").to_pylist()
     reach = np.stack([np.asarray(table.column(end)) for end in _REACH])
-    every = Contributions(
-        *(np.asarray(table.column(c)) for c in ("record", "true", "shown")), reach
-    )
+    every = LastShown(*(np.asarray(table.column(c)) for c in ("record", "true", "shown")), reach)
     rows: dict[str, list[int]] = {}
     for row, name in enumerate(names):
         rows.setdefault(name, []).append(row)
