@@ -350,6 +350,28 @@ def test_an_owner_takes_the_cheaper_direction_and_every_record_its_cheapest_amou
         assert errors[cell] == pytest.approx(noise[rows].sum(axis=0), abs=1e-6)
 
 
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_direction_is_judged_by_the_best_amounts_that_it_allows(place: int) -> None:
+    """With amounts of 10 and 1 the other way is cheaper, 49 + 25 and not 169 + 9; with the best ones, it is 25
+    and not 16. The other owner of the cell, with noise of 3 and -4, is not visited."""
+    pay = described({"name": "pay", "earlier": "pay_before"}, {"name": "pay_before"})
+    plan = plan_tables(pay, 1)
+    rows = [0, 1] if place == 0 else [1, 0]
+    amount = np.array([[10, 1], [3, 4]])[rows]
+    side, low = np.array([[1, 1], [1, -1]])[rows], np.array([[1, 1], [3, 4]])[rows]
+    high = np.array([[20, 20], [3, 4]])[rows]
+    codes = np.zeros((2, 3), dtype=np.uint32)
+    ones = np.ones(2, dtype=np.int64)
+    units = Units(codes, np.arange(2), np.arange(3), ones, side, low, high, amount)
+    errors = np.zeros((plan.cells, 2))
+    add_amounts(plan.layout, codes, noise_of(units).astype(float), errors)
+    adds = families_of(pay.measures)[0].adds
+    balance(plan.layout, units, np.array([place]), adds, np.ones_like(errors), errors)
+    assert units.sign.tolist() == [1, 1]
+    assert units.amount[place].tolist() == [1, 4]
+    assert units.amount[1 - place].tolist() == [3, 4]
+
+
 def test_an_owner_with_just_the_stated_part_of_a_cell_does_not_lead_it() -> None:
     """Records of 2, 1, 1 and of another owner 4 and 0 units: a half, a quarter, and two records of it."""
     values = np.array([2, 1, 1, 4, 0])
