@@ -67,13 +67,13 @@ def _resting_table(resting: Mapping[str, LastShown]) -> pa.Table:
 
 def _resting(data: bytes) -> dict[str, LastShown]:
     table = pa.ipc.open_file(pa.BufferReader(data)).read_all()
+    record, true, shown, *ends = (
+        np.asarray(table.column(name)) for name in ("record", "true", "shown", *_REACH)
+    )
+    every = LastShown(record, true, shown, np.stack(ends))
     names = table.column("measure").to_pylist()
-    reach = np.stack([np.asarray(table.column(end)) for end in _REACH])
-    every = LastShown(*(np.asarray(table.column(c)) for c in ("record", "true", "shown")), reach)
-    rows: dict[str, list[int]] = {}
-    for row, name in enumerate(names):
-        rows.setdefault(name, []).append(row)
-    return {name: every.take(np.array(own)) for name, own in rows.items()}
+    own = np.array(names)
+    return {name: every.take(own == name) for name in dict.fromkeys(names)}
 
 
 def remembered_sums(data: bytes) -> RememberedSums:
