@@ -95,7 +95,7 @@ class Sums:
     def protect(self, records: Any, key: bytes, *, shown: Any, previous: Any, progress: Any) -> Any:
         self.given["protect"] = (records, key, shown, previous)
         progress("summing", 1.0)
-        memory = SimpleNamespace(true={"pay": 1}, name="sums")
+        memory = SimpleNamespace(true={"pay": 1}, resting={"gain": 1}, name="sums")
         return SimpleNamespace(
             sums=self.own.sums,
             public=self.own.public,
@@ -286,6 +286,21 @@ def test_what_releases_leave_together_is_carried_from_one_to_the_next(
     assert read_memory(memory_path(folder, made.digest)).earlier == ("a" * 40,)
 
 
+def test_a_release_without_sums_hands_on_the_memory_of_those_before(
+    house: Any, tmp_path: Path
+) -> None:
+    """The next release with sums would draw them anew otherwise, and two of a contribution narrow it."""
+    own = house.counts.own
+    keyed = FinestCells(DATASET, own.cells.codes, own.cells.counts, KEYS[: len(own.cells)])
+    sums: Any = SimpleNamespace(true={"pay": 1}, resting={}, name="earlier sums")
+    before = Memory(keyed, dict(own.report.method), "b" * 40, sums)
+    made = house.make(folder=tmp_path / "agency", previous=before)
+    assert made.magnitudes is None
+    assert house.memories[-1].sums is sums
+    house.make(folder=tmp_path / "agency")
+    assert house.memories[-1].sums is None
+
+
 def test_records_without_identifiers_are_not_taken_for_those_of_an_earlier_release(
     house: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -411,16 +426,19 @@ def test_sums_have_a_key_of_their_own_are_tied_to_shown_counts_and_audited(
         ("audit", ("records", f"values of {name}", name, "factors", 0.25), words)
         for name in ("pay", "gain")
     )
-    earlier: Any = SimpleNamespace(true={"gain": 1})
+    earlier: Any = SimpleNamespace(true={"pay": 1}, resting={"gain": 1})
     own = house.counts.own
     method = dict(own.report.method)
     cells = FinestCells(DATASET, own.cells.codes, own.cells.counts, KEYS[: len(own.cells)])
     second = house.make(previous=Memory(cells, method, "b" * 40, earlier))
     assert sums.given["protect"][3] is earlier
     assert second.magnitudes is not None
-    assert second.both_sums == (
-        ("together", (earlier, second.magnitudes.memory, "gain", "factors", 0.25)),
+    assert second.both_sums == tuple(
+        ("together", (earlier, second.magnitudes.memory, name, "factors", 0.25))
+        for name in ("pay", "gain")
     )
+    none: Any = SimpleNamespace(true={}, resting={})
+    assert house.make(previous=Memory(cells, method, "b" * 40, none)).both_sums == ()
     # A memory without sums continues only sums that stay the same.
     bare = Memory(cells, method, "b" * 40)
     assert house.make(previous=bare).both_sums is None

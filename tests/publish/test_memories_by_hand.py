@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from lustrum.model import Dataset, DatasetError, Release, TableAxis, TableQuery
 from lustrum.policy.read import parse_policy
-from lustrum.protect.magnitudes.remembered import RememberedSums
+from lustrum.protect.magnitudes.remembered import LastShown, RememberedSums
 from lustrum.protect.weighted import mean_weights as limits
 from lustrum.protect.weighted.mean_weights import MeanWeights
 from lustrum.public.numbers import CannotProtectError
@@ -128,6 +128,14 @@ def kept(rng: np.random.Generator, records: int, measures: int, reach: bool) -> 
     carried = np.concatenate([np.arange(records), rng.integers(0, records, 2)])
     rng.shuffle(carried)
     names = [f"m{k}" for k in range(measures)]
+    resting = {
+        name: LastShown(
+            np.sort(rng.choice(2**62, 3)).astype(np.uint64),
+            *rng.integers(-9, 99, (2, 3)),
+            rng.integers(-1, 2**62, (4, 3)),
+        )
+        for name in ("rent", *names)
+    }
     return RememberedSums(
         {"method": "noise", "p": 10},
         3,
@@ -138,6 +146,7 @@ def kept(rng: np.random.Generator, records: int, measures: int, reach: bool) -> 
         carried,
         rng.integers(0, 5, (2, carried.size)).astype(np.uint32),
         {name: rng.integers(0, 99, (4, records)) for name in names[:1]} if reach else {},
+        resting if rng.random() < 0.5 else {},
     )
 
 
@@ -158,6 +167,12 @@ def test_a_memory_of_sums_says_again_what_it_was_told(
     assert {name: ends.tolist() for name, ends in two.reach.items()} == {
         name: ends.tolist() for name, ends in one.reach.items()
     }
+
+    assert list(two.resting) == list(one.resting)
+    for name, own in one.resting.items():
+        for column in ("record", "true", "shown", "reach"):
+            found, expected = getattr(two.resting[name], column), getattr(own, column)
+            assert (found.dtype, found.tolist()) == (expected.dtype, expected.tolist())
 
     def pieces(memory: RememberedSums) -> list[tuple[int, ...]]:
         return sorted(

@@ -193,6 +193,35 @@ def test_a_restored_folder_is_corrected_and_protected_as_the_one_that_was_lost(
     assert made[0].both_sums is not None
 
 
+@pytest.mark.parametrize("house", ["public"], indirect=True)
+def test_firms_that_come_back_show_the_numbers_that_they_had(house: House, tmp_path: Path) -> None:
+    """After a release without them, and one without any sums."""
+    root = tmp_path / "data"
+    shutil.copytree(house.root, root)
+    store, dataset = Store(root), read_description(description_path("businesses"))
+    policy = root / "policies" / "businesses.toml"
+    text = policy.read_text()
+    block = text[
+        text.index('[[before]]\nmethod = "protected-magnitudes"') : text.index("[protect]")
+    ]
+    policy.write_text(text.replace(block, ""))
+    assert protect_dataset("businesses", root, house.said).magnitudes is None
+    policy.write_text(text)
+    ingest(FrameSource(businesses(COUNT)), dataset, store, secret=Secret(bytes(range(32))))
+    third = protect_dataset("businesses", root, house.said)
+    assert house.first.magnitudes is not None
+    assert house.second.magnitudes is not None
+    assert third.magnitudes is not None
+    first, after = house.first.magnitudes.memory, third.magnitudes.memory
+    gone = ~house.second.magnitudes.memory.find(first.record)[1]
+    assert gone.sum() == 10
+    assert first.record.tolist() == after.record.tolist()
+    for measure in ("turnover_domestic", "wages", "employees"):
+        assert after.shown[measure][gone].tolist() == first.shown[measure][gone].tolist()
+    assert third.both_sums is not None
+    assert [one.other for one in third.both_sums] == [0] * len(third.both_sums)
+
+
 def test_the_doctor_misses_the_memory_of_sums(house: House, tmp_path: Path) -> None:
     root = tmp_path / "data"
     shutil.copytree(house.root, root)

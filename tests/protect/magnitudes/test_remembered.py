@@ -5,24 +5,32 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 from itertools import product
+from math import ceil, floor
+from typing import Literal
 
 import numpy as np
 import pytest
 
 from lustrum.audit.contribution import candidates, certain_within
+from lustrum.model import InputError
 from lustrum.model.records import Records
 from lustrum.protect.magnitudes.carriers import CarriedRecords
-from lustrum.protect.magnitudes.factors import SHARES, amounts, needed_factors
+from lustrum.protect.magnitudes.classes import OPEN, KnownClasses
+from lustrum.protect.magnitudes.factors import SHARES, Factors, amounts, needed_factors
 from lustrum.protect.magnitudes.families import families_of
 from lustrum.protect.magnitudes.remembered import (
     RememberedSums,
     keep_noise,
+    known_before,
+    left_out,
     remember,
     sums_together,
 )
 from lustrum.protect.magnitudes.units import units_of
 from lustrum.protect.population.start import cell_numbers
+from lustrum.publish.bundles.sum_memory import remembered_sums, sums_bytes
 from lustrum.sensitivity.background import NOTHING
+from protect.magnitudes.test_classes import register as classed
 from protect.magnitudes.test_search_by_hand import KEY, SPEC, described, register
 
 P = Fraction(1, 10)
@@ -172,13 +180,13 @@ def test_noise_is_kept_as_a_plain_version_keeps_it_in_all_small_scenes(
             noise = abs(shown - old)
             if noise == 0:
                 continue
+            if (shown - old) * (1 if old > 0 else -1) * sign[o] < 0:  # against its owner, as before
+                side[i, k] = -side[i, k]
             if new != old:
                 changed += 1
                 assert found.changed[i, k]
                 continue
             assert found.unchanged[i, k]
-            if (abs(shown) - abs(old)) * sign[o] < 0:  # against its owner, as before
-                side[i, k] = -side[i, k]
             low[i, k] = high[i, k] = amount[i, k] = noise
             kept += 1
     assert np.array_equal(found.owners, locked)
@@ -200,7 +208,7 @@ def written(seed: int) -> tuple[Records, dict[str, np.ndarray], CarriedRecords, 
     record = np.sort(np.r_[np.arange(30), 0, 0, rng.integers(0, 30, 8)])
     cell = np.stack([rng.integers(0, size, record.size) for size in (4, 3, 2)])
     carried = CarriedRecords(record, cell, {})
-    return records, made, carried, remember(records, made, carried, {"p": 10.0}, 4, {})
+    return records, made, carried, remember(records, made, carried, {"p": 10.0}, 4, {}, {})
 
 
 def test_a_release_remembers_every_record_under_its_number() -> None:
@@ -273,3 +281,331 @@ def test_a_second_release_after_one_without_records_begins_anew() -> None:
     assert [a.tolist() for a in empty.find(np.arange(2, dtype=np.uint64))] == [[0, 0], [False] * 2]
     found = sums_together(empty, second.memory, "wages", SPEC.factors, SPEC.share)
     assert (found.unchanged, found.changed, found.other, found.certain) == (0, 0, 0, 0)
+
+
+# --- contributions that rest ----------------------------------------------------------------------
+
+RENTED = described({"name": "pay", "holding": "owner"}, {"name": "rent", "holding": "owner"})
+Story = dict[str, dict[tuple[int, int], tuple[int, int, tuple[int, ...]]]]
+ENDS = (-1, 0, 1, 7, 40, 900, OPEN)
+
+
+def any_records(rng: np.random.Generator, known: Story | None = None) -> Records:
+    """Some of twelve records, in any order, with values of both signs, many of them as they were."""
+    number = rng.permutation(12)[: rng.integers(0, 13)]
+    values = {n: rng.choice([-40, -7, -1, 0, 0, 1, 7, 40], number.size) for n in ("pay", "rent")}
+    for name, before in (known or {}).items():
+        for place, one in enumerate(number.tolist()):
+            old = before.get((one, int(np.sign(values[name][place]))))
+            if old is not None and rng.random() < 0.4:
+                values[name][place] = old[0]
+    codes = {v.name: np.zeros(number.size, dtype=np.uint8) for v in RENTED.variables}
+    ids = {"id": number, "owner": number}
+    return Records(RENTED, codes=codes, numbers=values, ids=ids)
+
+
+def any_memory(rng: np.random.Generator, releases: int) -> tuple[RememberedSums, Story]:
+    """The memory after some releases, and a plain list of what was last shown of every contribution."""
+    memory: RememberedSums | None = None
+    story: Story = {"pay": {}, "rent": {}}
+    for release in range(releases):
+        records = any_records(rng, story)
+        count = len(records)
+        names = [("pay",), ("rent",), ("pay", "rent")][rng.integers(0, 3)]
+        made = {n: records.numbers[n] + rng.integers(-9, 10, count) for n in names}
+        reach = {n: rng.choice(ENDS, (4, count)) for n in names}
+        carried = CarriedRecords(np.arange(count), np.zeros((3, count), dtype=np.uint32), {})
+        resting = left_out(memory, records, made, FACTORS)
+        memory = remember(records, made, carried, {}, release, reach, resting)
+        if rng.random() < 0.5:
+            memory = remembered_sums(sums_bytes(memory))
+        now = set()
+        for name in names:
+            for place, one in enumerate(records.ids["id"].tolist()):
+                true = int(records.numbers[name][place])
+                if true:
+                    now.add((name, one, int(np.sign(true))))
+                    ends = tuple(reach[name][:, place].tolist())
+                    story[name][one, int(np.sign(true))] = (true, int(made[name][place]), ends)
+        rests = {
+            (name, int(one), int(np.sign(true)))
+            for name, own in memory.resting.items()
+            for one, true in zip(own.record, own.true, strict=True)
+        }
+        every = {(name, *key) for name, own in story.items() for key in own}
+        assert rests == every - now
+        assert sum(own.record.size for own in memory.resting.values()) == len(rests)
+        assert all(own.record.size for own in memory.resting.values())
+    assert memory is not None
+    return memory, story
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_what_was_last_shown_of_a_contribution_is_known_when_it_comes_back(seed: int) -> None:
+    """Records that are gone, have no value or one of the other sign, and measures that are left out."""
+    rng = np.random.default_rng(seed)
+    memory, story = any_memory(rng, int(rng.integers(1, 6)))
+    numbers = rng.permutation(14).astype(np.uint64)
+    for name, side in product(("pay", "rent", "other"), (-1, 0, 1)):
+        sides = np.full(14, side)
+        sides[0] = 1
+        found = memory.last(name, numbers, sides, FACTORS)
+        for place, one in enumerate(numbers.tolist()):
+            key = (one, int(sides[place]))
+            true, shown, ends = story.get(name, {}).get(key, (0, 0, (0, 0, 0, 0)))
+            assert (found.true[place], found.shown[place]) == (true, shown)
+            assert tuple(found.reach[:, place].tolist()) == ends
+    assert "hidden" in repr(found)
+
+
+def plainly_known(
+    ends: tuple[int, int], way: int, old: tuple[int, int, tuple[int, ...]] | None, now: int, by: str
+) -> tuple[int, int]:
+    """Sizes of a class that are left once the change of what was left before is known."""
+    if old is None or now == 0:
+        return ends
+    was, (low, high) = abs(old[0]), old[2][2 * way : 2 * way + 2]
+    if by == "factor":
+        first, last = Fraction(low * abs(now), was), Fraction(high * abs(now), was)
+    else:
+        first, last = Fraction(low + abs(now) - was), Fraction(high + abs(now) - was)
+    first, last = max(first, Fraction(-OPEN)), min(last, Fraction(OPEN))
+    return max(ends[0], min(ceil(first), OPEN)), min(ends[1], max(floor(last), -OPEN))
+
+
+@pytest.mark.parametrize("by", ["factor", "difference"])
+@pytest.mark.parametrize("seed", range(12))
+def test_readers_know_what_all_releases_leave_of_a_contribution_and_how_it_changed(
+    seed: int, by: Literal["factor", "difference"]
+) -> None:
+    rng = np.random.default_rng(seed + 100)
+    memory, story = any_memory(rng, int(rng.integers(1, 5)))
+    records = any_records(rng, story)
+    for name in ("pay", "rent"):
+        values = records.numbers[name]
+        low = values - rng.integers(0, 60, values.size)
+        high = values + rng.integers(0, 60, values.size)
+        classes = KnownClasses({}, {"rent": (low, high)})
+        least, most = classes.sizes(name, values)
+        found = known_before(classes, records, name, memory, FACTORS, by)
+        alone = known_before(classes, records, name, None, FACTORS, by)
+        grown = memory.grown(records, name, FACTORS)
+        for place, one in enumerate(records.ids["id"].tolist()):
+            now = int(values[place])
+            old = story[name].get((one, int(np.sign(now))))
+            ends = (int(least[place]), int(most[place]))
+            for way in (0, 1):
+                expected = plainly_known(ends, way, old, now, by)
+                assert (found[0][way, place], found[1][way, place]) == expected
+                assert (alone[0][way, place], alone[1][way, place]) == ends
+            assert grown[place] == (0 if old is None else abs(now) - abs(old[0]))
+
+
+def listed(factors: Factors, shown: int, way: int) -> list[int]:
+    """All sizes that can show a size by going up, or by going down; a 0 shows 0."""
+    sizes = np.arange(1, 4 * shown + 9)
+    least, most = factors.amounts(sizes)
+    moved = (shown - sizes) * (1, -1)[way]
+    nothing = [0] if shown == 0 and way == 1 else []
+    return nothing + sizes[(least <= moved) & (moved <= most)].tolist()
+
+
+def test_a_memory_of_numbers_alone_leaves_open_every_size_that_can_show_them() -> None:
+    shown = np.arange(-30, 200)
+    memory = release(np.sign(shown) * 5, shown)
+    reach = memory.reach_of("turnover", FACTORS)
+    for place, y in enumerate(np.abs(shown).tolist()):
+        for way in (0, 1):
+            own = listed(FACTORS, y, way)
+            least, most = (int(end) for end in reach[2 * way : 2 * way + 2, place])
+            assert (least, most) == (min(own), max(own)) if own else least > most
+    kept = replace(memory, reach={"turnover": np.arange(4 * shown.size).reshape(4, -1)})
+    assert kept.reach_of("turnover", FACTORS) is kept.reach["turnover"]
+
+
+def test_of_releases_that_continue_each_other_the_memory_says_who_is_certain() -> None:
+    """Some firms with what both releases leave open: sizes if they went up, and if they went down."""
+    cases = [
+        # before, shown before, now, shown now, left open, and whether that is certain within a tenth
+        (100, 120, 100, 120, (100, 100, 9, 0), False),  # unchanged: the second release adds nothing
+        (100, 120, 100, 115, (95, 115, 9, 0), True),
+        (100, 120, 110, 130, (95, 117, 9, 0), False),
+        (100, 120, 110, 130, (110, 110, 9, 0), True),
+        (100, 80, 110, 90, (9, 0, 110, 110), True),
+        (100, 80, 110, 90, (9, 0, 100, 130), False),
+        (100, 80, 110, 90, (100, 105, 120, 130), False),
+        (-100, -80, -110, -90, (100, 105, 110, 120), True),
+        (100, 80, 0, 0, (50, 50, 50, 50), False),  # nothing is left of it
+        (100, 80, -110, -90, (50, 50, 50, 50), False),  # another contribution
+    ]
+    old, was, new, now = (np.array([case[k] for case in cases]) for k in range(4))
+    reach = np.array([case[4] for case in cases]).T
+    before = release(old, was)
+    after = replace(release(new, now), release=1, reach={"turnover": reach})
+    found = sums_together(before, after, "turnover", FACTORS, P)
+    assert (found.unchanged, found.other, found.changed) == (1, 1, 6)
+    assert found.certain == sum(case[5] for case in cases) == 4
+    for place, case in enumerate(cases):
+        one = np.array([place])
+        alone = replace(release(new[one], now[one]), release=1, reach={"turnover": reach[:, one]})
+        own = sums_together(release(old[one], was[one]), alone, "turnover", FACTORS, P)
+        assert own.certain == case[5], case
+    # Two that do not continue each other are judged by their numbers.
+    apart = sums_together(before, replace(after, release=0), "turnover", FACTORS, P)
+    assert (apart.unchanged, apart.other, apart.changed) == (1, 1, 6)
+    assert apart.certain != found.certain
+
+
+LARGE = replace(SPEC, p=5.0, sweeps=1, max_variables=3, existence="public")
+
+
+def firms(values: np.ndarray, number: np.ndarray) -> Records:
+    """Firms of their own in 24 cells, three of about the same size in each."""
+    place = number % 24
+    codes = {
+        "activity": (place // 6).astype(np.uint8),
+        "region": (place // 2 % 3).astype(np.uint8),
+        "form": (place % 2).astype(np.uint8),
+    }
+    numbers = {"pay": values, "rent": np.zeros_like(values)}
+    return Records(RENTED, codes=codes, numbers=numbers, ids={"id": number, "owner": number})
+
+
+def open_to_readers(releases: list[tuple[int, int]]) -> tuple[Fraction, Fraction]:
+    """The ends of the last value, to readers of true and shown values who know every factor."""
+    last = releases[-1][0]
+    left = []
+    for way in (0, 1):
+        parts = [
+            [x * Fraction(last, true) for x in listed(LARGE.factors, shown, way)]
+            for true, shown in releases
+        ]
+        if all(parts):
+            ends = max(min(part) for part in parts), min(max(part) for part in parts)
+            if ends[0] <= ends[1]:
+                left.append(ends)
+    return min(low for low, _ in left), max(high for _, high in left)
+
+
+@pytest.mark.parametrize("pause", ["gone", "nothing", "a loss", "no records", "no measure"])
+def test_a_firm_that_comes_back_as_it_was_shows_the_number_that_it_showed(pause: str) -> None:
+    """Another number of the same value would narrow it, in another direction to almost nothing."""
+    rng = np.random.default_rng(3)
+    number = np.arange(72)
+    values = rng.integers(500, 700, 72)
+    resting = number % 3 == 0
+    first = LARGE.protect(firms(values, number), KEY)
+    between = firms(values, number)
+    spec = LARGE
+    if pause == "gone":
+        between = between.take(np.flatnonzero(~resting))
+    elif pause == "no records":
+        between = between.take(np.arange(0))
+    elif pause == "no measure":
+        between = replace(between, numbers={**between.numbers, "rent": values[::-1].copy()})
+        spec = replace(LARGE, measures=("rent",))
+    else:
+        now = np.where(resting, 0 if pause == "nothing" else -values, values)
+        between = firms(now, number)
+    second = spec.protect(between, KEY, previous=first.memory)
+    memory = remembered_sums(sums_bytes(second.memory))
+    third = LARGE.protect(firms(values, number), KEY, previous=memory)
+    assert third.records["pay"].tolist() == first.records["pay"].tolist()
+    found = sums_together(memory, third.memory, "pay", LARGE.factors, LARGE.share)
+    assert (found.unchanged, found.changed, found.other, found.certain) == (72, 0, 0, 0)
+    # One that comes back with another value is hidden from readers of all releases.
+    other = np.where(resting, values + values // 50, values)
+    back = LARGE.protect(firms(other, number), KEY, previous=memory).records["pay"]
+    for at in np.flatnonzero(resting).tolist():
+        shown = [(int(values[at]), int(first.records["pay"][at])), (int(other[at]), int(back[at]))]
+        low, high = open_to_readers(shown)
+        assert low <= other[at] <= high
+        assert (1 - LARGE.share) * high > (1 + LARGE.share) * low
+    same = ~resting
+    assert back[same].tolist() == first.records["pay"][same].tolist()
+    assert (np.sign(back - other) == np.sign(first.records["pay"] - values)).all()
+
+
+def test_half_of_the_leaders_of_about_the_same_size_go_up() -> None:
+    """Each firm is a third of its cell, and leads it."""
+    values = np.random.default_rng(9).permutation(200)[:72] + 500
+    shown = LARGE.protect(firms(values, np.arange(72)), KEY).records["pay"]
+    ranked = np.sign(shown - values)[np.argsort(-values)]
+    assert [int(ranked[start : start + 16].sum()) for start in range(0, 72, 16)] == [0] * 5
+
+
+@pytest.mark.parametrize("share", [-0.25, -0.1, 0.3, 0.9])
+def test_readers_who_know_by_how_much_a_firm_changed_are_not_certain_of_it(share: float) -> None:
+    """Neither of the value now nor of that before, if the firm keeps 72 % and does not double its value."""
+    values = np.random.default_rng(10).integers(2000, 3000, 72)
+    grown = (values * share).astype(np.int64)
+    first = LARGE.protect(firms(values, np.arange(72)), KEY)
+    later = firms(values + grown, np.arange(72))
+    shown = LARGE.protect(later, KEY, previous=first.memory).records["pay"]
+    for at in range(72):
+        change, left = int(grown[at]), []
+        for way in (0, 1):
+            then = listed(LARGE.factors, int(first.records["pay"][at]), way)
+            now = listed(LARGE.factors, int(shown[at]), way)
+            low, high = max(then[0] + change, now[0]), min(then[-1] + change, now[-1])
+            if low <= high:
+                left += [low, high]
+        assert min(left) <= values[at] + change <= max(left)
+        for known in (0, change):
+            low, high = min(left) - known, max(left) - known
+            assert (1 - LARGE.share) * high > (1 + LARGE.share) * low
+
+
+def test_leaders_keep_their_direction_when_others_come_and_go() -> None:
+    """Half of those of about the same size go up; a firm that comes anew turns no other one."""
+    rng = np.random.default_rng(8)
+    number = np.arange(96)
+    values = rng.integers(500, 700, 96)
+    first = LARGE.protect(firms(values[:72], number[:72]), KEY)
+    later = np.flatnonzero(number % 5 > 0)
+    second = LARGE.protect(firms(values[later], number[later]), KEY, previous=first.memory)
+    before = dict(zip(number[:72].tolist(), first.records["pay"].tolist(), strict=True))
+    shown = second.records["pay"].tolist()
+    kept = [(y, before[n]) for n, y in zip(number[later].tolist(), shown, strict=True) if n < 72]
+    assert len(kept) > 50
+    assert all(one == other for one, other in kept)
+
+
+def test_a_firm_that_went_against_its_owner_does_so_again_whether_it_changed_or_not() -> None:
+    """Up once and down later leaves one combination of directions, and a range that is soon certain."""
+    values = np.random.default_rng(4).integers(500, 700, 72)
+    number = np.arange(72)
+    records = firms(values, number)
+    records = replace(records, ids={"id": number, "owner": number // 3})
+    first = LARGE.protect(records, KEY).memory
+    turned = np.where(number % 3 == 0, -1, 1) * (first.shown["pay"] - values)
+    ends = np.array([listed(LARGE.factors, int(y), way)[end] for y in values + turned
+                     for way in (0, 1) for end in (0, -1)]).reshape(72, 4).T  # fmt: skip
+    first = replace(first, shown={**first.shown, "pay": values + turned}, reach={"pay": ends})
+    later = values + np.where(number % 2 == 0, values // 40, 0)
+    numbers = {**records.numbers, "pay": later}
+    shown = LARGE.protect(replace(records, numbers=numbers), KEY, previous=first).records["pay"]
+    assert shown[number % 2 == 1].tolist() == (values + turned)[number % 2 == 1].tolist()
+    assert (np.sign(shown - later) == np.sign(turned)).all()
+    for at in range(72):
+        low, high = open_to_readers(
+            [(int(values[at]), int(values[at] + turned[at])), (int(later[at]), int(shown[at]))]
+        )
+        assert (1 - LARGE.share) * high > (1 + LARGE.share) * low
+
+
+def test_a_class_in_which_nothing_hides_is_refused_in_a_later_release_too() -> None:
+    """A firm that was shown before keeps its noise; one of a new class of 1 to 2 units cannot be hidden."""
+    values = np.r_[np.arange(3, 60), 1, 2]
+    every = classed(values, (1, 3, 20))
+    spec = replace(LARGE, measures=(), public_classes=("size",))
+    first = spec.protect(every.take(np.arange(57)), KEY).memory
+    with pytest.raises(InputError, match="cannot be hidden from readers who know their class"):
+        spec.protect(every, KEY, previous=first)
+    assert spec.protect(every.take(np.arange(57)), KEY, previous=first).memory.release == 1
+    # What was shown, whatever it tells, does not stand in the way of what comes after.
+    shown = {"staff": np.r_[first.shown["staff"], 2, 3]}
+    true, number = {"staff": values}, np.arange(59, dtype=np.uint64)
+    both = replace(first, record=number, true=true, shown=shown, reach={})
+    again = spec.protect(every, KEY, previous=both)
+    assert again.records["staff"].tolist() == shown["staff"].tolist()

@@ -297,7 +297,7 @@ def _neighbourhoods(dataset: Dataset) -> Iterator[_Neighbourhood]:
         finest = own[0].size
         of_one: list[_Way] = [
             (
-                (0 if level.finest else dear, Fraction(finest, max(level.size, 1))),
+                (0 if level.finest else dear, Fraction(finest, level.size)),
                 not level.finest,
                 (name, level.group_of),
             )

@@ -10,7 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from lustrum.arrays import Array, Ints
+from lustrum.arrays import Array, Ints, Mask
 from lustrum.audit.contribution import candidates, certain_within
 from lustrum.model.records import Records
 from lustrum.protect.magnitudes.carriers import CarriedRecords, piece_values
@@ -123,8 +123,12 @@ def with_classes(
     protected: Ints,
     factors: Factors,
     share: Fraction,
+    judged: Mask | None = None,
 ) -> tuple[int, int]:
-    """How many contributions their class and what is shown give away, and how many their class alone."""
+    """How many contributions their class and what is shown give away, and how many their class alone.
+
+    Only ``judged`` ones count among the first.
+    """
     if measure not in classes.ends:
         return 0, 0
     true = records.numbers[measure].astype(np.int64)
@@ -140,7 +144,8 @@ def with_classes(
         most = np.where(left, np.maximum(most, high), most)
     least = np.where((shown == 0) & (first <= 0), 0, least)
     certain = certain_within(least, most, share) & (true != 0) & (protected != true)
-    return int((certain & ~alone).sum()), int(alone.sum())
+    certain &= ~alone if judged is None else ~alone & judged
+    return int(certain.sum()), int(alone.sum())
 
 
 def _judged(

@@ -15,7 +15,6 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import chain
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -39,6 +38,7 @@ from lustrum.protect.magnitudes.remembered import (
     RememberedSums,
     keep_noise,
     known_before,
+    left_out,
     reach_after,
     remember,
 )
@@ -264,8 +264,7 @@ class ProtectedMagnitudes(MethodSpec):
             for column, name in enumerate(family.shown):
                 made[name] = protected[back, column]
                 found.append((name, ranking[column], errors[:, column]))
-        if previous is None:
-            self._refuse_certain(records, classes, made)
+        self._refuse_certain(records, classes, made, previous)
         codes = np.stack([records.codes[v.name] for v in records.dataset.variables])
         carried = CarriedRecords(np.arange(len(records)), codes, made)
         tied = shown is not None and self.existence == "secret"
@@ -292,6 +291,7 @@ class ProtectedMagnitudes(MethodSpec):
                 self.to_mapping(),
                 release,
                 {name: reach_after(made[name], known[name], self.factors) for name in made},
+                left_out(previous, records, made, self.factors),
             ),
         )
 
@@ -325,7 +325,9 @@ class ProtectedMagnitudes(MethodSpec):
                 m: known_before(classes, records, m, previous, self.factors, "difference")
                 for m in family.shown
             }
-            grown = np.stack([previous.grown(records, m)[order] for m in family.shown], axis=1)
+            grown = np.stack(
+                [previous.grown(records, m, self.factors)[order] for m in family.shown], axis=1
+            )
             readers.append(Known.of(ends, family.shown, order, given, grown))
         near = near_ends(np.abs(values), readers[0], self.factors)
         chosen = (near @ family.adds | kept.changed) & ~kept.unchanged
@@ -340,16 +342,28 @@ class ProtectedMagnitudes(MethodSpec):
             self.share,
             readers,
             chosen,
-            chain(more, [kept.amount]),
+            more,
             kept.owners,
         )
 
     def _refuse_certain(
-        self, records: Records, classes: KnownClasses, made: dict[str, Ints]
+        self,
+        records: Records,
+        classes: KnownClasses,
+        made: dict[str, Ints],
+        previous: RememberedSums | None,
     ) -> None:
-        """Refuse classes in which no amount hides a contribution, such as 1 to 2 units."""
+        """Refuse classes in which no amount hides a contribution, such as 1 to 2 units.
+
+        Contributions that an earlier release shows keep their noise or their direction whatever their class is;
+        the audit counts those that are certain.
+        """
         for name, variables in classes.variables.items():
-            if with_classes(records, classes, name, made[name], self.factors, self.share)[0]:
+            new = None
+            if previous is not None:
+                own, sides = identities(records, None)[1], np.sign(records.numbers[name])
+                new = previous.last(name, own, sides, self.factors).true == 0
+            if with_classes(records, classes, name, made[name], self.factors, self.share, new)[0]:
                 named = " and ".join(map(repr, variables))
                 raise InputError(
                     f"Contributions to {name!r} cannot be hidden from readers who know their class of {named}: "

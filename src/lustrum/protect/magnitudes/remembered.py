@@ -4,14 +4,16 @@ Two protected values of one contribution with different noise would narrow it. S
 change keeps its protected value, and its owner its direction. One that changed, by however little, gets another
 share: with the same share, readers who know by how much it changed would know the share, and with it the value.
 The new share is drawn so that readers of all releases who know by which factor it changed are not certain
-within ``p`` percent; ``reach`` remembers what the releases so far leave open. Records that were carried by
-other cells stay there as long as these cells show somebody. All of it is confidential.
+within ``p`` percent; ``reach`` remembers what the releases so far leave open. A contribution that a release
+leaves out, because its record is gone, has no value or one of the other sign, or its measure is not published,
+is *resting*: it is remembered as it was last shown, for the release in which it comes back. Records that were
+carried by other cells stay there as long as these cells show somebody. All of it is confidential.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Literal
 
@@ -23,7 +25,7 @@ from lustrum.model import InputError
 from lustrum.model.records import Records
 from lustrum.protect.magnitudes.carriers import CarriedRecords, KeptPlaces
 from lustrum.protect.magnitudes.classes import OPEN, KnownClasses
-from lustrum.protect.magnitudes.factors import SHARES, Factors, amounts
+from lustrum.protect.magnitudes.factors import Factors
 from lustrum.protect.magnitudes.families import MeasureFamily
 from lustrum.protect.magnitudes.hidden import DOWN, UP, left_open
 from lustrum.protect.magnitudes.units import Units, identities
@@ -35,6 +37,27 @@ _UNBOUNDED = 1 << 256
 
 
 @dataclass(frozen=True, eq=False, repr=False)
+class LastShown:
+    """Contributions to one measure, as they were last shown, in ascending order of records. Confidential.
+
+    ``reach`` has a row each for the least and the largest size that is left open if they went up, and if they
+    went down.
+    """
+
+    record: Words
+    true: Ints
+    shown: Ints
+    reach: Ints
+
+    def __repr__(self) -> str:
+        return "LastShown(hidden)"
+
+    def take(self, rows: Array) -> LastShown:
+        """Some of them, by mask or by number."""
+        return LastShown(self.record[rows], self.true[rows], self.shown[rows], self.reach[:, rows])
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class RememberedSums:
     """The records of a release: identity, values before and after protection, and the cell that carries each.
 
@@ -42,7 +65,7 @@ class RememberedSums:
     ``true`` and ``shown`` values of measures; ``carried[k]`` is the place of a record in ``record`` and
     ``cell[:, k]`` the codes of the cell that carries this piece of it. ``reach`` has, for every measure, the
     least and the largest size that all releases so far leave open if the contribution went up, and if it went
-    down.
+    down. ``resting`` are contributions of earlier releases that this one leaves out, by measure.
     """
 
     method: Mapping[str, Any]
@@ -54,6 +77,7 @@ class RememberedSums:
     carried: Ints
     cell: Array
     reach: Mapping[str, Ints] = field(default_factory=dict)
+    resting: Mapping[str, LastShown] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return "RememberedSums(hidden)"
@@ -69,22 +93,36 @@ class RememberedSums:
 
     def find(self, identity: Words) -> tuple[Ints, Mask]:
         """The place of every record in this memory, and whether it is in it at all."""
-        if not self.record.size:
-            return np.zeros(identity.size, dtype=np.int64), np.zeros(identity.size, dtype=np.bool_)
-        place = np.minimum(np.searchsorted(self.record, identity), self.record.size - 1)
-        return place.astype(np.int64), np.asarray(self.record[place] == identity)
+        return _found(self.record, identity)
 
-    def grown(self, records: Records, measure: str) -> Ints:
+    def contributions(self, measure: str, factors: Factors) -> list[LastShown]:
+        """Contributions of this release and resting ones; a record has one of each sign at most."""
+        found = [self.resting[measure]] if measure in self.resting else []
+        if measure in self.true:
+            reach = self.reach_of(measure, factors)
+            now = LastShown(self.record, self.true[measure], self.shown[measure], reach)
+            found.append(now.take(now.true != 0))
+        return found
+
+    def last(self, measure: str, records: Words, sides: Ints, factors: Factors) -> LastShown:
+        """The last contribution of every record with the sign that it has now; 0 where there is none."""
+        none = np.zeros(records.size, dtype=np.int64)
+        last = LastShown(records, none, none.copy(), np.zeros((4, records.size), dtype=np.int64))
+        for held in self.contributions(measure, factors):
+            for side in (1, -1):
+                own = held.take(np.sign(held.true) == side)
+                place, there = _found(own.record, records)
+                rows = np.flatnonzero(there & (sides == side))
+                last.true[rows] = own.true[place[rows]]
+                last.shown[rows] = own.shown[place[rows]]
+                last.reach[:, rows] = own.reach[:, place[rows]]
+        return last
+
+    def grown(self, records: Records, measure: str, factors: Factors) -> Ints:
         """By how much every contribution is larger than it was; 0 for those that are not remembered."""
         values = records.numbers[measure].astype(np.int64)
-        if measure not in self.true:
-            return np.zeros_like(values)
-        place, there = self.find(identities(records, None)[1])
-        if not there.any():
-            return np.zeros_like(values)
-        old = self.true[measure][place]
-        both = there & (old * np.sign(values) > 0)
-        return np.where(both, np.abs(values) - np.abs(old), 0)
+        last = self.last(measure, identities(records, None)[1], np.sign(values), factors)
+        return np.where(last.true != 0, np.abs(values) - np.abs(last.true), 0)
 
     def reach_of(self, measure: str, factors: Factors) -> Ints:
         """What this release and those before it leave open; earlier versions remember the numbers alone."""
@@ -110,6 +148,14 @@ class RememberedSums:
         return KeptPlaces(back[self.carried[rows]], cells)
 
 
+def _found(among: Words, wanted: Words) -> tuple[Ints, Mask]:
+    """The place of every number among others in ascending order, and whether it is there at all."""
+    if not among.size:
+        return np.zeros(wanted.size, dtype=np.int64), np.zeros(wanted.size, dtype=np.bool_)
+    place = np.minimum(np.searchsorted(among, wanted), among.size - 1)
+    return place.astype(np.int64), np.asarray(among[place] == wanted)
+
+
 def remember(
     records: Records,
     made: Mapping[str, Ints],
@@ -117,6 +163,7 @@ def remember(
     method: Mapping[str, Any],
     release: int,
     reach: Mapping[str, Ints],
+    resting: Mapping[str, LastShown],
 ) -> RememberedSums:
     """What to remember of a release; ``reach`` is in the order of the records."""
     own = identities(records, None)[1]
@@ -134,7 +181,38 @@ def remember(
         back[carried.record],
         carried.codes,
         {n: ends[:, order] for n, ends in reach.items()},
+        resting,
     )
+
+
+def left_out(
+    before: RememberedSums | None, records: Records, measures: Iterable[str], factors: Factors
+) -> dict[str, LastShown]:
+    """The contributions of earlier releases that a release of these measures does not show, by measure."""
+    if before is None:
+        return {}
+    own = identities(records, None)[1]
+    order = np.argsort(own, kind="stable")
+    shown = {n: records.numbers[n][order].astype(np.int64) for n in measures}
+    found: dict[str, LastShown] = {}
+    for name in sorted({*before.true, *before.resting}):
+        parts = []
+        for held in before.contributions(name, factors):
+            place, there = _found(own[order], held.record)
+            if name in shown and own.size:
+                there &= np.sign(shown[name][place]) == np.sign(held.true)
+            else:
+                there = np.zeros_like(there)
+            parts.append(held.take(~there))
+        joined = LastShown(
+            np.concatenate([part.record for part in parts]),
+            np.concatenate([part.true for part in parts]),
+            np.concatenate([part.shown for part in parts]),
+            np.concatenate([part.reach for part in parts], axis=1),
+        )
+        if joined.record.size:
+            found[name] = joined.take(np.lexsort((joined.true, joined.record)))
+    return found
 
 
 Change = Literal["factor", "difference"]
@@ -154,27 +232,22 @@ def known_before(
     They know its classes, what earlier releases leave open, and how it has changed since.
     """
     values = records.numbers[measure].astype(np.int64)
-    ends = classes.sizes(measure, values)
-    least, most = (np.stack([end, end]).astype(np.int64) for end in ends)
-    if before is None or measure not in before.true or not before.record.size:
+    least, most = (np.stack([end, end]).astype(np.int64) for end in classes.sizes(measure, values))
+    if before is None:
         return least, most
-    place, there = before.find(identities(records, None)[1])
-    old = before.true[measure][place]
-    rows = np.flatnonzero(there & (old * np.sign(values) > 0) & (old != values))
-    reach = before.reach_of(measure, factors)[:, place[rows]].astype(object)
-    was, now = (np.abs(v[rows]).astype(object) for v in (old, values))
-    for way in (UP, DOWN):
-        low, high = reach[2 * way], reach[2 * way + 1]
-        if change == "factor":
-            low, high = -(-low * now // was), high * now // was
-        else:
-            low, high = low + now - was, high + now - was
-        least[way, rows] = np.maximum(least[way, rows], np.clip(low, -OPEN, OPEN))
-        most[way, rows] = np.minimum(most[way, rows], np.clip(high, -OPEN, OPEN))
-    same = np.flatnonzero(there & (old == values) & (values != 0))
-    reach = before.reach_of(measure, factors)[:, place[same]]
-    for way in (UP, DOWN):
-        least[way, same], most[way, same] = reach[2 * way], reach[2 * way + 1]
+    last = before.last(measure, identities(records, None)[1], np.sign(values), factors)
+    ends = last.reach.copy()
+    held = last.true != 0
+    rows = np.flatnonzero(held & (last.true != values))
+    was, now = (np.abs(v[rows]).astype(object) for v in (last.true, values))
+    low, high = (ends[end::2, rows].astype(object) for end in (0, 1))
+    if change == "factor":
+        low, high = -(-low * now // was), high * now // was
+    else:
+        low, high = low + now - was, high + now - was
+    ends[::2, rows], ends[1::2, rows] = (np.clip(end, -OPEN, OPEN) for end in (low, high))
+    least[:, held] = np.maximum(least[:, held], ends[::2, held])
+    most[:, held] = np.minimum(most[:, held], ends[1::2, held])
     return least, most
 
 
@@ -194,13 +267,12 @@ def _stacked(ends: Iterable[tuple[Array, Array]]) -> Ints:
 class KeptNoise:
     """Which owners keep their direction, and which contributions of theirs changed or stayed as they were.
 
-    ``amount`` is what the earlier shares make of all contributions. Confidential.
+    Confidential.
     """
 
     owners: Mask
     changed: Mask
     unchanged: Mask
-    amount: Ints
 
     def __repr__(self) -> str:
         return "KeptNoise(hidden)"
@@ -209,7 +281,7 @@ class KeptNoise:
     def nothing(cls, units: Units) -> KeptNoise:
         """No earlier release."""
         none = np.zeros(units.amount.shape, dtype=np.bool_)
-        return cls(np.zeros(units.sign.size, dtype=np.bool_), none, none.copy(), units.amount)
+        return cls(np.zeros(units.sign.size, dtype=np.bool_), none, none.copy())
 
 
 def keep_noise(
@@ -225,40 +297,34 @@ def keep_noise(
     ``order`` is how the records of the units were sorted.
     """
     kept = KeptNoise.nothing(units)
-    if before is None or not before.record.size:
+    if before is None:
         return kept
-    place, known = before.find(identities(records, None)[1][order])
-    moved = [(k, name) for k, name in enumerate(family.moved) if name in before.true]
+    own = identities(records, None)[1][order]
+    earlier = [
+        before.last(name, own, units.side[:, k], factors) for k, name in enumerate(family.moved)
+    ]
     pull = np.zeros(units.sign.size)
-    for k, name in moved:
-        noise = (before.shown[name] - before.true[name])[place] * units.side[:, k]
-        noise = np.where(known & (before.true[name][place] * units.side[:, k] > 0), noise, 0)
+    for k, last in enumerate(earlier):
+        noise = (last.shown - last.true) * units.side[:, k]
         pull += np.bincount(units.owner, weights=noise, minlength=units.sign.size)
         kept.owners[units.owner[noise != 0]] = True
     units.sign[pull != 0] = np.where(pull[pull != 0] > 0, 1, -1)
-    kept = replace(kept, amount=units.amount.copy())
-    for k, name in moved:
-        true = records.numbers[name][order].astype(np.int64)
-        old, shown = before.true[name][place], before.shown[name][place]
-        amount = np.abs(shown - old)
-        way = (shown - old) * units.sign[units.owner] * units.side[:, k]
-        usable = known & (way != 0) & (old * units.side[:, k] > 0)
-        kept.unchanged[:, k] = usable & (true == old)
-        kept.changed[:, k] = usable & (true != old)
-        # A contribution that went against its owner does so again.
-        alone = kept.unchanged[:, k] & (way < 0)
-        units.side[alone, k] = -units.side[alone, k]
+    for k, last in enumerate(earlier):
+        true = records.numbers[family.moved[k]][order].astype(np.int64)
+        old, amount = last.true, np.abs(last.shown - last.true)
+        way = (last.shown - old) * units.sign[units.owner] * units.side[:, k]
+        kept.unchanged[:, k] = (way != 0) & (true == old)
+        kept.changed[:, k] = (way != 0) & (true != old)
+        # A contribution that went against its owner does so again, also where it changed.
+        units.side[way < 0, k] = -units.side[way < 0, k]
         for array in (units.low, units.high, units.amount):
             array[kept.unchanged[:, k], k] = amount[kept.unchanged[:, k]]
-        share = (amount.astype(np.float64) / np.maximum(np.abs(old), 1) * SHARES).astype(np.int64)
-        again = amounts(np.abs(true), np.clip(share, factors.low, factors.high))
-        kept.amount[:, k] = np.where(kept.changed[:, k], again, units.amount[:, k])
     return kept
 
 
 @dataclass(frozen=True)
 class SumsTogether:
-    """What two releases of one measure reveal together about single contributions.
+    """What a release of one measure and those before it reveal together about single contributions.
 
     - ``unchanged`` kept their value and show the same number, so that the second release adds nothing.
     - ``changed`` have another value. ``certain`` counts the contributions that a reader of both is certain of
@@ -281,13 +347,14 @@ class SumsTogether:
 def sums_together(
     before: RememberedSums, after: RememberedSums, measure: str, factors: Factors, share: Fraction
 ) -> SumsTogether:
-    """Combine the values that both releases leave open, for every contribution that is in both."""
-    if not before.record.size:
-        return SumsTogether(measure, 0, 0, 0, 0)
-    place, known = before.find(after.record)
-    old, shown_before = before.true[measure][place], before.shown[measure][place]
+    """Combine the values that both releases leave open, for every contribution that is in both.
+
+    One that the first of them leaves out counts as it was last shown before.
+    """
     new, shown = after.true[measure], after.shown[measure]
-    both = known & (old * np.sign(new) > 0)
+    last = before.last(measure, after.record, np.sign(new), factors)
+    old, shown_before = last.true, last.shown
+    both = old != 0
     unchanged = both & (old == new)
     other = unchanged & (shown != shown_before)
     judged = np.flatnonzero(both & ~(unchanged & ~other))

@@ -204,7 +204,8 @@ def make_bundle(
         accept(packed.digest)
     if folder is not None:
         method = dict(result.public.method)
-        sum_memory = None if magnitudes is None else magnitudes.memory
+        # A release without sums leaves those before it as they are, for the next one that has some.
+        sum_memory = earlier if magnitudes is None else magnitudes.memory
         report("writing", 0.3)
         write_memory(folder, _remembered(result, method, packed.digest, sum_memory, previous))
     report("writing", 0.8)
@@ -331,7 +332,7 @@ class _SumsOf:
         return tuple(
             sums_together(before, magnitudes.memory, name, self.spec.factors, self.spec.share)
             for name in magnitudes.records
-            if name in before.true
+            if name in before.true or name in before.resting
         )
 
 

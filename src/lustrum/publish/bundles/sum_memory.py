@@ -1,16 +1,21 @@
-"""The file in which an agency remembers protected sums: a row for every record, or piece of a record."""
+"""The file in which an agency remembers protected sums: a row for every record, or piece of a record.
+
+Contributions that rest are a file of their own within its words, with a row for each.
+"""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from lustrum.protect.magnitudes.remembered import RememberedSums
+from lustrum.protect.magnitudes.remembered import LastShown, RememberedSums
 
 _WORDS = b"lustrum sum memory 1"
+_RESTING = b"resting contributions"
 _REACH = ("least if up", "most if up", "least if down", "most if down")
 
 
@@ -33,7 +38,13 @@ def sums_bytes(memory: RememberedSums) -> bytes:
         "measures": list(memory.true),
         "variables": int(memory.cell.shape[0]),
     }
-    table = pa.table(columns).replace_schema_metadata({_WORDS: json.dumps(said).encode()})
+    words = {_WORDS: json.dumps(said).encode()}
+    if memory.resting:
+        words[_RESTING] = _written(_resting_table(memory.resting))
+    return _written(pa.table(columns).replace_schema_metadata(words))
+
+
+def _written(table: pa.Table) -> bytes:
     out = pa.BufferOutputStream()
     options = pa.ipc.IpcWriteOptions(compression="zstd")
     with pa.ipc.new_file(out, table.schema, options=options) as writer:
@@ -42,10 +53,34 @@ def sums_bytes(memory: RememberedSums) -> bytes:
     return data
 
 
+def _resting_table(resting: Mapping[str, LastShown]) -> pa.Table:
+    every = list(resting.items())
+    columns = {
+        "measure": pa.array([name for name, own in every for _ in range(own.record.size)]),
+        "record": pa.array(np.concatenate([own.record for _, own in every]), pa.uint64()),
+        "true": pa.array(np.concatenate([own.true for _, own in every]), pa.int64()),
+        "shown": pa.array(np.concatenate([own.shown for _, own in every]), pa.int64()),
+    }
+    ends = np.concatenate([own.reach for _, own in every], axis=1)
+    return pa.table(columns | {end: pa.array(row) for end, row in zip(_REACH, ends, strict=True)})
+
+
+def _resting(data: bytes) -> dict[str, LastShown]:
+    table = pa.ipc.open_file(pa.BufferReader(data)).read_all()
+    record, true, shown, *ends = (
+        np.asarray(table.column(name)) for name in ("record", "true", "shown", *_REACH)
+    )
+    every = LastShown(record, true, shown, np.stack(ends))
+    names = table.column("measure").to_pylist()
+    own = np.array(names)
+    return {name: every.take(own == name) for name in dict.fromkeys(names)}
+
+
 def remembered_sums(data: bytes) -> RememberedSums:
     """The memory that :func:`sums_bytes` wrote; errors are those of the reader of the memory beside it."""
     table = pa.ipc.open_file(pa.BufferReader(data)).read_all()
-    said = json.loads((table.schema.metadata or {})[_WORDS])
+    words = table.schema.metadata or {}
+    said = json.loads(words[_WORDS])
 
     def column(name: str) -> Any:
         return np.asarray(table.column(name))
@@ -67,4 +102,5 @@ def remembered_sums(data: bytes) -> RememberedSums:
             for name in said["measures"]
             if f"{_REACH[0]} {name}" in table.column_names
         },
+        _resting(words[_RESTING]) if _RESTING in words else {},
     )
