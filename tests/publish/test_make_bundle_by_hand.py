@@ -500,7 +500,7 @@ def test_respondents_of_a_survey_are_protected_beside_the_counts(house: Any) -> 
         return respondents
 
     house.weights = SimpleNamespace(
-        weight="weight", spec=lambda: SimpleNamespace(with_counts=with_counts)
+        weight="weight", spec=SimpleNamespace(with_counts=with_counts)
     )
     house.make()
     assert given == [((True, "weight", "respondents"), True, b"lustrum protected survey town")]
