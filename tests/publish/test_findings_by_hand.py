@@ -340,7 +340,7 @@ def test_risk_is_measured_before_and_after_by_every_measure(
     policy: Any = SimpleNamespace(
         risk=SimpleNamespace(
             measure="mine",
-            spec=lambda: SimpleNamespace(
+            spec=SimpleNamespace(
                 before=lambda table: table.values.sum(),
                 after=lambda table, release: release.published.sum(),
             ),
@@ -525,7 +525,7 @@ def test_every_step_of_a_report_can_be_stopped_and_says_how_far_it_is(
     report = SimpleNamespace(support=Support(3), channel=lambda variables: None)
     numbers: Any = Shown(own, 0, report)
     measure = SimpleNamespace(before=lambda table: 1, after=lambda table, release: 1)
-    policy: Any = SimpleNamespace(risk=SimpleNamespace(measure="m", spec=lambda: measure))
+    policy: Any = SimpleNamespace(risk=SimpleNamespace(measure="m", spec=measure))
     before = -1.0
     for work in (
         lambda: _readers(made()),

@@ -27,7 +27,7 @@ def released(values: Any, **words: Any) -> Release:
 def method(release: Release, **more: Any) -> Any:
     """A method for tables that gives this release."""
     spec = SimpleNamespace(apply=lambda table: release, **more)
-    return SimpleNamespace(spec=lambda: spec)
+    return SimpleNamespace(spec=spec)
 
 
 def step(name: str, *, low: Any = None, high: Any = None, channel: Any = None) -> Any:
@@ -39,7 +39,7 @@ def step(name: str, *, low: Any = None, high: Any = None, channel: Any = None) -
     spec = SimpleNamespace(
         name=name, publish=lambda table: release, to_mapping=lambda: {"method": name}
     )
-    return SimpleNamespace(method=name, on_records=True, spec=lambda: spec)
+    return SimpleNamespace(method=name, on_records=True, spec=spec)
 
 
 def test_without_steps_a_release_stays_as_it_is() -> None:
@@ -205,7 +205,7 @@ def test_a_hypercube_is_protected_as_one_table_and_must_be_counts(
         return release
 
     spec = SimpleNamespace(to_mapping=lambda: {"method": "m"}, apply=apply, name="m")
-    one: Any = SimpleNamespace(method="m", on_records=False, spec=lambda: spec)
+    one: Any = SimpleNamespace(method="m", on_records=False, spec=spec)
     dataset = SimpleNamespace(
         name="town", variables=[SimpleNamespace(name="age"), SimpleNamespace(name="sex")]
     )
@@ -224,7 +224,7 @@ def test_a_hypercube_is_protected_as_one_table_and_must_be_counts(
 
 def test_cells_that_were_protected_beforehand_are_named_and_open() -> None:
     spec = SimpleNamespace(name="rounding", to_mapping=lambda: {"method": "rounding"})
-    one: Any = SimpleNamespace(method="rounding", on_records=False, spec=lambda: spec)
+    one: Any = SimpleNamespace(method="rounding", on_records=False, spec=spec)
     found = ProtectedInput(None, (one,)).protect(TABLE, method(released([3, 0, 9])))  # type: ignore[arg-type]
     assert found.low is not None
     assert found.high is not None

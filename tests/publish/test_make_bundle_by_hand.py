@@ -499,9 +499,7 @@ def test_respondents_of_a_survey_are_protected_beside_the_counts(house: Any) -> 
         given.append((records, result.cells is cells, key))
         return respondents
 
-    house.weights = SimpleNamespace(
-        weight="weight", spec=SimpleNamespace(with_counts=with_counts)
-    )
+    house.weights = SimpleNamespace(weight="weight", spec=SimpleNamespace(with_counts=with_counts))
     house.make()
     assert given == [((True, "weight", "respondents"), True, b"lustrum protected survey town")]
     found = read_bundle(house.out)

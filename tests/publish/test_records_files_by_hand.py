@@ -94,7 +94,7 @@ def test_true_figures_compare_the_shown_cells_with_the_same_cells_of_the_truth(
     blank = SimpleNamespace(before=lambda *_: 0.5, after=lambda *_: 0.25, of=lambda *_: 0.75)
     own_module = sys.modules[true_figures.__module__]
     monkeypatch.setattr(own_module, "load", lambda *_: lambda: blank)
-    lax: Any = SimpleNamespace(risk=SimpleNamespace(spec=lambda: blank))
+    lax: Any = SimpleNamespace(risk=SimpleNamespace(spec=blank))
     part = replace(release, status=np.array([["F", "D"], ["D", "F"]]))
     assert true_figures(QUERY, engine, part, lax) == TrueFigures(0.5, 0.25, 0.75, 1.5, 2)
     hidden = replace(release, status=np.full((2, 2), "D"))

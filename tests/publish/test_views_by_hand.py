@@ -55,7 +55,7 @@ class Hides:
 def test_a_number_that_is_not_shown_does_not_leave_the_room(
     engine: EmbeddedEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(PolicyMethod, "spec", lambda self: Hides())
+    monkeypatch.setattr(PolicyMethod, "spec", property(lambda _: Hides()))
     views = counted_views(asked(where={"area": ["n"]}), ProtectedInput(engine), made())
     true = engine.tabulate(asked(where={"area": ["n"]})).values
     assert ((true > 0) & (true <= 400)).any()
@@ -233,7 +233,7 @@ def test_a_method_that_leaves_no_counts_cannot_stand_before_others(
     engine: EmbeddedEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = step(method="random-rounding", base=3)
-    monkeypatch.setattr(PolicyMethod, "spec", lambda self: Hides())
+    monkeypatch.setattr(PolicyMethod, "spec", property(lambda _: Hides()))
     with pytest.raises(InputError, match="does not leave counts"):
         protected_input.prepared(engine, [before], SECRET)
 
@@ -254,7 +254,7 @@ def test_what_a_step_leaves_exact_keeps_the_bounds_of_the_method(
     monkeypatch.setattr(protected_input, "_published", published)
     method = "random-rounding" if bounded else "hides"
     if not bounded:
-        monkeypatch.setattr(PolicyMethod, "spec", lambda self: Hides())
+        monkeypatch.setattr(PolicyMethod, "spec", property(lambda _: Hides()))
     source = ProtectedInput(engine, (Before.model_construct(method="random-rounding"),))
     release = source.protect(table, PolicyMethod.model_construct(method=method))
     own = PolicyMethod.model_construct(method=method).spec.apply(table)
@@ -277,7 +277,7 @@ def test_empty_cells_get_keys_from_the_secret(
             given.append((secret, dataset))
             return Hides()
 
-    monkeypatch.setattr(PolicyMethod, "spec", lambda self: Keyed())
+    monkeypatch.setattr(PolicyMethod, "spec", property(lambda _: Keyed()))
     table = engine.tabulate(asked())
     ProtectedInput(engine).protect(table, PolicyMethod.model_construct())
     assert given == []

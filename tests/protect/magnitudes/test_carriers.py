@@ -119,7 +119,7 @@ def plain(
     amounts = np.array(values, dtype=np.int64)[:, None]
     word = np.arange(len(placed), dtype=np.uint64)
     by = carried_by(plan, codes, amounts, word, shown, key, sweeps=2)
-    found = np.bincount(by.place, weights=by.values(amounts[:, 0]), minlength=len(shown))
+    found = np.bincount(by.carrier, weights=by.values(amounts[:, 0]), minlength=len(shown))
     return tuple(int(x) for x in found)
 
 

@@ -281,8 +281,15 @@ class Scene:
 
     def carried(self, kept: KeptPlaces | None = None, sweeps: int = 1) -> Carried:
         return carried_by(
-            self.plan, self.codes, self.values, self.identity, self.shown, KEY, sweeps=sweeps, kept=kept
-        )  # fmt: skip
+            self.plan,
+            self.codes,
+            self.values,
+            self.identity,
+            self.shown,
+            KEY,
+            sweeps=sweeps,
+            earlier_places=kept,
+        )
 
 
 SCENES = {
@@ -324,7 +331,7 @@ def allowed(scene: Scene, found: Carried) -> None:
     """All that is promised of cells that carry records, whichever they are."""
     valued = (scene.values != 0).any(axis=1)
     whole = found.pieces == 1
-    held = np.bincount(found.place[whole & valued[found.record]], minlength=len(scene.shown))
+    held = np.bincount(found.carrier[whole & valued[found.record]], minlength=len(scene.shown))
     assert held.min() >= 1
     for column in scene.values.T:
         added = np.bincount(found.record, weights=found.values(column), minlength=scene.count)
@@ -333,7 +340,7 @@ def allowed(scene: Scene, found: Carried) -> None:
 
 
 def digest(found: Carried) -> str:
-    words = np.concatenate([found.record, found.piece, found.pieces, found.place])
+    words = np.concatenate([found.record, found.piece, found.pieces, found.carrier])
     return hashlib.sha256(words.astype(np.int64).tobytes()).hexdigest()[:16]
 
 
@@ -350,7 +357,7 @@ def test_records_stay_where_they_were_carried_while_they_can(name: str) -> None:
     scene = Scene(*SCENES[name])
     first = scene.carried()
     number = cell_numbers(scene.dataset, scene.shown.codes)
-    kept = KeptPlaces(first.record, number[first.place])
+    kept = KeptPlaces(first.record, number[first.carrier])
     # Nobody that was carried moves again, whatever the search would find now.
     scene.values += 7 * (scene.values > 0)
     second = scene.carried(kept, sweeps=3)
@@ -359,13 +366,13 @@ def test_records_stay_where_they_were_carried_while_they_can(name: str) -> None:
     stays = kept.places(own, scene.shown)
     assert stays
     for record, cells in stays.items():
-        assert second.place[second.record == record].tolist() == cells.tolist()
+        assert second.carrier[second.record == record].tolist() == cells.tolist()
     # Some return to a cell that shows somebody again, and new ones come.
-    fewer = KeptPlaces(first.record[::2], number[first.place][::2])
+    fewer = KeptPlaces(first.record[::2], number[first.carrier][::2])
     third = scene.carried(fewer)
     allowed(scene, third)
     for record, cells in fewer.places(own, scene.shown).items():
-        assert third.place[third.record == record].tolist() == cells.tolist()
+        assert third.carrier[third.record == record].tolist() == cells.tolist()
     assert digest(third) == KEPT[name]
 
 
@@ -378,7 +385,7 @@ def test_the_order_of_rows_does_not_decide_which_cell_carries_a_record(name: str
 
     def places(own: Scene) -> list[tuple[int, int, int]]:
         found = own.carried(sweeps=2)
-        columns = (own.identity[found.record], found.piece, found.place)
+        columns = (own.identity[found.record], found.piece, found.carrier)
         return sorted(zip(*(c.tolist() for c in columns), strict=True))
 
     assert places(mixed) == places(scene)
@@ -568,7 +575,7 @@ def test_the_first_cell_gives_records_away_but_never_its_last() -> None:
         values = np.full((count, 1), 5)
         word = np.arange(count, dtype=np.uint64)
         found = carried_by(plan, codes, values, word, four, key, sweeps=1)
-        return np.bincount(found.place, minlength=4).tolist()
+        return np.bincount(found.carrier, minlength=4).tolist()
 
     for number in range(8):
         key = b"%016d" % number

@@ -57,7 +57,7 @@ def outcomes(counts: Three, protected: Three) -> Iterator[tuple[Three, Three]]:
                 plan, codes, values, np.arange(3, dtype=np.uint64), shown, key, sweeps=2
             )
             found = np.zeros(4, dtype=np.int64)
-            np.add.at(found, seen[by.place], by.values(values[:, 0]))
+            np.add.at(found, seen[by.carrier], by.values(values[:, 0]))
             yield placed, tuple(found.tolist())
 
 

@@ -647,12 +647,12 @@ def test_every_shown_cell_carries_a_whole_record_and_nothing_is_lost(seed: int) 
     values[:3] = 0
     identity = np.arange(60, dtype=np.uint64) * np.uint64(7) + np.uint64(3)
     found = carried_by(plan, codes, values, identity, shown, KEY, sweeps=2)
-    assert ((found.place >= 0) & (found.place < len(shown))).all()
+    assert ((found.carrier >= 0) & (found.carrier < len(shown))).all()
     own = own_places(PLAIN, codes, shown)
     whole = found.pieces == 1
     valued = (values != 0).any(axis=1)
     for cell in range(len(shown)):
-        assert (whole & valued[found.record] & (found.place == cell)).any()
+        assert (whole & valued[found.record] & (found.carrier == cell)).any()
     # Records that are cut have all their pieces, in order; those whose cell shows somebody are not cut.
     for record in range(60):
         mine = found.record == record
@@ -666,9 +666,9 @@ def test_every_shown_cell_carries_a_whole_record_and_nothing_is_lost(seed: int) 
         np.add.at(added, found.record, parts)
         assert np.array_equal(added, column)
     # One that leaves a cell that shows somebody leaves others behind.
-    moved = own[found.record] != found.place
+    moved = own[found.record] != found.carrier
     for cell in np.unique(own[found.record][moved & (own[found.record] >= 0)]):
-        assert (whole & valued[found.record] & (found.place == cell)).any()
+        assert (whole & valued[found.record] & (found.carrier == cell)).any()
     assert repr(found) == "Carried(hidden)"
 
 

@@ -49,11 +49,11 @@ def own_places(dataset: Dataset, codes: Array, shown: FinestCells) -> Ints:
     """The place of every record's own cell among the cells that show somebody; -1 where it shows 0."""
     known = cell_numbers(dataset, shown.codes)
     order = np.argsort(known, kind="stable")
-    own = cell_numbers(dataset, codes)
+    record_cells = cell_numbers(dataset, codes)
     if not known.size:
-        return np.full(own.size, -1, dtype=np.int64)
-    at = order[np.minimum(np.searchsorted(known[order], own), known.size - 1)]
-    return np.where(known[at] == own, at, -1).astype(np.int64)
+        return np.full(record_cells.size, -1, dtype=np.int64)
+    at = order[np.minimum(np.searchsorted(known[order], record_cells), known.size - 1)]
+    return np.where(known[at] == record_cells, at, -1).astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -61,13 +61,13 @@ class Carried:
     """Records and pieces of records, with the cell that carries each. Confidential.
 
     ``k`` is piece number ``piece[k]`` of the ``pieces[k]`` into which the record ``record[k]`` was cut, and
-    ``place[k]`` is the cell that carries it, among those that show somebody.
+    ``carrier[k]`` is the cell that carries it, among those that show somebody.
     """
 
     record: Ints
     piece: Ints
     pieces: Ints
-    place: Ints
+    carrier: Ints
 
     def __repr__(self) -> str:
         return "Carried(hidden)"
@@ -108,7 +108,7 @@ class KeptPlaces:
         """No earlier release."""
         return cls(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.uint64))
 
-    def places(self, own: Ints, shown: FinestCells) -> dict[int, Ints]:
+    def places(self, own_cells: Ints, shown: FinestCells) -> dict[int, Ints]:
         """The earlier cells of every record that can stay, which is where all of them still show somebody.
 
         A record whose own cell shows somebody again returns to it, unless it was carried elsewhere because its
@@ -120,13 +120,15 @@ class KeptPlaces:
             return {}
         at = order[np.minimum(np.searchsorted(known[order], self.cell), known.size - 1)]
         there = known[at] == self.cell
-        found: dict[int, list[int]] = {}
-        for record, place, stays in zip(self.record, at, there, strict=True):
-            found.setdefault(int(record), []).append(int(place) if stays else -1)
+        cells_of: dict[int, list[int]] = {}
+        for record, cell, stays in zip(self.record, at, there, strict=True):
+            cells_of.setdefault(int(record), []).append(int(cell) if stays else -1)
         return {
             record: np.array(cells, dtype=np.int64)
-            for record, cells in found.items()
-            if min(cells) >= 0 and (len(cells) == 1 or own[record] < 0) and cells != [own[record]]
+            for record, cells in cells_of.items()
+            if min(cells) >= 0
+            and (len(cells) == 1 or own_cells[record] < 0)
+            and cells != [own_cells[record]]
         }
 
 
@@ -150,17 +152,17 @@ def carried_by(
     key: bytes,
     *,
     sweeps: int,
-    kept: KeptPlaces | None = None,
+    earlier_places: KeptPlaces | None = None,
 ) -> Carried:
     """Which cells carry the records: their own cell if it shows somebody, otherwise near cells.
 
     ``codes`` has a row for every variable of the dataset, ``values`` a column for every measure, and
-    ``identity`` a lasting number for every record. Records that ``kept`` names stay where the earlier release
-    put them.
+    ``identity`` a lasting number for every record. Records that ``earlier_places`` names stay where the
+    earlier release put them.
     """
     dataset = shown.dataset
-    own = own_places(dataset, codes, shown)
-    if own.size and not len(shown):
+    own_cells = own_places(dataset, codes, shown)
+    if own_cells.size and not len(shown):
         raise InputError(
             "No cell of the protected population shows anybody, so that no cell can carry the sums; take a "
             "smaller base, or state that existence is public."
@@ -169,37 +171,37 @@ def carried_by(
     near = list(_neighbourhoods(dataset))
     # A record without any value adds nothing to a sum, so any cell may carry it and none is covered by it.
     valued = (values != 0).any(axis=1)
-    place = np.where(valued, own, np.maximum(own, 0))
-    stay = {} if kept is None else kept.places(own, shown)
-    settled = np.zeros(own.size, dtype=np.bool_)
+    carriers = np.where(valued, own_cells, np.maximum(own_cells, 0))
+    stay = {} if earlier_places is None else earlier_places.places(own_cells, shown)
+    settled = np.zeros(own_cells.size, dtype=np.bool_)
     settled[list(stay)] = True
-    cut_before = np.ones(own.size, dtype=np.int64)
+    cut_before = np.ones(own_cells.size, dtype=np.int64)
     for number, cells in stay.items():
-        place[number] = cells[0]
+        carriers[number] = cells[0]
         cut_before[number] = cells.size
-    holds = valued & (place >= 0) & (cut_before == 1)
-    holders = np.bincount(place[holds], minlength=len(shown))
-    _cover(near, dataset, codes, word, shown, place, valued & ~settled, holders, key)
-    pieces = np.where(place < 0, _pieces(values), cut_before)
-    record = np.repeat(np.arange(own.size), pieces)
+    holds = valued & (carriers >= 0) & (cut_before == 1)
+    holders = np.bincount(carriers[holds], minlength=len(shown))
+    _cover(near, dataset, codes, word, shown, carriers, valued & ~settled, holders, key)
+    pieces = np.where(carriers < 0, _pieces(values), cut_before)
+    record = np.repeat(np.arange(own_cells.size), pieces)
     piece = np.arange(record.size) - np.repeat(np.cumsum(pieces) - pieces, pieces)
-    pieces, own, place = pieces[record], own[record], place[record]
+    pieces, own_cells, carriers = pieces[record], own_cells[record], carriers[record]
     for number, cells in stay.items():
         first = np.searchsorted(record, number)
-        place[first : first + cells.size] = cells
+        carriers[first : first + cells.size] = cells
     amounts = piece_values(values[record], piece[:, None], pieces[:, None])
     codes = codes[:, record]
     word = scramble(derived(key, "piece"), word[record] + piece.astype(np.uint64))
-    free = np.flatnonzero((own < 0) & valued[record] & ~settled[record])
+    free = np.flatnonzero((own_cells < 0) & valued[record] & ~settled[record])
     free = free[np.argsort(word[free], kind="stable")]
     candidates = _near(near, dataset, codes[:, free], word[free], shown.codes, key)
-    waiting = place[free] < 0
-    place[free[waiting]] = candidates[waiting, 0]
+    waiting = carriers[free] < 0
+    carriers[free[waiting]] = candidates[waiting, 0]
     whole = pieces == 1
-    np.add.at(holders, place[free[waiting & whole[free]]], 1)
-    search = _CarrierSearch(plan, codes, amounts, shown, own, free, candidates, whole)
-    search.settle(place, holders, sweeps)
-    return Carried(record, piece, pieces, place)
+    np.add.at(holders, carriers[free[waiting & whole[free]]], 1)
+    search = _CarrierSearch(plan, codes, amounts, shown, own_cells, free, candidates, whole)
+    search.settle(carriers, holders, sweeps)
+    return Carried(record, piece, pieces, carriers)
 
 
 def _pieces(values: Ints) -> Ints:
@@ -218,12 +220,12 @@ class _CarrierSearch:
     codes: Array
     amounts: Ints
     shown: FinestCells
-    own: Ints
+    own_cell: Ints
     free: Ints
     candidates: Ints
     whole: Mask
 
-    def settle(self, place: Ints, holders: Ints, sweeps: int) -> None:
+    def settle(self, carriers: Ints, holders: Ints, sweeps: int) -> None:
         """Move free records and pieces in place; ``holders`` counts the whole records of every cell."""
         plan = self.plan
         rows = plan.rows()
@@ -236,9 +238,9 @@ class _CarrierSearch:
         usual = np.abs(amounts).sum(axis=0) / np.maximum((amounts != 0).sum(axis=0), 1)
         scale = 1.0 / np.maximum(size + usual, 1.0)
         errors = np.zeros_like(size)
-        away = np.flatnonzero(place != self.own)
+        away = np.flatnonzero(carriers != self.own_cell)
         add_amounts(plan.layout, record_codes[away], -amounts[away], errors)
-        add_amounts(plan.layout, cell_codes[place[away]], amounts[away], errors)
+        add_amounts(plan.layout, cell_codes[carriers[away]], amounts[away], errors)
         prices = _prices(plan)[:, None]
         for sweep in range(sweeps):
             check_stop()
@@ -251,7 +253,7 @@ class _CarrierSearch:
                 self.whole,
                 self.free,
                 self.candidates,
-                place,
+                carriers,
                 holders,
                 weights,
                 errors,
@@ -290,27 +292,27 @@ def _neighbourhoods(dataset: Dataset) -> Iterator[_Neighbourhood]:
     tie on every machine.
     """
     levels = controlled_levels(dataset)
-    found: list[tuple[tuple[int, Fraction], int, tuple[tuple[str, Ints | None], ...]]] = []
+    candidates: list[tuple[tuple[int, Fraction], int, tuple[tuple[str, Ints | None], ...]]] = []
     ways: list[list[_Way]] = []
-    for name, own in levels.items():
+    for name, var_levels in levels.items():
         dear = int(bool(dataset.variable(name).edges))
-        finest = own[0].size
+        finest = var_levels[0].size
         of_one: list[_Way] = [
             (
                 (0 if level.finest else dear, Fraction(finest, level.size)),
                 not level.finest,
                 (name, level.group_of),
             )
-            for level in own
+            for level in var_levels
         ]
         of_one.append(((dear, Fraction(finest)), True, (name, None)))
         ways.append(of_one)
     for number, chosen in enumerate(_few_coarser(ways)):
         classes = sum(lost[0] for lost, _, _ in chosen)
         fewer = prod((lost[1] for lost, _, _ in chosen), start=Fraction(1))
-        found.append(((classes, fewer), number, tuple(words for _, _, words in chosen)))
-    for (classes, _), _, words in sorted(found, key=lambda one: one[:2]):
-        yield _Neighbourhood(words, classes == 0)
+        candidates.append(((classes, fewer), number, tuple(groups for _, _, groups in chosen)))
+    for (classes, _), _, groups in sorted(candidates, key=lambda one: one[:2]):
+        yield _Neighbourhood(groups, classes == 0)
 
 
 def _few_coarser(
@@ -330,11 +332,11 @@ def _few_coarser(
     yield tuple(of_one[-1] for of_one in ways)
 
 
-def _groups(words: Sequence[tuple[str, Ints | None]], dataset: Dataset, codes: Array) -> Words:
+def _groups(groups: Sequence[tuple[str, Ints | None]], dataset: Dataset, codes: Array) -> Words:
     """The group of every cell in one neighbourhood."""
     row = {v.name: i for i, v in enumerate(dataset.variables)}
     number = np.zeros(codes.shape[1], dtype=np.uint64)
-    for name, group_of in words:
+    for name, group_of in groups:
         if group_of is not None:
             number = number * np.uint64(int(group_of.max()) + 1)
             number += group_of[codes[row[name]]].astype(np.uint64)
@@ -354,7 +356,7 @@ def _near(
     Several of ``others`` may be in one cell: those keep the order in which they come, which callers take from
     the secret words of the records.
     """
-    found = np.full((codes.shape[1], _CANDIDATES), -1, dtype=np.int64)
+    candidates = np.full((codes.shape[1], _CANDIDATES), -1, dtype=np.int64)
     filled = np.zeros(codes.shape[1], dtype=np.int64)
     shuffled = np.argsort(
         scramble(derived(key, "near"), cell_numbers(dataset, others)), kind="stable"
@@ -377,11 +379,11 @@ def _near(
             has = (number < size) & (filled[waiting] < _CANDIDATES)
             at = first + (begin.astype(np.int64) + number) % np.maximum(size, 1)
             take = waiting[has]
-            found[take, filled[take]] = row[at[has]]
+            candidates[take, filled[take]] = row[at[has]]
             filled[take] += 1
         waiting = waiting[filled[waiting] < _CANDIDATES]
-    left = found < 0
-    return np.where(left, found[:, :1], found)
+    left = candidates < 0
+    return np.where(left, candidates[:, :1], candidates)
 
 
 def _cover(
@@ -390,7 +392,7 @@ def _cover(
     codes: Array,
     word: Words,
     shown: FinestCells,
-    place: Ints,
+    carriers: Ints,
     valued: Mask,
     holders: Ints,
     key: bytes,
@@ -401,8 +403,8 @@ def _cover(
         empty = np.flatnonzero(holders == 0)
         if not empty.size:
             return
-        several = (place >= 0) & (holders[np.maximum(place, 0)] > 1)
-        waiting = place < 0
+        several = (carriers >= 0) & (holders[np.maximum(carriers, 0)] > 1)
+        waiting = carriers < 0
         allowed = {"movers": waiting, "others": several, "anybody": waiting | several}[donors]
         pool = np.flatnonzero(valued & allowed)
         if not pool.size:
@@ -416,12 +418,12 @@ def _cover(
             options = [int(c) for c in near[row] if c >= 0]
             for choice in chain(options, rest):  # what one cell passes over no other can take
                 record = int(pool[choice])
-                if taken[choice] or (place[record] >= 0 and holders[place[record]] < 2):
+                if taken[choice] or (carriers[record] >= 0 and holders[carriers[record]] < 2):
                     continue
                 taken[choice] = True
-                if place[record] >= 0:
-                    holders[place[record]] -= 1
-                place[record] = empty[row]
+                if carriers[record] >= 0:
+                    holders[carriers[record]] -= 1
+                carriers[record] = empty[row]
                 holders[empty[row]] += 1
                 break
     if (holders == 0).any():

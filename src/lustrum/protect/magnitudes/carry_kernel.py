@@ -44,7 +44,7 @@ def carry(
     whole: Any,
     free: Any,
     candidates: Any,
-    place: Any,
+    carriers: Any,
     holders: Any,
     weights: Any,
     errors: Any,
@@ -59,7 +59,7 @@ def carry(
     base = np.empty(layout.run_offset.size, dtype=np.uint64)
     for f in range(free.size):
         i = free[f]
-        now = place[i]
+        now = carriers[i]
         if whole[i] and holders[now] < 2:
             continue
         amount = amounts[i]
@@ -79,7 +79,7 @@ def carry(
         places(layout, cells[best], p, inner, base)
         _shift(layout, inner, base, errors, amount, 1.0)
         if best != now:
-            place[i] = best
+            carriers[i] = best
             if whole[i]:
                 holders[now] -= 1
                 holders[best] += 1

@@ -66,8 +66,8 @@ class ContributorAudit:
     @property
     def safe(self) -> bool:
         """Whether nothing was found that must not be."""
-        found = self.unprotected + self.certain + self.outside + self.certain_with_class
-        return found == 0
+        breaches = self.unprotected + self.certain + self.outside + self.certain_with_class
+        return breaches == 0
 
 
 def audit_contributors(
@@ -87,14 +87,18 @@ def audit_contributors(
     it carries except one contribution, which is more than anybody knows.
     """
     plan = plan_tables(records.dataset, max_variables, tables)
-    owners, own = identities(records, records.dataset.measure(measure).holding)
+    owners, record_ids = identities(records, records.dataset.measure(measure).holding)
     true = records.numbers[measure].astype(np.int64)
     classes = known_classes(records, [measure])
     with_class, by_class = with_classes(records, classes, measure, protected, factors, share)
     every = np.stack([records.codes[v.name] for v in records.dataset.variables])
     cut = np.zeros(true.size, dtype=np.int64)
     if carried is not None:
-        owners, own, every = owners[carried.record], own[carried.record], carried.codes
+        owners, record_ids, every = (
+            owners[carried.record],
+            record_ids[carried.record],
+            carried.codes,
+        )
         pieces = np.bincount(carried.record)[carried.record]
         cut = (pieces > 1).astype(np.int64)
         first = np.searchsorted(carried.record, carried.record)
@@ -103,16 +107,16 @@ def audit_contributors(
             piece_values(true[carried.record], piece, pieces),
             carried.values[measure],
         )
-    order = np.lexsort((own, owners))
+    order = np.lexsort((record_ids, owners))
     owner = np.unique(owners[order], return_inverse=True)[1].ravel().astype(np.int64)
     true = true[order]
     noise = protected[order] - true
     codes = np.ascontiguousarray(every[plan.rows()].T[order].astype(np.uint32))
-    found = np.zeros((plan.cells, HOLDER + 1), dtype=np.int64)
-    found[:, HOLDER] = -1
-    rank_noise(plan.layout, codes, owner, true, noise, cut[order], found)
+    rankings = np.zeros((plan.cells, HOLDER + 1), dtype=np.int64)
+    rankings[:, HOLDER] = -1
+    rank_noise(plan.layout, codes, owner, true, noise, cut[order], rankings)
     parts = max(len(records.dataset.measure(measure).parts), 1)
-    judged = _judged(measure, factors, share, found[found[:, FIRST] > 0], parts)
+    judged = _judged(measure, factors, share, rankings[rankings[:, FIRST] > 0], parts)
     return replace(judged, certain_with_class=with_class, by_class=by_class)
 
 
@@ -149,12 +153,12 @@ def with_classes(
 
 
 def _judged(
-    measure: str, factors: Factors, share: Fraction, found: Ints, parts: int
+    measure: str, factors: Factors, share: Fraction, rankings: Ints, parts: int
 ) -> ContributorAudit:
     top, bottom = share.numerator, share.denominator
 
     def exact(column: int) -> Array:
-        return found[:, column].astype(object)
+        return rankings[:, column].astype(object)
 
     one, noise = exact(FIRST), exact(FIRST_NOISE)
     rest = exact(TOTAL) - one - exact(SECOND)
@@ -180,10 +184,10 @@ def _judged(
     by_side = np.where(upwards, certain_within(*up, share), certain_within(*down, share)) & moved
     # A contribution that did not move at all is known to everybody, since all others have moved. A piece may
     # stay as it is where the record moved, and nobody can tell: it says less than the whole protected record.
-    still = ~moved & (found[:, PIECES] == 0)
+    still = ~moved & (rankings[:, PIECES] == 0)
     return ContributorAudit(
         measure=measure,
-        cells=len(found),
+        cells=len(rankings),
         sensitive=int(sensitive.sum()),
         unprotected=int((unprotected | (still & sensitive)).sum()),
         certain=int((certain | still).sum()),

@@ -62,12 +62,12 @@ def known_classes(records: Records, measures: Iterable[str]) -> KnownClasses:
         measure, values = records.dataset.measure(name), records.numbers[name].astype(np.int64)
         for variable in records.dataset.variables:
             codes = records.codes[variable.name].astype(np.int64)
-            found = _by_edges(variable, measure, codes, values)
-            if found is None:
-                found = _by_order(len(variable.codes), codes, values)
-            if found is None:
+            class_ends = _by_edges(variable, measure, codes, values)
+            if class_ends is None:
+                class_ends = _by_order(len(variable.codes), codes, values)
+            if class_ends is None:
                 continue
-            low, high = (end[codes] for end in found)
+            low, high = (end[codes] for end in class_ends)
             if name in ends:
                 low, high = np.maximum(low, ends[name][0]), np.minimum(high, ends[name][1])
             ends[name] = low, high

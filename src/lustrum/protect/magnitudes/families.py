@@ -49,10 +49,10 @@ def families_of(measures: Sequence[Measure]) -> tuple[MeasureFamily, ...]:
         earlier = () if measure.earlier is None else (measure.earlier,)
         for other in (*measure.parts, *earlier):
             leader[root(other)] = root(measure.name)
-    found: dict[str, list[Measure]] = {}
+    families: dict[str, list[Measure]] = {}
     for measure in measures:
-        found.setdefault(root(measure.name), []).append(measure)
-    return tuple(_family(members) for members in found.values())
+        families.setdefault(root(measure.name), []).append(measure)
+    return tuple(_family(members) for members in families.values())
 
 
 def _family(members: Sequence[Measure]) -> MeasureFamily:
@@ -70,7 +70,9 @@ def check_relations(records: Records, families: Sequence[MeasureFamily]) -> None
     numbers = records.numbers
     for family in families:
         for row, name in enumerate(family.shown):
-            parts = [m for m, own in zip(family.moved, family.adds[row], strict=True) if own]
+            parts = [
+                m for m, is_part in zip(family.moved, family.adds[row], strict=True) if is_part
+            ]
             if parts != [name] and not np.array_equal(
                 sum(numbers[m] for m in parts), numbers[name]
             ):
@@ -84,7 +86,12 @@ def check_relations(records: Records, families: Sequence[MeasureFamily]) -> None
 def _check_unstated(numbers: Mapping[str, Ints], families: Sequence[MeasureFamily]) -> None:
     names = [name for family in families for name in family.shown]
     stated = {
-        (name, *sorted(m for m, own in zip(family.moved, family.adds[row], strict=True) if own))
+        (
+            name,
+            *sorted(
+                m for m, is_part in zip(family.moved, family.adds[row], strict=True) if is_part
+            ),
+        )
         for family in families
         for row, name in enumerate(family.shown)
     }

@@ -30,19 +30,19 @@ def held_cells(
     codes = np.stack([records.codes[v.name] for v in dataset.variables])
     numbers = cell_numbers(dataset, cells.codes)
     order = np.argsort(numbers, kind="stable")
-    place = order[np.searchsorted(numbers[order], cell_numbers(dataset, codes))]
+    cell_of = order[np.searchsorted(numbers[order], cell_numbers(dataset, codes))]
     worth = np.zeros(len(cells))
     for name in measures:
         size = np.abs(records.numbers[name].astype(np.float64))
         if size.any():
-            own = np.bincount(place, weights=size, minlength=len(cells)) / size.sum()
-            worth = np.maximum(worth, own)
+            shares = np.bincount(cell_of, weights=size, minlength=len(cells)) / size.sum()
+            worth = np.maximum(worth, shares)
     residue = cells.counts % base
-    words = scramble(derived(key, "held"), cells.keys if cells.keys is not None else numbers)
+    random_words = scramble(derived(key, "held"), cells.keys if cells.keys is not None else numbers)
     open_to_choice = (cells.counts < base) & (residue > 0) & (worth > 1.0 / max(len(records), 1))
-    open_to_choice &= words % np.uint64(_LEFT_TO_CHANCE) != 0
+    open_to_choice &= random_words % np.uint64(_LEFT_TO_CHANCE) != 0
     wanted = np.flatnonzero(open_to_choice)
-    wanted = wanted[np.lexsort((words[wanted], -worth[wanted]))]
+    wanted = wanted[np.lexsort((random_words[wanted], -worth[wanted]))]
     groups, budget = _budgets(cells, residue / base)
     chosen = _within(groups[:, wanted], budget)
     return np.asarray(numbers[wanted[chosen]])
@@ -54,9 +54,9 @@ def _budgets(cells: FinestCells, rate: Floats) -> tuple[Ints, Floats]:
     groups, budgets, first = [], [], 0
     for name, levels in controlled_levels(cells.dataset).items():
         for level in levels:
-            own = level.group_of[cells.codes[row[name]]]
-            groups.append(own + first)
-            budgets.append(_BUDGET * np.bincount(own, weights=rate, minlength=level.size))
+            categories = level.group_of[cells.codes[row[name]]]
+            groups.append(categories + first)
+            budgets.append(_BUDGET * np.bincount(categories, weights=rate, minlength=level.size))
             first += level.size
     return np.stack(groups), np.concatenate(budgets)
 
@@ -66,8 +66,8 @@ def _within(groups: Ints, budget: Floats) -> Ints:
     left = budget.copy()
     chosen = []
     for cell in range(groups.shape[1]):
-        own = groups[:, cell]
-        if (left[own] >= 1.0).all():
-            left[own] -= 1.0
+        categories = groups[:, cell]
+        if (left[categories] >= 1.0).all():
+            left[categories] -= 1.0
             chosen.append(cell)
     return np.array(chosen, dtype=np.int64)

@@ -116,7 +116,7 @@ def hide(
     in both directions, one that does in one of them is taken, and its owner keeps that direction.
     """
     rows = np.flatnonzero(chosen.any(axis=1))
-    found = [_Found.nothing(units.amount[rows]) for _ in (UP, DOWN)]
+    by_way = [_Found.nothing(units.amount[rows]) for _ in (UP, DOWN)]
     from_first = _Found.nothing(units.amount[rows])
     waiting = np.arange(rows.size)
     for amount in chain([units.amount.copy()], attempts):
@@ -137,7 +137,7 @@ def hide(
         ]
         owner = units.owner[at]
         for way in (UP, DOWN):
-            found[way].add(waiting, hides[way][0], tried)
+            by_way[way].add(waiting, hides[way][0], tried)
         enough = []
         for up, down in zip(hides[UP], hides[DOWN], strict=True):
             own_way = np.where(units.sign[owner] > 0, up, down)
@@ -150,13 +150,13 @@ def hide(
     units.amount[rows[waiting[there]]] = from_first.amount[waiting[there]]
     waiting = waiting[~there]
     waiting = waiting[~fixed[units.owner[rows[waiting]]]]
-    one = waiting[found[UP].there[waiting] | found[DOWN].there[waiting]]
-    _one_way(units, rows, one, found)
+    one = waiting[by_way[UP].there[waiting] | by_way[DOWN].there[waiting]]
+    _one_way(units, rows, one, by_way)
     for array in (units.low, units.high):
         array[chosen] = units.amount[chosen]
-    kept = fixed.copy()
-    kept[units.owner[rows[one]]] = True
-    return kept
+    keep_direction = fixed.copy()
+    keep_direction[units.owner[rows[one]]] = True
+    return keep_direction
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -176,7 +176,7 @@ class _Found:
         self.there[rows[new]] = True
 
 
-def _one_way(units: Units, rows: Ints, one: Ints, found: list[_Found]) -> None:
+def _one_way(units: Units, rows: Ints, one: Ints, by_way: list[_Found]) -> None:
     """Give records the amount of a direction in which it hides them, and turn their owners.
 
     An owner with records that need different directions follows the first of them; the others turn alone.
@@ -186,11 +186,11 @@ def _one_way(units: Units, rows: Ints, one: Ints, found: list[_Found]) -> None:
         row = rows[k]
         owner = int(units.owner[row])
         way = UP if units.sign[owner] > 0 else DOWN
-        if not found[way].there[k]:
+        if not by_way[way].there[k]:
             way = 1 - way
             if owner in settled:
                 units.side[row] = -units.side[row]
             else:
                 units.sign[owner] = -units.sign[owner]
         settled.add(owner)
-        units.amount[row] = found[way].amount[k]
+        units.amount[row] = by_way[way].amount[k]

@@ -58,36 +58,36 @@ VALUE, MOVED, COUNT, CUT, HOLDER = 8, 9, 10, 11, 12
 
 
 @compiled
-def _flush_noise(found: Any, c: Any) -> None:  # pragma: no cover
-    size = abs(found[c, VALUE])
+def _flush_noise(rankings: Any, c: Any) -> None:  # pragma: no cover
+    size = abs(rankings[c, VALUE])
     # Noise that makes the contribution larger counts as positive, whatever its sign.
-    noise = found[c, MOVED] if found[c, VALUE] >= 0 else -found[c, MOVED]
-    found[c, TOTAL] += size
-    found[c, NOISE] += noise
-    if size > found[c, FIRST]:
-        found[c, SECOND] = found[c, FIRST]
-        found[c, SECOND_NOISE] = found[c, FIRST_NOISE]
-        found[c, FIRST] = size
-        found[c, FIRST_NOISE] = noise
-        found[c, RECORDS] = found[c, COUNT]
-        found[c, PIECES] = found[c, CUT]
-    elif size > found[c, SECOND]:
-        found[c, SECOND] = size
-        found[c, SECOND_NOISE] = noise
-    found[c, VALUE] = 0
-    found[c, MOVED] = 0
-    found[c, COUNT] = 0
-    found[c, CUT] = 0
+    noise = rankings[c, MOVED] if rankings[c, VALUE] >= 0 else -rankings[c, MOVED]
+    rankings[c, TOTAL] += size
+    rankings[c, NOISE] += noise
+    if size > rankings[c, FIRST]:
+        rankings[c, SECOND] = rankings[c, FIRST]
+        rankings[c, SECOND_NOISE] = rankings[c, FIRST_NOISE]
+        rankings[c, FIRST] = size
+        rankings[c, FIRST_NOISE] = noise
+        rankings[c, RECORDS] = rankings[c, COUNT]
+        rankings[c, PIECES] = rankings[c, CUT]
+    elif size > rankings[c, SECOND]:
+        rankings[c, SECOND] = size
+        rankings[c, SECOND_NOISE] = noise
+    rankings[c, VALUE] = 0
+    rankings[c, MOVED] = 0
+    rankings[c, COUNT] = 0
+    rankings[c, CUT] = 0
 
 
 @compiled
 def rank_noise(
-    layout: Any, codes: Any, owner: Any, values: Any, noise: Any, cut: Any, found: Any
+    layout: Any, codes: Any, owner: Any, values: Any, noise: Any, cut: Any, rankings: Any
 ) -> None:  # pragma: no cover
     """For every cell: its total, its two largest with their noise, and all noise.
 
     Of the largest it also notes the records, and how many of them are ``cut``: pieces of a larger one. The
-    last column of ``found`` is the current owner, -1 at first.
+    last column of ``rankings`` is the current owner, -1 at first.
     """
     p = np.zeros(layout.variable_of.size, dtype=np.uint64)
     inner = np.empty(layout.table_offset.size, dtype=np.uint64)
@@ -97,15 +97,15 @@ def rank_noise(
         for r in range(base.size):
             for t in range(np.uint64(layout.run_first[r]), np.uint64(layout.run_stop[r])):
                 c = base[r] + inner[t]
-                if found[c, HOLDER] != owner[i]:
-                    _flush_noise(found, c)
-                    found[c, HOLDER] = owner[i]
-                found[c, VALUE] += values[i]
-                found[c, MOVED] += noise[i]
-                found[c, COUNT] += 1
-                found[c, CUT] += cut[i]
-    for cell in range(found.shape[0]):
-        _flush_noise(found, np.uint64(cell))
+                if rankings[c, HOLDER] != owner[i]:
+                    _flush_noise(rankings, c)
+                    rankings[c, HOLDER] = owner[i]
+                rankings[c, VALUE] += values[i]
+                rankings[c, MOVED] += noise[i]
+                rankings[c, COUNT] += 1
+                rankings[c, CUT] += cut[i]
+    for cell in range(rankings.shape[0]):
+        _flush_noise(rankings, np.uint64(cell))
 
 
 @compiled
@@ -234,7 +234,7 @@ def balance(
     seen = shown.shape[0]
     slope, bend = np.empty(seen), np.empty(seen)
     stay, turn, change = np.empty(seen), np.empty(seen), np.empty(seen)
-    kept = np.empty(parts, dtype=np.int64)
+    stay_amount = np.empty(parts, dtype=np.int64)
     turned = np.empty(parts, dtype=np.int64)
     for o in order:
         start, stop = units.first[o], units.first[o + 1]
@@ -249,11 +249,11 @@ def balance(
                     if shown[j, k]:
                         turn[j] -= 2.0 * units.sign[o] * units.side[i, k] * units.amount[i, k]
             for k in range(parts):
-                kept[k] = units.amount[i, k]
+                stay_amount[k] = units.amount[i, k]
                 turned[k] = units.amount[i, k]
             way = units.sign[o]
             cost = _settle(
-                i, way, units.side, units.low, units.high, shown, slope, bend, kept, stay
+                i, way, units.side, units.low, units.high, shown, slope, bend, stay_amount, stay
             )
             other = _settle(
                 i, -way, units.side, units.low, units.high, shown, slope, bend, turned, turn
@@ -265,7 +265,7 @@ def balance(
                 _change(layout, inner, base, errors, turn)
             else:
                 for k in range(parts):
-                    units.amount[i, k] = kept[k]
+                    units.amount[i, k] = stay_amount[k]
                 _change(layout, inner, base, errors, stay)
             continue
         # Several records of one owner may lie in the same cells, so they are reversed one after the other.
@@ -298,10 +298,19 @@ def balance(
             for j in range(seen):
                 stay[j] = 0.0
             for k in range(parts):
-                kept[k] = units.amount[i, k]
+                stay_amount[k] = units.amount[i, k]
             _settle(
-                i, units.sign[o], units.side, units.low, units.high, shown, slope, bend, kept, stay
+                i,
+                units.sign[o],
+                units.side,
+                units.low,
+                units.high,
+                shown,
+                slope,
+                bend,
+                stay_amount,
+                stay,
             )
             for k in range(parts):
-                units.amount[i, k] = kept[k]
+                units.amount[i, k] = stay_amount[k]
             _change(layout, inner, base, errors, stay)

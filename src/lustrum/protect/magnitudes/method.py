@@ -219,8 +219,8 @@ class ProtectedMagnitudes(MethodSpec):
         if previous is not None:
             previous.require_same_method(self.to_mapping())
             release = previous.release + 1
-        made: dict[str, Ints] = {}
-        found = []
+        protected_values: dict[str, Ints] = {}
+        ranked_errors = []
         known: dict[str, tuple[Ints, Ints]] = {}
         for family in families:
             secret_key = derived(key, f"magnitudes {family.name}")
@@ -262,36 +262,52 @@ class ProtectedMagnitudes(MethodSpec):
             back = np.empty_like(order)
             back[order] = np.arange(order.size)
             for column, name in enumerate(family.shown):
-                made[name] = protected[back, column]
-                found.append((name, ranking[column], errors[:, column]))
-        self._refuse_certain(records, classes, made, previous)
+                protected_values[name] = protected[back, column]
+                ranked_errors.append((name, ranking[column], errors[:, column]))
+        self._refuse_certain(records, classes, protected_values, previous)
         codes = np.stack([records.codes[v.name] for v in records.dataset.variables])
-        carried = CarriedRecords(np.arange(len(records)), codes, made)
+        carried = CarriedRecords(np.arange(len(records)), codes, protected_values)
         tied = shown is not None and self.existence == "secret"
         if shown is not None and tied:
-            values = np.stack(list(made.values()), axis=1)
+            values = np.stack(list(protected_values.values()), axis=1)
             word = identities(records, None)[1]
-            kept = None if previous is None else previous.kept_places(records, made)
-            by = carried_by(plan, codes, values, word, shown, key, sweeps=_CARRYING, kept=kept)
+            earlier_places = (
+                None if previous is None else previous.kept_places(records, protected_values)
+            )
+            by = carried_by(
+                plan,
+                codes,
+                values,
+                word,
+                shown,
+                key,
+                sweeps=_CARRYING,
+                earlier_places=earlier_places,
+            )
             # A measure with parts stays the sum of them, piece by piece.
             pieces = {
-                name: value for family in families for name, value in _cut(family, made, by).items()
+                name: value
+                for family in families
+                for name, value in _cut(family, protected_values, by).items()
             }
-            carried = CarriedRecords(by.record, shown.codes[:, by.place], pieces)
-            found = _carried_errors(plan, found, codes, records, carried)
+            carried = CarriedRecords(by.record, shown.codes[:, by.carrier], pieces)
+            ranked_errors = _carried_errors(plan, ranked_errors, codes, records, carried)
         return MagnitudeResult(
             _finest_sums(records.dataset, carried, every=tied or self.existence == "public"),
-            *self._reports(plan, found, key, records, made, classes),
-            made,
+            *self._reports(plan, ranked_errors, key, records, protected_values, classes),
+            protected_values,
             carried,
             remember(
                 records,
-                made,
+                protected_values,
                 carried,
                 self.to_mapping(),
                 release,
-                {name: reach_after(made[name], known[name], self.factors) for name in made},
-                left_out(previous, records, made, self.factors),
+                {
+                    name: reach_after(protected_values[name], known[name], self.factors)
+                    for name in protected_values
+                },
+                left_out(previous, records, protected_values, self.factors),
             ),
         )
 
@@ -310,7 +326,7 @@ class ProtectedMagnitudes(MethodSpec):
         release: int,
     ) -> Mask:
         """Keep published noise and draw amounts that hide the rest; returns owners with a direction."""
-        kept = keep_noise(units, family, order, records, self.factors, previous)
+        kept_noise = keep_noise(units, family, order, records, self.factors, previous)
         # What a class gives away by itself cannot be hidden.
         given = np.stack(
             [
@@ -330,10 +346,10 @@ class ProtectedMagnitudes(MethodSpec):
             )
             readers.append(Known.of(ends, family.shown, order, given, grown))
         near = near_ends(np.abs(values), readers[0], self.factors)
-        chosen = (near @ family.adds | kept.changed) & ~kept.unchanged
+        chosen = (near @ family.adds | kept_noise.changed) & ~kept_noise.unchanged
         moved = np.stack([records.numbers[m][order] for m in family.moved], axis=1).astype(np.int64)
-        own = identities(records, None)[1][order]
-        more = other_amounts(units, moved, own, family, self.factors, key, secret, release)
+        record_ids = identities(records, None)[1][order]
+        more = other_amounts(units, moved, record_ids, family, self.factors, key, secret, release)
         return hide(
             units,
             values,
@@ -343,14 +359,14 @@ class ProtectedMagnitudes(MethodSpec):
             readers,
             chosen,
             more,
-            kept.owners,
+            kept_noise.owners,
         )
 
     def _refuse_certain(
         self,
         records: Records,
         classes: KnownClasses,
-        made: dict[str, Ints],
+        protected_values: dict[str, Ints],
         previous: RememberedSums | None,
     ) -> None:
         """Refuse classes in which no amount hides a contribution, such as 1 to 2 units.
@@ -361,9 +377,11 @@ class ProtectedMagnitudes(MethodSpec):
         for name, variables in classes.variables.items():
             new = None
             if previous is not None:
-                own, sides = identities(records, None)[1], np.sign(records.numbers[name])
-                new = previous.last(name, own, sides, self.factors).true == 0
-            if with_classes(records, classes, name, made[name], self.factors, self.share, new)[0]:
+                record_ids, sides = identities(records, None)[1], np.sign(records.numbers[name])
+                new = previous.last(name, record_ids, sides, self.factors).true == 0
+            if with_classes(
+                records, classes, name, protected_values[name], self.factors, self.share, new
+            )[0]:
                 named = " and ".join(map(repr, variables))
                 raise InputError(
                     f"Contributions to {name!r} cannot be hidden from readers who know their class of {named}: "
@@ -378,28 +396,31 @@ class ProtectedMagnitudes(MethodSpec):
     def _reports(
         self,
         plan: TablePlan,
-        found: list[tuple[str, Ranking, Any]],
+        ranked_errors: list[tuple[str, Ranking, Any]],
         key: bytes,
         records: Records,
-        made: dict[str, Ints],
+        protected_values: dict[str, Ints],
         classes: KnownClasses,
     ) -> tuple[PublicFactors, MagnitudeReport]:
         return measured(
             self.to_mapping(),
             self.factors,
             plan,
-            found,
+            ranked_errors,
             self._ratio,
             derived(key, "sums report"),
             {m.name: m.earlier for m in records.dataset.measures if m.earlier is not None},
-            {n: (records.numbers[n].astype(np.int64), values) for n, values in made.items()},
+            {
+                n: (records.numbers[n].astype(np.int64), values)
+                for n, values in protected_values.items()
+            },
             classes.variables,
         )
 
 
-def _cut(family: MeasureFamily, made: dict[str, Ints], by: Carried) -> dict[str, Ints]:
+def _cut(family: MeasureFamily, protected_values: dict[str, Ints], by: Carried) -> dict[str, Ints]:
     """The shown measures of all pieces, from the pieces of those that were moved."""
-    moved = np.stack([by.values(made[name]) for name in family.moved], axis=1)
+    moved = np.stack([by.values(protected_values[name]) for name in family.moved], axis=1)
     return dict(zip(family.shown, family.added(moved).T, strict=True))
 
 
@@ -409,14 +430,14 @@ _CARRYING = 6
 
 def _carried_errors(
     plan: TablePlan,
-    found: list[tuple[str, Ranking, Any]],
+    ranked_errors: list[tuple[str, Ranking, Any]],
     codes: Array,
     records: Records,
     carried: CarriedRecords,
 ) -> list[tuple[str, Ranking, Any]]:
     """The errors of every controlled cell with records where they are carried."""
     rows = plan.rows()
-    names = [name for name, _, _ in found]
+    names = [name for name, _, _ in ranked_errors]
     errors = np.zeros((plan.cells, len(names)))
     for at, sign, columns in (
         (carried.codes, 1.0, carried.values),
@@ -425,18 +446,20 @@ def _carried_errors(
         amounts = np.stack([sign * columns[n].astype(np.float64) for n in names], axis=1)
         laid = np.ascontiguousarray(at[rows].T.astype(np.uint32))
         add_amounts(plan.layout, laid, amounts, errors)
-    return [(name, ranking, errors[:, k]) for k, (name, ranking, _) in enumerate(found)]
+    return [(name, ranking, errors[:, k]) for k, (name, ranking, _) in enumerate(ranked_errors)]
 
 
 def _finest_sums(dataset: Dataset, carried: CarriedRecords, *, every: bool) -> FinestSums:
     """Add up protected values by finest cell; cells without values are left out unless ``every`` is set."""
     codes = carried.codes
-    _, first, place = np.unique(
+    _, first, inverse = np.unique(
         cell_numbers(dataset, codes), return_index=True, return_inverse=True
     )
     sums = {}
     for name, values in carried.values.items():
         sums[name] = np.zeros(first.size, dtype=np.int64)
-        np.add.at(sums[name], place.ravel(), values)
-    kept = np.any([s != 0 for s in sums.values()], axis=0) | every
-    return FinestSums(dataset, codes[:, first[kept]], {n: s[kept] for n, s in sums.items()})
+        np.add.at(sums[name], inverse.ravel(), values)
+    keep_cell = np.any([s != 0 for s in sums.values()], axis=0) | every
+    return FinestSums(
+        dataset, codes[:, first[keep_cell]], {n: s[keep_cell] for n, s in sums.items()}
+    )

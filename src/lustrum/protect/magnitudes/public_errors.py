@@ -57,8 +57,8 @@ def errors_by_size(total: Ints, noise: Floats, key: bytes, name: str) -> dict[in
     digits = np.searchsorted(_TENS, np.maximum(published, 1.0), side="right") - 1
     sizes = sorted(np.unique(digits[published > 0]).tolist(), reverse=True)
     joined = _joined([(size, (published > 0) & (digits == size)) for size in sizes])
-    found = _rising(relative_errors(total, noise), joined, key, f"{name} size")
-    return {10**size: error for size, error in found.items()}
+    errors = _rising(relative_errors(total, noise), joined, key, f"{name} size")
+    return {10**size: error for size, error in errors.items()}
 
 
 def guesses_by_size(
@@ -104,32 +104,32 @@ def growth_by_variables(
     chosen = (shown > 0) & (shown_before > 0)
     held = chosen & (later > 0) & (earlier > 0)
     points = np.full(shown.shape, LARGEST)
-    made, true = shown[held] / shown_before[held], later[held] / earlier[held]
-    points[held] = np.minimum(100 * np.abs(made - true), LARGEST)
+    shown_growth, true = shown[held] / shown_before[held], later[held] / earlier[held]
+    points[held] = np.minimum(100 * np.abs(shown_growth - true), LARGEST)
     return by_variables(points, chosen, variables, key, f"{name} growth", LARGEST)
 
 
 def _joined(kinds: Sequence[tuple[int, Mask]]) -> list[tuple[int, Mask]]:
     """Kinds of tables with their cells, joined until each has many; a small last one joins the one before."""
-    found: list[tuple[int, Mask]] = []
+    joined: list[tuple[int, Mask]] = []
     for kind, cells in kinds:
-        if found and found[-1][1].sum() < _FEWEST:
-            found[-1] = (kind, found[-1][1] | cells)
+        if joined and joined[-1][1].sum() < _FEWEST:
+            joined[-1] = (kind, joined[-1][1] | cells)
         else:
-            found.append((kind, cells))
-    if len(found) > 1 and found[-1][1].sum() < _FEWEST:
-        kind, cells = found.pop()
-        found[-1] = (kind, found[-1][1] | cells)
-    return [one for one in found if one[1].sum() >= _FEWEST]
+            joined.append((kind, cells))
+    if len(joined) > 1 and joined[-1][1].sum() < _FEWEST:
+        kind, cells = joined.pop()
+        joined[-1] = (kind, joined[-1][1] | cells)
+    return [one for one in joined if one[1].sum() >= _FEWEST]
 
 
 def _rising(
     errors: Floats, kinds: Sequence[tuple[int, Mask]], key: bytes, name: str
 ) -> dict[int, float]:
     """The coarse mean error of every kind, none smaller than the one before."""
-    found: dict[int, float] = {}
+    mean_errors: dict[int, float] = {}
     most = 0.0
     for kind, cells in kinds:
         most = max(most, coarse_error(float(errors[cells].mean()), key, f"{name} {kind}"))
-        found[kind] = most
-    return found
+        mean_errors[kind] = most
+    return mean_errors

@@ -97,12 +97,12 @@ class RememberedSums:
 
     def contributions(self, measure: str, factors: Factors) -> list[LastShown]:
         """Contributions of this release and resting ones; a record has one of each sign at most."""
-        found = [self.resting[measure]] if measure in self.resting else []
+        shown_or_resting = [self.resting[measure]] if measure in self.resting else []
         if measure in self.true:
             reach = self.reach_of(measure, factors)
             now = LastShown(self.record, self.true[measure], self.shown[measure], reach)
-            found.append(now.take(now.true != 0))
-        return found
+            shown_or_resting.append(now.take(now.true != 0))
+        return shown_or_resting
 
     def last(self, measure: str, records: Words, sides: Ints, factors: Factors) -> LastShown:
         """The last contribution of every record with the sign that it has now; 0 where there is none."""
@@ -110,12 +110,12 @@ class RememberedSums:
         last = LastShown(records, none, none.copy(), np.zeros((4, records.size), dtype=np.int64))
         for held in self.contributions(measure, factors):
             for side in (1, -1):
-                own = held.take(np.sign(held.true) == side)
-                place, there = _found(own.record, records)
+                of_side = held.take(np.sign(held.true) == side)
+                index, there = _found(of_side.record, records)
                 rows = np.flatnonzero(there & (sides == side))
-                last.true[rows] = own.true[place[rows]]
-                last.shown[rows] = own.shown[place[rows]]
-                last.reach[:, rows] = own.reach[:, place[rows]]
+                last.true[rows] = of_side.true[index[rows]]
+                last.shown[rows] = of_side.shown[index[rows]]
+                last.reach[:, rows] = of_side.reach[:, index[rows]]
         return last
 
     def grown(self, records: Records, measure: str, factors: Factors) -> Ints:
@@ -132,17 +132,17 @@ class RememberedSums:
         anything = np.zeros_like(size), np.full(size.shape, OPEN)
         return _stacked(left_open(size, factors, anything, way) for way in (UP, DOWN))
 
-    def kept_places(self, records: Records, made: Mapping[str, Ints]) -> KeptPlaces:
+    def kept_places(self, records: Records, protected_values: Mapping[str, Ints]) -> KeptPlaces:
         """Which cells carried the records whose codes and protected values are the same as before."""
-        place, known = self.find(identities(records, None)[1])
+        index, known = self.find(identities(records, None)[1])
         codes = np.stack([records.codes[v.name] for v in records.dataset.variables])
         if not self.record.size or self.home.shape[0] != codes.shape[0]:
             return KeptPlaces.nothing()
-        same = known & (self.home[:, place] == codes).all(axis=0)
-        for name, values in made.items():
-            same &= self.shown[name][place] == values if name in self.shown else np.zeros_like(same)
+        same = known & (self.home[:, index] == codes).all(axis=0)
+        for name, values in protected_values.items():
+            same &= self.shown[name][index] == values if name in self.shown else np.zeros_like(same)
         back = np.full(self.record.size, -1, dtype=np.int64)
-        back[place[same]] = np.flatnonzero(same)
+        back[index[same]] = np.flatnonzero(same)
         rows = back[self.carried] >= 0
         cells = cell_numbers(records.dataset, self.cell[:, rows])
         return KeptPlaces(back[self.carried[rows]], cells)
@@ -152,13 +152,13 @@ def _found(among: Words, wanted: Words) -> tuple[Ints, Mask]:
     """The place of every number among others in ascending order, and whether it is there at all."""
     if not among.size:
         return np.zeros(wanted.size, dtype=np.int64), np.zeros(wanted.size, dtype=np.bool_)
-    place = np.minimum(np.searchsorted(among, wanted), among.size - 1)
-    return place.astype(np.int64), np.asarray(among[place] == wanted)
+    index = np.minimum(np.searchsorted(among, wanted), among.size - 1)
+    return index.astype(np.int64), np.asarray(among[index] == wanted)
 
 
 def remember(
     records: Records,
-    made: Mapping[str, Ints],
+    protected_values: Mapping[str, Ints],
     carried: CarriedRecords,
     method: Mapping[str, Any],
     release: int,
@@ -166,17 +166,17 @@ def remember(
     resting: Mapping[str, LastShown],
 ) -> RememberedSums:
     """What to remember of a release; ``reach`` is in the order of the records."""
-    own = identities(records, None)[1]
-    order = np.argsort(own, kind="stable")
+    record_ids = identities(records, None)[1]
+    order = np.argsort(record_ids, kind="stable")
     back = np.empty_like(order)
     back[order] = np.arange(order.size)
     codes = np.stack([records.codes[v.name] for v in records.dataset.variables])
     return RememberedSums(
         dict(method),
         release,
-        own[order],
-        {n: records.numbers[n][order].astype(np.int64) for n in made},
-        {n: values[order] for n, values in made.items()},
+        record_ids[order],
+        {n: records.numbers[n][order].astype(np.int64) for n in protected_values},
+        {n: values[order] for n, values in protected_values.items()},
         codes[:, order],
         back[carried.record],
         carried.codes,
@@ -191,16 +191,16 @@ def left_out(
     """The contributions of earlier releases that a release of these measures does not show, by measure."""
     if before is None:
         return {}
-    own = identities(records, None)[1]
-    order = np.argsort(own, kind="stable")
+    record_ids = identities(records, None)[1]
+    order = np.argsort(record_ids, kind="stable")
     shown = {n: records.numbers[n][order].astype(np.int64) for n in measures}
-    found: dict[str, LastShown] = {}
+    resting: dict[str, LastShown] = {}
     for name in sorted({*before.true, *before.resting}):
         parts = []
         for held in before.contributions(name, factors):
-            place, there = _found(own[order], held.record)
-            if name in shown and own.size:
-                there &= np.sign(shown[name][place]) == np.sign(held.true)
+            index, there = _found(record_ids[order], held.record)
+            if name in shown and record_ids.size:
+                there &= np.sign(shown[name][index]) == np.sign(held.true)
             else:
                 there = np.zeros_like(there)
             parts.append(held.take(~there))
@@ -211,8 +211,8 @@ def left_out(
             np.concatenate([part.reach for part in parts], axis=1),
         )
         if joined.record.size:
-            found[name] = joined.take(np.lexsort((joined.true, joined.record)))
-    return found
+            resting[name] = joined.take(np.lexsort((joined.true, joined.record)))
+    return resting
 
 
 Change = Literal["factor", "difference"]
@@ -296,30 +296,31 @@ def keep_noise(
 
     ``order`` is how the records of the units were sorted.
     """
-    kept = KeptNoise.nothing(units)
+    kept_noise = KeptNoise.nothing(units)
     if before is None:
-        return kept
-    own = identities(records, None)[1][order]
+        return kept_noise
+    record_ids = identities(records, None)[1][order]
     earlier = [
-        before.last(name, own, units.side[:, k], factors) for k, name in enumerate(family.moved)
+        before.last(name, record_ids, units.side[:, k], factors)
+        for k, name in enumerate(family.moved)
     ]
     pull = np.zeros(units.sign.size)
     for k, last in enumerate(earlier):
         noise = (last.shown - last.true) * units.side[:, k]
         pull += np.bincount(units.owner, weights=noise, minlength=units.sign.size)
-        kept.owners[units.owner[noise != 0]] = True
+        kept_noise.owners[units.owner[noise != 0]] = True
     units.sign[pull != 0] = np.where(pull[pull != 0] > 0, 1, -1)
     for k, last in enumerate(earlier):
         true = records.numbers[family.moved[k]][order].astype(np.int64)
         old, amount = last.true, np.abs(last.shown - last.true)
         way = (last.shown - old) * units.sign[units.owner] * units.side[:, k]
-        kept.unchanged[:, k] = (way != 0) & (true == old)
-        kept.changed[:, k] = (way != 0) & (true != old)
+        kept_noise.unchanged[:, k] = (way != 0) & (true == old)
+        kept_noise.changed[:, k] = (way != 0) & (true != old)
         # A contribution that went against its owner does so again, also where it changed.
         units.side[way < 0, k] = -units.side[way < 0, k]
         for array in (units.low, units.high, units.amount):
-            array[kept.unchanged[:, k], k] = amount[kept.unchanged[:, k]]
-    return kept
+            array[kept_noise.unchanged[:, k], k] = amount[kept_noise.unchanged[:, k]]
+    return kept_noise
 
 
 @dataclass(frozen=True)

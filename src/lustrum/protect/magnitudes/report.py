@@ -123,22 +123,25 @@ class PublicFactors:
             "growth": _plain(self.growth),
             "guessed": _plain(self.guessed),
             "directed": _plain(self.directed),
-            "classes": {name: list(own) for name, own in sorted(self.classes.items())},
+            "classes": {name: list(variables) for name, variables in sorted(self.classes.items())},
         }
 
     @classmethod
-    def from_mapping(cls, words: Mapping[str, Any]) -> PublicFactors:
+    def from_mapping(cls, mapping: Mapping[str, Any]) -> PublicFactors:
         """The words that :meth:`to_mapping` wrote."""
         try:
             return cls(
-                dict(words["method"]),
-                Factors(int(words["low"]), int(words["high"])),
-                _read(words["errors"]),
-                _read(words.get("by_size", {})),
-                _read(words.get("growth", {})),
-                _read(words.get("guessed", {})),
-                _read(words.get("directed", {})),
-                {str(n): tuple(map(str, own)) for n, own in words.get("classes", {}).items()},
+                dict(mapping["method"]),
+                Factors(int(mapping["low"]), int(mapping["high"])),
+                _read(mapping["errors"]),
+                _read(mapping.get("by_size", {})),
+                _read(mapping.get("growth", {})),
+                _read(mapping.get("guessed", {})),
+                _read(mapping.get("directed", {})),
+                {
+                    str(n): tuple(map(str, variables))
+                    for n, variables in mapping.get("classes", {}).items()
+                },
             )
         except (KeyError, TypeError, ValueError, AttributeError):
             raise InputError("The public words of the protected sums are damaged.") from None
@@ -156,9 +159,10 @@ def _plain(errors: Mapping[str, Mapping[int, float]]) -> dict[str, dict[str, flo
     }
 
 
-def _read(words: Mapping[str, Mapping[str, float]]) -> dict[str, dict[int, float]]:
+def _read(by_measure: Mapping[str, Mapping[str, float]]) -> dict[str, dict[int, float]]:
     return {
-        str(name): {int(k): float(v) for k, v in kinds.items()} for name, kinds in words.items()
+        str(name): {int(k): float(v) for k, v in kinds.items()}
+        for name, kinds in by_measure.items()
     }
 
 
@@ -166,7 +170,7 @@ def measured(
     method: Mapping[str, Any],
     factors: Factors,
     plan: TablePlan,
-    found: Sequence[tuple[str, Ranking, Floats]],
+    ranked_errors: Sequence[tuple[str, Ranking, Floats]],
     ratio: tuple[int, int],
     key: bytes,
     earlier: Mapping[str, str] | None = None,
@@ -186,10 +190,10 @@ def measured(
     for table in plan.tables:
         variables[table.places().ravel()] = len(table.levels)
     errors, public, by_size, growth = [], {}, {}, {}
-    held = {name: (ranking.total, noise) for name, ranking, noise in found}
-    for name, ranking, noise in found:
-        own = _errors(name, ranking, noise, variables, ratio)
-        errors.append(replace(own, guessed=guessed.get(name, {})))
+    held = {name: (ranking.total, noise) for name, ranking, noise in ranked_errors}
+    for name, ranking, noise in ranked_errors:
+        summary = _errors(name, ranking, noise, variables, ratio)
+        errors.append(replace(summary, guessed=guessed.get(name, {})))
         public[name] = by_variables(
             relative_errors(ranking.total, noise),
             ranking.total + noise > 0,
@@ -237,13 +241,13 @@ def _errors(
     sensitive = ranking.sensitive(ratio)
     chosen = (ranking.total > 0) & ~sensitive
     relative = 100 * np.abs(noise) / np.maximum(ranking.total, 1)
-    own = relative[chosen]
+    chosen_errors = relative[chosen]
     return MeasureErrors(
         measure=name,
         cells=int(chosen.sum()),
         sensitive=int(sensitive.sum()),
-        mean=float(own.mean()) if own.size else 0.0,
-        median=float(np.median(own)) if own.size else 0.0,
+        mean=float(chosen_errors.mean()) if chosen_errors.size else 0.0,
+        median=float(np.median(chosen_errors)) if chosen_errors.size else 0.0,
         total=float(relative[variables == 0].max(initial=0.0)),
         by_variables={
             int(k): float(relative[chosen & (variables == k)].mean())

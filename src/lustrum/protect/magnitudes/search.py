@@ -93,11 +93,11 @@ def balance_leaders(units: Units, values: Ints, leading: Mask, secret: Words) ->
     owners = np.flatnonzero(leading)
     owners = owners[np.lexsort((secret[owners], -size[owners]))]
     group = np.arange(owners.size) // _GROUP
-    place = np.lexsort((secret[owners], group))
+    order = np.lexsort((secret[owners], group))
     in_group = np.arange(owners.size) % _GROUP
     # Of a last group of odd size, the key draws which way the odd one goes.
     half = np.minimum(_GROUP, owners.size - group * _GROUP) // 2
-    drawn = owners[place]
+    drawn = owners[order]
     odd = units.sign[drawn]
     units.sign[drawn] = np.where(in_group < half, 1, np.where(in_group < 2 * half, -1, odd))
 

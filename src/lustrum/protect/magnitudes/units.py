@@ -44,26 +44,26 @@ def identities(records: Records, holding: str | None) -> tuple[Words, Words]:
     """For every record, the lasting identity of its owner and of itself."""
     name = records.dataset.record_id
     if records.keys is not None:
-        own = records.keys
+        record_ids = records.keys
     elif name is not None and name in records.ids:
-        own = records.ids[name].astype(np.uint64)
+        record_ids = records.ids[name].astype(np.uint64)
     else:
-        own = np.arange(len(records), dtype=np.uint64)
-    return (own if holding is None else records.ids[holding].astype(np.uint64)), own
+        record_ids = np.arange(len(records), dtype=np.uint64)
+    return (record_ids if holding is None else records.ids[holding].astype(np.uint64)), record_ids
 
 
-def owner_shares(words: Words) -> Ints:
+def owner_shares(random_words: Words) -> Ints:
     """A uniform number below ``SHARES`` for every owner."""
-    return np.asarray((words >> np.uint64(8)) & np.uint64(SHARES - 1)).astype(np.int64)
+    return np.asarray((random_words >> np.uint64(8)) & np.uint64(SHARES - 1)).astype(np.int64)
 
 
-def record_shares(owner: Ints, words: Words) -> Ints:
+def record_shares(owner: Ints, random_words: Words) -> Ints:
     """Uniform numbers below ``SHARES``, at most half of it from the owner's, folded back at the ends.
 
     >>> record_shares(np.array([0]), np.array([0], dtype=np.uint64)).tolist()
     [524287]
     """
-    moved = owner + owner_shares(words) - SHARES // 2
+    moved = owner + owner_shares(random_words) - SHARES // 2
     moved = np.where(moved < 0, -moved - 1, moved)
     return np.where(moved >= SHARES, 2 * SHARES - 1 - moved, moved)
 
@@ -85,9 +85,9 @@ def units_of(
     distance. Later releases of the same owners draw other shares around the same share of the owner.
     """
     again = _again(release)
-    owners, own = identities(records, family.holding)
-    order = np.lexsort((own, owners))
-    owners, own = owners[order], own[order]
+    owners, record_ids = identities(records, family.holding)
+    order = np.lexsort((record_ids, owners))
+    owners, record_ids = owners[order], record_ids[order]
     new = np.r_[True, owners[1:] != owners[:-1]] if owners.size else np.zeros(0, dtype=np.bool_)
     owner = np.cumsum(new) - 1
     first = np.r_[np.flatnonzero(new), owners.size].astype(np.int64)
@@ -95,7 +95,7 @@ def units_of(
     sign = np.where(secret >> np.uint64(63), 1, -1).astype(np.int64)
     values = np.stack([records.numbers[m][order] for m in family.moved], axis=1).astype(np.int64)
     size = np.abs(values)
-    shares = _shares(family, key, again, secret[owner], own)
+    shares = _shares(family, key, again, secret[owner], record_ids)
     # Values of both signs cancel, so their owner keeps one share; otherwise its noise would cancel too.
     mixed = _mixed(values, owner, first)
     shares = np.where(mixed, owner_shares(secret)[owner][:, None], shares)
@@ -116,14 +116,14 @@ def units_of(
 def other_amounts(
     units: Units,
     values: Ints,
-    own: Words,
+    record_ids: Words,
     family: MeasureFamily,
     factors: Factors,
     key: bytes,
     secret: Words,
     release: int,
 ) -> Iterator[Ints]:
-    """Further keyed draws of all amounts, the least and the largest; ``own`` are identities of records.
+    """Further keyed draws of all amounts, the least and the largest; ``record_ids`` are identities of records.
 
     At last one is drawn from each part of the range, in turn from a keyed one on: what only a few shares hide
     is then found as well. Owners with values of both signs and contributors who gave a waiver keep what they
@@ -135,16 +135,16 @@ def other_amounts(
     none = np.zeros_like(size)
     for attempt in range(1, _ATTEMPTS + 1):
         again = f"{_again(release)} attempt {attempt}"
-        shares = _shares(family, key, again, secret[units.owner], own)
+        shares = _shares(family, key, again, secret[units.owner], record_ids)
         amount = factors.chosen(size, factors.low + (shares * spread >> 20), none)[0]
         yield np.where(free, amount, units.amount)
     for amount in factors.amounts(size):
         yield np.where(free, amount, units.amount)
     wide = SHARES // _PARTS
-    first = _shares(family, key, f"{_again(release)} part", secret[units.owner], own) // wide
+    first = _shares(family, key, f"{_again(release)} part", secret[units.owner], record_ids) // wide
     for attempt in range(_PARTS):
         again = f"{_again(release)} part {attempt}"
-        within = _shares(family, key, again, secret[units.owner], own) // _PARTS
+        within = _shares(family, key, again, secret[units.owner], record_ids) // _PARTS
         shares = (first + attempt) % _PARTS * wide + within
         amount = factors.chosen(size, factors.low + (shares * spread >> 20), none)[0]
         yield np.where(free, amount, units.amount)
@@ -154,11 +154,15 @@ def _again(release: int) -> str:
     return f" {release}" if release else ""
 
 
-def _shares(family: MeasureFamily, key: bytes, again: str, secret: Words, own: Words) -> Ints:
+def _shares(
+    family: MeasureFamily, key: bytes, again: str, secret: Words, record_ids: Words
+) -> Ints:
     """A share below ``SHARES`` for every record and measure, around that of its owner."""
     base = owner_shares(secret)
-    words = (scramble(derived(key, f"share {name}{again}"), own) for name in family.moved)
-    return np.stack([record_shares(base, word) for word in words], axis=1)
+    random_words = (
+        scramble(derived(key, f"share {name}{again}"), record_ids) for name in family.moved
+    )
+    return np.stack([record_shares(base, word) for word in random_words], axis=1)
 
 
 def _mixed(values: Ints, owner: Ints, first: Ints) -> Mask:

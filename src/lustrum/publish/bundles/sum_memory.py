@@ -38,10 +38,10 @@ def sums_bytes(memory: RememberedSums) -> bytes:
         "measures": list(memory.true),
         "variables": int(memory.cell.shape[0]),
     }
-    words = {_WORDS: json.dumps(said).encode()}
+    metadata = {_WORDS: json.dumps(said).encode()}
     if memory.resting:
-        words[_RESTING] = _written(_resting_table(memory.resting))
-    return _written(pa.table(columns).replace_schema_metadata(words))
+        metadata[_RESTING] = _written(_resting_table(memory.resting))
+    return _written(pa.table(columns).replace_schema_metadata(metadata))
 
 
 def _written(table: pa.Table) -> bytes:
@@ -56,12 +56,20 @@ def _written(table: pa.Table) -> bytes:
 def _resting_table(resting: Mapping[str, LastShown]) -> pa.Table:
     every = list(resting.items())
     columns = {
-        "measure": pa.array([name for name, own in every for _ in range(own.record.size)]),
-        "record": pa.array(np.concatenate([own.record for _, own in every]), pa.uint64()),
-        "true": pa.array(np.concatenate([own.true for _, own in every]), pa.int64()),
-        "shown": pa.array(np.concatenate([own.shown for _, own in every]), pa.int64()),
+        "measure": pa.array(
+            [name for name, contributions in every for _ in range(contributions.record.size)]
+        ),
+        "record": pa.array(
+            np.concatenate([contributions.record for _, contributions in every]), pa.uint64()
+        ),
+        "true": pa.array(
+            np.concatenate([contributions.true for _, contributions in every]), pa.int64()
+        ),
+        "shown": pa.array(
+            np.concatenate([contributions.shown for _, contributions in every]), pa.int64()
+        ),
     }
-    ends = np.concatenate([own.reach for _, own in every], axis=1)
+    ends = np.concatenate([contributions.reach for _, contributions in every], axis=1)
     return pa.table(columns | {end: pa.array(row) for end, row in zip(_REACH, ends, strict=True)})
 
 
@@ -72,15 +80,15 @@ def _resting(data: bytes) -> dict[str, LastShown]:
     )
     every = LastShown(record, true, shown, np.stack(ends))
     names = table.column("measure").to_pylist()
-    own = np.array(names)
-    return {name: every.take(own == name) for name in dict.fromkeys(names)}
+    measure_of_row = np.array(names)
+    return {name: every.take(measure_of_row == name) for name in dict.fromkeys(names)}
 
 
 def remembered_sums(data: bytes) -> RememberedSums:
     """The memory that :func:`sums_bytes` wrote; errors are those of the reader of the memory beside it."""
     table = pa.ipc.open_file(pa.BufferReader(data)).read_all()
-    words = table.schema.metadata or {}
-    said = json.loads(words[_WORDS])
+    metadata = table.schema.metadata or {}
+    said = json.loads(metadata[_WORDS])
 
     def column(name: str) -> Any:
         return np.asarray(table.column(name))
@@ -102,5 +110,5 @@ def remembered_sums(data: bytes) -> RememberedSums:
             for name in said["measures"]
             if f"{_REACH[0]} {name}" in table.column_names
         },
-        _resting(words[_RESTING]) if _RESTING in words else {},
+        _resting(metadata[_RESTING]) if _RESTING in metadata else {},
     )
