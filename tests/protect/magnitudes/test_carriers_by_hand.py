@@ -47,7 +47,7 @@ def _words_that_overflow() -> Iterator[None]:
 
 def sensitive(total: int, first: int, second: int, share: tuple[int, int]) -> list[bool]:
     """A cell beside an empty one."""
-    one = Ranking(*(np.array([0, x]) for x in (total, first, second)))
+    one = Ranking(*(np.array([0, x]) for x in (total, first, second, total)))
     return one.sensitive(share).tolist()
 
 

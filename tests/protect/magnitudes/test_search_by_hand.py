@@ -224,12 +224,12 @@ def test_a_cell_is_sensitive_where_the_rest_is_below_p_percent_of_the_largest(sc
     total = np.array([0, 100, 110, 111, 221, 50, 0]) * scale
     first = np.array([0, 100, 100, 100, 200, 50, 0]) * scale
     second = np.array([0, 0, 0, 0, 1, 0, 0]) * scale
-    found = Ranking(total, first, second).sensitive((1, 10))
+    found = Ranking(total, first, second, total).sensitive((1, 10))
     # What is left: 0, 0, 10 of 100, 11 of 100, 20 of 200, 0; only below a tenth is sensitive.
     assert found.tolist() == [False, True, False, False, False, True, False]
     empty = np.zeros(0, dtype=np.int64)
-    assert Ranking(empty, empty, empty).sensitive((1, 10)).tolist() == []
-    assert repr(Ranking(total, first, second)) == "Ranking(hidden)"
+    assert Ranking(empty, empty, empty, empty).sensitive((1, 10)).tolist() == []
+    assert repr(Ranking(total, first, second, total)) == "Ranking(hidden)"
 
 
 def test_relative_errors_are_kept_close_where_that_is_asked_for() -> None:
@@ -788,11 +788,11 @@ def result(name: str) -> MagnitudeResult:
 
 
 DIGESTS = {
-    "alone": "8a4b6fc4f44af5e7",
-    "public": "8e5353624f9db844",
+    "alone": "eb9464e00e05d4bc",
+    "public": "18b1680bf845529d",
     "one measure": "f0331107296b981f",
-    "tied": "10c1dff3d0dd0c2f",
-    "second": "5e6ea36d2ef6a80a",
+    "tied": "520693489df70725",
+    "second": "f5ac11f9c2115823",
 }
 
 
@@ -884,6 +884,24 @@ def test_public_errors_are_coarse_means_that_rise_with_the_number_of_variables()
     assert both == {1: coarse_error(9.0, KEY, "x 1"), 2: coarse_error(9.0, KEY, "x 1")} or (
         both[2] == max(both[1], coarse_error(3.0, KEY, "x 2"))
     )
+
+
+def test_errors_of_negative_sums_are_shares_of_their_size() -> None:
+    assert relative_errors(np.array([-10, -200]), np.array([3.0, -10.0])).tolist() == [30.0, 5.0]
+    total, noise = np.repeat([-50, 500], 60), np.repeat([-5.0, 10.0], 60)
+    mirrored = errors_by_size(-total, -noise, KEY, "pay")
+    assert errors_by_size(total, noise, KEY, "pay") == mirrored
+    assert set(mirrored) == {10, 100}
+
+
+def test_the_net_sum_of_a_cell_is_that_of_its_gains_and_losses() -> None:
+    records, made = register(10), result("alone")
+    assert any((values < 0).any() for values in records.numbers.values())
+    for summary in made.agency.measures:
+        true, shown = records.numbers[summary.measure], made.records[summary.measure]
+        net, noise = int(true.sum()), int(shown.sum() - true.sum())
+        # The table without variables holds everybody.
+        assert summary.total == pytest.approx(100 * abs(noise) / max(abs(net), 1))
 
 
 def test_public_errors_by_size_rise_as_sums_fall() -> None:

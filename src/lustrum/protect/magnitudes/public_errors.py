@@ -25,10 +25,10 @@ LARGEST = 100.0
 
 
 def relative_errors(total: Ints, noise: Floats) -> Floats:
-    """The error of every sum in per cent of the true one."""
+    """The error of every sum in per cent of the true one, which may be negative."""
     relative = np.full(noise.shape, LARGEST)
-    held = total > 0
-    relative[held] = np.minimum(100 * np.abs(noise[held]) / total[held], LARGEST)
+    held = total != 0
+    relative[held] = np.minimum(100 * np.abs(noise[held]) / np.abs(total[held]), LARGEST)
     return relative
 
 
@@ -53,7 +53,7 @@ def errors_by_size(total: Ints, noise: Floats, key: bytes, name: str) -> dict[in
     A class with few cells is joined with the next smaller one, and the smallest with the one before it. Sums
     below the smallest class take its error. Nothing is stated where all cells together are few.
     """
-    published = total + noise
+    published = np.abs(total + noise)
     digits = np.searchsorted(_TENS, np.maximum(published, 1.0), side="right") - 1
     sizes = sorted(np.unique(digits[published > 0]).tolist(), reverse=True)
     joined = _joined([(size, (published > 0) & (digits == size)) for size in sizes])

@@ -190,20 +190,20 @@ def measured(
     for table in plan.tables:
         variables[table.places().ravel()] = len(table.levels)
     errors, public, by_size, growth = [], {}, {}, {}
-    held = {name: (ranking.total, noise) for name, ranking, noise in ranked_errors}
+    held = {name: (ranking.net, noise) for name, ranking, noise in ranked_errors}
     for name, ranking, noise in ranked_errors:
         summary = _errors(name, ranking, noise, variables, ratio)
         errors.append(replace(summary, guessed=guessed.get(name, {})))
         public[name] = by_variables(
-            relative_errors(ranking.total, noise),
-            ranking.total + noise > 0,
+            relative_errors(ranking.net, noise),
+            ranking.net + noise != 0,
             variables,
             key,
             name,
             # Where other cells carry records, a sum can change by its whole amount.
             LARGEST if method["existence"] == "secret" else float(ceil(100 * factors.most)),
         )
-        by_size[name] = errors_by_size(ranking.total, noise, key, name)
+        by_size[name] = errors_by_size(ranking.net, noise, key, name)
         before = held.get((earlier or {}).get(name, ""))
         if before is not None:
             growth[name] = growth_by_variables(held[name], before, variables, key, name)
@@ -239,8 +239,8 @@ def _errors(
     name: str, ranking: Ranking, noise: Floats, variables: Array, ratio: tuple[int, int]
 ) -> MeasureErrors:
     sensitive = ranking.sensitive(ratio)
-    chosen = (ranking.total > 0) & ~sensitive
-    relative = 100 * np.abs(noise) / np.maximum(ranking.total, 1)
+    chosen = (ranking.net != 0) & ~sensitive
+    relative = 100 * np.abs(noise) / np.maximum(np.abs(ranking.net), 1)
     chosen_errors = relative[chosen]
     return MeasureErrors(
         measure=name,

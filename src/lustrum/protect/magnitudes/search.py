@@ -35,11 +35,15 @@ _GROUP = 16
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Ranking:
-    """The absolute total and the two largest contributors of every controlled cell. Confidential."""
+    """The absolute total and the two largest contributors of every controlled cell. Confidential.
+
+    ``net`` is the sum that is published but for its noise: gains and losses may cancel in it.
+    """
 
     total: Ints
     first: Ints
     second: Ints
+    net: Ints
 
     def __repr__(self) -> str:
         return "Ranking(hidden)"
@@ -64,7 +68,13 @@ def rank_cells(plan: TablePlan, units: Units, values: Ints) -> Ranking:
     ranking = np.zeros((plan.cells, 5), dtype=np.int64)
     ranking[:, 4] = -1
     rank_owners(plan.layout, units.codes, units.owner, values, ranking)
-    return Ranking(*(np.ascontiguousarray(ranking[:, c]) for c in range(3)))
+    total, first, second = (np.ascontiguousarray(ranking[:, c]) for c in range(3))
+    net = total
+    if (values < 0).any():
+        sums = np.zeros((plan.cells, 1))
+        add_amounts(plan.layout, units.codes, values[:, None].astype(np.float64), sums)
+        net = np.rint(sums[:, 0]).astype(np.int64)
+    return Ranking(total, first, second, net)
 
 
 def leading_owners(plan: TablePlan, units: Units, values: Ints, scale: Floats, part: float) -> Mask:
