@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -18,7 +20,7 @@ from lustrum.formats.table_files import (
 )
 from lustrum.formats.table_files.code_groups import _runs_on, groups_by_code
 from lustrum.formats.table_files.dimensions import Dimension
-from lustrum.formats.table_files.numbers import _flattened, groups_by_numbers
+from lustrum.formats.table_files.numbers import _finest, _NumberSearch, groups_by_numbers
 from lustrum.formats.table_files.sums import (
     _covers,
     add_up,
@@ -441,9 +443,7 @@ def test_a_sum_counts_with_enough_evidence_and_nothing_against_it(
 
 def test_groups_of_groups_are_told_in_finest_codes() -> None:
     def finest(found: dict[int, set[int]]) -> dict[int, set[int]]:
-        return {
-            c: set(p) for c, p in _flattened({c: frozenset(p) for c, p in found.items()}).items()
-        }
+        return {c: set(_finest(c, {c: frozenset(p) for c, p in found.items()})) for c in found}
 
     assert finest({5: {1, 4}, 4: {2, 3}}) == {5: {1, 2, 3}, 4: {2, 3}}
     assert finest({4: {2, 3}, 5: {1, 4}}) == {4: {2, 3}, 5: {1, 2, 3}}
@@ -522,6 +522,250 @@ def test_runs_are_found_where_no_column_is_known_throughout() -> None:
     rows.append([sum(int(v) for v in parts[3:9, k]) for k in range(2)])
     names = " ".join([*(f"c{i}" for i in range(40)), "w"])
     assert found(rows, names) == {"w": "c3 c4 c5 c6 c7 c8"}
+
+
+def drawn(rng: np.random.Generator, rows: int, columns: int, low: int, most: int) -> np.ndarray:
+    """Small and large numbers, many of them 0."""
+    sizes = rng.choice([1, 2, 6, 900, most], (rows, columns))
+    return rng.integers(low, 2, (rows, columns)) * rng.integers(0, sizes + 1)
+
+
+def plain_evidence(target: list[int | None], run: list[list[int | None]], signed: bool) -> int:
+    """2 to the bits of evidence, or 0 where a column speaks against the sum."""
+    product = 1
+    for total, *own in zip(target, *run, strict=True):
+        shown = [v for v in own if v is not None]
+        if total is None:
+            continue
+        if len(shown) == len(own):
+            if sum(shown) != total:
+                return 0
+            product *= 1 + abs(total)
+        elif not signed and sum(shown) > total:
+            return 0
+    return product
+
+
+@pytest.mark.parametrize("low", [0, -1])
+def test_runs_are_those_that_a_plain_search_finds(low: int) -> None:
+    """Every start with every end: most evidence, then shortest, then first."""
+    rng = np.random.default_rng(7)
+    seen = []
+    for _ in range(400):
+        count, width = int(rng.integers(2, 8)), int(rng.integers(1, 5))
+        values = drawn(rng, count, width, low, 1_300_000)
+        first, stop = np.sort(rng.choice(count + 1, 2, replace=False))
+        total = values[first:stop].sum(axis=0) + (rng.random(width) < 0.04)
+        values = np.vstack([values, total])
+        known = rng.random(values.shape) >= rng.choice([0.0, 0.15, 0.3])
+        if rng.random() < 0.5:
+            known[:, 0] = True
+        values[~known] = 0
+        signed = bool((values < 0).any())
+        rows = [
+            [int(v) if k else None for v, k in zip(own, there, strict=True)]
+            for own, there in zip(values, known, strict=True)
+        ]
+        target = rows[-1]
+        filled = [
+            any(v != 0 and t is not None for v, t in zip(r, target, strict=True)) for r in rows
+        ]
+        best: tuple[int, int, set[int]] = (2**20 - 1, 0, set())
+        for i in range(count):
+            for j in range(i + 2, count + 1):
+                if filled[i] and sum(filled[i:j]) > 1:
+                    product = plain_evidence(target, rows[i:j], signed)
+                    if (product, i - j) > best[:2] and product >= 2**20:
+                        best = (product, i - j, set(range(i, j)))
+        search = _NumberSearch(values, known, ["x"] * len(rows), signed)
+        got = search._by_run(count, np.arange(count))
+        assert (got or set()) == best[2], (rows, signed)
+        seen.append(bool(best[2]))
+    assert sum(seen) > 60
+
+
+def rank(rows: list[list[int]]) -> int:
+    """How many rows are independent, in fractions."""
+    left, found = [[Fraction(v) for v in row] for row in rows], 0
+    for column in range(len(rows[0])):
+        pivot = next((row for row in left if row[column]), None)
+        if pivot is None:
+            continue
+        found += 1
+        left = [
+            [v - row[column] / pivot[column] * p for v, p in zip(row, pivot, strict=True)]
+            for row in left
+            if row is not pivot
+        ]
+    return found
+
+
+@pytest.mark.parametrize("low", [0, -1])
+def test_equations_find_the_only_set_and_claim_none_that_does_not_add_up(low: int) -> None:
+    """Held against every subset of the codes, and against the rank in fractions."""
+    rng = np.random.default_rng(11)
+    claimed = only = 0
+    for _ in range(250):
+        count = int(rng.integers(2, 6))
+        width = count + int(rng.integers(0, 3))
+        values = drawn(rng, count, width, low, 40_000)
+        values[rng.random(count) < 0.1] = 0
+        if rng.random() < 0.3:
+            values[0] = values[-1]  # two codes that nothing tells apart
+        values = np.vstack([values, values[rng.random(count) < 0.6].sum(axis=0)])
+        known = rng.random(values.shape) >= rng.choice([0.0, 0.03])
+        values[~known] = 0
+        signed = low < 0
+        rows = [
+            [int(v) if k else None for v, k in zip(own, there, strict=True)]
+            for own, there in zip(values, known, strict=True)
+        ]
+        filled = [i for i in range(count) if any(v != 0 for v in rows[i])]
+        every = [k for k in range(width) if all(rows[i][k] is not None for i in [*filled, count])]
+        sets = [
+            inside
+            for size in range(2, len(filled) + 1)
+            for inside in combinations(filled, size)
+            if plain_evidence(rows[-1], [rows[i] for i in inside], signed)
+            >= 2 ** (len(filled) + 10)
+        ]
+        search = _NumberSearch(values, known, ["x"] * len(rows), signed)
+        got = search._by_equations(count, np.arange(count))
+        system = [[int(values[i, k]) for i in filled] for k in every]
+        if got is not None:
+            claimed += 1
+            assert tuple(sorted(got)) in sets, rows
+            assert len(got) == min(map(len, sets)), "no smaller set adds up"
+        elif sets and len(filled) <= len(every):
+            only += 1
+            assert rank(system) < len(filled), rows
+    assert claimed > 60
+    assert only > 0
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        # Codes that are known to be empty are no unknowns, wherever something else is hidden.
+        ([[900, 3, 40], [0, 0, 0], [2, 700, 9], [70, 800, 1]], "a c"),
+        ([[900, 3, 40, 5], [0, 0, 0, 0], [2, 700, 9, N], [70, 800, 1, 1]], "a c"),
+        # One that is 0 wherever all is shown may belong to the sum or not: the smallest set is claimed.
+        ([[900, 3, 40, 8, 1], [0, 0, 0, 0, N], [2, 700, 9, 1, 1], [70, 800, 1, 5, N]], "a c"),
+        # Of two ways to make it up neither is claimed.
+        ([[60, 0, 0, 0], [50, 900, 20, 70], [100, 0, 0, 0], [40, 0, 0, 0]], ""),
+        # Two others that nothing tells apart do not matter.
+        ([[900, 3, 40, 6], [7, 5, 1, 3], [7, 5, 1, 3], [70, 800, 1, 1]], "a d"),
+        # A large column does not drown small ones.
+        ([[10**12, 4, 70, 900], [0, 9, 800, 60], [10**12, 5, 9, 30], [7, 80, 3, 1]], "a c"),
+        # Codes that agree in eleven digits are not told apart by the last bits of a computation.
+        ([[10**11, 10**11, 10**11], [10**11, 10**11 + 1, 10**11 + 2], [5, 700, 9]], ""),
+    ],
+)
+def test_equations_by_hand(rows: list[list[int | None]], expected: str) -> None:
+    """The sum of the codes ``expected``, or of the first and the last where nothing may be claimed."""
+    names = "abcd"[: len(rows)]
+    chosen = [names.index(c) for c in expected.split()] or [0, len(rows) - 1]
+    if not expected and len(rows) == 4:
+        chosen = [0, 1, 3]  # or the second and the third
+    total = [
+        None if any(v is None for v in own) else sum(v for v in own if v is not None)
+        for own in zip(*(rows[i] for i in chosen), strict=True)
+    ]
+    every = [*rows, total]
+    values = np.array([[v or 0 for v in own] for own in every], dtype=np.int64)
+    known = np.array([[v is not None for v in own] for own in every])
+    search = _NumberSearch(values, known, [*names, "w"], False)
+    got = search._by_equations(len(rows), np.arange(len(rows)))
+    assert "".join(names[i] for i in sorted(got or ())) == expected.replace(" ", "")
+
+
+def test_equations_are_those_of_the_columns_with_the_largest_values() -> None:
+    rows = np.zeros((4, 30), dtype=np.int64)
+    rows[:3, 25:28] = [[900, 3, 40], [5, 50, 7], [70, 800, 1]]
+    rows[3] = rows[0] + rows[2]
+    search = _NumberSearch(rows, rows >= 0, ["x"] * 4, False)
+    assert search._by_equations(3, np.arange(3)) == {0, 2}
+
+
+def test_runs_are_searched_in_the_columns_with_the_largest_values() -> None:
+    rows = np.ones((3, 80), dtype=np.int64)
+    known = np.ones((3, 80), dtype=bool)
+    known[0, :79] = False
+    rows[:, 79] = [1_300_000, 7, 1_300_007]
+    rows[2, :79] = 2
+    assert groups_by_numbers(rows, known, ["a", "b", "z"]) == {2: frozenset({0, 1})}
+    # With the sign of the sum left out.
+    assert groups_by_numbers(-rows, known, ["a", "b", "z"]) == {2: frozenset({0, 1})}
+
+
+@pytest.mark.parametrize("low", [0, -1])
+def test_runs_of_many_codes_are_found_though_every_column_has_gaps(low: int) -> None:
+    """A third of the codes are sums of the seven behind them; in a column or two all of these are shown."""
+    rng = np.random.default_rng(3)
+    parts = rng.integers(1, 900_000, (40, 7, 6)) * rng.choice([low or 1, 1], (40, 7, 6))
+    values = np.concatenate([parts.sum(axis=1)[:, None], parts], axis=1)
+    known = np.ones(values.shape, dtype=bool)
+    for group in range(40):  # two columns of each group are whole, and no column is
+        for column in rng.choice(6, 4, replace=False):
+            known[group, 1 + rng.integers(7), column] = False
+    assert not known.all(axis=(0, 1)).any()
+    rows, there = values.reshape(320, 6), known.reshape(320, 6)
+    codes = [f"c{i}." for i in range(320)]
+    got = groups_by_numbers(np.where(there, rows, 0), there, codes)
+    assert got == {8 * g: frozenset(range(8 * g + 1, 8 * g + 8)) for g in range(40)}
+
+
+def test_a_group_is_found_by_its_subtotals_where_its_finest_codes_are_hidden() -> None:
+    rows = [
+        [N, 1_300_000],
+        [1_500_000, 7],
+        [3_500_000, 1_300_007],
+        [1_700_000, 1_900_000],
+        [N, 60],
+        [4_700_000, 1_900_060],
+        [8_200_000, N],
+    ]
+    names = "a b y c d x z"
+    assert found(rows, names) == {"y": "a b", "x": "c d", "z": "a b c d"}
+    # Also where it is met first, and where other codes stand between.
+    turned = [rows[6], rows[2], rows[0], rows[1], rows[5], rows[3], rows[4]]
+    assert found(turned, "z y a b x c d") == {"y": "a b", "x": "c d", "z": "a b c d"}
+
+
+def planted(
+    rng: np.random.Generator, depth: int
+) -> tuple[list[tuple[str, int]], dict[str, set[str]]]:
+    """A tree of codes with their values, in an order in which parents stand before or behind their parts."""
+    groups: dict[str, set[str]] = {}
+    number = iter(range(10**6))
+
+    def grow(level: int) -> tuple[list[tuple[str, int]], set[str], int]:
+        name = f"n{next(number)}."
+        if level == 0:
+            value = int(rng.integers(1_100_000, 90_000_000))
+            return [(name, value)], {name}, value
+        made = [grow(level - 1 if i == 0 else int(rng.integers(level))) for i in range(3)]
+        rng.shuffle(made)  # type: ignore[arg-type]
+        leaves = set[str]().union(*(own for _, own, _ in made))
+        value = sum(v for _, _, v in made)
+        rows = [row for own, _, _ in made for row in own]
+        groups[name] = leaves
+        return (
+            ([(name, value), *rows] if rng.random() < 0.5 else [*rows, (name, value)]),
+            leaves,
+            value,
+        )
+
+    return grow(depth)[0], groups
+
+
+@pytest.mark.parametrize("depth", [2, 4, 6])
+def test_trees_of_sums_are_found_whatever_the_order_of_their_codes(depth: int) -> None:
+    for seed in range(4):
+        rows, groups = planted(np.random.default_rng(seed), depth)
+        names = " ".join(name for name, _ in rows)
+        got = found([[value] for _, value in rows], names)
+        assert {code: set(parts.split()) for code, parts in got.items()} == groups
 
 
 # Totals that neither a name nor a code shows.
