@@ -22,6 +22,7 @@ from lustrum.formats.table_files.code_groups import _runs_on, groups_by_code
 from lustrum.formats.table_files.dimensions import Dimension
 from lustrum.formats.table_files.numbers import _finest, _NumberSearch, groups_by_numbers
 from lustrum.formats.table_files.sums import (
+    SumsError,
     _covers,
     add_up,
     check_same_cover,
@@ -30,6 +31,7 @@ from lustrum.formats.table_files.sums import (
     is_largest,
     may_be_negative,
     room_of,
+    row_that_is_off,
     shown_at_all,
     shown_whole,
     worst_difference,
@@ -1397,3 +1399,149 @@ def test_a_group_is_compared_with_its_finest_codes_and_with_its_largest_subtotal
     assert parts[0] == "ab"
     assert len(finest) == 3
     assert len(parts) == 2
+
+
+# What is said, shown and left out, in several files.
+
+
+def test_a_variable_that_another_file_leaves_out_needs_no_total() -> None:
+    """That file shows the totals over it."""
+    wide = "a,b,value\np,k,3\np,l,1\nq,k,4\nq,l,2\nTotal,k,7\nTotal,l,3\n"
+    narrow = "a,value\np,4\nq,6\nTotal,10\n"
+    for texts in ((wide, narrow), (narrow, wide)):
+        files = [table_of_csv(text, f"f{i}.csv") for i, text in enumerate(texts)]
+        assert recognise(files).dimensions["b"].groups == {}
+    with pytest.raises(
+        InputError, match=r"f0\.csv: no total is recognised among the codes of 'b' \(k, l\)"
+    ):
+        recognise([table_of_csv(wide, "f0.csv")])
+    hidden = wide.replace("q,k,4", "q,k,x")
+    assert not asked(hidden, narrow, said=StatedTotals(named={"a": frozenset({"Total"})}))[1]
+
+
+def test_a_row_that_is_off_is_named_in_the_only_file_alone() -> None:
+    cells = {("x", "p"): 10, ("x", "q"): 20, ("y", "p"): 30, ("y", "q"): 40}
+    for a in "xy":
+        cells[a, "Total"] = cells[a, "p"] + cells[a, "q"]
+    for b in ("p", "q", "Total"):
+        cells["Total", b] = cells["x", b] + cells["y", b]
+
+    def text(changed: int) -> str:
+        own = {**cells, ("x", "p"): changed}
+        return "\n".join(["a,b,value", *(f"{a},{b},{v}" for (a, b), v in own.items())])
+
+    files = [table_of_csv(text(v), f"f{i}.csv") for i, v in enumerate((10, 17))]
+    with pytest.raises(InputError, match=r"f1\.csv: the total") as refused:
+        recognise(files)
+    assert "in every sum" not in str(refused.value), "line 2 of the first file is right"
+
+
+def test_two_numbers_in_every_sum_that_is_off_are_not_told_apart() -> None:
+    file = table_of_csv("a,b,value\np,k,1\np,l,2\nq,k,3\nq,l,4\n", "x.csv")
+    made = Dimension("a", ("p", "q"), {}, {})
+
+    def named(*cells: set[tuple[str, ...]]) -> str:
+        return row_that_is_off(file, [SumsError(made, frozenset(c), "words") for c in cells])
+
+    one, two = ("q", "k"), ("q", "l")
+    assert named({one, ("p", "k")}, {one, two}) == "line 4 (a=q, b=k)"
+    assert named({one, two}, {one, two}) == ""
+    assert named({one}) == "", "along one variable"
+    assert named({one}, {two}) == ""
+    assert named({("q", "m")}, {("q", "m")}) == "", "a cell without a row"
+    assert str(SumsError(made, frozenset(), "words")) == "words"
+
+
+def test_fewer_decimals_help_only_where_every_sum_is_right_with_them() -> None:
+    text = "a,value\nt,6.44\ns,3.21\np,1.1\nq,2.1\nr,3.23\n"
+    said = StatedTotals(groups={"a": {"s": ("p", "q"), "t": ("s", "r")}})
+
+    def words(text: str) -> str:
+        with pytest.raises(InputError) as refused:
+            recognise([table_of_csv(text, "x")], said)
+        return str(refused.value)
+
+    assert "which --decimals 1 would round away" in words(text)
+    assert "--decimals" not in words(text.replace("t,6.44", "t,9.44"))
+
+
+def test_codes_of_a_confidential_file_count_only_if_every_one_of_them_adds_up() -> None:
+    text = "D,7\nD1,3\nD2,4\nE,2\nE1,1\nE2,3\nTotal,13\n"
+    with pytest.raises(InputError, match=r"the total 'Total' of 'a' .* is not the sum"):
+        strict(text)
+    assert "D" in sets(strict(text, groups={"a": {"D": ("D1", "D2")}}))
+    beside = table_of_csv("c,value\nm,4\nn,3\nTotal,7\n", "f1.csv")
+    first = table_of_csv("a,value\nD,7\nD1,3\nD2,4\nTotal,7\n", "f0.csv")
+    for files in ([first, beside], [beside, first]):
+        assert sets(recognise(files).dimensions["a"]) == {"D": "D1 D2", "Total": "D1 D2"}
+
+
+def test_a_stated_group_is_a_part_of_what_codes_show() -> None:
+    """Its finest codes would be missing from the group, and a wrong relation stand in its place."""
+    text = "a,value\nTotal,100\nC,x\nC1,30\nC11,x\nC12,x\nC2,x\nF,20\n"
+    said = StatedTotals(groups={"a": {"C1": ("C11", "C12")}})
+    groups, _, own = asked(text, said=said)
+    assert groups["C"] == {"C11", "C12", "C2"}
+    assert own.how["C1"] == "as you say"
+    assert own.how["C"] == "by code"
+    joined = "a,value\nTotal,100\nD+E,x\nD,30\nD1,x\nD2,x\nE,20\nE1,x\nE2,x\nF,9\n"
+    said = StatedTotals(groups={"a": {"D": ("D1", "D2"), "E": ("E1", "E2")}})
+    assert asked(joined, said=said)[0]["D+E"] == {"D1", "D2", "E1", "E2"}
+    # A total is no part of what a column of parents shows.
+    alone = "a,up,value\nTotal,W,9\np,Total,3\nq,Total,x\nW,,x\n"
+    groups, _, _ = asked(alone, said=StatedTotals(groups={"a": {"Total": ("p", "q")}}))
+    assert groups["W"] == {"p", "q"}
+    assert "W" not in asked(alone)[0]
+    with pytest.raises(InputError, match=r"f0\.csv: the group '.*' holds itself"):
+        asked(text, said=StatedTotals(groups={"a": {"C1": ("C", "C12")}}))
+
+
+def test_a_group_that_holds_a_total_needs_the_parts_of_that_total() -> None:
+    text = "a,value\nTotal,x\np,3\nq,x\nWorld,50\nAbroad,x\n"
+    said = StatedTotals(groups={"a": {"World": ("Total", "Abroad")}})
+    with pytest.raises(InputError, match="The group 'World' of 'a' holds the total 'Total'; say"):
+        asked(text, said=said)
+    whole = {"World": ("Total", "Abroad"), "Total": ("p", "q")}
+    assert asked(text, said=StatedTotals(groups={"a": whole}))[0]["World"] == {"p", "q", "Abroad"}
+
+
+def test_more_than_is_listed_can_be_said_of_a_code_that_has_no_parts() -> None:
+    text = "a,value\nTotal,310\nC,192\nC1,65\nC2,x\nF,118\n"
+    groups, _, own = asked(text, said=StatedTotals(open_groups={"a": frozenset("CF")}))
+    assert groups["C"] == {"C1", "C2", "C, not listed"}
+    assert "F" in own.finest
+    said = StatedTotals(open_groups={"a": frozenset({"F"})}, groups={"a": {"C": ("C1", "C2")}})
+    assert sets(strict("Total,310\nC,192\nC1,65\nC2,127\nF,118\n", **vars(said)))["C"] == "C1 C2"
+
+
+def test_what_is_not_the_sum_is_told_as_a_total_or_a_subtotal() -> None:
+    said = StatedTotals(groups={"a": {"D": ("p", "q")}})
+    _, doubts, own = asked("a,value\nTotal,60\nD,5\np,10\nq,4\nr,6\n", said=said)
+    assert any("the subtotal 'D' of 'a' (as you say) is not the sum" in d for d in doubts)
+    assert any("the total 'Total' of 'a' (by name) is not the sum" in d for d in doubts)
+    assert own.finest == ("p", "q", "r", "Total", "D")
+    off = "a,value\nTotal,21\nD,15\np,10\nq,4\nr,6\n"
+    file = table_of_csv(off, "x.csv", reading=PUBLISHED)
+    assert any("the subtotal 'D'" in n for n in recognise([file], said, published=True).notes)
+
+
+def test_codes_of_a_group_that_adds_up_are_not_asked_about_as_sums_of_each_other() -> None:
+    """They are parts of it, each once."""
+    rows = {
+        "C": (12, 9),
+        "C-Nor": (0, "x"),
+        "C-North": (0, "x"),
+        "C-Norse": (0, 1),
+        "C-Or": (12, 1),
+    }
+    rows |= {"Total": (50, 60), "F": ("x", "x")}
+    text = "a,b,value\n" + "".join(f"{c},k,{u}\n{c},l,{v}\n" for c, (u, v) in rows.items())
+    said = StatedTotals(none=frozenset("b"))
+    assert not sums_asked(text, said=said)
+    assert sums_asked(text.replace("C-", "G-"), said=said), "unless they are parts of nothing"
+
+
+def test_a_group_that_lists_nothing_in_a_confidential_file_is_none() -> None:
+    made = strict("D,7\nE,2\nTotal,9\n", groups={"a": {"D": ("D1", "D2"), "X": ("D",)}})
+    assert made.how == {"Total": "by name", "X": "as you say"}
+    assert sets(made) == {"Total": "D E", "X": "D"}

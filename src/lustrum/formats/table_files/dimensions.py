@@ -164,6 +164,6 @@ def finest_of(
             waiting.extend(groups[part])
         elif part in place:
             out.add(place[part])
-        elif part in known:
+        else:
             out |= known[part]
     return frozenset(out)
