@@ -44,7 +44,7 @@ from lustrum.formats.table_files.write import (
     write_csv,
     write_release,
 )
-from lustrum.model import Category, InputError, Release, TableAxis
+from lustrum.model import Category, DescribedStatistic, InputError, Release, TableAxis
 from lustrum.model.errors import NotJudgedError
 
 OPEN = StatedTotals(none=frozenset({""}))
@@ -1208,6 +1208,48 @@ def test_a_release_in_csv_and_arrow_shows_what_it_shows_and_nothing_else(tmp_pat
         with pytest.raises(InputError, match=r"is written to a file of|there is no folder"):
             check_ending(tmp_path / wrong)
     check_ending(tmp_path / "t.PQ")
+
+
+def test_pieces_of_a_parquet_file_hold_every_cell_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    axes = (TableAxis.plain("a", list("pqr")), TableAxis.plain("b", list("kl")))
+    published = np.arange(6).reshape(3, 2) * 11
+    status = np.array([["F", "D"], ["F", "F"], ["D", "F"]])
+    ends = {"low": published - 3, "high": published + 4}
+    release = Release(axes, published, status, {"method": "x"}, decimals=1, **ends)
+    whole = release_as_arrow(release).to_pylist()
+    assert [row["value"] for row in whole] == [
+        0,
+        None,
+        Decimal("2.2"),
+        Decimal("3.3"),
+        None,
+        Decimal("5.5"),
+    ]
+    assert [whole[4][end] for end in ("low", "high")] == [Decimal("4.1"), Decimal("4.8")]
+    monkeypatch.setattr("lustrum.formats.parquet.ROWS", 4)
+    write_release(release, tmp_path / "t.parquet")
+    assert parquet.read_table(tmp_path / "t.parquet").to_pylist() == whole
+
+
+def test_files_of_a_release_with_statistics_have_the_same_digits(tmp_path: Path) -> None:
+    """Also those of a statistic that is told with fewer decimals elsewhere; a workbook has a title."""
+    axes = (TableAxis.plain("a", list("pq")), TableAxis.plain("statistic", ["count", "mean:t"]))
+    statistics = (
+        DescribedStatistic("count", "Firms", "firms", 0),
+        DescribedStatistic("mean:t", "Mean", "euro", 2),
+    )
+    letters = np.full((2, 2), "F")
+    release = Release(axes, np.array([[300, 125], [700, 5]]), letters, {"method": "x"}, decimals=2,
+                      statistics=statistics, additive=False)  # fmt: skip
+    lines = [line.split(",") for line in release_as_csv(release).splitlines()[1:]]
+    assert [line[2] for line in lines] == ["3.00", "1.25", "7.00", "0.05"]
+    told = release_as_arrow(release).column("value").to_pylist()
+    assert [str(value) for value in told] == ["3.00", "1.25", "7.00", "0.05"]
+    write_release(release, tmp_path / "t.xlsx")
+    book = openpyxl.load_workbook(tmp_path / "t.xlsx")
+    assert book.properties.title == "a by statistic"
 
 
 @pytest.mark.parametrize(("place", "value"), [("C4", 7), ("C9", 4), ("C9", "7"), ("H1", 2020)])
