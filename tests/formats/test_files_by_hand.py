@@ -19,6 +19,7 @@ from openpyxl.chart import BarChart, Reference
 from openpyxl.styles import Font
 from pyarrow import parquet
 
+from lustrum.formats.jsonstat import JsonStat
 from lustrum.formats.table_files import (
     ColumnNames,
     Reading,
@@ -1268,3 +1269,69 @@ def test_a_sheet_with_a_known_name_is_no_reason_to_pass_over_its_numbers(
     book.save(path)
     (doubt,) = read_rows(path).doubts
     assert "may show what is hidden ('Table')" in doubt
+
+
+@pytest.mark.parametrize("name", ["value", "status", "low", "high", "value_"])
+@pytest.mark.parametrize("ending", ["csv", "parquet", "xlsx", "json"])
+@pytest.mark.parametrize("reading", [Reading(), Reading(published=True)])
+def test_a_variable_may_be_called_like_what_files_tell_of_a_cell(
+    tmp_path: Path, name: str, ending: str, reading: Reading
+) -> None:
+    """It keeps its name and its codes, and what is hidden stays hidden; the column of the cells gives way."""
+    axes = (
+        TableAxis(name, name, tuple(Category(c, f"the {c}", (i,)) for i, c in enumerate("AFD"))),
+        TableAxis.plain("value" if name == "value_" else "b", ["1", "2"]),
+    )
+    published = np.array([[31, 7], [45, 9], [8, 60]])
+    status = np.array([["F", "A"], ["F", "F"], ["D", "F"]])
+    release = Release(
+        axes, published, status, {"method": "x"}, low=published - 2, high=published + 3
+    )
+    path = tmp_path / f"t.{ending}"
+    if ending == "json":
+        path.write_text(JsonStat().write(release))
+    else:
+        write_release(release, path)
+    back = read_table(path, reading=reading)
+    assert back.dimensions == tuple(axis.name for axis in axes)
+    assert back.codes == (("A", "F", "D"), ("1", "2"))
+    assert back.labels[name, "F"] == "the F"
+    (values,) = back.values.values()
+    assert values == (31, None, 45, 9, None, 60)
+    assert back.standing == {back.responses[0]: ()}
+    assert back.status[back.responses[0]] == tuple(status.ravel())
+    assert back.interval is not None
+    assert [end[1] for end in back.interval] == [5, 10]
+    assert back.doubts == ()
+
+
+@pytest.mark.parametrize(
+    "name", ["n", "x1", "h1", "lower", "upper", "primary", "flag", "OBS_STATUS"]
+)
+def test_json_stat_says_itself_which_names_are_those_of_variables(
+    tmp_path: Path, name: str
+) -> None:
+    path = tmp_path / "t.json"
+    category = {"index": ["A", "D", "F"], "label": {"A": "a", "D": "d", "F": "f"}}
+    found = {
+        "version": "2.0",
+        "class": "dataset",
+        "id": [name, f"{name}_label"],
+        "size": [3, 2],
+        "dimension": {
+            name: {"category": category},
+            f"{name}_label": {"category": {"index": ["1", "2"]}},
+        },
+        "value": [4, 5, 6, None, 7, 8],
+    }
+    path.write_text(json.dumps(found))
+    rows = read_rows(path)
+    assert rows.columns[name] == ["A", "A", "D", "D", "F", "F"]
+    assert rows.columns[f"{name}_label"] == ["1", "2"] * 3
+    assert rows.columns[f"{name}_label_"] == ["a", "a", "d", "d", "f", "f"]
+    assert rows.columns["value"] == ["4", "5", "6", "", "7", "8"]
+    for published in (False, True):
+        back = read_table(path, reading=Reading(published=published))
+        assert back.dimensions == (name, f"{name}_label")
+        assert back.labels[name, "D"] == "d"
+        assert back.values["value"] == (4, 5, 6, None, 7, 8)

@@ -19,7 +19,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from lustrum.formats.cell_text import inert
+from lustrum.formats.cell_text import free_name, inert
 from lustrum.model import InputError
 
 _DELIMITERS = (",", ";", "\t")
@@ -33,7 +33,8 @@ class Rows:
     """Columns of text by name, all of one length; an empty text is an empty field.
 
     ``places`` says where each row stands, for messages, such as ``line 2``. ``notes`` say how the file was
-    read, and ``doubts`` what is unclear.
+    read, and ``doubts`` what is unclear. ``variables`` are columns that the file itself says are variables,
+    whatever they are called.
     """
 
     source: str
@@ -42,6 +43,7 @@ class Rows:
     notes: tuple[str, ...] = ()
     doubts: tuple[str, ...] = ()
     delimiter: str = ","
+    variables: frozenset[str] = frozenset()
 
     def __len__(self) -> int:
         return len(self.places)
@@ -49,6 +51,20 @@ class Rows:
     def where(self, row: int) -> str:
         """A row in words."""
         return f"{self.source}, {self.places[row]}"
+
+    def fact(self, name: str) -> str:
+        """The column of what files tell of a cell, such as ``value``.
+
+        A variable keeps its own name in every file that this project writes. Where it is called ``value``,
+        the value of a cell is ``value_``.
+
+        >>> rows = Rows("x.csv", {"value": ["1"], "value_": ["12"], "status": ["F"]}, ["line 2"])
+        >>> rows.fact("value"), rows.fact("status")
+        ('value_', 'status')
+        """
+        while name in self.variables or {name, f"{name}_"} <= self.columns.keys():
+            name += "_"
+        return name
 
 
 def read_rows(path: Path) -> Rows:
@@ -149,13 +165,14 @@ def _rows_of_workbook(path: Path) -> Rows:
     if twice is not None:
         raise InputError(f"{path}: the column {twice!r} occurs twice; use it once.")
     columns = {name: [line[i] for line in lines] for i, name in enumerate(head)}
-    if "value" in columns and "status" in columns:
+    value, status, *ends = map(Rows("", columns, ()).fact, ("value", "status", "low", "high"))
+    if value in columns and status in columns:
         # A workbook shows the letter of a hidden cell in place of its value.
-        pairs = zip(columns["value"], columns["status"], strict=True)
-        columns["value"] = [
-            "" if value == letter and value.isalpha() else value for value, letter in pairs
+        pairs = zip(columns[value], columns[status], strict=True)
+        columns[value] = [
+            "" if shown == letter and shown.isalpha() else shown for shown, letter in pairs
         ]
-    for name in ("low", "high"):
+    for name in ends:
         if name in columns:
             columns[name] = ["" if text == "not known" else text for text in columns[name]]
     doubts: tuple[str, ...] = ()
@@ -262,12 +279,16 @@ def _rows_of_jsonstat(text: str, source: str) -> Rows:
     except wrong:
         raise InputError(f"{source} is not a dataset of JSON-stat 2.0.") from None
     places = list(itertools.product(*(range(size) for size in sizes)))
+    taken = set(axes)
+    called = {name: free_name(name, taken) for name in numbers}
     for axis, (name, own) in enumerate(axes.items()):
         columns[name] = [own[place[axis]][0] for place in places]
         if any(code != label for code, label in own):
-            columns[f"{name}_label"] = [own[place[axis]][1] for place in places]
-    columns |= {name: [_text(value) for value in own] for name, own in numbers.items()}
-    return Rows(source, columns, [f"cell {i + 1}" for i in range(cells)])
+            label = free_name(f"{name}_label", taken)
+            columns[label] = [own[place[axis]][1] for place in places]
+    columns |= {called[name]: [_text(value) for value in own] for name, own in numbers.items()}
+    where = [f"cell {i + 1}" for i in range(cells)]
+    return Rows(source, columns, where, variables=frozenset(axes))
 
 
 def _categories(category: Any) -> list[tuple[str, str]]:

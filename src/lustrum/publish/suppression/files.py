@@ -13,7 +13,7 @@ import numpy as np
 from lustrum.arrays import Floats, Ints
 from lustrum.audit import Bounds, bounds
 from lustrum.durable import sync, write_whole
-from lustrum.formats.cell_text import inert, number_text
+from lustrum.formats.cell_text import free_name, inert, number_text
 from lustrum.formats.table_files.write import check_ending, write_csv, write_release
 from lustrum.model import CellStatus, InputError, Release, Table
 
@@ -182,8 +182,11 @@ def _codes(one: WrittenTable, place: tuple[int, ...], names: Sequence[str]) -> l
     return [own.get(name, "") for name in names]
 
 
-def _head(made: Sequence[WrittenTable], names: Sequence[str]) -> list[str]:
-    return [*(["table"] if len(made) > 1 else []), *names]
+def _head(made: Sequence[WrittenTable], names: Sequence[str], facts: Sequence[str]) -> list[str]:
+    """The names of columns: a variable keeps its own, and what is told of its cells gives way."""
+    taken = set(names)
+    first = [free_name("table", taken)] if len(made) > 1 else []
+    return [*first, *names, *(free_name(fact, taken) for fact in facts)]
 
 
 def _ranges(made: Sequence[WrittenTable], known: Knowledge, places: Sequence[slice]) -> str:
@@ -204,7 +207,8 @@ def _ranges(made: Sequence[WrittenTable], known: Knowledge, places: Sequence[sli
             letter = CellStatus.SECONDARY.value
             status = str(one.wanted.status[place]) if one.wanted.mask[place] else letter
             rows.append([*own, *codes, status, *ends, sharp, _enough(one, place, found, k)])
-    return write_csv([*_head(made, names), "status", "low", "high", "sharp", "enough"], rows)
+    facts = ("status", "low", "high", "sharp", "enough")
+    return write_csv(_head(made, names, facts), rows)
 
 
 def _end(ends: Floats, k: int, *, up: bool, one: WrittenTable) -> str:
@@ -242,7 +246,7 @@ def _changes(made: Sequence[WrittenTable], changes: PatternChanges) -> str:
         place = tuple(int(i) for i in np.unravel_index(flat, one.table.shape))
         own = [inert(one.path.name)] if len(made) > 1 else []
         rows.append([*own, *_codes(one, place, names), changed.change, changed.why])
-    return write_csv([*_head(made, names), "change", "why"], rows)
+    return write_csv(_head(made, names, ("change", "why")), rows)
 
 
 def _title(one: WrittenTable, several: bool) -> str:
