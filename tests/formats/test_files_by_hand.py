@@ -6,6 +6,7 @@ import gzip
 import json
 import re
 import zipfile
+from datetime import date
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -17,6 +18,7 @@ import pyarrow as pa
 import pytest
 from openpyxl.chart import BarChart, Reference
 from openpyxl.styles import Font
+from openpyxl.worksheet.formula import ArrayFormula
 from pyarrow import parquet
 
 from lustrum.formats.jsonstat import JsonStat
@@ -964,6 +966,11 @@ def test_other_sheets_of_a_workbook_are_not_passed_over_in_silence(tmp_path: Pat
     book.create_sheet("Empty")["B2"].font = Font(bold=True)
     book.save(path)
     assert not read_table(path, reading=Reading(published=True)).doubts
+    book.create_sheet("Sums")["B2"] = "=Shown!B2-Shown!B4"
+    book.save(path)
+    (doubt,) = read_table(path, reading=Reading(published=True)).doubts
+    assert "may show what is hidden ('Sums')" in doubt, "though no result is stored"
+    del book["Sums"]
     book.create_sheet("Draft").append(["p", 5])
     chart = BarChart()
     chart.add_data(Reference(book["Shown"], min_col=2, min_row=1, max_row=4))
@@ -1253,7 +1260,19 @@ def test_files_of_a_release_with_statistics_have_the_same_digits(tmp_path: Path)
     assert book.properties.title == "a by statistic"
 
 
-@pytest.mark.parametrize(("place", "value"), [("C4", 7), ("C9", 4), ("C9", "7"), ("H1", 2020)])
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        ("C4", 7),
+        ("C9", 4),
+        ("C9", "7"),
+        ("H1", 2020),
+        ("C4", "=9-2"),  # a reader's program computes what is not stored
+        ("H1", "=Notes!A1"),
+        ("C4", ArrayFormula("C4:C5", "=B4:B5-2")),
+        ("H1", date(1907, 1, 7)),
+    ],
+)
 def test_a_sheet_with_a_known_name_is_no_reason_to_pass_over_its_numbers(
     tmp_path: Path, place: str, value: object
 ) -> None:

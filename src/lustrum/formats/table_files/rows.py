@@ -146,9 +146,10 @@ def _rows_of_parquet(path: Path) -> Rows:
 
 def _rows_of_workbook(path: Path) -> Rows:
     """The sheet 'Cells' of a workbook, as this project writes it, or else the first sheet."""
-    found, unread = _lines_of_workbook(path, results=True)
-    if any(None in line for _, line in found):
-        formulas, _ = _lines_of_workbook(path, results=False)
+    found, others = _lines_of_workbook(path, results=True)
+    if others or any(None in line for _, line in found):
+        formulas, computed = _lines_of_workbook(path, results=False)
+        others = {name: others[name] or computed[name] for name in others}
         for (row, line), (_, written) in zip(found, formulas, strict=True):
             # A reader's program computes a formula whose result is not stored.
             if any(a is None and b is not None for a, b in zip(line, written, strict=True)):
@@ -176,8 +177,8 @@ def _rows_of_workbook(path: Path) -> Rows:
         if name in columns:
             columns[name] = ["" if text == "not known" else text for text in columns[name]]
     doubts: tuple[str, ...] = ()
-    if unread:
-        listed = ", ".join(repr(name) for name in unread)
+    if any(others.values()):
+        listed = ", ".join(repr(name) for name, unread in others.items() if unread)
         doubts = (
             f"other sheets of the workbook are not read and may show what is hidden ({listed}); save each as a "
             "file of its own, or say --notes-read if they state nothing.",
@@ -187,11 +188,11 @@ def _rows_of_workbook(path: Path) -> Rows:
 
 def _lines_of_workbook(
     path: Path, *, results: bool
-) -> tuple[list[tuple[int, list[str | None]]], list[str]]:
+) -> tuple[list[tuple[int, list[str | None]]], dict[str, bool]]:
     """The rows of the sheet with their numbers, as text: results of formulas, or the formulas.
 
-    None stands for a cell without anything; an empty text is the stored result of a formula. Other sheets in
-    which something stands are named, but for those that this project writes beside its cells.
+    None stands for a cell without anything; an empty text is the stored result of a formula. Of other sheets
+    it is told whether something stands in them, but for what this project writes beside its cells.
     """
     import openpyxl
     from openpyxl.utils.exceptions import InvalidFileException
@@ -214,22 +215,21 @@ def _lines_of_workbook(
                 for row in sheet.iter_rows()
             ]
             beside = _SHEETS if sheet.title == "Cells" else ()
-            unread = [
-                name
+            others = {
+                name: _holds(book[name])
+                and not (name in beside and _only_repeats(book[name], sheet))
                 for name in book.sheetnames
                 if name != sheet.title
-                and _holds(book[name])
-                and not (name in beside and _only_repeats(book[name], sheet))
-            ]
+            }
     except (*wrong, ValueError, TypeError, AttributeError, NotImplementedError, RuntimeError):
         raise InputError(f"{path} is not a workbook, though its name says so.") from None
     width = max(map(len, lines), default=0)
     padded = [[*line, *[None] * (width - len(line))] for line in lines]
-    return list(enumerate(padded, start=1)), unread
+    return list(enumerate(padded, start=1)), others
 
 
 def _only_repeats(sheet: Any, cells: Any) -> bool:
-    """Whether every number of a sheet stands among the cells too, and as often.
+    """Whether every number of a sheet stands among the cells too, and as often, and nothing is computed.
 
     A sheet that is called like one of this project need not be one: it may show what its cells hide.
     """
@@ -239,10 +239,14 @@ def _only_repeats(sheet: Any, cells: Any) -> bool:
         [value for row in one.iter_rows(values_only=True) for value in row]
         for one in (cells, sheet)
     )
+    if not all(v is None or isinstance(v, int | float | str) for v in theirs):
+        return False  # a date, or a formula for several cells
     numbers = [Counter(v for v in fields if isinstance(v, int | float)) for fields in (theirs, own)]
     texts = (v.strip() for v in theirs if isinstance(v, str))
     known = {v for v in own if isinstance(v, str)}
-    return numbers[0] <= numbers[1] and all(t in known or not _NUMBER.fullmatch(t) for t in texts)
+    return numbers[0] <= numbers[1] and all(
+        t in known or not (t.startswith("=") or _NUMBER.fullmatch(t)) for t in texts
+    )
 
 
 def _holds(sheet: Any) -> bool:
