@@ -32,7 +32,7 @@ from lustrum.formats.table_files import (
     releases_of,
     table_of_csv,
 )
-from lustrum.formats.table_files.columns import FileColumns, find_columns, value_column
+from lustrum.formats.table_files.columns import FileColumns, _variables, find_columns, value_column
 from lustrum.formats.table_files.published.formulas import Formula, Sheet
 from lustrum.formats.table_files.published.layouts import decoded, filled_down, published_rows
 from lustrum.formats.table_files.published.reading import said_symbols
@@ -1354,3 +1354,32 @@ def test_json_stat_says_itself_which_names_are_those_of_variables(
         assert back.dimensions == (name, f"{name}_label")
         assert back.labels[name, "D"] == "d"
         assert back.values["value"] == (4, 5, 6, None, 7, 8)
+
+
+@pytest.mark.parametrize(
+    ("columns", "expected"),
+    [
+        # A name for each code is a label, also where a cell stands twice; the first of the two is kept.
+        ({"code": "p p q T", "name": "Pe Pe Qu To"}, "code"),
+        ({"name": "Pe Pe Qu To", "code": "p p q T"}, "name"),
+        # Fewer names are a property of the code, also where a cell stands twice.
+        ({"code": "p p q r", "group": "g g g h"}, "code"),
+        ({"group": "g g g h", "code": "p p q r"}, "code"),
+        ({"code": "p p q q r r", "group": "g g g g h h", "sex": "m f m f m f"}, "code sex"),
+        # A word for all rows is no property, and a number for each row no code.
+        ({"year": "2020 2020 2020", "code": "p q q", "sex": "m m f"}, "year code sex"),
+        ({"group": "g g h h", "sex": "m f m f", "id": "k1 k2 k3 k4"}, "group sex"),
+        # Unless it is the code of which another column names the parent.
+        ({"up": "- T T A", "sex": "m m f m", "code": "T A B C"}, "code"),
+        ({"code": "T A B C", "up": "- T T A", "sex": "m m f m"}, "code"),
+        ({"code": "T T A A", "up": "- - T T", "sex": "m f m f"}, "code sex"),
+        # Neither names the other.
+        ({"code": "p p q q", "sex": "m f m f"}, "code sex"),
+        ({"code": "p q p q", "sex": "m f f m"}, "code sex"),
+    ],
+)
+def test_which_columns_of_codes_are_variables(columns: dict[str, str], expected: str) -> None:
+    own = {name: ["" if t == "-" else t for t in texts.split()] for name, texts in columns.items()}
+    count = len(next(iter(own.values())))
+    rows = Rows("x.csv", own, [f"line {i + 2}" for i in range(count)])
+    assert _variables(rows, list(columns)) == tuple(expected.split())

@@ -190,8 +190,7 @@ def _variables(rows: Rows, names: Sequence[str]) -> tuple[str, ...]:
             parent = set(own) <= {*rows.columns[other], ""}
             # One name for each code is a label; fewer names are a property of the code.
             if size > 1 and (
-                (there == size and earlier)
-                or (there > size and (there < len(rows) or parent) and there > 1)
+                (there == size and earlier) or (there > size and (there < len(rows) or parent))
             ):
                 kept.remove(name)
                 break
