@@ -427,8 +427,19 @@ N = None
         # Empty codes at the beginning of a run are no part of it.
         ("e a b z", [[0], [1048570], [5], [1048575]], {"z": "a b"}),
         ("e a z", [[0], [1048575], [1048575]], {}),
-        # The run with the most evidence, and of these the shortest.
+        # The run with the most evidence, of these the shortest, and of these the first.
         ("a b e z", [[1048570], [5], [0], [1048575]], {"z": "a b"}),
+        ("a b c d z", [[1048570], [5], [1048570], [5], [1048575]], {"z": "a b"}),
+        # A column that shows no part settles nothing, and so does one with 0 for the sum.
+        ("a b z", [[N, 1048570], [N, 5], [5000000, 1048575]], {"z": "a b"}),
+        ("a b z", [[N, 1048570], [5, 5], [5000000, 1048575]], {"z": "a b"}),
+        ("a b z", [[7, 1048570], [N, 5], [5000000, 1048575]], {"z": "a b"}),
+        # A code that is 0 where it is shown may be more where it is hidden.
+        ("a h z", [[1048575, 3], [0, N], [1048575, 9]], {"z": "a h"}),
+        ("a e z", [[1048575, 3], [0, 0], [1048575, 3]], {}),
+        ("e a z c", [[0, 0], [1048575, 3], [1048575, 3], [N, N]], {}),
+        # Of two codes that are equal wherever they are shown only one can hold the other.
+        ("a b y e", [[1300000, 9], [0, N], [1300000, 9], [0, N]], {"a": "b y"}),
         # A group of groups, in terms of the finest codes.
         (
             "a b y c d x z",
@@ -658,7 +669,7 @@ def test_equations_find_the_only_set_and_claim_none_that_does_not_add_up(low: in
         # Two others that nothing tells apart do not matter.
         ([[900, 3, 40, 6], [7, 5, 1, 3], [7, 5, 1, 3], [70, 800, 1, 1]], "a d"),
         # A large column does not drown small ones.
-        ([[10**12, 4, 70, 900], [0, 9, 800, 60], [10**12, 5, 9, 30], [7, 80, 3, 1]], "a c"),
+        ([[10**12, 4, 70, 900], [0, 9, 800, 60], [10**12, 5, 9, 30], [7, 80, 3, 1]], "a d"),
         # Codes that agree in eleven digits are not told apart by the last bits of a computation.
         ([[10**11, 10**11, 10**11], [10**11, 10**11 + 1, 10**11 + 2], [5, 700, 9]], ""),
     ],
@@ -715,6 +726,18 @@ def test_runs_of_many_codes_are_found_though_every_column_has_gaps(low: int) -> 
     codes = [f"c{i}." for i in range(320)]
     got = groups_by_numbers(np.where(there, rows, 0), there, codes)
     assert got == {8 * g: frozenset(range(8 * g + 1, 8 * g + 8)) for g in range(40)}
+
+
+def test_a_run_of_many_codes_is_found_beside_a_column_of_zeros() -> None:
+    """Which says nothing about where the run ends."""
+    rng = np.random.default_rng(4)
+    values = np.zeros((82, 2), dtype=np.int64)
+    values[:81, 0] = rng.integers(1, 900_000, 81)
+    values[81, 0] = values[3:75, 0].sum()
+    known = np.ones((82, 2), dtype=bool)
+    known[80, 0] = False
+    got = groups_by_numbers(np.where(known, values, 0), known, [f"c{i}." for i in range(82)])
+    assert got == {81: frozenset(range(3, 75))}
 
 
 def test_a_group_is_found_by_its_subtotals_where_its_finest_codes_are_hidden() -> None:

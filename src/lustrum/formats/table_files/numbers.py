@@ -130,12 +130,12 @@ class _NumberSearch:
         return _set(max(enough, key=lambda own: own[:2])[2]) if enough else None
 
     def _runs(self, c: int, parts: npt.NDArray[np.intp]) -> Iterator[tuple[int, int]]:
-        """Where runs begin and end that add up in some column and are nowhere wrong, as far as is searched.
+        """Where runs begin and end that add up in the columns that show all of them, as far as is searched.
 
         A run counts only if a column shows all of it, and there its sum is the value of ``c``. So the ends
         that belong to a start are looked up among the sums up to each code, in the columns in which ``c`` is
         largest; a column without any gap has all of them. A run has at least two codes that are not known to
-        be 0, and begins with one of them.
+        be 0.
         """
         seen = self.known[c]
         filled = _from_zero(self._filled(parts)[:, seen].any(axis=1))
@@ -152,13 +152,10 @@ class _NumberSearch:
                 np.searchsorted(sums[order, k], sums[:-1, k] + target[k], side=side)
                 for side in ("left", "right")
             ]
-            for i in np.flatnonzero((ends[0] < ends[1]) & (np.diff(filled) > 0)).tolist():
+            for i in np.flatnonzero(ends[0] < ends[1]).tolist():
                 stops = order[ends[0][i] : ends[1][i]]
                 stops = stops[filled[stops] - filled[i] > 1][:_SCREENED]
-                run = sums[stops] - sums[i]
-                wrong = (gaps[stops] == gaps[i]) & (run != target)
-                if not self.signed:
-                    wrong |= run > target
+                wrong = (gaps[stops] == gaps[i]) & (sums[stops] - sums[i] != target)
                 yield from ((i, int(stop)) for stop in stops[~wrong.any(axis=1)])
 
     def _by_equations(self, c: int, parts: npt.NDArray[np.intp]) -> frozenset[int] | None:
