@@ -1202,6 +1202,8 @@ def test_what_somebody_says_about_totals() -> None:
     assert sets(strict("p,3\nq,4\nw,9\n", named={"a": frozenset("w")}, rest=frozenset({""}))) == {
         "w": "p q rest"
     }
+    more = strict("p,3\nq,4\nw,9\n", named={"a": frozenset("w")}, rest=frozenset("a"))
+    assert more.sentence() == "a: 2 codes; the total is w (as you say); no subtotals."
     assert sets(strict(text, groups={"a": {"w": ("p", "q")}})) == {"w": "p q"}
     assert sets(strict("Total,7\np,3\nq,4\n", none=frozenset({""}))) == {}
     assert sets(strict(text, slack=1, named={"a": frozenset("w")})) == {"w": "p q"}
