@@ -1521,6 +1521,54 @@ def test_a_stated_group_is_a_part_of_what_codes_show() -> None:
         asked(text, said=StatedTotals(groups={"a": {"C1": ("C", "C12")}}))
 
 
+def test_numbers_show_sums_of_groups_that_codes_or_other_files_show() -> None:
+    rows = {
+        "Industry": (2097160, 900000),
+        "C": (1300000, 500000),
+        "C1": ("x", 1),
+        "C2": (1, 499999),
+        "D": (797160, 400000),
+        "D1": ("x", 2),
+        "D2": (2, "x"),
+        "F": (17, 12),
+    }
+    text = "a,b,value\n" + "".join(f"{c},k,{u}\n{c},l,{v}\n" for c, (u, v) in rows.items())
+    said = StatedTotals(none=frozenset("b"))
+    groups, _, own = asked(text, said=said)
+    assert groups["Industry"] == {"C1", "C2", "D1", "D2"}
+    assert own.how == {"Industry": "by numbers", "C": "by code", "D": "by code"}
+    # A part of a group of one file may be a group of another.
+    first = "a,value\nA,2097160\nB,1300000\nC,797160\nTotal,3000000\n"
+    second = "a,c,value\nB,m,1300000\nD,m,1200000\nE,m,100000\nTotal,m,3000000\n"
+    said = StatedTotals(none=frozenset("c"), rest=frozenset("a"))
+    for texts in ((first, second), (second, first)):
+        groups, _, own = asked(*texts, said=said)
+        assert groups["A"] == {"C", "D", "E"}
+        assert groups["B"] == {"D", "E"}
+        assert groups["Total"] == {"C", "D", "E", "rest"}
+    with pytest.raises(InputError, match="holds itself"):
+        strict("p,1\nq,1\nr,3\n", groups={"a": {"p": ("q",), "q": ("p", "r")}})
+
+
+def test_groups_that_are_known_count_as_one_and_their_parts_not_again() -> None:
+    rows = [[N], [1_300_000], [N], [1_400_000], [2_700_000], [5]]
+    assert found(rows, "a y b x z c", groups={1: (0,), 3: (2,)}) == {"z": "y x"}
+    assert found(rows, "a y b x z c", groups={1: (0,), 3: (2, 4)}) == {}, "z is a part of x"
+    assert found(rows, "a y b x z c", groups={4: (0,), 1: ()}) == {}
+    # Not those of which something is a part already, nor the parts of a group again.
+    rows = [[1_300_000], [700_000], [2_000_000], [2_100_000], [4_100_000]]
+    assert found(rows, "a b y c z") == {"y": "a b", "z": "a b c"}
+    assert found(rows, "a b y c z", groups={2: (0, 1)}) == {"z": "a b c"}
+    assert found([[N], *rows[1:]], "a b y c z", groups={2: (0, 1)}) == {"z": "y c"}
+    # Two groups with a code in common are not added.
+    overlap = {1: (0, 5), 3: (2, 5)}
+    rows = [[N], [1_300_000], [N], [1_400_000], [2_700_000], [N]]
+    assert found(rows, "a y b x z c", groups=overlap) == {}
+    assert found(rows, "a y b x z c", groups={**overlap, 5: ()}) == {"z": "y x"}
+    twice = [[1_300_000], [700_000], [2_000_000], [2_000_000], [4_000_000]]
+    assert found(twice, "a b y c z") == {"y": "a b", "c": "a b"}, "z holds everybody twice"
+
+
 def test_a_group_that_holds_a_total_needs_the_parts_of_that_total() -> None:
     text = "a,value\nTotal,x\np,3\nq,x\nWorld,50\nAbroad,x\n"
     said = StatedTotals(groups={"a": {"World": ("Total", "Abroad")}})

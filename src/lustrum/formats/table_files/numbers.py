@@ -13,9 +13,10 @@ command says what it recognised.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
@@ -36,14 +37,15 @@ def groups_by_numbers(
     known: Mask,
     codes: Sequence[str],
     skip: Collection[int] = (),
+    groups: Mapping[int, Collection[int]] = MappingProxyType({}),
     *,
     signed: bool = False,
 ) -> dict[int, frozenset[int]]:
-    """The codes that are sums of others, with the finest codes that make them up.
+    """The codes that are sums of others, with the codes that make them up: finest ones, or ``groups``.
 
     ``values`` has a row for each code and a column for each combination of the other dimensions; ``known`` says
-    which of them are published. Codes in ``skip`` are groups already and part of nothing. Hidden values can be
-    negative where others are, or where somebody says that values are ``signed``.
+    which of them are published. Codes in ``skip`` are part of nothing, ``groups`` are known already. Hidden
+    values can be negative where others are, or where somebody says that values are ``signed``.
 
     >>> rows = np.array([[812, 95], [377, 1204], [1189, 1299], [640, 11], [1829, 1310]])
     >>> groups_by_numbers(rows, rows >= 0, ["a", "b", "ab", "c", "z"])
@@ -57,21 +59,31 @@ def groups_by_numbers(
     more = True
     while more:
         before = dict(found)
-        for c in order:
-            group = search.group(c, [s for s in places if s != c and s not in found])
-            inside = frozenset[int]().union(*found.values())
-            if group is None and found and c not in found and c not in inside:
+        for c in (c for c in order if c not in groups):
+            every = {**groups, **found}
+            group = search.group(c, [s for s in places if s != c and s not in every])
+            inside = frozenset[int]().union(*every.values())
+            if group is None and every and c not in found and c not in inside:
                 # A finest code may be hidden where the subtotal that holds it is shown.
-                group = search.group(c, [s for s in places if s != c and s not in inside])
+                tops = search.group(c, [s for s in places if s != c and s not in inside])
+                group = tops if tops and _apart(tops, every) else None
             if group is not None:
                 found[c] = group
         more = found != before
     return {c: _finest(c, found) for c in found}
 
 
-def _finest(c: int, found: dict[int, frozenset[int]]) -> frozenset[int]:
-    """The finest codes of a group, of which parts may be groups themselves."""
-    return frozenset[int]().union(*(_finest(p, found) if p in found else {p} for p in found[c]))
+def _finest(c: int, groups: Mapping[int, Collection[int]]) -> frozenset[int]:
+    """The finest codes of a code, of which parts may be groups themselves."""
+    if c not in groups:
+        return frozenset({c})
+    return frozenset[int]().union(*(_finest(part, groups) for part in groups[c]))
+
+
+def _apart(parts: Collection[int], groups: Mapping[int, Collection[int]]) -> bool:
+    """Whether no finest code is in two of the parts."""
+    finest = [place for part in parts for place in _finest(part, groups)]
+    return len(finest) == len(set(finest))
 
 
 @dataclass(frozen=True, eq=False)

@@ -171,7 +171,6 @@ def _dimension(
         coded = _by_code(name, own, groups, totals, rests, slack, log)
         groups |= coded
         how |= dict.fromkeys(coded, CODED)
-        check_circles(groups, own[0].source)
     for code, rest_code in rests.items():
         if code in groups:
             groups[code] = (*groups[code], rest_code)
@@ -182,33 +181,24 @@ def _dimension(
                     f"The group {code!r} of {name!r} holds the total {part!r}; say with --hierarchy "
                     f"{name}=FILE which codes {part!r} holds."
                 )
-    added: dict[str, frozenset[str]] = {}
+    check_circles(groups, own[0].source)
     if not stated.without_totals(name) and slack == 0:
         for file in own:
-            for code, parts in _added_up(file, name, {*groups, *totals}).items():
-                added.setdefault(code, parts)
+            added = _added_up(file, name, groups, totals)
+            groups |= added
+            how |= dict.fromkeys(added, ADDED)
+    check_circles(groups, own[0].source)
     if log is None:
         # Everything is listed in a confidential file: a code without a row is empty.
         groups = _listed_only(groups, codes)
-    finest = [c for c in codes if c not in groups and c not in totals and c not in added]
-    finest += [
-        part
-        for parts in groups.values()
-        for part in parts
-        if part not in groups and part not in finest and part not in added and part not in totals
-    ]
-    finest = list(dict.fromkeys(finest))
+    listed = (*codes, *(part for parts in groups.values() for part in parts))
+    finest = list(dict.fromkeys(c for c in listed if c not in groups and c not in totals))
     if not finest:
         raise InputError(
             f"The dimension {name!r} has totals only; it needs a code that is not one."
         )
     place = {code: i for i, code in enumerate(finest)}
-    positions: dict[str, frozenset[int]] = {
-        code: frozenset(place[p] for p in parts) for code, parts in added.items()
-    }
-    how |= dict.fromkeys(added, ADDED)
-    for code in groups:
-        positions[code] = finest_of(code, groups, place, positions)
+    positions = {code: finest_of(code, groups, place) for code in groups}
     rest = bool({"", name} & stated.rest)
     everything = frozenset(range(len(finest) + rest))
     for code, way in totals.items():
@@ -341,9 +331,18 @@ def _checked(
     return replace(made, finest=finest, groups=groups)
 
 
-def _added_up(file: TableFile, name: str, claimed: set[str]) -> dict[str, frozenset[str]]:
+def _added_up(
+    file: TableFile, name: str, groups: Groups, totals: Collection[str]
+) -> dict[str, tuple[str, ...]]:
+    """Groups of a file that its numbers show, beside those that are known."""
     codes = file.codes[file.dimensions.index(name)]
     values, known = along(file, name)
-    skip = [i for i, code in enumerate(codes) if code in claimed]
-    found = groups_by_numbers(values, known, codes, skip, signed=may_be_negative(file, values))
-    return {codes[c]: frozenset(codes[p] for p in parts) for c, parts in found.items()}
+    skip = [i for i, code in enumerate(codes) if code in totals]
+    stated = {
+        i: frozenset(codes.index(part) for part in groups[code] if part in codes)
+        for i, code in enumerate(codes)
+        if code in groups
+    }
+    signed = may_be_negative(file, values)
+    found = groups_by_numbers(values, known, codes, skip, stated, signed=signed)
+    return {codes[c]: tuple(codes[p] for p in sorted(parts)) for c, parts in found.items()}
