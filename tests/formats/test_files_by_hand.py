@@ -1383,3 +1383,51 @@ def test_which_columns_of_codes_are_variables(columns: dict[str, str], expected:
     count = len(next(iter(own.values())))
     rows = Rows("x.csv", own, [f"line {i + 2}" for i in range(count)])
     assert _variables(rows, list(columns)) == tuple(expected.split())
+
+
+def test_one_end_alone_is_no_interval() -> None:
+    for names, interval in (
+        ("low,high", ("low", "high")),
+        ("low,most", None),
+        ("least,high", None),
+    ):
+        rows = rows_of_csv(f"a,value,{names}\np,3,1,9\nq,4,1,8\n", "x.csv")
+        assert find_columns(rows).interval == interval
+
+
+def test_a_file_may_have_nothing_but_a_variable_called_value() -> None:
+    found = table_of_csv("value,value_\n1,30\n2,40\n", "x.csv")
+    assert found.dimensions == ("value",)
+    assert found.values == {"value_": (30, 40)}
+
+
+def test_only_sheets_that_this_project_writes_beside_its_cells_are_passed_over(
+    tmp_path: Path,
+) -> None:
+    def asked_about(book: Any) -> list[str]:
+        book.save(tmp_path / "t.xlsx")
+        return [
+            d.partition("(")[2].partition(")")[0] for d in read_rows(tmp_path / "t.xlsx").doubts
+        ]
+
+    axes = tuple(TableAxis.plain(name, list("pq")) for name in "abc")
+    letters = np.full((2, 2, 2), "F")
+    letters[0, 0, 0] = letters[1, 1, 1] = "D"
+    release = Release(axes, np.arange(8).reshape(2, 2, 2) + 30, letters, {"method": "x"})
+    own = tmp_path / "own.xlsx"
+    write_release(release, own)
+    sheet = openpyxl.load_workbook(own)["Table"]
+    assert any(cell.value is None for row in sheet.iter_rows() for cell in row)
+    assert asked_about(openpyxl.load_workbook(own)) == []
+    # A chart by the name of a sheet of notes may show anything.
+    chart = openpyxl.load_workbook(own)
+    del chart["Notes"]
+    bars = BarChart()
+    bars.add_data(Reference(chart["Cells"], min_col=4, min_row=1, max_row=4))
+    chart.create_chartsheet("Notes").add_chart(bars)
+    assert asked_about(chart) == ["'Notes'"]
+    # Without a sheet of cells the first one is read, and no other one is this project's.
+    other = openpyxl.load_workbook(own)
+    other["Cells"].title = "Sheet"
+    other.move_sheet("Sheet", -1)
+    assert asked_about(other) == ["'Table', 'Notes'"]

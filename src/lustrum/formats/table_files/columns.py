@@ -186,12 +186,9 @@ def _variables(rows: Rows, names: Sequence[str]) -> tuple[str, ...]:
             there = len(set(rows.columns[other]))
             if other == name or len(pairs) != there:
                 continue
-            earlier = names.index(other) < names.index(name)
             parent = set(own) <= {*rows.columns[other], ""}
             # One name for each code is a label; fewer names are a property of the code.
-            if size > 1 and (
-                (there == size and earlier) or (there > size and (there < len(rows) or parent))
-            ):
+            if size > 1 and (there == size or there < len(rows) or parent):
                 kept.remove(name)
                 break
     for name in reversed(list(kept)):

@@ -243,7 +243,7 @@ def _only_repeats(sheet: Any, cells: Any) -> bool:
         return False  # a date, or a formula for several cells
     numbers = [Counter(v for v in fields if isinstance(v, int | float)) for fields in (theirs, own)]
     texts = (v.strip() for v in theirs if isinstance(v, str))
-    known = {v for v in own if isinstance(v, str)}
+    known = set(own)
     return numbers[0] <= numbers[1] and all(
         t in known or not (t.startswith("=") or _NUMBER.fullmatch(t)) for t in texts
     )
