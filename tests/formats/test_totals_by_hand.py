@@ -1550,6 +1550,26 @@ def test_numbers_show_sums_of_groups_that_codes_or_other_files_show() -> None:
         strict("p,1\nq,1\nr,3\n", groups={"a": {"p": ("q",), "q": ("p", "r")}})
 
 
+def test_files_in_which_equal_codes_hold_each_other_are_refused() -> None:
+    """Each of three files shows one of three equal codes as the sum of another and of what is nearly 0."""
+    said = StatedTotals(none=frozenset("bcd"))
+    files = [
+        table_of_csv(
+            f"a,{other},value\n"
+            + "".join(f"{c},k,1300000\n{c},l,9\n" for c in codes[:2])
+            + f"{codes[2]},k,0\n{codes[2]},l,x\n",
+            f"{other}.csv",
+            reading=PUBLISHED,
+        )
+        for other, codes in (("b", "ABC"), ("c", "DAE"), ("d", "BDF"))
+    ]
+    assert sets(
+        recognise(files[:1], StatedTotals(none=frozenset("b")), published=True).dimensions["a"]
+    ) == {"A": "B C"}
+    with pytest.raises(InputError, match=r"b\.csv: the group '.' holds itself"):
+        recognise(files, said, published=True)
+
+
 def test_groups_that_are_known_count_as_one_and_their_parts_not_again() -> None:
     rows = [[N], [1_300_000], [N], [1_400_000], [2_700_000], [5]]
     assert found(rows, "a y b x z c", groups={1: (0,), 3: (2,)}) == {"z": "y x"}
