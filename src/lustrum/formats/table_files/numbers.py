@@ -150,7 +150,7 @@ class _NumberSearch:
         be 0.
         """
         seen = self.known[c]
-        filled = _from_zero(self._filled(parts)[:, seen].any(axis=1))
+        filled = _from_zero(np.asarray(self._filled(parts)[:, seen].any(axis=1)))
         columns = np.flatnonzero(seen & (self.values[c] != 0))
         columns = columns[np.argsort(-np.abs(self.values[c, columns]), kind="stable")][:_SCREENED]
         target = self.values[c, columns]
@@ -183,10 +183,11 @@ class _NumberSearch:
         rows = np.maximum(np.abs(system).max(axis=1), 1.0)
         sizes = np.abs(system / rows[:, None]).max(axis=0)
         sizes[sizes == 0] = 1.0
-        # A library's last bits differ between processors, far below what is rounded here; whether the
-        # numbers add up is checked in whole numbers at the end.
+        # A library's last bits differ between processors. What they change stays a hundred times below what
+        # is rounded here; whether the numbers add up is checked in whole numbers at the end.
+        least = max(1e-9, 1e-11 / float(sizes.min()))
         solution = np.linalg.lstsq(
-            system / rows[:, None] / sizes, self.values[c, picked] / rows, rcond=1e-9
+            system / rows[:, None] / sizes, self.values[c, picked] / rows, rcond=least
         )[0]
         weights = solution / sizes
         if bool((np.abs(weights - np.rint(weights)) > 1e-3).any()):
