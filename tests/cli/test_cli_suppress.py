@@ -134,6 +134,31 @@ def test_ranges_and_proofs_are_written(table: Path) -> None:
     assert CliRunner().invoke(app, ["verify", str(proof)]).exit_code == 0
 
 
+@pytest.mark.parametrize(
+    ("names", "head"),
+    [
+        ("low,job", "low,job,status,low_,high,sharp,enough"),
+        ("status,enough", "status,enough,status_,low,high,sharp,enough_"),
+        ("sharp_,sharp", "sharp_,sharp,status,low,high,sharp__,enough"),
+    ],
+)
+def test_columns_of_ranges_give_way_to_variables(table: Path, names: str, head: str) -> None:
+    text = TABLE.replace("area,job", names, 1)
+    if "status" in names:
+        text = "\n".join(f"{line},{k and ''}" for k, line in enumerate(text.splitlines()))
+        text = text.replace(",0\n", ",status_\n", 1)
+    table.write_text(text)
+    ranges = table.parent / "r.csv"
+    assert (
+        suppress(table, "--rule", "p=10", "--ranges", ranges, "--out", table.parent / "o.csv")[0]
+        == 0
+    )
+    assert ranges.read_text().splitlines()[0] == head
+    rows = list(csv.DictReader(ranges.read_text().splitlines()))
+    assert {row[names.split(",")[0]] for row in rows} <= {"n", "s", "w", "Total"}
+    assert len(rows) == 4
+
+
 def test_a_range_that_may_be_narrower_is_not_called_enough(
     table: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,6 +7,7 @@ import json
 import re
 import zipfile
 from dataclasses import replace
+from datetime import date
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -18,8 +19,10 @@ import pyarrow as pa
 import pytest
 from openpyxl.chart import BarChart, Reference
 from openpyxl.styles import Font
+from openpyxl.worksheet.formula import ArrayFormula
 from pyarrow import parquet
 
+from lustrum.formats.jsonstat import JsonStat
 from lustrum.formats.table_files import (
     ColumnNames,
     Reading,
@@ -30,7 +33,7 @@ from lustrum.formats.table_files import (
     releases_of,
     table_of_csv,
 )
-from lustrum.formats.table_files.columns import FileColumns, find_columns, value_column
+from lustrum.formats.table_files.columns import FileColumns, _variables, find_columns, value_column
 from lustrum.formats.table_files.published.formulas import Formula, Sheet
 from lustrum.formats.table_files.published.layouts import decoded, filled_down, published_rows
 from lustrum.formats.table_files.published.reading import said_symbols
@@ -45,7 +48,7 @@ from lustrum.formats.table_files.write import (
     write_csv,
     write_release,
 )
-from lustrum.model import Category, InputError, Release, TableAxis
+from lustrum.model import Category, DescribedStatistic, InputError, Release, TableAxis
 from lustrum.model.errors import NotJudgedError
 
 OPEN = StatedTotals(none=frozenset({""}))
@@ -998,6 +1001,11 @@ def test_other_sheets_of_a_workbook_are_not_passed_over_in_silence(tmp_path: Pat
     book.create_sheet("Empty")["B2"].font = Font(bold=True)
     book.save(path)
     assert not read_table(path, reading=Reading(published=True)).doubts
+    book.create_sheet("Sums")["B2"] = "=Shown!B2-Shown!B4"
+    book.save(path)
+    (doubt,) = read_table(path, reading=Reading(published=True)).doubts
+    assert "may show what is hidden ('Sums')" in doubt, "though no result is stored"
+    del book["Sums"]
     book.create_sheet("Draft").append(["p", 5])
     chart = BarChart()
     chart.add_data(Reference(book["Shown"], min_col=2, min_row=1, max_row=4))
@@ -1245,7 +1253,61 @@ def test_a_release_in_csv_and_arrow_shows_what_it_shows_and_nothing_else(tmp_pat
     check_ending(tmp_path / "t.PQ")
 
 
-@pytest.mark.parametrize(("place", "value"), [("C4", 7), ("C9", 4), ("C9", "7"), ("H1", 2020)])
+def test_pieces_of_a_parquet_file_hold_every_cell_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    axes = (TableAxis.plain("a", list("pqr")), TableAxis.plain("b", list("kl")))
+    published = np.arange(6).reshape(3, 2) * 11
+    status = np.array([["F", "D"], ["F", "F"], ["D", "F"]])
+    ends = {"low": published - 3, "high": published + 4}
+    release = Release(axes, published, status, {"method": "x"}, decimals=1, **ends)
+    whole = release_as_arrow(release).to_pylist()
+    assert [row["value"] for row in whole] == [
+        0,
+        None,
+        Decimal("2.2"),
+        Decimal("3.3"),
+        None,
+        Decimal("5.5"),
+    ]
+    assert [whole[4][end] for end in ("low", "high")] == [Decimal("4.1"), Decimal("4.8")]
+    monkeypatch.setattr("lustrum.formats.parquet.ROWS", 4)
+    write_release(release, tmp_path / "t.parquet")
+    assert parquet.read_table(tmp_path / "t.parquet").to_pylist() == whole
+
+
+def test_files_of_a_release_with_statistics_have_the_same_digits(tmp_path: Path) -> None:
+    """Also those of a statistic that is told with fewer decimals elsewhere; a workbook has a title."""
+    axes = (TableAxis.plain("a", list("pq")), TableAxis.plain("statistic", ["count", "mean:t"]))
+    statistics = (
+        DescribedStatistic("count", "Firms", "firms", 0),
+        DescribedStatistic("mean:t", "Mean", "euro", 2),
+    )
+    letters = np.full((2, 2), "F")
+    release = Release(axes, np.array([[300, 125], [700, 5]]), letters, {"method": "x"}, decimals=2,
+                      statistics=statistics, additive=False)  # fmt: skip
+    lines = [line.split(",") for line in release_as_csv(release).splitlines()[1:]]
+    assert [line[2] for line in lines] == ["3.00", "1.25", "7.00", "0.05"]
+    told = release_as_arrow(release).column("value").to_pylist()
+    assert [str(value) for value in told] == ["3.00", "1.25", "7.00", "0.05"]
+    write_release(release, tmp_path / "t.xlsx")
+    book = openpyxl.load_workbook(tmp_path / "t.xlsx")
+    assert book.properties.title == "a by statistic"
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        ("C4", 7),
+        ("C9", 4),
+        ("C9", "7"),
+        ("H1", 2020),
+        ("C4", "=9-2"),  # a reader's program computes what is not stored
+        ("H1", "=Notes!A1"),
+        ("C4", ArrayFormula("C4:C5", "=B4:B5-2")),
+        ("H1", date(1907, 1, 7)),
+    ],
+)
 def test_a_sheet_with_a_known_name_is_no_reason_to_pass_over_its_numbers(
     tmp_path: Path, place: str, value: object
 ) -> None:
@@ -1261,3 +1323,146 @@ def test_a_sheet_with_a_known_name_is_no_reason_to_pass_over_its_numbers(
     book.save(path)
     (doubt,) = read_rows(path).doubts
     assert "may show what is hidden ('Table')" in doubt
+
+
+@pytest.mark.parametrize("name", ["value", "status", "low", "high", "value_"])
+@pytest.mark.parametrize("ending", ["csv", "parquet", "xlsx", "json"])
+@pytest.mark.parametrize("reading", [Reading(), Reading(published=True)])
+def test_a_variable_may_be_called_like_what_files_tell_of_a_cell(
+    tmp_path: Path, name: str, ending: str, reading: Reading
+) -> None:
+    """It keeps its name and its codes, and what is hidden stays hidden; the column of the cells gives way."""
+    axes = (
+        TableAxis(name, name, tuple(Category(c, f"the {c}", (i,)) for i, c in enumerate("AFD"))),
+        TableAxis.plain("value" if name == "value_" else "b", ["1", "2"]),
+    )
+    published = np.array([[31, 7], [45, 9], [8, 60]])
+    status = np.array([["F", "A"], ["F", "F"], ["D", "F"]])
+    release = Release(
+        axes, published, status, {"method": "x"}, low=published - 2, high=published + 3
+    )
+    path = tmp_path / f"t.{ending}"
+    if ending == "json":
+        path.write_text(JsonStat().write(release))
+    else:
+        write_release(release, path)
+    back = read_table(path, reading=reading)
+    assert back.dimensions == tuple(axis.name for axis in axes)
+    assert back.codes == (("A", "F", "D"), ("1", "2"))
+    assert back.labels[name, "F"] == "the F"
+    (values,) = back.values.values()
+    assert values == (31, None, 45, 9, None, 60)
+    assert back.standing == {back.responses[0]: ()}
+    assert back.status[back.responses[0]] == tuple(status.ravel())
+    assert back.interval is not None
+    assert [end[1] for end in back.interval] == [5, 10]
+    assert back.doubts == ()
+
+
+@pytest.mark.parametrize(
+    "name", ["n", "x1", "h1", "lower", "upper", "primary", "flag", "OBS_STATUS"]
+)
+def test_json_stat_says_itself_which_names_are_those_of_variables(
+    tmp_path: Path, name: str
+) -> None:
+    path = tmp_path / "t.json"
+    category = {"index": ["A", "D", "F"], "label": {"A": "a", "D": "d", "F": "f"}}
+    found = {
+        "version": "2.0",
+        "class": "dataset",
+        "id": [name, f"{name}_label"],
+        "size": [3, 2],
+        "dimension": {
+            name: {"category": category},
+            f"{name}_label": {"category": {"index": ["1", "2"]}},
+        },
+        "value": [4, 5, 6, None, 7, 8],
+    }
+    path.write_text(json.dumps(found))
+    rows = read_rows(path)
+    assert rows.columns[name] == ["A", "A", "D", "D", "F", "F"]
+    assert rows.columns[f"{name}_label"] == ["1", "2"] * 3
+    assert rows.columns[f"{name}_label_"] == ["a", "a", "d", "d", "f", "f"]
+    assert rows.columns["value"] == ["4", "5", "6", "", "7", "8"]
+    for published in (False, True):
+        back = read_table(path, reading=Reading(published=published))
+        assert back.dimensions == (name, f"{name}_label")
+        assert back.labels[name, "D"] == "d"
+        assert back.values["value"] == (4, 5, 6, None, 7, 8)
+
+
+@pytest.mark.parametrize(
+    ("columns", "expected"),
+    [
+        # A name for each code is a label, also where a cell stands twice; the first of the two is kept.
+        ({"code": "p p q T", "name": "Pe Pe Qu To"}, "code"),
+        ({"name": "Pe Pe Qu To", "code": "p p q T"}, "name"),
+        # Fewer names are a property of the code, also where a cell stands twice.
+        ({"code": "p p q r", "group": "g g g h"}, "code"),
+        ({"group": "g g g h", "code": "p p q r"}, "code"),
+        ({"code": "p p q q r r", "group": "g g g g h h", "sex": "m f m f m f"}, "code sex"),
+        # A word for all rows is no property, and a number for each row no code.
+        ({"year": "2020 2020 2020", "code": "p q q", "sex": "m m f"}, "year code sex"),
+        ({"group": "g g h h", "sex": "m f m f", "id": "k1 k2 k3 k4"}, "group sex"),
+        # Unless it is the code of which another column names the parent.
+        ({"up": "- T T A", "sex": "m m f m", "code": "T A B C"}, "code"),
+        ({"code": "T A B C", "up": "- T T A", "sex": "m m f m"}, "code"),
+        ({"code": "T T A A", "up": "- - T T", "sex": "m f m f"}, "code sex"),
+        # Neither names the other.
+        ({"code": "p p q q", "sex": "m f m f"}, "code sex"),
+        ({"code": "p q p q", "sex": "m f f m"}, "code sex"),
+    ],
+)
+def test_which_columns_of_codes_are_variables(columns: dict[str, str], expected: str) -> None:
+    own = {name: ["" if t == "-" else t for t in texts.split()] for name, texts in columns.items()}
+    count = len(next(iter(own.values())))
+    rows = Rows("x.csv", own, [f"line {i + 2}" for i in range(count)])
+    assert _variables(rows, list(columns)) == tuple(expected.split())
+
+
+def test_one_end_alone_is_no_interval() -> None:
+    for names, interval in (
+        ("low,high", ("low", "high")),
+        ("low,most", None),
+        ("least,high", None),
+    ):
+        rows = rows_of_csv(f"a,value,{names}\np,3,1,9\nq,4,1,8\n", "x.csv")
+        assert find_columns(rows).interval == interval
+
+
+def test_a_file_may_have_nothing_but_a_variable_called_value() -> None:
+    found = table_of_csv("value,value_\n1,30\n2,40\n", "x.csv")
+    assert found.dimensions == ("value",)
+    assert found.values == {"value_": (30, 40)}
+
+
+def test_only_sheets_that_this_project_writes_beside_its_cells_are_passed_over(
+    tmp_path: Path,
+) -> None:
+    def asked_about(book: Any) -> list[str]:
+        book.save(tmp_path / "t.xlsx")
+        return [
+            d.partition("(")[2].partition(")")[0] for d in read_rows(tmp_path / "t.xlsx").doubts
+        ]
+
+    axes = tuple(TableAxis.plain(name, list("pq")) for name in "abc")
+    letters = np.full((2, 2, 2), "F")
+    letters[0, 0, 0] = letters[1, 1, 1] = "D"
+    release = Release(axes, np.arange(8).reshape(2, 2, 2) + 30, letters, {"method": "x"})
+    own = tmp_path / "own.xlsx"
+    write_release(release, own)
+    sheet = openpyxl.load_workbook(own)["Table"]
+    assert any(cell.value is None for row in sheet.iter_rows() for cell in row)
+    assert asked_about(openpyxl.load_workbook(own)) == []
+    # A chart by the name of a sheet of notes may show anything.
+    chart = openpyxl.load_workbook(own)
+    del chart["Notes"]
+    bars = BarChart()
+    bars.add_data(Reference(chart["Cells"], min_col=4, min_row=1, max_row=4))
+    chart.create_chartsheet("Notes").add_chart(bars)
+    assert asked_about(chart) == ["'Notes'"]
+    # Without a sheet of cells the first one is read, and no other one is this project's.
+    other = openpyxl.load_workbook(own)
+    other["Cells"].title = "Sheet"
+    other.move_sheet("Sheet", -1)
+    assert asked_about(other) == ["'Table', 'Notes'"]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -18,8 +20,9 @@ from lustrum.formats.table_files import (
 )
 from lustrum.formats.table_files.code_groups import _runs_on, groups_by_code
 from lustrum.formats.table_files.dimensions import Dimension
-from lustrum.formats.table_files.numbers import _flattened, groups_by_numbers
+from lustrum.formats.table_files.numbers import _finest, _NumberSearch, groups_by_numbers
 from lustrum.formats.table_files.sums import (
+    SumsError,
     _covers,
     add_up,
     check_same_cover,
@@ -28,6 +31,7 @@ from lustrum.formats.table_files.sums import (
     is_largest,
     may_be_negative,
     room_of,
+    row_that_is_off,
     shown_at_all,
     shown_whole,
     worst_difference,
@@ -423,8 +427,19 @@ N = None
         # Empty codes at the beginning of a run are no part of it.
         ("e a b z", [[0], [1048570], [5], [1048575]], {"z": "a b"}),
         ("e a z", [[0], [1048575], [1048575]], {}),
-        # The run with the most evidence, and of these the shortest.
+        # The run with the most evidence, of these the shortest, and of these the first.
         ("a b e z", [[1048570], [5], [0], [1048575]], {"z": "a b"}),
+        ("a b c d z", [[1048570], [5], [1048570], [5], [1048575]], {"z": "a b"}),
+        # A column that shows no part settles nothing, and so does one with 0 for the sum.
+        ("a b z", [[N, 1048570], [N, 5], [5000000, 1048575]], {"z": "a b"}),
+        ("a b z", [[N, 1048570], [5, 5], [5000000, 1048575]], {"z": "a b"}),
+        ("a b z", [[7, 1048570], [N, 5], [5000000, 1048575]], {"z": "a b"}),
+        # A code that is 0 where it is shown may be more where it is hidden.
+        ("a h z", [[1048575, 3], [0, N], [1048575, 9]], {"z": "a h"}),
+        ("a e z", [[1048575, 3], [0, 0], [1048575, 3]], {}),
+        ("e a z c", [[0, 0], [1048575, 3], [1048575, 3], [N, N]], {}),
+        # Of two codes that are equal wherever they are shown only one can hold the other.
+        ("a b y e", [[1300000, 9], [0, N], [1300000, 9], [0, N]], {"a": "b y"}),
         # A group of groups, in terms of the finest codes.
         (
             "a b y c d x z",
@@ -441,9 +456,7 @@ def test_a_sum_counts_with_enough_evidence_and_nothing_against_it(
 
 def test_groups_of_groups_are_told_in_finest_codes() -> None:
     def finest(found: dict[int, set[int]]) -> dict[int, set[int]]:
-        return {
-            c: set(p) for c, p in _flattened({c: frozenset(p) for c, p in found.items()}).items()
-        }
+        return {c: set(_finest(c, {c: frozenset(p) for c, p in found.items()})) for c in found}
 
     assert finest({5: {1, 4}, 4: {2, 3}}) == {5: {1, 2, 3}, 4: {2, 3}}
     assert finest({4: {2, 3}, 5: {1, 4}}) == {4: {2, 3}, 5: {1, 2, 3}}
@@ -522,6 +535,262 @@ def test_runs_are_found_where_no_column_is_known_throughout() -> None:
     rows.append([sum(int(v) for v in parts[3:9, k]) for k in range(2)])
     names = " ".join([*(f"c{i}" for i in range(40)), "w"])
     assert found(rows, names) == {"w": "c3 c4 c5 c6 c7 c8"}
+
+
+def drawn(rng: np.random.Generator, rows: int, columns: int, low: int, most: int) -> np.ndarray:
+    """Small and large numbers, many of them 0."""
+    sizes = rng.choice([1, 2, 6, 900, most], (rows, columns))
+    return rng.integers(low, 2, (rows, columns)) * rng.integers(0, sizes + 1)
+
+
+def plain_evidence(target: list[int | None], run: list[list[int | None]], signed: bool) -> int:
+    """2 to the bits of evidence, or 0 where a column speaks against the sum."""
+    product = 1
+    for total, *own in zip(target, *run, strict=True):
+        shown = [v for v in own if v is not None]
+        if total is None:
+            continue
+        if len(shown) == len(own):
+            if sum(shown) != total:
+                return 0
+            product *= 1 + abs(total)
+        elif not signed and sum(shown) > total:
+            return 0
+    return product
+
+
+@pytest.mark.parametrize("low", [0, -1])
+def test_runs_are_those_that_a_plain_search_finds(low: int) -> None:
+    """Every start with every end: most evidence, then shortest, then first."""
+    rng = np.random.default_rng(7)
+    seen = []
+    for _ in range(400):
+        count, width = int(rng.integers(2, 8)), int(rng.integers(1, 5))
+        values = drawn(rng, count, width, low, 1_300_000)
+        first, stop = np.sort(rng.choice(count + 1, 2, replace=False))
+        total = values[first:stop].sum(axis=0) + (rng.random(width) < 0.04)
+        values = np.vstack([values, total])
+        known = rng.random(values.shape) >= rng.choice([0.0, 0.15, 0.3])
+        if rng.random() < 0.5:
+            known[:, 0] = True
+        values[~known] = 0
+        signed = bool((values < 0).any())
+        rows = [
+            [int(v) if k else None for v, k in zip(own, there, strict=True)]
+            for own, there in zip(values, known, strict=True)
+        ]
+        target = rows[-1]
+        filled = [
+            any(v != 0 and t is not None for v, t in zip(r, target, strict=True)) for r in rows
+        ]
+        best: tuple[int, int, set[int]] = (2**20 - 1, 0, set())
+        for i in range(count):
+            for j in range(i + 2, count + 1):
+                if filled[i] and sum(filled[i:j]) > 1:
+                    product = plain_evidence(target, rows[i:j], signed)
+                    if (product, i - j) > best[:2] and product >= 2**20:
+                        best = (product, i - j, set(range(i, j)))
+        search = _NumberSearch(values, known, ["x"] * len(rows), signed)
+        got = search._by_run(count, np.arange(count))
+        assert (got or set()) == best[2], (rows, signed)
+        seen.append(bool(best[2]))
+    assert sum(seen) > 60
+
+
+def rank(rows: list[list[int]]) -> int:
+    """How many rows are independent, in fractions."""
+    left, found = [[Fraction(v) for v in row] for row in rows], 0
+    for column in range(len(rows[0])):
+        pivot = next((row for row in left if row[column]), None)
+        if pivot is None:
+            continue
+        found += 1
+        left = [
+            [v - row[column] / pivot[column] * p for v, p in zip(row, pivot, strict=True)]
+            for row in left
+            if row is not pivot
+        ]
+    return found
+
+
+@pytest.mark.parametrize("low", [0, -1])
+def test_equations_find_the_only_set_and_claim_none_that_does_not_add_up(low: int) -> None:
+    """Held against every subset of the codes, and against the rank in fractions."""
+    rng = np.random.default_rng(11)
+    claimed = only = 0
+    for _ in range(250):
+        count = int(rng.integers(2, 6))
+        width = count + int(rng.integers(0, 3))
+        values = drawn(rng, count, width, low, 40_000)
+        values[rng.random(count) < 0.1] = 0
+        if rng.random() < 0.3:
+            values[0] = values[-1]  # two codes that nothing tells apart
+        values = np.vstack([values, values[rng.random(count) < 0.6].sum(axis=0)])
+        known = rng.random(values.shape) >= rng.choice([0.0, 0.03])
+        values[~known] = 0
+        signed = low < 0
+        rows = [
+            [int(v) if k else None for v, k in zip(own, there, strict=True)]
+            for own, there in zip(values, known, strict=True)
+        ]
+        filled = [i for i in range(count) if any(v != 0 for v in rows[i])]
+        every = [k for k in range(width) if all(rows[i][k] is not None for i in [*filled, count])]
+        sets = [
+            inside
+            for size in range(2, len(filled) + 1)
+            for inside in combinations(filled, size)
+            if plain_evidence(rows[-1], [rows[i] for i in inside], signed)
+            >= 2 ** (len(filled) + 10)
+        ]
+        search = _NumberSearch(values, known, ["x"] * len(rows), signed)
+        got = search._by_equations(count, np.arange(count))
+        system = [[int(values[i, k]) for i in filled] for k in every]
+        if got is not None:
+            claimed += 1
+            assert tuple(sorted(got)) in sets, rows
+            assert len(got) == min(map(len, sets)), "no smaller set adds up"
+        elif sets and len(filled) <= len(every):
+            only += 1
+            assert rank(system) < len(filled), rows
+    assert claimed > 60
+    assert only > 0
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        # Codes that are known to be empty are no unknowns, wherever something else is hidden.
+        ([[900, 3, 40], [0, 0, 0], [2, 700, 9], [70, 800, 1]], "a c"),
+        ([[900, 3, 40, 5], [0, 0, 0, 0], [2, 700, 9, N], [70, 800, 1, 1]], "a c"),
+        # One that is 0 wherever all is shown may belong to the sum or not: the smallest set is claimed.
+        ([[900, 3, 40, 8, 1], [0, 0, 0, 0, N], [2, 700, 9, 1, 1], [70, 800, 1, 5, N]], "a c"),
+        # Of two ways to make it up neither is claimed.
+        ([[60, 0, 0, 0], [50, 900, 20, 70], [100, 0, 0, 0], [40, 0, 0, 0]], ""),
+        # Two others that nothing tells apart do not matter.
+        ([[900, 3, 40, 6], [7, 5, 1, 3], [7, 5, 1, 3], [70, 800, 1, 1]], "a d"),
+        # A large column does not drown small ones.
+        ([[10**12, 4, 70, 900], [0, 9, 800, 60], [10**12, 5, 9, 30], [7, 80, 3, 1]], "a d"),
+        # Codes that agree in eleven digits are not told apart by the last bits of a computation.
+        ([[10**11, 10**11, 10**11], [10**11, 10**11 + 1, 10**11 + 2], [5, 700, 9]], ""),
+    ],
+)
+def test_equations_by_hand(rows: list[list[int | None]], expected: str) -> None:
+    """The sum of the codes ``expected``, or of the first and the last where nothing may be claimed."""
+    names = "abcd"[: len(rows)]
+    chosen = [names.index(c) for c in expected.split()] or [0, len(rows) - 1]
+    if not expected and len(rows) == 4:
+        chosen = [0, 1, 3]  # or the second and the third
+    total = [
+        None if any(v is None for v in own) else sum(v for v in own if v is not None)
+        for own in zip(*(rows[i] for i in chosen), strict=True)
+    ]
+    every = [*rows, total]
+    values = np.array([[v or 0 for v in own] for own in every], dtype=np.int64)
+    known = np.array([[v is not None for v in own] for own in every])
+    search = _NumberSearch(values, known, [*names, "w"], False)
+    got = search._by_equations(len(rows), np.arange(len(rows)))
+    assert "".join(names[i] for i in sorted(got or ())) == expected.replace(" ", "")
+
+
+def test_equations_are_those_of_the_columns_with_the_largest_values() -> None:
+    rows = np.zeros((4, 30), dtype=np.int64)
+    rows[:3, 25:28] = [[900, 3, 40], [5, 50, 7], [70, 800, 1]]
+    rows[3] = rows[0] + rows[2]
+    search = _NumberSearch(rows, rows >= 0, ["x"] * 4, False)
+    assert search._by_equations(3, np.arange(3)) == {0, 2}
+
+
+def test_runs_are_searched_in_the_columns_with_the_largest_values() -> None:
+    rows = np.ones((3, 80), dtype=np.int64)
+    known = np.ones((3, 80), dtype=bool)
+    known[0, :79] = False
+    rows[:, 79] = [1_300_000, 7, 1_300_007]
+    rows[2, :79] = 2
+    assert groups_by_numbers(rows, known, ["a", "b", "z"]) == {2: frozenset({0, 1})}
+    # With the sign of the sum left out.
+    assert groups_by_numbers(-rows, known, ["a", "b", "z"]) == {2: frozenset({0, 1})}
+
+
+@pytest.mark.parametrize("low", [0, -1])
+def test_runs_of_many_codes_are_found_though_every_column_has_gaps(low: int) -> None:
+    """A third of the codes are sums of the seven behind them; in a column or two all of these are shown."""
+    rng = np.random.default_rng(3)
+    parts = rng.integers(1, 900_000, (40, 7, 6)) * rng.choice([low or 1, 1], (40, 7, 6))
+    values = np.concatenate([parts.sum(axis=1)[:, None], parts], axis=1)
+    known = np.ones(values.shape, dtype=bool)
+    for group in range(40):  # two columns of each group are whole, and no column is
+        for column in rng.choice(6, 4, replace=False):
+            known[group, 1 + rng.integers(7), column] = False
+    assert not known.all(axis=(0, 1)).any()
+    rows, there = values.reshape(320, 6), known.reshape(320, 6)
+    codes = [f"c{i}." for i in range(320)]
+    got = groups_by_numbers(np.where(there, rows, 0), there, codes)
+    assert got == {8 * g: frozenset(range(8 * g + 1, 8 * g + 8)) for g in range(40)}
+
+
+def test_a_run_of_many_codes_is_found_beside_a_column_of_zeros() -> None:
+    """Which says nothing about where the run ends."""
+    rng = np.random.default_rng(4)
+    values = np.zeros((82, 2), dtype=np.int64)
+    values[:81, 0] = rng.integers(1, 900_000, 81)
+    values[81, 0] = values[3:75, 0].sum()
+    known = np.ones((82, 2), dtype=bool)
+    known[80, 0] = False
+    got = groups_by_numbers(np.where(known, values, 0), known, [f"c{i}." for i in range(82)])
+    assert got == {81: frozenset(range(3, 75))}
+
+
+def test_a_group_is_found_by_its_subtotals_where_its_finest_codes_are_hidden() -> None:
+    rows = [
+        [N, 1_300_000],
+        [1_500_000, 7],
+        [3_500_000, 1_300_007],
+        [1_700_000, 1_900_000],
+        [N, 60],
+        [4_700_000, 1_900_060],
+        [8_200_000, N],
+    ]
+    names = "a b y c d x z"
+    assert found(rows, names) == {"y": "a b", "x": "c d", "z": "a b c d"}
+    # Also where it is met first, and where other codes stand between.
+    turned = [rows[6], rows[2], rows[0], rows[1], rows[5], rows[3], rows[4]]
+    assert found(turned, "z y a b x c d") == {"y": "a b", "x": "c d", "z": "a b c d"}
+
+
+def planted(
+    rng: np.random.Generator, depth: int
+) -> tuple[list[tuple[str, int]], dict[str, set[str]]]:
+    """A tree of codes with their values, in an order in which parents stand before or behind their parts."""
+    groups: dict[str, set[str]] = {}
+    number = iter(range(10**6))
+
+    def grow(level: int) -> tuple[list[tuple[str, int]], set[str], int]:
+        name = f"n{next(number)}."
+        if level == 0:
+            value = int(rng.integers(1_100_000, 90_000_000))
+            return [(name, value)], {name}, value
+        made = [grow(level - 1 if i == 0 else int(rng.integers(level))) for i in range(3)]
+        rng.shuffle(made)  # type: ignore[arg-type]
+        leaves = set[str]().union(*(own for _, own, _ in made))
+        value = sum(v for _, _, v in made)
+        rows = [row for own, _, _ in made for row in own]
+        groups[name] = leaves
+        return (
+            ([(name, value), *rows] if rng.random() < 0.5 else [*rows, (name, value)]),
+            leaves,
+            value,
+        )
+
+    return grow(depth)[0], groups
+
+
+@pytest.mark.parametrize("depth", [2, 4, 6])
+def test_trees_of_sums_are_found_whatever_the_order_of_their_codes(depth: int) -> None:
+    for seed in range(4):
+        rows, groups = planted(np.random.default_rng(seed), depth)
+        names = " ".join(name for name, _ in rows)
+        got = found([[value] for _, value in rows], names)
+        assert {code: set(parts.split()) for code, parts in got.items()} == groups
 
 
 # Totals that neither a name nor a code shows.
@@ -933,6 +1202,8 @@ def test_what_somebody_says_about_totals() -> None:
     assert sets(strict("p,3\nq,4\nw,9\n", named={"a": frozenset("w")}, rest=frozenset({""}))) == {
         "w": "p q rest"
     }
+    more = strict("p,3\nq,4\nw,9\n", named={"a": frozenset("w")}, rest=frozenset("a"))
+    assert more.sentence() == "a: 2 codes; the total is w (as you say); no subtotals."
     assert sets(strict(text, groups={"a": {"w": ("p", "q")}})) == {"w": "p q"}
     assert sets(strict("Total,7\np,3\nq,4\n", none=frozenset({""}))) == {}
     assert sets(strict(text, slack=1, named={"a": frozenset("w")})) == {"w": "p q"}
@@ -1153,3 +1424,217 @@ def test_a_group_is_compared_with_its_finest_codes_and_with_its_largest_subtotal
     assert parts[0] == "ab"
     assert len(finest) == 3
     assert len(parts) == 2
+
+
+# What is said, shown and left out, in several files.
+
+
+def test_a_variable_that_another_file_leaves_out_needs_no_total() -> None:
+    """That file shows the totals over it."""
+    wide = "a,b,value\np,k,3\np,l,1\nq,k,4\nq,l,2\nTotal,k,7\nTotal,l,3\n"
+    narrow = "a,value\np,4\nq,6\nTotal,10\n"
+    for texts in ((wide, narrow), (narrow, wide)):
+        files = [table_of_csv(text, f"f{i}.csv") for i, text in enumerate(texts)]
+        assert recognise(files).dimensions["b"].groups == {}
+    with pytest.raises(
+        InputError, match=r"f0\.csv: no total is recognised among the codes of 'b' \(k, l\)"
+    ):
+        recognise([table_of_csv(wide, "f0.csv")])
+    hidden = wide.replace("q,k,4", "q,k,x")
+    assert not asked(hidden, narrow, said=StatedTotals(named={"a": frozenset({"Total"})}))[1]
+
+
+def test_a_row_that_is_off_is_named_in_the_only_file_alone() -> None:
+    cells = {("x", "p"): 10, ("x", "q"): 20, ("y", "p"): 30, ("y", "q"): 40}
+    for a in "xy":
+        cells[a, "Total"] = cells[a, "p"] + cells[a, "q"]
+    for b in ("p", "q", "Total"):
+        cells["Total", b] = cells["x", b] + cells["y", b]
+
+    def text(changed: int) -> str:
+        own = {**cells, ("x", "p"): changed}
+        return "\n".join(["a,b,value", *(f"{a},{b},{v}" for (a, b), v in own.items())])
+
+    files = [table_of_csv(text(v), f"f{i}.csv") for i, v in enumerate((10, 17))]
+    with pytest.raises(InputError, match=r"f1\.csv: the total") as refused:
+        recognise(files)
+    assert "in every sum" not in str(refused.value), "line 2 of the first file is right"
+
+
+def test_two_numbers_in_every_sum_that_is_off_are_not_told_apart() -> None:
+    file = table_of_csv("a,b,value\np,k,1\np,l,2\nq,k,3\nq,l,4\n", "x.csv")
+    made = Dimension("a", ("p", "q"), {}, {})
+
+    def named(*cells: set[tuple[str, ...]]) -> str:
+        return row_that_is_off(file, [SumsError(made, frozenset(c), "words") for c in cells])
+
+    one, two = ("q", "k"), ("q", "l")
+    assert named({one, ("p", "k")}, {one, two}) == "line 4 (a=q, b=k)"
+    assert named({one, two}, {one, two}) == ""
+    assert named({one}) == "", "along one variable"
+    assert named({one}, {two}) == ""
+    assert named({("q", "m")}, {("q", "m")}) == "", "a cell without a row"
+    assert str(SumsError(made, frozenset(), "words")) == "words"
+
+
+def test_fewer_decimals_help_only_where_every_sum_is_right_with_them() -> None:
+    text = "a,value\nt,6.44\ns,3.21\np,1.1\nq,2.1\nr,3.23\n"
+    said = StatedTotals(groups={"a": {"s": ("p", "q"), "t": ("s", "r")}})
+
+    def words(text: str) -> str:
+        with pytest.raises(InputError) as refused:
+            recognise([table_of_csv(text, "x")], said)
+        return str(refused.value)
+
+    assert "which --decimals 1 would round away" in words(text)
+    assert "--decimals" not in words(text.replace("t,6.44", "t,9.44"))
+
+
+def test_codes_of_a_confidential_file_count_only_if_every_one_of_them_adds_up() -> None:
+    text = "D,7\nD1,3\nD2,4\nE,2\nE1,1\nE2,3\nTotal,13\n"
+    with pytest.raises(InputError, match=r"the total 'Total' of 'a' .* is not the sum"):
+        strict(text)
+    assert "D" in sets(strict(text, groups={"a": {"D": ("D1", "D2")}}))
+    beside = table_of_csv("c,value\nm,4\nn,3\nTotal,7\n", "f1.csv")
+    first = table_of_csv("a,value\nD,7\nD1,3\nD2,4\nTotal,7\n", "f0.csv")
+    for files in ([first, beside], [beside, first]):
+        assert sets(recognise(files).dimensions["a"]) == {"D": "D1 D2", "Total": "D1 D2"}
+
+
+def test_a_stated_group_is_a_part_of_what_codes_show() -> None:
+    """Its finest codes would be missing from the group, and a wrong relation stand in its place."""
+    text = "a,value\nTotal,100\nC,x\nC1,30\nC11,x\nC12,x\nC2,x\nF,20\n"
+    said = StatedTotals(groups={"a": {"C1": ("C11", "C12")}})
+    groups, _, own = asked(text, said=said)
+    assert groups["C"] == {"C11", "C12", "C2"}
+    assert own.how["C1"] == "as you say"
+    assert own.how["C"] == "by code"
+    joined = "a,value\nTotal,100\nD+E,x\nD,30\nD1,x\nD2,x\nE,20\nE1,x\nE2,x\nF,9\n"
+    said = StatedTotals(groups={"a": {"D": ("D1", "D2"), "E": ("E1", "E2")}})
+    assert asked(joined, said=said)[0]["D+E"] == {"D1", "D2", "E1", "E2"}
+    # A total is no part of what a column of parents shows.
+    alone = "a,up,value\nTotal,W,9\np,Total,3\nq,Total,x\nW,,x\n"
+    groups, _, _ = asked(alone, said=StatedTotals(groups={"a": {"Total": ("p", "q")}}))
+    assert groups["W"] == {"p", "q"}
+    assert "W" not in asked(alone)[0]
+    with pytest.raises(InputError, match=r"f0\.csv: the group '.*' holds itself"):
+        asked(text, said=StatedTotals(groups={"a": {"C1": ("C", "C12")}}))
+
+
+def test_numbers_show_sums_of_groups_that_codes_or_other_files_show() -> None:
+    rows = {
+        "Industry": (2097160, 900000),
+        "C": (1300000, 500000),
+        "C1": ("x", 1),
+        "C2": (1, 499999),
+        "D": (797160, 400000),
+        "D1": ("x", 2),
+        "D2": (2, "x"),
+        "F": (17, 12),
+    }
+    text = "a,b,value\n" + "".join(f"{c},k,{u}\n{c},l,{v}\n" for c, (u, v) in rows.items())
+    said = StatedTotals(none=frozenset("b"))
+    groups, _, own = asked(text, said=said)
+    assert groups["Industry"] == {"C1", "C2", "D1", "D2"}
+    assert own.how == {"Industry": "by numbers", "C": "by code", "D": "by code"}
+    # A part of a group of one file may be a group of another.
+    first = "a,value\nA,2097160\nB,1300000\nC,797160\nTotal,3000000\n"
+    second = "a,c,value\nB,m,1300000\nD,m,1200000\nE,m,100000\nTotal,m,3000000\n"
+    said = StatedTotals(none=frozenset("c"), rest=frozenset("a"))
+    for texts in ((first, second), (second, first)):
+        groups, _, own = asked(*texts, said=said)
+        assert groups["A"] == {"C", "D", "E"}
+        assert groups["B"] == {"D", "E"}
+        assert groups["Total"] == {"C", "D", "E", "rest"}
+    with pytest.raises(InputError, match="holds itself"):
+        strict("p,1\nq,1\nr,3\n", groups={"a": {"p": ("q",), "q": ("p", "r")}})
+
+
+def test_files_in_which_equal_codes_hold_each_other_are_refused() -> None:
+    """Each of three files shows one of three equal codes as the sum of another and of what is nearly 0."""
+    said = StatedTotals(none=frozenset("bcd"))
+    files = [
+        table_of_csv(
+            f"a,{other},value\n"
+            + "".join(f"{c},k,1300000\n{c},l,9\n" for c in codes[:2])
+            + f"{codes[2]},k,0\n{codes[2]},l,x\n",
+            f"{other}.csv",
+            reading=PUBLISHED,
+        )
+        for other, codes in (("b", "ABC"), ("c", "DAE"), ("d", "BDF"))
+    ]
+    assert sets(
+        recognise(files[:1], StatedTotals(none=frozenset("b")), published=True).dimensions["a"]
+    ) == {"A": "B C"}
+    with pytest.raises(InputError, match=r"b\.csv: the group '.' holds itself"):
+        recognise(files, said, published=True)
+
+
+def test_groups_that_are_known_count_as_one_and_their_parts_not_again() -> None:
+    rows = [[N], [1_300_000], [N], [1_400_000], [2_700_000], [5]]
+    assert found(rows, "a y b x z c", groups={1: (0,), 3: (2,)}) == {"z": "y x"}
+    assert found(rows, "a y b x z c", groups={1: (0,), 3: (2, 4)}) == {}, "z is a part of x"
+    assert found(rows, "a y b x z c", groups={4: (0,), 1: ()}) == {}
+    # Not those of which something is a part already, nor the parts of a group again.
+    rows = [[1_300_000], [700_000], [2_000_000], [2_100_000], [4_100_000]]
+    assert found(rows, "a b y c z") == {"y": "a b", "z": "a b c"}
+    assert found(rows, "a b y c z", groups={2: (0, 1)}) == {"z": "a b c"}
+    assert found([[N], *rows[1:]], "a b y c z", groups={2: (0, 1)}) == {"z": "y c"}
+    # Two groups with a code in common are not added.
+    overlap = {1: (0, 5), 3: (2, 5)}
+    rows = [[N], [1_300_000], [N], [1_400_000], [2_700_000], [N]]
+    assert found(rows, "a y b x z c", groups=overlap) == {}
+    assert found(rows, "a y b x z c", groups={**overlap, 5: ()}) == {"z": "y x"}
+    twice = [[1_300_000], [700_000], [2_000_000], [2_000_000], [4_000_000]]
+    assert found(twice, "a b y c z") == {"y": "a b", "c": "a b"}, "z holds everybody twice"
+
+
+def test_a_group_that_holds_a_total_needs_the_parts_of_that_total() -> None:
+    text = "a,value\nTotal,x\np,3\nq,x\nWorld,50\nAbroad,x\n"
+    said = StatedTotals(groups={"a": {"World": ("Total", "Abroad")}})
+    with pytest.raises(InputError, match="The group 'World' of 'a' holds the total 'Total'; say"):
+        asked(text, said=said)
+    whole = {"World": ("Total", "Abroad"), "Total": ("p", "q")}
+    assert asked(text, said=StatedTotals(groups={"a": whole}))[0]["World"] == {"p", "q", "Abroad"}
+
+
+def test_more_than_is_listed_can_be_said_of_a_code_that_has_no_parts() -> None:
+    text = "a,value\nTotal,310\nC,192\nC1,65\nC2,x\nF,118\n"
+    groups, _, own = asked(text, said=StatedTotals(open_groups={"a": frozenset("CF")}))
+    assert groups["C"] == {"C1", "C2", "C, not listed"}
+    assert "F" in own.finest
+    said = StatedTotals(open_groups={"a": frozenset({"F"})}, groups={"a": {"C": ("C1", "C2")}})
+    assert sets(strict("Total,310\nC,192\nC1,65\nC2,127\nF,118\n", **vars(said)))["C"] == "C1 C2"
+
+
+def test_what_is_not_the_sum_is_told_as_a_total_or_a_subtotal() -> None:
+    said = StatedTotals(groups={"a": {"D": ("p", "q")}})
+    _, doubts, own = asked("a,value\nTotal,60\nD,5\np,10\nq,4\nr,6\n", said=said)
+    assert any("the subtotal 'D' of 'a' (as you say) is not the sum" in d for d in doubts)
+    assert any("the total 'Total' of 'a' (by name) is not the sum" in d for d in doubts)
+    assert own.finest == ("p", "q", "r", "Total", "D")
+    off = "a,value\nD,15\np,10\nq,4\nr,6\nTotal,20\n"
+    file = table_of_csv(off, "x.csv", reading=PUBLISHED)
+    assert any("the subtotal 'D'" in n for n in recognise([file], said, published=True).notes)
+
+
+def test_codes_of_a_group_that_adds_up_are_not_asked_about_as_sums_of_each_other() -> None:
+    """They are parts of it, each once."""
+    rows = {
+        "C": (12, 9),
+        "C-Nor": (0, "x"),
+        "C-North": (0, "x"),
+        "C-Norse": (0, 1),
+        "C-Or": (12, 1),
+    }
+    rows |= {"Total": (50, 60), "F": ("x", "x")}
+    text = "a,b,value\n" + "".join(f"{c},k,{u}\n{c},l,{v}\n" for c, (u, v) in rows.items())
+    said = StatedTotals(none=frozenset("b"))
+    assert not sums_asked(text, said=said)
+    assert sums_asked(text.replace("C-", "G-"), said=said), "unless they are parts of nothing"
+
+
+def test_a_group_that_lists_nothing_in_a_confidential_file_is_none() -> None:
+    made = strict("D,7\nE,2\nTotal,9\n", groups={"a": {"D": ("D1", "D2"), "X": ("D",)}})
+    assert made.how == {"Total": "by name", "X": "as you say"}
+    assert sets(made) == {"Total": "D E", "X": "D"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from lustrum.formats.table_files.rows import Rows
 from lustrum.formats.table_files.status_letters import TRUTH_COLUMNS, StatusList, is_letter
@@ -52,6 +52,10 @@ class ColumnNames:
     holdings: tuple[str, ...] | None = None
     beside: tuple[str, ...] = ()
 
+    def in_file(self, rows: Rows) -> ColumnNames:
+        """The same, where the values of a file have another name because a variable is called ``value``."""
+        return replace(self, values=(rows.fact("value"),)) if self.values == ("value",) else self
+
 
 @dataclass(frozen=True)
 class FileColumns:
@@ -92,11 +96,11 @@ def find_columns(
             _require(rows, single)
     status = {
         value: named.status
-        or _first(head, (f"{value}_status", *(_STATUS if len(named.values) == 1 else ())))
+        or _first(rows, (f"{value}_status", *(_STATUS if len(named.values) == 1 else ())))
         or (_flags(rows, named, value) if published else None)
         for value in named.values
     }
-    count = named.count or _first(head, _COUNT)
+    count = named.count or _first(rows, _COUNT)
     largest = named.largest or _numbered(rows, _LARGEST, published=published)
     holdings = named.holdings or _numbered(rows, _HOLDING, published=published)
     if holdings and len(holdings) != len(largest):
@@ -104,8 +108,9 @@ def find_columns(
             f"{rows.source}: there are {len(holdings)} columns of holdings but {len(largest)} of largest "
             "contributions; each contribution needs the holding that made it."
         )
-    lower, upper, primary = (_first(head, names) for names in (_LOWER, _UPPER, _PRIMARY))
-    interval = _INTERVAL if set(_INTERVAL) <= set(head) else None
+    lower, upper, primary = (_first(rows, names) for names in (_LOWER, _UPPER, _PRIMARY))
+    low, high = map(rows.fact, _INTERVAL)
+    interval = (low, high) if low in head and high in head else None
     roles = {*named.values, *status.values(), count, *largest, *holdings, lower, upper, primary}
     roles |= set(interval or ())
     if named.by is None:
@@ -121,7 +126,8 @@ def find_columns(
     clash = next((name for name in dimensions if name in roles), None)
     if clash is not None:
         raise InputError(f"{rows.source}: the column {clash!r} cannot be a dimension and a number.")
-    labels = {name: f"{name}_label" for name in dimensions if f"{name}_label" in head}
+    labels = {name: rows.fact(f"{name}_label") for name in dimensions}
+    labels = {name: label for name, label in labels.items() if label in head}
     ignored = tuple(name for name in ignored if name not in labels.values())
     if not dimensions:
         raise InputError(f"{rows.source}: there is no column of codes; a table needs a variable.")
@@ -150,6 +156,7 @@ def _flags(rows: Rows, named: ColumnNames, value: str) -> str | None:
             if (
                 name.lower().removeprefix("is_") == want
                 and name not in (named.by or ())
+                and rows.fact(name) == name
                 and all(map(is_letter, texts))
             ):
                 return name
@@ -158,7 +165,7 @@ def _flags(rows: Rows, named: ColumnNames, value: str) -> str | None:
 
 def is_flag(rows: Rows, name: str) -> bool:
     """Whether a column that has no other meaning is one of letters."""
-    usual = name.lower().removeprefix("is_") in _FLAGS
+    usual = name.lower().removeprefix("is_") in _FLAGS and rows.fact(name) == name
     return usual and all(map(is_letter, rows.columns[name]))
 
 
@@ -179,13 +186,9 @@ def _variables(rows: Rows, names: Sequence[str]) -> tuple[str, ...]:
             there = len(set(rows.columns[other]))
             if other == name or len(pairs) != there:
                 continue
-            earlier = names.index(other) < names.index(name)
             parent = set(own) <= {*rows.columns[other], ""}
             # One name for each code is a label; fewer names are a property of the code.
-            if size > 1 and (
-                (there == size and earlier)
-                or (there > size and (there < len(rows) or parent) and there > 1)
-            ):
+            if size > 1 and (there == size or there < len(rows) or parent):
                 kept.remove(name)
                 break
     for name in reversed(list(kept)):
@@ -233,13 +236,14 @@ def _require(rows: Rows, name: str) -> None:
         )
 
 
-def _first(head: Sequence[str], names: Sequence[str]) -> str | None:
-    return next((name for name in names if name in head), None)
+def _first(rows: Rows, names: Sequence[str]) -> str | None:
+    return next((name for name in map(rows.fact, names) if name in rows.columns), None)
 
 
 def _numbered(rows: Rows, pattern: re.Pattern[str], *, published: bool) -> tuple[str, ...]:
     """Columns such as x1, x2 in the order of their numbers; in a confidential file none is left out."""
-    found = {int(name[1:]): name for name in rows.columns if pattern.fullmatch(name)}
+    head = [name for name in rows.columns if rows.fact(name) == name]
+    found = {int(name[1:]): name for name in head if pattern.fullmatch(name)}
     missing = next((n for n in range(1, max(found, default=0)) if n not in found), None)
     if missing is not None and not published:
         last = found[max(found)]
@@ -256,7 +260,7 @@ def _dimensions(rows: Rows, left: list[str]) -> tuple[tuple[str, ...], tuple[str
     A label is none, nor is what an own group holds. Neither is a column of numbers that the other columns
     determine: that is a figure about the cell, such as a mean.
     """
-    beside = {f"{n}{ending}" for n in left for ending in ("_label", "_members")}
+    beside = {rows.fact(f"{n}{ending}") for n in left for ending in ("_label", "_members")}
     kept = [n for n in left if n not in beside]
     for name in reversed(list(kept)):
         others = [n for n in kept if n != name]

@@ -152,9 +152,7 @@ class Recognition:
         return tuple(axes)
 
 
-def finest_of(
-    code: str, groups: Groups, place: Mapping[str, int], known: Mapping[str, frozenset[int]]
-) -> frozenset[int]:
+def finest_of(code: str, groups: Groups, place: Mapping[str, int]) -> frozenset[int]:
     """The places of all finest codes in a group, through groups within it."""
     out: set[int] = set()
     waiting = list(groups[code])
@@ -162,8 +160,6 @@ def finest_of(
         part = waiting.pop()
         if part in groups:
             waiting.extend(groups[part])
-        elif part in place:
+        else:
             out.add(place[part])
-        elif part in known:
-            out |= known[part]
     return frozenset(out)

@@ -44,7 +44,7 @@ def groups_of_text(text: str, source: str, ending: str) -> Groups:
     groups = kinds[ending](text.removeprefix("\ufeff"), source)
     if not groups:
         raise InputError(f"{source}: there is no group of codes; a hierarchy needs one.")
-    _check_circles(groups, source)
+    check_circles(groups, source)
     return groups
 
 
@@ -98,7 +98,8 @@ def _toml(text: str, source: str) -> Groups:
     return {group: tuple(dict.fromkeys(parts)) for group, parts in found.items()}
 
 
-def _check_circles(groups: Groups, source: str) -> None:
+def check_circles(groups: Groups, source: str) -> None:
+    """Refuse a group that holds itself, through other groups too."""
     done: set[str] = set()
     for top in groups:
         path: list[tuple[str, int]] = [(top, 0)]

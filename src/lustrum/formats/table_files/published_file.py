@@ -42,6 +42,8 @@ def published_table(rows: Rows, named: ColumnNames, reading: Reading) -> TableFi
         rows, named = _unpivoted(rows, named, reading)
     elif named.values == ("value",) and "value" not in rows.columns:
         rows, named, others = _with_values(rows, named, reading)
+    else:
+        named = named.in_file(rows)
     formulas = [Formula.of(words).about(named.values) for words in reading.formulas]
     explained = {name for formula in formulas for name in formula.explains}
     figures = explained | set(others)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from lustrum.formats.table_files.code_groups import groups_by_code
@@ -22,7 +22,7 @@ from lustrum.formats.table_files.hidden_totals import (
     look_for_heads,
     unnamed_total,
 )
-from lustrum.formats.table_files.hierarchy_files import Groups
+from lustrum.formats.table_files.hierarchy_files import Groups, check_circles
 from lustrum.formats.table_files.numbers import groups_by_numbers
 from lustrum.formats.table_files.sums import (
     SumsError,
@@ -119,7 +119,7 @@ def _confidential(
         if stated.groups.get(name) or {"", name} & stated.flat:
             raise
         own, log = [file for file in files if name in file.dimensions], RecognitionLog()
-        coded = _by_code(name, own, set(), {}, slack, log)
+        coded = _by_code(name, own, (), (), {}, slack, log)
         if not coded or log.doubts:
             raise
         groups = {**stated.groups, name: coded}
@@ -168,48 +168,44 @@ def _dimension(
                 f"The dimension {name!r} has no code {code!r}; {choices(code, codes)}."
             )
     if log is not None and not {"", name} & stated.flat:
-        claimed = {*groups, *totals}
-        for code, listed in _by_code(name, own, claimed, rests, slack, log).items():
-            groups[code] = listed
-            how[code] = CODED
+        coded = _by_code(name, own, groups, totals, rests, slack, log)
+        groups |= coded
+        how |= dict.fromkeys(coded, CODED)
     for code, rest_code in rests.items():
-        if code in groups and rest_code not in groups[code]:
+        if code in groups:
             groups[code] = (*groups[code], rest_code)
-    added: dict[str, frozenset[str]] = {}
+    for code, listed in groups.items():
+        for part in listed:
+            if part in totals:
+                raise InputError(
+                    f"The group {code!r} of {name!r} holds the total {part!r}; say with --hierarchy "
+                    f"{name}=FILE which codes {part!r} holds."
+                )
+    check_circles(groups, own[0].source)
     if not stated.without_totals(name) and slack == 0:
         for file in own:
-            for code, parts in _added_up(file, name, {*groups, *totals}).items():
-                added.setdefault(code, parts)
+            added = _added_up(file, name, groups, totals)
+            groups |= added
+            how |= dict.fromkeys(added, ADDED)
+    check_circles(groups, own[0].source)
     if log is None:
         # Everything is listed in a confidential file: a code without a row is empty.
         groups = _listed_only(groups, codes)
-        how = {code: way for code, way in how.items() if code in groups}
-    finest = [c for c in codes if c not in groups and c not in totals and c not in added]
-    finest += [
-        part
-        for parts in groups.values()
-        for part in parts
-        if part not in groups and part not in finest and part not in added and part not in totals
-    ]
-    finest = list(dict.fromkeys(finest))
+    listed = (*codes, *(part for parts in groups.values() for part in parts))
+    finest = list(dict.fromkeys(c for c in listed if c not in groups and c not in totals))
     if not finest:
         raise InputError(
             f"The dimension {name!r} has totals only; it needs a code that is not one."
         )
     place = {code: i for i, code in enumerate(finest)}
-    positions: dict[str, frozenset[int]] = {
-        code: frozenset(place[p] for p in parts) for code, parts in added.items()
-    }
-    how |= dict.fromkeys(added, ADDED)
-    for code in groups:
-        positions[code] = finest_of(code, groups, place, positions)
+    positions = {code: finest_of(code, groups, place) for code in groups}
     rest = bool({"", name} & stated.rest)
     everything = frozenset(range(len(finest) + rest))
     for code, way in totals.items():
         positions[code] = everything
         how[code] = way
     shown = {c: positions[c] for c in (*codes, *groups) if c in positions}
-    made = Dimension(name, tuple(finest), shown, how, rest)
+    made = Dimension(name, tuple(finest), shown, {code: how[code] for code in shown}, rest)
     for file in own:
         if log is None:
             check_sums(file, made, slack)
@@ -248,19 +244,24 @@ def _looks_like_total(code: str) -> bool:
 def _by_code(
     name: str,
     files: Sequence[TableFile],
-    claimed: set[str],
+    stated: Collection[str],
+    totals: Collection[str],
     rests: Mapping[str, str],
     slack: int,
     log: RecognitionLog,
 ) -> Groups:
-    """Groups that the codes show, without those that the numbers rule out."""
+    """Groups that the codes show, without those that are stated and those that the numbers rule out.
+
+    A stated group can be a part, a total of everything cannot.
+    """
     codes = list(dict.fromkeys(c for f in files for c in f.codes[f.dimensions.index(name)]))
     parents = next((f.parents[name] for f in files if name in f.parents), None)
-    found = {c: g for c, g in groups_by_code(codes, parents).items() if c not in claimed}
+    shown = groups_by_code(codes, parents).items()
+    found = {c: g for c, g in shown if c not in stated and c not in totals}
     kept: Groups = {}
     confirmed, open_ = [], []
     for code, group in found.items():
-        parts = tuple(c for c in codes if c in group.parts and c not in claimed)
+        parts = tuple(c for c in codes if c in group.parts and c not in totals)
         if not parts:
             continue
         verdict = add_up(name, files, code, parts, slack)
@@ -320,22 +321,28 @@ def _checked(
             f"missing, --off-by-rounding if numbers are rounded, or --no-totals {made.name}."
         )
         groups.pop(code)
-    if len(groups) == len(made.groups):
-        return made
     finest = (*made.finest, *(c for c in made.groups if c not in groups))
-    if made.hidden_rest:
-        # The place behind all codes stands for those that are not listed.
-        last, now = len(made.finest), len(finest)
-        groups = {
-            code: frozenset(now if place == last else place for place in own)
-            for code, own in groups.items()
-        }
+    # The place behind all codes stands for those that are not listed.
+    last, now = len(made.finest), len(finest)
+    groups = {
+        code: frozenset(now if place == last else place for place in own)
+        for code, own in groups.items()
+    }
     return replace(made, finest=finest, groups=groups)
 
 
-def _added_up(file: TableFile, name: str, claimed: set[str]) -> dict[str, frozenset[str]]:
+def _added_up(
+    file: TableFile, name: str, groups: Groups, totals: Collection[str]
+) -> dict[str, tuple[str, ...]]:
+    """Groups of a file that its numbers show, beside those that are known."""
     codes = file.codes[file.dimensions.index(name)]
     values, known = along(file, name)
-    skip = [i for i, code in enumerate(codes) if code in claimed]
-    found = groups_by_numbers(values, known, codes, skip, signed=may_be_negative(file, values))
-    return {codes[c]: frozenset(codes[p] for p in parts) for c, parts in found.items()}
+    skip = [i for i, code in enumerate(codes) if code in totals]
+    stated = {
+        i: frozenset(codes.index(part) for part in groups[code] if part in codes)
+        for i, code in enumerate(codes)
+        if code in groups
+    }
+    signed = may_be_negative(file, values)
+    found = groups_by_numbers(values, known, codes, skip, stated, signed=signed)
+    return {codes[c]: tuple(codes[p] for p in sorted(parts)) for c, parts in found.items()}

@@ -19,7 +19,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from lustrum.formats.cell_text import inert
+from lustrum.formats.cell_text import free_name, inert
 from lustrum.model import InputError
 
 _DELIMITERS = (",", ";", "\t")
@@ -33,7 +33,8 @@ class Rows:
     """Columns of text by name, all of one length; an empty text is an empty field.
 
     ``places`` says where each row stands, for messages, such as ``line 2``. ``notes`` say how the file was
-    read, and ``doubts`` what is unclear.
+    read, and ``doubts`` what is unclear. ``variables`` are columns that the file itself says are variables,
+    whatever they are called.
     """
 
     source: str
@@ -42,6 +43,7 @@ class Rows:
     notes: tuple[str, ...] = ()
     doubts: tuple[str, ...] = ()
     delimiter: str = ","
+    variables: frozenset[str] = frozenset()
 
     def __len__(self) -> int:
         return len(self.places)
@@ -49,6 +51,20 @@ class Rows:
     def where(self, row: int) -> str:
         """A row in words."""
         return f"{self.source}, {self.places[row]}"
+
+    def fact(self, name: str) -> str:
+        """The column of what files tell of a cell, such as ``value``.
+
+        A variable keeps its own name in every file that this project writes. Where it is called ``value``,
+        the value of a cell is ``value_``.
+
+        >>> rows = Rows("x.csv", {"value": ["1"], "value_": ["12"], "status": ["F"]}, ["line 2"])
+        >>> rows.fact("value"), rows.fact("status")
+        ('value_', 'status')
+        """
+        while name in self.variables or {name, f"{name}_"} <= self.columns.keys():
+            name += "_"
+        return name
 
 
 def read_rows(path: Path) -> Rows:
@@ -130,9 +146,10 @@ def _rows_of_parquet(path: Path) -> Rows:
 
 def _rows_of_workbook(path: Path) -> Rows:
     """The sheet 'Cells' of a workbook, as this project writes it, or else the first sheet."""
-    found, unread = _lines_of_workbook(path, results=True)
-    if any(None in line for _, line in found):
-        formulas, _ = _lines_of_workbook(path, results=False)
+    found, others = _lines_of_workbook(path, results=True)
+    if others or any(None in line for _, line in found):
+        formulas, computed = _lines_of_workbook(path, results=False)
+        others = {name: others[name] or computed[name] for name in others}
         for (row, line), (_, written) in zip(found, formulas, strict=True):
             # A reader's program computes a formula whose result is not stored.
             if any(a is None and b is not None for a, b in zip(line, written, strict=True)):
@@ -149,18 +166,19 @@ def _rows_of_workbook(path: Path) -> Rows:
     if twice is not None:
         raise InputError(f"{path}: the column {twice!r} occurs twice; use it once.")
     columns = {name: [line[i] for line in lines] for i, name in enumerate(head)}
-    if "value" in columns and "status" in columns:
+    value, status, *ends = map(Rows("", columns, ()).fact, ("value", "status", "low", "high"))
+    if value in columns and status in columns:
         # A workbook shows the letter of a hidden cell in place of its value.
-        pairs = zip(columns["value"], columns["status"], strict=True)
-        columns["value"] = [
-            "" if value == letter and value.isalpha() else value for value, letter in pairs
+        pairs = zip(columns[value], columns[status], strict=True)
+        columns[value] = [
+            "" if shown == letter and shown.isalpha() else shown for shown, letter in pairs
         ]
-    for name in ("low", "high"):
+    for name in ends:
         if name in columns:
             columns[name] = ["" if text == "not known" else text for text in columns[name]]
     doubts: tuple[str, ...] = ()
-    if unread:
-        listed = ", ".join(repr(name) for name in unread)
+    if any(others.values()):
+        listed = ", ".join(repr(name) for name, unread in others.items() if unread)
         doubts = (
             f"other sheets of the workbook are not read and may show what is hidden ({listed}); save each as a "
             "file of its own, or say --notes-read if they state nothing.",
@@ -170,11 +188,11 @@ def _rows_of_workbook(path: Path) -> Rows:
 
 def _lines_of_workbook(
     path: Path, *, results: bool
-) -> tuple[list[tuple[int, list[str | None]]], list[str]]:
+) -> tuple[list[tuple[int, list[str | None]]], dict[str, bool]]:
     """The rows of the sheet with their numbers, as text: results of formulas, or the formulas.
 
-    None stands for a cell without anything; an empty text is the stored result of a formula. Other sheets in
-    which something stands are named, but for those that this project writes beside its cells.
+    None stands for a cell without anything; an empty text is the stored result of a formula. Of other sheets
+    it is told whether something stands in them, but for what this project writes beside its cells.
     """
     import openpyxl
     from openpyxl.utils.exceptions import InvalidFileException
@@ -197,22 +215,21 @@ def _lines_of_workbook(
                 for row in sheet.iter_rows()
             ]
             beside = _SHEETS if sheet.title == "Cells" else ()
-            unread = [
-                name
+            others = {
+                name: _holds(book[name])
+                and not (name in beside and _only_repeats(book[name], sheet))
                 for name in book.sheetnames
                 if name != sheet.title
-                and _holds(book[name])
-                and not (name in beside and _only_repeats(book[name], sheet))
-            ]
+            }
     except (*wrong, ValueError, TypeError, AttributeError, NotImplementedError, RuntimeError):
         raise InputError(f"{path} is not a workbook, though its name says so.") from None
     width = max(map(len, lines), default=0)
     padded = [[*line, *[None] * (width - len(line))] for line in lines]
-    return list(enumerate(padded, start=1)), unread
+    return list(enumerate(padded, start=1)), others
 
 
 def _only_repeats(sheet: Any, cells: Any) -> bool:
-    """Whether every number of a sheet stands among the cells too, and as often.
+    """Whether every number of a sheet stands among the cells too, and as often, and nothing is computed.
 
     A sheet that is called like one of this project need not be one: it may show what its cells hide.
     """
@@ -222,10 +239,14 @@ def _only_repeats(sheet: Any, cells: Any) -> bool:
         [value for row in one.iter_rows(values_only=True) for value in row]
         for one in (cells, sheet)
     )
+    if not all(v is None or isinstance(v, int | float | str) for v in theirs):
+        return False  # a date, or a formula for several cells
     numbers = [Counter(v for v in fields if isinstance(v, int | float)) for fields in (theirs, own)]
     texts = (v.strip() for v in theirs if isinstance(v, str))
-    known = {v for v in own if isinstance(v, str)}
-    return numbers[0] <= numbers[1] and all(t in known or not _NUMBER.fullmatch(t) for t in texts)
+    known = set(own)
+    return numbers[0] <= numbers[1] and all(
+        t in known or not (t.startswith("=") or _NUMBER.fullmatch(t)) for t in texts
+    )
 
 
 def _holds(sheet: Any) -> bool:
@@ -262,12 +283,16 @@ def _rows_of_jsonstat(text: str, source: str) -> Rows:
     except wrong:
         raise InputError(f"{source} is not a dataset of JSON-stat 2.0.") from None
     places = list(itertools.product(*(range(size) for size in sizes)))
+    taken = set(axes)
+    called = {name: free_name(name, taken) for name in numbers}
     for axis, (name, own) in enumerate(axes.items()):
         columns[name] = [own[place[axis]][0] for place in places]
         if any(code != label for code, label in own):
-            columns[f"{name}_label"] = [own[place[axis]][1] for place in places]
-    columns |= {name: [_text(value) for value in own] for name, own in numbers.items()}
-    return Rows(source, columns, [f"cell {i + 1}" for i in range(cells)])
+            label = free_name(f"{name}_label", taken)
+            columns[label] = [own[place[axis]][1] for place in places]
+    columns |= {called[name]: [_text(value) for value in own] for name, own in numbers.items()}
+    where = [f"cell {i + 1}" for i in range(cells)]
+    return Rows(source, columns, where, variables=frozenset(axes))
 
 
 def _categories(category: Any) -> list[tuple[str, str]]:

@@ -240,9 +240,11 @@ def _in_columns(
 def row_that_is_off(file: TableFile, errors: Sequence[SumsError]) -> str:
     """The one row that stands in every sum that is off, along two variables and more; empty if none does."""
     cells = frozenset.intersection(*(error.cells for error in errors))
-    if len(errors) < 2 or len(cells) > 1 or not cells or not cells <= set(file.cells):
+    if len(errors) < 2 or len(cells) != 1:
         return ""
     (cell,) = cells
+    if cell not in file.cells:
+        return ""
     words = ", ".join(f"{d}={c}" for d, c in zip(file.dimensions, cell, strict=True))
     place = file.places[file.cells.index(cell)] if file.places else ""
     return f"{place} ({words})" if place else words

@@ -145,6 +145,7 @@ class TableFile:
 
 
 def table_of_rows(rows: Rows, named: ColumnNames, hidden: Iterable[str]) -> TableFile:
+    named = named.in_file(rows)
     columns = find_columns(rows, named)
     if not len(rows):
         raise InputError(f"{rows.source}: there is no cell; a table needs at least one.")

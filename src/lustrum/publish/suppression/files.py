@@ -13,7 +13,7 @@ import numpy as np
 from lustrum.arrays import Floats, Ints
 from lustrum.audit import Bounds, bounds
 from lustrum.durable import outages, replace_together, write_whole
-from lustrum.formats.cell_text import inert, number_text
+from lustrum.formats.cell_text import free_name, inert, number_text
 from lustrum.formats.table_files.write import check_ending, write_csv, write_release
 from lustrum.model import CellStatus, InputError, Release, Table
 
@@ -185,8 +185,11 @@ def _codes(one: WrittenTable, position: tuple[int, ...], names: Sequence[str]) -
     return [codes.get(name, "") for name in names]
 
 
-def _head(tables: Sequence[WrittenTable], names: Sequence[str]) -> list[str]:
-    return [*(["table"] if len(tables) > 1 else []), *names]
+def _head(tables: Sequence[WrittenTable], names: Sequence[str], facts: Sequence[str]) -> list[str]:
+    """The names of columns: a variable keeps its own, and what is told of its cells gives way."""
+    taken = set(names)
+    first = [free_name("table", taken)] if len(tables) > 1 else []
+    return [*first, *names, *(free_name(fact, taken) for fact in facts)]
 
 
 def _ranges(tables: Sequence[WrittenTable], known: Knowledge, places: Sequence[slice]) -> str:
@@ -209,7 +212,8 @@ def _ranges(tables: Sequence[WrittenTable], known: Knowledge, places: Sequence[s
             rows.append(
                 [*name_column, *codes, status, *ends, sharp, _enough(one, position, ranges, k)]
             )
-    return write_csv([*_head(tables, names), "status", "low", "high", "sharp", "enough"], rows)
+    facts = ("status", "low", "high", "sharp", "enough")
+    return write_csv(_head(tables, names, facts), rows)
 
 
 def _end(ends: Floats, k: int, *, up: bool, one: WrittenTable) -> str:
@@ -247,7 +251,7 @@ def _changes(tables: Sequence[WrittenTable], changes: PatternChanges) -> str:
         position = tuple(int(i) for i in np.unravel_index(flat, one.table.shape))
         name_column = [inert(one.path.name)] if len(tables) > 1 else []
         rows.append([*name_column, *_codes(one, position, names), changed.change, changed.why])
-    return write_csv([*_head(tables, names), "change", "why"], rows)
+    return write_csv(_head(tables, names, ("change", "why")), rows)
 
 
 def _title(one: WrittenTable, several: bool) -> str:
