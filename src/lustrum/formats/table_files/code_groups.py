@@ -53,15 +53,15 @@ def groups_by_code(
 
 
 def _by_parent(codes: Sequence[str], parents: Mapping[str, str]) -> dict[str, CodeGroup]:
-    found: dict[str, set[str]] = {}
+    children: dict[str, set[str]] = {}
     for code, parent in parents.items():
         if code in codes and parent in codes:
-            found.setdefault(parent, set()).add(code)
-    return {code: CodeGroup(frozenset(parts), sure=False) for code, parts in found.items()}
+            children.setdefault(parent, set()).add(code)
+    return {code: CodeGroup(frozenset(parts), sure=False) for code, parts in children.items()}
 
 
 def _by_beginning(codes: Sequence[str]) -> dict[str, CodeGroup]:
-    found: dict[str, set[str]] = {}
+    children: dict[str, set[str]] = {}
     every = set(codes)
     running = _runs_on(codes)
     for code in codes:
@@ -75,9 +75,9 @@ def _by_beginning(codes: Sequence[str]) -> dict[str, CodeGroup]:
                 and _continues(start, code[size:])
                 and not _same_run(start, code, codes)
             ):
-                found.setdefault(start, set()).add(code)
+                children.setdefault(start, set()).add(code)
                 break
-    return {code: CodeGroup(frozenset(parts), sure=False) for code, parts in found.items()}
+    return {code: CodeGroup(frozenset(parts), sure=False) for code, parts in children.items()}
 
 
 def _continues(start: str, rest: str) -> bool:
@@ -92,12 +92,12 @@ def _continues(start: str, rest: str) -> bool:
 
 def _same_run(start: str, code: str, codes: Sequence[str]) -> bool:
     """Whether two codes are numbers of one run behind the same letters, such as R1 and R12 of R1 to R12."""
-    found = [_RUN.fullmatch(c) for c in (start, code)]
-    if found[0] is None or found[1] is None:
+    matches = [_RUN.fullmatch(c) for c in (start, code)]
+    if matches[0] is None or matches[1] is None:
         return False
-    stem = found[0][1]
-    own = sorted(int(m[2]) for m in map(_RUN.fullmatch, codes) if m and m[1] == stem)
-    return own == list(range(own[0], own[0] + len(own)))
+    stem = matches[0][1]
+    numbers = sorted(int(m[2]) for m in map(_RUN.fullmatch, codes) if m and m[1] == stem)
+    return numbers == list(range(numbers[0], numbers[0] + len(numbers)))
 
 
 def _runs_on(codes: Sequence[str]) -> bool:
@@ -106,24 +106,24 @@ def _runs_on(codes: Sequence[str]) -> bool:
     if is_years(numbers):
         return True
     plain = sorted(int(code) for code in numbers if code == "0" or code[0] != "0")
-    own = [n for n in plain if n not in (0, 99, 999, 9999)]
-    if len(own) < 3 or len(own) < len([n for n in numbers if set(n) - {"0", "9"}]):
+    run_numbers = [n for n in plain if n not in (0, 99, 999, 9999)]
+    if len(run_numbers) < 3 or len(run_numbers) < len([n for n in numbers if set(n) - {"0", "9"}]):
         return False
-    return own == list(range(own[0], own[0] + len(own)))
+    return run_numbers == list(range(run_numbers[0], run_numbers[0] + len(run_numbers)))
 
 
 def _merged(codes: Sequence[str]) -> dict[str, CodeGroup]:
-    found = {}
+    groups = {}
     every = set(codes)
     for code in codes:
         parts = [part.strip() for part in _JOINED.split(code)]
         if len(parts) > 1 and all(part in every for part in parts):
-            found[code] = CodeGroup(frozenset(parts), sure=True)
-    return found
+            groups[code] = CodeGroup(frozenset(parts), sure=True)
+    return groups
 
 
 def _letter_ranges(codes: Sequence[str]) -> dict[str, CodeGroup]:
-    found = {}
+    groups = {}
     every = set(codes)
     for code in codes:
         match = _LETTERS.fullmatch(code)
@@ -133,8 +133,8 @@ def _letter_ranges(codes: Sequence[str]) -> dict[str, CodeGroup]:
         # A letter in between that the file does not list may still be in the group.
         if len(parts) > 1:
             whole = len(parts) == ord(match[2]) - ord(match[1]) + 1
-            found[code] = CodeGroup(frozenset(parts), sure=whole)
-    return found
+            groups[code] = CodeGroup(frozenset(parts), sure=whole)
+    return groups
 
 
 def _age_ranges(codes: Sequence[str]) -> dict[str, CodeGroup]:
@@ -147,13 +147,13 @@ def _age_ranges(codes: Sequence[str]) -> dict[str, CodeGroup]:
             spans[code] = int(match[1]), int(match[2])
         elif beyond:
             spans[code] = int(beyond[1] or beyond[2]), 10**9
-    found = {}
+    groups = {}
     for code, (low, high) in spans.items():
         inside = {s: c for c, s in spans.items() if c != code and low <= s[0] and s[1] <= high}
         parts = _filled(low, high, sorted(inside, key=lambda s: (s[0], -s[1])), (low, high))
         if parts:
-            found[code] = CodeGroup(frozenset(inside[span] for span in parts), sure=True)
-    return found
+            groups[code] = CodeGroup(frozenset(inside[span] for span in parts), sure=True)
+    return groups
 
 
 def _filled(

@@ -117,9 +117,9 @@ def find_columns(
         left = [name for name in head if name not in roles and name not in named.beside]
         dimensions, ignored = _dimensions(rows, [n for n in left if n not in figures])
         if published:
-            kept = _variables(rows, [n for n in dimensions if not is_flag(rows, n)])
-            ignored = tuple(n for n in left if n not in kept)
-            dimensions = kept
+            variables = _variables(rows, [n for n in dimensions if not is_flag(rows, n)])
+            ignored = tuple(n for n in left if n not in variables)
+            dimensions = variables
     else:
         dimensions = named.by
         ignored = tuple(n for n in head if n not in roles and n not in (*dimensions, *named.beside))
@@ -149,8 +149,8 @@ def find_columns(
 
 def _flags(rows: Rows, named: ColumnNames, value: str) -> str | None:
     """A column of letters by a name that published files use."""
-    own = [f"{value}_{end}".lower() for end in ("f", "flag", "flags", "status")]
-    wanted = own if len(named.values) > 1 else [*own, *_FLAGS]
+    flag_names = [f"{value}_{end}".lower() for end in ("f", "flag", "flags", "status")]
+    wanted = flag_names if len(named.values) > 1 else [*flag_names, *_FLAGS]
     for want in wanted:
         for name, texts in rows.columns.items():
             if (
@@ -171,33 +171,33 @@ def is_flag(rows: Rows, name: str) -> bool:
 
 def _variables(rows: Rows, names: Sequence[str]) -> tuple[str, ...]:
     """The columns of codes without those that only repeat another one: labels, parents, numbers of rows."""
-    kept = list(names)
+    variables = list(names)
     for name in reversed(names):
-        own = rows.columns[name]
-        if [*own] == [str(i) for i in range(len(own))] and len(kept) > 1:
-            kept.remove(name)
+        texts = rows.columns[name]
+        if [*texts] == [str(i) for i in range(len(texts))] and len(variables) > 1:
+            variables.remove(name)
             continue
-        size = len(set(own))
-        if size == 1 and re.search(r"\s", own[0]) and len(kept) > 1:
-            kept.remove(name)
+        size = len(set(texts))
+        if size == 1 and re.search(r"\s", texts[0]) and len(variables) > 1:
+            variables.remove(name)
             continue
-        for other in kept:
-            pairs = set(zip(rows.columns[other], own, strict=True))
+        for other in variables:
+            pairs = set(zip(rows.columns[other], texts, strict=True))
             there = len(set(rows.columns[other]))
             if other == name or len(pairs) != there:
                 continue
-            parent = set(own) <= {*rows.columns[other], ""}
+            parent = set(texts) <= {*rows.columns[other], ""}
             # One name for each code is a label; fewer names are a property of the code.
             if size > 1 and (there == size or there < len(rows) or parent):
-                kept.remove(name)
+                variables.remove(name)
                 break
-    for name in reversed(list(kept)):
-        others = [n for n in kept if n != name]
+    for name in reversed(list(variables)):
+        others = [n for n in variables if n != name]
         keys = set(zip(*(rows.columns[n] for n in others), strict=True))
         # A column that no row needs to be told apart is a remark on the cell, not a variable.
         if others and len(set(rows.columns[name])) > 1 and len(keys) == len(rows) > 1:
-            kept.remove(name)
-    return tuple(kept)
+            variables.remove(name)
+    return tuple(variables)
 
 
 def value_column(
@@ -210,22 +210,22 @@ def value_column(
     """
     head = list(rows.columns)
     for usual in _VALUES:
-        found = [name for name in head if name.lower() == usual]
-        if len(found) == 1:
-            return found[0], ()
+        candidates = [name for name in head if name.lower() == usual]
+        if len(candidates) == 1:
+            return candidates[0], ()
     shares = {name: numeric(name) for name in head}
-    found = [
+    candidates = [
         name
         for name in head
         if shares[name][0]
         and not all(_YEAR.fullmatch(v) for v in rows.columns[name])
         and len(set(rows.columns[name])) > 1
     ]
-    hiding = [name for name in found if shares[name][1]]
-    if len(found) == 1:
-        return found[0], ()
+    hiding = [name for name in candidates if shares[name][1]]
+    if len(candidates) == 1:
+        return candidates[0], ()
     chosen = hiding[0] if len(hiding) == 1 else None
-    return chosen, tuple(name for name in found if name != chosen)
+    return chosen, tuple(name for name in candidates if name != chosen)
 
 
 def _require(rows: Rows, name: str) -> None:
@@ -243,15 +243,15 @@ def _first(rows: Rows, names: Sequence[str]) -> str | None:
 def _numbered(rows: Rows, pattern: re.Pattern[str], *, published: bool) -> tuple[str, ...]:
     """Columns such as x1, x2 in the order of their numbers; in a confidential file none is left out."""
     head = [name for name in rows.columns if rows.fact(name) == name]
-    found = {int(name[1:]): name for name in head if pattern.fullmatch(name)}
-    missing = next((n for n in range(1, max(found, default=0)) if n not in found), None)
+    numbered = {int(name[1:]): name for name in head if pattern.fullmatch(name)}
+    missing = next((n for n in range(1, max(numbered, default=0)) if n not in numbered), None)
     if missing is not None and not published:
-        last = found[max(found)]
+        last = numbered[max(numbered)]
         raise InputError(
             f"{rows.source}: there is a column {last!r} but no column {last[0]}{missing}; the largest "
             "contributions are numbered from 1 without a gap."
         )
-    return tuple(found[n] for n in sorted(found))
+    return tuple(numbered[n] for n in sorted(numbered))
 
 
 def _dimensions(rows: Rows, left: list[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -261,12 +261,12 @@ def _dimensions(rows: Rows, left: list[str]) -> tuple[tuple[str, ...], tuple[str
     determine: that is a figure about the cell, such as a mean.
     """
     beside = {rows.fact(f"{n}{ending}") for n in left for ending in ("_label", "_members")}
-    kept = [n for n in left if n not in beside]
-    for name in reversed(list(kept)):
-        others = [n for n in kept if n != name]
+    dimensions = [n for n in left if n not in beside]
+    for name in reversed(list(dimensions)):
+        others = [n for n in dimensions if n != name]
         if not others or not all(not v or _NUMBER.fullmatch(v) for v in rows.columns[name]):
             continue
         keys = set(zip(*(rows.columns[n] for n in others), strict=True))
         if len(rows) > 1 and len(keys) == len(rows):
-            kept.remove(name)
-    return tuple(kept), tuple(name for name in left if name not in kept)
+            dimensions.remove(name)
+    return tuple(dimensions), tuple(name for name in left if name not in dimensions)

@@ -188,13 +188,13 @@ def check_totals(file: TableFile, relations: Relations, response: str) -> None:
     Its largest contributor has at least what the largest of any part has, unless values can be negative.
     """
     negative = _negative(file, response)
-    place = {
+    row_of = {
         int(cell): row for row, cell in enumerate(np.ravel_multi_index(file.positions, file.shape))
     }
     for number, total in enumerate(relations.totals.tolist()):
-        row = place.get(total)
+        row = row_of.get(total)
         inside = relations.cells[slice(*relations.indptr[number : number + 2])].tolist()
-        parts = [place[c] for c in inside if c != total and c in place]
+        parts = [row_of[c] for c in inside if c != total and c in row_of]
         if row is None or not parts:
             continue
         if file.count is not None:

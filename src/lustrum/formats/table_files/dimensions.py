@@ -98,17 +98,17 @@ class Dimension:
         """
         totals = self.totals
         subtotals = [code for code in self.groups if code not in totals]
-        words = [f"{self.name}: {len(self.finest)} code{'s' * (len(self.finest) != 1)}"]
+        clauses = [f"{self.name}: {len(self.finest)} code{'s' * (len(self.finest) != 1)}"]
         if totals:
-            words.append(f"the total is {self._listed(totals)}")
+            clauses.append(f"the total is {self._listed(totals)}")
         else:
-            words.append("no total")
+            clauses.append("no total")
         if subtotals:
             plural = "subtotal" if len(subtotals) == 1 else f"{len(subtotals)} subtotals"
-            words.append(f"{plural} {self._listed(subtotals)}")
+            clauses.append(f"{plural} {self._listed(subtotals)}")
         else:
-            words.append("no subtotals")
-        return "; ".join(words) + "."
+            clauses.append("no subtotals")
+        return "; ".join(clauses) + "."
 
     def _listed(self, codes: Sequence[str], most: int = 8) -> str:
         ways = list(dict.fromkeys(self.how[code] for code in codes))
@@ -136,9 +136,9 @@ class Recognition:
         """The axes of a file, whose categories hold the same people in every file."""
         axes = []
         for name, codes in zip(file.dimensions, file.codes, strict=True):
-            own = self.dimensions[name]
-            places: dict[str, tuple[int, ...]] = {c: (i,) for i, c in enumerate(own.finest)}
-            places |= {code: tuple(sorted(parts)) for code, parts in own.groups.items()}
+            dimension = self.dimensions[name]
+            places: dict[str, tuple[int, ...]] = {c: (i,) for i, c in enumerate(dimension.finest)}
+            places |= {code: tuple(sorted(parts)) for code, parts in dimension.groups.items()}
             axes.append(
                 TableAxis(
                     name,
@@ -152,7 +152,7 @@ class Recognition:
         return tuple(axes)
 
 
-def finest_of(code: str, groups: Groups, place: Mapping[str, int]) -> frozenset[int]:
+def finest_of(code: str, groups: Groups, positions: Mapping[str, int]) -> frozenset[int]:
     """The places of all finest codes in a group, through groups within it."""
     out: set[int] = set()
     waiting = list(groups[code])
@@ -161,5 +161,5 @@ def finest_of(code: str, groups: Groups, place: Mapping[str, int]) -> frozenset[
         if part in groups:
             waiting.extend(groups[part])
         else:
-            out.add(place[part])
+            out.add(positions[part])
     return frozenset(out)

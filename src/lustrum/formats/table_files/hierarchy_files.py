@@ -85,17 +85,17 @@ def _parents(text: str, source: str) -> Groups:
 
 def _toml(text: str, source: str) -> Groups:
     try:
-        found = tomllib.loads(text)
+        groups = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{source} is not TOML: {error}.") from None
-    for group, parts in found.items():
+    for group, parts in groups.items():
         if (
             not isinstance(parts, list)
             or not parts
             or not all(isinstance(p, str) and p for p in parts)
         ):
             raise InputError(f"{source}: the group {group!r} needs a list of codes in quotes.")
-    return {group: tuple(dict.fromkeys(parts)) for group, parts in found.items()}
+    return {group: tuple(dict.fromkeys(parts)) for group, parts in groups.items()}
 
 
 def check_circles(groups: Groups, source: str) -> None:
@@ -105,14 +105,14 @@ def check_circles(groups: Groups, source: str) -> None:
         path: list[tuple[str, int]] = [(top, 0)]
         inside = {top}
         while path:
-            code, place = path.pop()
+            code, index = path.pop()
             parts = groups.get(code, ())
-            if place == len(parts) or code in done:
+            if index == len(parts) or code in done:
                 inside.discard(code)
                 done.add(code)
                 continue
-            path.append((code, place + 1))
-            part = parts[place]
+            path.append((code, index + 1))
+            part = parts[index]
             if part in inside:
                 raise InputError(f"{source}: the group {part!r} holds itself.")
             if part not in done:

@@ -20,12 +20,12 @@ DefaultLevel = tuple[Decimal, bool]
 """A level for cells that have none of their own: a number, and whether it is percent."""
 
 
-def default_level(words: str) -> DefaultLevel:
+def default_level(text: str) -> DefaultLevel:
     """A level in words, such as ``10%`` or ``5``."""
-    number = plain_number(words.strip().removesuffix("%"))
+    number = plain_number(text.strip().removesuffix("%"))
     if number is None or number < 0:
-        raise InputError(f"--protect is a percentage such as 10% or a number, not {words!r}.")
-    return number, words.strip().endswith("%")
+        raise InputError(f"--protect is a percentage such as 10% or a number, not {text!r}.")
+    return number, text.strip().endswith("%")
 
 
 def protection_of(

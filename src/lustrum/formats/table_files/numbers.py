@@ -55,22 +55,22 @@ def groups_by_numbers(
     places = [c for c in range(len(codes)) if c not in set(skip)]
     # Subtotals come before what holds them, so that few passes are needed.
     order = sorted(places, key=lambda c: (int(np.abs(values[c][known[c]]).sum()), c))
-    found: dict[int, frozenset[int]] = {}
+    parts_of: dict[int, frozenset[int]] = {}
     more = True
     while more:
-        before = dict(found)
+        before = dict(parts_of)
         for c in (c for c in order if c not in groups):
-            every = {**groups, **found}
+            every = {**groups, **parts_of}
             group = search.group(c, [s for s in places if s != c and s not in every])
             inside = frozenset[int]().union(*every.values())
-            if group is None and every and c not in found and c not in inside:
+            if group is None and every and c not in parts_of and c not in inside:
                 # A finest code may be hidden where the subtotal that holds it is shown.
                 tops = search.group(c, [s for s in places if s != c and s not in inside])
                 group = tops if tops and _apart(tops, every) else None
             if group is not None:
-                found[c] = group
-        more = found != before
-    return {c: _finest(c, found) for c in found}
+                parts_of[c] = group
+        more = parts_of != before
+    return {c: _finest(c, parts_of) for c in parts_of}
 
 
 def _finest(c: int, groups: Mapping[int, Collection[int]]) -> frozenset[int]:
@@ -82,7 +82,7 @@ def _finest(c: int, groups: Mapping[int, Collection[int]]) -> frozenset[int]:
 
 def _apart(parts: Collection[int], groups: Mapping[int, Collection[int]]) -> bool:
     """Whether no finest code is in two of the parts."""
-    finest = [place for part in parts for place in _finest(part, groups)]
+    finest = [code for part in parts for code in _finest(part, groups)]
     return len(finest) == len(set(finest))
 
 
@@ -126,8 +126,8 @@ class _NumberSearch:
         return np.asarray((self.values[parts] != 0) | ~self.known[parts])
 
     def _by_code(self, c: int, parts: npt.NDArray[np.intp]) -> frozenset[int] | None:
-        own = self.codes[c]
-        inside = np.array([s for s in parts if self.codes[s].startswith(own)], dtype=np.intp)
+        code = self.codes[c]
+        inside = np.array([s for s in parts if self.codes[s].startswith(code)], dtype=np.intp)
         bits = _BITS if inside.size == 1 else _BITS_BY_CODE
         return _set(inside) if self._evidence(c, inside) >= bits else None
 
@@ -139,7 +139,7 @@ class _NumberSearch:
         runs = [parts[first:stop] for first, stop in sorted(set(self._runs(c, parts)))]
         judged = [(self._evidence(c, run), run) for run in runs]
         enough = [(evidence, -run.size, run) for evidence, run in judged if evidence >= _BITS]
-        return _set(max(enough, key=lambda own: own[:2])[2]) if enough else None
+        return _set(max(enough, key=lambda scored: scored[:2])[2]) if enough else None
 
     def _runs(self, c: int, parts: npt.NDArray[np.intp]) -> Iterator[tuple[int, int]]:
         """Where runs begin and end that add up in the columns that show all of them, as far as is searched.

@@ -35,7 +35,9 @@ _COARSE = re.compile(r"thousand|million|tausend|mio|mill(?![a-z])|\b1000\b|t_?eu
 def published_table(rows: Rows, named: ColumnNames, reading: Reading) -> TableFile:
     """A published file, read as a reader would."""
     if reading.aliases:
-        columns = {reading.aliases.get(name, name): own for name, own in rows.columns.items()}
+        columns = {
+            reading.aliases.get(name, name): contents for name, contents in rows.columns.items()
+        }
         rows = replace(rows, columns=columns)
     others: tuple[str, ...] = ()
     if reading.wide:
@@ -44,7 +46,7 @@ def published_table(rows: Rows, named: ColumnNames, reading: Reading) -> TableFi
         rows, named, others = _with_values(rows, named, reading)
     else:
         named = named.in_file(rows)
-    formulas = [Formula.of(words).about(named.values) for words in reading.formulas]
+    formulas = [Formula.of(formula_text).about(named.values) for formula_text in reading.formulas]
     explained = {name for formula in formulas for name in formula.explains}
     figures = explained | set(others)
     if reading.status is not None:
@@ -71,30 +73,36 @@ def published_table(rows: Rows, named: ColumnNames, reading: Reading) -> TableFi
         places.setdefault(key, []).append(row)
     cells = tuple(places)
     read, repeated = _merged(rows, places, read)
-    notes = [*rows.notes, *(note for own in read.values() for note in own.notes), *repeated]
+    notes = [
+        *rows.notes,
+        *(note for contents in read.values() for note in contents.notes),
+        *repeated,
+    ]
     doubts = [
         *rows.doubts,
         *unexplained(rows, columns_, named, explained, published=True),
         *further,
     ]
-    for response, own in read.items():
+    for response, contents in read.items():
         # A formula settles a doubt about shares in place of the values that it speaks of.
         settled = f"{response}%" in explained
-        doubts += [d for d in own.doubts if not (settled and "holds shares" in d)]
+        doubts += [d for d in contents.doubts if not (settled and "holds shares" in d)]
     texts = {
-        name: [next((own[row] for row in at if own[row]), "") for at in places.values()]
-        for name, own in rows.columns.items()
+        name: [next((contents[row] for row in at if contents[row]), "") for at in places.values()]
+        for name, contents in rows.columns.items()
     }
-    shares = {f"{r}%": own.shares for r, own in read.items() if own.shares is not None}
+    shares = {
+        f"{r}%": contents.shares for r, contents in read.items() if contents.shares is not None
+    }
 
     def numbers(name: str) -> Sequence[Number]:
         if name in shares:
             return shares[name]
         style = style_of(texts[name], rows.delimiter, reading.thousands)
-        found = [printed(text.removesuffix("%"), style) for text in texts[name]]
-        return [None if number is None else number.value for number in found]
+        parsed = [printed(text.removesuffix("%"), style) for text in texts[name]]
+        return [None if number is None else number.value for number in parsed]
 
-    values = {response: own.values for response, own in read.items()}
+    values = {response: contents.values for response, contents in read.items()}
     for formula in formulas:
         # A formula may speak of values that the file does not show at all.
         if formula.parts["value"] not in {*values, *rows.columns}:
@@ -129,15 +137,15 @@ def published_table(rows: Rows, named: ColumnNames, reading: Reading) -> TableFi
         },
         interval=interval,
         ignored=columns_.ignored,
-        standing={response: own.standing for response, own in read.items()},
+        standing={response: contents.standing for response, contents in read.items()},
         doubts=tuple(f"{rows.source}: {doubt}" for doubt in dict.fromkeys(doubts)),
         places=[rows.places[at[0]] for at in places.values()],
         notes=tuple(f"{rows.source}: {note}" for note in dict.fromkeys(notes)),
-        bounds={response: own.bounds for response, own in read.items()},
+        bounds={response: contents.bounds for response, contents in read.items()},
         facts=facts,
         parents=_parents(rows, columns_),
-        maybe_zero={response: own.maybe_zero for response, own in read.items()},
-        bracketed={response: own.bracketed for response, own in read.items()},
+        maybe_zero={response: contents.maybe_zero for response, contents in read.items()},
+        bracketed={response: contents.bracketed for response, contents in read.items()},
         signed=reading.signed,
         coarse=frozenset(r for r in read if _COARSE.search(r) or _multiplied(rows)),
     )
@@ -154,12 +162,12 @@ def _unread_ends(
     return [
         f"the column {name!r} holds an end of an interval that is no number, such as {odd!r}; say --hidden "
         f"'{odd}' if it states nothing."
-        for name, own in zip(names, ends, strict=True)
+        for name, numbers in zip(names, ends, strict=True)
         if (
             odd := next(
                 (
                     t
-                    for t, n in zip(texts[name], own, strict=True)
+                    for t, n in zip(texts[name], numbers, strict=True)
                     if n is None and t.lower() not in none
                 ),
                 "",
@@ -175,22 +183,22 @@ def _once(rows: Rows, names: Sequence[str]) -> bool:
 
 def _multiplied(rows: Rows) -> bool:
     """Whether a column UNIT_MULT says that values are in thousands or more."""
-    own = next((c for name, c in rows.columns.items() if name.upper() == "UNIT_MULT"), ())
-    return any(text not in ("", "0") for text in own)
+    multipliers = next((c for name, c in rows.columns.items() if name.upper() == "UNIT_MULT"), ())
+    return any(text not in ("", "0") for text in multipliers)
 
 
 def _with_values(
     rows: Rows, named: ColumnNames, reading: Reading
 ) -> tuple[Rows, ColumnNames, tuple[str, ...]]:
-    found, others = value_column(rows, lambda name: is_numeric(rows, name, reading))
-    if found is None:
+    value_name, others = value_column(rows, lambda name: is_numeric(rows, name, reading))
+    if value_name is None:
         raise NotJudgedError(
             f"{rows.source}: there is no column 'value', and several could hold values; name them "
             f"with --value, or "
             "say --wide NAME if one variable runs across the columns."
         )
-    note = f"the values are those of the column {found!r}."
-    return replace(rows, notes=(*rows.notes, note)), replace(named, values=(found,)), others
+    note = f"the values are those of the column {value_name!r}."
+    return replace(rows, notes=(*rows.notes, note)), replace(named, values=(value_name,)), others
 
 
 def _unpivoted(rows: Rows, named: ColumnNames, reading: Reading) -> tuple[Rows, ColumnNames]:
@@ -201,8 +209,8 @@ def _unpivoted(rows: Rows, named: ColumnNames, reading: Reading) -> tuple[Rows, 
     if not stubs:
         stubs = [
             name
-            for place, name in enumerate(head)
-            if place == 0 or is_numeric(rows, name, reading) == (0, 0)
+            for index, name in enumerate(head)
+            if index == 0 or is_numeric(rows, name, reading) == (0, 0)
         ]
     named_values = () if named.values == ("value",) else named.values
     unknown = next((name for name in (*stubs, *named_values) if name not in head), None)
@@ -228,12 +236,12 @@ def _merged(
         return dict(read), []
     notes = ["cells that stand twice are read as one; a value that one of the rows shows is known."]
     out = {}
-    for response, own in read.items():
+    for response, column in read.items():
         values: list[Number] = []
         bounds, standing = [], []
         shares: list[Number] = []
-        for place, at in enumerate(places.values()):
-            known = list(dict.fromkeys(v for row in at if (v := own.values[row]) is not None))
+        for cell_index, at in enumerate(places.values()):
+            known = list(dict.fromkeys(v for row in at if (v := column.values[row]) is not None))
             if len(known) > 1:
                 raise NotJudgedError(
                     f"{rows.source}: a cell stands in {rows.places[at[0]]} and in {rows.places[at[1]]} with "
@@ -241,36 +249,38 @@ def _merged(
                     f"a row out."
                 )
             values.append(known[0] if known else None)
-            if (known and any(own.values[row] is None for row in at)) or set(at) & {*own.standing}:
-                standing.append(place)
+            if (known and any(column.values[row] is None for row in at)) or set(at) & {
+                *column.standing
+            }:
+                standing.append(cell_index)
             bound: Bound | None = UNKNOWN
             for row in at:
-                bound = None if bound is None else both(bound, own.bounds[row])
+                bound = None if bound is None else both(bound, column.bounds[row])
             if bound is None:
                 raise NotJudgedError(
                     f"{rows.source}: a cell stands in {rows.places[at[0]]} and in {rows.places[at[1]]}, and "
                     f"what they say about {response!r} cannot both be true."
                 )
             bounds.append(bound)
-            if own.shares is not None:
+            if column.shares is not None:
                 shares.append(
-                    next((own.shares[row] for row in at if own.shares[row] is not None), None)
+                    next((column.shares[row] for row in at if column.shares[row] is not None), None)
                 )
         out[response] = replace(
-            own,
+            column,
             values=tuple(values),
             bounds=tuple(bounds),
             standing=tuple(standing),
-            maybe_zero=_places(places, own.maybe_zero),
-            bracketed=_places(places, own.bracketed),
-            shares=None if own.shares is None else tuple(shares),
+            maybe_zero=_places(places, column.maybe_zero),
+            bracketed=_places(places, column.bracketed),
+            shares=None if column.shares is None else tuple(shares),
         )
     return out, notes
 
 
 def _places(places: Mapping[Key, Sequence[int]], rows: Sequence[int]) -> tuple[int, ...]:
     """The cells that one of some rows is about."""
-    return tuple(place for place, at in enumerate(places.values()) if set(at) & {*rows})
+    return tuple(cell_index for cell_index, at in enumerate(places.values()) if set(at) & {*rows})
 
 
 def _other_letters(
@@ -281,12 +291,12 @@ def _other_letters(
     for name in columns.ignored:
         texts = rows.columns[name]
         letters = is_flag(rows, name)
-        for response, own in read.items():
-            there = [value is not None for value in own.values]
+        for response, column in read.items():
+            there = [value is not None for value in column.values]
             if letters:
                 standing, doubt = judged(name, texts, there)
                 out[response] = replace(
-                    own, standing=tuple(sorted({*out[response].standing, *standing}))
+                    column, standing=tuple(sorted({*out[response].standing, *standing}))
                 )
                 doubts += [doubt] if doubt else []
             elif word := next(
@@ -301,18 +311,18 @@ def _other_letters(
 
 def _parents(rows: Rows, columns: FileColumns) -> dict[str, dict[str, str]]:
     """For a dimension with a column that names a code of it in every row: the parent of each code."""
-    found: dict[str, dict[str, str]] = {}
+    parents: dict[str, dict[str, str]] = {}
     for name in columns.dimensions:
-        own = rows.columns[name]
+        codes = rows.columns[name]
         for other in columns.ignored:
             texts = rows.columns[other]
-            pairs = dict(zip(own, texts, strict=True))
+            pairs = dict(zip(codes, texts, strict=True))
             if (
-                set(texts) <= {*own, ""}
+                set(texts) <= {*codes, ""}
                 and len(set(texts)) > 1
-                and len(set(zip(own, texts, strict=True))) == len(pairs)
+                and len(set(zip(codes, texts, strict=True))) == len(pairs)
                 and all(code != parent for code, parent in pairs.items())
             ):
-                found[name] = {code: parent for code, parent in pairs.items() if parent}
+                parents[name] = {code: parent for code, parent in pairs.items() if parent}
                 break
-    return found
+    return parents

@@ -69,11 +69,11 @@ def recognise(
         if name not in names:
             raise InputError(f"There is no dimension {name!r}; {choices(name, names)}.")
     log = RecognitionLog()
-    found = {}
+    dimensions = {}
     errors: list[SumsError] = []
     for name in names:
         try:
-            made = (
+            dimension = (
                 _dimension(name, files, stated, slack, log)
                 if published
                 else _confidential(name, files, stated, slack)
@@ -81,28 +81,32 @@ def recognise(
         except SumsError as error:
             # Sums along the other variables tell which row is wrong.
             errors.append(error)
-            made = error.made
+            dimension = error.dimension
         with_it = [file for file in files if name in file.dimensions]
-        lone = len(made.finest) == 1 or len(with_it) < len(files) or stated.without_totals(name)
-        if published and not lone and not made.totals:
-            made = unnamed_total(made, with_it, log)
-        elif not published and not made.groups and not lone:
-            listed = ", ".join(made.finest[:6]) + (", ..." if len(made.finest) > 6 else "")
+        lone = (
+            len(dimension.finest) == 1 or len(with_it) < len(files) or stated.without_totals(name)
+        )
+        if published and not lone and not dimension.totals:
+            dimension = unnamed_total(dimension, with_it, log)
+        elif not published and not dimension.groups and not lone:
+            listed = ", ".join(dimension.finest[:6]) + (
+                ", ..." if len(dimension.finest) > 6 else ""
+            )
             raise InputError(
                 f"{with_it[0].source}: no total is recognised among the codes of {name!r} ({listed}); name it "
                 f"with --total {name}=CODE, or say --no-totals {name} if there is none."
             )
-        found[name] = made
+        dimensions[name] = dimension
     if errors:
         row = row_that_is_off(files[0], errors) if len(files) == 1 else ""
         raise InputError(
             f"{errors[0]}{f' The number in {row} is in every sum that is off.' if row else ''}"
         )
-    log.doubts += filter(None, (doubt_about_brackets(file, found.values()) for file in files))
+    log.doubts += filter(None, (doubt_about_brackets(file, dimensions.values()) for file in files))
     off = frozenset(log.off)
     if stated.rounded:
         off |= {file.source for file in files}
-    return Recognition(found, tuple(dict.fromkeys(log.doubts)), tuple(log.notes), off)
+    return Recognition(dimensions, tuple(dict.fromkeys(log.doubts)), tuple(log.notes), off)
 
 
 def _confidential(
@@ -118,13 +122,13 @@ def _confidential(
     except InputError:
         if stated.groups.get(name) or {"", name} & stated.flat:
             raise
-        own, log = [file for file in files if name in file.dimensions], RecognitionLog()
-        coded = _by_code(name, own, (), (), {}, slack, log)
+        relevant_files, log = [file for file in files if name in file.dimensions], RecognitionLog()
+        coded = _by_code(name, relevant_files, (), (), {}, slack, log)
         if not coded or log.doubts:
             raise
         groups = {**stated.groups, name: coded}
-        made = _dimension(name, files, replace(stated, groups=groups), slack)
-        return replace(made, how={**made.how, **dict.fromkeys(coded, CODED)})
+        dimension = _dimension(name, files, replace(stated, groups=groups), slack)
+        return replace(dimension, how={**dimension.how, **dict.fromkeys(coded, CODED)})
 
 
 def _dimension(
@@ -134,8 +138,10 @@ def _dimension(
     slack: int,
     log: RecognitionLog | None = None,
 ) -> Dimension:
-    own = [file for file in files if name in file.dimensions]
-    codes = list(dict.fromkeys(c for file in own for c in file.codes[file.dimensions.index(name)]))
+    relevant_files = [file for file in files if name in file.dimensions]
+    codes = list(
+        dict.fromkeys(c for file in relevant_files for c in file.codes[file.dimensions.index(name)])
+    )
     groups = dict(stated.groups.get(name, {}))
     how = dict.fromkeys(groups, SAID)
     totals = dict.fromkeys((stated.named.get(name, frozenset())), SAID)
@@ -150,15 +156,16 @@ def _dimension(
             if code in groups or code in totals:
                 continue
             if code.lower() in TOTAL_NAMES or (
-                code.lower() in _WEAK_NAMES and all(is_largest(f, name, code) for f in own)
+                code.lower() in _WEAK_NAMES
+                and all(is_largest(f, name, code) for f in relevant_files)
             ):
                 totals[code] = NAMED
             elif log is not None and _looks_like_total(code):
-                if all(is_largest(f, name, code) for f in own):
+                if all(is_largest(f, name, code) for f in relevant_files):
                     totals[code] = NAMED
                 else:
                     log.doubts.append(
-                        f"{own[0].source}: nobody said which codes {code!r} of {name!r} holds; say "
+                        f"{relevant_files[0].source}: nobody said which codes {code!r} of {name!r} holds; say "
                         f"--hierarchy {name}=FILE."
                     )
     rests = {c: f"{c}, not listed" for c in stated.open_groups.get(name, ())}
@@ -168,7 +175,7 @@ def _dimension(
                 f"The dimension {name!r} has no code {code!r}; {choices(code, codes)}."
             )
     if log is not None and not {"", name} & stated.flat:
-        coded = _by_code(name, own, groups, totals, rests, slack, log)
+        coded = _by_code(name, relevant_files, groups, totals, rests, slack, log)
         groups |= coded
         how |= dict.fromkeys(coded, CODED)
     for code, rest_code in rests.items():
@@ -181,13 +188,13 @@ def _dimension(
                     f"The group {code!r} of {name!r} holds the total {part!r}; say with --hierarchy "
                     f"{name}=FILE which codes {part!r} holds."
                 )
-    check_circles(groups, own[0].source)
+    check_circles(groups, relevant_files[0].source)
     if not stated.without_totals(name) and slack == 0:
-        for file in own:
+        for file in relevant_files:
             added = _added_up(file, name, groups, totals)
             groups |= added
             how |= dict.fromkeys(added, ADDED)
-    check_circles(groups, own[0].source)
+    check_circles(groups, relevant_files[0].source)
     if log is None:
         # Everything is listed in a confidential file: a code without a row is empty.
         groups = _listed_only(groups, codes)
@@ -197,48 +204,48 @@ def _dimension(
         raise InputError(
             f"The dimension {name!r} has totals only; it needs a code that is not one."
         )
-    place = {code: i for i, code in enumerate(finest)}
-    positions = {code: finest_of(code, groups, place) for code in groups}
+    index_of = {code: i for i, code in enumerate(finest)}
+    positions = {code: finest_of(code, groups, index_of) for code in groups}
     rest = bool({"", name} & stated.rest)
     everything = frozenset(range(len(finest) + rest))
     for code, way in totals.items():
         positions[code] = everything
         how[code] = way
     shown = {c: positions[c] for c in (*codes, *groups) if c in positions}
-    made = Dimension(name, tuple(finest), shown, {code: how[code] for code in shown}, rest)
-    for file in own:
+    dimension = Dimension(name, tuple(finest), shown, {code: how[code] for code in shown}, rest)
+    for file in relevant_files:
         if log is None:
-            check_sums(file, made, slack)
+            check_sums(file, dimension, slack)
         else:
-            made = _checked(file, made, slack, stated, log)
+            dimension = _checked(file, dimension, slack, stated, log)
     try:
-        check_same_cover(own, made)
+        check_same_cover(relevant_files, dimension)
     except InputError as problem:
         if log is None:
             raise
         log.doubts.append(str(problem))
     if log is not None and not {"", name} & stated.flat and not stated.groups.get(name):
-        look_for_heads(made, own, slack, log)
-    return made
+        look_for_heads(dimension, relevant_files, slack, log)
+    return dimension
 
 
 def _listed_only(groups: Groups, codes: Sequence[str]) -> Groups:
     """Groups without the codes that no file lists, and without groups of which nothing is left."""
-    found = dict(groups)
+    remaining = dict(groups)
     while True:
-        kept = {
-            code: tuple(p for p in parts if p in found or p in codes)
-            for code, parts in found.items()
+        pruned = {
+            code: tuple(p for p in parts if p in remaining or p in codes)
+            for code, parts in remaining.items()
         }
-        kept = {code: parts for code, parts in kept.items() if parts}
-        if kept == found:
-            return found
-        found = kept
+        pruned = {code: parts for code, parts in pruned.items() if parts}
+        if pruned == remaining:
+            return remaining
+        remaining = pruned
 
 
 def _looks_like_total(code: str) -> bool:
-    words = code.lower().strip()
-    return words.startswith(_TOTAL_STARTS) or words.endswith(_TOTAL_ENDS)
+    lower_code = code.lower().strip()
+    return lower_code.startswith(_TOTAL_STARTS) or lower_code.endswith(_TOTAL_ENDS)
 
 
 def _by_code(
@@ -257,10 +264,10 @@ def _by_code(
     codes = list(dict.fromkeys(c for f in files for c in f.codes[f.dimensions.index(name)]))
     parents = next((f.parents[name] for f in files if name in f.parents), None)
     shown = groups_by_code(codes, parents).items()
-    found = {c: g for c, g in shown if c not in stated and c not in totals}
-    kept: Groups = {}
+    candidates = {c: g for c, g in shown if c not in stated and c not in totals}
+    groups: Groups = {}
     confirmed, open_ = [], []
-    for code, group in found.items():
+    for code, group in candidates.items():
         parts = tuple(c for c in codes if c in group.parts and c not in totals)
         if not parts:
             continue
@@ -276,7 +283,7 @@ def _by_code(
                 "has none."
             )
             continue
-        kept[code] = parts
+        groups[code] = parts
         if verdict == "agrees" or group.sure or code in rests:
             confirmed.append(code)
         else:
@@ -288,47 +295,47 @@ def _by_code(
             f"that seem to be its parts; say --hierarchy {name}=FILE, --rest {name}={open_[0]} or "
             f"--flat {name}."
         )
-    return kept
+    return groups
 
 
 def _checked(
-    file: TableFile, made: Dimension, slack: int, stated: StatedTotals, log: RecognitionLog
+    file: TableFile, dimension: Dimension, slack: int, stated: StatedTotals, log: RecognitionLog
 ) -> Dimension:
     """Take out what does not add up; sums that are off by rounding are said."""
-    groups = dict(made.groups)
-    for code in made.groups:
-        off, place = worst_difference(file, made, code)
+    groups = dict(dimension.groups)
+    for code in dimension.groups:
+        off, position = worst_difference(file, dimension, code)
         if off == 0:
             continue
-        parts = len(made.groups[code])
+        parts = len(dimension.groups[code])
         allowed = room_of(file, parts, slack)
-        kind = "total" if made.groups[code] == made.everything else "subtotal"
+        kind = "total" if dimension.groups[code] == dimension.everything else "subtotal"
         if abs(off) <= allowed and (slack or stated.rounded or abs(off) <= 1):
             if not slack and file.source not in log.off:
                 log.off[file.source] = None
                 log.notes.append(
-                    f"{file.source}: the {kind} {code!r} of {made.name!r} differs from the sum of its "
+                    f"{file.source}: the {kind} {code!r} of {dimension.name!r} differs from the sum of its "
                     f"parts by a unit of "
-                    f"the last digit or a few ({place}); every number is taken as rounded on its own."
+                    f"the last digit or a few ({position}); every number is taken as rounded on its own."
                 )
             continue
         if not slack and abs(off) <= allowed:
             log.off[file.source] = None  # perhaps rounded, so that nothing follows exactly
         log.doubts.append(
-            f"{file.source}: the {kind} {code!r} of {made.name!r} ({made.how[code]}) is not the sum "
-            f"of its parts "
-            f"({place}); name subtotals with --hierarchy {made.name}=FILE, say --rest {made.name} if codes are "
-            f"missing, --off-by-rounding if numbers are rounded, or --no-totals {made.name}."
+            f"{file.source}: the {kind} {code!r} of {dimension.name!r} ({dimension.how[code]}) is not the sum "
+            f"of its parts ({position}); name subtotals with --hierarchy {dimension.name}=FILE, say "
+            f"--rest {dimension.name} if codes are missing, --off-by-rounding if numbers are "
+            f"rounded, or --no-totals {dimension.name}."
         )
         groups.pop(code)
-    finest = (*made.finest, *(c for c in made.groups if c not in groups))
+    finest = (*dimension.finest, *(c for c in dimension.groups if c not in groups))
     # The place behind all codes stands for those that are not listed.
-    last, now = len(made.finest), len(finest)
+    last, now = len(dimension.finest), len(finest)
     groups = {
-        code: frozenset(now if place == last else place for place in own)
-        for code, own in groups.items()
+        code: frozenset(now if position == last else position for position in members)
+        for code, members in groups.items()
     }
-    return replace(made, finest=finest, groups=groups)
+    return replace(dimension, finest=finest, groups=groups)
 
 
 def _added_up(
@@ -344,5 +351,5 @@ def _added_up(
         if code in groups
     }
     signed = may_be_negative(file, values)
-    found = groups_by_numbers(values, known, codes, skip, stated, signed=signed)
-    return {codes[c]: tuple(codes[p] for p in sorted(parts)) for c, parts in found.items()}
+    shown_groups = groups_by_numbers(values, known, codes, skip, stated, signed=signed)
+    return {codes[c]: tuple(codes[p] for p in sorted(parts)) for c, parts in shown_groups.items()}

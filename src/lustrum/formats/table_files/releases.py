@@ -30,14 +30,14 @@ def releases_of(
     A cell that is not published has no value in the release; where the file states an interval for it, the
     release has that interval.
     """
-    found = recognise(files) if recognition is None else recognition
+    recognised = recognise(files) if recognition is None else recognition
     picked = [f.responses[0] for f in files] if responses is None else list(responses)
     decimals = max((file.decimals for file in files), default=0)
     pairs = zip(files, picked, strict=True)
-    return [_release(file, name, found, decimals) for file, name in pairs]
+    return [_release(file, name, recognised, decimals) for file, name in pairs]
 
 
-def _release(file: TableFile, response: str, found: Recognition, decimals: int) -> Release:
+def _release(file: TableFile, response: str, recognition: Recognition, decimals: int) -> Release:
     values, known = file.dense(file.values[response], decimals)
     letters = {letter.value for letter in CellStatus}
     other = CellStatus.NOT_FOR_PUBLICATION.value
@@ -69,7 +69,7 @@ def _release(file: TableFile, response: str, found: Recognition, decimals: int) 
                 "value cannot all be true; its interval has the lower end above the upper one."
             )
     return Release(
-        found.axes(file),
+        recognition.axes(file),
         values,
         status,
         {"method": "unknown"},
@@ -107,12 +107,14 @@ def confidential_table(
     off = np.flatnonzero(less)
     if off.size:
         total = int(relations.totals[int(off[0])])
-        words = "a relation" if total < 0 else _named(axes, total, file.shape)
+        cell_name = "a relation" if total < 0 else _named(axes, total, file.shape)
         reason = "" if bool(rows.all()) else "; rows are missing, which would be 0"
         by = f"{Decimal(abs(int(less[int(off[0])]))).scaleb(-decimals):,f}"
-        raise InputError(f"{file.source}: {words} is not the sum of its parts, by {by}{reason}.")
+        raise InputError(
+            f"{file.source}: {cell_name} is not the sum of its parts, by {by}{reason}."
+        )
     contributed = file.count is not None or bool(file.largest)
-    own = checked_contributions(file, name, decimals, holding_number) if contributed else None
+    checked = checked_contributions(file, name, decimals, holding_number) if contributed else None
     if contributed:
         check_totals(file, relations, name)
     kind = "magnitude" if contributed or decimals or bool((values < 0).any()) else "count"
@@ -122,26 +124,26 @@ def confidential_table(
         values=values,
         kind=kind,  # type: ignore[arg-type]
         decimals=decimals,
-        contributors=contributors if own is None else own.contributors,
-        contributions=None if own is None else own.contributions,
-        provenance={"source": file.source, **_assumed(file, own)},
+        contributors=contributors if checked is None else checked.contributors,
+        contributions=None if checked is None else checked.contributions,
+        provenance={"source": file.source, **_assumed(file, checked)},
     )
 
 
 def _named(axes: Sequence[TableAxis], cell: int, shape: tuple[int, ...]) -> str:
-    place = np.unravel_index(cell, shape)
+    indices = np.unravel_index(cell, shape)
     return "the cell " + ", ".join(
-        f"{axis.name}={axis.codes[int(i)]}" for axis, i in zip(axes, place, strict=True)
+        f"{axis.name}={axis.codes[int(i)]}" for axis, i in zip(axes, indices, strict=True)
     )
 
 
-def _assumed(file: TableFile, own: CheckedContributions | None) -> dict[str, str]:
+def _assumed(file: TableFile, checked: CheckedContributions | None) -> dict[str, str]:
     """A sentence where blank contributions were filled with the worst case."""
-    if own is None or not own.assumed:
+    if checked is None or not checked.assumed:
         return {}
-    number = len(own.assumed)
+    number = len(checked.assumed)
     cells = "1 cell has" if number == 1 else f"{number:,} cells have"
-    first = file.places[own.assumed[0]]
+    first = file.places[checked.assumed[0]]
     return {
         "assumed": f"{file.source}: {cells} blank contributions (first: {first}); each is taken to be as large "
         "as it can be."

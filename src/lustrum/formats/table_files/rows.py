@@ -146,22 +146,24 @@ def _rows_of_parquet(path: Path) -> Rows:
 
 def _rows_of_workbook(path: Path) -> Rows:
     """The sheet 'Cells' of a workbook, as this project writes it, or else the first sheet."""
-    found, others = _lines_of_workbook(path, results=True)
-    if others or any(None in line for _, line in found):
+    sheet_lines, others = _lines_of_workbook(path, results=True)
+    if others or any(None in line for _, line in sheet_lines):
         formulas, computed = _lines_of_workbook(path, results=False)
         others = {name: others[name] or computed[name] for name in others}
-        for (row, line), (_, written) in zip(found, formulas, strict=True):
+        for (row, line), (_, written) in zip(sheet_lines, formulas, strict=True):
             # A reader's program computes a formula whose result is not stored.
             if any(a is None and b is not None for a, b in zip(line, written, strict=True)):
                 raise InputError(
                     f"{path}, row {row}: the result of a formula is not stored; open the file in a "
                     "spreadsheet and save it, or write the number."
                 )
-    found = [(row, line) for row, line in found if any(line)]
-    if not found:
+    sheet_lines = [(row, line) for row, line in sheet_lines if any(line)]
+    if not sheet_lines:
         raise InputError(f"{path}: the sheet is empty; a table needs a line of names.")
-    filled = [any(column) for column in zip(*(line for _, line in found), strict=True)]
-    head, *lines = [[text or "" for text in itertools.compress(line, filled)] for _, line in found]
+    filled = [any(column) for column in zip(*(line for _, line in sheet_lines), strict=True)]
+    head, *lines = [
+        [text or "" for text in itertools.compress(line, filled)] for _, line in sheet_lines
+    ]
     twice = next((name for name in head if head.count(name) > 1), None)
     if twice is not None:
         raise InputError(f"{path}: the column {twice!r} occurs twice; use it once.")
@@ -183,7 +185,7 @@ def _rows_of_workbook(path: Path) -> Rows:
             f"other sheets of the workbook are not read and may show what is hidden ({listed}); save each as a "
             "file of its own, or say --notes-read if they state nothing.",
         )
-    return Rows(str(path), columns, [f"row {row}" for row, _ in found[1:]], doubts=doubts)
+    return Rows(str(path), columns, [f"row {row}" for row, _ in sheet_lines[1:]], doubts=doubts)
 
 
 def _lines_of_workbook(
@@ -235,15 +237,17 @@ def _only_repeats(sheet: Any, cells: Any) -> bool:
     """
     if not hasattr(sheet, "iter_rows"):
         return False
-    own, theirs = (
+    cell_fields, theirs = (
         [value for row in one.iter_rows(values_only=True) for value in row]
         for one in (cells, sheet)
     )
     if not all(v is None or isinstance(v, int | float | str) for v in theirs):
         return False  # a date, or a formula for several cells
-    numbers = [Counter(v for v in fields if isinstance(v, int | float)) for fields in (theirs, own)]
+    numbers = [
+        Counter(v for v in fields if isinstance(v, int | float)) for fields in (theirs, cell_fields)
+    ]
     texts = (v.strip() for v in theirs if isinstance(v, str))
-    known = set(own)
+    known = set(cell_fields)
     return numbers[0] <= numbers[1] and all(
         t in known or not (t.startswith("=") or _NUMBER.fullmatch(t)) for t in texts
     )
@@ -261,22 +265,22 @@ def _rows_of_jsonstat(text: str, source: str) -> Rows:
     """The cells of a JSON-stat dataset, one a row."""
     wrong = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
     try:
-        found = json.loads(text, parse_float=Decimal)
-        sizes = [int(size) for size in found["size"]]
-        axes = {name: _categories(found["dimension"][name]["category"]) for name in found["id"]}
+        dataset = json.loads(text, parse_float=Decimal)
+        sizes = [int(size) for size in dataset["size"]]
+        axes = {name: _categories(dataset["dimension"][name]["category"]) for name in dataset["id"]}
     except wrong:
         raise InputError(f"{source} is not a dataset of JSON-stat 2.0.") from None
-    if [len(own) for own in axes.values()] != sizes:
+    if [len(entries) for entries in axes.values()] != sizes:
         raise InputError(f"{source}: the sizes do not fit the categories of its dimensions.")
     cells = math.prod(sizes)
     columns: dict[str, list[str]] = {}
     try:
-        if not isinstance(found["value"], list | dict):
+        if not isinstance(dataset["value"], list | dict):
             raise ValueError("values that are not a list or an object")
-        numbers = {"value": _each_cell(found["value"], cells)}
-        if found.get("status") is not None:
-            numbers["status"] = _each_cell(found["status"], cells)
-        extension = found.get("extension")
+        numbers = {"value": _each_cell(dataset["value"], cells)}
+        if dataset.get("status") is not None:
+            numbers["status"] = _each_cell(dataset["status"], cells)
+        extension = dataset.get("extension")
         interval = extension.get("interval") if isinstance(extension, dict) else None
         if interval:
             numbers |= {name: _each_cell(interval[name], cells) for name in ("low", "high")}
@@ -285,12 +289,14 @@ def _rows_of_jsonstat(text: str, source: str) -> Rows:
     places = list(itertools.product(*(range(size) for size in sizes)))
     taken = set(axes)
     called = {name: free_name(name, taken) for name in numbers}
-    for axis, (name, own) in enumerate(axes.items()):
-        columns[name] = [own[place[axis]][0] for place in places]
-        if any(code != label for code, label in own):
+    for axis, (name, entries) in enumerate(axes.items()):
+        columns[name] = [entries[indices[axis]][0] for indices in places]
+        if any(code != label for code, label in entries):
             label = free_name(f"{name}_label", taken)
-            columns[label] = [own[place[axis]][1] for place in places]
-    columns |= {called[name]: [_text(value) for value in own] for name, own in numbers.items()}
+            columns[label] = [entries[indices[axis]][1] for indices in places]
+    columns |= {
+        called[name]: [_text(value) for value in entries] for name, entries in numbers.items()
+    }
     where = [f"cell {i + 1}" for i in range(cells)]
     return Rows(source, columns, where, variables=frozenset(axes))
 
@@ -311,7 +317,7 @@ def _each_cell(given: Any, cells: int) -> list[Any]:
         places = [str(i) for i in range(cells)]
         if not given.keys() <= set(places):
             raise ValueError("a cell that is not there")
-        return [given.get(place) for place in places]
+        return [given.get(cell_number) for cell_number in places]
     if isinstance(given, list):
         if len(given) != cells:
             raise ValueError("a list of another length")

@@ -58,12 +58,12 @@ def list_of(column: str) -> StatusList | None:
     >>> list_of("CONF_STATUS"), list_of("turnover_obs_status"), list_of("status")
     ('confidentiality', 'observation', None)
     """
-    words = column.lower().replace(" ", "_").replace("-", "_")
-    if words.endswith("conf_status"):
+    name = column.lower().replace(" ", "_").replace("-", "_")
+    if name.endswith("conf_status"):
         return "confidentiality"
-    if words.endswith("obs_status"):
+    if name.endswith("obs_status"):
         return "observation"
-    if words.endswith(("flag", "flags")):
+    if name.endswith(("flag", "flags")):
         return "flags"
     return None
 
@@ -122,12 +122,14 @@ def judged(
     if column is None:
         return (), ""
     stated = said or list_of(column)
-    found = [meaning(letter, stated) for letter in letters]
+    meanings = [meaning(letter, stated) for letter in letters]
     standing = tuple(
-        row for row, there in enumerate(numbers) if there and found[row] is Meaning.HIDDEN
+        row for row, there in enumerate(numbers) if there and meanings[row] is Meaning.HIDDEN
     )
     odd = dict.fromkeys(
-        letters[row] for row, there in enumerate(numbers) if there and found[row] is Meaning.UNCLEAR
+        letters[row]
+        for row, there in enumerate(numbers)
+        if there and meanings[row] is Meaning.UNCLEAR
     )
     if not odd:
         return standing, ""

@@ -26,13 +26,17 @@ def shown_at_all(file: TableFile, name: str, code: str) -> bool:
     return code in codes and bool(along(file, name)[1][codes.index(code)].any())
 
 
-def shown_whole(file: TableFile, made: Dimension, code: str) -> bool:
+def shown_whole(file: TableFile, dimension: Dimension, code: str) -> bool:
     """Whether a column shows a group and all of its finest codes, with values that are not all 0."""
-    codes = file.codes[file.dimensions.index(made.name)]
-    parts = [made.finest[p] for p in made.groups[code] if p < len(made.finest)]
-    if code not in codes or len(parts) < len(made.groups[code]) or not set(parts) <= set(codes):
+    codes = file.codes[file.dimensions.index(dimension.name)]
+    parts = [dimension.finest[p] for p in dimension.groups[code] if p < len(dimension.finest)]
+    if (
+        code not in codes
+        or len(parts) < len(dimension.groups[code])
+        or not set(parts) <= set(codes)
+    ):
         return False
-    values, known = along(file, made.name)
+    values, known = along(file, dimension.name)
     rows = [codes.index(c) for c in (code, *parts)]
     return bool((known[rows].all(axis=0) & (values[rows[0]] != 0)).any())
 
@@ -47,12 +51,12 @@ def add_up(
     """Whether a code is the sum of others in the files: 'agrees', 'more' or 'less' parts, or 'open'."""
     verdict = "open"
     for file in files:
-        own = file.codes[file.dimensions.index(name)]
-        at = [own.index(part) for part in parts if part in own]
-        if code not in own or not at:
+        codes = file.codes[file.dimensions.index(name)]
+        at = [codes.index(part) for part in parts if part in codes]
+        if code not in codes or not at:
             continue
         values, known = along(file, name)
-        row = own.index(code)
+        row = codes.index(code)
         sums = np.where(known[at], values[at], 0).sum(axis=0)
         every = known[at].all(axis=0) & known[row] & (len(at) == len(parts))
         room = room_of(file, len(at), slack)
@@ -74,56 +78,56 @@ def room_of(file: TableFile, parts: int, slack: int) -> int:
     return (parts + 1) // 2
 
 
-def worst_difference(file: TableFile, made: Dimension, code: str) -> tuple[int, str]:
+def worst_difference(file: TableFile, dimension: Dimension, code: str) -> tuple[int, str]:
     """By how much a group differs from the sum of its parts, at most, and in which column.
 
     The parts are the finest codes, or the largest subtotals where a finest code is hidden.
     """
-    codes = file.codes[file.dimensions.index(made.name)]
+    codes = file.codes[file.dimensions.index(dimension.name)]
     row = {c: i for i, c in enumerate(codes)}
     if code not in row:
         return 0, ""
-    values, known = along(file, made.name)
+    values, known = along(file, dimension.name)
     less = np.zeros(values.shape[1], dtype=np.int64)
-    for cover in _covers(made, code):
+    for cover in _covers(dimension, code):
         inside = [row[c] for c in cover if c in row]
         sums = np.where(known[inside], values[inside], 0).sum(axis=0)
         whole = len(inside) == len(cover)
         every = known[inside].all(axis=0) & known[row[code]] & whole
-        own = np.where(every, sums - values[row[code]], 0)
+        differences = np.where(every, sums - values[row[code]], 0)
         if not may_be_negative(file, values):
             over = np.where(known[row[code]], np.maximum(sums - values[row[code]], 0), 0)
-            own = np.where(every, own, over)
-        less = np.where(np.abs(own) > np.abs(less), own, less)
+            differences = np.where(every, differences, over)
+        less = np.where(np.abs(differences) > np.abs(less), differences, less)
     if not less.size:
         return 0, ""
     at = int(np.argmax(np.abs(less)))
-    others = [d for d in file.dimensions if d != made.name]
+    others = [d for d in file.dimensions if d != dimension.name]
     shape = [len(file.codes[file.dimensions.index(d)]) for d in others]
     size = int(np.prod(shape, dtype=np.int64))
     response = file.responses[at // size]
     spots = np.unravel_index(at % size, shape) if shape else ()
-    words = [
+    categories = [
         f"{d}={file.codes[file.dimensions.index(d)][int(i)]}"
         for d, i in zip(others, spots, strict=True)
     ]
-    return int(less[at]), ", ".join([response, *words])
+    return int(less[at]), ", ".join([response, *categories])
 
 
-def _covers(made: Dimension, code: str) -> list[list[str]]:
+def _covers(dimension: Dimension, code: str) -> list[list[str]]:
     """The finest codes of a group, and its largest disjoint subtotals with what they leave."""
-    names = (*made.finest, _UNLISTED)
-    parts = made.groups[code]
+    names = (*dimension.finest, _UNLISTED)
+    parts = dimension.groups[code]
     finest = [names[p] for p in sorted(parts)]
     inner = sorted(
-        (c for c, own in made.groups.items() if own < parts),
-        key=lambda c: (-len(made.groups[c]), c),
+        (c for c, members in dimension.groups.items() if members < parts),
+        key=lambda c: (-len(dimension.groups[c]), c),
     )
     left, chosen = set(parts), list[str]()
     for other in inner:
-        if made.groups[other] <= left:
+        if dimension.groups[other] <= left:
             chosen.append(other)
-            left -= made.groups[other]
+            left -= dimension.groups[other]
     if not chosen:
         return [finest]
     chosen += [names[p] for p in sorted(left)]
@@ -162,14 +166,14 @@ def doubt_about_brackets(file: TableFile, dimensions: Iterable[Dimension]) -> st
         values={
             response: tuple(
                 -v if v is not None and row in marked.get(response, ()) else v
-                for row, v in enumerate(own)
+                for row, v in enumerate(numbers)
             )
-            for response, own in file.values.items()
+            for response, numbers in file.values.items()
         },
     )
-    for made in dimensions:
-        if made.name in file.dimensions and any(
-            worst_difference(plus, made, code)[0] for code in made.groups
+    for dimension in dimensions:
+        if dimension.name in file.dimensions and any(
+            worst_difference(plus, dimension, code)[0] for code in dimension.groups
         ):
             return ""
     first = next(iter(marked))
@@ -179,17 +183,19 @@ def doubt_about_brackets(file: TableFile, dimensions: Iterable[Dimension]) -> st
     )
 
 
-def check_sums(file: TableFile, made: Dimension, slack: int) -> None:
+def check_sums(file: TableFile, dimension: Dimension, slack: int) -> None:
     """Every group of a file must be the sum of its parts where all of them are known."""
-    codes = file.codes[file.dimensions.index(made.name)]
+    codes = file.codes[file.dimensions.index(dimension.name)]
     row = {code: i for i, code in enumerate(codes)}
-    values, known = along(file, made.name)
+    values, known = along(file, dimension.name)
     unit = slack * 10**file.decimals
-    for code, parts in made.groups.items():
+    for code, parts in dimension.groups.items():
         if code not in row:
             continue
         inside = [
-            row[made.finest[p]] for p in parts if p < len(made.finest) and made.finest[p] in row
+            row[dimension.finest[p]]
+            for p in parts
+            if p < len(dimension.finest) and dimension.finest[p] in row
         ]
         whole = len(inside) == len(parts)
         sums = np.where(known[inside], values[inside], 0).sum(axis=0)
@@ -200,25 +206,28 @@ def check_sums(file: TableFile, made: Dimension, slack: int) -> None:
             over = known[row[code]] & (sums > values[row[code]] + room)
             wrong = over | wrong if whole else over
         if bool(wrong.any()):
-            kind = "total" if parts == made.everything else "subtotal"
-            off, place = worst_difference(file, made, code)
+            kind = "total" if parts == dimension.everything else "subtotal"
+            off, column = worst_difference(file, dimension, code)
             by = f"{Decimal(abs(off)).scaleb(-file.decimals):,f} {'more' if off < 0 else 'less'}"
             raise SumsError(
-                made,
-                _in_columns(file, made.name, [row[code], *inside], wrong),
-                f"{file.source}: the {kind} {code!r} of {made.name!r} ({made.how[code]}) is not the sum of its "
-                f"parts: in {place} it is {by} than they are{_if_rounded(file, made, off, len(inside))}; "
-                f"name subtotals with --hierarchy {made.name}=FILE, say --rest {made.name} if codes are "
-                f"missing from the file, or --no-totals {made.name} if {code!r} is not a {kind}.",
+                dimension,
+                _in_columns(file, dimension.name, [row[code], *inside], wrong),
+                f"{file.source}: the {kind} {code!r} of {dimension.name!r} ({dimension.how[code]}) is not the "
+                f"sum of its parts: in {column} it is {by} than they are"
+                f"{_if_rounded(file, dimension, off, len(inside))}; name subtotals with "
+                f"--hierarchy {dimension.name}=FILE, say --rest {dimension.name} if codes are missing from the "
+                f"file, or --no-totals {dimension.name} if {code!r} is not a {kind}.",
             )
 
 
 class SumsError(InputError):
     """A total is not the sum of its parts; ``cells`` are all that stand in a sum that is off."""
 
-    def __init__(self, made: Dimension, cells: frozenset[tuple[str, ...]], words: str) -> None:
-        super().__init__(words)
-        self.made, self.cells = made, cells
+    def __init__(
+        self, dimension: Dimension, cells: frozenset[tuple[str, ...]], message: str
+    ) -> None:
+        super().__init__(message)
+        self.dimension, self.cells = dimension, cells
 
 
 def _in_columns(
@@ -228,13 +237,13 @@ def _in_columns(
     axis = file.dimensions.index(name)
     shape = [n for i, n in enumerate(file.shape) if i != axis]
     size = int(np.prod(shape, dtype=np.int64))
-    found = set()
+    cells = set()
     for column in np.flatnonzero(columns).tolist():
         spots = [int(i) for i in np.unravel_index(column % size, shape)] if shape else []
         for row in rows:
             spot = [*spots[:axis], row, *spots[axis:]]
-            found.add(tuple(codes[i] for codes, i in zip(file.codes, spot, strict=True)))
-    return frozenset(found)
+            cells.add(tuple(codes[i] for codes, i in zip(file.codes, spot, strict=True)))
+    return frozenset(cells)
 
 
 def row_that_is_off(file: TableFile, errors: Sequence[SumsError]) -> str:
@@ -245,39 +254,39 @@ def row_that_is_off(file: TableFile, errors: Sequence[SumsError]) -> str:
     (cell,) = cells
     if cell not in file.cells:
         return ""
-    words = ", ".join(f"{d}={c}" for d, c in zip(file.dimensions, cell, strict=True))
-    place = file.places[file.cells.index(cell)] if file.places else ""
-    return f"{place} ({words})" if place else words
+    cell_name = ", ".join(f"{d}={c}" for d, c in zip(file.dimensions, cell, strict=True))
+    location = file.places[file.cells.index(cell)] if file.places else ""
+    return f"{location} ({cell_name})" if location else cell_name
 
 
-def _if_rounded(file: TableFile, made: Dimension, off: int, parts: int) -> str:
+def _if_rounded(file: TableFile, dimension: Dimension, off: int, parts: int) -> str:
     """What would help where numbers were rounded one by one, or carry the noise of binary fractions."""
     for decimals in range(file.decimals - 1, -1, -1):
         fewer = file.rounded(decimals)
-        if all(worst_difference(fewer, made, code)[0] == 0 for code in made.groups):
+        if all(worst_difference(fewer, dimension, code)[0] == 0 for code in dimension.groups):
             return f", which --decimals {decimals} would round away"
     if 2 * abs(off) > parts + 1:
         return ""
     return ", as if each number had been rounded on its own: add up the rounded parts, or give exact numbers"
 
 
-def check_same_cover(files: Sequence[TableFile], made: Dimension) -> None:
+def check_same_cover(files: Sequence[TableFile], dimension: Dimension) -> None:
     """Files with different finest codes must not each add up to the total on their own."""
-    total = next(iter(made.totals), None)
-    if total is None or made.hidden_rest or len(files) == 1:
+    total = next(iter(dimension.totals), None)
+    if total is None or dimension.hidden_rest or len(files) == 1:
         return
     for file in files:
-        codes = file.codes[file.dimensions.index(made.name)]
-        inside = [i for i, code in enumerate(codes) if code in made.finest]
-        if total not in codes or len(inside) == len(made.finest) or len(inside) < 2:
+        codes = file.codes[file.dimensions.index(dimension.name)]
+        inside = [i for i, code in enumerate(codes) if code in dimension.finest]
+        if total not in codes or len(inside) == len(dimension.finest) or len(inside) < 2:
             continue
-        values, known = along(file, made.name)
+        values, known = along(file, dimension.name)
         row = codes.index(total)
         every = known[inside].all(axis=0) & known[row]
         sums = values[inside].sum(axis=0)
         filled = every & (values[row] != 0)
         if bool(filled.any()) and bool((sums[filled] == values[row][filled]).all()):
             raise InputError(
-                f"{file.source}: the codes of {made.name!r} add up to {total!r} without those of the other "
-                f"files; say how the codes relate with --hierarchy {made.name}=FILE."
+                f"{file.source}: the codes of {dimension.name!r} add up to {total!r} without those of the "
+                f"other files; say how the codes relate with --hierarchy {dimension.name}=FILE."
             )

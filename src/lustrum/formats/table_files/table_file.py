@@ -93,7 +93,9 @@ class TableFile:
     def decimals(self) -> int:
         """The most decimals that a value, contribution or interval is written with."""
         columns = [*self.values.values(), *self.largest, *(self.interval or ())]
-        columns += [tuple(end for bound in own for end in bound) for own in self.bounds.values()]
+        columns += [
+            tuple(end for bound in bounds for end in bound) for bounds in self.bounds.values()
+        ]
         return max((decimals_of(v) for column in columns for v in column), default=0)
 
     def rounded(self, decimals: int) -> TableFile:
@@ -117,8 +119,8 @@ class TableFile:
         """For each dimension, the position of the code of every row."""
         out = []
         for i, codes in enumerate(self.codes):
-            place = {code: k for k, code in enumerate(codes)}
-            out.append(np.array([place[key[i]] for key in self.cells], dtype=np.intp))
+            index_of = {code: k for k, code in enumerate(codes)}
+            out.append(np.array([index_of[key[i]] for key in self.cells], dtype=np.intp))
         return tuple(out)
 
     @cached_property
@@ -210,43 +212,43 @@ def unexplained(
     if published and columns.count is not None and columns.count not in columns.values:
         names.append(columns.count)
     settled = {*named.beside, *explained}
-    found = [
+    unsettled = [
         name
         for name in names
         if name not in settled
         and any(_DIGIT.search(text) for text in rows.columns[name])
         and not _tells_nothing(rows, name, columns)
     ]
-    if not found:
+    if not unsettled:
         return []
-    listed = ", ".join(repr(name) for name in found)
-    which = "column" if len(found) == 1 else "columns"
+    listed = ", ".join(repr(name) for name in unsettled)
+    which = "column" if len(unsettled) == 1 else "columns"
     return [
         f"nobody said what the numbers in the {which} {listed} are; name values with --value, say how "
         f"they follow "
-        f"from values with --formula, or say --beside {found[0]} if they tell nothing about hidden cells."
+        f"from values with --formula, or say --beside {unsettled[0]} if they tell nothing about hidden cells."
     ]
 
 
 def _tells_nothing(rows: Rows, name: str, columns: FileColumns) -> bool:
     """Whether a column cannot tell hidden cells apart: one word throughout, row numbers, names of codes."""
-    own = rows.columns[name]
-    word = own[0] if len(set(own)) == 1 else ""
+    texts = rows.columns[name]
+    word = texts[0] if len(set(texts)) == 1 else ""
     if word and not re.search(r"\s", word) and not re.fullmatch(r"-?\d*[.,]\d+", word):
         return True
-    if [*own] == [str(i) for i in range(len(own))] or (
+    if [*texts] == [str(i) for i in range(len(texts))] or (
         word and re.fullmatch(r"[\d/:.T -]+", word) and not _PLAIN_NUMBER.fullmatch(word)
     ):
         return True
-    if all(not text or _PLAIN_NUMBER.fullmatch(text) for text in own):
+    if all(not text or _PLAIN_NUMBER.fullmatch(text) for text in texts):
         return False
     # A name of a code of one variable, of several: the same beside every cell with that code.
     for dimension in columns.dimensions:
         codes = rows.columns[dimension]
-        pairs = set(zip(codes, own, strict=True))
-        if 1 < len(pairs) == len(set(codes)) == len(set(own)) < len(rows):
+        pairs = set(zip(codes, texts, strict=True))
+        if 1 < len(pairs) == len(set(codes)) == len(set(texts)) < len(rows):
             return True
-    return all(text in {*rows.columns[d], ""} for d in columns.dimensions[:1] for text in own)
+    return all(text in {*rows.columns[d], ""} for d in columns.dimensions[:1] for text in texts)
 
 
 def _numbers(rows: Rows, name: str, symbols: frozenset[str]) -> tuple[Number, ...]:
@@ -267,19 +269,19 @@ def _number(text: str, name: str, rows: Rows, row: int) -> Decimal:
 
 
 def _levels(rows: Rows, name: str) -> tuple[Number, ...]:
-    found: list[Number] = []
+    levels: list[Number] = []
     for row, text in enumerate(rows.columns[name]):
         level = plain_number(text)
         if text and (level is None or level < 0):
             raise InputError(
                 f"{rows.where(row)}: the level {name!r} is not a number of 0 or more and below 10**15."
             )
-        found.append(level)
-    return tuple(found)
+        levels.append(level)
+    return tuple(levels)
 
 
 def _marks(rows: Rows, name: str) -> tuple[bool, ...]:
-    words = {
+    truth_of = {
         "": False,
         "0": False,
         "false": False,
@@ -288,12 +290,12 @@ def _marks(rows: Rows, name: str) -> tuple[bool, ...]:
         "true": True,
         "yes": True,
     }
-    found = []
+    marks = []
     for row, text in enumerate(rows.columns[name]):
-        if text.lower() not in words:
+        if text.lower() not in truth_of:
             raise InputError(f"{rows.where(row)}: {name!r} must be 0 or 1.")
-        found.append(words[text.lower()])
-    return tuple(found)
+        marks.append(truth_of[text.lower()])
+    return tuple(marks)
 
 
 def labels_of(rows: Rows, columns: FileColumns) -> dict[tuple[str, str], str]:

@@ -156,21 +156,23 @@ def _arrow_columns(
     known, stated = release.known, release.stated
     called = HeadNames.of(release.axes)
     named = []
-    for place, axis in enumerate(release.axes):
-        after = after_axis(release.shape, place)
+    for index, axis in enumerate(release.axes):
+        after = after_axis(release.shape, index)
         named.append((axis.name, inert_texts(axis.codes), after))
         if _labelled(axis):
-            named.append((called.labels[place], inert_texts(axis.labels), after))
+            named.append((called.labels[index], inert_texts(axis.labels), after))
 
     def columns(low: int, high: int) -> dict[str, pa.Array]:
-        made: dict[str, pa.Array] = {}
+        arrays: dict[str, pa.Array] = {}
         for name, texts, after in named:
-            made[name] = spread(texts, after, low, high)
+            arrays[name] = spread(texts, after, low, high)
         cells = slice(low, high)
-        made[called.facts["value"]] = exact(release.published, known, release.decimals, cells)
-        made[called.facts["status"]] = pa.array(said.status.ravel()[low:high].tolist(), pa.string())
+        arrays[called.facts["value"]] = exact(release.published, known, release.decimals, cells)
+        arrays[called.facts["status"]] = pa.array(
+            said.status.ravel()[low:high].tolist(), pa.string()
+        )
         for name, end in ends.items():
-            made[called.facts[name]] = exact(end, stated, release.decimals, cells)
-        return made
+            arrays[called.facts[name]] = exact(end, stated, release.decimals, cells)
+        return arrays
 
     return columns

@@ -73,12 +73,12 @@ class Sheet:
 class Formula:
     """One formula in words, and the columns that it explains."""
 
-    words: str
+    text: str
     kind: str
     parts: Mapping[str, str]
 
     @classmethod
-    def of(cls, words: str) -> Formula:
+    def of(cls, text: str) -> Formula:
         """Read a formula.
 
         >>> Formula.of("share = 100 * value / value[Total]").explains
@@ -90,13 +90,13 @@ class Formula:
             ("equal", _EQUAL),
             ("between", _BETWEEN),
         ):
-            found = pattern.fullmatch(words)
-            if found:
-                parts = {k: _bare(v) for k, v in found.groupdict().items() if v is not None}
+            match = pattern.fullmatch(text)
+            if match:
+                parts = {k: _bare(v) for k, v in match.groupdict().items() if v is not None}
                 if kind != "between" or {"lower", "upper"} & parts.keys():
-                    return cls(words, kind, parts)
+                    return cls(text, kind, parts)
         raise InputError(
-            f"The formula {words!r} cannot be read; write it like 'share = 100 * value / value[Total]' or "
+            f"The formula {text!r} cannot be read; write it like 'share = 100 * value / value[Total]' or "
             "'lower <= value <= upper'."
         )
 
@@ -123,16 +123,16 @@ class Formula:
         value = self.parts["value"]
         if value not in sheet.values:
             raise InputError(
-                f"The formula {self.words!r} speaks of the values {value!r}; {choices(value, sheet.values)}."
+                f"The formula {self.text!r} speaks of the values {value!r}; {choices(value, sheet.values)}."
             )
         for name in self.explains:
             if name not in sheet.texts and name not in sheet.values:
                 raise InputError(
-                    f"The formula {self.words!r} speaks of the column {name!r}; "
+                    f"The formula {self.text!r} speaks of the column {name!r}; "
                     f"{choices(name, [*sheet.texts, *sheet.values])}."
                 )
-        made = {"running": self._running, "classes": self._classes, "between": self._between}
-        return made.get(self.kind, self._equal)(sheet, value)
+        methods = {"running": self._running, "classes": self._classes, "between": self._between}
+        return methods.get(self.kind, self._equal)(sheet, value)
 
     def _equal(self, sheet: Sheet, value: str) -> list[CellFact]:
         column = self.parts["column"]
@@ -148,15 +148,15 @@ class Formula:
             if figure is None:
                 continue
             middle = Fraction(figure) - constant
-            own = (value, sheet.cells[row], factor)
+            term = (value, sheet.cells[row], factor)
             ends = [middle - half, middle + half]
             if base is None:
-                facts.append(CellFact((own,), ends[0], ends[1]))
+                facts.append(CellFact((term,), ends[0], ends[1]))
             elif others is not None:
                 known = others[row]
                 if known:
                     low, high = sorted(end * Fraction(known) for end in ends)
-                    facts.append(CellFact((own,), low, high))
+                    facts.append(CellFact((term,), low, high))
             else:
                 whole = self._whole(sheet, sheet.cells[row], str(code))
                 if whole == sheet.cells[row] or whole not in sheet.cells:
@@ -165,8 +165,8 @@ class Formula:
                 if not sign:
                     continue
                 low, high = ends[::sign]
-                facts.append(CellFact((own, (base, whole, -low)), Fraction(0), None))
-                facts.append(CellFact((own, (base, whole, -high)), None, Fraction(0)))
+                facts.append(CellFact((term, (base, whole, -low)), Fraction(0), None))
+                facts.append(CellFact((term, (base, whole, -high)), None, Fraction(0)))
         return facts
 
     def _sign(self, sheet: Sheet, base: str, whole: Key) -> int:
@@ -177,20 +177,20 @@ class Formula:
             return (total > 0) - (total < 0)
         if sheet.signed or any(v is not None and v < 0 for v in totals):
             raise NotJudgedError(
-                f"{sheet.source}: the formula {self.words!r} speaks of shares of a total that is not shown and "
+                f"{sheet.source}: the formula {self.text!r} speaks of shares of a total that is not shown and "
                 "could be negative, and such shares are not judged; leave their column out."
             )
         return 1
 
     def _whole(self, sheet: Sheet, cell: Key, code: str) -> Key:
-        name, equals, own = code.partition("=")
+        name, equals, bare_code = code.partition("=")
         if equals and name.strip() in sheet.dimensions:
-            axis, wanted = sheet.dimensions.index(name.strip()), own.strip()
+            axis, wanted = sheet.dimensions.index(name.strip()), bare_code.strip()
         elif len(sheet.dimensions) == 1:
             axis, wanted = 0, code
         else:
             raise InputError(
-                f"The formula {self.words!r} needs a variable and its code in brackets, such as "
+                f"The formula {self.text!r} needs a variable and its code in brackets, such as "
                 f"[{sheet.dimensions[-1]}=Total]."
             )
         return (*cell[:axis], wanted, *cell[axis + 1 :])

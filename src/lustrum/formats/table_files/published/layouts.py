@@ -96,20 +96,20 @@ def published_rows(text: str, source: str, *, notes_read: bool = False) -> Rows:
     columns = {
         name: [fields[i].removeprefix("'") for _, fields in body] for i, name in enumerate(head)
     }
-    made = Rows(source, columns, [f"line {n}" for n, _ in body])
-    return replace(made, notes=tuple(notes), doubts=tuple(doubts), delimiter=delimiter)
+    rows = Rows(source, columns, [f"line {n}" for n, _ in body])
+    return replace(rows, notes=tuple(notes), doubts=tuple(doubts), delimiter=delimiter)
 
 
 def _records(text: str, delimiter: str) -> list[_Record]:
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
-    found = []
+    records = []
     try:
         for fields in reader:
             if any(field.strip() for field in fields) or len(fields) > 1:
-                found.append((reader.line_num, fields))
+                records.append((reader.line_num, fields))
     except csv.Error:
         return []
-    return found
+    return records
 
 
 def _is_data(fields: Sequence[str]) -> bool:

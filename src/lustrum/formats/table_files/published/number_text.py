@@ -54,27 +54,27 @@ def style_of(texts: Iterable[str], delimiter: str, thousands: str | None = None)
     """
     if thousands in (",", "."):
         return Style("," if thousands == "." else ".")
-    found = [_core(text) for text in texts]
+    digits = [_core(text) for text in texts]
     if thousands is not None:
         # Neither sign separates thousands, so one of them separates decimals.
-        signs = [sign for sign in ",." if any(sign in d for d in found)]
+        signs = [sign for sign in ",." if any(sign in d for d in digits)]
         return Style(".", "points and commas") if len(signs) > 1 else Style(*signs)
-    both = [d for d in found if "," in d and "." in d]
+    both = [d for d in digits if "," in d and "." in d]
     if both:
         last = {max(",.", key=d.rfind) for d in both}
         return Style(last.pop()) if len(last) == 1 else Style(".", "points and commas")
-    commas = [d for d in found if "," in d]
-    points = [d for d in found if "." in d]
+    commas = [d for d in digits if "," in d]
+    points = [d for d in digits if "." in d]
     if commas and points:
         # Either sign stands alone in some numbers: one of them separates thousands throughout.
-        grouped = {s: all(_GROUPED[s].fullmatch(d) for d in own) for s, own in
+        grouped = {s: all(_GROUPED[s].fullmatch(d) for d in numbers) for s, numbers in
                    ((",", commas), (".", points))}  # fmt: skip
         if grouped[","] != grouped["."]:
             return Style("." if grouped[","] else ",")
         return Style(".", "points and commas")
     if commas:
-        return _one_sign(",", commas, [d for d in found if "," not in d], delimiter)
-    return _one_sign(".", points, [d for d in found if "." not in d], delimiter)
+        return _one_sign(",", commas, [d for d in digits if "," not in d], delimiter)
+    return _one_sign(".", points, [d for d in digits if "." not in d], delimiter)
 
 
 def _one_sign(sign: str, with_it: Sequence[str], without: Sequence[str], delimiter: str) -> Style:
@@ -100,19 +100,19 @@ def printed(text: str, style: Style) -> Printed | None:
     (Decimal('-1234'), Printed(value=Decimal('12.5'), mark='p', bracketed=False))
     """
     plain, negative = _plain(text)
-    found = _DIGITS.match(plain)
-    if found is None:
+    match = _DIGITS.match(plain)
+    if match is None:
         return None
-    mark = plain[found.end() :].strip(_BLANKS)
+    mark = plain[match.end() :].strip(_BLANKS)
     if mark and not _MARK.fullmatch(mark):
         return None
-    whole, _, fraction = found["digits"].partition(style.decimal)
+    whole, _, fraction = match["digits"].partition(style.decimal)
     grouped = _GROUPED["," if style.decimal == "." else "."]
     # A digit behind a blank that no group of three is, as of a footnote, is not part of the number.
     if not (_SPACED.fullmatch(whole) or grouped.fullmatch(whole)) or re.search(r"\D", fraction):
         return None
     whole = re.sub(r"\D", "", whole)
-    value = Decimal(f"{found['sign']}{whole}.{fraction}{found['power'] or ''}")
+    value = Decimal(f"{match['sign']}{whole}.{fraction}{match['power'] or ''}")
     return Printed(-value if negative else value, mark, negative and text.strip().endswith(")"))
 
 
@@ -150,10 +150,10 @@ def _plain(text: str) -> tuple[str, bool]:
 
 
 def _core(text: str) -> str:
-    found = _DIGITS.match(_plain(text)[0])
-    if found is None:
+    match = _DIGITS.match(_plain(text)[0])
+    if match is None:
         return ""
-    return re.sub(f"[{_BLANKS}{_APOSTROPHES}]", "", found["digits"])
+    return re.sub(f"[{_BLANKS}{_APOSTROPHES}]", "", match["digits"])
 
 
 def without_tails(values: Sequence[Decimal | None]) -> tuple[list[Decimal | None], int | None]:

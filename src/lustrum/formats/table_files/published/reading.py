@@ -63,9 +63,9 @@ def bound_of_words(text: str, *, whole: bool = True, signed: bool = False) -> Bo
     >>> bound_of_words("<5", whole=False, signed=True)
     (None, Decimal('5'))
     """
-    found = _BOUND.fullmatch(text)
-    if found:
-        end, least = Decimal(found[2]), None if signed else Decimal(0)
+    match = _BOUND.fullmatch(text)
+    if match:
+        end, least = Decimal(match[2]), None if signed else Decimal(0)
         # The next whole number; where values have decimals the end itself is kept, which is wider.
         step = 1 if whole and end == end.to_integral_value() else 0
         return {
@@ -75,10 +75,10 @@ def bound_of_words(text: str, *, whole: bool = True, signed: bool = False) -> Bo
             ">": (end + step, None),
             ">=": (end, None),
             "≥": (end, None),
-        }[found[1]]
-    found = _CLASS.fullmatch(text)
-    if found and int(found[1]) <= int(found[2]):
-        return Decimal(found[1]), Decimal(found[2])
+        }[match[1]]
+    match = _CLASS.fullmatch(text)
+    if match and int(match[1]) <= int(match[2]):
+        return Decimal(match[1]), Decimal(match[2])
     return None
 
 
@@ -90,28 +90,28 @@ def both(first: Bound, second: Bound) -> Bound | None:
     return None if low is not None and high is not None and low > high else (low, high)
 
 
-def said_symbols(words: Iterable[str]) -> dict[str, Bound]:
+def said_symbols(statements: Iterable[str]) -> dict[str, Bound]:
     """Symbols for hidden values, such as ``x``, ``<5=1..4`` or, for a symbol that is 0, ``-=0``.
 
     >>> said_symbols(["X", "[low]=1..4", "-=0", "=0"])["[low]"]
     (Decimal('1'), Decimal('4'))
     """
-    found: dict[str, Bound] = {}
-    for word in words:
-        own = bound_of_words(word.strip())
+    bounds: dict[str, Bound] = {}
+    for word in statements:
+        stated_bound = bound_of_words(word.strip())
         symbol, equals, meaning = word.rpartition("=")
-        bound = _bound(meaning) if equals and own is None else None
+        bound = _bound(meaning) if equals and stated_bound is None else None
         if bound is None:
-            found[word.strip().lower()] = UNKNOWN if own is None else own
+            bounds[word.strip().lower()] = UNKNOWN if stated_bound is None else stated_bound
         else:
-            found[symbol.strip().lower()] = bound
-    return found
+            bounds[symbol.strip().lower()] = bound
+    return bounds
 
 
-def said_letters(words: Iterable[str]) -> dict[str, Letter]:
+def said_letters(statements: Iterable[str]) -> dict[str, Letter]:
     """What status letters mean: ``A=shown``, ``N=hidden``, ``z=0`` or ``a=0..19``."""
-    found: dict[str, Letter] = {}
-    for word in words:
+    letters: dict[str, Letter] = {}
+    for word in statements:
         letter, _, meaning = word.rpartition("=")
         bound = _bound(meaning)
         if not letter or (meaning not in ("shown", "hidden") and bound is None):
@@ -119,19 +119,19 @@ def said_letters(words: Iterable[str]) -> dict[str, Letter]:
                 f"--status is LETTER=shown, LETTER=hidden, LETTER=0 or LETTER=1..4, not {word!r}."
             )
         if meaning == "shown":
-            found[letter] = "shown"
+            letters[letter] = "shown"
         else:
-            found[letter] = "hidden" if bound is None else bound
-    return found
+            letters[letter] = "hidden" if bound is None else bound
+    return letters
 
 
-def _bound(words: str) -> Bound | None:
-    found = _RANGE.fullmatch(words.strip())
-    if found:
-        low, high = (None if end is None else Decimal(end) for end in found.groups())
+def _bound(text: str) -> Bound | None:
+    match = _RANGE.fullmatch(text.strip())
+    if match:
+        low, high = (None if end is None else Decimal(end) for end in match.groups())
         if low is not None and high is not None and low > high:
-            raise InputError(f"The range {words!r} has its lower end above its upper end.")
+            raise InputError(f"The range {text!r} has its lower end above its upper end.")
         return (low, high) if (low, high) != UNKNOWN else None
-    if re.fullmatch(_NUMBER, words.strip()):
-        return Decimal(words.strip()), Decimal(words.strip())
+    if re.fullmatch(_NUMBER, text.strip()):
+        return Decimal(text.strip()), Decimal(text.strip())
     return None

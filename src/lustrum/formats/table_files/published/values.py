@@ -133,23 +133,23 @@ def published_column(
     stated: StatusList | None = None,
 ) -> PublishedColumn:
     """Read one column of values with the column of its letters."""
-    made = _read(rows, name, reading)
+    value_column = _read(rows, name, reading)
     letters = list(rows.columns[status]) if status else [""] * len(rows)
     stated = stated or (list_of(status) if status else None)
-    _clean(made)
-    standing = _judge_letters(made, letters, status, stated)
-    _judge_marks(made, standing)
-    _judge_blanks(made, letters)
-    _apply_rule(made, letters, stated)
+    _clean(value_column)
+    standing = _judge_letters(value_column, letters, status, stated)
+    _judge_marks(value_column, standing)
+    _judge_blanks(value_column, letters)
+    _apply_rule(value_column, letters, stated)
     return PublishedColumn(
-        tuple(made.values),
-        tuple(made.bounds),
+        tuple(value_column.values),
+        tuple(value_column.bounds),
         tuple(sorted(standing)),
-        tuple(made.shares) if any(s is not None for s in made.shares) else None,
-        tuple(sorted(made.maybe_zero)),
-        tuple(made.bracketed),
-        tuple(made.notes),
-        tuple(made.doubts),
+        tuple(value_column.shares) if any(s is not None for s in value_column.shares) else None,
+        tuple(sorted(value_column.maybe_zero)),
+        tuple(value_column.bracketed),
+        tuple(value_column.notes),
+        tuple(value_column.doubts),
     )
 
 
@@ -162,11 +162,11 @@ def _read(rows: Rows, name: str, reading: Reading) -> _ValueColumn:
         (t for t in texts if t.lower() not in reading.symbols), rows.delimiter, reading.thousands
     )
     size = len(texts)
-    made = _ValueColumn(
+    value_column = _ValueColumn(
         rows, name, reading, [None] * size, [UNKNOWN] * size, [None] * size, [""] * size, [None] * size
     )  # fmt: skip
     if style.doubt:
-        made.doubts.append(
+        value_column.doubts.append(
             f"the {style.doubt} in the column {name!r} could separate thousands or decimals; say "
             f"--thousands , or "
             "--thousands . or --thousands none."
@@ -178,102 +178,109 @@ def _read(rows: Rows, name: str, reading: Reading) -> _ValueColumn:
         if key in reading.symbols:
             bound = reading.symbols[key]
             if bound[0] is not None and bound[0] == bound[1]:
-                made.values[row] = bound[0]
+                value_column.values[row] = bound[0]
             else:
-                made.bounds[row], made.symbols[row] = bound, key
+                value_column.bounds[row], value_column.symbols[row] = bound, key
             continue
         if key in known:
-            made.symbols[row] = key
+            value_column.symbols[row] = key
             continue
         number = printed(text, style)
         if number is not None and abs(number.value) < _MOST:
-            made.values[row], made.marks[row] = number.value, number.mark
+            value_column.values[row], value_column.marks[row] = number.value, number.mark
             if number.bracketed and BRACKETS in reading.letters:
-                made.values[row], made.marks[row] = -number.value, BRACKETS
+                value_column.values[row], value_column.marks[row] = -number.value, BRACKETS
             elif number.bracketed and not reading.signed:
-                made.bracketed.append(row)
+                value_column.bracketed.append(row)
             continue
-        made.symbols[row] = key
-        own = bound_of_words(text)
+        value_column.symbols[row] = key
+        stated_bound = bound_of_words(text)
         share = printed(text[:-1], style) if text.endswith("%") else None
-        if own is not None:
-            made.bounds[row] = own
+        if stated_bound is not None:
+            value_column.bounds[row] = stated_bound
             stated[text] = None
         elif share is not None:
-            made.shares[row] = share.value
+            value_column.shares[row] = share.value
         elif re.fullmatch(r"(:|\.\.+)\s*[a-z]", key):
-            made.marks[row] = key[-1]
+            value_column.marks[row] = key[-1]
         else:
             odd[text] = None
             if text in _DASHES:
-                made.maybe_zero.add(row)
-    whole = not any(decimals_of(value) for value in made.values)
-    signed = reading.signed or any(value is not None and value < 0 for value in made.values)
+                value_column.maybe_zero.add(row)
+    whole = not any(decimals_of(value) for value in value_column.values)
+    signed = reading.signed or any(value is not None and value < 0 for value in value_column.values)
     for row, text in enumerate(texts):
-        own = bound_of_words(text)
-        if own is not None and made.bounds[row] == own:
-            made.bounds[row] = bound_of_words(text, whole=whole, signed=signed) or own
+        stated_bound = bound_of_words(text)
+        if stated_bound is not None and value_column.bounds[row] == stated_bound:
+            value_column.bounds[row] = (
+                bound_of_words(text, whole=whole, signed=signed) or stated_bound
+            )
     if stated:
-        made.notes.append(f"{_listed(stated)} in the column {name!r} are read as what they state.")
+        value_column.notes.append(
+            f"{_listed(stated)} in the column {name!r} are read as what they state."
+        )
     dashes = [symbol for symbol in odd if symbol in _DASHES]
     if dashes:
-        made.doubts.append(
+        value_column.doubts.append(
             f"{_listed(dashes)} in the column {name!r} could be 0 or hide a value; say --hidden "
             f"'{dashes[0]}=0' or "
             f"--hidden {dashes[0]}."
         )
     other = [symbol for symbol in odd if symbol not in _DASHES]
     if other:
-        made.doubts.append(
+        value_column.doubts.append(
             f"nobody said what {_listed(other)} in the column {name!r} stands for; say --hidden "
             f"'{other[0]}', or "
             f"--hidden '{other[0]}=1..4' if it states which values are possible."
         )
-    if any(s is not None for s in made.shares):
-        made.doubts.append(
+    if any(s is not None for s in value_column.shares):
+        value_column.doubts.append(
             f"the column {name!r} holds shares in place of values; say what they are shares of, such "
             f"as --formula "
             f"'{name}% = 100 * {name} / {name}[Total]'."
         )
-    return made
+    return value_column
 
 
-def _clean(made: _ValueColumn) -> None:
+def _clean(value_column: _ValueColumn) -> None:
     """Round to the decimals asked for, or take off the tails of binary floats."""
-    asked = made.reading.decimals
+    asked = value_column.reading.decimals
     if asked is not None:
         step = Decimal(1).scaleb(-asked)
-        made.values = [
-            None if v is None else v.quantize(step, context=_EXACTLY) for v in made.values
+        value_column.values = [
+            None if v is None else v.quantize(step, context=_EXACTLY) for v in value_column.values
         ]
         return
-    made.values, places = without_tails(made.values)
+    value_column.values, places = without_tails(value_column.values)
     if places is not None:
-        made.notes.append(
-            f"numbers in the column {made.name!r} with the tails of binary floats are rounded to "
+        value_column.notes.append(
+            f"numbers in the column {value_column.name!r} with the tails of binary floats are rounded to "
             f"{places} decimal{'s' * (places != 1)}."
         )
 
 
 def _judge_letters(
-    made: _ValueColumn, letters: Sequence[str], column: str | None, stated: StatusList | None
+    value_column: _ValueColumn,
+    letters: Sequence[str],
+    column: str | None,
+    stated: StatusList | None,
 ) -> set[int]:
     """Which numbers stand beside a letter of hidden, and what letters say about hidden values."""
-    said = made.reading.letters
+    said = value_column.reading.letters
     standing: set[int] = set()
     unclear: dict[str, None] = {}
     for letter in dict.fromkeys(letters):
-        own = [row for row, text in enumerate(letters) if text == letter]
-        numbers = [row for row in own if made.values[row] is not None]
+        letter_rows = [row for row, text in enumerate(letters) if text == letter]
+        numbers = [row for row in letter_rows if value_column.values[row] is not None]
         means = said.get(letter)
         if means is None and column is not None and is_truth(column):
             means = _TRUTH.get(letter.lower())
-        blank = [row for row in own if made.values[row] is None]
+        blank = [row for row in letter_rows if value_column.values[row] is None]
         if isinstance(means, tuple):
             for row in blank:
-                _narrow(made, row, means)
+                _narrow(value_column, row, means)
                 if means[0] is not None and means[0] == means[1]:
-                    made.values[row] = means[0]
+                    value_column.values[row] = means[0]
         hides = means == "hidden" or isinstance(means, tuple)
         if means is None and letter:
             kind = meaning(letter, stated)
@@ -281,31 +288,35 @@ def _judge_letters(
                 standing.update(numbers)
             elif kind is Meaning.UNCLEAR and numbers:
                 unclear[letter] = None
-                hides = len(numbers) > 1 and not any(made.values[row] for row in numbers)
+                hides = len(numbers) > 1 and not any(value_column.values[row] for row in numbers)
             if kind is Meaning.UNCLEAR and letter.lower() in _MAYBE_ZERO and blank:
-                made.maybe_zero.update(blank)
-                made.doubts.append(
+                value_column.maybe_zero.update(blank)
+                value_column.doubts.append(
                     f"{letter!r} in the column {column!r} could say that a value is 0, or hide it; say "
                     f"--status {letter}=0 or --status {letter}=hidden."
                 )
         if hides and numbers:
             # Zeros beside a letter of hidden only fill the field; other numbers are the values themselves.
-            if any(made.values[row] for row in numbers):
+            if any(value_column.values[row] for row in numbers):
                 standing.update(numbers)
                 continue
             for row in numbers:
-                made.values[row], made.symbols[row] = None, letter
+                value_column.values[row], value_column.symbols[row] = None, letter
                 if isinstance(means, tuple):
-                    _narrow(made, row, means)
-            made.notes.append(f"the 0 beside {letter!r} in the column {column!r} is no value.")
+                    _narrow(value_column, row, means)
+            value_column.notes.append(
+                f"the 0 beside {letter!r} in the column {column!r} is no value."
+            )
     if stated == "observation" and "W" in letters:
         moved = [
-            row for row, text in enumerate(letters) if text == "K" and made.values[row] is None
+            row
+            for row, text in enumerate(letters)
+            if text == "K" and value_column.values[row] is None
         ]
         for row in moved:
-            made.values[row] = Decimal(0)
+            value_column.values[row] = Decimal(0)
         if moved:
-            made.notes.append(
+            value_column.notes.append(
                 "values with the letter K are part of those with the letter W, and count as nothing "
                 "of their own."
             )
@@ -316,83 +327,86 @@ def _judge_letters(
             if stated is None
             else "say what each letter means, such as "
         )
-        made.doubts.append(
+        value_column.doubts.append(
             f"numbers stand beside {_listed(unclear)} in the column {column!r}, which could mean that they are "
             f"hidden; {way}--status {next(iter(unclear))}=shown or --status {next(iter(unclear))}=hidden."
         )
     return standing
 
 
-def _judge_marks(made: _ValueColumn, standing: set[int]) -> None:
+def _judge_marks(value_column: _ValueColumn, standing: set[int]) -> None:
     """Marks behind numbers: remarks leave a number as it is, unknown ones are a doubt."""
-    said = made.reading.letters
+    said = value_column.reading.letters
     odd: dict[str, None] = {}
-    for row, mark in enumerate(made.marks):
+    for row, mark in enumerate(value_column.marks):
         if not mark:
             continue
         means = said.get(mark)
-        if made.values[row] is None:
+        if value_column.values[row] is None:
             if mark in _MAYBE_ZERO and means is None:
                 odd[mark] = None
             elif isinstance(means, tuple):
-                _narrow(made, row, means)
+                _narrow(value_column, row, means)
                 if means[0] is not None and means[0] == means[1]:
-                    made.values[row] = means[0]
+                    value_column.values[row] = means[0]
         elif means == "hidden":
             standing.add(row)
         elif means != "shown" and not all(letter in _REMARKS for letter in mark):
             odd[mark] = None
     if odd:
         first = next(iter(odd))
-        made.doubts.append(
-            f"nobody said what {_listed(odd)} behind numbers in the column {made.name!r} means; say --status "
-            f"'{first}=shown' or --status '{first}=hidden'."
+        value_column.doubts.append(
+            f"nobody said what {_listed(odd)} behind numbers in the column {value_column.name!r} means; say "
+            f"--status '{first}=shown' or --status '{first}=hidden'."
         )
 
 
-def _judge_blanks(made: _ValueColumn, letters: Sequence[str]) -> None:
+def _judge_blanks(value_column: _ValueColumn, letters: Sequence[str]) -> None:
     """Blanks beside other signs for hidden values could be zeros."""
-    if "" in made.reading.symbols:
+    if "" in value_column.reading.symbols:
         return
-    blank = [row for row, s in enumerate(made.symbols) if s == "" and not letters[row]]
+    blank = [row for row, s in enumerate(value_column.symbols) if s == "" and not letters[row]]
     other = [
-        row for row, s in enumerate(made.symbols) if made.values[row] is None and row not in set(blank) and
-        s is not None
-    ]  # fmt: skip
+        row
+        for row, s in enumerate(value_column.symbols)
+        if value_column.values[row] is None and row not in set(blank) and s is not None
+    ]
     if blank and other:
-        made.maybe_zero.update(blank)
-        made.doubts.append(
-            f"blanks in the column {made.name!r} could be 0 or hide a value, since another sign hides "
+        value_column.maybe_zero.update(blank)
+        value_column.doubts.append(
+            f"blanks in the column {value_column.name!r} could be 0 or hide a value, since another sign hides "
             f"values; say "
             "--hidden '=0' or --hidden ''."
         )
 
 
-def _apply_rule(made: _ValueColumn, letters: Sequence[str], stated: StatusList | None) -> None:
+def _apply_rule(
+    value_column: _ValueColumn, letters: Sequence[str], stated: StatusList | None
+) -> None:
     """What a known threshold says about hidden counts with their letters; other lists give no reasons."""
-    least = made.reading.threshold if stated in (None, "confidentiality") else None
+    least = value_column.reading.threshold if stated in (None, "confidentiality") else None
     for row, letter in enumerate(letters):
-        if made.values[row] is not None:
+        if value_column.values[row] is not None:
             continue
         if least is not None and letter == "A":
-            _narrow(made, row, (Decimal(1), Decimal(least - 1)))
+            _narrow(value_column, row, (Decimal(1), Decimal(least - 1)))
         elif least is not None and letter == "D":
-            _narrow(made, row, (Decimal(least), None))
-        elif made.reading.zeros_shown:
-            _narrow(made, row, (Decimal(1), None))
+            _narrow(value_column, row, (Decimal(least), None))
+        elif value_column.reading.zeros_shown:
+            _narrow(value_column, row, (Decimal(1), None))
 
 
-def _narrow(made: _ValueColumn, row: int, more: Bound) -> None:
+def _narrow(value_column: _ValueColumn, row: int, more: Bound) -> None:
     """Take what a letter or rule says about a hidden value together with what is known about it."""
-    left = both(made.bounds[row], more)
+    left = both(value_column.bounds[row], more)
     if left is None:
         raise NotJudgedError(
-            f"{made.rows.where(row)}: what stands in the column {made.name!r} and what its letter or the rule "
-            "says cannot both be true."
+            f"{value_column.rows.where(row)}: what stands in the column {value_column.name!r} and what its "
+            "letter or the rule says cannot both be true."
         )
-    made.bounds[row] = left
+    value_column.bounds[row] = left
 
 
-def _listed(words: Sequence[str] | dict[str, None]) -> str:
-    first = list(words)
+def _listed(texts: Sequence[str] | dict[str, None]) -> str:
+    first = list(texts)
     return ", ".join(repr(w) for w in first[:5]) + (", ..." if len(first) > 5 else "")
