@@ -49,6 +49,11 @@ def test_all_tables_are_listed_up_to_a_limit():
     assert found.tables.tolist() == wanted
     assert repr(found) == "Fibre(60 tables of 6 cells)"
     assert len(found) == 60
+    # One block, exactly at its limit: magic squares of side 3 and sum 3 are 55.
+    magic = FibreMargins.two_way([3, 3, 3], [3, 3, 3])
+    for most, complete in ((56, True), (55, True), (54, False)):
+        square = enumerate_fibre(magic, most=most)
+        assert (len(square), square.complete) == (min(most, 55), complete)
     exactly = enumerate_fibre(APART, most=60)
     assert (exactly.complete, exactly.tables.tolist()) == (True, wanted)
     for most in (59, 7, 4, 3, 1):
@@ -299,8 +304,14 @@ def test_chains_that_disagree_or_were_stopped_are_not_agreed():
         if enough:
             assert distribution(CUBE, **how).draws == 4
         else:
-            with pytest.raises(InputError, match="four draws"):
+            with pytest.raises(InputError, match=r"^The sampling was stopped before .* four draws"):
                 distribution(CUBE, **how)
+    # Few cells are no reason to refuse.
+    pair = Knowledge.of("ab").within(0, 4).fact({"a": 1, "b": 1}, 4, 4)
+    assert distribution(pair, method="sample", rng=1, draws=8).draws == 8
+    for method in ("guess", "Exact", None):
+        with pytest.raises(InputError, match=r"^There is no method .*auto.*\.$"):
+            distribution(pair, method=method)
 
 
 def test_one_peak_between_the_bounds():
@@ -321,6 +332,12 @@ def test_one_peak_between_the_bounds():
     values = np.arange(-1, 7)
     heights = Unimodal().weights(values, np.zeros(8, int), np.full(8, 5))
     assert heights.tolist() == [0, 1, 2, 3, 3, 2, 1, 0]
+    heights = Unimodal().weights(values, np.full(8, 1), np.full(8, 5))
+    assert heights.tolist() == [0, 0, 1, 2, 3, 2, 1, 0]
+    # Margins stand for the facts that they are: 3 and 2 by 4 and 1 leave 2 or 3 to the first cell.
+    margins = FibreMargins.two_way([3, 2], [4, 1])
+    values, chances = unimodal(margins).distribution(0)
+    assert (values.tolist(), chances.tolist()) == ([2, 3], [0.5, 0.5])
     # Whole solutions are closer than real ones: 2x + 2y = 5 z has z even.
     odd = Knowledge.of("xyz").within(0, [3, 3, 1]).fact({"x": 2, "y": 2, "z": -1}, 4, 5)
     assert unimodal(odd).distribution(2)[0].tolist() == [0, 1]
