@@ -128,6 +128,25 @@ def test_only_whole_knowledge_has_a_fibre():
             ask([[1, 2], [3, 4]])
 
 
+def test_sums_beyond_64_bits_leave_a_fact_as_it_is():
+    # The difference of both is at most 2; in units of 2**40 it could be 2**70, were it not known.
+    unit = 2**40
+    known = Knowledge.of("ab").within(0, 2**30).fact({"a": unit, "b": -unit}, -2 * unit, 2 * unit)
+    (block,) = FibreSystem.of(known).blocks
+    assert (block.low[2], block.high[2]) == (-2 * unit, 2 * unit)
+    for apart in range(-3, 4):
+        point = np.array([9 + apart, 9])
+        assert block.holds(block.extended(point)) == (abs(apart) <= 2)
+    # A fact that 64 bits just hold, and that follows from the bounds, says nothing.
+    for weight, kept in ((2**31, True), (2**31 - 1, False)):
+        wide = Knowledge.of("ab").within(0, 2**30).fact({"a": weight, "b": weight}, 0)
+        wide = wide.fact({"a": 1, "b": -1}, -1, 1)
+        assert len(FibreSystem.of(wide).blocks[0]) == 3 + kept
+    # As many values as 64 bits cannot count are too many to try.
+    many = FibreMargins((1200,), {(): 9 * 10**15})
+    assert not enumerate_fibre(many, most=1).complete
+
+
 @pytest.mark.parametrize(("shape", "kept"), [((2, 2), "B"), ((3, 1), "B"), ((2, 3), "A")])
 def test_hidden_margins_do_not_weigh_beside_their_cells(shape, kept):
     other = "A" if kept == "B" else "B"
@@ -181,6 +200,10 @@ def test_a_system_by_hand():
     assert FibreSystem.of(known, [1, 0, 1, 0]).blocks[1].counted.tolist() == [False]
     with pytest.raises(InputError, match="'counted' marks 3"):
         FibreSystem.of(known, [1, 0, 1])
+    # The numbers or the names of cells are no marks.
+    for wrong in ([0, 1, 2, 3], [-1, 0, 0, 1], list("abcd")):
+        with pytest.raises(InputError, match=r"^'counted' is True or False for each cell"):
+            FibreSystem.of(known, wrong)
     with pytest.raises(InputError, match="Nothing bounds d"):
         FibreSystem.of(Knowledge.of("cd").fact({"c": 1}, 0, 3))
     # Linear programs bound what sums alone leave open.
@@ -356,6 +379,8 @@ def test_tables_are_counted_within_the_steps_allowed():
     with pytest.raises(InputError, match="too many states"):
         count_tables([3, 3], [3, 3], steps=15)
     assert count_tables([3, 3], [3, 3], steps=16) == 4
+    with pytest.raises(InputError, match=r"^'steps' must be a whole number of 1 or more"):
+        count_tables([3, 3], [3, 3], steps=0)
     # Bounds that no table meets.
     closed = TwoWay(
         np.array([1, 1]),

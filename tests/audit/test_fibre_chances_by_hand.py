@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import math
 
 import numpy as np
@@ -65,9 +66,10 @@ def test_all_tables_are_listed_up_to_a_limit():
         assert all(r in wanted for r in rows)
         assert len({tuple(r) for r in rows}) == most
     assert repr(enumerate_fibre(APART, most=7)) == "Fibre(7 tables of 6 cells, and there are more)"
-    for wrong in ({"most": 0}, {"nodes": 0}):
-        with pytest.raises(InputError, match="at least one"):
-            enumerate_fibre(APART, **wrong)
+    for name, wrong in itertools.product(("most", "nodes"), (0, 2.5, True, np.nan, "2")):
+        with pytest.raises(InputError, match=f"^'{name}' must be a whole number of 1 or more"):
+            enumerate_fibre(APART, **{name: wrong})
+    assert len(enumerate_fibre(APART, most=np.int64(7))) == 7
     settled = enumerate_fibre(FibreMargins.two_way([3, 0], [1, 2]), most=1, nodes=1)
     assert (settled.complete, settled.tables.tolist()) == (True, [[1, 2, 0, 0]])
 
@@ -230,8 +232,9 @@ def test_an_exact_answer_needs_enough_nodes(monkeypatch):
         found = distribution(square, nodes=allowed, method="exact")
         tried.append(found.tables)
     assert tried == [4, 4]
-    with pytest.raises(InputError, match="'nodes'"):
-        distribution(square, nodes=0)
+    for wrong in (0, 9.5):
+        with pytest.raises(InputError, match=r"^'nodes' must be a whole number of 1 or more"):
+            distribution(square, nodes=wrong)
     assert distribution(square, nodes=1, draws=4, rng=1).exact.tolist() == [False] * 4
     # The formula needs no steps.
     by_formula = distribution(square, "hypergeometric", nodes=1)
@@ -350,6 +353,9 @@ def test_one_peak_between_the_bounds():
         (lambda: unimodal(Knowledge.of("ab").bound("a", high=3)), "no centre"),
         (lambda: unimodal(Knowledge.of("a", low=-UNBOUNDED).bound("a", high=3)), "no centre"),
         (lambda: unimodal(Knowledge.of("a").within(0, 10**7)), "too many"),
+        (lambda: unimodal([[1, 2], [3, 4]]), "needs Knowledge or Margins"),
+        (lambda: unimodal(known, ["a", "b"]), "'mode' must hold a number for each of the 2"),
+        (lambda: unimodal(known, {"a": 1, "b": 2}), "'mode' must hold a number for each of the 2"),
         (lambda: unimodal(known, [1]), "'mode'"),
         (lambda: unimodal(known, [1, np.nan]), "'mode'"),
     ):

@@ -444,8 +444,13 @@ def test_a_plan_counts_rounds_burnt_draws_and_moves():
 def test_plans_and_rooms_at_their_limits(monkeypatch):
     least = {"draws": 4, "chains": 1, "burn": 0, "thin": 1, "workers": 1}
     ChainPlan(**least)
+    ChainPlan(**{name: np.int64(value) for name, value in least.items()})
+    assert (ChainPlan().burn, ChainPlan().thin, ChainPlan().workers) == (None, None, None)
+    for name in ("draws", "chains"):
+        with pytest.raises(InputError, match=f"'{name}' must be a whole number"):
+            ChainPlan(**{name: None})
     for name, value in least.items():
-        for wrong in (value - 1, float(value)):
+        for wrong in (value - 1, float(value), True, str(value)):
             with pytest.raises(InputError, match=f"'{name}' must be a whole number of {value}"):
                 ChainPlan(**{**least, name: wrong})
     assert sample_fibre(PLANE, rng=1, draws=5, chains=2, stop=lambda: True).shape == (2, 0, 9)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -74,6 +74,8 @@ class FibreMargins:
         values = _counts(table)
         sums = {}
         for axes in kept:
+            if not isinstance(axes, Iterable) or isinstance(axes, str):
+                raise InputError("'kept' lists the axes of each margin, such as [(0, 1), (2,)].")
             kept_axes = tuple(sorted(set(axes)))
             rest = tuple(a for a in range(values.ndim) if a not in kept_axes)
             sums[kept_axes] = values.sum(axis=rest)
@@ -232,12 +234,17 @@ def junction_tree(cliques: Sequence[Axes], axes: int) -> tuple[Edge, ...] | None
 
 
 def _counts(values: npt.ArrayLike) -> Ints:
-    array = np.asarray(values)
+    try:
+        array = np.asarray(values)
+    except ValueError:  # numpy's own sentence is about shapes and sequences
+        raise InputError("A table of counts needs rows of the same length.") from None
     whole = array.dtype.kind in "iu" or (
         array.dtype.kind == "f" and bool(np.isfinite(array).all() and (array % 1 == 0).all())
     )
     if not whole or bool((array < 0).any()):
         raise InputError("A table of counts holds whole numbers of 0 or more.")
+    if float(array.sum(dtype=np.float64)) > 2.0**53:
+        raise InputError("Counts add up to more than 2**53, beyond which audits are not exact.")
     return array.astype(np.int64)
 
 

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from lustrum.arrays import Floats, Ints
 from lustrum.audit.fibre.enumerate import log_factorials
+from lustrum.audit.fibre.limits import check_limit
 from lustrum.audit.fibre.margins import FibreMargins
 from lustrum.audit.fibre.moves import FibreMoves, Lines, Squares
 from lustrum.audit.fibre.start import any_table, joined_table
@@ -52,8 +53,8 @@ class ChainPlan:
         least = {"draws": 4, "chains": 1, "burn": 0, "thin": 1, "workers": 1}
         for name, smallest in least.items():
             value = getattr(self, name)
-            if value is not None and (not isinstance(value, int) or value < smallest):
-                raise InputError(f"'{name}' must be a whole number of {smallest} or more.")
+            if value is not None or name in ("draws", "chains"):
+                check_limit(name, value, smallest)
 
     @property
     def hypergeometric(self) -> bool:
