@@ -138,10 +138,16 @@ def test_sums_beyond_64_bits_leave_a_fact_as_it_is():
         point = np.array([9 + apart, 9])
         assert block.holds(block.extended(point)) == (abs(apart) <= 2)
     # A fact that 64 bits just hold, and that follows from the bounds, says nothing.
-    for weight, kept in ((2**31, True), (2**31 - 1, False)):
-        wide = Knowledge.of("ab").within(0, 2**30).fact({"a": weight, "b": weight}, 0)
-        wide = wide.fact({"a": 1, "b": -1}, -1, 1)
-        assert len(FibreSystem.of(wide).blocks[0]) == 3 + kept
+    for weight, kept in ((2**31 + 1, True), (2**31, False)):
+        for low, high, ends in (
+            (0, 2**30, (0,)),
+            (-(2**30), 0, (-UNBOUNDED, 0)),
+            (-(2**30), 5, ()),
+        ):
+            wide = Knowledge.of("abc", low=low).within([low, low, 0], [high, high, 1])
+            wide = wide.fact({"a": weight, "b": weight}, *ends)
+            wide = wide.fact({"a": 1, "b": -1, "c": 1}, -1, 1)
+            assert len(FibreSystem.of(wide).blocks[0]) == 4 + (kept and ends != ())
     # As many values as 64 bits cannot count are too many to try.
     many = FibreMargins((1200,), {(): 9 * 10**15})
     assert not enumerate_fibre(many, most=1).complete

@@ -175,8 +175,8 @@ def _block(piece: Piece, counted: Mask) -> FibreBlock:
 def _reach(matrix: Sparse, low: Ints, high: Ints) -> tuple[Ints, Ints]:
     """The least and the greatest value of each sum, from the bounds alone; open where 64 bits may not do."""
     up, down = matrix.maximum(0), (-matrix).maximum(0)
-    largest = np.maximum(np.abs(low), np.abs(high)).astype(np.float64)
-    beyond = abs(matrix).astype(np.float64) @ largest >= UNBOUNDED
+    largest = max(int(np.abs(low).max()), int(np.abs(high).max()))
+    beyond = abs(matrix).sum(axis=1) > UNBOUNDED // largest
     least, most = up @ low - down @ high, up @ high - down @ low
     return np.where(beyond, -UNBOUNDED, least), np.where(beyond, UNBOUNDED, most)
 
