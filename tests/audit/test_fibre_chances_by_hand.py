@@ -356,6 +356,7 @@ def test_one_peak_between_the_bounds():
         (lambda: unimodal([[1, 2], [3, 4]]), "needs Knowledge or Margins"),
         (lambda: unimodal(known, ["a", "b"]), "'mode' must hold a number for each of the 2"),
         (lambda: unimodal(known, {"a": 1, "b": 2}), "'mode' must hold a number for each of the 2"),
+        (lambda: unimodal(Knowledge.of("a").bound("a", 0, 3), ["x"]), "'mode' must hold"),
         (lambda: unimodal(known, [1]), "'mode'"),
         (lambda: unimodal(known, [1, np.nan]), "'mode'"),
     ):
