@@ -138,7 +138,7 @@ def test_sums_beyond_64_bits_leave_a_fact_as_it_is():
         point = np.array([9 + apart, 9])
         assert block.holds(block.extended(point)) == (abs(apart) <= 2)
     # A fact that 64 bits just hold, and that follows from the bounds, says nothing.
-    for weight, kept in ((2**31 + 1, True), (2**31, False)):
+    for weight, kept in ((2**33 + 1, True), (2**31 + 1, True), (2**31, False)):
         for low, high, ends in (
             (0, 2**30, (0,)),
             (-(2**30), 0, (-UNBOUNDED, 0)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -74,9 +74,12 @@ class FibreMargins:
         values = _counts(table)
         sums = {}
         for axes in kept:
-            if not isinstance(axes, Iterable) or isinstance(axes, str):
-                raise InputError("'kept' lists the axes of each margin, such as [(0, 1), (2,)].")
-            kept_axes = tuple(sorted(set(axes)))
+            try:
+                kept_axes = tuple(sorted(set(axes)))
+            except TypeError:
+                raise InputError(
+                    "'kept' lists the axes of each margin, such as [(0, 1), (2,)]."
+                ) from None
             rest = tuple(a for a in range(values.ndim) if a not in kept_axes)
             sums[kept_axes] = values.sum(axis=rest)
         return cls(values.shape, sums, None if possible is None else np.asarray(possible))
