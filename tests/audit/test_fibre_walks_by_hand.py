@@ -528,6 +528,28 @@ def test_counts_are_needed_where_factorials_are():
         sample_fibre(both, target="hypergeometric", rng=1)
 
 
+@pytest.mark.parametrize("counted", [(), (0,), (1, 2), (0, 3), (0, 1, 2), (0, 1, 2, 3)])
+def test_samples_weigh_the_cells_that_are_counted(counted):
+    # Once as margins, and once as published tables with a hidden one, which may be counted instead.
+    plane = FibreMargins.two_way([3, 3], [4, 2])
+    tables = from_margins({"A": 2, "B": 2}, {"A": [3, 3], "B": [4, 2]})
+    pairs = {("A", "B"): [[1, 2], [2, 1]], ("B", "C"): [[2, 1], [1, 2]]}
+    beside = from_margins({"A": 2, "B": 2, "C": 2}, pairs, hidden=[("A", "C")])
+    for given, more in ((plane, ()), (tables, ()), (beside, (4, 5, 6, 7)), (beside, (8, 11))):
+        size = given.size if given is plane else len(given)
+        marks = np.isin(np.arange(size), [*counted, *more])
+        how = {"target": "hypergeometric", "counted": marks}
+        exact = distribution(given, method="exact", **how)
+        sampled = distribution(given, method="sample", rng=1, draws=1000, **how)
+        for cell in np.flatnonzero(~sampled.exact):
+            chances = dict(zip(*map(np.ndarray.tolist, sampled.of(int(cell))), strict=True))
+            for value, chance in zip(*exact.of(int(cell)), strict=True):
+                # 4000 draws that mix well: five deviations of half as many.
+                assert chances.get(value, 0.0) == pytest.approx(
+                    chance, abs=5 * math.sqrt(chance * (1 - chance) / 2000) + 1e-12
+                )
+
+
 def test_first_tables_that_were_given_are_checked():
     good = [2, 1, 0, 1, 1, 1, 0, 2, 1]
     assert sample_fibre(PLANE, rng=1, draws=4, start=np.array(good).reshape(3, 3)).shape[2] == 9

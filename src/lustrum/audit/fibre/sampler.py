@@ -159,7 +159,8 @@ def sample_blocks(
             done = end
             if plan.progress is not None:
                 plan.progress(done, total)
-    _follow(system, blocks, out)
+    if _by_squares(system, blocks, plan):
+        _follow(system, blocks, out)
     made = sum(job.thin for job in jobs) * plan.chains * done
     stopped = bool(jobs) and done < total
     kept = max(0, done - burn) if jobs else plan.draws
@@ -188,7 +189,7 @@ def _advance(job: _Job, chain: int, draws: int, hypergeometric: bool) -> tuple[I
 def _follow(system: FibreSystem, blocks: Sequence[FibreBlock], out: Ints) -> None:
     """Compute the hidden margins of a cube that was sampled by squares from its cells."""
     structure, margins = system.known.structure, system.margins
-    if structure is None or margins is None or not blocks or not _by_squares(margins):
+    if structure is None or margins is None:
         return
     cells = np.concatenate([b.cells for b in blocks])
     sums = np.sort(cells[cells >= margins.size])
@@ -198,8 +199,14 @@ def _follow(system: FibreSystem, blocks: Sequence[FibreBlock], out: Ints) -> Non
             chain[:, sums] = (rows @ chain[:, : margins.size].T).T
 
 
-def _by_squares(margins: FibreMargins) -> bool:
-    return margins.possible is None and margins.decomposable
+def _by_squares(system: FibreSystem, blocks: Sequence[FibreBlock], plan: ChainPlan) -> bool:
+    """Whether squares connect the tables, and the target weighs inner cells as squares do: each once."""
+    margins = system.margins
+    if not blocks or margins is None or margins.possible is not None or not margins.decomposable:
+        return False
+    return not plan.hypergeometric or all(
+        np.array_equal(b.counted[: b.cells.size], b.cells < margins.size) for b in blocks
+    )
 
 
 def _jobs(
@@ -212,7 +219,7 @@ def _jobs(
     """One job for all blocks where squares connect the tables, otherwise one for each block."""
     margins = system.margins
     made: list[tuple[FibreMoves, tuple[Ints, ...], npt.NDArray[np.intp], Floats, int]] = []
-    if blocks and margins is not None and _by_squares(margins):
+    if margins is not None and _by_squares(system, blocks, plan):
         cells = np.concatenate([b.cells for b in blocks])
         inner = np.sort(cells[cells < margins.size])
         squares = Squares.of(margins, inner)
