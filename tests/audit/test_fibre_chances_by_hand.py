@@ -70,6 +70,13 @@ def test_all_tables_are_listed_up_to_a_limit():
         with pytest.raises(InputError, match=f"^'{name}' must be a whole number of 1 or more"):
             enumerate_fibre(APART, **{name: wrong})
     assert len(enumerate_fibre(APART, most=np.int64(7))) == 7
+    # Room is taken for tables that are there, however many are asked for.
+    for most in (100_000, 100_001, 2**62 - 1):
+        assert enumerate_fibre(APART, most=most).tables.tolist() == wanted
+    assert len(enumerate_fibre(magic, most=2**40, nodes=100)) < 55
+    for name in ("most", "nodes"):
+        with pytest.raises(InputError, match=rf"^'{name}' must be below 2\*\*62\.$"):
+            enumerate_fibre(APART, **{name: 2**62})
     settled = enumerate_fibre(FibreMargins.two_way([3, 0], [1, 2]), most=1, nodes=1)
     assert (settled.complete, settled.tables.tolist()) == (True, [[1, 2, 0, 0]])
 

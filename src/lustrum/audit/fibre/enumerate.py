@@ -19,6 +19,9 @@ from lustrum.audit.knowledge.facts import Knowledge
 NODES = 20_000_000
 """Values tried before an enumeration gives up, unless more are asked for: about a second."""
 
+LISTED = 100_000
+"""Tables that are listed unless more are asked for; room for more is taken only when they have been counted."""
+
 _TABLE = 1 << 20  # factorials in the list; larger ones are computed when needed
 
 
@@ -51,7 +54,7 @@ class Fibre:
 
 
 def enumerate_fibre(
-    given: Knowledge | FibreMargins, *, most: int = 100_000, nodes: int = NODES
+    given: Knowledge | FibreMargins, *, most: int = LISTED, nodes: int = NODES
 ) -> Fibre:
     """All tables that fit, up to ``most``; ``complete`` says whether there are more.
 
@@ -63,8 +66,10 @@ def enumerate_fibre(
     system = FibreSystem.of(given)
     parts, complete = [], True
     for block in system.blocks:
-        tables = np.empty((most, len(block)), dtype=np.int64)
-        found = _Ordered.of(block).run(nodes, tables=tables)
+        ordered = _Ordered.of(block)
+        room = most if most <= LISTED else min(most, ordered.run(nodes).count)
+        tables = np.empty((room, len(block)), dtype=np.int64)
+        found = ordered.run(nodes, tables=tables)
         complete &= found.complete and found.count <= most
         parts.append(tables[: min(found.count, most), : block.cells.size])
     total = math.prod(len(p) for p in parts)

@@ -16,3 +16,5 @@ def check_limit(name: str, value: object, least: int = 1) -> None:
     """
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise InputError(f"'{name}' must be a whole number of {least} or more.")
+    if value >= 2**62:
+        raise InputError(f"'{name}' must be below 2**62.")

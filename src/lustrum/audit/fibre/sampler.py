@@ -159,8 +159,7 @@ def sample_blocks(
             done = end
             if plan.progress is not None:
                 plan.progress(done, total)
-    if _by_squares(system, blocks, plan):
-        _follow(system, blocks, out)
+    _follow(system, blocks, out)
     made = sum(job.thin for job in jobs) * plan.chains * done
     stopped = bool(jobs) and done < total
     kept = max(0, done - burn) if jobs else plan.draws
@@ -187,9 +186,9 @@ def _advance(job: _Job, chain: int, draws: int, hypergeometric: bool) -> tuple[I
 
 
 def _follow(system: FibreSystem, blocks: Sequence[FibreBlock], out: Ints) -> None:
-    """Compute the hidden margins of a cube that was sampled by squares from its cells."""
+    """Compute the hidden margins of a cube from its cells: squares move only these."""
     structure, margins = system.known.structure, system.margins
-    if structure is None or margins is None:
+    if structure is None or margins is None or not blocks:
         return
     cells = np.concatenate([b.cells for b in blocks])
     sums = np.sort(cells[cells >= margins.size])
