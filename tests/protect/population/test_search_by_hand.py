@@ -10,8 +10,10 @@ import hashlib
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import combinations, pairwise, product
-from math import inf, prod
+from fractions import Fraction
+from itertools import combinations, groupby, pairwise, product
+from math import ceil, floor, inf, prod
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -41,8 +43,14 @@ from lustrum.protect.population.search.run import (
     SearchedPopulation,
     SearchProblem,
     SearchState,
+    _beyond,
+    _classes,
     _laid_out,
+    _place_type,
+    _sorted,
+    _tally,
     _visited,
+    _visits,
     search,
 )
 from lustrum.protect.population.search.stages import ErrorCost, Stage, _exponential_quantiles
@@ -354,6 +362,138 @@ def test_progress_rises_with_the_work_and_a_stop_is_heard_in_every_round(own: Wo
         own.searched()
     assert np.array_equal(again.up, found.up)
     assert np.array_equal(search(*own.words(), workers=1).up, found.up), "nothing is kept"
+
+
+@pytest.mark.parametrize(("beyond", "all_of_them"), [(1000, False), (1, True)])
+def test_a_stage_to_the_end_ends_when_no_error_is_large(beyond: int, all_of_them: bool) -> None:
+    """Without a large error nothing is visited; with many in few cells sweeps are used up."""
+    one = WORLDS["small"]
+    some = replace(
+        one,
+        stages=(
+            sweeps(1, 0.1, 0.1),
+            sweeps(3, 0.02, 0.01, beyond=beyond, to_the_end=True, walk=5),
+            sweeps(1, 0.02, 0.01),
+        ),
+    )
+    told: list[float] = []
+    with reporting_progress(lambda step, share: told.append(share)):
+        found, states = some.searched()
+    assert [s.sweeps for s in states] == ([1, 2, 3, 4, 5] if all_of_them else [1, 5])
+    assert told[-1] == pytest.approx(1.0)
+    plan = plan_tables(one.dataset, **one.plan)
+    assert np.array_equal(found.errors, true_errors(some, plan, found.up))
+    # Where it ends early the last stage goes on from what the first one left.
+    without = replace(some, stages=(some.stages[0],)).searched()[1]
+    assert np.array_equal(states[0].up, without[0].up)
+    # Cells in large errors, of extra tables too, are visited; others stay as they are.
+    alone = replace(some, stages=(sweeps(1, 0.02, 0.02, beyond=beyond, to_the_end=True),))
+    far = np.abs(true_errors(alone, plan, one.problem.up)) > beyond
+    assert np.array_equal(alone.searched()[0].up, one.problem.up) != (all_of_them and far.any())
+
+
+@pytest.mark.parametrize("own", ["flat", "small", "lanes"], indirect=True)
+def test_progress_of_laying_out_cells_rises_from_nothing_to_the_first_sweep(own: World) -> None:
+    told: list[tuple[str, float]] = []
+    with reporting_progress(lambda step, share: told.append((step, share))):
+        own.searched()
+    # Work that takes long says its last share again.
+    shares = [share for (step, share), _ in groupby(told) if step == "laying out cells"]
+    kinds = [bool(w.get("finest")) for w in own.stages]
+    plans = 1 + sum(a != b for a, b in pairwise(kinds))
+    variables = len(own.problem.every)
+    assert shares == sorted(shares)
+    assert (shares[0], len(shares)) == (0.0, 2 + variables + plans)
+    assert len(set(shares[: 2 + variables])) == 2 + variables
+    # The first tables come before the first sweep, others when their stage begins.
+    assert shares[-plans] == pytest.approx(0.9)
+    assert shares[len(shares) - plans + 1 :] == [1.0] * (plans - 1)
+    assert max(shares[:-plans]) < 0.9
+
+
+def test_cells_are_laid_out_in_slices_of_the_outer_variables() -> None:
+    for name, outer_variables in (("small", 1), ("lanes", 2)):
+        problem, stages, _ = WORLDS[name].words()
+        plan = stages[-1].plan
+        cells, order = _laid_out(problem, plan)
+        outer = cells.codes[:, -plan.outer :]
+        for begin, end in pairwise(cells.slice_first.tolist()):
+            assert (outer[begin:end] == outer[begin]).all()
+            assert begin == 0 or (outer[begin] != outer[begin - 1]).any()
+        assert (cells.slice_first[0], cells.slice_first[-1]) == (0, len(order))
+        assert plan.outer == outer_variables
+    assert [_place_type(n) for n in (5, 100, 2**31 - 1)] == [np.int32] * 3
+    assert [_place_type(n) for n in (2**31, 2**40)] == [np.int64] * 2
+
+
+def test_cells_are_sorted_by_more_combinations_than_64_bits_count() -> None:
+    rng = np.random.default_rng(3)
+    for sizes in ((3 * 2**21, 2**21, 2**21), (2**22, 2**22, 2**22), (9, 8, 7)):
+        codes = np.stack([rng.integers(0, size, 50) for size in sizes])
+        codes[:, :10] = np.array(sizes)[:, None] - 1 - rng.integers(0, 2, (3, 10))
+        codes = np.unique(codes, axis=1)[:, ::-1]
+        plan = SimpleNamespace(
+            rows=lambda: [0, 2, 1],
+            dataset=SimpleNamespace(variables=[SimpleNamespace(codes=range(s)) for s in sizes]),
+        )
+        order = _sorted(plan, codes)  # type: ignore[arg-type]
+        keys = [tuple(codes[[1, 2, 0], c].tolist()) for c in order]
+        assert keys == sorted(map(tuple, codes[[1, 2, 0]].T.tolist()))
+
+
+def test_cells_to_visit_are_counted_by_slice_and_extra_tables_are_left_aside() -> None:
+    slices = np.array([0, 2, 3, 5])
+    assert _visits(np.array([1, 0, 1, 1, 0], np.uint8), slices).tolist() == [1, 1, 1]
+    assert _visits(np.array([0, 0, 0, 1, 1], np.uint8), slices).tolist() == [0, 0, 2]
+    assert _visits(np.ones(5, np.uint8), slices).tolist() == [2, 1, 2]
+    problem, stages, _ = WORLDS["lanes"].words()
+    plan = stages[-1].plan
+    cells, _ = _laid_out(problem, plan)
+    for kind in range(len(TABLE_KINDS)):
+        errors = np.where(plan.layout.cell_kind == kind, 9, 0)
+        counts = kind < TABLE_KINDS.index("extra") and bool(errors.any())
+        assert _beyond(plan, cells.codes, errors, 8).any() == counts
+        assert not _beyond(plan, cells.codes, errors, 9).any()
+    assert (plan.layout.cell_kind == TABLE_KINDS.index("extra")).any()
+
+
+def test_classes_of_cells_keep_their_share_of_upper_numbers() -> None:
+    """Within a twentieth of the chance with which they start there, or as far as they start from it."""
+    rng = np.random.default_rng(2)
+    for step, (share, of) in product((3, 4, 5), ((1, 1), (9, 10))):
+        residue, low = rng.integers(0, step - 1, 400), step * rng.integers(0, 3, 400)
+        up = (rng.random(400) < 0.4).astype(np.uint8)
+        problem = SimpleNamespace(
+            residue=residue, low=low, up=up, step=step, start_share=(share, of)
+        )
+        kind, least, most = _classes(problem)  # type: ignore[arg-type]
+        assert (kind[residue == 0] < 0).all()
+        assert least.size == most.size == 2 * (step - 1)
+        for large, r in product((0, 1), range(1, step)):
+            place = large * (step - 1) + r - 1
+            own = (residue == r) & ((low > 0) == large)
+            assert ((kind == place) == own).all()
+            chance = Fraction(r * share, step * of)
+            ends = [own.sum() * (chance + by * Fraction(1, 20)) for by in (-1, 1)]
+            start = up[own].sum()
+            assert least[place] == min(start, floor(ends[0]))
+            assert most[place] == max(start, ceil(ends[1]))
+        cells = SimpleNamespace(
+            kind=kind,
+            up=up,
+            least_up=least,
+            high_smallest=np.zeros(400, int),
+            low_smallest=np.zeros(400, int),
+            is_empty=np.zeros(400, int),
+        )
+        more = {"fixed_smallest": 7, "fixed_empty": 2, "empty_share": (1, 3)}
+        tally = _tally(SimpleNamespace(**more), cells)  # type: ignore[arg-type]
+        wanted = [up[kind == k].sum() for k in range(2 * (step - 1))]
+        assert tally.tolist() == [1 * 7 - 3 * 2, 1, 3, *wanted]
+        problem.start_share = None
+        free, *ends_of_none = _classes(problem)  # type: ignore[arg-type]
+        assert (free < 0).all()
+        assert [e.size for e in ends_of_none] == [0, 0]
 
 
 @pytest.mark.parametrize("most", [1, 2, 3])
