@@ -24,7 +24,7 @@ from lustrum.model.finest import FinestCells
 from lustrum.model.stop import Stopped, reporting_progress, stopping
 from lustrum.protect.population.prepare import prepare
 from lustrum.protect.population.public import SEARCH
-from lustrum.protect.population.search import lanes
+from lustrum.protect.population.search import lanes, run
 from lustrum.protect.population.search import layout as layouts
 from lustrum.protect.population.search.chosen import (
     all_tables,
@@ -317,14 +317,36 @@ def test_a_free_cell_moves_no_cell_of_a_kept_sum(walked: bool) -> None:
 
 @pytest.mark.parametrize("own", WORLDS, indirect=True)
 def test_the_bytes_of_a_search_belong_to_its_version(own: World) -> None:
-    found, states = own.searched()
+    assert (SEARCH, digest_of(*own.searched())) == (8, own.digest)
+
+
+def digest_of(found: SearchedPopulation, states: list[SearchState]) -> str:
     digest = hashlib.sha256()
     for array in (found.up, found.errors, found.moves):
         digest.update(np.ascontiguousarray(array).tobytes())
     for state in states:
         digest.update(f"{state.sweeps} {state.word}".encode())
         digest.update(state.up.tobytes() + state.fields.tobytes())
-    assert (SEARCH, digest.hexdigest()[:16]) == (8, own.digest)
+    return digest.hexdigest()[:16]
+
+
+@pytest.mark.parametrize("own", ["lanes", "again", "rule"], indirect=True)
+def test_lanes_hear_of_each_other_move_by_move_or_all_at_once(
+    own: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    followed: list[int] = []
+    real = run.follow
+
+    def noted(*words: Any) -> None:
+        followed.append(int(words[4].made[0]))
+        real(*words)
+
+    monkeypatch.setattr(run, "follow", noted)
+    for times, by_move in ((0, True), (10**9, False)):
+        followed.clear()
+        monkeypatch.setattr(lanes, "_FOLLOWED", times)
+        assert digest_of(*own.searched()) == own.digest
+        assert (sum(followed) > 0) == by_move
 
 
 @pytest.mark.parametrize("own", ["walk", "lanes", "idle"], indirect=True)
