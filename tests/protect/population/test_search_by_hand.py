@@ -26,6 +26,7 @@ from lustrum.protect.population.prepare import prepare
 from lustrum.protect.population.public import SEARCH
 from lustrum.protect.population.search import lanes, run
 from lustrum.protect.population.search import layout as layouts
+from lustrum.protect.population.search import walk as walk_module
 from lustrum.protect.population.search.chosen import (
     all_tables,
     choose_extra_tables,
@@ -45,6 +46,7 @@ from lustrum.protect.population.search.run import (
     SearchState,
     _beyond,
     _classes,
+    _errors,
     _laid_out,
     _place_type,
     _sorted,
@@ -298,6 +300,25 @@ def test_what_is_found_is_allowed_and_its_errors_are_true(own: World) -> None:
     assert lack(found.up) <= max(0, lack(problem.up))
 
 
+def test_a_large_base_has_many_classes_and_each_keeps_its_share(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(lanes, "_LANES", 2)
+    monkeypatch.setattr(lanes, "_LANE_CELLS", 1)
+    one = world(
+        counted((5, 4, 3), 6.0, 12), {"max_variables": 2}, sweeps(2, 0.3, 0.1), base=9, digest=""
+    )
+    held = replace(one, problem=replace(one.problem, start_share=(1, 1)))
+    problem, found = held.problem, held.searched()[0]
+    plan = plan_tables(held.dataset, **held.plan)
+    assert np.array_equal(found.errors, true_errors(held, plan, found.up))
+    assert found.moves[:, 1].sum() > 0
+    kind, least, most = _classes(problem)
+    assert least.size == 16
+    up = np.bincount(kind[(kind >= 0) & found.up], minlength=16)
+    assert ((least <= up) & (up <= most)).all()
+
+
 @pytest.mark.parametrize("walked", [False, True])
 def test_a_free_cell_moves_no_cell_of_a_kept_sum(walked: bool) -> None:
     """Three corners of a rectangle may be free while the fourth belongs to a number that is kept."""
@@ -412,6 +433,51 @@ def test_a_stage_to_the_end_ends_when_no_error_is_large(beyond: int, all_of_them
     alone = replace(some, stages=(sweeps(1, 0.02, 0.02, beyond=beyond, to_the_end=True),))
     far = np.abs(true_errors(alone, plan, one.problem.up)) > beyond
     assert np.array_equal(alone.searched()[0].up, one.problem.up) != (all_of_them and far.any())
+
+
+@pytest.mark.parametrize("name", ["lanes", "small"])
+def test_a_walk_looks_at_extra_tables_only_at_the_end(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem, stages, seed = WORLDS[name].words()
+    plan = stages[-1].plan
+    cells, order = _laid_out(problem, plan)
+    kind, errors = plan.layout.cell_kind, _errors(problem, cells, order, plan)
+
+    def walked(beyond: int, to_the_end: bool, steps: int = 8) -> tuple[np.ndarray, list[float]]:
+        stage = replace(stages[-1], costs=WALL, beyond=beyond, walk=steps, to_the_end=to_the_end)
+        own, found, told = cells._replace(up=cells.up.copy()), errors.copy(), []
+        state = np.array([seed], dtype=np.uint64)
+        words = (_tally(problem, own), state, np.int32(problem.step), told.append)
+        walk_module.walk(stage, own, found, *words)
+        again = _errors(problem, own, order, plan)
+        assert np.array_equal(found, again)
+        return found, told
+
+    def excess(found: np.ndarray, kinds: list[str], beyond: int) -> int:
+        own = np.isin(kind, [TABLE_KINDS.index(k) for k in kinds])
+        return int(np.maximum(np.abs(found[own]) - beyond, 0).sum())
+
+    usual = ["coarser", "finest", "own"]
+    for beyond in range(int(np.abs(errors).max()) + 1):
+        for to_the_end in (False, True):
+            looked_at = [*usual, "extra"] if to_the_end else usual
+            found, told = walked(beyond, to_the_end)
+            before = excess(errors, looked_at, beyond)
+            if before == 0:
+                assert (np.array_equal(found, errors), told) == (True, [])
+            else:
+                assert excess(found, looked_at, beyond) < before
+                assert told == [step / 8 for step in range(len(told))]
+    # Of very many cells there are four steps for each large error, but for the end.
+    monkeypatch.setattr(walk_module, "_MANY_CELLS", errors.size)
+    large = int(((np.abs(errors) > 1) & (kind < TABLE_KINDS.index("extra"))).sum())
+    assert large > 2
+    assert walked(1, False, 1)[1][:2] == [0.0, 1 / (4 * large)]
+    assert walked(1, True, 1)[1] == [0.0]
+    assert walked(1, False, 4 * large + 5)[1][:2] == [0.0, 1 / (4 * large + 5)]
+    monkeypatch.setattr(walk_module, "_MANY_CELLS", errors.size + 1)
+    assert walked(1, False, 1)[1] == [0.0]
 
 
 @pytest.mark.parametrize("own", ["flat", "small", "lanes"], indirect=True)
