@@ -24,6 +24,7 @@ from lustrum.model.finest import FinestCells
 from lustrum.model.stop import Stopped, reporting_progress, stopping
 from lustrum.protect.population.prepare import prepare
 from lustrum.protect.population.public import SEARCH
+from lustrum.protect.population.search import forces as forces_module
 from lustrum.protect.population.search import lanes, run
 from lustrum.protect.population.search import layout as layouts
 from lustrum.protect.population.search import walk as walk_module
@@ -38,6 +39,7 @@ from lustrum.protect.population.search.layout import TablePlan, plan_tables
 from lustrum.protect.population.search.levels import (
     ControlledLevel,
     controlled_levels,
+    dependents,
     find_level,
 )
 from lustrum.protect.population.search.run import (
@@ -584,6 +586,62 @@ def test_classes_of_cells_keep_their_share_of_upper_numbers() -> None:
         assert [e.size for e in ends_of_none] == [0, 0]
 
 
+@pytest.mark.parametrize("name", ["small", "sparse", "lanes"])
+def test_tables_with_a_single_finest_cell_are_known_and_every_place_is_of_one_table(
+    name: str,
+) -> None:
+    """Errors of such tables cost nothing: otherwise shown numbers would tell the true ones."""
+    dataset = WORLDS[name].dataset
+    plan = plan_tables(dataset, **WORLDS[name].plan)
+    places: set[int] = set()
+    for table in plan.tables:
+        by_variable = {level.variable: level.group_of for level in table.levels}
+        inside: dict[tuple[int, ...], int] = {}
+        for codes in product(*(range(len(v.codes)) for v in dataset.variables)):
+            named = zip(dataset.variables, codes, strict=True)
+            at = {v.name: int(by_variable[v.name][c]) for v, c in named if v.name in by_variable}
+            key = tuple(at[level.variable] for level in table.levels)
+            inside[key] = inside.get(key, 0) + 1
+        kinds = set(plan.layout.cell_kind[table.places().ravel()].tolist())
+        assert kinds <= {*range(len(TABLE_KINDS))}
+        assert (kinds == {TABLE_KINDS.index("single")}) == (1 in inside.values())
+        own = {place for place in range(-1, plan.cells + 1) if table.categories(place) is not None}
+        assert own == set(table.places().ravel().tolist())
+        for at in np.ndindex(*table.shape):
+            assert table.categories(int(table.places()[at])) == at
+        assert not own & places
+        places |= own
+    assert places == set(range(plan.cells))
+
+
+def test_errors_are_added_up_in_parts_and_costs_stay_within_32_bits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    one = WORLDS["lanes"]
+    problem, stages, _ = one.words()
+    plan = stages[-1].plan
+    cells, order = _laid_out(problem, plan)
+    wanted = true_errors(one, plan, problem.up)
+    slices = len(np.unique(cells.codes[:, -plan.outer :], axis=0))
+    for some in (1, 2, slices - 1, slices, slices + 1):
+        monkeypatch.setattr(forces_module, "_SLICES", some)
+        told: list[float] = []
+        asked: list[int] = []
+        with (
+            stopping(lambda asked=asked: bool(asked.append(1))),
+            reporting_progress(lambda step, share, told=told: told.append(share)),
+        ):
+            assert np.array_equal(_errors(problem, cells, order, plan), wanted)
+        assert told[-1] == 1.0
+        assert {0.0, *told} == {*(k / slices for k in range(0, slices, some)), 1.0}
+        assert len(asked) >= -(-slices // some)
+    runs = plan.layout.run_first.size
+    dear = replace(stages[-1], costs=(ErrorCost(10**9),) * 4)
+    force = np.abs(dear.costs_of(3).force.astype(np.int64)).max()
+    # As much as all tables of a cell can add up to.
+    assert force * runs < 2**31 <= (force + 1) * runs
+
+
 @pytest.mark.parametrize("most", [1, 2, 3])
 def test_extra_tables_are_the_smallest_of_more_variables_at_levels_far_apart(most: int) -> None:
     """All tables are listed; each further variable counts like four times the cells."""
@@ -664,6 +722,10 @@ def test_levels_are_the_distinct_ways_to_group_the_codes_of_a_variable() -> None
     )
     found = controlled_levels(dataset)
     assert list(found) == ["area", "same"]
+    # A region is a function of its area, a twin of the same; one code follows from any variable.
+    functions = [dependents(dataset, place) for place in range(5)]
+    assert [set(f) - {4} for f in functions] == [set(), {0}, {3}, set(), set()]
+    assert sum(f.count(4) for f in functions) == 1
     finest, pair, region = found["area"]
     assert (finest.name, finest.finest, finest.size, finest.label) == (None, True, 5, "area")
     assert (pair.name, pair.size, pair.label) == ("pair", 4, "area:pair")
