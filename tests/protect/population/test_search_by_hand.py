@@ -34,6 +34,7 @@ from lustrum.protect.population.search.chosen import (
     nodes_apart,
 )
 from lustrum.protect.population.search.forces import add_errors, slice_fields
+from lustrum.protect.population.search.kernels import places
 from lustrum.protect.population.search.layout import KINDS as TABLE_KINDS
 from lustrum.protect.population.search.layout import TablePlan, plan_tables
 from lustrum.protect.population.search.levels import (
@@ -42,6 +43,8 @@ from lustrum.protect.population.search.levels import (
     dependents,
     find_level,
 )
+from lustrum.protect.population.search.moves import moved_places
+from lustrum.protect.population.search.replay import follow
 from lustrum.protect.population.search.run import (
     SearchedPopulation,
     SearchProblem,
@@ -308,7 +311,11 @@ def test_a_large_base_has_many_classes_and_each_keeps_its_share(
     monkeypatch.setattr(lanes, "_LANES", 2)
     monkeypatch.setattr(lanes, "_LANE_CELLS", 1)
     one = world(
-        counted((5, 4, 3), 6.0, 12), {"max_variables": 2}, sweeps(2, 0.3, 0.1), base=9, digest=""
+        counted((5, 4, 3), 6.0, 12),
+        {"max_variables": 2},
+        sweeps(2, 0.3, 0.1, near=4),
+        base=8,
+        digest="",
     )
     held = replace(one, problem=replace(one.problem, start_share=(1, 1)))
     problem, found = held.problem, held.searched()[0]
@@ -316,8 +323,8 @@ def test_a_large_base_has_many_classes_and_each_keeps_its_share(
     assert np.array_equal(found.errors, true_errors(held, plan, found.up))
     assert found.moves[:, 1].sum() > 0
     kind, least, most = _classes(problem)
-    assert least.size == 16
-    up = np.bincount(kind[(kind >= 0) & found.up], minlength=16)
+    assert least.size == 14
+    up = np.bincount(kind[(kind >= 0) & found.up], minlength=14)
     assert ((least <= up) & (up <= most)).all()
 
 
@@ -435,6 +442,107 @@ def test_a_stage_to_the_end_ends_when_no_error_is_large(beyond: int, all_of_them
     alone = replace(some, stages=(sweeps(1, 0.02, 0.02, beyond=beyond, to_the_end=True),))
     far = np.abs(true_errors(alone, plan, one.problem.up)) > beyond
     assert np.array_equal(alone.searched()[0].up, one.problem.up) != (all_of_them and far.any())
+
+
+def test_progress_ends_at_the_whole_and_is_told_again_while_a_walk_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    one, ended = WORLDS["small"], set()
+    for beyond in range(1, 8):
+        first = sweeps(1, 0.3, 0.3)
+        last = sweeps(4, 0.02, 0.01, costs=WALL, beyond=beyond, to_the_end=True)
+        told: list[float] = []
+        with reporting_progress(
+            lambda step, share, told=told: told.append(share) if step == "protecting" else None
+        ):
+            states = replace(one, stages=(first, last)).searched()[1]
+        assert told == sorted(told)
+        assert told[-1] == pytest.approx(1.0)
+        ended.add(len(states))
+    assert len(ended) > 2, "at once, after some sweeps and not at all"
+    told = []
+    with reporting_progress(
+        lambda step, share: told.append(share) if step == "protecting" else None
+    ):
+        replace(one, stages=(sweeps(1, 0.3, 0.3, beyond=1, walk=9, costs=WALL),)).searched()
+    assert told == sorted(told)
+    assert told.count(1.0) > 2
+    asked: list[int] = []
+    monkeypatch.setattr(run, "check_stop", lambda: asked.append(1))
+    one.searched()
+    assert len(asked) == sum(w["sweeps"] for w in one.stages)
+
+
+def test_a_move_changes_the_places_that_are_listed_for_it() -> None:
+    problem, stages, _ = WORLDS["flat"].words()
+    plan = stages[-1].plan
+    cells, _ = _laid_out(problem, plan)
+    layout, codes = plan.layout, cells.codes
+    at = {tuple(c): i for i, c in enumerate(codes.tolist())}
+    seen: set[int] = set()
+    for i, (a, b) in enumerate(codes.tolist()):
+        for c, d in product(range(8), range(8)):
+            j, k, m = at.get((c, b), -1), at.get((a, d), -1), at.get((c, d), -1)
+            moves = [(i, -1, -1, -1), (i, j, -1, -1), (i, j, k, m)]
+            for cs in moves if min(j, k, m) >= 0 and c != a and d != b else moves[:1]:
+                by = np.zeros(len(codes), dtype=np.int32)
+                for own, sign in zip(cs, (1, -1, -1, 1), strict=True):
+                    by[own] += sign * (own >= 0)
+                changed = np.zeros(plan.cells, dtype=np.int32)
+                add_errors(plan, codes, by, changed)
+                p = np.zeros(layout.variable_of.size, dtype=np.uint64)
+                inner = np.empty(layout.table_offset.size, dtype=np.uint64)
+                base = np.empty(layout.run_offset.size, dtype=np.uint64)
+                places(layout, codes[i], p, inner, base)
+                into = np.empty(4 * len(plan.tables), dtype=np.uint64)
+                count = moved_places(layout, cells, inner, base, *map(np.int64, cs[:3]), into)
+                assert set(np.flatnonzero(changed).tolist()) <= set(into[:count].tolist())
+                seen |= {place for place, own in enumerate(cs) if own == 0}
+                if 0 in cs[1:]:
+                    lane = SimpleNamespace(
+                        up=cells.up.copy(),
+                        errors=np.zeros(plan.cells, np.int32),
+                        forces=np.zeros((plan.cells, 2), np.int32),
+                        cells=np.array([cs]),
+                        made=np.array([1]),
+                    )
+                    first = SimpleNamespace(
+                        up=lane.up ^ (by != 0),
+                        errors=changed,
+                        forces=np.stack([changed, -changed], axis=1),
+                    )
+                    plain = getattr(follow, "py_func", follow)
+                    plain(layout, cells, first, lane, lane, len(plan.tables))
+                    assert np.array_equal(lane.up, first.up)
+                    assert np.array_equal(lane.errors, first.errors)
+                    assert np.array_equal(lane.forces, first.forces)
+        if i > 3 and {0, 1, 2, 3} <= seen:
+            break
+    assert {0, 1, 2} <= seen
+
+
+def test_a_table_of_all_variables_in_pairs_shows_no_single_cell() -> None:
+    pairs = [{"code": "p", "members": ["0", "1"]}, {"code": "q", "members": ["2", "3"]}]
+    hierarchy = {"name": "h", "levels": [{"name": "pair", "groups": pairs}]}
+    dataset = Dataset.from_mapping(
+        {
+            "dataset": {"name": "d"},
+            "variables": [
+                {"name": "a", "codes": ["0", "1", "2", "3"], "hierarchies": [hierarchy]},
+                {"name": "b", "codes": ["x", "y", "z"]},
+            ],
+        }
+    )
+    plan = plan_tables(dataset, 2)
+    kinds = {
+        tuple(level.label for level in table.levels): set(
+            plan.layout.cell_kind[table.places().ravel()].tolist()
+        )
+        for table in plan.tables
+    }
+    single = {TABLE_KINDS.index("single")}
+    assert {frozenset(k) for k, v in kinds.items() if v == single} == {frozenset({"a", "b"})}
+    assert {frozenset(k) for k in kinds} > {frozenset({"a:pair", "b"})}
 
 
 @pytest.mark.parametrize("name", ["lanes", "small"])
