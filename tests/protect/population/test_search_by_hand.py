@@ -311,9 +311,9 @@ def test_a_large_base_has_many_classes_and_each_keeps_its_share(
     monkeypatch.setattr(lanes, "_LANES", 2)
     monkeypatch.setattr(lanes, "_LANE_CELLS", 1)
     one = world(
-        counted((5, 4, 3), 6.0, 12),
+        counted((6, 5, 5), 6.0, 12),
         {"max_variables": 2},
-        sweeps(2, 0.3, 0.1, near=4),
+        sweeps(1, 0.3, 0.3, near=4),
         base=8,
         digest="",
     )
