@@ -235,7 +235,8 @@ GROUPS = {
     ),
     "fibre": Group(
         _in("audit/fibre", "diagnostics", "system", "moves", "start", "two_way", "basic")
-        + _in("audit/fibre", "sampler", "distribution", "enumerate", "margins", "unimodal"),
+        + _in("audit/fibre", "sampler", "distribution", "enumerate", "margins", "unimodal")
+        + _in("audit/fibre", "limits"),
         _audit("fibre_margins_by_hand", "fibre_blocks_by_hand", "fibre_walks_by_hand")
         + _audit("fibre_chances_by_hand", "fibre_loops_by_hand"),
     ),

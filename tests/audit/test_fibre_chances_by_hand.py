@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import math
 
 import numpy as np
@@ -49,6 +50,11 @@ def test_all_tables_are_listed_up_to_a_limit():
     assert found.tables.tolist() == wanted
     assert repr(found) == "Fibre(60 tables of 6 cells)"
     assert len(found) == 60
+    # One block, exactly at its limit: magic squares of side 3 and sum 3 are 55.
+    magic = FibreMargins.two_way([3, 3, 3], [3, 3, 3])
+    for most, complete in ((56, True), (55, True), (54, False)):
+        square = enumerate_fibre(magic, most=most)
+        assert (len(square), square.complete) == (min(most, 55), complete)
     exactly = enumerate_fibre(APART, most=60)
     assert (exactly.complete, exactly.tables.tolist()) == (True, wanted)
     for most in (59, 7, 4, 3, 1):
@@ -60,9 +66,17 @@ def test_all_tables_are_listed_up_to_a_limit():
         assert all(r in wanted for r in rows)
         assert len({tuple(r) for r in rows}) == most
     assert repr(enumerate_fibre(APART, most=7)) == "Fibre(7 tables of 6 cells, and there are more)"
-    for wrong in ({"most": 0}, {"nodes": 0}):
-        with pytest.raises(InputError, match="at least one"):
-            enumerate_fibre(APART, **wrong)
+    for name, wrong in itertools.product(("most", "nodes"), (0, 2.5, True, np.nan, "2")):
+        with pytest.raises(InputError, match=f"^'{name}' must be a whole number of 1 or more"):
+            enumerate_fibre(APART, **{name: wrong})
+    assert len(enumerate_fibre(APART, most=np.int64(7))) == 7
+    # Room is taken for tables that are there, however many are asked for.
+    for most in (100_000, 100_001, 2**62 - 1):
+        assert enumerate_fibre(APART, most=most).tables.tolist() == wanted
+    assert len(enumerate_fibre(magic, most=2**40, nodes=100)) < 55
+    for name in ("most", "nodes"):
+        with pytest.raises(InputError, match=rf"^'{name}' must be below 2\*\*62\.$"):
+            enumerate_fibre(APART, **{name: 2**62})
     settled = enumerate_fibre(FibreMargins.two_way([3, 0], [1, 2]), most=1, nodes=1)
     assert (settled.complete, settled.tables.tolist()) == (True, [[1, 2, 0, 0]])
 
@@ -225,8 +239,9 @@ def test_an_exact_answer_needs_enough_nodes(monkeypatch):
         found = distribution(square, nodes=allowed, method="exact")
         tried.append(found.tables)
     assert tried == [4, 4]
-    with pytest.raises(InputError, match="'nodes'"):
-        distribution(square, nodes=0)
+    for wrong in (0, 9.5):
+        with pytest.raises(InputError, match=r"^'nodes' must be a whole number of 1 or more"):
+            distribution(square, nodes=wrong)
     assert distribution(square, nodes=1, draws=4, rng=1).exact.tolist() == [False] * 4
     # The formula needs no steps.
     by_formula = distribution(square, "hypergeometric", nodes=1)
@@ -299,8 +314,14 @@ def test_chains_that_disagree_or_were_stopped_are_not_agreed():
         if enough:
             assert distribution(CUBE, **how).draws == 4
         else:
-            with pytest.raises(InputError, match="four draws"):
+            with pytest.raises(InputError, match=r"^The sampling was stopped before .* four draws"):
                 distribution(CUBE, **how)
+    # Few cells are no reason to refuse.
+    pair = Knowledge.of("ab").within(0, 4).fact({"a": 1, "b": 1}, 4, 4)
+    assert distribution(pair, method="sample", rng=1, draws=8).draws == 8
+    for method in ("guess", "Exact", None):
+        with pytest.raises(InputError, match=r"^There is no method .*auto.*\.$"):
+            distribution(pair, method=method)
 
 
 def test_one_peak_between_the_bounds():
@@ -321,6 +342,12 @@ def test_one_peak_between_the_bounds():
     values = np.arange(-1, 7)
     heights = Unimodal().weights(values, np.zeros(8, int), np.full(8, 5))
     assert heights.tolist() == [0, 1, 2, 3, 3, 2, 1, 0]
+    heights = Unimodal().weights(values, np.full(8, 1), np.full(8, 5))
+    assert heights.tolist() == [0, 0, 1, 2, 3, 2, 1, 0]
+    # Margins stand for the facts that they are: 3 and 2 by 4 and 1 leave 2 or 3 to the first cell.
+    margins = FibreMargins.two_way([3, 2], [4, 1])
+    values, chances = unimodal(margins).distribution(0)
+    assert (values.tolist(), chances.tolist()) == ([2, 3], [0.5, 0.5])
     # Whole solutions are closer than real ones: 2x + 2y = 5 z has z even.
     odd = Knowledge.of("xyz").within(0, [3, 3, 1]).fact({"x": 2, "y": 2, "z": -1}, 4, 5)
     assert unimodal(odd).distribution(2)[0].tolist() == [0, 1]
@@ -333,6 +360,10 @@ def test_one_peak_between_the_bounds():
         (lambda: unimodal(Knowledge.of("ab").bound("a", high=3)), "no centre"),
         (lambda: unimodal(Knowledge.of("a", low=-UNBOUNDED).bound("a", high=3)), "no centre"),
         (lambda: unimodal(Knowledge.of("a").within(0, 10**7)), "too many"),
+        (lambda: unimodal([[1, 2], [3, 4]]), "needs Knowledge or Margins"),
+        (lambda: unimodal(known, ["a", "b"]), "'mode' must hold a number for each of the 2"),
+        (lambda: unimodal(known, {"a": 1, "b": 2}), "'mode' must hold a number for each of the 2"),
+        (lambda: unimodal(Knowledge.of("a").bound("a", 0, 3), ["x"]), "'mode' must hold"),
         (lambda: unimodal(known, [1]), "'mode'"),
         (lambda: unimodal(known, [1, np.nan]), "'mode'"),
     ):

@@ -241,7 +241,7 @@ def test_the_unimodal_choice_peaks_in_the_centre_or_at_the_mode():
             "needs counts",
         ),
         (lambda: distribution(FibreMargins.two_way([1], [1]), counted=[True, False]), "'counted'"),
-        (lambda: enumerate_fibre(FibreMargins.two_way([1], [1]), most=0), "one table"),
+        (lambda: enumerate_fibre(FibreMargins.two_way([1], [1]), most=0), "'most' must be"),
     ],
 )
 def test_a_mistake_is_told_in_one_sentence(make, says):

@@ -10,10 +10,7 @@ from scipy import sparse
 
 from audit.plain_walks import Stream, plain_lines, plain_squares
 from audit.plain_walks import _square_step as plain_step
-from lustrum.audit.fibre import (
-    FibreMargins,
-    kernels,
-)
+from lustrum.audit.fibre import FibreMargins, compiled, kernels
 from lustrum.audit.fibre.enumerate import log_factorials, tally
 from lustrum.audit.fibre.moves import Lines, Squares
 from lustrum.audit.fibre.system import FibreBlock, FibreSystem
@@ -196,6 +193,12 @@ def test_every_table_is_met_with_weights_of_all_kinds():
             assert counts.tolist() == wanted.tolist()
         met += len(every)
     assert met > 200
+
+
+def test_loops_that_are_built_into_others_are_not_kept_by_themselves():
+    loop = compiled.inlined(lambda x: 1.0 / x)
+    assert (loop.keep, compiled.compiled(lambda x: 1.0 / x).keep) == (False, True)
+    assert (loop.options["inline"], loop.options["error_model"]) == ("always", "numpy")
 
 
 def test_very_large_counts_move_too():

@@ -148,9 +148,18 @@ def test_margins_that_cannot_be_are_refused():
         lambda: FibreMargins((2, 2), {(0,): [1, 1]}, np.ones((2, 3), bool)),
         lambda: FibreMargins.of(ones, [(2,)]),
         lambda: FibreMargins.of(ones, [(-1,)]),
+        lambda: FibreMargins.of(ones, [0, 1]),
+        lambda: FibreMargins.of(ones, ["0"]),
+        lambda: FibreMargins.of([[1, 2], [3]], [(0,)]),
     ):
-        with pytest.raises(InputError):
+        with pytest.raises(InputError, match=r"^[A-Z'].*\.$"):
             wrong()
+    # Beyond 2**53 numbers are not exact, and 64 bits may not hold their sums.
+    assert FibreMargins.two_way([2**53 - 1, 1], [2**53]).size == 2
+    for large in (2**53 + 2, 2**62, 1e30, np.uint64(2**63)):
+        for counts in ([large, 1], [1, large]):
+            with pytest.raises(InputError, match=r"2\*\*53"):
+                FibreMargins.two_way(counts, counts)
     for rows, columns in ((ones, [2, 2]), ([2, 2], ones)):
         with pytest.raises(InputError, match="two plain lists"):
             FibreMargins.two_way(rows, columns)

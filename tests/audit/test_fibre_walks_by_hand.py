@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from types import SimpleNamespace
 
 import numpy as np
@@ -158,8 +159,9 @@ def test_the_search_for_hexagons_ends_with_the_last_one(
     there = TABLES[case].astype(bool)
     count = basic_module._count_hexagons
     if min(there.shape) >= 3:
-        assert count(there, 10**6) == len(rings(there, 6))
-        assert count(there, 0) == 0
+        ways = math.prod(math.comb(size, 3) for size in there.shape)
+        assert count(there, ways) == len(rings(there, 6))
+        assert count(there, ways - 1) == ways - 1
     found = [cells.tolist() for cells, _ in cycle_moves(table_of(TABLES[case]), 60)]
     monkeypatch.setattr(basic_module, "_count_hexagons", lambda _, most: most)
     assert [cells.tolist() for cells, _ in cycle_moves(table_of(TABLES[case]), 60)] == found
@@ -187,6 +189,41 @@ def test_tables_of_one_row_have_no_square():
     assert (one.counts.tolist(), one.empty) == ([[1, 2, 3]], False)
     assert len(one.vectors()) == 3
     assert 0 < moves_module.MIXED < 1
+
+
+@pytest.mark.parametrize(
+    ("shape", "kept"),
+    [
+        ((3, 3), [(0,), (1,)]),
+        ((2, 4), [(0,), (1,)]),
+        ((2, 2, 3), [(0, 1), (1, 2)]),
+        ((2, 3, 2), [(0, 1), (2,)]),
+        ((2, 2, 2), [(1, 2), (0, 2)]),
+    ],
+)
+def test_squares_are_all_moves_of_four_cells(shape, kept):
+    margins = FibreMargins.of(np.ones(shape, int), kept)
+    equations = margins.knowledge().matrix.toarray()
+    wanted = set()
+    for cells in itertools.combinations(range(margins.size), 4):
+        for minus in itertools.combinations(cells[1:], 2):
+            move = np.zeros(margins.size, int)
+            move[list(cells)] = 1
+            move[list(minus)] = -1
+            if not (equations @ move).any():
+                wanted.add(tuple(move.tolist()))
+    listed = Squares.of(margins, [0]).vectors()
+    found = [tuple((v * v[np.flatnonzero(v)[0]]).tolist()) for v in listed]
+    assert sorted(found) == sorted(wanted)
+    assert len(found) > 0
+
+
+def test_squares_are_refused_where_they_do_not_connect_the_tables():
+    cube = FibreMargins.of(np.ones((2, 2, 2), int), ALL_PAIRS)
+    ring = FibreMargins.two_way([1, 1, 1], [1, 1, 1], possible=1 - np.eye(3))
+    for margins in (cube, ring):
+        with pytest.raises(InputError, match=r"^Squares alone connect only tables .*\.$"):
+            Squares.of(margins, [0])
 
 
 def test_lines_of_a_block_by_hand():
@@ -275,6 +312,20 @@ def test_first_tables_are_corners_with_the_right_sums():
         assert made.sum(axis=1).tolist() == table.sum(axis=1).tolist()
         assert (made > 0).sum() <= sum(table.shape) - 1
         assert made.min() >= 0
+    # Sides of different sizes, and axes that are joined in another order than they come in.
+    for shape, kept in (
+        ((2, 3), [(0,), (1,)]),
+        ((2, 3, 4), [(0, 1), (1, 2)]),
+        ((4, 2, 3), [(1, 2), (0, 2)]),
+        ((2, 3, 4), [(0, 2), (1,)]),
+        ((2, 3, 1, 2), [(1, 3), (0, 3), (2,)]),
+    ):
+        margins = FibreMargins.of(rng.poisson(3, shape), kept)
+        joined = joined_table(margins, rng)
+        assert (joined.shape, joined.min() >= 0) == (shape, True)
+        for axes, sums in margins.sums.items():
+            rest = tuple(a for a in range(len(shape)) if a not in axes)
+            assert joined.sum(axis=rest).tolist() == sums.tolist()
     with pytest.raises(InternalError, match="junction tree"):
         joined_table(FibreMargins.of(np.ones((2, 2, 2), int), ALL_PAIRS), rng)
 
@@ -296,10 +347,20 @@ def test_a_first_table_fits_or_is_refused(monkeypatch):
         monkeypatch.setattr(start_module, "solved", lambda model, point=point: point)
         with pytest.raises(InputError, match="No first table"):
             any_table(block, rng)
-    seen = []
-    monkeypatch.setattr(start_module, "solved", lambda model: seen.append(model) or np.ones(8))
-    assert any_table(block, rng, 7.0).tolist() == [1] * 8
-    assert seen[0].getOptionValue("time_limit")[1] == 7.0
+    # A whole corner is taken as it is; otherwise any whole table will do.
+    for corners in ([np.ones(8)], [np.full(8, 0.5), np.ones(8)], [None, np.ones(8)]):
+        seen, answers = [], iter(corners)
+        monkeypatch.setattr(
+            start_module,
+            "solved",
+            lambda model, seen=seen, answers=answers: seen.append(model) or next(answers),
+        )
+        assert any_table(block, rng, 7.0).tolist() == [1] * 8
+        assert len(seen) == len(corners)
+        for model in seen:
+            assert model.getOptionValue("time_limit")[1] == 7.0
+        # Costs must be told apart for the corner to be the same on every machine.
+        assert seen[0].getOptionValue("dual_feasibility_tolerance")[1] <= 1e-10
 
 
 # Chains
@@ -383,8 +444,13 @@ def test_a_plan_counts_rounds_burnt_draws_and_moves():
 def test_plans_and_rooms_at_their_limits(monkeypatch):
     least = {"draws": 4, "chains": 1, "burn": 0, "thin": 1, "workers": 1}
     ChainPlan(**least)
+    ChainPlan(**{name: np.int64(value) for name, value in least.items()})
+    assert (ChainPlan().burn, ChainPlan().thin, ChainPlan().workers) == (None, None, None)
+    for name in ("draws", "chains"):
+        with pytest.raises(InputError, match=f"'{name}' must be a whole number"):
+            ChainPlan(**{name: None})
     for name, value in least.items():
-        for wrong in (value - 1, float(value)):
+        for wrong in (value - 1, float(value), True, str(value)):
             with pytest.raises(InputError, match=f"'{name}' must be a whole number of {value}"):
                 ChainPlan(**{**least, name: wrong})
     assert sample_fibre(PLANE, rng=1, draws=5, chains=2, stop=lambda: True).shape == (2, 0, 9)
@@ -397,6 +463,12 @@ def test_plans_and_rooms_at_their_limits(monkeypatch):
             with pytest.raises(InputError, match="memory"):
                 sample_fibre(PLANE, rng=1, draws=5, chains=2)
     assert sampler_module._ROUNDS == 20
+    for target in ("normal", "Uniform", None):
+        with pytest.raises(InputError, match=r"^There is no target .*uniform.*\.$"):
+            sample_fibre(PLANE, target=target)
+    monkeypatch.undo()
+    with pytest.raises(InputError, match="memory"):
+        sample_fibre(PLANE, rng=1, draws=10**12)
 
 
 def test_chains_go_by_squares_where_these_connect_all_tables(monkeypatch):
@@ -408,8 +480,10 @@ def test_chains_go_by_squares_where_these_connect_all_tables(monkeypatch):
         {("A", "B"): cube.sum(2), ("B", "C"): cube.sum(0)},
         hidden=[("A", "C")],
     )
-    plan, rng = ChainPlan(chains=8), np.random.default_rng(1)
-    for given, kind in ((PLANE, Squares), (parted, Squares), (hidden, Squares), (CUBE, Lines)):
+    rng = np.random.default_rng(1)
+    plans = [ChainPlan(target, chains=8) for target in sampler_module.TARGETS]
+    kinds = ((PLANE, Squares), (parted, Squares), (hidden, Squares), (CUBE, Lines))
+    for plan, (given, kind) in itertools.product(plans, kinds):
         system = FibreSystem.of(given)
         jobs = sampler_module._jobs(system, system.blocks, plan, rng, None)
         (job,) = jobs
@@ -420,6 +494,9 @@ def test_chains_go_by_squares_where_these_connect_all_tables(monkeypatch):
         # Every stream has an odd increment, so that it comes back only after all words.
         assert all(int(state[1]) % 2 == 1 for state in job.states)
         assert len({state.tobytes() for state in job.states}) == 8
+        # Where a stream begins is drawn apart from its increment, with every bit.
+        assert all(int(state[0]) | 1 != int(state[1]) for state in job.states)
+        assert {int(state[0]) % 2 for state in job.states} == {0, 1}
     lone, drawn = FibreSystem.of(CUBE), []
     monkeypatch.setattr(sampler_module, "any_table", lambda *a: drawn.append(a))
     first = np.array([1, 2, 0, 0, 1, 2, 2, 0, 1, 1, 1, 1])
@@ -451,6 +528,39 @@ def test_counts_are_needed_where_factorials_are():
     both = Knowledge.of("ab", low=-1).within(-1, 3).fact({"a": 1, "b": 1}, 2, 2).bound("a", low=0)
     with pytest.raises(InputError, match="below 0"):
         sample_fibre(both, target="hypergeometric", rng=1)
+
+
+@pytest.mark.parametrize("counted", [(), (0,), (0, 1), (1, 2), (0, 1, 2), (0, 1, 2, 3)])
+def test_samples_weigh_the_cells_that_are_counted(counted):
+    # Once as margins, and once as published tables with a hidden one, which may be counted instead.
+    plane = FibreMargins.two_way([3, 3], [4, 2])
+    tables = from_margins({"A": 2, "B": 2}, {"A": [3, 3], "B": [4, 2]})
+    pairs = {("A", "B"): [[1, 2], [2, 1]], ("B", "C"): [[2, 1], [1, 2]]}
+    beside = from_margins({"A": 2, "B": 2, "C": 2}, pairs, hidden=[("A", "C")])
+    parted = FibreMargins((2, 2, 2), {(0, 1): pairs["A", "B"], (1, 2): pairs["B", "C"]})
+    rest = (4, 5, 6, 7)
+    for given, more in (
+        (plane, ()),
+        (tables, ()),
+        (parted, rest),
+        (parted, (4, 5)),
+        (beside, rest),
+        (beside, (8, 11)),
+        # A bound beyond those of counts: a structure without margins of its own.
+        (beside.bound(0, high=1), rest),
+    ):
+        size = given.size if isinstance(given, FibreMargins) else len(given)
+        marks = np.isin(np.arange(size), [*counted, *more])
+        how = {"target": "hypergeometric", "counted": marks}
+        exact = distribution(given, method="exact", **how)
+        sampled = distribution(given, method="sample", rng=1, draws=400, **how)
+        for cell in np.flatnonzero(~sampled.exact):
+            chances = dict(zip(*map(np.ndarray.tolist, sampled.of(int(cell))), strict=True))
+            for value, chance in zip(*exact.of(int(cell)), strict=True):
+                # 1600 draws that mix well: five deviations of half as many.
+                assert chances.get(value, 0.0) == pytest.approx(
+                    chance, abs=5 * math.sqrt(chance * (1 - chance) / 800) + 1e-12
+                )
 
 
 def test_first_tables_that_were_given_are_checked():

@@ -13,6 +13,8 @@ from lustrum.audit.bounding import lattice_walk_kernels as kernels
 from lustrum.audit.bounding.lattice import integer_kernel, reduced
 from lustrum.audit.bounding.lattice_walk import LatticeWalker, _middle, central_table, stream
 from lustrum.audit.knowledge.reduce import Piece
+from lustrum.solve import Outcome
+from lustrum.solve.quadratic import QuadraticOptimum
 
 
 @pytest.fixture
@@ -62,6 +64,73 @@ def test_a_middle_keeps_away_from_all_ends():
     # Wide cells need no more than 50 units.
     wide = piece_of([[1, 1]], [10**6], [0, 0], [10**6, 10**6])
     assert _middle(wide) == pytest.approx([5e5, 5e5])
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "total"),
+    [
+        # In the middle, beside it on both sides, and so far from it that a cell must keep its distance.
+        ([0, 10, 4], [10, 30, 6], 30),
+        ([0, 10, 4], [10, 30, 6], 31),
+        ([0, 10, 4], [10, 30, 6], 29),
+        ([0, 10, 4], [10, 30, 6], 36),
+        ([0, 10, 4], [10, 30, 6], 24),
+        # A cell of two values beside wide ones; many narrow ones beside a wide one.
+        ([3, 0, 0], [4, 3, 6], 9),
+        ([0] * 11, [2] * 10 + [20], 24),
+        ([0] * 11, [2] * 10 + [20], 16),
+        # Wide cells keep 45 units from their ends, not more.
+        ([0, 0], [1000, 200], 1080),
+        ([0, 0], [1000, 200], 120),
+        ([-700, 50], [300, 250], 480),
+    ],
+)
+def test_a_middle_is_the_nearest_table_that_keeps_its_distance(low, high, total):
+    piece = piece_of([[1] * len(low)], [total], low, high)
+    low, high = piece.low.astype(float), piece.high.astype(float)
+    room = np.minimum((high - low) / 2, 50)
+    # One sum: cells together can move away from their ends until the sum does not allow it.
+    far = 0.9 * min(1, (high.sum() - total) / room.sum(), (total - low.sum()) / room.sum())
+    below, above = low + far * room, high - far * room
+    least, most = -1e4, 1e4
+    for _ in range(100):
+        pull = (least + most) / 2
+        table = np.clip((low + high) / 2 + pull * (high - low) ** 2, below, above)
+        least, most = (pull, most) if table.sum() < total else (least, pull)
+    # Distances are rounded to 12 bits of a share.
+    assert _middle(piece) == pytest.approx(table, abs=room.max() / 2**12)
+
+
+def test_a_central_table_is_the_nearest_by_planes(monkeypatch):
+    rows = np.zeros((6, 9), dtype=int)
+    for i in range(3):
+        rows[i, 3 * i : 3 * i + 3] = 1
+        rows[3 + i, i::3] = 1
+    rng = np.random.default_rng(6)
+    weighted = [[3, 1, 4, 1, 5, 9], [2, 6, 5, 3, 5, 8]]
+    seen = 0
+    for equations in [rows] * 4 + [np.array(weighted)] * 8:
+        inner = rng.integers(20, 60, equations.shape[1])
+        piece = piece_of(equations, equations @ inner, inner * 0, inner * 0 + 99)
+        basis = reduced(integer_kernel(piece.matrix))
+        table = central_table(piece, basis)
+        assert piece.holds(table)
+        # Babai: after the vectors before it have done what they can, no vector is off by more than a half.
+        steps = np.linalg.qr(basis.T.astype(float))
+        off = (steps.Q.T @ (table - _middle(piece))) / np.diag(steps.R)
+        assert np.abs(off).max() <= 0.5 + 1e-6
+        seen += len(basis)
+    assert seen >= 4 * 4 + 8 * 4
+    # Vectors that are no basis, and a solver that ends without a table.
+    piece = square()
+    basis = reduced(integer_kernel(piece.matrix))
+    assert central_table(piece, np.concatenate([basis, basis])) is None
+    monkeypatch.setattr(
+        "lustrum.solve.quadratic.minimise_quadratic",
+        lambda problem: QuadraticOptimum(Outcome.CUT_SHORT, np.inf),
+    )
+    assert _middle(piece) is None
+    assert central_table(piece, basis) is None
 
 
 def test_a_central_table_is_whole_and_fits():

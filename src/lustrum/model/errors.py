@@ -70,16 +70,18 @@ class InternalError(LustrumError):
     """A bug of Lustrum's own."""
 
 
-def choices(given: str, valid: Iterable[str], most: int = 8) -> str:
+def choices(given: object, valid: Iterable[str], most: int = 8) -> str:
     """The tail of a message about a wrong name: the near ones first, then how many there are.
 
     >>> choices("sexx", ["age", "sex"])
     "did you mean 'sex'? There are: age, sex"
+    >>> choices(None, ["age", "sex"])
+    'there are: age, sex'
     """
     names = list(valid)
     if not names:
         return say("there are none")
-    near = get_close_matches(given, names, n=1)
+    near = get_close_matches(given, names, n=1) if isinstance(given, str) else []
     listed = ", ".join(names[:most])
     if len(names) > most:
         listed = say("{some} and {rest} more", some=listed, rest=len(names) - most)

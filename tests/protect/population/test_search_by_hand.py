@@ -10,8 +10,10 @@ import hashlib
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import combinations, pairwise, product
-from math import inf, prod
+from fractions import Fraction
+from itertools import combinations, groupby, pairwise, product
+from math import ceil, floor, inf, prod
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -21,27 +23,40 @@ from lustrum.model import Dataset, InputError, QueryError
 from lustrum.model.finest import FinestCells
 from lustrum.protect.population.prepare import prepare
 from lustrum.protect.population.public import SEARCH
-from lustrum.protect.population.search import lanes
+from lustrum.protect.population.search import forces as forces_module
+from lustrum.protect.population.search import lanes, run
 from lustrum.protect.population.search import layout as layouts
+from lustrum.protect.population.search import walk as walk_module
 from lustrum.protect.population.search.chosen import (
     all_tables,
     choose_extra_tables,
     nodes_apart,
 )
 from lustrum.protect.population.search.forces import add_errors, slice_fields
+from lustrum.protect.population.search.kernels import places
 from lustrum.protect.population.search.layout import KINDS as TABLE_KINDS
 from lustrum.protect.population.search.layout import TablePlan, plan_tables
 from lustrum.protect.population.search.levels import (
     ControlledLevel,
     controlled_levels,
+    dependents,
     find_level,
 )
+from lustrum.protect.population.search.moves import moved_places
+from lustrum.protect.population.search.replay import follow
 from lustrum.protect.population.search.run import (
     SearchedPopulation,
     SearchProblem,
     SearchState,
+    _beyond,
+    _classes,
+    _errors,
     _laid_out,
+    _place_type,
+    _sorted,
+    _tally,
     _visited,
+    _visits,
     search,
 )
 from lustrum.protect.population.search.stages import ErrorCost, Stage, _exponential_quantiles
@@ -290,6 +305,29 @@ def test_what_is_found_is_allowed_and_its_errors_are_true(own: World) -> None:
     assert lack(found.up) <= max(0, lack(problem.up))
 
 
+def test_a_large_base_has_many_classes_and_each_keeps_its_share(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(lanes, "_LANES", 2)
+    monkeypatch.setattr(lanes, "_LANE_CELLS", 1)
+    one = world(
+        counted((6, 5, 5), 6.0, 12),
+        {"max_variables": 2},
+        sweeps(1, 0.3, 0.3, near=4),
+        base=8,
+        digest="",
+    )
+    held = replace(one, problem=replace(one.problem, start_share=(1, 1)))
+    problem, found = held.problem, held.searched()[0]
+    plan = plan_tables(held.dataset, **held.plan)
+    assert np.array_equal(found.errors, true_errors(held, plan, found.up))
+    assert found.moves[:, 1].sum() > 0
+    kind, least, most = _classes(problem)
+    assert least.size == 14
+    up = np.bincount(kind[(kind >= 0) & found.up], minlength=14)
+    assert ((least <= up) & (up <= most)).all()
+
+
 @pytest.mark.parametrize("walked", [False, True])
 def test_a_free_cell_moves_no_cell_of_a_kept_sum(walked: bool) -> None:
     """Three corners of a rectangle may be free while the fourth belongs to a number that is kept."""
@@ -309,14 +347,36 @@ def test_a_free_cell_moves_no_cell_of_a_kept_sum(walked: bool) -> None:
 
 @pytest.mark.parametrize("own", WORLDS, indirect=True)
 def test_the_bytes_of_a_search_belong_to_its_version(own: World) -> None:
-    found, states = own.searched()
+    assert (SEARCH, digest_of(*own.searched())) == (8, own.digest)
+
+
+def digest_of(found: SearchedPopulation, states: list[SearchState]) -> str:
     digest = hashlib.sha256()
     for array in (found.up, found.errors, found.moves):
         digest.update(np.ascontiguousarray(array).tobytes())
     for state in states:
         digest.update(f"{state.sweeps} {state.word}".encode())
         digest.update(state.up.tobytes() + state.fields.tobytes())
-    assert (SEARCH, digest.hexdigest()[:16]) == (8, own.digest)
+    return digest.hexdigest()[:16]
+
+
+@pytest.mark.parametrize("own", ["lanes", "again", "rule"], indirect=True)
+def test_lanes_hear_of_each_other_move_by_move_or_all_at_once(
+    own: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    followed: list[int] = []
+    real = run.follow
+
+    def noted(*words: Any) -> None:
+        followed.append(int(words[4].made[0]))
+        real(*words)
+
+    monkeypatch.setattr(run, "follow", noted)
+    for times, by_move in ((0, True), (10**9, False)):
+        followed.clear()
+        monkeypatch.setattr(lanes, "_FOLLOWED", times)
+        assert digest_of(*own.searched()) == own.digest
+        assert (sum(followed) > 0) == by_move
 
 
 @pytest.mark.parametrize("own", ["walk", "lanes", "idle"], indirect=True)
@@ -354,6 +414,353 @@ def test_progress_rises_with_the_work_and_a_stop_is_heard_in_every_round(own: Wo
         own.searched()
     assert np.array_equal(again.up, found.up)
     assert np.array_equal(search(*own.words(), workers=1).up, found.up), "nothing is kept"
+
+
+@pytest.mark.parametrize(("beyond", "all_of_them"), [(1000, False), (1, True)])
+def test_a_stage_to_the_end_ends_when_no_error_is_large(beyond: int, all_of_them: bool) -> None:
+    """Without a large error nothing is visited; with many in few cells sweeps are used up."""
+    one = WORLDS["small"]
+    some = replace(
+        one,
+        stages=(
+            sweeps(1, 0.1, 0.1),
+            sweeps(3, 0.02, 0.01, beyond=beyond, to_the_end=True, walk=5),
+            sweeps(1, 0.02, 0.01),
+        ),
+    )
+    told: list[float] = []
+    with reporting_progress(lambda step, share: told.append(share)):
+        found, states = some.searched()
+    assert [s.sweeps for s in states] == ([1, 2, 3, 4, 5] if all_of_them else [1, 5])
+    assert told[-1] == pytest.approx(1.0)
+    plan = plan_tables(one.dataset, **one.plan)
+    assert np.array_equal(found.errors, true_errors(some, plan, found.up))
+    # Where it ends early the last stage goes on from what the first one left.
+    without = replace(some, stages=(some.stages[0],)).searched()[1]
+    assert np.array_equal(states[0].up, without[0].up)
+    # Cells in large errors, of extra tables too, are visited; others stay as they are.
+    alone = replace(some, stages=(sweeps(1, 0.02, 0.02, beyond=beyond, to_the_end=True),))
+    far = np.abs(true_errors(alone, plan, one.problem.up)) > beyond
+    assert np.array_equal(alone.searched()[0].up, one.problem.up) != (all_of_them and far.any())
+
+
+def test_progress_ends_at_the_whole_and_is_told_again_while_a_walk_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    one, ended = WORLDS["small"], set()
+    for beyond in range(1, 8):
+        first = sweeps(1, 0.3, 0.3)
+        last = sweeps(4, 0.02, 0.01, costs=WALL, beyond=beyond, to_the_end=True)
+        told: list[float] = []
+        with reporting_progress(
+            lambda step, share, told=told: told.append(share) if step == "protecting" else None
+        ):
+            states = replace(one, stages=(first, last)).searched()[1]
+        assert told == sorted(told)
+        assert told[-1] == pytest.approx(1.0)
+        ended.add(len(states))
+    assert len(ended) > 2, "at once, after some sweeps and not at all"
+    told = []
+    with reporting_progress(
+        lambda step, share: told.append(share) if step == "protecting" else None
+    ):
+        replace(one, stages=(sweeps(1, 0.3, 0.3, beyond=1, walk=9, costs=WALL),)).searched()
+    assert told == sorted(told)
+    assert told.count(1.0) > 2
+    asked: list[int] = []
+    monkeypatch.setattr(run, "check_stop", lambda: asked.append(1))
+    one.searched()
+    assert len(asked) == sum(w["sweeps"] for w in one.stages)
+
+
+def test_a_move_changes_the_places_that_are_listed_for_it() -> None:
+    problem, stages, _ = WORLDS["flat"].words()
+    plan = stages[-1].plan
+    cells, _ = _laid_out(problem, plan)
+    layout, codes = plan.layout, cells.codes
+    at = {tuple(c): i for i, c in enumerate(codes.tolist())}
+    seen: set[int] = set()
+    for i, (a, b) in enumerate(codes.tolist()):
+        for c, d in product(range(8), range(8)):
+            j, k, m = at.get((c, b), -1), at.get((a, d), -1), at.get((c, d), -1)
+            moves = [(i, -1, -1, -1), (i, j, -1, -1), (i, j, k, m)]
+            for cs in moves if min(j, k, m) >= 0 and c != a and d != b else moves[:1]:
+                by = np.zeros(len(codes), dtype=np.int32)
+                for own, sign in zip(cs, (1, -1, -1, 1), strict=True):
+                    by[own] += sign * (own >= 0)
+                changed = np.zeros(plan.cells, dtype=np.int32)
+                add_errors(plan, codes, by, changed)
+                p = np.zeros(layout.variable_of.size, dtype=np.uint64)
+                inner = np.empty(layout.table_offset.size, dtype=np.uint64)
+                base = np.empty(layout.run_offset.size, dtype=np.uint64)
+                places(layout, codes[i], p, inner, base)
+                into = np.empty(4 * len(plan.tables), dtype=np.uint64)
+                count = moved_places(layout, cells, inner, base, *map(np.int64, cs[:3]), into)
+                assert set(np.flatnonzero(changed).tolist()) <= set(into[:count].tolist())
+                seen |= {place for place, own in enumerate(cs) if own == 0}
+                if 0 in cs[1:]:
+                    lane = SimpleNamespace(
+                        up=cells.up.copy(),
+                        errors=np.zeros(plan.cells, np.int32),
+                        forces=np.zeros((plan.cells, 2), np.int32),
+                        cells=np.array([cs]),
+                        made=np.array([1]),
+                    )
+                    first = SimpleNamespace(
+                        up=lane.up ^ (by != 0),
+                        errors=changed,
+                        forces=np.stack([changed, -changed], axis=1),
+                    )
+                    plain = getattr(follow, "py_func", follow)
+                    plain(layout, cells, first, lane, lane, len(plan.tables))
+                    assert np.array_equal(lane.up, first.up)
+                    assert np.array_equal(lane.errors, first.errors)
+                    assert np.array_equal(lane.forces, first.forces)
+        if i > 3 and {0, 1, 2, 3} <= seen:
+            break
+    assert {0, 1, 2} <= seen
+
+
+def test_a_table_of_all_variables_in_pairs_shows_no_single_cell() -> None:
+    pairs = [{"code": "p", "members": ["0", "1"]}, {"code": "q", "members": ["2", "3"]}]
+    hierarchy = {"name": "h", "levels": [{"name": "pair", "groups": pairs}]}
+    dataset = Dataset.from_mapping(
+        {
+            "dataset": {"name": "d"},
+            "variables": [
+                {"name": "a", "codes": ["0", "1", "2", "3"], "hierarchies": [hierarchy]},
+                {"name": "b", "codes": ["x", "y", "z"]},
+            ],
+        }
+    )
+    plan = plan_tables(dataset, 2)
+    kinds = {
+        tuple(level.label for level in table.levels): set(
+            plan.layout.cell_kind[table.places().ravel()].tolist()
+        )
+        for table in plan.tables
+    }
+    single = {TABLE_KINDS.index("single")}
+    assert {frozenset(k) for k, v in kinds.items() if v == single} == {frozenset({"a", "b"})}
+    assert {frozenset(k) for k in kinds} > {frozenset({"a:pair", "b"})}
+
+
+@pytest.mark.parametrize(
+    ("name", "searched"), [("lanes", False), ("small", False), ("lanes", True)]
+)
+def test_a_walk_looks_at_extra_tables_only_at_the_end(
+    name: str, searched: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem, stages, seed = WORLDS[name].words()
+    plan = stages[-1].plan
+    if searched:
+        # What is left after a search are errors of extra tables, which cost less.
+        settled = replace(WORLDS[name], stages=(sweeps(4, 0.02, 0.002),)).searched()[0]
+        problem = replace(problem, up=settled.up.astype(problem.up.dtype))
+        stage = sweeps(1, 0.02, 0.02, beyond=3, to_the_end=True)
+        _, states = replace(WORLDS[name], problem=problem, stages=(stage,)).searched()
+        assert len(states) == 1
+    cells, order = _laid_out(problem, plan)
+    kind, errors = plan.layout.cell_kind, _errors(problem, cells, order, plan)
+
+    def walked(beyond: int, to_the_end: bool, steps: int = 8) -> tuple[np.ndarray, list[float]]:
+        stage = replace(stages[-1], costs=WALL, beyond=beyond, walk=steps, to_the_end=to_the_end)
+        own, found, told = cells._replace(up=cells.up.copy()), errors.copy(), []
+        state = np.array([seed], dtype=np.uint64)
+        words = (_tally(problem, own), state, np.int32(problem.step), told.append)
+        walk_module.walk(stage, own, found, *words)
+        again = _errors(problem, own, order, plan)
+        assert np.array_equal(found, again)
+        return found, told
+
+    def excess(found: np.ndarray, kinds: list[str], beyond: int) -> int:
+        own = np.isin(kind, [TABLE_KINDS.index(k) for k in kinds])
+        return int(np.maximum(np.abs(found[own]) - beyond, 0).sum())
+
+    usual = ["coarser", "finest", "own"]
+    for beyond in range(int(np.abs(errors).max()) + 1):
+        for to_the_end in (False, True):
+            looked_at = [*usual, "extra"] if to_the_end else usual
+            found, told = walked(beyond, to_the_end)
+            before = excess(errors, looked_at, beyond)
+            if before == 0:
+                assert (np.array_equal(found, errors), told) == (True, [])
+            else:
+                # The best of all states on the way; after a search there may be no better one.
+                assert excess(found, looked_at, beyond) < before + searched
+                assert len(told) > 0
+                assert told == [step / 8 for step in range(len(told))]
+    large_extra = excess(errors, ["extra"], 3) > 0 and excess(errors, usual, 3) == 0
+    assert large_extra == searched
+    # Of very many cells there are four steps for each large error, but for the end.
+    monkeypatch.setattr(walk_module, "_MANY_CELLS", errors.size)
+    large = int(((np.abs(errors) > 1) & (kind < TABLE_KINDS.index("extra"))).sum())
+    assert large > 2
+    assert walked(1, False, 1)[1][:2] == [0.0, 1 / (4 * large)]
+    assert walked(1, True, 1)[1] == [0.0]
+    assert walked(1, False, 4 * large + 5)[1][:2] == [0.0, 1 / (4 * large + 5)]
+    monkeypatch.setattr(walk_module, "_MANY_CELLS", errors.size + 1)
+    assert walked(1, False, 1)[1] == [0.0]
+
+
+@pytest.mark.parametrize("own", ["flat", "small", "lanes"], indirect=True)
+def test_progress_of_laying_out_cells_rises_from_nothing_to_the_first_sweep(own: World) -> None:
+    told: list[tuple[str, float]] = []
+    with reporting_progress(lambda step, share: told.append((step, share))):
+        own.searched()
+    # Work that takes long says its last share again.
+    shares = [share for (step, share), _ in groupby(told) if step == "laying out cells"]
+    kinds = [bool(w.get("finest")) for w in own.stages]
+    plans = 1 + sum(a != b for a, b in pairwise(kinds))
+    variables = len(own.problem.every)
+    assert shares == sorted(shares)
+    assert (shares[0], len(shares)) == (0.0, 2 + variables + plans)
+    assert len(set(shares[: 2 + variables])) == 2 + variables
+    # The first tables come before the first sweep, others when their stage begins.
+    assert shares[-plans] == pytest.approx(0.9)
+    assert shares[len(shares) - plans + 1 :] == [1.0] * (plans - 1)
+    assert max(shares[:-plans]) < 0.9
+
+
+def test_cells_are_laid_out_in_slices_of_the_outer_variables() -> None:
+    for name, outer_variables in (("small", 1), ("lanes", 2)):
+        problem, stages, _ = WORLDS[name].words()
+        plan = stages[-1].plan
+        cells, order = _laid_out(problem, plan)
+        outer = cells.codes[:, -plan.outer :]
+        for begin, end in pairwise(cells.slice_first.tolist()):
+            assert (outer[begin:end] == outer[begin]).all()
+            assert begin == 0 or (outer[begin] != outer[begin - 1]).any()
+        assert (cells.slice_first[0], cells.slice_first[-1]) == (0, len(order))
+        assert plan.outer == outer_variables
+    assert [_place_type(n) for n in (5, 100, 2**31 - 1)] == [np.int32] * 3
+    assert [_place_type(n) for n in (2**31, 2**40)] == [np.int64] * 2
+
+
+def test_cells_are_sorted_by_more_combinations_than_64_bits_count() -> None:
+    rng = np.random.default_rng(3)
+    for sizes in ((3 * 2**21, 2**21, 2**21), (2**22, 2**22, 2**22), (9, 8, 7)):
+        codes = np.stack([rng.integers(0, size, 50) for size in sizes])
+        codes[:, :10] = np.array(sizes)[:, None] - 1 - rng.integers(0, 2, (3, 10))
+        codes = np.unique(codes, axis=1)[:, ::-1]
+        plan = SimpleNamespace(
+            rows=lambda: [0, 2, 1],
+            dataset=SimpleNamespace(variables=[SimpleNamespace(codes=range(s)) for s in sizes]),
+        )
+        order = _sorted(plan, codes)  # type: ignore[arg-type]
+        keys = [tuple(codes[[1, 2, 0], c].tolist()) for c in order]
+        assert keys == sorted(map(tuple, codes[[1, 2, 0]].T.tolist()))
+
+
+def test_cells_to_visit_are_counted_by_slice_and_extra_tables_are_left_aside() -> None:
+    slices = np.array([0, 2, 3, 5])
+    assert _visits(np.array([1, 0, 1, 1, 0], np.uint8), slices).tolist() == [1, 1, 1]
+    assert _visits(np.array([0, 0, 0, 1, 1], np.uint8), slices).tolist() == [0, 0, 2]
+    assert _visits(np.ones(5, np.uint8), slices).tolist() == [2, 1, 2]
+    problem, stages, _ = WORLDS["lanes"].words()
+    plan = stages[-1].plan
+    cells, _ = _laid_out(problem, plan)
+    for kind in range(len(TABLE_KINDS)):
+        errors = np.where(plan.layout.cell_kind == kind, 9, 0)
+        counts = kind < TABLE_KINDS.index("extra") and bool(errors.any())
+        assert _beyond(plan, cells.codes, errors, 8).any() == counts
+        assert not _beyond(plan, cells.codes, errors, 9).any()
+    assert (plan.layout.cell_kind == TABLE_KINDS.index("extra")).any()
+
+
+def test_classes_of_cells_keep_their_share_of_upper_numbers() -> None:
+    """Within a twentieth of the chance with which they start there, or as far as they start from it."""
+    rng = np.random.default_rng(2)
+    for step, (share, of) in product((3, 4, 5), ((1, 1), (9, 10))):
+        residue, low = rng.integers(0, step - 1, 400), step * rng.integers(0, 3, 400)
+        up = (rng.random(400) < 0.4).astype(np.uint8)
+        problem = SimpleNamespace(
+            residue=residue, low=low, up=up, step=step, start_share=(share, of)
+        )
+        kind, least, most = _classes(problem)  # type: ignore[arg-type]
+        assert (kind[residue == 0] < 0).all()
+        assert least.size == most.size == 2 * (step - 1)
+        for large, r in product((0, 1), range(1, step)):
+            place = large * (step - 1) + r - 1
+            own = (residue == r) & ((low > 0) == large)
+            assert ((kind == place) == own).all()
+            chance = Fraction(r * share, step * of)
+            ends = [own.sum() * (chance + by * Fraction(1, 20)) for by in (-1, 1)]
+            start = up[own].sum()
+            assert least[place] == min(start, floor(ends[0]))
+            assert most[place] == max(start, ceil(ends[1]))
+        cells = SimpleNamespace(
+            kind=kind,
+            up=up,
+            least_up=least,
+            high_smallest=np.zeros(400, int),
+            low_smallest=np.zeros(400, int),
+            is_empty=np.zeros(400, int),
+        )
+        more = {"fixed_smallest": 7, "fixed_empty": 2, "empty_share": (1, 3)}
+        tally = _tally(SimpleNamespace(**more), cells)  # type: ignore[arg-type]
+        wanted = [up[kind == k].sum() for k in range(2 * (step - 1))]
+        assert tally.tolist() == [1 * 7 - 3 * 2, 1, 3, *wanted]
+        problem.start_share = None
+        free, *ends_of_none = _classes(problem)  # type: ignore[arg-type]
+        assert (free < 0).all()
+        assert [e.size for e in ends_of_none] == [0, 0]
+
+
+@pytest.mark.parametrize("name", ["small", "sparse", "lanes"])
+def test_tables_with_a_single_finest_cell_are_known_and_every_place_is_of_one_table(
+    name: str,
+) -> None:
+    """Errors of such tables cost nothing: otherwise shown numbers would tell the true ones."""
+    dataset = WORLDS[name].dataset
+    plan = plan_tables(dataset, **WORLDS[name].plan)
+    places: set[int] = set()
+    for table in plan.tables:
+        by_variable = {level.variable: level.group_of for level in table.levels}
+        inside: dict[tuple[int, ...], int] = {}
+        for codes in product(*(range(len(v.codes)) for v in dataset.variables)):
+            named = zip(dataset.variables, codes, strict=True)
+            at = {v.name: int(by_variable[v.name][c]) for v, c in named if v.name in by_variable}
+            key = tuple(at[level.variable] for level in table.levels)
+            inside[key] = inside.get(key, 0) + 1
+        kinds = set(plan.layout.cell_kind[table.places().ravel()].tolist())
+        assert kinds <= {*range(len(TABLE_KINDS))}
+        assert (kinds == {TABLE_KINDS.index("single")}) == (1 in inside.values())
+        own = {place for place in range(-1, plan.cells + 1) if table.categories(place) is not None}
+        assert own == set(table.places().ravel().tolist())
+        for at in np.ndindex(*table.shape):
+            assert table.categories(int(table.places()[at])) == at
+        assert not own & places
+        places |= own
+    assert places == set(range(plan.cells))
+
+
+def test_errors_are_added_up_in_parts_and_costs_stay_within_32_bits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    one = WORLDS["lanes"]
+    problem, stages, _ = one.words()
+    plan = stages[-1].plan
+    cells, order = _laid_out(problem, plan)
+    wanted = true_errors(one, plan, problem.up)
+    slices = len(np.unique(cells.codes[:, -plan.outer :], axis=0))
+    for some in (1, 2, slices - 1, slices, slices + 1):
+        monkeypatch.setattr(forces_module, "_SLICES", some)
+        told: list[float] = []
+        asked: list[int] = []
+        with (
+            stopping(lambda asked=asked: bool(asked.append(1))),
+            reporting_progress(lambda step, share, told=told: told.append(share)),
+        ):
+            assert np.array_equal(_errors(problem, cells, order, plan), wanted)
+        assert told[-1] == 1.0
+        assert {0.0, *told} == {*(k / slices for k in range(0, slices, some)), 1.0}
+        assert len(asked) >= -(-slices // some)
+    runs = plan.layout.run_first.size
+    dear = replace(stages[-1], costs=(ErrorCost(10**9),) * 4)
+    force = np.abs(dear.costs_of(3).force.astype(np.int64)).max()
+    # As much as all tables of a cell can add up to.
+    assert force * runs < 2**31 <= (force + 1) * runs
 
 
 @pytest.mark.parametrize("most", [1, 2, 3])
@@ -436,6 +843,10 @@ def test_levels_are_the_distinct_ways_to_group_the_codes_of_a_variable() -> None
     )
     found = controlled_levels(dataset)
     assert list(found) == ["area", "same"]
+    # A region is a function of its area, a twin of the same; one code follows from any variable.
+    functions = [dependents(dataset, place) for place in range(5)]
+    assert [set(f) - {4} for f in functions] == [set(), {0}, {3}, set(), set()]
+    assert sum(f.count(4) for f in functions) == 1
     finest, pair, region = found["area"]
     assert (finest.name, finest.finest, finest.size, finest.label) == (None, True, 5, "area")
     assert (pair.name, pair.size, pair.label) == ("pair", 4, "area:pair")

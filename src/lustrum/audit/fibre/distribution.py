@@ -13,6 +13,7 @@ from lustrum.arrays import Floats, Ints
 from lustrum.audit.belief.belief import Belief
 from lustrum.audit.fibre.diagnostics import effective_size, split_rhat
 from lustrum.audit.fibre.enumerate import NODES, tally
+from lustrum.audit.fibre.limits import check_limit
 from lustrum.audit.fibre.margins import FibreMargins
 from lustrum.audit.fibre.sampler import ChainPlan, Chains, check_target, sample_blocks
 from lustrum.audit.fibre.system import FibreBlock, FibreSystem
@@ -119,8 +120,8 @@ def distribution(
     """
     if method not in METHODS:
         raise InputError(f"There is no method {method!r}; {choices(method, METHODS)}.")
-    if nodes is not None and nodes < 1:
-        raise InputError("'nodes' must be a whole number of 1 or more.")
+    if nodes is not None:
+        check_limit("nodes", nodes)
     plan = ChainPlan(target, draws, chains, burn, thin, workers, progress, stop)
     system = FibreSystem.of(given, counted)
     check_target(system, plan)

@@ -11,13 +11,16 @@ import numpy.typing as npt
 
 from lustrum.arithmetic import log
 from lustrum.arrays import Floats, Ints
+from lustrum.audit.fibre.limits import check_limit
 from lustrum.audit.fibre.margins import FibreMargins
 from lustrum.audit.fibre.system import FibreBlock, FibreSystem
 from lustrum.audit.knowledge.facts import Knowledge
-from lustrum.model import InputError
 
 NODES = 20_000_000
 """Values tried before an enumeration gives up, unless more are asked for: about a second."""
+
+LISTED = 100_000
+"""Tables that are listed unless more are asked for; room for more is taken only when they have been counted."""
 
 _TABLE = 1 << 20  # factorials in the list; larger ones are computed when needed
 
@@ -51,20 +54,22 @@ class Fibre:
 
 
 def enumerate_fibre(
-    given: Knowledge | FibreMargins, *, most: int = 100_000, nodes: int = NODES
+    given: Knowledge | FibreMargins, *, most: int = LISTED, nodes: int = NODES
 ) -> Fibre:
     """All tables that fit, up to ``most``; ``complete`` says whether there are more.
 
     >>> enumerate_fibre(FibreMargins.two_way([1, 2], [1, 2])).tables.tolist()
     [[0, 1, 1, 1], [1, 0, 0, 2]]
     """
-    if most < 1 or nodes < 1:
-        raise InputError("An enumeration needs room for at least one table.")
+    check_limit("most", most)
+    check_limit("nodes", nodes)
     system = FibreSystem.of(given)
     parts, complete = [], True
     for block in system.blocks:
-        tables = np.empty((most, len(block)), dtype=np.int64)
-        found = _Ordered.of(block).run(nodes, tables=tables)
+        ordered = _Ordered.of(block)
+        room = most if most <= LISTED else min(most, ordered.run(nodes).count)
+        tables = np.empty((room, len(block)), dtype=np.int64)
+        found = ordered.run(nodes, tables=tables)
         complete &= found.complete and found.count <= most
         parts.append(tables[: min(found.count, most), : block.cells.size])
     total = math.prod(len(p) for p in parts)
@@ -149,10 +154,11 @@ class _Ordered:
         block, order = self.block, self.order
         matrix = block.matrix.tocsc()[:, order]
         low, high = block.low[order], block.high[order]
-        rest_low, rest_high = _rests(matrix, low, high)
-        begin = np.concatenate(([0], np.cumsum(high - low + 1))).astype(np.int64)
-        if begin[-1] > 1 << 27:
+        widths = high - low + 1
+        if sum(widths.tolist()) > 1 << 27:  # of any size, where 64 bits may not be enough
             return _EnumeratedTables(0, (), False, -np.inf)
+        rest_low, rest_high = _rests(matrix, low, high)
+        begin = np.concatenate(([0], np.cumsum(widths))).astype(np.int64)
         sums = np.zeros(int(begin[-1]))
         room = np.empty((0 if tables is None else len(tables), len(block)), dtype=np.int64)
         none = np.zeros(len(block), dtype=np.bool_)

@@ -74,7 +74,12 @@ class FibreMargins:
         values = _counts(table)
         sums = {}
         for axes in kept:
-            kept_axes = tuple(sorted(set(axes)))
+            try:
+                kept_axes = tuple(sorted(set(axes)))
+            except TypeError:
+                raise InputError(
+                    "'kept' lists the axes of each margin, such as [(0, 1), (2,)]."
+                ) from None
             rest = tuple(a for a in range(values.ndim) if a not in kept_axes)
             sums[kept_axes] = values.sum(axis=rest)
         return cls(values.shape, sums, None if possible is None else np.asarray(possible))
@@ -232,12 +237,17 @@ def junction_tree(cliques: Sequence[Axes], axes: int) -> tuple[Edge, ...] | None
 
 
 def _counts(values: npt.ArrayLike) -> Ints:
-    array = np.asarray(values)
+    try:
+        array = np.asarray(values)
+    except ValueError:  # numpy's own sentence is about shapes and sequences
+        raise InputError("A table of counts needs rows of the same length.") from None
     whole = array.dtype.kind in "iu" or (
         array.dtype.kind == "f" and bool(np.isfinite(array).all() and (array % 1 == 0).all())
     )
     if not whole or bool((array < 0).any()):
         raise InputError("A table of counts holds whole numbers of 0 or more.")
+    if float(array.sum(dtype=np.float64)) > 2.0**53:
+        raise InputError("Counts add up to more than 2**53, beyond which audits are not exact.")
     return array.astype(np.int64)
 
 

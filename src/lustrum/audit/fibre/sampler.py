@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from lustrum.arrays import Floats, Ints
 from lustrum.audit.fibre.enumerate import log_factorials
+from lustrum.audit.fibre.limits import check_limit
 from lustrum.audit.fibre.margins import FibreMargins
 from lustrum.audit.fibre.moves import FibreMoves, Lines, Squares
 from lustrum.audit.fibre.start import any_table, joined_table
@@ -52,8 +53,8 @@ class ChainPlan:
         least = {"draws": 4, "chains": 1, "burn": 0, "thin": 1, "workers": 1}
         for name, smallest in least.items():
             value = getattr(self, name)
-            if value is not None and (not isinstance(value, int) or value < smallest):
-                raise InputError(f"'{name}' must be a whole number of {smallest} or more.")
+            if value is not None or name in ("draws", "chains"):
+                check_limit(name, value, smallest)
 
     @property
     def hypergeometric(self) -> bool:
@@ -185,9 +186,9 @@ def _advance(job: _Job, chain: int, draws: int, hypergeometric: bool) -> tuple[I
 
 
 def _follow(system: FibreSystem, blocks: Sequence[FibreBlock], out: Ints) -> None:
-    """Compute the hidden margins of a cube that was sampled by squares from its cells."""
+    """Compute the hidden margins of a cube from its cells: squares move only these."""
     structure, margins = system.known.structure, system.margins
-    if structure is None or margins is None or not blocks or not _by_squares(margins):
+    if structure is None or margins is None or not blocks:
         return
     cells = np.concatenate([b.cells for b in blocks])
     sums = np.sort(cells[cells >= margins.size])
@@ -197,8 +198,14 @@ def _follow(system: FibreSystem, blocks: Sequence[FibreBlock], out: Ints) -> Non
             chain[:, sums] = (rows @ chain[:, : margins.size].T).T
 
 
-def _by_squares(margins: FibreMargins) -> bool:
-    return margins.possible is None and margins.decomposable
+def _by_squares(system: FibreSystem, blocks: Sequence[FibreBlock], plan: ChainPlan) -> bool:
+    """Whether squares connect the tables, and the target weighs inner cells as squares do: each once."""
+    margins = system.margins
+    if not blocks or margins is None or margins.possible is not None or not margins.decomposable:
+        return False
+    return not plan.hypergeometric or all(
+        np.array_equal(b.counted[: b.cells.size], b.cells < margins.size) for b in blocks
+    )
 
 
 def _jobs(
@@ -211,7 +218,7 @@ def _jobs(
     """One job for all blocks where squares connect the tables, otherwise one for each block."""
     margins = system.margins
     made: list[tuple[FibreMoves, tuple[Ints, ...], npt.NDArray[np.intp], Floats, int]] = []
-    if blocks and margins is not None and _by_squares(margins):
+    if margins is not None and _by_squares(system, blocks, plan):
         cells = np.concatenate([b.cells for b in blocks])
         inner = np.sort(cells[cells < margins.size])
         squares = Squares.of(margins, inner)

@@ -114,10 +114,12 @@ class FibreSystem:
 def _counted(known: Knowledge, given: npt.ArrayLike | None) -> Mask:
     """The cells whose factorials the hypergeometric target divides by: each inner cell once."""
     if given is not None:
-        mask = np.asarray(given, dtype=np.bool_).ravel()
-        if mask.size != len(known):
-            raise InputError(f"'counted' marks {mask.size} cells; there are {len(known)}.")
-        return mask
+        marks = np.asarray(given).ravel()
+        if marks.size != len(known):
+            raise InputError(f"'counted' marks {marks.size} cells; there are {len(known)}.")
+        if not bool(((marks == 0) | (marks == 1)).all()):
+            raise InputError("'counted' is True or False for each cell, not a list of cells.")
+        return marks.astype(np.bool_)
     mask = np.ones(len(known), dtype=np.bool_)
     if known.structure is not None:
         matrix = known.structure.matrix.tocsr()
@@ -171,9 +173,12 @@ def _block(piece: Piece, counted: Mask) -> FibreBlock:
 
 
 def _reach(matrix: Sparse, low: Ints, high: Ints) -> tuple[Ints, Ints]:
-    """The least and the greatest value of each sum, from the bounds alone."""
+    """The least and the greatest value of each sum, from the bounds alone; open where 64 bits may not do."""
     up, down = matrix.maximum(0), (-matrix).maximum(0)
-    return up @ low - down @ high, up @ high - down @ low
+    largest = max(int(np.abs(low).max()), int(np.abs(high).max()))
+    beyond = abs(matrix).sum(axis=1) > UNBOUNDED // largest
+    least, most = up @ low - down @ high, up @ high - down @ low
+    return np.where(beyond, -UNBOUNDED, least), np.where(beyond, UNBOUNDED, most)
 
 
 def _distinct(matrix: Sparse, totals: Ints) -> tuple[Sparse, Ints]:

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.arrays import Floats, Ints
+from lustrum.audit.fibre.limits import check_limit
 from lustrum.audit.fibre.margins import FibreMargins
 from lustrum.audit.fibre.system import FibreBlock, FibreSystem
 from lustrum.distributions import hypergeometric
@@ -120,6 +121,7 @@ def count_tables(
     >>> count_tables([3, 3, 3], [3, 3, 3])
     55
     """
+    check_limit("steps", steps)
     system = FibreSystem.of(FibreMargins.two_way(rows, columns, possible))
     total = 1
     for block in system.blocks:

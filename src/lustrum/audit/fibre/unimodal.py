@@ -47,6 +47,8 @@ def unimodal(
     >>> belief.distribution(0)[0].tolist(), belief.distribution(0)[1].tolist()
     ([0, 1, 2], [0.25, 0.5, 0.25])
     """
+    if not isinstance(given, (Knowledge, FibreMargins)):
+        raise InputError("A belief needs Knowledge or Margins to be given.")
     known = given.knowledge() if isinstance(given, FibreMargins) else given
     if not known.whole:
         raise InputError("A belief runs over whole numbers; this knowledge is about real ones.")
@@ -58,7 +60,10 @@ def unimodal(
         raise InputError("There are too many possible values to write out; bound the cells more.")
     peak = (low + high) / 2
     if mode is not None:
-        given_mode = np.asarray(mode, dtype=np.float64).ravel()
+        try:
+            given_mode = np.asarray(mode, dtype=np.float64).ravel()
+        except (TypeError, ValueError):
+            given_mode = np.zeros(0)
         if given_mode.shape != low.shape or np.isnan(given_mode).any():
             raise InputError(f"'mode' must hold a number for each of the {low.size} cells.")
         peak = np.clip(given_mode, low, high)
