@@ -274,7 +274,7 @@ def test_two_way_tables_are_counted_one_by_one(case, hypergeometric):
     two_way = TwoWay.of(block)
     assert (two_way.rows.size, two_way.columns.size) in (np.shape(table), np.shape(table)[::-1])
     sums = np.zeros((two_way.rows.size, two_way.columns.size))
-    sums[two_way.place[:, 0], two_way.place[:, 1]] = every[0]
+    sums[two_way.positions[:, 0], two_way.positions[:, 1]] = every[0]
     assert sums.sum(axis=1).tolist() == two_way.rows.tolist()
     assert sums.sum(axis=0).tolist() == two_way.columns.tolist()
     weights = np.ones(len(every))
@@ -366,7 +366,7 @@ def test_two_way_tables_are_recognised():
     # Bounds that are as wide as the margins, and one that is narrower.
     wide = TwoWay.of(full)
     for low, high, free in ((0, 3, True), (0, 2, False), (1, 3, False)):
-        own = TwoWay(wide.rows, wide.columns, wide.place, np.full(4, low), np.full(4, high))
+        own = TwoWay(wide.rows, wide.columns, wide.positions, np.full(4, low), np.full(4, high))
         assert own.free == free
     forced = TwoWay.of(block_of(FibreMargins.two_way([5, 2], [4, 3])))
     assert (forced.free, forced.low.min()) == (True, 0)

@@ -128,7 +128,7 @@ def table_of(there) -> TwoWay:
 def test_closed_walks_through_a_table_with_holes(case):
     there = TABLES[case]
     table = table_of(there)
-    place = [tuple(p) for p in table.place.tolist()]
+    place = [tuple(p) for p in table.positions.tolist()]
     found = {cells.shape[1]: (cells, steps) for cells, steps in cycle_moves(table, 60)}
     for size in (4, 6):
         wanted = rings(there.astype(bool), size)

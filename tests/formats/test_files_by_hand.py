@@ -822,6 +822,12 @@ def test_a_share_of_a_total_of_unknown_sign_is_not_judged() -> None:
     assert facts("s = 100 * v / v[T]", sheet({"v": [0, None, 4]}, s=shares)) == []
     other = sheet({"v": [None, None, -4], "w": [9, None, None]}, s=shares)
     assert len(facts("s = 100 * v / w[T]", other)) == 4
+    # What is not shown anywhere, or 0 elsewhere, is not negative; what counts is the cell that is meant.
+    for positive in (sheet({"v": [None, None, 0]}, s=shares), sheet({"v": [1, None, 4]}, s=shares)):
+        assert facts("s = 100 * v / v[T]", positive)[0][2] is None
+    assert facts("s = 100 * v / w[T]", sheet({"v": [9, None, 4]}, s=shares, w=shares))[0][2] is None
+    ((terms, low, high), _) = facts("s = 100 * v / v[q]", sheet({"v": [9, None, -4]}, s=shares))
+    assert (terms, low, high) == ({"v[p]": F(100), "v[q]": -F("55.65")}, F(0), None)
 
 
 def test_running_sums_bounds_and_classes() -> None:

@@ -131,7 +131,7 @@ def test_lanes_learn_the_same_from_moves_as_from_all_cells(monkeypatch: pytest.M
     plain = runs.follow
 
     def counted(*words: Any) -> None:
-        followed.append(int(words[4].made[0]))
+        followed.append(int(words[4].written[0]))
         plain(*words)
 
     monkeypatch.setattr(runs, "follow", counted)

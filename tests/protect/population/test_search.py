@@ -75,7 +75,7 @@ def test_without_heat_no_sweep_makes_the_cost_larger_and_errors_stay_exact(
         total = 0
         for table in plan.tables:
             error = np.abs(e[table.places()])
-            if table.own:
+            if table.by_agency:
                 total += (90 * error**2 + 2 * error**4).sum()
             elif table.finest:
                 total += (50 * error**2 + error**4 + 100 * np.maximum(error - 4, 0) ** 2).sum()
@@ -220,7 +220,7 @@ def test_forces_on_a_cell_are_what_a_step_up_and_a_step_down_cost(people: float)
     up, down = np.zeros(laid.up.size), np.zeros(laid.up.size)
     column = {name: place for place, name in enumerate(plan.variables)}
     for table in plan.tables:
-        cost = stage.costs[2 if table.own else 3 if table.extra else 1 if table.finest else 0]
+        cost = stage.costs[2 if table.by_agency else 3 if table.extra else 1 if table.finest else 0]
         codes = [level.group_of[laid.codes[:, column[level.variable]]] for level in table.levels]
         error = errors[table.places()][tuple(codes)] * np.ones(laid.up.size, dtype=np.int64)
         up += cost.of(error + 3) - cost.of(error)
@@ -254,7 +254,7 @@ def test_own_tables_are_checked_in_one_sentence() -> None:
     with pytest.raises(InputError, match="twice"):
         plan_tables(dataset, 2, (("v0", "v0:half"),))
     plan = plan_tables(dataset, 1, (("v0:half", "v1"), ("v1",)))
-    own = {frozenset(t.label.split(" x ")) for t in plan.tables if t.own}
+    own = {frozenset(t.label.split(" x ")) for t in plan.tables if t.by_agency}
     assert own == {frozenset({"v0:half", "v1"}), frozenset({"v1"})}
 
 

@@ -368,7 +368,7 @@ def test_lanes_hear_of_each_other_move_by_move_or_all_at_once(
     real = run.follow
 
     def noted(*words: Any) -> None:
-        followed.append(int(words[4].made[0]))
+        followed.append(int(words[4].written[0]))
         real(*words)
 
     monkeypatch.setattr(run, "follow", noted)
@@ -887,7 +887,7 @@ def test_a_plan_holds_every_table_once_with_its_kind(sizes: tuple[int, ...], fin
     assert len(set(labels)) == len(labels)
     for table, label in zip(plan.tables, labels, strict=True):
         asked = label in ({"v0:half", "v1"}, {"v0", "v1"})
-        assert table.own == (asked and (not finest or "v0:half" not in label))
+        assert table.by_agency == (asked and (not finest or "v0:half" not in label))
         assert table.extra == (len(label) > 2)
         assert table.shape == tuple(level.size for level in table.levels)
         assert table.finest == ("v0:half" not in label)
@@ -896,7 +896,7 @@ def test_a_plan_holds_every_table_once_with_its_kind(sizes: tuple[int, ...], fin
             "single"
             if full
             else "own"
-            if table.own
+            if table.by_agency
             else "extra"
             if table.extra
             else "finest"

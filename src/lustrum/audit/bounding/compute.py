@@ -122,10 +122,10 @@ def bounds(
     asked[picks] = True
     try:
         low, high = narrowed(known)
-        found = list(pieces(known, low, high, asked))
-        merged = [_twins(p, solver) for p in found]
-        parts = [p if t is None else t.piece for p, t in zip(found, merged, strict=True)]
-        wanted = [np.flatnonzero(asked[p.cells]) for p in found]
+        piece_list = list(pieces(known, low, high, asked))
+        merged = [_twins(p, solver) for p in piece_list]
+        parts = [p if t is None else t.piece for p, t in zip(piece_list, merged, strict=True)]
+        wanted = [np.flatnonzero(asked[p.cells]) for p in piece_list]
         wanted = [w if t is None else t.asked(w) for w, t in zip(wanted, merged, strict=True)]
         tied = [w for p, w in zip(parts, wanted, strict=True) if p.matrix.shape[0]]
         watch = Watch(2 * sum(w.size for w in tied), seconds, stop, progress)
@@ -137,10 +137,12 @@ def bounds(
         raise _explained(known, nothing) from None
     lows, highs = as_floats(low), as_floats(high)
     sharp = np.ones(len(known), dtype=np.bool_)
-    for piece, sweep, twins in zip(found, sweeps, merged, strict=True):
+    for piece, sweep, twins in zip(piece_list, sweeps, merged, strict=True):
         ranges = sweep.low, sweep.high, sweep.sharp
-        own = piece.cells
-        lows[own], highs[own], sharp[own] = ranges if twins is None else twins.spread(*ranges)
+        piece_cells = piece.cells
+        lows[piece_cells], highs[piece_cells], sharp[piece_cells] = (
+            ranges if twins is None else twins.spread(*ranges)
+        )
     return Bounds(
         picks,
         lows[picks],
@@ -156,13 +158,13 @@ def bounds(
 
 def _twins(piece: Piece, solver: Solver | None) -> Twins | None:
     """Groups of cells that move together, unless flows or a solver that the caller names get the piece."""
-    found = Twins.of(piece) if solver is None else None
-    if found is None or BoundNetwork.of(piece) is not None:
+    twins = Twins.of(piece) if solver is None else None
+    if twins is None or BoundNetwork.of(piece) is not None:
         return None
     # A merged cell may be left without any fact. Flows do not see such a cell, so the piece
     # stays as it is.
-    alone = np.diff(found.piece.matrix.tocsc().indptr) == 0
-    return None if bool(alone.any()) else found
+    alone = np.diff(twins.piece.matrix.tocsc().indptr) == 0
+    return None if bool(alone.any()) else twins
 
 
 def _run(sweeps: Sequence[BoundSweep], watch: Watch, workers: int, integer: bool) -> None:
@@ -199,8 +201,10 @@ def _ask_in_rounds(each: Each, sweeps: Sequence[BoundSweep], watch: Watch) -> No
     while waiting and not watch.over:
         parts: list[Part] = []
         for sweep in waiting:
-            own = lanes[id(sweep)]
-            parts.extend(zip(own, np.array_split(sweep.narrowable(), len(own)), strict=True))
+            sweep_lanes = lanes[id(sweep)]
+            parts.extend(
+                zip(sweep_lanes, np.array_split(sweep.narrowable(), len(sweep_lanes)), strict=True)
+            )
         for _ in each(_round, parts):
             pass
         for sweep in waiting:
@@ -238,9 +242,9 @@ def _answer(part: Part, *, hard: bool) -> BoundSweep:
 
 def _explained(known: Knowledge, nothing: ContradictionError | Impossible) -> ContradictionError:
     """A few facts that contradict each other, or the contradiction that was noticed first."""
-    found = conflict(known)
-    if found is not None:
-        return ConflictError(found)
+    contradiction = conflict(known)
+    if contradiction is not None:
+        return ConflictError(contradiction)
     if isinstance(nothing, ContradictionError):
         return nothing
     kind = "of whole numbers " if nothing.whole else ""

@@ -91,14 +91,14 @@ class _System:
         peeled = np.zeros(self.cells.size, dtype=np.bool_)
         peeled[self.gives] = True
         out[self.gives[~self.late]] = 0
-        kept = np.ones(self.matrix.shape[0], dtype=np.bool_)
-        kept[self.order] = False
+        remaining = np.ones(self.matrix.shape[0], dtype=np.bool_)
+        remaining[self.order] = False
         open_cells = np.flatnonzero(~peeled)
-        core = self.matrix[np.flatnonzero(kept)][:, open_cells]
+        core = self.matrix[np.flatnonzero(remaining)][:, open_cells]
         core = core[np.flatnonzero(np.diff(core.indptr))]
         for rows, columns in _parts(core):
-            place = open_cells[columns]
-            out[place] = _kernel(core[rows][:, columns], out[place], excess)
+            part_cells = open_cells[columns]
+            out[part_cells] = _kernel(core[rows][:, columns], out[part_cells], excess)
         matrix = self.matrix
         late = np.flatnonzero(self.late)[::-1]
         _solve(

@@ -29,9 +29,9 @@ def integer_kernel(matrix: Sparse) -> Ints:
     >>> integer_kernel(sparse.csr_array([[2, 3]])).tolist()
     [[3, -2]]
     """
-    made, _, pivots = _combined(matrix)
+    combinations, _, pivots = _combined(matrix)
     inside = {k for _, k in pivots}
-    kernel = [vector for k, vector in enumerate(made) if k not in inside]
+    kernel = [vector for k, vector in enumerate(combinations) if k not in inside]
     if any(abs(v) >= _SAFE for vector in kernel for v in vector.values()):
         raise OverflowError("the changes that keep all equations have entries too large to use")
     out = np.zeros((len(kernel), matrix.shape[1]), dtype=np.int64)
@@ -50,7 +50,7 @@ def integer_solution(matrix: Sparse, totals: Ints) -> list[int] | None:
     >>> x, integer_solution(sparse.csr_array([[2, 4]]), np.array([7]))
     ([2, 1], None)
     """
-    made, values, pivots = _combined(matrix)
+    combinations, values, pivots = _combined(matrix)
     left = [int(total) for total in totals]
     out = [0] * matrix.shape[1]
     # The column of a pivot is zero in all rows that were done before its own: what is left there stays.
@@ -58,7 +58,7 @@ def integer_solution(matrix: Sparse, totals: Ints) -> list[int] | None:
         times = left[row] // values[k][row]
         for r, value in values[k].items():
             left[r] -= times * value
-        for cell, value in made[k].items():
+        for cell, value in combinations[k].items():
             out[cell] += times * value
     return None if any(left) else out
 
@@ -73,7 +73,7 @@ def _combined(matrix: Sparse) -> tuple[list[Column], list[Column], list[tuple[in
         part = slice(columns.indptr[k], columns.indptr[k + 1])
         pairs = zip(columns.indices[part].tolist(), columns.data[part].tolist(), strict=True)
         values.append(dict(pairs))
-    made: list[Column] = [{k: 1} for k in range(size)]
+    combinations: list[Column] = [{k: 1} for k in range(size)]
     users: list[set[int]] = [
         set(by_row.indices[by_row.indptr[r] : by_row.indptr[r + 1]].tolist()) for r in range(rows)
     ]
@@ -83,18 +83,18 @@ def _combined(matrix: Sparse) -> tuple[list[Column], list[Column], list[tuple[in
     for row in sorted(range(rows), key=lambda r: len(users[r])):
         live = [k for k in users[row] if k not in inside and values[k].get(row)]
         while len(live) > 1:
-            best = min(live, key=lambda k: (abs(values[k][row]), len(made[k]), k))
+            best = min(live, key=lambda k: (abs(values[k][row]), len(combinations[k]), k))
             for k in live:
                 if k == best:
                     continue
                 quotient = _nearest(values[k][row], values[best][row])
                 for r in _subtract(values[k], values[best], quotient):
                     users[r].add(k)
-                _subtract(made[k], made[best], quotient)
+                _subtract(combinations[k], combinations[best], quotient)
             live = [k for k in live if values[k].get(row)]
         inside.update(live)
         pivots += [(row, k) for k in live]
-    return made, values, pivots
+    return combinations, values, pivots
 
 
 def _nearest(number: int, divisor: int) -> int:
@@ -106,14 +106,14 @@ def _subtract(vector: Column, other: Column, times: int) -> list[int]:
     """Subtract a multiple in place; returns the places that were zero before."""
     fresh = []
     if times:
-        for place, value in other.items():
-            if place not in vector:
-                fresh.append(place)
-            left = vector.get(place, 0) - times * value
+        for index, value in other.items():
+            if index not in vector:
+                fresh.append(index)
+            left = vector.get(index, 0) - times * value
             if left:
-                vector[place] = left
+                vector[index] = left
             else:
-                del vector[place]
+                del vector[index]
     return fresh
 
 
@@ -166,17 +166,17 @@ def short_moves(basis: Ints, most: int = 2000) -> Ints:
     if basis.shape[0] < 2:
         return basis
     longest = int(np.abs(basis).sum(axis=1).max())
-    found = {_key(v): v for v in basis}
-    _add_sums(found, longest, most)
-    _add_sums(found, longest + longest // 2, min(most, 3 * len(found)), rounds=1)
-    return np.array(list(found.values()), dtype=np.int64)
+    known_moves = {_key(v): v for v in basis}
+    _add_sums(known_moves, longest, most)
+    _add_sums(known_moves, longest + longest // 2, min(most, 3 * len(known_moves)), rounds=1)
+    return np.array(list(known_moves.values()), dtype=np.int64)
 
 
-def _add_sums(found: dict[bytes, Ints], longest: int, most: int, rounds: int = 10) -> None:
+def _add_sums(known_moves: dict[bytes, Ints], longest: int, most: int, rounds: int = 10) -> None:
     """Add sums and differences of pairs up to a length, repeatedly while there are new ones."""
     work = _WORK
     for _ in range(rounds):
-        moves = np.array(list(found.values()), dtype=np.int64)
+        moves = np.array(list(known_moves.values()), dtype=np.int64)
         for i in range(1, len(moves)):
             others = moves[:i]
             work -= others.size
@@ -186,10 +186,10 @@ def _add_sums(found: dict[bytes, Ints], longest: int, most: int, rounds: int = 1
                 sums = others + sign * moves[i]
                 size = np.abs(sums).sum(axis=1)
                 for one in sums[(size > 0) & (size <= longest)]:
-                    if len(found) >= most:
+                    if len(known_moves) >= most:
                         return
-                    found.setdefault(_key(one), _upright(one))
-        if len(found) == len(moves):
+                    known_moves.setdefault(_key(one), _upright(one))
+        if len(known_moves) == len(moves):
             return
 
 

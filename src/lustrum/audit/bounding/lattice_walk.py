@@ -142,7 +142,7 @@ def _middle(piece: Piece) -> Floats | None:
     if far is None:
         return None
     share, scale = _share(piece), np.maximum(piece.high - piece.low, 1) / 2.0
-    found = minimise_quadratic(
+    optimum = minimise_quadratic(
         QuadraticProblem(
             1.0 / (scale * scale),
             -(piece.low + piece.high) / 2.0 / (scale * scale),
@@ -152,7 +152,7 @@ def _middle(piece: Piece) -> Floats | None:
             piece.high - far * share,
         )
     )
-    return None if found.point is None else cleared(found.point, _BITS)
+    return None if optimum.point is None else cleared(optimum.point, _BITS)
 
 
 def _share(piece: Piece) -> Floats:

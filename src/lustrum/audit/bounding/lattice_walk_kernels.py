@@ -45,8 +45,8 @@ def apart(vectors: Any, tied: Any) -> int:  # pragma: no cover
     """
     count, size = vectors.shape
     first = 0
-    for place in range(tied.size):
-        cell = tied[place]
+    for index in range(tied.size):
+        cell = tied[index]
         while True:
             best, others = -1, 0
             for i in range(first, count):

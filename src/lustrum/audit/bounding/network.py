@@ -59,11 +59,11 @@ class BoundNetwork:
         turned = _turned(matrix[facts])
         if turned is None:
             return None
-        made = cls._laid_out(piece, matrix[facts], facts, turned)
+        network = cls._laid_out(piece, matrix[facts], facts, turned)
         left_out = np.setdiff1d(np.arange(matrix.shape[0]), facts)
-        if left_out.size and not made._implies(matrix[left_out]):
+        if left_out.size and not network._implies(matrix[left_out]):
             return None
-        return made
+        return network
 
     @classmethod
     def _laid_out(cls, piece: Piece, matrix: Sparse, facts: Indices, turned: Ints) -> BoundNetwork:
@@ -185,20 +185,22 @@ def _small(piece: Piece) -> bool:
 
 def _kept(matrix: Sparse, equation: Mask) -> Indices | None:
     """The facts without equations that give a cell a third entry, or None if there are too many of them."""
-    kept = np.ones(matrix.shape[0], dtype=np.bool_)
+    keep_fact = np.ones(matrix.shape[0], dtype=np.bool_)
     length = np.diff(matrix.indptr)
     uses = np.bincount(matrix.indices, minlength=matrix.shape[1])
     row = np.repeat(np.arange(matrix.shape[0]), length)
     for _ in range(_DROPS):
         over = uses > 2
         if not over.any():
-            return np.flatnonzero(kept)
-        crowded = np.bincount(row, weights=over[matrix.indices], minlength=kept.size)
-        score = np.where(kept & equation, crowded / np.maximum(length, 1) + 1e-6 * crowded, -1.0)
+            return np.flatnonzero(keep_fact)
+        crowded = np.bincount(row, weights=over[matrix.indices], minlength=keep_fact.size)
+        score = np.where(
+            keep_fact & equation, crowded / np.maximum(length, 1) + 1e-6 * crowded, -1.0
+        )
         worst = int(np.argmax(score))
         if score[worst] <= 0.5:  # most of its cells have no third entry: a network needs it
             return None
-        kept[worst] = False
+        keep_fact[worst] = False
         uses[matrix.indices[matrix.indptr[worst] : matrix.indptr[worst + 1]]] -= 1
     return None
 
@@ -223,12 +225,12 @@ def slots(tail: Ints, head: Ints, nodes: int) -> tuple[Ints, Ints, Ints, Ints, I
     arcs = np.arange(tail.size, dtype=np.int64)
     near, far = np.concatenate([tail, head]), np.concatenate([head, tail])
     order = np.argsort(near, kind="stable")
-    place = np.empty(order.size, dtype=np.int64)
-    place[order] = np.arange(order.size)
-    mate = np.concatenate([place[tail.size :], place[: tail.size]])
+    slot = np.empty(order.size, dtype=np.int64)
+    slot[order] = np.arange(order.size)
+    mate = np.concatenate([slot[tail.size :], slot[: tail.size]])
     arc = np.concatenate([arcs, ~arcs])
     indptr = pointers(np.bincount(near, minlength=nodes))
-    return indptr, far[order], mate[order], arc[order], place[: tail.size]
+    return indptr, far[order], mate[order], arc[order], slot[: tail.size]
 
 
 def _tree(tail: Ints, head: Ints, nodes: int) -> Iterator[tuple[int, int, int, bool]]:

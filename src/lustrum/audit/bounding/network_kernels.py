@@ -91,17 +91,17 @@ def push(  # pragma: no cover
                 length = back
                 node = to[mate[path[back]]]
                 continue
-            found = False
+            can_advance = False
             if length < depth:
                 beyond, end = layer[node] + 1, indptr[node + 1]
                 k = turn[node]
                 while k < end:
                     if room[k] > 0 and layer[to[k]] == beyond:
-                        found = True
+                        can_advance = True
                         break
                     k += 1
                 turn[node] = k
-            if found:
+            if can_advance:
                 path[length] = k
                 length += 1
                 node = to[k]

@@ -154,11 +154,11 @@ class BoundSweep:
         luck = np.random.default_rng(0)
         while left.size >= _FEW and not self.watch.over:
             before, settled = left.size, self.open().size
-            found = self._minimised(self._sum(left, luck), False, 0)
+            optimum = self._minimised(self._sum(left, luck), False, 0)
             left = left[~self._exhausted(left)]
             self.watch.tell(settled - self.open().size)
             gained = before - left.size
-            if found.outcome is not Outcome.OPTIMAL or gained * _SINGLE < _START + found.steps:
+            if optimum.outcome is not Outcome.OPTIMAL or gained * _SINGLE < _START + optimum.steps:
                 return
 
     def _flow(self) -> bool:
@@ -193,33 +193,33 @@ class BoundSweep:
 
     def answer(self, block: Indices, *, hard: bool) -> BoundSweep:
         """Answer the questions of a block; by integer programming where ``hard`` is set."""
-        own = self._copy()
-        own.block, own.done = block, 0
+        sweep = self._copy()
+        sweep.block, sweep.done = block, 0
         if self.flows is not None and not hard:
-            own._push(block, self.flows.copy())
-            return own
+            sweep._push(block, self.flows.copy())
+            return sweep
         if hard:
-            own.loaded = None  # linear programs have narrowed the problem in the meantime
-            own._in_turn(block, whole=True)
-            return own
-        if own.loaded is not None:
-            own.loaded = own.loaded.again()
-        rest = own._nearest_first(block, block.size)
+            sweep.loaded = None  # linear programs have narrowed the problem in the meantime
+            sweep._in_turn(block, whole=True)
+            return sweep
+        if sweep.loaded is not None:
+            sweep.loaded = sweep.loaded.again()
+        rest = sweep._nearest_first(block, block.size)
         # No whole table may be known yet for bounds that linear programs cannot narrow further. One more
         # program finds such a table if vertices tend to be whole, and is wasted if they do not.
-        own._in_turn(rest, whole=False)
-        return own
+        sweep._in_turn(rest, whole=False)
+        return sweep
 
     def lanes(self) -> list[BoundSweep]:
         """Copies that answer questions at the same time, as many as the open questions are worth."""
         left = self.narrowable().size
         if self.flows is not None or left == 0:
             return []
-        made = [self._copy() for _ in range(min(max(left // _BLOCK, 1), _MOST_BLOCKS))]
-        for own in made:
-            if own.loaded is not None:
-                own.loaded = own.loaded.again()
-        return made
+        lanes = [self._copy() for _ in range(min(max(left // _BLOCK, 1), _MOST_BLOCKS))]
+        for lane in lanes:
+            if lane.loaded is not None:
+                lane.loaded = lane.loaded.again()
+        return lanes
 
     def narrowable(self) -> Indices:
         """The open questions that a linear program may still answer, and has not been asked."""
@@ -249,23 +249,23 @@ class BoundSweep:
 
     def seek(self, block: Indices) -> BoundSweep:
         """Walk towards the bounds of a block, in rounds, while enough of them are reached."""
-        own = self._copy()
-        own.block, own.done = block, int(self._reached(block).sum())
+        sweep = self._copy()
+        sweep.block, sweep.done = block, int(self._reached(block).sum())
         if self.walker is None:
-            return own
+            return sweep
         walker, luck = self.walker.copy(), stream(int(block[0]) + 1)
         for tries in _TRIES:
-            left = block[~own._reached(block)]
+            left = block[~sweep._reached(block)]
             for question in left.tolist():
                 if self.watch.over:
-                    return own
-                if not own._reached(np.array([question]))[0]:
+                    return sweep
+                if not sweep._reached(np.array([question]))[0]:
                     walker.seek(question, luck, tries)
-                    own._take_reached(walker)
-                    own._tell_done()
-            if (~own._reached(left)).sum() > 0.9 * left.size:
+                    sweep._take_reached(walker)
+                    sweep._tell_done()
+            if (~sweep._reached(left)).sum() > 0.9 * left.size:
                 break
-        return own
+        return sweep
 
     def _take_reached(self, walker: LatticeWalker) -> None:
         np.minimum(self.least, walker.least, out=self.least)
@@ -285,11 +285,11 @@ class BoundSweep:
 
     def _push(self, block: Indices, flows: Flows) -> None:
         """Answer every question by a flow, in batches small enough to check the clock often."""
-        place, size = 0, 1
-        while place < block.size and not self.watch.over:
+        position, size = 0, 1
+        while position < block.size and not self.watch.over:
             start = time.monotonic()
-            took = flows.ask(block[place : place + size])
-            place += size
+            took = flows.ask(block[position : position + size])
+            position += size
             self._take_flows(flows)
             self._tell_done(flows=took)
             size = size * 2 if time.monotonic() - start < _WHILE else max(size // 2, 1)
@@ -360,12 +360,12 @@ class BoundSweep:
         cost = np.zeros(self.low.size)
         cost[cell] = sign
         target = sign * float(self.high[cell] if upper else self.low[cell])
-        found = self._minimised(cost, whole, cell, target if np.isfinite(target) else None)
-        if found.outcome is Outcome.UNBOUNDED:
+        optimum = self._minimised(cost, whole, cell, target if np.isfinite(target) else None)
+        if optimum.outcome is Outcome.UNBOUNDED:
             for reached in (self.most, self.seen_most) if upper else (self.least, self.seen_least):
                 reached[cell] = -sign * np.inf
-        self._narrow(cell, sign, found.bound)
-        if found.outcome is Outcome.OPTIMAL and not self.whole:
+        self._narrow(cell, sign, optimum.bound)
+        if optimum.outcome is Outcome.OPTIMAL and not self.whole:
             # Real cells cannot be checked exactly: the optimum is reached up to floating-point error.
             if upper:
                 self.most[cell] = max(self.most[cell], self.high[cell])
@@ -390,17 +390,17 @@ class BoundSweep:
         self, cost: Floats, whole: bool, cell: int, target: float | None = None
     ) -> Optimum:
         """Ask a solver, and remember the table that it found."""
-        found = self._asked(cost, whole, target)
-        if found.point is not None and not self._fits(found.point):
+        optimum = self._asked(cost, whole, target)
+        if optimum.point is not None and not self._fits(optimum.point):
             # An equation was left out that does not follow from the others after all.
             self.asked_piece, self.loaded = self.piece, None
-            found = self._asked(cost, whole, target)
+            optimum = self._asked(cost, whole, target)
         self.watch.tell(0, programs=int(not whole), searches=int(whole))
-        if found.outcome is Outcome.INFEASIBLE:
+        if optimum.outcome is Outcome.INFEASIBLE:
             raise Impossible(int(self.piece.cells[cell]), whole)
-        if found.point is not None:
-            self._meet(found.point)
-        return found
+        if optimum.point is not None:
+            self._meet(optimum.point)
+        return optimum
 
     def _fits(self, point: Floats) -> bool:
         """Whether a solver's table nearly satisfies all facts, including those left out of its model."""

@@ -38,8 +38,8 @@ class Twins:
         matrix = piece.matrix.tocsr()
         pairs = np.flatnonzero((np.diff(matrix.indptr) == 2) & (piece.fact_low == piece.fact_high))
         first = matrix.indptr[pairs]
-        own, other = matrix.data[first], matrix.data[first + 1]
-        plain = (np.abs(own) == 1) & (np.abs(other) == 1)
+        coefficient, other = matrix.data[first], matrix.data[first + 1]
+        plain = (np.abs(coefficient) == 1) & (np.abs(other) == 1)
         pairs, first = pairs[plain], first[plain]
         if pairs.size == 0:
             return None

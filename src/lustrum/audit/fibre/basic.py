@@ -28,13 +28,13 @@ def free_sets(margins: FibreMargins) -> list[Axes]:
     >>> free_sets(FibreMargins.of(np.ones((2, 2, 2), int), [(0, 1), (0, 2), (1, 2)]))
     [(0, 1, 2)]
     """
-    found: list[Axes] = []
+    free_axes: list[Axes] = []
     for size in range(1, len(margins.shape) + 1):
         for axes in combinations(range(len(margins.shape)), size):
             held = any(set(axes) <= set(c) for c in margins.cliques)
-            if not held and not any(set(f) <= set(axes) for f in found):
-                found.append(axes)
-    return found
+            if not held and not any(set(f) <= set(axes) for f in free_axes):
+                free_axes.append(axes)
+    return free_axes
 
 
 def tensor_moves(margins: FibreMargins, most: int = 100_000) -> list[MovesList]:
@@ -61,14 +61,14 @@ def tensor_moves(margins: FibreMargins, most: int = 100_000) -> list[MovesList]:
         picks = np.arange(total) if total <= room else rng.integers(total, size=room)
         places = np.unravel_index(picks, ways)
         cells, steps = np.zeros((picks.size, 1), np.int64), np.ones(1, np.int64)
-        for axis, place in zip((*axes, *rest), places, strict=True):
+        for axis, coordinate in zip((*axes, *rest), places, strict=True):
             stride = prod(margins.shape[axis + 1 :])
             if axis in axes:
-                pairs = np.array(list(combinations(range(margins.shape[axis]), 2)))[place]
+                pairs = np.array(list(combinations(range(margins.shape[axis]), 2)))[coordinate]
                 cells = (cells[:, :, None] + stride * pairs[:, None, :]).reshape(picks.size, -1)
                 steps = np.outer(steps, [1, -1]).ravel()
             else:
-                cells = cells + stride * place[:, None]
+                cells = cells + stride * coordinate[:, None]
         out.append((cells, np.broadcast_to(steps, cells.shape)))
     return out
 
@@ -81,15 +81,15 @@ def cycle_moves(table: TwoWay, most: int = 50_000) -> list[MovesList]:
     """
     rows, columns = table.rows.size, table.columns.size
     number = np.full((rows, columns), -1, dtype=np.int64)
-    number[table.place[:, 0], table.place[:, 1]] = np.arange(len(table.place))
+    number[table.positions[:, 0], table.positions[:, 1]] = np.arange(len(table.positions))
     there = number >= 0
     squares = list(_squares(number, there, most))
     wanted = min(most, 3 * len(squares) + 1000)
     hexagons = list(_hexagons(number, there, wanted))
     out = []
-    for found, size in ((squares, 4), (hexagons, 6)):
-        if found:
-            cells = np.array(found, dtype=np.int64)
+    for cycles, size in ((squares, 4), (hexagons, 6)):
+        if cycles:
+            cells = np.array(cycles, dtype=np.int64)
             steps = np.where(np.arange(size) % 2 == 0, 1, -1).astype(np.int64)
             out.append((cells, np.broadcast_to(steps, cells.shape)))
     return out

@@ -176,19 +176,21 @@ def _solved(
     left: list[FibreBlock] = []
     tables: int | None = 1
     for block in system.blocks:
-        found = _exact(block, plan.hypergeometric, nodes or (_TRY if method == "auto" else NODES))
-        if found is None and method == "exact":
+        solution = _exact(
+            block, plan.hypergeometric, nodes or (_TRY if method == "auto" else NODES)
+        )
+        if solution is None and method == "exact":
             raise InputError(
                 "There are too many tables to list them all; allow more 'nodes', or sample them."
             )
-        if found is None:
+        if solution is None:
             left.append(block)
             continue
-        made, count = found
+        cell_rows, count = solution
         if count == 0:
             raise ContradictionError(CONTRADICTION + "no table of whole numbers fits.")
         tables = None if tables is None or count is None else tables * count
-        for cell, row in zip(block.cells.tolist(), made, strict=True):
+        for cell, row in zip(block.cells.tolist(), cell_rows, strict=True):
             rows[cell] = row
     return left, tables
 
@@ -201,14 +203,16 @@ def _exact(
     if table is not None:
         # A step of dynamic programming costs as much as ten values of an enumeration.
         by_formula = hypergeometric and table.free
-        found = (
+        solution = (
             table.hypergeometric()
             if by_formula
             else table.exact(hypergeometric=hypergeometric, steps=max(1, nodes // 10))
         )
-        if found is not None:
-            starts = zip(found.low.tolist(), found.probabilities, strict=bool(found.probabilities))
-            return [_Row(low + np.arange(p.size), p) for low, p in starts], found.total
+        if solution is not None:
+            starts = zip(
+                solution.low.tolist(), solution.probabilities, strict=bool(solution.probabilities)
+            )
+            return [_Row(low + np.arange(p.size), p) for low, p in starts], solution.total
     if len(block) > _WIDE:
         return None
     weighed = tally(block, hypergeometric=hypergeometric, nodes=nodes)
@@ -216,10 +220,10 @@ def _exact(
         return None
     if weighed.count == 0:
         return [], 0
-    made = []
+    rows = []
     for low, sums in zip(block.low[: block.cells.size].tolist(), weighed.sums, strict=False):
-        made.append(_Row(low + np.arange(sums.size), sums / sums.sum()))
-    return made, weighed.count
+        rows.append(_Row(low + np.arange(sums.size), sums / sums.sum()))
+    return rows, weighed.count
 
 
 def _belief(rows: Sequence[_Row], decimals: int) -> Belief:

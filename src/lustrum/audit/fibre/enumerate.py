@@ -69,9 +69,9 @@ def enumerate_fibre(
         ordered = _Ordered.of(block)
         room = most if most <= LISTED else min(most, ordered.run(nodes).count)
         tables = np.empty((room, len(block)), dtype=np.int64)
-        found = ordered.run(nodes, tables=tables)
-        complete &= found.complete and found.count <= most
-        parts.append(tables[: min(found.count, most), : block.cells.size])
+        search = ordered.run(nodes, tables=tables)
+        complete &= search.complete and search.count <= most
+        parts.append(tables[: min(search.count, most), : block.cells.size])
     total = math.prod(len(p) for p in parts)
     size = min(total, most)
     out = np.repeat(system.settled[None, :], size, axis=0)

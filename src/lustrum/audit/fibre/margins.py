@@ -60,20 +60,20 @@ class FibreMargins:
         self._check_agreement()
 
     def __repr__(self) -> str:
-        kept = "; ".join(",".join(map(str, a)) for a in self.sums)
-        return f"FibreMargins({' x '.join(map(str, self.shape))}, kept {kept})"
+        axes = "; ".join(",".join(map(str, a)) for a in self.sums)
+        return f"FibreMargins({' x '.join(map(str, self.shape))}, kept {axes})"
 
     @classmethod
     def of(
         cls,
         table: npt.ArrayLike,
-        kept: Sequence[Sequence[int]],
+        axis_sets: Sequence[Sequence[int]],
         possible: npt.ArrayLike | None = None,
     ) -> FibreMargins:
         """The margins of a given table."""
         values = _counts(table)
         sums = {}
-        for axes in kept:
+        for axes in axis_sets:
             try:
                 kept_axes = tuple(sorted(set(axes)))
             except TypeError:
@@ -146,10 +146,10 @@ class FibreMargins:
         seen_cube = False
         for table, layout in enumerate(structure.tables):
             axes: list[int] = []
-            for place, lists in enumerate(structure.memberships(table)):
-                size = structure.shape[place]
+            for axis, lists in enumerate(structure.memberships(table)):
+                size = structure.shape[axis]
                 if lists.count == size and np.array_equal(lists.items, np.arange(size)):
-                    axes.append(place)
+                    axes.append(axis)
                 elif lists.count != 1 or lists.items.size != size:
                     return None
             low, high = (a[known.table(table)] for a in (known.low, known.high))

@@ -200,14 +200,14 @@ def _known_moves(block: FibreBlock, margins: FibreMargins | None) -> list[MovesL
         return cycle_moves(table)
     if margins is None or len(block) > block.cells.size or block.cells.max() >= margins.size:
         return []
-    own = np.full(margins.size, -1, dtype=np.int64)
-    own[block.cells] = np.arange(block.cells.size)
+    local_index = np.full(margins.size, -1, dtype=np.int64)
+    local_index[block.cells] = np.arange(block.cells.size)
     out = []
     for cells, steps in tensor_moves(margins):
         # A move that touches a settled cell is never possible.
-        inside = (own[cells] >= 0).all(axis=1)
+        inside = (local_index[cells] >= 0).all(axis=1)
         if inside.any():
-            out.append((own[cells[inside]], steps[inside]))
+            out.append((local_index[cells[inside]], steps[inside]))
     return out
 
 

@@ -160,10 +160,10 @@ def sample_blocks(
             if plan.progress is not None:
                 plan.progress(done, total)
     _follow(system, blocks, out)
-    made = sum(job.thin for job in jobs) * plan.chains * done
+    proposals = sum(job.thin for job in jobs) * plan.chains * done
     stopped = bool(jobs) and done < total
-    kept = max(0, done - burn) if jobs else plan.draws
-    return Chains(out[:, :kept], changed / made if made else 0.0, stopped)
+    draws = max(0, done - burn) if jobs else plan.draws
+    return Chains(out[:, :draws], changed / proposals if proposals else 0.0, stopped)
 
 
 def check_target(system: FibreSystem, plan: ChainPlan) -> None:
@@ -217,7 +217,7 @@ def _jobs(
 ) -> list[_Job]:
     """One job for all blocks where squares connect the tables, otherwise one for each block."""
     margins = system.margins
-    made: list[tuple[FibreMoves, tuple[Ints, ...], npt.NDArray[np.intp], Floats, int]] = []
+    job_parts: list[tuple[FibreMoves, tuple[Ints, ...], npt.NDArray[np.intp], Floats, int]] = []
     if margins is not None and _by_squares(system, blocks, plan):
         cells = np.concatenate([b.cells for b in blocks])
         inner = np.sort(cells[cells < margins.size])
@@ -227,26 +227,26 @@ def _jobs(
             for _ in range(plan.chains)
         )
         biggest = max(blocks, key=lambda b: int(b.high.max()))
-        made.append((squares, starts, inner, log_factorials(biggest), 10 * inner.size))
-        return _with_streams(made, plan, rng)
+        job_parts.append((squares, starts, inner, log_factorials(biggest), 10 * inner.size))
+        return _with_streams(job_parts, plan, rng)
     for block in blocks:
         starts = tuple(
             any_table(block, rng) if first is None else block.extended(first[block.cells])
             for _ in range(plan.chains)
         )
         lines, logs = Lines.of(block, margins), log_factorials(block)
-        made.append((lines, starts, block.cells, logs, 10 * len(block)))
-    return _with_streams(made, plan, rng)
+        job_parts.append((lines, starts, block.cells, logs, 10 * len(block)))
+    return _with_streams(job_parts, plan, rng)
 
 
 def _with_streams(
-    made: Sequence[tuple[FibreMoves, tuple[Ints, ...], npt.NDArray[np.intp], Floats, int]],
+    job_parts: Sequence[tuple[FibreMoves, tuple[Ints, ...], npt.NDArray[np.intp], Floats, int]],
     plan: ChainPlan,
     rng: np.random.Generator,
 ) -> list[_Job]:
     """Every chain of every job gets its own random stream, drawn before any thread starts."""
     jobs = []
-    for moves, starts, cells, logs, thin in made:
+    for moves, starts, cells, logs, thin in job_parts:
         states = tuple(
             rng.integers(2**64, size=2, dtype=np.uint64) | np.array([0, 1], dtype=np.uint64)
             for _ in range(plan.chains)

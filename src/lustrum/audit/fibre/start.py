@@ -39,9 +39,9 @@ def joined_table(margins: FibreMargins, rng: np.random.Generator) -> Ints:
         child = margins.sums[edge.child]
         right = child.transpose([edge.child.index(a) for a in shared + theirs])
         right = right.reshape(flat[0], flat[2])
-        made = np.stack([_corner(r, c, rng) for r, c in zip(left, right, strict=True)])
+        joined = np.stack([_corner(r, c, rng) for r, c in zip(left, right, strict=True)])
         axes = shared + mine + theirs
-        table = made.reshape([size for part in sizes for size in part])
+        table = joined.reshape([size for part in sizes for size in part])
     return np.ascontiguousarray(table.transpose(np.argsort(axes, kind="stable")))
 
 

@@ -94,16 +94,16 @@ class FibreSystem:
         mask = _counted(known, counted)
         low, high = _bounded(known)
         everything = np.ones(len(known), dtype=np.bool_)
-        made = [_block(p, mask) for p in pieces(known, low, high, everything)]
+        blocks = [_block(p, mask) for p in pieces(known, low, high, everything)]
         tied = np.zeros(len(known), dtype=np.bool_)
-        for block in made:
+        for block in blocks:
             tied[block.cells] = True
         for cell in np.flatnonzero(~tied & (low < high)).tolist():
             one = np.array([cell], dtype=np.intp)
             none = sparse.csr_array((0, 1), dtype=np.int64)
             empty = np.zeros(0, dtype=np.int64)
-            made.append(FibreBlock(one, none, empty, low[one], high[one], mask[one]))
-        return cls(known, low, high, tuple(made), margins)
+            blocks.append(FibreBlock(one, none, empty, low[one], high[one], mask[one]))
+        return cls(known, low, high, tuple(blocks), margins)
 
     @property
     def settled(self) -> Ints:
@@ -136,13 +136,16 @@ def _bounded(known: Knowledge) -> tuple[Ints, Ints]:
     if endless.size == 0:
         return low, high
     low, high = low.copy(), high.copy()
-    found = bounds(known, endless.tolist())
-    if not bool((np.isfinite(found.low) & np.isfinite(found.high)).all()):
-        cell = endless[~(np.isfinite(found.low) & np.isfinite(found.high))][0]
+    cell_bounds = bounds(known, endless.tolist())
+    if not bool((np.isfinite(cell_bounds.low) & np.isfinite(cell_bounds.high)).all()):
+        cell = endless[~(np.isfinite(cell_bounds.low) & np.isfinite(cell_bounds.high))][0]
         raise InputError(
             f"Nothing bounds {known.names[int(cell)]}, so there are infinitely many tables; bound it."
         )
-    low[endless], high[endless] = found.low.astype(np.int64), found.high.astype(np.int64)
+    low[endless], high[endless] = (
+        cell_bounds.low.astype(np.int64),
+        cell_bounds.high.astype(np.int64),
+    )
     return low, high
 
 
@@ -184,7 +187,7 @@ def _reach(matrix: Sparse, low: Ints, high: Ints) -> tuple[Ints, Ints]:
 def _distinct(matrix: Sparse, totals: Ints) -> tuple[Sparse, Ints]:
     """Each equation once, with a positive first coefficient, so that margins can be recognised."""
     matrix.sort_indices()
-    kept: dict[tuple[bytes, bytes], int] = {}
+    first_rows: dict[tuple[bytes, bytes], int] = {}
     signs = np.ones(totals.size, dtype=np.int64)
     for row in range(totals.size):
         part = slice(matrix.indptr[row], matrix.indptr[row + 1])
@@ -192,10 +195,10 @@ def _distinct(matrix: Sparse, totals: Ints) -> tuple[Sparse, Ints]:
         if data.size and data[0] < 0:
             signs[row] = -1
         key = matrix.indices[part].tobytes(), (data * signs[row]).tobytes()
-        first = kept.setdefault(key, row)
+        first = first_rows.setdefault(key, row)
         if totals[first] * signs[first] != totals[row] * signs[row]:
             raise ContradictionError(CONTRADICTION + "one sum of cells has two different values.")
-    rows = np.fromiter(kept.values(), dtype=np.intp, count=len(kept))
+    rows = np.fromiter(first_rows.values(), dtype=np.intp, count=len(first_rows))
     flipped = matrix[rows]
     flipped.data = flipped.data * np.repeat(signs[rows], np.diff(flipped.indptr))
     return flipped, totals[rows] * signs[rows]

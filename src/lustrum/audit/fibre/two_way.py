@@ -37,17 +37,17 @@ class CellMarginals:
 class TwoWay:
     """A block that is a two-way table, some of whose cells may be missing or bounded.
 
-    ``place[k]`` is the row and the column of cell ``k`` of the block.
+    ``positions[k]`` is the row and the column of cell ``k`` of the block.
     """
 
     rows: Ints
     columns: Ints
-    place: Ints
+    positions: Ints
     low: Ints
     high: Ints
 
     def __repr__(self) -> str:
-        return f"TwoWay({self.rows.size} x {self.columns.size}, {len(self.place)} cells)"
+        return f"TwoWay({self.rows.size} x {self.columns.size}, {len(self.positions)} cells)"
 
     @classmethod
     def of(cls, block: FibreBlock) -> TwoWay | None:
@@ -66,18 +66,18 @@ class TwoWay:
         number = np.zeros(side.size, dtype=np.int64)
         for which in (0, 1):
             number[side == which] = np.arange(int((side == which).sum()))
-        place = number[ends]
-        if np.unique(place, axis=0).shape[0] < len(place):
+        positions = number[ends]
+        if np.unique(positions, axis=0).shape[0] < len(positions):
             return None
         rows, columns = block.totals[side == 0], block.totals[side == 1]
-        return cls(rows, columns, place, block.low, block.high)
+        return cls(rows, columns, positions, block.low, block.high)
 
     @property
     def free(self) -> bool:
         """Whether no cell is missing and no bound is narrower than the margins imply."""
-        if len(self.place) < self.rows.size * self.columns.size:
+        if len(self.positions) < self.rows.size * self.columns.size:
             return False
-        r, c = self.rows[self.place[:, 0]], self.columns[self.place[:, 1]]
+        r, c = self.rows[self.positions[:, 0]], self.columns[self.positions[:, 1]]
         least = np.maximum(0, r + c - int(self.rows.sum()))
         return bool(((self.low <= least) & (self.high >= np.minimum(r, c))).all())
 
@@ -91,7 +91,7 @@ class TwoWay:
             raise InputError("The formula needs a full two-way table without bounds of its own.")
         people = int(self.rows.sum())
         lows, chances = [], []
-        for i, j in self.place:
+        for i, j in self.positions:
             r, c = int(self.rows[i]), int(self.columns[j])
             x = np.arange(max(0, r + c - people), min(r, c) + 1)
             weights = hypergeometric(x, people, c, r)
@@ -126,10 +126,10 @@ def count_tables(
     total = 1
     for block in system.blocks:
         table = TwoWay.of(block)
-        found = None if table is None else table.exact(steps=steps)
-        if found is None or found.total is None:
+        solution = None if table is None else table.exact(steps=steps)
+        if solution is None or solution.total is None:
             raise InputError("There are too many states to count these tables; allow more steps.")
-        total *= found.total
+        total *= solution.total
     return total
 
 
@@ -145,14 +145,17 @@ class _Columns:
 
     @classmethod
     def of(cls, table: TwoWay) -> _Columns:
-        rows, columns, place = table.rows, table.columns, table.place
+        rows, columns, positions = table.rows, table.columns, table.positions
         # The side with fewer states is the state; whole numbers have no ties that a last bit decides.
         if prod((rows + 1).tolist()) < prod((columns + 1).tolist()):
-            rows, columns, place = columns, rows, place[:, ::-1]
+            rows, columns, positions = columns, rows, positions[:, ::-1]
         low = np.zeros((rows.size, columns.size), dtype=np.int64)
         high = low.copy()
-        low[place[:, 0], place[:, 1]], high[place[:, 0], place[:, 1]] = table.low, table.high
-        cell = {(int(i), int(j)): k for k, (i, j) in enumerate(place)}
+        low[positions[:, 0], positions[:, 1]], high[positions[:, 0], positions[:, 1]] = (
+            table.low,
+            table.high,
+        )
+        cell = {(int(i), int(j)): k for k, (i, j) in enumerate(positions)}
         return cls(rows.tolist(), tuple(columns.tolist()), low.tolist(), high.tolist(), cell)
 
     def exact(self, hypergeometric: bool, steps: int) -> CellMarginals | None:
@@ -192,7 +195,7 @@ class _Columns:
         for k in range(len(spots) - 1, -1, -1):
             i, j = spots[k]
             here: dict[State, int] = {}
-            own = sums[self.cell[i, j]] if (i, j) in self.cell else {}
+            cell_sums = sums[self.cell[i, j]] if (i, j) in self.cell else {}
             for state, ways in layers[k].items():
                 rest = 0
                 for x in self._values(i, j, state):
@@ -200,7 +203,7 @@ class _Columns:
                     if onward:
                         onward *= comb(state[1], x) if hypergeometric else 1
                         rest += onward
-                        own[x] = own.get(x, 0) + ways * onward
+                        cell_sums[x] = cell_sums.get(x, 0) + ways * onward
                 if rest:
                     here[state] = rest
             ahead = here

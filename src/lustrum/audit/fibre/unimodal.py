@@ -52,11 +52,11 @@ def unimodal(
     known = given.knowledge() if isinstance(given, FibreMargins) else given
     if not known.whole:
         raise InputError("A belief runs over whole numbers; this knowledge is about real ones.")
-    found = bounds(known, integer=integer)
-    low, high = found.low, found.high
+    cell_bounds = bounds(known, integer=integer)
+    low, high = cell_bounds.low, cell_bounds.high
     if not bool((np.isfinite(low) & np.isfinite(high)).all()):
         raise InputError("A cell has no upper bound, so no centre; bound it.")
-    if float(found.count.sum()) > _MOST:
+    if float(cell_bounds.count.sum()) > _MOST:
         raise InputError("There are too many possible values to write out; bound the cells more.")
     peak = (low + high) / 2
     if mode is not None:
@@ -67,7 +67,7 @@ def unimodal(
         if given_mode.shape != low.shape or np.isnan(given_mode).any():
             raise InputError(f"'mode' must hold a number for each of the {low.size} cells.")
         peak = np.clip(given_mode, low, high)
-    sizes = found.count.astype(np.int64)
+    sizes = cell_bounds.count.astype(np.int64)
     row = np.repeat(np.arange(sizes.size), sizes)
     pointer = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
     values = np.arange(pointer[-1]) - pointer[row] + low[row].astype(np.int64)

@@ -188,8 +188,8 @@ def dive(  # pragma: no cover
     """
     depth, used = 0, 0
     while True:
-        place = _pick(inner, low, high)
-        if place < 0:
+        index = _pick(inner, low, high)
+        if index < 0:
             if _settle(indptr, items, user_ptr, users, low, high, queue, queued):
                 return FOUND, used
             fine = False
@@ -198,8 +198,8 @@ def dive(  # pragma: no cover
                 return CUT, used
             used += 1
             refit(sum_ptr, sum_cells, values, inner, low, high, guide, _REFITS)
-            cell = inner[place]
-            value = min(max(np.int64(np.round(guide[place])), low[cell]), high[cell])
+            cell = inner[index]
+            value = min(max(np.int64(np.round(guide[index])), low[cell]), high[cell])
             saved_low[depth] = low
             saved_high[depth] = high
             saved[depth, 0], saved[depth, 1], saved[depth, 2] = cell, value, 0

@@ -138,7 +138,7 @@ class Lattice:
         if bool((low > high).any()):
             raise ContradictionError(CONTRADICTION)
         users = lists.transposed(cells.size)
-        made = cls(
+        lattice = cls(
             cells[single].ravel(),
             lists.indptr.astype(np.int64),
             lists.items.astype(np.int64),
@@ -149,9 +149,9 @@ class Lattice:
         )
         rows = lists.count
         queue, queued = np.arange(rows, dtype=np.int64), np.ones(rows, dtype=np.bool_)
-        if not drain(*made.sums, made.low, made.high, queue, queued, rows, visits):
+        if not drain(*lattice.sums, lattice.low, lattice.high, queue, queued, rows, visits):
             raise ContradictionError(CONTRADICTION)
-        return made
+        return lattice
 
 
 def _detailed(shape: Sequence[int], detail: Detail) -> list[Sets]:
@@ -173,9 +173,11 @@ def _room(sets: Sequence[Sets]) -> float:
 def _all_sums(sets: Sequence[Sets], cells: Ints) -> Lists:
     """The sums along each variable, crossed with all sets of the others."""
     lengths, items = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
-    for axis, own in enumerate(sets):
-        for width in sorted({len(line) for line in own.sums}):
-            lines = np.array([line for line in own.sums if len(line) == width], dtype=np.int64)
+    for axis, axis_sets in enumerate(sets):
+        for width in sorted({len(line) for line in axis_sets.sums}):
+            lines = np.array(
+                [line for line in axis_sets.sums if len(line) == width], dtype=np.int64
+            )
             crossed = np.moveaxis(np.moveaxis(cells, axis, 0)[lines], 1, -1).reshape(-1, width)
             lengths.append(np.full(crossed.shape[0], width, dtype=np.int64))
             items.append(crossed.ravel())

@@ -170,8 +170,10 @@ class _CubeSearch:
             cost[cell] = sign
             near = float(sign * (self.low if sign > 0 else self.high)[cell])
             left = self.clock.seconds
-            found = loaded.minimise(cost, whole=whole, seconds=left, target=near if whole else None)
-            self._learn(cell, sign, found)
+            optimum = loaded.minimise(
+                cost, whole=whole, seconds=left, target=near if whole else None
+            )
+            self._learn(cell, sign, optimum)
 
     def _try_vertices(self, solver: Solver) -> None:
         """Look at some vertices where a cell is fixed at its bound; often one is a whole table.
@@ -194,12 +196,12 @@ class _CubeSearch:
                     break
                 pull = 1.0 * (self.least > self.low) - 1.0 * (self.most < self.high)
                 cost = rng.integers(-4, 5, self.cells.size) + 4.0 * pull
-                found = loaded.minimise(cost, seconds=self.clock.seconds)
-                if found.outcome is Outcome.INFEASIBLE:
+                optimum = loaded.minimise(cost, seconds=self.clock.seconds)
+                if optimum.outcome is Outcome.INFEASIBLE:
                     self._move(cell, sign, end + sign)
                     break
-                if found.point is not None:
-                    self._meet_point(found.point)
+                if optimum.point is not None:
+                    self._meet_point(optimum.point)
 
     def _dive_all(self, nodes: int) -> None:
         """Dive for a table at every open bound, each time from a central table."""
@@ -268,14 +270,14 @@ class _CubeSearch:
         if not self._narrow(low, high, at, *ends):
             raise ContradictionError(CONTRADICTION)
 
-    def _learn(self, cell: int, sign: int, found: Optimum) -> None:
+    def _learn(self, cell: int, sign: int, optimum: Optimum) -> None:
         """Use a solver's answer: the bound that it proves, and its point."""
-        if found.outcome is Outcome.INFEASIBLE:
+        if optimum.outcome is Outcome.INFEASIBLE:
             raise ContradictionError(CONTRADICTION)
-        if found.point is not None:
-            self._meet_point(found.point)
-        if np.isfinite(found.bound):
-            self._move(cell, sign, sign * int(np.ceil(found.bound - _NEAR)))
+        if optimum.point is not None:
+            self._meet_point(optimum.point)
+        if np.isfinite(optimum.bound):
+            self._move(cell, sign, sign * int(np.ceil(optimum.bound - _NEAR)))
 
     def _meet_point(self, point: Floats) -> None:
         near = np.round(point).astype(np.int64)

@@ -50,10 +50,10 @@ details { margin: 1rem 0 } summary { cursor: pointer; color: var(--accent) }
 """
 
 
-def page(found: Findings) -> str:
+def page(findings: Findings) -> str:
     """The whole report."""
-    figures = found.figures
-    body = report_body(figures, found.warnings)
+    figures = findings.figures
+    body = report_body(figures, findings.warnings)
     title = f"Protected population of {escape(figures['dataset'])}"
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'

@@ -38,13 +38,13 @@ def nodes_apart(nodes: Sequence[tuple[int, ControlledLevel]]) -> list[int]:
 
     What lies between two such levels errs little more than the finer of them.
     """
-    kept: list[int] = []
+    selected: list[int] = []
     last: dict[int, int] = {}
     for k, (variable, level) in sorted(enumerate(nodes), key=lambda one: -one[1][1].size):
         if variable not in last or _APART * level.size <= last[variable]:
             last[variable] = level.size
-            kept.append(k)
-    return sorted(kept)
+            selected.append(k)
+    return sorted(selected)
 
 
 def choose_extra_tables(
@@ -57,16 +57,16 @@ def choose_extra_tables(
     """
     apart = nodes_apart(nodes)
     waiting: list[tuple[int, Nodes]] = [(1, ())]
-    found: list[Nodes] = []
+    extra_tables: list[Nodes] = []
     # A table counts for more than those it extends, so that the smallest one waiting is the next.
-    while waiting and len(found) < tables:
+    while waiting and len(extra_tables) < tables:
         size, table = heappop(waiting)
         if len(table) > max_variables:
-            found.append(table)
+            extra_tables.append(table)
         after = nodes[table[-1]][0] if table else -1
         rarer = _RARER if len(table) > max_variables else 1
         for k in apart:
             variable, level = nodes[k]
             if variable > after and size * level.size * rarer <= cells:
                 heappush(waiting, (size * level.size * rarer, (*table, k)))
-    return found
+    return extra_tables

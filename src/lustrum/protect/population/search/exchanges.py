@@ -85,11 +85,11 @@ def move(cells: Any, tally: Any, c: Any) -> None:  # pragma: no cover
 @compiled
 def note(lane: Any, limit: float, i: Any, j: Any, k: Any, m: Any) -> None:  # pragma: no cover
     """Write a move down: its cells, or -1, and what it was allowed to cost."""
-    at = lane.made[0]
-    for place, c in enumerate((i, j, k, m)):
-        lane.cells[at, place] = c
+    at = lane.written[0]
+    for column, c in enumerate((i, j, k, m)):
+        lane.cells[at, column] = c
     lane.limits[at] = limit
-    lane.made[0] = at + 1
+    lane.written[0] = at + 1
 
 
 @compiled
@@ -232,7 +232,7 @@ def exchange(
     cells: Any,
     i: Any,
     near: Any,
-    found: Any,
+    fourth_cells: Any,
     p: Any,
     inner: Any,
     placed: bool,
@@ -247,7 +247,7 @@ def exchange(
     """Try exchanges of a cell: two cells up and two down, at the corners of a rectangle of two variables.
 
     They leave every table without one of the two variables as it is. One whose first tables cost more by
-    ``lost`` than they may is given up. ``near`` and ``found`` are room for
+    ``lost`` than they may is given up. ``near`` and ``fourth_cells`` are room for
     neighbours of the cell along every variable, and for the fourth cells of all rectangles.
     """
     nodes = layout.variable_of.size - 1
@@ -271,8 +271,8 @@ def exchange(
                     if k < 0:
                         break
                     word = mixed(beside + cells.number[k])
-                    found[looks, 0] = word
-                    found[looks, 1] = slot[word & mask]
+                    fourth_cells[looks, 0] = word
+                    fourth_cells[looks, 1] = slot[word & mask]
                     looks += 1
     sign = np.int64(-1 if cells.up[i] else 1)
     looks = 0
@@ -286,7 +286,7 @@ def exchange(
                     k = near[v, y]
                     if k < 0:
                         break
-                    m = _found(slot, found[looks, 0], found[looks, 1])
+                    m = _found(slot, fourth_cells[looks, 0], fourth_cells[looks, 1])
                     looks += 1
                     if m < 0 or cells.up[m] != cells.up[i]:
                         continue

@@ -44,9 +44,9 @@ def change(
     error = errors[at] + by
     errors[at] = error
     reach = np.int64(force.shape[1] // 2)
-    place = np.uint64(min(max(np.int64(error), -reach), reach) + reach)
-    forces[at, 0] = force[kind, place, 0]
-    forces[at, 1] = force[kind, place, 1]
+    index = np.uint64(min(max(np.int64(error), -reach), reach) + reach)
+    forces[at, 0] = force[kind, index, 0]
+    forces[at, 1] = force[kind, index, 1]
 
 
 @compiled
@@ -56,9 +56,9 @@ def set_forces(
     """Work out the forces of the controlled cells ``low`` to ``high`` from their errors."""
     reach = np.int64(force.shape[1] // 2)
     for at in range(low, min(high, errors.size)):
-        place = np.uint64(min(max(np.int64(errors[at]), -reach), reach) + reach)
-        forces[at, 0] = force[kinds[at], place, 0]
-        forces[at, 1] = force[kinds[at], place, 1]
+        index = np.uint64(min(max(np.int64(errors[at]), -reach), reach) + reach)
+        forces[at, 0] = force[kinds[at], index, 0]
+        forces[at, 1] = force[kinds[at], index, 1]
 
 
 @compiled

@@ -163,7 +163,7 @@ def sweep_slices(
     none = np.int64(-1)
     variables = layout.first_node.size - 1
     near = np.empty((variables, most_near), dtype=np.int64)
-    found = np.empty(((variables * most_near) ** 2, 2), dtype=np.uint64)
+    fourth_cells = np.empty(((variables * most_near) ** 2, 2), dtype=np.uint64)
     p = np.zeros(layout.variable_of.size, dtype=np.uint64)
     inner = np.empty(layout.table_offset.size, dtype=np.uint64)
     base = np.empty(layout.run_offset.size, dtype=np.uint64)
@@ -211,7 +211,7 @@ def sweep_slices(
             for v in range(variables):
                 first = layout.first_node[v]
                 stop = layout.first_node[v + 1]
-                own = cells.codes[i, v]
+                code = cells.codes[i, v]
                 o = np.int64(cells.partner[i, v])
                 for _ in range(rings):
                     if o < 0 or o == i:
@@ -223,7 +223,7 @@ def sweep_slices(
                         other = cells.codes[o, v]
                         share = 0.0
                         for k in range(first, stop):
-                            if layout.position[k, other] != layout.position[k, own]:
+                            if layout.position[k, other] != layout.position[k, code]:
                                 share += costs.shares[k]
                         limit = temperature * costs.quantiles[next_word(word) >> np.uint64(52)]
                         if _about(fields, i, o, sign, share) <= limit + slack:
@@ -234,7 +234,7 @@ def sweep_slices(
                             cost = np.int64(0)
                             for k in range(first, stop):
                                 apart = np.int64(layout.position[k, other])
-                                apart -= np.int64(layout.position[k, own])
+                                apart -= np.int64(layout.position[k, code])
                                 if apart != 0:
                                     q = layout.entry_first[k]
                                     r = layout.entry_first[k + 1]
@@ -253,7 +253,7 @@ def sweep_slices(
                             if cost <= limit and allowed(cells, tally, i, o, none, none):
                                 for k in range(first, stop):
                                     apart = np.int64(layout.position[k, other])
-                                    apart -= np.int64(layout.position[k, own])
+                                    apart -= np.int64(layout.position[k, code])
                                     if apart != 0:
                                         q = layout.entry_first[k]
                                         r = layout.entry_first[k + 1]
@@ -284,7 +284,7 @@ def sweep_slices(
                 cells,
                 i,
                 near,
-                found,
+                fourth_cells,
                 p,
                 inner,
                 placed,

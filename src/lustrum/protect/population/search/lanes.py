@@ -70,7 +70,7 @@ class Lane(NamedTuple):
     tried: (
         Array  # (3, 2): flips, swaps and exchanges that were worked out, and those that were made
     )
-    made: Array  # how many moves of this round are written down
+    written: Array  # how many moves of this round are written down
     cells: Array  # (moves, 4): the cells of each; -1 where there are fewer
     limits: Array  # the most that each was allowed to cost
 
@@ -98,13 +98,13 @@ def share_out(majors: Array, block_first: Array, visits: Array) -> Shares:
     many = max(_ROUNDS if lanes > 1 else 1, -(-total // (lanes * _ROUND_CELLS)))
     middle = np.cumsum(length) - (length + 1) // 2
     # Lanes lie far from each other, so that they seldom want the same cells.
-    place = lanes * many * middle // max(1, total)
-    begin = np.searchsorted(place, np.arange(lanes * many + 1))
+    share_number = lanes * many * middle // max(1, total)
+    begin = np.searchsorted(share_number, np.arange(lanes * many + 1))
     rounds = [
         [slices[begin[at] : begin[at + 1]] for at in range(r, lanes * many, many)]
         for r in range(many)
     ]
-    cells = np.bincount(place, length, lanes * many).reshape(lanes, many).astype(np.int64)
+    cells = np.bincount(share_number, length, lanes * many).reshape(lanes, many).astype(np.int64)
     return Shares(rounds, np.cumsum(cells.sum(axis=0)).tolist(), int(cells.max(initial=0)))
 
 
@@ -119,21 +119,21 @@ class Lanes:
         up: Array,
         tally: Array,
         slice_first: Array,
-        words: Sequence[Any],
+        seeds: Sequence[Any],
         most_moves: int,
         tables: int,
         together: Together,
     ) -> None:
-        count = len(words)
+        count = len(seeds)
         self._together, self._slice_first, self._tables = together, slice_first, tables
         self._parts = -(-errors.size // _PART)
         self._errors = np.empty((count - 1, errors.size), dtype=errors.dtype)
         self._forces = np.empty((count - 1, *forces.shape), dtype=forces.dtype)
         # Lanes write to these all the time, so that no two may lie in one line of the cache.
-        word, tried, made = (np.zeros((count, 16), dtype=d) for d in ("u8", "i8", "i8"))
+        word, tried, move_counts = (np.zeros((count, 16), dtype=d) for d in ("u8", "i8", "i8"))
         tallies = np.zeros((count, -(-tally.size // 16) * 16), dtype=np.int64)
         tallies[:, : tally.size] = tally
-        word[:, 0] = words
+        word[:, 0] = seeds
         self.lanes = [
             Lane(
                 number,
@@ -144,7 +144,7 @@ class Lanes:
                 tallies[number],
                 word[number],
                 tried[number, :6].reshape(3, 2),
-                made[number],
+                move_counts[number],
                 np.empty((most_moves, 4), dtype=np.int32),
                 np.empty(most_moves),
             )
@@ -171,7 +171,7 @@ class Lanes:
             lane.tally[:] = first.tally
         if others:
             # The more cells there are, the fewer of them the moves of one round concern.
-            moves = sum(int(lane.made[0]) for lane in self.lanes)
+            moves = sum(int(lane.written[0]) for lane in self.lanes)
             if _FOLLOWED * self._tables * moves < first.errors.size:
 
                 def tell(j: int) -> None:
@@ -185,7 +185,7 @@ class Lanes:
                     lane.up[:] = first.up
             self._together(lambda j: self._learn(self.lanes[j], slices), len(self.lanes))
         for lane in self.lanes:
-            lane.made[0] = 0
+            lane.written[0] = 0
 
     def _learn(self, lane: Lane, slices: list[Array]) -> None:
         """Take over the fields of the slices that other lanes visited."""

@@ -50,12 +50,12 @@ def visited_to_end(
     still_working()
     # The finest level of the major variable is the first of its nodes.
     within = (layout.run_node == layout.first_node[-2]).any(axis=0)
-    own, others = np.flatnonzero(runs & within), np.flatnonzero(runs & ~within)
+    major_runs, others = np.flatnonzero(runs & within), np.flatnonzero(runs & ~within)
     for some in np.array_split(np.arange(cells.slice_first.size - 1), _TURNS):
         slices = np.array_split(some, _PARTS)
         together(
             lambda j, slices=slices: mark_inside(  # type: ignore[misc]
-                layout, cells.codes, cells.slice_first, slices[j], own, others, far, marks
+                layout, cells.codes, cells.slice_first, slices[j], major_runs, others, far, marks
             ),
             _PARTS,
         )
@@ -93,12 +93,12 @@ def mark_inside(
     codes: Any,
     slice_first: Any,
     slices: Any,
-    own: Any,
+    major_runs: Any,
     others: Any,
     far: Any,
     marks: Any,
 ) -> None:  # pragma: no cover
-    """Mark the finest cells of some slices in far controlled cells of the runs ``own``, or else ``others``."""
+    """Mark the finest cells of some slices in far controlled cells of ``major_runs``, or else of ``others``."""
     p = np.zeros(layout.variable_of.size, dtype=np.uint64)
     inner = np.empty(layout.table_offset.size, dtype=np.uint64)
     base = np.empty(layout.run_offset.size, dtype=np.uint64)
@@ -107,7 +107,7 @@ def mark_inside(
         place_outer(layout, p, base)
         for i in range(slice_first[g], slice_first[g + 1]):
             place_inner(layout, codes[i], p, inner)
-            if _is_inside(layout, own, far, inner, base):
+            if _is_inside(layout, major_runs, far, inner, base):
                 marks[i] = OWN
             elif _is_inside(layout, others, far, inner, base):
                 marks[i] = OTHER

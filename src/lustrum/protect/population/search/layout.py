@@ -81,7 +81,7 @@ class ControlledTable:
     levels: tuple[ControlledLevel, ...]
     start: int
     strides: tuple[int, ...]
-    own: bool = False
+    by_agency: bool = False
     extra: bool = False
 
     @property
@@ -106,15 +106,15 @@ class ControlledTable:
             places = places[..., None] + stride * np.arange(level.size)
         return places
 
-    def categories(self, place: int) -> tuple[int, ...] | None:
+    def categories(self, index: int) -> tuple[int, ...] | None:
         """The category along each variable of the cell at a place, if it is one of the table."""
-        rest, found = place - self.start, []
+        rest, categories = index - self.start, []
         for level, stride in zip(self.levels, self.strides, strict=True):
             category, rest = divmod(rest, stride)
             if not 0 <= category < level.size:
                 return None
-            found.append(category)
-        return tuple(found) if rest == 0 else None
+            categories.append(category)
+        return tuple(categories) if rest == 0 else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,14 +140,14 @@ class TablePlan:
 
     def rows(self) -> list[int]:
         """The rows of finest codes that the search works with, the major variable last."""
-        place = {v.name: i for i, v in enumerate(self.dataset.variables)}
-        return [place[name] for name in self.variables]
+        row_of = {v.name: i for i, v in enumerate(self.dataset.variables)}
+        return [row_of[name] for name in self.variables]
 
 
 def plan_tables(
     dataset: Dataset,
     max_variables: int = 3,
-    own: Sequence[Sequence[str]] = (),
+    agency_tables: Sequence[Sequence[str]] = (),
     *,
     finest_only: bool = False,
     extra_tables: int = 0,
@@ -170,10 +170,15 @@ def plan_tables(
         inner.remove(second)
         outer = [second, major]
     if finest_only:
-        own = [w for w in own if all(find_level(levels, dataset, one).finest for one in w)]
-        levels = {name: found if name == major else found[:1] for name, found in levels.items()}
+        agency_tables = [
+            w for w in agency_tables if all(find_level(levels, dataset, one).finest for one in w)
+        ]
+        levels = {
+            name: variable_levels if name == major else variable_levels[:1]
+            for name, variable_levels in levels.items()
+        }
     builder = _Builder(dataset, levels, [*inner, *outer], len(inner), max_variables)
-    return builder.build(own, extra_tables, extra_cells)
+    return builder.build(agency_tables, extra_tables, extra_cells)
 
 
 class _Builder:
@@ -199,12 +204,14 @@ class _Builder:
         self.offsets: list[int] = []
         # A run: its outer nodes, their strides, its offset, and the stretch of slice tables it has.
         self.runs: list[tuple[Nodes, tuple[int, ...], int, int, int]] = []
-        self.own: set[Nodes] = set()
+        self.agency_tables: set[Nodes] = set()
         self.cells = 0
 
-    def build(self, own: Sequence[Sequence[str]], extra_tables: int, extra_cells: int) -> TablePlan:
-        self.own = {self._own_table(words) for words in own}
-        chosen = set(all_tables(self.nodes, self.max_variables)) | self.own
+    def build(
+        self, agency_tables: Sequence[Sequence[str]], extra_tables: int, extra_cells: int
+    ) -> TablePlan:
+        self.agency_tables = {self._own_table(variables) for variables in agency_tables}
+        chosen = set(all_tables(self.nodes, self.max_variables)) | self.agency_tables
         chosen.update(
             choose_extra_tables(self.nodes, self.max_variables, extra_tables, extra_cells)
         )
@@ -246,13 +253,13 @@ class _Builder:
         inner = tuple(k for k in table if k < self.first_outer)
         return table[len(inner) :], inner
 
-    def _own_table(self, words: Sequence[str]) -> Nodes:
+    def _own_table(self, variables: Sequence[str]) -> Nodes:
         node_of = {id(level): k for k, (_, level) in enumerate(self.nodes)}
-        found = [find_level(self.levels, self.dataset, word) for word in words]
-        nodes = tuple(sorted(node_of[id(level)] for level in found))
+        levels = [find_level(self.levels, self.dataset, word) for word in variables]
+        nodes = tuple(sorted(node_of[id(level)] for level in levels))
         if len({self.nodes[k][0] for k in nodes}) < len(nodes):
             raise InputError(
-                f"A table to be controlled, {' x '.join(words)}, names one variable twice."
+                f"A table to be controlled, {' x '.join(variables)}, names one variable twice."
             )
         return nodes
 
@@ -273,11 +280,11 @@ class _Builder:
         self.offsets.append(offset)
 
     def _lay_out_runs(self, chosen: set[Nodes]) -> None:
-        place = {nodes: t for t, nodes in enumerate(self.slice)}
+        table_index = {nodes: t for t, nodes in enumerate(self.slice)}
         within: dict[Nodes, list[int]] = {}
         for table in chosen:
             outer, inner = self._split(table)
-            within.setdefault(outer, []).append(place[inner])
+            within.setdefault(outer, []).append(table_index[inner])
         for outer in sorted(within, key=lambda nodes: (len(nodes), nodes)):
             tables = sorted(within[outer])
             ends = [j for j in range(1, len(tables)) if tables[j] != tables[j - 1] + 1]
@@ -291,7 +298,7 @@ class _Builder:
     def _kind(self, nodes: Nodes) -> int:
         if self._shows_finest(nodes):
             return KINDS.index("single")
-        if nodes in self.own:
+        if nodes in self.agency_tables:
             return KINDS.index("own")
         if len(nodes) > self.max_variables:
             return KINDS.index("extra")
@@ -302,13 +309,13 @@ class _Builder:
         for outer, strides, offset, first, stop in self.runs:
             for t in range(first, stop):
                 nodes = (*self.slice[t], *outer)
-                own = nodes in self.own
+                is_agency_table = nodes in self.agency_tables
                 yield ControlledTable(
                     tuple(self.nodes[k][1] for k in (*outer, *self.slice[t])),
                     offset + self.offsets[t],
                     (*strides, *self.strides[t]),
-                    own,
-                    len(nodes) > self.max_variables and not own,
+                    is_agency_table,
+                    len(nodes) > self.max_variables and not is_agency_table,
                 )
 
     def _layout(self) -> SearchLayout:
@@ -318,7 +325,7 @@ class _Builder:
             position[k, : level.group_of.size] = level.group_of
         variable_of = np.array([v for v, _ in self.nodes] + [0], dtype=np.uint32)
         first_node = np.searchsorted(variable_of[:-1], np.arange(len(self.names) + 1))
-        place = {nodes: t for t, nodes in enumerate(self.slice)}
+        table_index = {nodes: t for t, nodes in enumerate(self.slice)}
         deep = max(1, *(len(run[0]) for run in self.runs))
         run_node = np.full((deep, len(self.runs)), self.dummy, dtype=np.uint32)
         run_stride = np.zeros((deep, len(self.runs)), dtype=np.uint32)
@@ -349,7 +356,9 @@ class _Builder:
             variable_of=variable_of,
             position=position,
             first_node=first_node.astype(np.int64),
-            table_parent=np.array([place[nodes[:-1]] for nodes in self.slice], dtype=np.uint32),
+            table_parent=np.array(
+                [table_index[nodes[:-1]] for nodes in self.slice], dtype=np.uint32
+            ),
             table_node=np.array(
                 [nodes[-1] if nodes else self.dummy for nodes in self.slice], dtype=np.uint32
             ),

@@ -40,9 +40,9 @@ class ControlledLevel:
         return self.variable if self.name is None else f"{self.variable}:{self.name}"
 
 
-def dependents(dataset: Dataset, place: int) -> list[int]:
+def dependents(dataset: Dataset, index: int) -> list[int]:
     """The places of variables that are functions of the variable at a place."""
-    name = dataset.variables[place].name
+    name = dataset.variables[index].name
     roots = root_functions(dataset)
     return [
         number
@@ -54,14 +54,14 @@ def dependents(dataset: Dataset, place: int) -> list[int]:
 def root_functions(dataset: Dataset) -> dict[str, tuple[str, Ints]]:
     """For every variable its root, which is no function of another one, and its code for each of the root's."""
     parents = _parents(dataset)
-    found = {}
+    functions = {}
     for variable in dataset.variables:
         owner, codes = variable.name, np.arange(len(variable.codes))
         while owner in parents:
             owner, function = parents[owner]
             codes = codes[function]
-        found[variable.name] = (owner, codes)
-    return found
+        functions[variable.name] = (owner, codes)
+    return functions
 
 
 def _parents(dataset: Dataset) -> dict[str, tuple[str, Ints]]:
@@ -97,27 +97,27 @@ def controlled_levels(dataset: Dataset) -> dict[str, tuple[ControlledLevel, ...]
             level = ControlledLevel(owner, name, _renumbered(group_of[function]))
             _add(levels[owner], level, variable.name)
     return {
-        name: tuple(sorted(found, key=lambda level: -level.size))
-        for name, found in levels.items()
-        if found
+        name: tuple(sorted(variable_levels, key=lambda level: -level.size))
+        for name, variable_levels in levels.items()
+        if variable_levels
     }
 
 
 def _own(variable: Variable) -> list[tuple[str | None, Ints]]:
-    found: list[tuple[str | None, Ints]] = [(None, np.arange(len(variable.codes)))]
+    groupings: list[tuple[str | None, Ints]] = [(None, np.arange(len(variable.codes)))]
     for level in variable.levels:
         group_of = np.empty(len(variable.codes), dtype=np.int64)
         for group, category in enumerate(level.categories):
             group_of[list(category.members)] = group
-        found.append((level.name, group_of))
-    return found
+        groupings.append((level.name, group_of))
+    return groupings
 
 
 def _add(levels: list[ControlledLevel], level: ControlledLevel, variable: str) -> None:
-    for place, known in enumerate(levels):
+    for index, known in enumerate(levels):
         if np.array_equal(known.group_of, level.group_of):
             same = (*known.same_as, (variable, level.name))
-            levels[place] = ControlledLevel(known.variable, known.name, known.group_of, same)
+            levels[index] = ControlledLevel(known.variable, known.name, known.group_of, same)
             return
     # A level with a single group is the total, which stands in every table without the variable.
     if level.size > 1:
@@ -161,9 +161,9 @@ def find_level(
     variable = dataset.variable(name)
     if level:
         variable.level(level)
-    for found in (one for many in levels.values() for one in many):
-        if (variable.name, level or None) in found.same_as:
-            return found
+    for candidate in (one for many in levels.values() for one in many):
+        if (variable.name, level or None) in candidate.same_as:
+            return candidate
     raise InputError(
         f"A table to be controlled names {word!r}, which puts all records into one group; leave it out."
     )

@@ -192,13 +192,13 @@ def moved_places(
     ``j`` and ``k`` are the other cells beside the first one, or -1; ``into`` has room for four cells of every
     table.
     """
-    found = 0
+    count = 0
     if j < 0:
         for r in range(base.size):
             for t in range(np.uint64(layout.run_first[r]), np.uint64(layout.run_stop[r])):
-                into[found] = base[r] + inner[t]
-                found += 1
-        return found
+                into[count] = base[r] + inner[t]
+                count += 1
+        return count
     u = apart(cells, i, j)
     if k < 0:
         for a in range(layout.first_node[u], layout.first_node[u + 1]):
@@ -207,10 +207,10 @@ def moved_places(
                 continue
             for q in range(layout.entry_first[a], layout.entry_first[a + 1]):
                 at = base[layout.entry_run[q]] + inner[layout.entry_table[q]]
-                into[found] = at
-                into[found + 1] = at + np.uint64(across * layout.entry_stride[q])
-                found += 2
-        return found
+                into[count] = at
+                into[count + 1] = at + np.uint64(across * layout.entry_stride[q])
+                count += 2
+        return count
     v, nodes = apart(cells, i, k), layout.variable_of.size - 1
     for a in range(layout.first_node[u], layout.first_node[u + 1]):
         across = shift(layout, cells.codes, a, i, j, u)
@@ -225,9 +225,9 @@ def moved_places(
                 at = base[layout.pair_run[q]] + inner[layout.pair_table[q]]
                 one = np.uint64(across * layout.pair_stride[q, 0])
                 two = np.uint64(down * layout.pair_stride[q, 1])
-                into[found] = at
-                into[found + 1] = at + one
-                into[found + 2] = at + two
-                into[found + 3] = at + one + two
-                found += 4
-    return found
+                into[count] = at
+                into[count + 1] = at + one
+                into[count + 2] = at + two
+                into[count + 3] = at + one + two
+                count += 4
+    return count

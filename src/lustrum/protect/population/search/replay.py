@@ -32,16 +32,16 @@ def replay(
     p = np.zeros(layout.variable_of.size, dtype=np.uint64)
     inner = np.empty(layout.table_offset.size, dtype=np.uint64)
     base = np.empty(layout.run_offset.size, dtype=np.uint64)
-    made = lane.made[0]
+    move_count = lane.written[0]
     # How the first cell of every move stood for the lane is found from the last move to the first.
-    stood = np.empty(made, dtype=np.uint8)
-    for x in range(made - 1, -1, -1):
-        for place in range(4):
-            c = lane.cells[x, place]
+    stood = np.empty(move_count, dtype=np.uint8)
+    for x in range(move_count - 1, -1, -1):
+        for column in range(4):
+            c = lane.cells[x, column]
             if c >= 0:
                 lane.up[c] = 1 - lane.up[c]
         stood[x] = lane.up[lane.cells[x, 0]]
-    for x in range(made):
+    for x in range(move_count):
         i, j = np.int64(lane.cells[x, 0]), np.int64(lane.cells[x, 1])
         k, m = np.int64(lane.cells[x, 2]), np.int64(lane.cells[x, 3])
         if not _stands(cells, stood[x], i, j, k, m):
@@ -132,11 +132,11 @@ def follow(
     inner = np.empty(layout.table_offset.size, dtype=np.uint64)
     base = np.empty(layout.run_offset.size, dtype=np.uint64)
     into = np.empty(4 * tables, dtype=np.uint64)
-    for x in range(source.made[0]):
+    for x in range(source.written[0]):
         i, j = np.int64(source.cells[x, 0]), np.int64(source.cells[x, 1])
         k = np.int64(source.cells[x, 2])
-        for place in range(4):
-            c = source.cells[x, place]
+        for column in range(4):
+            c = source.cells[x, column]
             if c >= 0:
                 lane.up[c] = first.up[c]
         places(layout, cells.codes[i], p, inner, base)

@@ -156,19 +156,25 @@ def _search(
     before = 0
     plan: TablePlan | None = None
     errors = np.zeros(0, dtype=np.int32)
-    for place, stage in enumerate(stages):
+    for stage_index, stage in enumerate(stages):
         # Fields say what moves cost, and stay as they are while the costs do.
-        known = place > 0 and stages[place - 1].costs == stage.costs
-        known = known and stages[place - 1].plan is stage.plan and not stages[place - 1].walk
+        known = stage_index > 0 and stages[stage_index - 1].costs == stage.costs
+        known = (
+            known
+            and stages[stage_index - 1].plan is stage.plan
+            and not stages[stage_index - 1].walk
+        )
         last = before + stage.sweeps
-        if done < last or place == len(stages) - 1:
+        if done < last or stage_index == len(stages) - 1:
             if plan is not stage.plan:
                 plan = stage.plan
-                report_progress("laying out cells", 0.9 if place == 0 else 1.0)
+                report_progress("laying out cells", 0.9 if stage_index == 0 else 1.0)
                 errors = _errors(problem, cells, order, plan)
             first = max(done - before, 0)
             for sweep in range(first, stage.sweeps):
-                report = _Progress(sum(work[:place]), work[place], sum(work), sweep, stage.sweeps)
+                report = _Progress(
+                    sum(work[:stage_index]), work[stage_index], sum(work), sweep, stage.sweeps
+                )
                 anew = sweep == 0 and not known
                 visited = _sweep(
                     stage,
@@ -331,11 +337,11 @@ def _visited(stage: Stage, codes: Array, errors: Array, state: Array) -> Array:
     if not stage.beyond:
         return np.ones(len(codes), dtype=np.uint8)
     visited = _beyond(stage.plan, codes, errors, stage.beyond)
-    found, most = np.flatnonzero(visited), max(1, int(stage.most * len(codes)))
-    if found.size > most:
-        apart = -(-found.size // most)
+    marked_cells, most = np.flatnonzero(visited), max(1, int(stage.most * len(codes)))
+    if marked_cells.size > most:
+        apart = -(-marked_cells.size // most)
         visited[:] = 0
-        visited[found[int(next_word(state)) % apart :: apart]] = 1
+        visited[marked_cells[int(next_word(state)) % apart :: apart]] = 1
     return visited
 
 
@@ -344,19 +350,19 @@ def _beyond(plan: TablePlan, codes: Array, errors: Array, beyond: int) -> Array:
 
     Extra tables are left aside, and so are those with single finest cells.
     """
-    found = np.zeros(len(codes), dtype=np.uint8)
+    marks = np.zeros(len(codes), dtype=np.uint8)
     far = np.abs(errors) > beyond
     far &= plan.layout.cell_kind < KINDS.index("extra")
     if not far.any():
-        return found
-    column = {name: place for place, name in enumerate(plan.variables)}
+        return marks
+    column = {name: index for index, name in enumerate(plan.variables)}
     for number in np.unique(plan.table_of_cell[far]):
         table = plan.tables[number]
         at = np.full(len(codes), table.start, dtype=np.int64)
         for level, stride in zip(table.levels, table.strides, strict=True):
             at += stride * level.group_of[codes[:, column[level.variable]]]
-        found |= far[at]
-    return found
+        marks |= far[at]
+    return marks
 
 
 def _lack(problem: SearchProblem, cells: SearchCells) -> int:
@@ -412,15 +418,15 @@ def _laid_out(problem: SearchProblem, plan: TablePlan) -> tuple[SearchCells, Arr
     order = _sorted(plan, given).astype(_place_type(given.shape[1]), copy=False)
     report_progress("laying out cells", 0.2)
     codes = np.empty((order.size, len(rows)), dtype=given.dtype)
-    for place, r in enumerate(rows):
-        codes[:, place] = given[r][order]
+    for column, r in enumerate(rows):
+        codes[:, column] = given[r][order]
     del given
     sizes = [len(plan.dataset.variables[r].codes) for r in rows]
     low, step = problem.low[order], problem.step
     still_working()
     numbers = np.zeros(len(codes), dtype=np.uint64)
-    for place, size in enumerate(sizes):
-        numbers = numbers * np.uint64(size) + codes[:, place].astype(np.uint64)
+    for column, size in enumerate(sizes):
+        numbers = numbers * np.uint64(size) + codes[:, column].astype(np.uint64)
     outer = codes[:, -plan.outer :]
     begins = np.flatnonzero(np.r_[True, (outer[1:] != outer[:-1]).any(axis=1)][: len(codes)])
     kind, least_up, most_up = _classes(problem)

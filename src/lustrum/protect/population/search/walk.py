@@ -74,8 +74,8 @@ def walk(
     changed = np.empty(4 * len(plan.tables), dtype=np.uint64)
     near = np.empty((cells.codes.shape[1], _NEAR), dtype=np.int64)
     inside = np.zeros(cells.up.size, dtype=np.bool_)
-    made: list[Array] = []
-    least, kept, last = _beyond(errors[far], stage.beyond), 0, 0
+    moves: list[Array] = []
+    least, best_count, last = _beyond(errors[far], stage.beyond), 0, 0
     steps = stage.walk
     if errors.size >= _MANY_CELLS and not stage.to_the_end:
         steps = max(steps, _STEPS * far.size)
@@ -95,7 +95,7 @@ def walk(
         )
         shuffle(chosen, state)
         chosen = chosen[: (chosen.size + 1) // 2]
-        found = np.full(4, -1, dtype=np.int64)
+        move_cells = np.full(4, -1, dtype=np.int64)
         _cheapest(
             plan.layout,
             cells,
@@ -107,44 +107,45 @@ def walk(
             tally,
             near,
             costs.rise,
-            found,
+            move_cells,
         )
-        if found[0] < 0:
+        if move_cells[0] < 0:
             continue
-        _make(plan.layout, cells, found, errors, forces, tally, step, costs)
-        made.append(found)
-        rests[found[found >= 0]] = number + _REST
+        _make(plan.layout, cells, move_cells, errors, forces, tally, step, costs)
+        moves.append(move_cells)
+        rests[move_cells[move_cells >= 0]] = number + _REST
         far = _still_far(
-            far, _changed(plan.layout, cells, found, changed), counts, errors, stage.beyond
+            far, _changed(plan.layout, cells, move_cells, changed), counts, errors, stage.beyond
         )
         left = _beyond(errors[far], stage.beyond)
         if left < least:
-            least, kept, last = left, len(made), number
+            least, best_count, last = left, len(moves), number
         if not far.size:
             break
         if left > least + _ASTRAY:
             undone_at = [
-                _changed(plan.layout, cells, undone, changed).copy() for undone in made[kept:]
+                _changed(plan.layout, cells, undone, changed).copy()
+                for undone in moves[best_count:]
             ]
-            _back(plan.layout, cells, made, kept, errors, forces, tally, step, costs)
+            _back(plan.layout, cells, moves, best_count, errors, forces, tally, step, costs)
             far = _still_far(far, np.concatenate(undone_at), counts, errors, stage.beyond)
-    _back(plan.layout, cells, made, kept, errors, forces, tally, step, costs)
+    _back(plan.layout, cells, moves, best_count, errors, forces, tally, step, costs)
 
 
 def _back(
     layout: Any,
     cells: Any,
-    made: list[Array],
-    kept: int,
+    moves: list[Array],
+    best_count: int,
     errors: Array,
     forces: Array,
     tally: Array,
     step: np.int32,
     costs: Any,
 ) -> None:
-    """Undo all moves but the first ``kept``."""
-    while len(made) > kept:
-        _make(layout, cells, made.pop(), errors, forces, tally, step, costs)
+    """Undo all moves but the first ``best_count``."""
+    while len(moves) > best_count:
+        _make(layout, cells, moves.pop(), errors, forces, tally, step, costs)
 
 
 def _beyond(errors: Array, most: int) -> int:
@@ -158,9 +159,9 @@ def _still_far(far: Array, changed: Array, counts: Array, errors: Array, beyond:
     return np.asarray(again[counts[again] & (np.abs(errors[again]) > beyond)])
 
 
-def _changed(layout: Any, cells: Any, found: Array, room: Array) -> Array:
+def _changed(layout: Any, cells: Any, move_cells: Array, room: Array) -> Array:
     """The controlled cells that a move changes."""
-    return room[: int(_note_changed(layout, cells, found, room))].astype(np.int64)
+    return room[: int(_note_changed(layout, cells, move_cells, room))].astype(np.int64)
 
 
 def _stretch(plan: TablePlan, first: Array, target: int) -> tuple[int, int]:
@@ -183,7 +184,7 @@ def _categories(plan: TablePlan, target: int) -> tuple[ControlledTable, tuple[in
 
 def _inside(plan: TablePlan, codes: Array, target: int) -> Array:
     """Which finest cells lie in a controlled cell."""
-    column = {name: place for place, name in enumerate(plan.variables)}
+    column = {name: index for index, name in enumerate(plan.variables)}
     inside = np.ones(len(codes), dtype=np.bool_)
     table, groups = _categories(plan, target)
     for level, group in zip(table.levels, groups, strict=True):
@@ -192,20 +193,22 @@ def _inside(plan: TablePlan, codes: Array, target: int) -> Array:
 
 
 @compiled
-def _note_changed(layout: Any, cells: Any, found: Any, room: Any) -> Any:  # pragma: no cover
+def _note_changed(layout: Any, cells: Any, move_cells: Any, room: Any) -> Any:  # pragma: no cover
     """Write down where the controlled cells lie that a swap or an exchange changes, and say how many."""
     p = np.zeros(layout.variable_of.size, dtype=np.uint64)
     inner = np.empty(layout.table_offset.size, dtype=np.uint64)
     base = np.empty(layout.run_offset.size, dtype=np.uint64)
-    places(layout, cells.codes[found[0]], p, inner, base)
-    return moved_places(layout, cells, inner, base, found[0], found[1], found[2], room)
+    places(layout, cells.codes[move_cells[0]], p, inner, base)
+    return moved_places(
+        layout, cells, inner, base, move_cells[0], move_cells[1], move_cells[2], room
+    )
 
 
 @compiled
 def _make(
     layout: Any,
     cells: Any,
-    found: Any,
+    move_cells: Any,
     errors: Any,
     forces: Any,
     tally: Any,
@@ -216,7 +219,7 @@ def _make(
     p = np.zeros(layout.variable_of.size, dtype=np.uint64)
     inner = np.empty(layout.table_offset.size, dtype=np.uint64)
     base = np.empty(layout.run_offset.size, dtype=np.uint64)
-    i, j, k = found[0], found[1], found[2]
+    i, j, k = move_cells[0], move_cells[1], move_cells[2]
     sign = np.int64(-1 if cells.up[i] else 1)
     places(layout, cells.codes[i], p, inner, base)
     by = step * sign
@@ -226,7 +229,7 @@ def _make(
     else:
         u, v = apart(cells, i, j), apart(cells, i, k)
         exchange_cells(layout, cells, errors, forces, inner, base, i, j, k, u, v, by, costs.force)
-    for c in found:
+    for c in move_cells:
         if c >= 0:
             move(cells, tally, c)
 
