@@ -110,7 +110,10 @@ class World:
         """What the search is given."""
         every = plan_tables(self.dataset, **self.plan)
         finest = plan_tables(
-            self.dataset, self.plan["max_variables"], self.plan.get("own", ()), finest_only=True
+            self.dataset,
+            self.plan["max_variables"],
+            self.plan.get("agency_tables", ()),
+            finest_only=True,
         )
         stages = [
             Stage(
@@ -151,7 +154,7 @@ WORLDS = {
     "flat": world(FLAT, {"max_variables": 2}, sweeps(2, 0.1, 0.02), digest="b4e174ebbe45d310"),
     "small": world(
         SMALL,
-        {"max_variables": 2, "own": OWN, "extra_tables": 3},
+        {"max_variables": 2, "agency_tables": OWN, "extra_tables": 3},
         sweeps(1, 0.2, 0.1, finest=True, lost=3.0, near=2),
         sweeps(2, 0.05, 0.01),
         digest="95ea0dd50e179a1a",
@@ -166,7 +169,7 @@ WORLDS = {
     ),
     "lanes": world(
         FIVE,
-        {"max_variables": 2, "own": OWN, "extra_tables": 4, "extra_cells": 16},
+        {"max_variables": 2, "agency_tables": OWN, "extra_tables": 4, "extra_cells": 16},
         sweeps(1, 0.1, 0.1, finest=True, lost=1.0),
         sweeps(2, 0.05, 0.01, lost=1.0),
         lanes=3,
@@ -388,7 +391,7 @@ def test_progress_rises_with_the_work_and_a_stop_is_heard_in_every_round(own: Wo
         found, _ = own.searched()
     plan = plan_tables(own.dataset, **own.plan)
     finest = plan_tables(
-        own.dataset, own.plan["max_variables"], own.plan.get("own", ()), finest_only=True
+        own.dataset, own.plan["max_variables"], own.plan.get("agency_tables", ()), finest_only=True
     )
     work = [
         w["sweeps"] * len((finest if w.get("finest") else plan).tables) * w.get("most", 1.0)
@@ -504,7 +507,7 @@ def test_a_move_changes_the_places_that_are_listed_for_it() -> None:
                         errors=np.zeros(plan.cells, np.int32),
                         forces=np.zeros((plan.cells, 2), np.int32),
                         cells=np.array([cs]),
-                        made=np.array([1]),
+                        written=np.array([1]),
                     )
                     first = SimpleNamespace(
                         up=lane.up ^ (by != 0),
