@@ -162,7 +162,7 @@ GROUPS = {
     "service": Group(
         _in("answer", "table_service"),
         (
-            *_answer("service_by_hand", "table_service", "agreement"),
+            *_answer("service_by_hand", "table_service", "agreement", "prepared_by_hand"),
             *(f"tests/server/test_{name}.py" for name in ("bundle", "damage", "gone")),
             "tests/cli/test_production.py",
         ),

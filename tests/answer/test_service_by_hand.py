@@ -331,6 +331,9 @@ def test_a_bundle_that_was_served_and_is_gone_is_missed(tmp_path: Path) -> None:
 def test_what_the_records_do_not_say_at_once_is_starting(tmp_path: Path) -> None:
     service = folder(tmp_path, town=KEYED)
     records: Any = service._records
+    assert service.states() == {"town": "ready"}
+    records.answering = False
+    assert service.states() == {"town": "starting"}
     for error in (NotAnsweringError("silent"), Stopped()):
 
         def describe(name: str, error: Exception = error) -> Described:
