@@ -4,6 +4,8 @@ python scripts/sbom.py                      prints that of requirements/run.txt
 python scripts/sbom.py requirements/dev.txt prints that of everything that tests use
 
 The same pins give the same bytes: the serial number follows from the content, the time from SOURCE_DATE_EPOCH.
+The fullest bill that cyclonedx-bom writes is that of an installed environment, and so of one machine. This one
+follows from the pins of all machines and needs no package.
 """
 
 from __future__ import annotations
