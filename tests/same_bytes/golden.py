@@ -333,7 +333,7 @@ def sums() -> Results:
 
     for name, words in SCENES.items():
         found = Scene(*words).carried()
-        yield f"carried {name}", (found.record, found.piece, found.pieces, found.place)
+        yield f"carried {name}", (found.record, found.piece, found.pieces, found.carrier)
     for name in REGISTERS:
         yield f"sums {name}", summed(result(name))
 
