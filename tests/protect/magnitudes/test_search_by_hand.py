@@ -1011,3 +1011,28 @@ def test_growth_is_judged_where_both_periods_show_something() -> None:
     points = [100 * abs(110 / 55 - 2.0), 100.0, 100.0, None, 100 * abs(30 / 30 - 0.5)]
     kept = [p for p in points if p is not None]
     assert found == {1: coarse_error(sum(kept) / len(kept), KEY, "pay growth 1")}
+
+
+def test_a_measure_that_gets_parts_later_is_not_shown_with_other_noise() -> None:
+    """Its parts have noise of their own: two numbers of a contribution that did not change would narrow it."""
+    records = register(10, 60)
+    alone = replace(
+        records,
+        dataset=described({"name": "turnover", "holding": "owner"}),
+        numbers={"turnover": records.numbers["turnover"]},
+    )
+    first = SPEC.protect(alone, KEY)
+    with pytest.raises(InputError, match="'turnover' would show other numbers than in an earlier"):
+        SPEC.protect(records, KEY, previous=first.memory)
+    # The other way round what was shown is kept, and parts that were there before keep theirs.
+    whole = SPEC.protect(records, KEY)
+    shown = whole.records["turnover"]
+    noisy = shown != records.numbers["turnover"]  # noise of two parts can cancel
+    for later in (alone, records):
+        again = SPEC.protect(later, KEY, previous=whole.memory).records["turnover"]
+        assert np.array_equal(again[noisy], shown[noisy])
+    assert noisy.sum() > 50
+    # A waiver that is new does not change what was shown.
+    waived = Background(waived=records.ids["owner"].tolist())
+    again = SPEC.protect(records, KEY, previous=whole.memory, background=waived)
+    assert np.array_equal(again.records["turnover"][noisy], shown[noisy])

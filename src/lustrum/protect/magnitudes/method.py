@@ -265,6 +265,8 @@ class ProtectedMagnitudes(MethodSpec):
                 protected_values[name] = protected[back, column]
                 ranked_errors.append((name, ranking[column], errors[:, column]))
         self._refuse_certain(records, classes, protected_values, previous)
+        if previous is not None:
+            previous.require_same_numbers(records, protected_values, self.factors)
         codes = np.stack([records.codes[v.name] for v in records.dataset.variables])
         carried = CarriedRecords(np.arange(len(records)), codes, protected_values)
         tied = shown is not None and self.existence == "secret"

@@ -91,6 +91,26 @@ class RememberedSums:
                     f"says {method.get(name)!r}; keep it, or say --never-published if that is so."
                 )
 
+    def require_same_numbers(
+        self, records: Records, protected: Mapping[str, Ints], factors: Factors
+    ) -> None:
+        """Refuse to show another number of a contribution that did not change and was shown with noise.
+
+        That would come of a measure that was published by itself and is the sum of parts now: parts have noise
+        of their own.
+        """
+        record_ids = identities(records, None)[1]
+        for name, shown in protected.items():
+            true = records.numbers[name].astype(np.int64)
+            last = self.last(name, record_ids, np.sign(true), factors)
+            hidden = (last.true != 0) & (last.true == true) & (last.shown != last.true)
+            if bool((hidden & (shown != last.shown)).any()):
+                raise InputError(
+                    f"Sums of {name!r} would show other numbers than in an earlier release where nothing "
+                    "changed, and both together would reveal contributions; describe its parts as they were "
+                    "then, or say --never-published if that is so."
+                )
+
     def find(self, identity: Words) -> tuple[Ints, Mask]:
         """The place of every record in this memory, and whether it is in it at all."""
         return _found(self.record, identity)
