@@ -78,7 +78,7 @@ class FibreMargins:
                 kept_axes = tuple(sorted(set(axes)))
             except TypeError:
                 raise InputError(
-                    "'kept' lists the axes of each margin, such as [(0, 1), (2,)]."
+                    "'axis_sets' lists the axes of each margin, such as [(0, 1), (2,)]."
                 ) from None
             rest = tuple(a for a in range(values.ndim) if a not in kept_axes)
             sums[kept_axes] = values.sum(axis=rest)
