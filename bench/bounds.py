@@ -25,7 +25,7 @@ from lustrum.audit import Knowledge, PublishedTable, bounds, from_margins, from_
 from lustrum.audit.bounding.elimination import exactly_disclosed
 from lustrum.audit.knowledge.reduce import as_floats, narrowed
 from lustrum.model import Category, InputError, TableAxis
-from lustrum.solve import Highs
+from lustrum.numeric.solve import Highs
 
 PROBLEMS = ("hier13", "two5in6", "ninenew")
 MANY = 100  # programs from which on their rate is measured

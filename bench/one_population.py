@@ -30,9 +30,9 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet
 
-from lustrum.arrays import Array, Ints
 from lustrum.demo.setup import prepare
 from lustrum.model import Dataset
+from lustrum.model.arrays import Array, Ints
 from lustrum.public.bundle.files import read_bundle
 from lustrum.tabulate import Store, finest_cells
 

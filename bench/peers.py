@@ -35,7 +35,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 from suppression import MADE, from_table, large_table
 
-from lustrum.arrays import Ints, Mask
+from lustrum.model.arrays import Ints, Mask
 from lustrum.protect.suppression import SuppressionProblem, suppress
 from lustrum.protect.suppression.attackers import singleton_views
 from lustrum.protect.suppression.check import audit_pattern

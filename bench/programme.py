@@ -23,14 +23,14 @@ from pyarrow import csv as arrow_csv
 
 from lustrum.demo.descriptions import description_path
 from lustrum.demo.register.businesses import businesses
-from lustrum.formats.table_files import read_table
 from lustrum.model import CellStatus, Release, TableAxis
+from lustrum.numeric.structure import UNBOUNDED
 from lustrum.publish.programme.audit import audit_ranges
 from lustrum.publish.programme.judge import Judged, judge, ranks_for
 from lustrum.publish.programme.read import bound_to, read_programme
 from lustrum.publish.programme.source import open_records
 from lustrum.publish.programme.system import ProgrammeSystem, SystemPart, systems_of
-from lustrum.structure import UNBOUNDED
+from lustrum.readers import read_table
 
 HEAD = """
 [programme]

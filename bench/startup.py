@@ -65,7 +65,7 @@ def main() -> None:
         table.write_text(TABLE)
         audit = [*LUSTRUM, "audit", str(table), "--rounded", "3"]
         warm = Path(folder) / "warm"
-        took = seconds([sys.executable, "-m", "lustrum.warm"], warm)
+        took = seconds([sys.executable, "-m", "lustrum.cli.warm"], warm)
         ready, cold = [], []
         for turn in range(3):
             ready.append(seconds(audit, warm))

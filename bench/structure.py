@@ -17,7 +17,7 @@ import numpy as np
 from scipy import sparse
 
 from lustrum.model import Category, TableAxis
-from lustrum.structure import Structure, propagate
+from lustrum.numeric.structure import Structure, propagate
 
 
 def with_total(name: str, size: int) -> TableAxis:

@@ -30,7 +30,7 @@ from pathlib import Path
 
 import numpy as np
 
-from lustrum.arrays import Indices
+from lustrum.model.arrays import Indices
 from lustrum.protect.suppression import AxisSums, Pattern, SuppressionProblem, suppress
 
 PROBLEMS = (

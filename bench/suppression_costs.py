@@ -23,9 +23,9 @@ from pathlib import Path
 
 import numpy as np
 
-from lustrum.formats.table_files import confidential_table, read_table, recognise
 from lustrum.model import InputError, Table
 from lustrum.protect.suppression import Pattern, Suppression, suppress
+from lustrum.readers import confidential_table, read_table, recognise
 from lustrum.sensitivity import PPercent, Threshold
 
 NAMES = ("t2_20_p5", "t2_50_p5", "h2_40_p5", "t3_10_p10")

@@ -164,7 +164,7 @@ def compile_loops() -> None:
 
     Where that fails they are compiled when they are first used, so it is no reason to stop.
     """
-    run_with_progress("Compiling hot loops", [str(PYTHON), "-I", "-m", "lustrum.warm"])
+    run_with_progress("Compiling hot loops", [str(PYTHON), "-I", "-m", "lustrum.cli.warm"])
 
 
 def may_write() -> None:

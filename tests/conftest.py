@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from lustrum.compiled import always_compile
+from lustrum.numeric.compiled import always_compile
 
 if sys.dont_write_bytecode:
     # Otherwise every command and server that a test starts would compile the whole package for itself.

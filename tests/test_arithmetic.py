@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lustrum import arithmetic, arithmetic_loops
+from lustrum.numeric import arithmetic, arithmetic_loops
 
 EXPONENTS = st.floats(-700, 700)
 POSITIVE = st.floats(1e-300, 1e300)

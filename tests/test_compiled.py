@@ -13,15 +13,15 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from lustrum import compiled as compiling
 from lustrum.audit import bounds, from_release
 from lustrum.model import Category, Table, TableAxis
+from lustrum.numeric import compiled as compiling
 from lustrum.protect import Suppression
 from lustrum.sensitivity import Threshold
 
 INNER = """
 from typing import NamedTuple
-from lustrum.compiled import compiled
+from lustrum.numeric.compiled import compiled
 
 class Pair(NamedTuple):
     left: int
@@ -36,7 +36,7 @@ def inner(pair):
 OUTER = """
 from {pairs} import Pair
 from inner import inner as add, STEP
-from lustrum.compiled import compiled
+from lustrum.numeric.compiled import compiled
 
 @compiled
 def outer(pair):
@@ -105,14 +105,14 @@ def test_a_constant_from_another_file_that_changes_is_seen(folder: Path) -> None
 def test_a_type_that_moved_to_another_file_leaves_no_error(folder: Path) -> None:
     head, rest = INNER.format(step=0, formula="pair.left + pair.right").split("STEP", 1)
     write(folder / "pairs.py", head, 2)
-    write(folder / "inner.py", "from lustrum.compiled import compiled\n\nSTEP" + rest, 2)
+    write(folder / "inner.py", "from lustrum.numeric.compiled import compiled\n\nSTEP" + rest, 2)
     write(folder / "outer.py", OUTER.format(pairs="pairs"), 2)
     assert run(folder) == (7, 0)
 
 
 def test_a_type_with_another_name_leaves_no_error(tmp_path: Path) -> None:
     loop = "@compiled\ndef add(pair):\n    return pair.left + pair.right\n"
-    write(tmp_path / "loop.py", "from lustrum.compiled import compiled\n\n" + loop, 1)
+    write(tmp_path / "loop.py", "from lustrum.numeric.compiled import compiled\n\n" + loop, 1)
     for name in ("Pair", "Couple"):
         words = f"from typing import NamedTuple\n\nclass {name}(NamedTuple):\n    left: int\n    right: int\n"
         write(tmp_path / "pairs.py", words, 1)
@@ -147,7 +147,7 @@ def test_a_process_that_hangs_holds_no_other_up_for_ever(
 SMALL = """
 import sys
 import numpy as np
-from lustrum.compiled import PLAIN_WORK, compiled_if_large
+from lustrum.numeric.compiled import PLAIN_WORK, compiled_if_large
 
 @compiled_if_large
 def inner(values, k):
@@ -205,7 +205,7 @@ def test_small_tables_give_the_same_whether_loops_are_compiled_or_not(
 NOTICED = """
 import logging, sys
 logging.basicConfig(level=logging.INFO, format="log: %(message)s", stream=sys.stdout)
-import lustrum.compile_notice as noticing
+import lustrum.numeric.compile_notice as noticing
 noticing.notice._next = noticing.SOON = {soon}
 import outer
 outer.outer(outer.Pair(3, 4))
@@ -247,7 +247,7 @@ def test_what_compiles_quickly_says_nothing(folder: Path) -> None:
 
 
 def test_a_long_compilation_goes_on_saying_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    noticing = importlib.import_module("lustrum.compile_notice")
+    noticing = importlib.import_module("lustrum.numeric.compile_notice")
     said: list[str] = []
     monkeypatch.setattr(noticing.log, "info", said.append)
     clock = iter([0.0, 0.5, 0.5, 1.6, 2.0, 12.0])

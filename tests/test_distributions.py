@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from lustrum.distributions import (
+from lustrum.numeric.distributions import (
     binomial,
     binomial_quantile,
     chi_square_above,

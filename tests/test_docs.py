@@ -62,7 +62,9 @@ def test_every_policy_key_is_documented_in_its_own_words(key: str, description: 
     assert f"| `{key}` | {description} |" in (REFERENCE / "policy.md").read_text()
 
 
-@pytest.mark.parametrize(("group", "name"), [(g, n) for g in GROUPS for n in names(g)])
+@pytest.mark.parametrize(
+    ("group", "name"), [(g, n) for g in GROUPS if g != "lustrum.frames" for n in names(g)]
+)
 def test_everything_registered_loads_and_is_documented(group: str, name: str) -> None:
     assert load(group, name) is not None
     assert f"| `{name}` |" in (REFERENCE / "methods-and-measures.md").read_text()

@@ -60,7 +60,7 @@ def test_every_room_and_every_name_it_offers_is_there() -> None:
         for offered in room.__all__:
             assert offered in dir(room)
             assert getattr(room, offered) is not None
-    with pytest.raises(AttributeError, match="no attribute 'Protect'"):
+    with pytest.raises(AttributeError, match="No lustrum attribute Protect"):
         _ = lu.Protect  # type: ignore[attr-defined]
 
 

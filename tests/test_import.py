@@ -38,7 +38,7 @@ def test_array_types_are_named_in_one_place() -> None:
         for file in (ROOT / folder).rglob("*.py")
         if file.name != "arrays.py" and alias.search(file.read_text())
     ]
-    assert not elsewhere, "import these from lustrum.arrays"
+    assert not elsewhere, "import these from lustrum.model.arrays"
 
 
 def test_no_two_classes_have_one_name() -> None:
@@ -49,3 +49,13 @@ def test_no_two_classes_have_one_name() -> None:
                 files[node.name].append(str(file.relative_to(ROOT)))
     assert len(files) > 500
     assert not {name: where for name, where in files.items() if len(where) > 1}
+
+
+def test_our_own_modules_are_imported_in_the_open() -> None:
+    """A name in a string hides an arrow from the contracts: only the loader of plug-ins may follow one."""
+    hidden = [
+        str(file.relative_to(ROOT))
+        for file in sorted((ROOT / "src").rglob("*.py"))
+        if re.search(r"import_module\(\s*(f?[\"']lustrum|f[\"'])|__import__\(", file.read_text())
+    ]
+    assert not hidden

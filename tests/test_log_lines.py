@@ -6,7 +6,7 @@ import errno
 import sqlite3
 from pathlib import Path
 
-from lustrum.log_lines import where_it_happened
+from lustrum.runtime.log_lines import where_it_happened
 
 
 def test_the_reason_of_the_operating_system_is_named_without_paths() -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from lustrum import warm as warming
-from lustrum.warm import WAYS, warm
+from lustrum.cli import warm as warming
+from lustrum.cli.warm import WAYS, warm
 
 HEAVY = ("duckdb", "fastapi", "highspy", "numba", "pandas", "polars", "pyarrow", "scipy", "uvicorn")
 
@@ -87,8 +87,8 @@ import sys
 
 import numpy as np
 
-from lustrum.compiled import Loop, always_compile
-from lustrum.warm import WAYS
+from lustrum.numeric.compiled import Loop, always_compile
+from lustrum.cli.warm import WAYS
 
 always_compile()
 

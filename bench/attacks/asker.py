@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from lustrum.arrays import Floats
+from lustrum.model.arrays import Floats
 
 __all__ = ["TOTAL", "Answer", "Asker", "Codes", "HttpAsker", "Key", "question"]
 

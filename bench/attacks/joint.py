@@ -24,8 +24,8 @@ from typing import Any
 
 import numpy as np
 
-from lustrum.compiled import compiled
 from lustrum.model.finest import FinestCells, possible_cells
+from lustrum.numeric.compiled import compiled
 
 __all__ = ["Joint", "joint_attack"]
 

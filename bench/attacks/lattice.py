@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from attacks.asker import Asker, Codes, question
-from lustrum.arrays import Floats
+from lustrum.model.arrays import Floats
 
 __all__ = ["Found", "Lattice", "gather"]
 

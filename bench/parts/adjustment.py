@@ -20,9 +20,9 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import Bounds, LinearConstraint, milp
 
+from lustrum.numeric.structure import UNBOUNDED
 from lustrum.protect.adjustment import Adjusted, adjust
 from lustrum.protect.adjustment.problem import reduce_problem
-from lustrum.structure import UNBOUNDED
 
 PROBLEMS = ("hier13", "two5in6", "ninenew")
 

@@ -14,10 +14,10 @@ import highspy
 import numpy as np
 from adjustment import made
 
-from lustrum.arrays import Floats, Ints
+from lustrum.model.arrays import Floats, Ints
+from lustrum.numeric.structure import UNBOUNDED
 from lustrum.protect.adjustment.l2 import least_squares
 from lustrum.protect.adjustment.problem import AdjustmentProblem, as_floats, reduce_problem
-from lustrum.structure import UNBOUNDED
 
 Answer = tuple[float, Floats | None]
 

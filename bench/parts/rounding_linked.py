@@ -17,9 +17,9 @@ from pathlib import Path
 import numpy as np
 
 from lustrum.model import Category, TableAxis
+from lustrum.numeric.structure import Structure
 from lustrum.protect.rounding.controlled.linked import round_system
 from lustrum.protect.rounding.controlled.local import Scope, round_inner, sums_of
-from lustrum.structure import Structure
 
 SCOPES: tuple[Scope, ...] = ("all", "small")
 REPEATS = 3

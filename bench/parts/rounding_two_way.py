@@ -20,7 +20,7 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from lustrum.arrays import Ints
+from lustrum.model.arrays import Ints
 from lustrum.protect.rounding.controlled.two_way import CirculationLayout, nearest_rounding
 from lustrum.protect.rounding.controlled.unbiased import unbiased_rounding
 

@@ -251,8 +251,10 @@ GROUPS = {
         loops=True,
     ),
     "cubes": Group(
-        _in("structure", "families", "ragged", "rank", "atoms", "complete", "cube", "linked")
-        + _in("structure", "layout", "fields"),
+        _in(
+            "numeric/structure", "families", "ragged", "rank", "atoms", "complete", "cube", "linked"
+        )
+        + _in("numeric/structure", "layout", "fields"),
         tuple(
             f"tests/structure/test_{name}.py"
             for name in (
@@ -285,12 +287,12 @@ GROUPS = {
         _in("protect/totals", "lines"), ("tests/protect/test_lines_by_hand.py",), loops=True
     ),
     "narrowing": Group(
-        _in("structure", "intervals", "kernels"),
+        _in("numeric/structure", "intervals", "kernels"),
         ("tests/structure/test_kernels_by_hand.py",),
         loops=True,
     ),
     "structure": Group(
-        _in("structure", "relations", "incidence", "build"),
+        _in("numeric/structure", "relations", "incidence", "build"),
         tuple(
             f"tests/structure/test_{name}.py"
             for name in ("relations_by_hand", "relations", "incidence")
@@ -413,7 +415,7 @@ GROUPS = {
         _in("server/service", "jobs"), ("tests/server/test_jobs_by_hand.py",), patience=60
     ),
     "table-files": Group(
-        _in("formats/table_files", "releases"),
+        _in("readers", "releases"),
         (
             "tests/formats/test_releases_by_hand.py",
             "tests/formats/test_status_letters.py",
@@ -479,11 +481,11 @@ GROUPS = {
     ),
     "doctor": Group(_in("publish", "doctor"), _publish("doctor_by_hand")),
     "letters": Group(
-        _in("formats/table_files", "status_letters", "levels"),
+        _in("readers", "status_letters", "levels"),
         ("tests/formats/test_status_letters.py", "tests/formats/test_reading_by_hand.py"),
     ),
     "printed-values": Group(
-        _in("formats/table_files/published", "number_text", "values", "reading"),
+        _in("readers/published", "number_text", "values", "reading"),
         (
             "tests/formats/test_published_numbers.py",
             "tests/formats/test_published_files.py",
@@ -492,24 +494,24 @@ GROUPS = {
         ),
     ),
     "contributions-read": Group(
-        _in("formats/table_files", "contributions"), ("tests/formats/test_contributions.py",)
+        _in("readers", "contributions"), ("tests/formats/test_contributions.py",)
     ),
-    "sums-read": Group(_in("formats/table_files", "sums"), _RECOGNITION),
-    "hidden-totals": Group(_in("formats/table_files", "hidden_totals"), _RECOGNITION),
-    "number-groups": Group(_in("formats/table_files", "numbers"), _RECOGNITION),
-    "recognition": Group(_in("formats/table_files", "recognition"), _RECOGNITION),
+    "sums-read": Group(_in("readers", "sums"), _RECOGNITION),
+    "hidden-totals": Group(_in("readers", "hidden_totals"), _RECOGNITION),
+    "number-groups": Group(_in("readers", "numbers"), _RECOGNITION),
+    "recognition": Group(_in("readers", "recognition"), _RECOGNITION),
     "code-groups": Group(
-        _in("formats/table_files", "code_groups", "dimensions", "hierarchy_files"),
+        _in("readers", "code_groups", "dimensions", "hierarchy_files"),
         (*_RECOGNITION, "tests/formats/test_table_files.py"),
     ),
-    "table-file": Group(_in("formats/table_files", "table_file"), _TABLES_READ),
-    "published-file": Group(_in("formats/table_files", "published_file"), _TABLES_READ),
-    "columns": Group(_in("formats/table_files", "columns"), _TABLES_READ),
-    "rows": Group(_in("formats/table_files", "rows"), _TABLES_READ),
+    "table-file": Group(_in("readers", "table_file"), _TABLES_READ),
+    "published-file": Group(_in("readers", "published_file"), _TABLES_READ),
+    "columns": Group(_in("readers", "columns"), _TABLES_READ),
+    "rows": Group(_in("readers", "rows"), _TABLES_READ),
     "layouts": Group(
-        _in("formats/table_files/published", "layouts") + _in("formats/table_files", "read"),
+        _in("readers/published", "layouts") + _in("readers", "read"),
         _TABLES_READ,
     ),
-    "formulas": Group(_in("formats/table_files/published", "formulas"), _TABLES_READ),
-    "table-writing": Group(_in("formats/table_files", "write"), _TABLES_READ),
+    "formulas": Group(_in("readers/published", "formulas"), _TABLES_READ),
+    "table-writing": Group(_in("readers", "write"), _TABLES_READ),
 }

@@ -5,7 +5,7 @@ A map by task:
 =========  ================================================================================
 describe   :class:`Dataset`, :class:`TableQuery`, :class:`Axis`, :class:`Filter`
 count      :class:`Table` (``Table.from_frame``, ``Table.from_counts``), :mod:`lustrum.tabulate`
-relate     :mod:`lustrum.structure`: which cells add up to which
+relate     :mod:`lustrum.numeric.structure`: which cells add up to which
 judge      :mod:`lustrum.sensitivity`: which cells tell too much before anything is protected
 protect    :mod:`lustrum.protect`: a table becomes a :class:`Release`; :func:`suppress` from records
 attack     :mod:`lustrum.audit`: what a reader can work out from a release
@@ -18,83 +18,14 @@ publish    :mod:`lustrum.publish`: bundles, yearly programmes and reports from r
 =========  ================================================================================
 """
 
-from __future__ import annotations
+import lazy_loader
 
-from typing import TYPE_CHECKING
+# Imported when first used, so that ``import lustrum`` and ``lustrum --help`` are fast. Every lazy room lists
+# its names once, in the stub beside its ``__init__``, which type checkers read too.
+_name, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+_room, _, _ = lazy_loader.attach(__name__, ["rumap"])
 
-from lustrum._version import __version__
-from lustrum.lazy import offer
 
-if TYPE_CHECKING:
-    from lustrum import (
-        answer,
-        audit,
-        formats,
-        policy,
-        protect,
-        publish,
-        risk,
-        sensitivity,
-        structure,
-        tabulate,
-        utility,
-    )
-    from lustrum.local import crosstab, pivot_table
-    from lustrum.model import (
-        Axis,
-        Dataset,
-        Decision,
-        Filter,
-        InputError,
-        LustrumError,
-        Release,
-        Table,
-        TableQuery,
-    )
-    from lustrum.publish.frames import suppress
-    from lustrum.rumap import best, rumap
-
-__all__ = [
-    "Axis",
-    "Dataset",
-    "Decision",
-    "Filter",
-    "InputError",
-    "LustrumError",
-    "Release",
-    "Table",
-    "TableQuery",
-    "__version__",
-    "answer",
-    "audit",
-    "best",
-    "crosstab",
-    "formats",
-    "pivot_table",
-    "policy",
-    "protect",
-    "publish",
-    "risk",
-    "rumap",
-    "sensitivity",
-    "structure",
-    "suppress",
-    "tabulate",
-    "utility",
-]
-
-# Imported when first used, so that ``import lustrum`` and ``lustrum --help`` are fast.
-__getattr__, __dir__ = offer(
-    __name__,
-    {
-        "": (
-            "answer audit formats policy protect publish risk rumap sensitivity structure tabulate "
-            "utility"
-        ),
-        "local.crosstabs": "crosstab pivot_table",
-        "model": "Axis Dataset Decision Filter InputError LustrumError Release Table TableQuery",
-        "publish.frames": "suppress",
-        "rumap": "best",
-    },
-    __all__,
-)
+def __getattr__(name: str) -> object:
+    """A room or a name of the stub; ``rumap`` is a room that can be called, so it stays a module."""
+    return (_room if name == "rumap" else _name)(name)

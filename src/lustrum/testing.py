@@ -21,9 +21,9 @@ from lustrum.model import Category, Dataset, InputError, Release, Table, TableAx
 from lustrum.model.finest import FinestCells, possible_cells
 from lustrum.model.parameters import parameter_names, spec_from_words
 from lustrum.model.plugins import load, names
+from lustrum.numeric.structure import Structure
 from lustrum.protect.abilities import abilities_of
 from lustrum.protect.entropy_left import MOST, left_by_row
-from lustrum.structure import Structure
 
 __all__ = ["check_method", "check_population", "example_populations", "example_tables"]
 

@@ -13,12 +13,12 @@ from lustrum.answer.figures import sum_figures
 from lustrum.answer.pipeline import answer
 from lustrum.model import Dataset, Decision, Release, TableQuery
 from lustrum.model.status import CellStatus
+from lustrum.numeric.structure import UNBOUNDED, TableLayout
 from lustrum.policy import Policy
 from lustrum.protect.magnitudes.factors import needed_factors
 from lustrum.protect.magnitudes.report import PublicFactors
 from lustrum.public.noise import FactorNoise
 from lustrum.public.numbers import Graded, Views
-from lustrum.structure import UNBOUNDED, TableLayout
 from lustrum.survey import Estimates
 
 DATASET = Dataset.from_mapping(

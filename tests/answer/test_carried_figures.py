@@ -13,7 +13,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from lustrum.arrays import Floats
+from lustrum.model.arrays import Floats
 from lustrum.protect.magnitudes.factors import needed_factors
 from lustrum.protect.magnitudes.report import PublicFactors
 from lustrum.public.noise import FactorNoise

@@ -13,9 +13,6 @@ import pytest
 from lustrum.answer.figures import counts as counts_module
 from lustrum.answer.figures import expected_figures, possible_tables
 from lustrum.answer.figures.counts import Figures, _canonical, _one_by_one, _possible_values
-from lustrum.counting.chunk import Chunk
-from lustrum.counting.engine import KernelEngine, in_threads
-from lustrum.counting.structural import PossibleCells, impossible
 from lustrum.model import (
     Axis,
     Category,
@@ -28,12 +25,15 @@ from lustrum.model import (
     TableQuery,
 )
 from lustrum.model.plugins import load
+from lustrum.numeric.counting.chunk import Chunk
+from lustrum.numeric.counting.engine import KernelEngine, in_threads
+from lustrum.numeric.counting.structural import PossibleCells, impossible
 from lustrum.protect import RandomRounding, RoundingChannel
 from lustrum.protect.population.channel import PopulationChannel, coarse_rates
 from lustrum.public.bundle.numbers import Marginals
-from lustrum.remembered import Remembered
 from lustrum.risk import EntropyRisk
 from lustrum.risk.table_entropy import PaperEntropyRisk
+from lustrum.runtime.remembered import Remembered
 
 DATASET = Dataset.from_mapping(
     {

@@ -35,7 +35,7 @@ from lustrum.model import (
 )
 from lustrum.policy import Audit, Policy
 from lustrum.public.numbers import CannotProtectError, Views
-from lustrum.stop import Stopped, reporting_progress, stopping
+from lustrum.runtime.stop import Stopped, reporting_progress, stopping
 
 DATASET = Dataset.from_mapping(
     {

@@ -18,7 +18,6 @@ from typing import Any
 
 import pytest
 
-from lustrum import log_lines
 from lustrum.answer import records_line, separate_process
 from lustrum.answer.records_line import FAILURES, MODULE, _processor_time
 from lustrum.answer.separate_process import SeparateRecordsService
@@ -26,7 +25,8 @@ from lustrum.model import DatasetError, PolicyError, QueryError, TableQuery
 from lustrum.model.errors import NotReadyError
 from lustrum.policy import Policy
 from lustrum.public.numbers import CannotProtectError, Described
-from lustrum.stop import Stopped, stopping
+from lustrum.runtime import log_lines
+from lustrum.runtime.stop import Stopped, stopping
 from public_room.test_bundle_numbers import DATASET
 from waiting import LONG, until
 

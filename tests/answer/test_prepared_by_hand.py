@@ -11,11 +11,11 @@ import pytest
 
 from lustrum.answer import TableService
 from lustrum.answer.prepared import PreparedFolders, check_one_population, check_other_folders
-from lustrum.data_folder import folder_at, folders_at
 from lustrum.local import local_service
 from lustrum.model import DatasetError, InputError, QueryError
 from lustrum.public.prepared import PreparedFolder
 from lustrum.publish.prepared import write_prepared
+from lustrum.runtime.data_folder import folder_at, folders_at
 
 
 def folder(name: str = "town", **words: Any) -> PreparedFolder:

@@ -17,7 +17,7 @@ from lustrum.model import (
     Release,
     TableAxis,
 )
-from lustrum.structure import UNBOUNDED
+from lustrum.numeric.structure import UNBOUNDED
 
 
 def histogram(

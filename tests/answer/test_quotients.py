@@ -25,8 +25,8 @@ from lustrum.model import (
     describe_statistics,
 )
 from lustrum.model.statistic import Period
+from lustrum.numeric.structure import UNBOUNDED
 from lustrum.protect import RoundingChannel
-from lustrum.structure import UNBOUNDED
 
 
 def release(

@@ -18,7 +18,7 @@ from lustrum.protect import RandomRounding
 from lustrum.protect.totals.summed import Totals
 from lustrum.protect.unchanged import Unchanged
 from lustrum.publish.records import prepared
-from lustrum.stop import Stopped, stopping
+from lustrum.runtime.stop import Stopped, stopping
 from lustrum.tabulate import EmbeddedEngine
 
 

@@ -25,7 +25,7 @@ from lustrum.policy import Policy
 from lustrum.public.numbers import Described, Views
 from lustrum.publish.records import LocalRecordsService, process
 from lustrum.publish.records.process import RequestHandler
-from lustrum.stop import Stopped, stopping
+from lustrum.runtime.stop import Stopped, stopping
 from lustrum.tabulate import FrameSource, Store, ingest
 from waiting import LONG, until
 

@@ -46,7 +46,7 @@ from lustrum.publish.bundles.write import (
     public_description,
     write_bundle,
 )
-from lustrum.stop import Stopped
+from lustrum.runtime.stop import Stopped
 from public_room.test_bundle_numbers import DATASET, SHOWN, bundle
 
 HEAD = b'dataset = "town"\n[rules]\nnested_only = false\n[risk]\nlimit = 1.0\n'

@@ -27,12 +27,12 @@ from lustrum.model import (
     describe_statistics,
 )
 from lustrum.model.variable import TOTAL_CODE
+from lustrum.numeric.structure import UNBOUNDED
 from lustrum.policy import Policy, check_names
 from lustrum.protect.cell_key import CellKeyMagnitude
 from lustrum.public.noise import KeyedNoise
 from lustrum.public.numbers import Views
 from lustrum.publish.records import EngineNumbers
-from lustrum.structure import UNBOUNDED
 from lustrum.tabulate import EmbeddedEngine, FrameSource, Store, ingest
 
 SUMS = {"method": "cell-key-magnitude", "p_percent": 10.0, "extra": 1.0, "large": 0.1}

@@ -16,6 +16,7 @@ from lustrum.answer.figures import sum_figures
 from lustrum.answer.figures.words import attacker_words, error_words, growth_words, summary
 from lustrum.audit.contribution import contribution_belief
 from lustrum.model import Category, CellStatus, Measure, Release, TableAxis
+from lustrum.numeric.structure import UNBOUNDED
 from lustrum.protect.cell_key import CellKeyMagnitude
 from lustrum.protect.cell_key.noise import flex
 from lustrum.protect.magnitudes.factors import needed_factors
@@ -29,7 +30,6 @@ from lustrum.protect.magnitudes.report import PublicFactors
 from lustrum.protect.rounding.random import RoundingChannel
 from lustrum.public.bundle.sums import sum_bounds
 from lustrum.public.noise import FactorNoise, KeyedNoise
-from lustrum.structure import UNBOUNDED
 
 FACTORS = needed_factors(Fraction(1, 20), "known")
 PUBLIC = PublicFactors(

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arrays import Ints
 from lustrum.audit.fibre.kernels import FEW, LARGE, SHORT
 from lustrum.audit.fibre.moves import Lines, Squares
 from lustrum.audit.fibre.system import FibreBlock
+from lustrum.model.arrays import Ints
 
 __all__ = ["Stream", "plain_lines", "plain_squares", "plain_tables"]
 

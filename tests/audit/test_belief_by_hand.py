@@ -28,8 +28,8 @@ from lustrum.audit.belief import belief as belief_module
 from lustrum.audit.belief import posterior as posterior_module
 from lustrum.audit.belief.posterior import weighted
 from lustrum.model import InputError, MatrixChannel, Release
+from lustrum.numeric.structure import UNBOUNDED
 from lustrum.protect.rounding.random import RoundingChannel
-from lustrum.structure import UNBOUNDED
 
 LINE = axis("r", [0], [1], [0, 1])
 PARTS = axis("r", [0], [1])

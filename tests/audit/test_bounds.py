@@ -19,7 +19,7 @@ from lustrum.audit import (
     from_tables,
 )
 from lustrum.model import InputError
-from lustrum.structure import Structure
+from lustrum.numeric.structure import Structure
 
 IJ = [[3, 87, 68, 72], [5, 8, 80, 4], [3, 4, 7, 107], [64, 6, 56, 7]]
 JK = [[5, 2, 68], [10, 10, 85], [69, 81, 61], [7, 132, 51]]

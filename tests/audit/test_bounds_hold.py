@@ -14,7 +14,7 @@ from audit.fibres import fitting
 from lustrum.audit import ContradictionError, Knowledge, bounds
 from lustrum.audit.bounding import sweep as sweeps
 from lustrum.audit.bounding.sweep import Progress, Watch
-from lustrum.solve import Highs, LinearProblem, Loaded, Optimum, Outcome
+from lustrum.numeric.solve import Highs, LinearProblem, Loaded, Optimum, Outcome
 from solve.scipy_highs import ScipyHighs
 
 

@@ -22,7 +22,7 @@ from lustrum.audit import (
     from_margins,
     from_tables,
 )
-from lustrum.solve import Highs
+from lustrum.numeric.solve import Highs
 from solve.scipy_highs import ScipyHighs
 
 
@@ -72,7 +72,7 @@ def test_bounds_equal_those_of_one_cold_program_each(case):
 
 def cold_pair(known: Knowledge, cell: int) -> tuple[float, float]:
     from lustrum.audit.knowledge.reduce import as_floats
-    from lustrum.solve import LinearProblem
+    from lustrum.numeric.solve import LinearProblem
 
     ends = [as_floats(a) for a in (known.fact_low, known.fact_high, known.low, known.high)]
     loaded = ScipyHighs().load(LinearProblem(known.matrix.astype(float), *ends))

@@ -30,7 +30,7 @@ from lustrum.audit.certificate import Certificate, certify, knowledge_digest, li
 from lustrum.audit.certificate.basis import solve
 from lustrum.audit.certificate.exact import FactSystem, Leaf, Split
 from lustrum.model import InputError, Table
-from lustrum.solve.highs import Limits
+from lustrum.numeric.solve.highs import Limits
 
 MANY = settings(deadline=None, max_examples=examples(40, 320))
 IJ = [[3, 87, 68, 72], [5, 8, 80, 4], [3, 4, 7, 107], [64, 6, 56, 7]]

@@ -23,7 +23,7 @@ from lustrum.audit.certificate.linear import Linear, LinearOptimum, elastic, who
 from lustrum.audit.certificate.make import _Maker, _near_zero
 from lustrum.audit.certificate.propose import bound_leaf, empty_leaf, tables_near
 from lustrum.model import InputError
-from lustrum.structure import UNBOUNDED
+from lustrum.numeric.structure import UNBOUNDED
 
 HALF = Fraction(1, 2)
 

@@ -19,8 +19,8 @@ from lustrum.audit.knowledge.conflicts import (
     _shrunk,
     conflict,
 )
-from lustrum.solve import Outcome
-from lustrum.structure import UNBOUNDED
+from lustrum.numeric.solve import Outcome
+from lustrum.numeric.structure import UNBOUNDED
 
 INF = float("inf")
 

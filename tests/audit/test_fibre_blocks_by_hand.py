@@ -22,7 +22,7 @@ from lustrum.audit.fibre import (
 from lustrum.audit.fibre.system import FibreBlock, FibreSystem
 from lustrum.audit.fibre.two_way import TwoWay, _sides
 from lustrum.model import InputError
-from lustrum.structure import UNBOUNDED
+from lustrum.numeric.structure import UNBOUNDED
 
 ALL_PAIRS = [(0, 1), (0, 2), (1, 2)]
 

@@ -26,7 +26,7 @@ from lustrum.audit.fibre.enumerate import _Ordered, _rests, log_factorials, tall
 from lustrum.audit.fibre.system import FibreSystem
 from lustrum.audit.fibre.unimodal import Unimodal
 from lustrum.model import InputError
-from lustrum.structure import UNBOUNDED
+from lustrum.numeric.structure import UNBOUNDED
 
 ALL_PAIRS = [(0, 1), (0, 2), (1, 2)]
 CUBE = FibreMargins.of([[[1, 2, 0], [0, 1, 2]], [[2, 0, 1], [1, 1, 1]]], ALL_PAIRS)

@@ -20,7 +20,7 @@ from lustrum.audit.fibre.system import FibreSystem
 from lustrum.audit.fibre.two_way import TwoWay
 from lustrum.audit.fibre.unimodal import Unimodal
 from lustrum.model import Category, InputError, TableAxis
-from lustrum.structure import UNBOUNDED
+from lustrum.numeric.structure import UNBOUNDED
 
 ALL_PAIRS = [(0, 1), (0, 2), (1, 2)]
 

@@ -19,7 +19,7 @@ from lustrum.audit.fibre import (
 )
 from lustrum.audit.fibre.margins import junction_tree
 from lustrum.model import InputError
-from lustrum.structure import UNBOUNDED, TableLayout
+from lustrum.numeric.structure import UNBOUNDED, TableLayout
 
 ALL_PAIRS = [(0, 1), (0, 2), (1, 2)]
 

@@ -14,8 +14,8 @@ from lustrum.audit import ContradictionError, Knowledge, bounds
 from lustrum.audit.bounding.network import BoundNetwork, Flows, slots
 from lustrum.audit.bounding.network_kernels import push
 from lustrum.audit.knowledge.reduce import Piece, pieces
-from lustrum.solve import Highs
-from lustrum.structure import UNBOUNDED
+from lustrum.numeric.solve import Highs
+from lustrum.numeric.structure import UNBOUNDED
 
 
 def piece(rows: list[list[int]], low: list[int], high: list[int], ends: list[list[int]]) -> Piece:

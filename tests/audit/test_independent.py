@@ -13,7 +13,7 @@ from audit.test_bounds_sweep import suppressed
 from lustrum.audit import ContradictionError, Knowledge, bounds
 from lustrum.audit.knowledge.independent import independent_rows, without_repeats
 from lustrum.audit.knowledge.reduce import Piece, narrowed, pieces
-from lustrum.solve import Highs
+from lustrum.numeric.solve import Highs
 
 
 def piece(matrix: np.ndarray, low: np.ndarray, high: np.ndarray) -> Piece:

@@ -17,8 +17,8 @@ from lustrum.audit import (
     from_tables,
 )
 from lustrum.model import InputError, Release, Table
+from lustrum.numeric.structure import UNBOUNDED
 from lustrum.protect.rounding.random import RandomRounding
-from lustrum.structure import UNBOUNDED
 
 ROW = axis("r", [0], [1], [0, 1])
 COLUMN = axis("c", [0], [1], [0, 1])

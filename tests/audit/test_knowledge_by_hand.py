@@ -19,8 +19,8 @@ from lustrum.audit import (
 )
 from lustrum.audit.knowledge.reduce import as_floats, narrowed, pieces
 from lustrum.model import CellStatus, InputError, Release, Table, Variable
+from lustrum.numeric.structure import UNBOUNDED
 from lustrum.protect import RoundingChannel
-from lustrum.structure import UNBOUNDED
 
 
 def test_bounds_and_facts_are_added_to_what_is_known() -> None:

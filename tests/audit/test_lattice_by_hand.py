@@ -22,7 +22,7 @@ from lustrum.audit.bounding.lattice import (
 from lustrum.audit.knowledge.independent import echelon, independent_rows, without_repeats
 from lustrum.audit.knowledge.reduce import Piece
 from lustrum.model import InputError
-from lustrum.structure import UNBOUNDED
+from lustrum.numeric.structure import UNBOUNDED
 
 
 def rank(rows: list[list[int]]) -> int:

@@ -13,8 +13,8 @@ from lustrum.audit.bounding import lattice_walk_kernels as kernels
 from lustrum.audit.bounding.lattice import integer_kernel, reduced
 from lustrum.audit.bounding.lattice_walk import LatticeWalker, _middle, central_table, stream
 from lustrum.audit.knowledge.reduce import Piece
-from lustrum.solve import Outcome
-from lustrum.solve.quadratic import QuadraticOptimum
+from lustrum.numeric.solve import Outcome
+from lustrum.numeric.solve.quadratic import QuadraticOptimum
 
 
 @pytest.fixture
@@ -126,7 +126,7 @@ def test_a_central_table_is_the_nearest_by_planes(monkeypatch):
     basis = reduced(integer_kernel(piece.matrix))
     assert central_table(piece, np.concatenate([basis, basis])) is None
     monkeypatch.setattr(
-        "lustrum.solve.quadratic.minimise_quadratic",
+        "lustrum.numeric.solve.quadratic.minimise_quadratic",
         lambda problem: QuadraticOptimum(Outcome.CUT_SHORT, np.inf),
     )
     assert _middle(piece) is None

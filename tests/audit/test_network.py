@@ -16,8 +16,8 @@ from lustrum.audit.bounding.network import BoundNetwork, Flows
 from lustrum.audit.bounding.network_kernels import push
 from lustrum.audit.certificate.exact import FactSystem, Leaf
 from lustrum.audit.knowledge.reduce import pieces
-from lustrum.solve import Highs
-from lustrum.structure import UNBOUNDED
+from lustrum.numeric.solve import Highs
+from lustrum.numeric.structure import UNBOUNDED
 from solve.scipy_highs import ScipyHighs
 
 

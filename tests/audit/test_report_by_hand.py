@@ -20,7 +20,7 @@ from lustrum.audit.report import (
     known_and_places,
 )
 from lustrum.model import InputError, Release
-from lustrum.structure import UNBOUNDED
+from lustrum.numeric.structure import UNBOUNDED
 
 LINE = axis("x", [0], [1], [0, 1])
 THREE = axis("x", [0], [1], [2], [0, 1, 2])

@@ -13,7 +13,7 @@ from audit.fibres import QUICK, axis
 from lustrum.audit import Knowledge, PublishedTable, Relation, bounds, from_responses
 from lustrum.audit.report import audit_tables
 from lustrum.model import InputError
-from lustrum.structure import UNBOUNDED
+from lustrum.numeric.structure import UNBOUNDED
 
 ACT = axis("act", [0], [1], [0, 1])
 SIZE = axis("size", [0], [1], [0, 1])

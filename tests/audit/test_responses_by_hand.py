@@ -9,7 +9,7 @@ from audit.fibres import axis
 from lustrum.audit import PublishedTable, Relation, bounds, from_responses
 from lustrum.audit.knowledge.responses import related
 from lustrum.model import InputError, Variable
-from lustrum.structure import UNBOUNDED, TableLayout
+from lustrum.numeric.structure import UNBOUNDED, TableLayout
 
 ACT = axis("act", [0], [1], [0, 1])
 PLAIN = axis("act", [0], [1])

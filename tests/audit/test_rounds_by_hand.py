@@ -20,7 +20,7 @@ from lustrum.audit.knowledge.conflicts import ConflictError
 from lustrum.audit.knowledge.reduce import Piece
 from lustrum.model import InputError
 from lustrum.model.workers import workers as processors
-from lustrum.solve import Highs
+from lustrum.numeric.solve import Highs
 
 COMPUTE, SWEEP = "lustrum.audit.bounding.compute", "lustrum.audit.bounding.sweep"
 

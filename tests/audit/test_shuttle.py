@@ -23,8 +23,8 @@ from lustrum.audit.shuttle.kernels import refit
 from lustrum.audit.shuttle.lattice import Lattice, collapses
 from lustrum.audit.shuttle.search import _CubeSearch, _fitted
 from lustrum.model import InputError
-from lustrum.structure import Relations, propagate
-from lustrum.structure.ragged import Lists
+from lustrum.numeric.structure import Relations, propagate
+from lustrum.numeric.structure.ragged import Lists
 
 IJ = [[3, 87, 68, 72], [5, 8, 80, 4], [3, 4, 7, 107], [64, 6, 56, 7]]
 JK = [[5, 2, 68], [10, 10, 85], [69, 81, 61], [7, 132, 51]]

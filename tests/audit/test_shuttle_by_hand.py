@@ -19,7 +19,7 @@ from lustrum.audit.shuttle.kernels import CUT, FOUND, NO_TABLE, dive, drain, nar
 from lustrum.audit.shuttle.lattice import Lattice, collapses
 from lustrum.audit.shuttle.search import _box, _CubeSearch, _fitted
 from lustrum.model import InputError
-from lustrum.solve import Outcome
+from lustrum.numeric.solve import Outcome
 
 PURE = Effort(solver=None)
 PAIRS = [(0, 1), (0, 2), (1, 2)]

@@ -16,7 +16,7 @@ from lustrum.audit.shuttle import effort as effort_module
 from lustrum.audit.shuttle.effort import Clock
 from lustrum.audit.shuttle.lattice import Lattice
 from lustrum.audit.shuttle.search import _CubeSearch, _fitted
-from lustrum.solve import Optimum, Outcome
+from lustrum.numeric.solve import Optimum, Outcome
 
 PURE = Effort(solver=None)
 PAIRS = [(0, 1), (0, 2), (1, 2)]

@@ -15,7 +15,7 @@ from audit.test_bounds_hold import systems
 from lustrum.audit import ContradictionError, Knowledge, bounds
 from lustrum.audit.bounding.sweep import BoundSweep, Impossible, Progress, Watch
 from lustrum.audit.knowledge.reduce import pieces
-from lustrum.solve import Highs, LinearProblem, Optimum, Outcome
+from lustrum.numeric.solve import Highs, LinearProblem, Optimum, Outcome
 from solve.scipy_highs import ScipyHighs
 
 SOLVERS: tuple[Any, ...] = (None, Highs(), ScipyHighs())

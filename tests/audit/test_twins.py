@@ -12,7 +12,7 @@ from examples import examples
 from lustrum.audit import ContradictionError, Knowledge, bounds
 from lustrum.audit.bounding.twins import Twins
 from lustrum.audit.knowledge.reduce import pieces
-from lustrum.solve import Highs
+from lustrum.numeric.solve import Highs
 
 
 def piece_of(known: Knowledge) -> object:

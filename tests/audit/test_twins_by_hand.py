@@ -9,7 +9,7 @@ from scipy import sparse
 from lustrum.audit import ContradictionError
 from lustrum.audit.bounding.twins import Twins
 from lustrum.audit.knowledge.reduce import Piece
-from lustrum.structure import UNBOUNDED
+from lustrum.numeric.structure import UNBOUNDED
 
 
 def piece(

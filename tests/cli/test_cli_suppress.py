@@ -21,8 +21,8 @@ from typer.testing import CliRunner
 from lustrum.audit import Bounds, PublishedTable, best_bounds, from_release
 from lustrum.audit.report import known_and_places
 from lustrum.cli.application import app
-from lustrum.formats.table_files import read_table, recognise, releases_of
 from lustrum.model import InputError
+from lustrum.readers import read_table, recognise, releases_of
 
 # n/a is dominated by one contributor; every hidden value has digits that stand nowhere else.
 TABLE = """area,job,value,n,x1,x2

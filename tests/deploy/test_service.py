@@ -88,14 +88,14 @@ def test_the_container_is_healthy_only_where_questions_are_answered() -> None:
 
 def test_the_container_compiles_when_it_is_built_and_not_when_it_starts() -> None:
     build, last = CONTAINER.read_text().split("FROM ")[1:]
-    assert "-m lustrum.warm" in build
+    assert "-m lustrum.cli.warm" in build
     for stage in (build, last):
         # The loops are found again: the same folder, and any processor of this kind.
         assert "NUMBA_CACHE_DIR=/var/cache/lustrum" in stage
         assert "NUMBA_CPU_NAME=generic" in stage
     assert "COPY --from=build --chown=10001:10001 /var/cache/lustrum /var/cache/lustrum" in last
     # Layers keep whole seconds, and a loop is compiled again where its file has another time.
-    assert build.index("touch -d") < build.index("-m lustrum.warm")
+    assert build.index("touch -d") < build.index("-m lustrum.cli.warm")
 
 
 def test_the_container_runs_as_nobody_from_pinned_packages() -> None:

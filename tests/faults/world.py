@@ -13,9 +13,9 @@ import pyarrow as pa
 
 from lustrum.answer import TableService
 from lustrum.answer.archive import read_decision, write_decision
-from lustrum.durable import write_whole
 from lustrum.local import local_service
 from lustrum.model import Axis, Dataset, LustrumError, TableQuery
+from lustrum.runtime.durable import write_whole
 from lustrum.server.http.problems import ProblemError
 from lustrum.server.service import job_store
 from lustrum.server.service.job_store import JobStore

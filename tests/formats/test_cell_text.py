@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from lustrum.formats import Csv, Xlsx, cell_text, release_as_arrow, xlsx, xlsx_large
 from lustrum.formats.cell_text import inert, number_text
-from lustrum.formats.table_files.write import release_as_csv
+from lustrum.formats.write import release_as_csv
 from lustrum.model import Category, Release, TableAxis
 
 _TEXTS = st.text(alphabet='a,"=\r\n é-1;<&', max_size=4)

@@ -8,13 +8,13 @@ import itertools
 import numpy as np
 import pytest
 
-from lustrum.formats.table_files import (
+from lustrum.model import InputError, Table
+from lustrum.readers import (
     StatedTotals,
     confidential_table,
     recognise,
     table_of_csv,
 )
-from lustrum.model import InputError, Table
 from lustrum.sensitivity import Dominance, PPercent, Threshold
 
 

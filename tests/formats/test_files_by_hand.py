@@ -23,23 +23,7 @@ from openpyxl.worksheet.formula import ArrayFormula
 from pyarrow import parquet
 
 from lustrum.formats.jsonstat import JsonStat
-from lustrum.formats.table_files import (
-    ColumnNames,
-    Reading,
-    StatedTotals,
-    TableFile,
-    read_table,
-    recognise,
-    releases_of,
-    table_of_csv,
-)
-from lustrum.formats.table_files.columns import FileColumns, _variables, find_columns, value_column
-from lustrum.formats.table_files.published.formulas import Formula, Sheet
-from lustrum.formats.table_files.published.layouts import decoded, filled_down, published_rows
-from lustrum.formats.table_files.published.reading import said_symbols
-from lustrum.formats.table_files.published.values import is_numeric
-from lustrum.formats.table_files.rows import Rows, read_rows, rows_of_csv
-from lustrum.formats.table_files.write import (
+from lustrum.formats.write import (
     check_ending,
     plain_letters,
     release_as_arrow,
@@ -50,6 +34,22 @@ from lustrum.formats.table_files.write import (
 )
 from lustrum.model import Category, DescribedStatistic, InputError, Release, TableAxis
 from lustrum.model.errors import NotJudgedError
+from lustrum.readers import (
+    ColumnNames,
+    Reading,
+    StatedTotals,
+    TableFile,
+    read_table,
+    recognise,
+    releases_of,
+    table_of_csv,
+)
+from lustrum.readers.columns import FileColumns, _variables, find_columns, value_column
+from lustrum.readers.published.formulas import Formula, Sheet
+from lustrum.readers.published.layouts import decoded, filled_down, published_rows
+from lustrum.readers.published.reading import said_symbols
+from lustrum.readers.published.values import is_numeric
+from lustrum.readers.rows import Rows, read_rows, rows_of_csv
 
 OPEN = StatedTotals(none=frozenset({""}))
 

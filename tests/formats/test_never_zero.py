@@ -13,7 +13,7 @@ import pytest
 from pyarrow import parquet
 
 from lustrum.formats.pattern_picture import pattern_page, pattern_svg
-from lustrum.formats.table_files.write import write_release
+from lustrum.formats.write import write_release
 from lustrum.model import Category, Release, Table, TableAxis
 from lustrum.model.plugins import load
 from lustrum.protect.suppression import Suppression

@@ -17,7 +17,7 @@ from pyarrow import parquet
 
 from lustrum.formats import Csv, Parquet, release_as_arrow, write_release
 from lustrum.formats import parquet as writing
-from lustrum.formats.table_files.write import release_as_parquet
+from lustrum.formats.write import release_as_parquet
 from lustrum.model import Category, DescribedStatistic, Release, TableAxis
 
 LETTERS = np.array(["F", "N", "C"])

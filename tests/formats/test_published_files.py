@@ -8,7 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from lustrum.formats.table_files import (
+from lustrum.formats.write import write_release
+from lustrum.model import InputError, Table
+from lustrum.model.errors import NotJudgedError
+from lustrum.protect.suppression import Suppression
+from lustrum.readers import (
     ColumnNames,
     Reading,
     StatedTotals,
@@ -17,11 +21,7 @@ from lustrum.formats.table_files import (
     recognise,
     table_of_csv,
 )
-from lustrum.formats.table_files.code_groups import groups_by_code
-from lustrum.formats.table_files.write import write_release
-from lustrum.model import InputError, Table
-from lustrum.model.errors import NotJudgedError
-from lustrum.protect.suppression import Suppression
+from lustrum.readers.code_groups import groups_by_code
 
 PUBLISHED = Reading(published=True)
 
@@ -127,7 +127,7 @@ def test_a_remark_with_a_number_throughout_is_a_doubt() -> None:
 def test_an_unknown_symbol_is_a_doubt_until_somebody_says_what_it_is(
     symbol: str, said: str
 ) -> None:
-    from lustrum.formats.table_files.published.reading import said_symbols
+    from lustrum.readers.published.reading import said_symbols
 
     text = f"area,value\nTotal,9\na,{symbol}\nb,4\nc,3\n"
     known = symbol == "np"

@@ -8,19 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lustrum.formats.table_files import Reading, table_of_csv
-from lustrum.formats.table_files.published.number_text import (
+from lustrum.model import InputError
+from lustrum.readers import Reading, table_of_csv
+from lustrum.readers.published.number_text import (
     Style,
     printed,
     style_of,
     without_tails,
 )
-from lustrum.formats.table_files.published.reading import (
+from lustrum.readers.published.reading import (
     bound_of_words,
     said_letters,
     said_symbols,
 )
-from lustrum.model import InputError
 
 PUBLISHED = Reading(published=True)
 

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-from lustrum.formats.table_files import (
+from lustrum.model import InputError, Release
+from lustrum.model.errors import NotJudgedError
+from lustrum.readers import (
     ColumnNames,
     Reading,
     StatedTotals,
@@ -17,8 +19,8 @@ from lustrum.formats.table_files import (
     releases_of,
     table_of_csv,
 )
-from lustrum.formats.table_files.levels import default_level, protection_of
-from lustrum.formats.table_files.published.number_text import (
+from lustrum.readers.levels import default_level, protection_of
+from lustrum.readers.published.number_text import (
     Style,
     decimals_of,
     plain_number,
@@ -26,13 +28,13 @@ from lustrum.formats.table_files.published.number_text import (
     style_of,
     without_tails,
 )
-from lustrum.formats.table_files.published.reading import (
+from lustrum.readers.published.reading import (
     both,
     bound_of_words,
     said_letters,
     said_symbols,
 )
-from lustrum.formats.table_files.status_letters import (
+from lustrum.readers.status_letters import (
     Meaning,
     StatusList,
     hides,
@@ -42,8 +44,6 @@ from lustrum.formats.table_files.status_letters import (
     list_of,
     meaning,
 )
-from lustrum.model import InputError, Release
-from lustrum.model.errors import NotJudgedError
 
 OPEN = StatedTotals(none=frozenset({""}))
 SHOWN, HIDDEN, UNCLEAR = Meaning.PUBLISHED, Meaning.HIDDEN, Meaning.UNCLEAR

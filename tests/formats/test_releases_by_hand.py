@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-from lustrum.formats.table_files import (
+from lustrum.model import InputError, Release, Table
+from lustrum.numeric.structure import UNBOUNDED
+from lustrum.readers import (
     ColumnNames,
     TableFile,
     confidential_table,
@@ -16,8 +18,6 @@ from lustrum.formats.table_files import (
     releases_of,
     table_of_csv,
 )
-from lustrum.model import InputError, Release, Table
-from lustrum.structure import UNBOUNDED
 
 
 def read(*rows: str, head: str = "area,value,status") -> TableFile:
@@ -108,7 +108,7 @@ def test_what_was_recognised_already_is_not_looked_for_again(
     def again(files: Any) -> Any:
         raise AssertionError(files)
 
-    monkeypatch.setattr("lustrum.formats.table_files.releases.recognise", again)
+    monkeypatch.setattr("lustrum.readers.releases.recognise", again)
     (release,) = releases_of([HIDDEN], found)
     assert release.published[0] == 3
 

@@ -8,9 +8,9 @@ import pytest
 from typer.testing import CliRunner
 
 from lustrum.cli import app
-from lustrum.formats.table_files import ColumnNames, releases_of, table_of_csv
-from lustrum.formats.table_files.status_letters import Meaning, StatusList, list_of, meaning
 from lustrum.model import CellStatus
+from lustrum.readers import ColumnNames, releases_of, table_of_csv
+from lustrum.readers.status_letters import Meaning, StatusList, list_of, meaning
 
 SAFE = {
     ("n", "a"): "",

@@ -14,7 +14,10 @@ from pyarrow import parquet
 
 from examples import examples
 from lustrum.formats import Csv
-from lustrum.formats.table_files import (
+from lustrum.model import InputError, Release, Table
+from lustrum.numeric.structure import UNBOUNDED
+from lustrum.protect import RandomRounding
+from lustrum.readers import (
     ColumnNames,
     StatedTotals,
     confidential_table,
@@ -25,9 +28,6 @@ from lustrum.formats.table_files import (
     releases_of,
     table_of_csv,
 )
-from lustrum.model import InputError, Release, Table
-from lustrum.protect import RandomRounding
-from lustrum.structure import UNBOUNDED
 
 TEXT = (
     "area,area_label,job,value,status\nn,North,a,3,F\nn,North,b,,A\nn,North,_T,9,F\ns,South,a,4,D\n"

@@ -9,7 +9,8 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from lustrum.formats.table_files import (
+from lustrum.model import InputError
+from lustrum.readers import (
     ColumnNames,
     Reading,
     StatedTotals,
@@ -18,10 +19,10 @@ from lustrum.formats.table_files import (
     recognise,
     table_of_csv,
 )
-from lustrum.formats.table_files.code_groups import _runs_on, groups_by_code
-from lustrum.formats.table_files.dimensions import Dimension
-from lustrum.formats.table_files.numbers import _finest, _NumberSearch, groups_by_numbers
-from lustrum.formats.table_files.sums import (
+from lustrum.readers.code_groups import _runs_on, groups_by_code
+from lustrum.readers.dimensions import Dimension
+from lustrum.readers.numbers import _finest, _NumberSearch, groups_by_numbers
+from lustrum.readers.sums import (
     SumsError,
     _covers,
     add_up,
@@ -36,7 +37,6 @@ from lustrum.formats.table_files.sums import (
     shown_whole,
     worst_difference,
 )
-from lustrum.model import InputError
 
 Grid = dict[str, list[int | None]]
 PUBLISHED = Reading(published=True)

@@ -21,9 +21,9 @@ from lustrum.formats import parquet as parquet_file
 from lustrum.formats.cell_text import csv_lines, field, free_name, inert
 from lustrum.formats.jsonstat import dataset
 from lustrum.formats.parquet import letters, spread
-from lustrum.formats.table_files.columns import ColumnNames
-from lustrum.formats.table_files.read import read_table
 from lustrum.model import CellStatus, InputError, Release, TableAxis
+from lustrum.readers.columns import ColumnNames
+from lustrum.readers.read import read_table
 
 NUMBERS = ("value", "low", "high", "standard_error")
 
@@ -273,7 +273,7 @@ def test_texts_are_stored_once_and_not_again_for_every_row() -> None:
 
 
 def _plain_parquet(release: Release) -> list[bytes]:
-    from lustrum.formats.table_files.write import release_as_parquet
+    from lustrum.formats.write import release_as_parquet
 
     return [release_as_parquet(release)]
 

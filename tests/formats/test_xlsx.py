@@ -17,7 +17,7 @@ from lustrum.formats import xlsx
 from lustrum.formats.placing import WIDEST, usual_placing
 from lustrum.formats.xlsx import Xlsx
 from lustrum.model import Category, Release, TableAxis
-from lustrum.structure import UNBOUNDED
+from lustrum.numeric.structure import UNBOUNDED
 
 NASTY = (
     "=1+1",

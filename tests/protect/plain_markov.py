@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from audit.plain_walks import Stream
-from lustrum.arrays import Ints
+from lustrum.model.arrays import Ints
 from lustrum.protect.markov.kernels import LIGHT
 from lustrum.protect.markov.moves import Moves
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lustrum.arrays import Ints, Words
+from lustrum.model.arrays import Ints, Words
 
 
 def plain_draw(

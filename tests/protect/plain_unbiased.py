@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from lustrum.arrays import Ints
+from lustrum.model.arrays import Ints
 from lustrum.protect.rounding.controlled.two_way import CirculationLayout
 
 Decide = Callable[[int, int], bool]

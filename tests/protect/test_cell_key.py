@@ -18,6 +18,7 @@ from lustrum.model import Category, Dataset, InputError, Table, TableAxis, Table
 from lustrum.model.channel import SHLOMO_2015, MatrixChannel
 from lustrum.model.parameters import spec_from_words
 from lustrum.model.table import inner_cells
+from lustrum.numeric.structure import Structure, propagate
 from lustrum.protect.cell_key import (
     Additive,
     CellKey,
@@ -32,7 +33,6 @@ from lustrum.protect.cell_key.channel import support_of, zeros_stay
 from lustrum.protect.perturbation.design import PerturbationDesign, design
 from lustrum.protect.totals.lines import line_totals, narrow_lines
 from lustrum.protect.totals.safe import TotalsGuard, safe_totals
-from lustrum.structure import Structure, propagate
 from lustrum.tabulate import (
     FrameEngine,
     FrameSource,

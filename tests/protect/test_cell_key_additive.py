@@ -14,11 +14,11 @@ from scipy import optimize, sparse
 from lustrum.model import Category, InputError, Table, TableAxis
 from lustrum.model.channel import MatrixChannel
 from lustrum.model.table import inner_cells
+from lustrum.numeric.structure import Structure, complete_relations
 from lustrum.protect.cell_key import Additive, CellKey, restore
 from lustrum.protect.cell_key.additive import _Problem, widened
 from lustrum.protect.cell_key.additive_search import descend, inner_places
 from lustrum.protect.perturbation.design import design
-from lustrum.structure import Structure, complete_relations
 from tabulate.worlds import quick
 
 LIVELY = MatrixChannel([[0.75, 0.25, 0], [0.25, 0.5, 0.25], [0, 0.5, 0.5]], residue_base=1)

@@ -14,14 +14,14 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 
 from clocks import bend_clock
 from examples import examples
-from lustrum.arrays import Ints
 from lustrum.model import InputError
+from lustrum.model.arrays import Ints
+from lustrum.numeric.solve import highs_model
+from lustrum.numeric.structure import Structure, complete_relations
 from lustrum.protect.rounding.controlled.linked import Rounded, round_published, round_system
 from lustrum.protect.rounding.controlled.linked_bounds import multiple_bounds
 from lustrum.protect.rounding.controlled.local import sums_of
-from lustrum.solve import highs_model
-from lustrum.stop import Stopped, stopping
-from lustrum.structure import Structure, complete_relations
+from lustrum.runtime.stop import Stopped, stopping
 from solve.scipy_highs import ScipyHighs
 from structure.cases import halves, named, with_total
 

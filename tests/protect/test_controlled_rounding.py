@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from examples import examples
 from lustrum.audit import bounds, from_release
 from lustrum.model import Category, InputError, Table, TableAxis
+from lustrum.numeric.structure import Structure
 from lustrum.policy import PolicyMethod
 from lustrum.protect import RoundingChannel
 from lustrum.protect.rounding.controlled.method import ControlledRounding
-from lustrum.structure import Structure
 
 TREE = {"N": (0, 1, 2), "S": (3, 4), "NW": (0, 1), "_T": (0, 1, 2, 3, 4)}
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lustrum.arrays import Ints
 from lustrum.model import InputError, MatrixChannel, Transitions
+from lustrum.model.arrays import Ints
 from lustrum.protect import (
     AdditiveNoise,
     CellKey,

@@ -9,9 +9,9 @@ import pytest
 
 from lustrum.audit import PublishedTable, best_bounds, from_release
 from lustrum.model import Category, InputError, Table, TableAxis
+from lustrum.numeric.structure import UNBOUNDED
 from lustrum.protect.suppression import Suppression, level_counts, with_intervals
 from lustrum.sensitivity import Threshold
-from lustrum.structure import UNBOUNDED
 
 
 def table(inner: list[list[int]]) -> Table:

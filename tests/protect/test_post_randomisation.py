@@ -11,9 +11,9 @@ from hypothesis import given
 from scipy import stats
 
 from lustrum.model import Dataset, InputError, Records, Table, TableQuery
+from lustrum.numeric.structure import UNBOUNDED
 from lustrum.protect.perturbation.invariant import invariant
 from lustrum.protect.post_randomisation import PostRandomisation, estimate
-from lustrum.structure import UNBOUNDED
 from lustrum.tabulate import RecordsEngine
 
 PEOPLE = Dataset.from_mapping(

@@ -18,6 +18,7 @@ from scipy import optimize, stats
 
 from examples import examples
 from lustrum.model import Category, InputError, Table, TableAxis
+from lustrum.numeric.structure import UNBOUNDED
 from lustrum.protect.privacy import (
     Budget,
     BudgetSpentError,
@@ -31,7 +32,6 @@ from lustrum.protect.privacy import (
 from lustrum.protect.privacy.consistent import fitted, rounded_down_the_tree
 from lustrum.protect.privacy.mechanism import measure
 from lustrum.protect.totals.inner_table import InnerTable
-from lustrum.structure import UNBOUNDED
 
 SMALL = 1e-6
 

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lustrum.arrays import Ints
 from lustrum.model import Category, Release, Table, TableAxis
+from lustrum.model.arrays import Ints
 from lustrum.model.channel import MatrixChannel
 from lustrum.protect import CellKey, RandomRounding, RoundingChannel
 from lustrum.protect.cell_key import Additive

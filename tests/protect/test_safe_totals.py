@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from lustrum.arrays import Ints
 from lustrum.model import Category, InputError, Table, TableAxis
+from lustrum.model.arrays import Ints
 from lustrum.model.table import inner_cells
 from lustrum.protect import RandomRounding, RoundingChannel
 from lustrum.protect.perturbation.design import design

@@ -17,6 +17,7 @@ from scipy import stats
 from lustrum.model import Dataset, InputError, Records, Table, TableQuery
 from lustrum.model.hierarchy import Category
 from lustrum.model.table import TableAxis
+from lustrum.numeric.structure import UNBOUNDED
 from lustrum.protect.sampling import (
     BinomialThinning,
     HypergeometricChannel,
@@ -28,7 +29,6 @@ from lustrum.protect.sampling import (
     proportional_to_size,
 )
 from lustrum.protect.sampling.estimates import poisson, simple, stratified
-from lustrum.structure import UNBOUNDED
 from lustrum.tabulate import RecordsEngine
 
 PEOPLE = Dataset.from_mapping(

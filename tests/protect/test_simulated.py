@@ -11,8 +11,8 @@ from scipy.special import gammaln
 
 from examples import examples
 from lustrum.audit.fibre import FibreMargins, enumerate_fibre
-from lustrum.loglinear import LogLinearFit, fit_generators
 from lustrum.model import Category, InputError, Table, TableAxis
+from lustrum.numeric.loglinear import LogLinearFit, fit_generators
 from lustrum.protect import simulated
 from lustrum.protect.simulated import (
     SimulatedTables,

@@ -15,6 +15,7 @@ from lustrum.answer.protection import protection_of
 from lustrum.model import Axis, Dataset, Filter, Group, Release, TableQuery
 from lustrum.model.finest import FinestCells
 from lustrum.model.finest_sums import FinestSums
+from lustrum.numeric.structure import UNBOUNDED
 from lustrum.policy import Policy
 from lustrum.protect.magnitudes.factors import needed_factors
 from lustrum.protect.magnitudes.report import PublicFactors
@@ -28,7 +29,6 @@ from lustrum.public.bundle.known import most_by_totals
 from lustrum.public.bundle.sums import SumTables, sum_bounds
 from lustrum.public.noise import FactorNoise
 from lustrum.public.numbers import CannotProtectError
-from lustrum.structure import UNBOUNDED
 
 Cell = tuple[int, int, int]
 SIZES = (4, 2, 3)

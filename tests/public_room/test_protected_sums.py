@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 from lustrum.demo import businesses, description_path
 from lustrum.model import Axis, DatasetError, Filter, Group, InputError, TableQuery
 from lustrum.model.finest import FinestCells
+from lustrum.numeric.structure import UNBOUNDED
 from lustrum.protect.magnitudes.factors import needed_factors
 from lustrum.public.bundle import BundleNumbers, read_bundle
 from lustrum.public.bundle.sums import sum_bounds
 from lustrum.public.numbers import CannotProtectError
 from lustrum.publish.bundles.make import MadeBundle, earlier_memory, make_bundle
 from lustrum.publish.bundles.write import pack_bundle, write_bundle
-from lustrum.structure import UNBOUNDED
 from lustrum.tabulate import EmbeddedEngine, FrameSource, Secret, Store, ingest, read_description
 
 POLICY = """dataset = "businesses"

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lustrum.counting.chunk import Chunk
 from lustrum.model import Dataset, InputError, Release, TableQuery
 from lustrum.model.finest import FinestCells
+from lustrum.numeric.counting.chunk import Chunk
 from lustrum.protect.population.readers import KnownTotals
 from lustrum.protect.population.support import Support
 from lustrum.publish.report import questions

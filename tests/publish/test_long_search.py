@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import lustrum
-from lustrum import log_lines
 from lustrum.protect.suppression import AxisSums, SuppressionProblem, suppress
 from lustrum.publish.suppression import long_search as module
 from lustrum.publish.suppression.long_search import StoppableSearch
-from lustrum.stop import Stopped, stopping, taking_best
+from lustrum.runtime import log_lines
+from lustrum.runtime.stop import Stopped, stopping, taking_best
 from protect.suppression.test_suppress import three_way
 
 COUNTS = [[2, 9, 7, 8], [9, 1, 8, 9], [7, 8, 2, 9], [9, 7, 8, 30]]

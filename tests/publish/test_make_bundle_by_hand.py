@@ -28,7 +28,7 @@ from lustrum.publish.bundles.make import (
 )
 from lustrum.publish.bundles.memory import Memory, memory_path, read_memory
 from lustrum.publish.bundles.write import write_bundle
-from lustrum.stop import report_progress
+from lustrum.runtime.stop import report_progress
 from public_room.test_bundle_files_by_hand import survey
 from public_room.test_bundle_numbers import DATASET
 

@@ -48,7 +48,7 @@ from lustrum.publish.records.local import LocalRecordsService
 from lustrum.publish.records.open_datasets import LARGE, OpenDatasets
 from lustrum.publish.records.process import RequestHandler
 from lustrum.publish.records.true_figures import TrueFigures, true_figures
-from lustrum.stop import Stopped, check_stop
+from lustrum.runtime.stop import Stopped, check_stop
 from lustrum.tabulate.store.files import DamagedError
 
 DATASET = Dataset.from_mapping(

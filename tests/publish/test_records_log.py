@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 
 from answer.conftest import SECRET, people, town
-from lustrum import log_lines
 from lustrum.answer import TableService
 from lustrum.model import DatasetError, PolicyError, TableQuery
 from lustrum.publish.records.process import RequestHandler
+from lustrum.runtime import log_lines
 from lustrum.tabulate import FrameSource, Store, ingest
 
 POLICY = 'dataset = "town"\n[rules]\n[risk]\nlimit = 1.0\n[protect]\nmethod = "random-rounding"\nend = true\n'
@@ -121,7 +121,7 @@ def test_a_reason_of_a_method_stays_out_of_the_log(caplog: pytest.LogCaptureFixt
 def test_an_exception_that_nobody_caught_leaves_no_text(where: str, tmp_path: Path) -> None:
     program = tmp_path / "stray.py"
     program.write_text(
-        "import sys, threading\nfrom lustrum import log_lines\n"
+        "import sys, threading\nfrom lustrum.runtime import log_lines\n"
         "log_lines.set_up('info')\nlog_lines.log_strays()\n"
         "def fail():\n    raise ValueError('a count of 4711')\n"
         "if sys.argv[1] == 'thread':\n"

@@ -14,10 +14,8 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from lustrum import durable
 from lustrum.audit.certificate import verify_file
-from lustrum.formats.table_files import ColumnNames, confidential_table, read_table, recognise
-from lustrum.formats.table_files.write import write_release
+from lustrum.formats.write import write_release
 from lustrum.model import Category, DatasetError, InputError, InternalError, Table, TableAxis
 from lustrum.model.identity import text_identity
 from lustrum.protect.suppression import Suppression
@@ -42,6 +40,8 @@ from lustrum.publish.suppression.inputs import (
 from lustrum.publish.suppression.long_search import StoppableSearch
 from lustrum.publish.suppression.read_back import audit_of_files
 from lustrum.publish.suppression.tables import TablesTogether
+from lustrum.readers import ColumnNames, confidential_table, read_table, recognise
+from lustrum.runtime import durable
 from lustrum.sensitivity import Background, GivenCells, Threshold
 
 COUNTS = {("n", "a"): 1, ("n", "b"): 5, ("n", "c"): 6, ("s", "a"): 7, ("s", "b"): 8, ("s", "c"): 9}

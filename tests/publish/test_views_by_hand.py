@@ -10,6 +10,7 @@ import pytest
 
 from answer.conftest import SECRET
 from lustrum.model import InputError, Release, Table, TableQuery
+from lustrum.numeric.structure import UNBOUNDED
 from lustrum.policy import Before, Policy, PolicyMethod
 from lustrum.protect.abilities import Abilities
 from lustrum.protect.unchanged import IdentityChannel
@@ -18,7 +19,6 @@ from lustrum.publish.records import EngineNumbers, ProtectedInput, protected_inp
 from lustrum.publish.records import views as views_module
 from lustrum.publish.records.protected_input import prepared
 from lustrum.publish.records.views import counted_views
-from lustrum.structure import UNBOUNDED
 from lustrum.tabulate import EmbeddedEngine
 
 SUMS = {"method": "cell-key-magnitude", "p_percent": 5.0, "extra": 1.0, "large": 0.05, "small": 0.2}

@@ -9,10 +9,10 @@ import pytest
 
 from lustrum.audit import Insider, Knowledge, Outsider, TablePrior
 from lustrum.model import CellStatus, InputError, Release, Table
+from lustrum.numeric.structure import UNBOUNDED
 from lustrum.protect import RandomRounding
 from lustrum.risk.cell_certainty import CellCertainty, CertainCells, certainties
 from lustrum.risk.counts import cells_of, check_draws, check_size
-from lustrum.structure import UNBOUNDED
 
 TABLE = Table.from_counts([2, 30, 40])
 CHANNEL = RandomRounding(3).apply(TABLE, np.random.default_rng(0)).channel

@@ -12,9 +12,9 @@ from hypothesis.extra.numpy import arrays
 from scipy import optimize, stats
 
 from examples import examples
-from lustrum import loglinear as fit
-from lustrum.loglinear import _counted_rank, maximal
 from lustrum.model import InputError, Table, TableAxis
+from lustrum.numeric import loglinear as fit
+from lustrum.numeric.loglinear import _counted_rank, maximal
 from lustrum.risk.population import LogLinear
 
 relaxed = settings(deadline=None)  # the first call of a kernel compiles it

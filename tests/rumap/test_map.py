@@ -20,7 +20,7 @@ from lustrum.rumap import (
     growing_map,
     sweep_of,
 )
-from lustrum.stop import Stopped, stopping
+from lustrum.runtime.stop import Stopped, stopping
 from lustrum.tabulate import read_description
 from lustrum.utility import AverageDistance
 

@@ -487,8 +487,8 @@ def pattern(found: Any) -> tuple[Any, ...]:
 def rounding() -> Results:
     from lustrum.model.parameters import spec_from_words
     from lustrum.model.plugins import load
+    from lustrum.numeric.structure import Structure
     from lustrum.protect.rounding.controlled.local import round_inner
-    from lustrum.structure import Structure
 
     tables = {
         "two-way": counted(1, (7, 6)), "three-way": counted(2, (4, 4, 3)),

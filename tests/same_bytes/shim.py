@@ -353,7 +353,7 @@ class Loader(SourceFileLoader):
         if rewriter.loops:
             vars(module)["__lustrum_shim_bit__"] = bits_in_loops(SHIM.seed)
         exec(compile(tree, path, "exec", dont_inherit=True), vars(module))
-        if module.__name__ == "lustrum.compiled":
+        if module.__name__ == "lustrum.numeric.compiled":
             vars(module)["compiled"] = without_keeping(vars(module)["compiled"])
 
 

@@ -89,8 +89,8 @@ def test_what_the_sources_leave_open_is_explained() -> None:
         f"{file}:{line}: {what}" for file, line, what in found() if f"{file}: {what}" not in known
     ]
     assert not new, (
-        "use a stable sort, lustrum.arithmetic or lustrum.solve.products; where the last bit does not matter "
-        f"say so in a comment '# {WORD} ...', where it is exact in allowed.txt:\n  "
+        "use a stable sort, lustrum.numeric.arithmetic or lustrum.numeric.solve.products; where the last "
+        f"bit does not matter say so in a comment '# {WORD} ...', where it is exact in allowed.txt:\n  "
         + "\n  ".join(new)
     )
 

@@ -10,9 +10,9 @@ import pytest
 from lustrum.answer import Snapshot, TableService
 from lustrum.model import DatasetError
 from lustrum.model.errors import NotReadyError
+from lustrum.runtime.stop import check_stop
 from lustrum.server.service import catalogue as module
 from lustrum.server.service.catalogue import Opening, catalogue
-from lustrum.stop import check_stop
 from waiting import LONG
 
 

@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lustrum.model import Category, Release, TableAxis
+from lustrum.numeric.structure import UNBOUNDED
 from lustrum.server.http.templating import DESIGN, STATIC
 from lustrum.server.table_view import chart
 from lustrum.server.table_view.arrange import arrange
 from lustrum.server.table_view.bars import LEFT, SPACE
 from lustrum.server.table_view.chart import Chart, draw
 from lustrum.server.urls.display import TableView
-from lustrum.structure import UNBOUNDED
 
 
 def axis(name: str, size: int, total: bool = False) -> TableAxis:

@@ -28,11 +28,11 @@ from prometheus_client import generate_latest
 
 from examples import examples
 from lustrum.answer import TableService
-from lustrum.arrays import Ints
-from lustrum.log_lines import JsonLines
 from lustrum.model import Dataset, LustrumError, Release, TableQuery
+from lustrum.model.arrays import Ints
 from lustrum.publish.bundles.make import make_bundle
 from lustrum.publish.records import LocalRecordsService
+from lustrum.runtime.log_lines import JsonLines
 from lustrum.server import Settings, create_app
 from lustrum.server.urls import forms
 from lustrum.server.urls.display import PARAMETERS as VIEWS
@@ -118,7 +118,7 @@ class _Listening(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         # That loops are compiled is said by the first of two houses, if the machine is slow.
-        if record.name != "lustrum.compiled":
+        if record.name != "lustrum.numeric.compiled":
             self.lines.append(self.format(record))
 
 

@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 
 from lustrum.model import Decision, QueryError, Release, TableAxis, TableQuery, Verdict
+from lustrum.runtime.stop import check_stop, report_progress
 from lustrum.server.http.problems import ProblemError
 from lustrum.server.operation.metrics import Metrics
 from lustrum.server.service import job_store
@@ -26,7 +27,6 @@ from lustrum.server.service import jobs as jobs_module
 from lustrum.server.service.job_store import JobStore
 from lustrum.server.service.jobs import Job, Jobs
 from lustrum.server.settings import Settings
-from lustrum.stop import check_stop, report_progress
 from waiting import LONG
 
 QUERY = TableQuery.from_mapping({"dataset": "demo", "by": ["age", "sex"]})

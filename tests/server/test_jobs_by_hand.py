@@ -14,6 +14,7 @@ import pytest
 
 from lustrum.answer.archive import write_decision
 from lustrum.model import Decision, LustrumError, QueryError, TableQuery
+from lustrum.runtime.stop import check_stop, report_progress
 from lustrum.server.http.errors import UNAVAILABLE
 from lustrum.server.http.problems import Problem, ProblemError
 from lustrum.server.operation.metrics import Metrics
@@ -21,7 +22,6 @@ from lustrum.server.service import jobs as jobs_module
 from lustrum.server.service.job_store import Job, StoreError, key_of
 from lustrum.server.service.jobs import Jobs
 from lustrum.server.settings import Settings
-from lustrum.stop import check_stop, report_progress
 from server.test_jobs import OTHER, QUERY, decided
 
 JOB = Job("one", QUERY, "running", "", 0.0, "")

@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lustrum.model import Category, QueryError, Release, TableAxis
+from lustrum.numeric.structure import UNBOUNDED
 from lustrum.server.table_view import layout
 from lustrum.server.table_view.arrange import arrange
 from lustrum.server.table_view.figures import Signs, figures
 from lustrum.server.table_view.layout import WIDEST, Grid, lay_out, number
 from lustrum.server.table_view.sums import sums
 from lustrum.server.urls.display import TableView
-from lustrum.structure import UNBOUNDED
 
 
 def axis(name: str, size: int, total: bool = False) -> TableAxis:

@@ -17,6 +17,7 @@ from starlette.types import Scope
 from lustrum.answer import TableService
 from lustrum.demo import description_path
 from lustrum.model import Axis, TableQuery
+from lustrum.runtime.stop import Stopped, stopping
 from lustrum.server import Settings, create_app
 from lustrum.server.http import askers
 from lustrum.server.http.problems import ProblemError
@@ -24,7 +25,6 @@ from lustrum.server.operation.gate import MOST_OF_ONE, Gate
 from lustrum.server.service import estimate as estimating
 from lustrum.server.service.estimate import available_memory, estimate
 from lustrum.server.urls import forms
-from lustrum.stop import Stopped, stopping
 from lustrum.tabulate import read_description
 from server.conftest import started
 from waiting import LONG, until

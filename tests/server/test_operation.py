@@ -15,13 +15,13 @@ from fastapi.testclient import TestClient
 
 from lustrum.demo import description_path, people
 from lustrum.local import local_service
-from lustrum.log_lines import JsonLines
 from lustrum.model import InputError
+from lustrum.runtime.log_lines import JsonLines
+from lustrum.runtime.stop import Stopped, check_stop
 from lustrum.server import Settings, create_app
 from lustrum.server.http.disconnects import DisconnectWatcher
 from lustrum.server.http.problems import ProblemError
 from lustrum.server.operation.gate import Gate
-from lustrum.stop import Stopped, check_stop
 from lustrum.tabulate import FrameSource, Secret, Store, ingest, read_description
 from server.conftest import fill
 from waiting import LONG, until

@@ -21,8 +21,8 @@ from fastapi.testclient import TestClient
 
 from answer.test_service_by_hand import BY, DATASET, KEYED, STRICT, folder, made_by, packed
 from lustrum.answer import Snapshot, TableService, pipeline
-from lustrum.log_lines import FIELDS
 from lustrum.publish.bundles.write import write_bundle
+from lustrum.runtime.log_lines import FIELDS
 from lustrum.server import Settings, create_app
 from lustrum.server.api.repeated import Answered, RepeatedRequests
 from lustrum.server.operation.metrics import Metrics

@@ -9,10 +9,10 @@ import pytest
 from clocks import bend_clock
 from lustrum.answer import Snapshot, TableService
 from lustrum.model import Axis, Decision, Filter, Group, TableQuery
+from lustrum.runtime.stop import Stopped, stopping
 from lustrum.server.service.estimate import estimate
 from lustrum.server.service.served_dataset import ServedDataset
 from lustrum.server.service.suggestions import advice, passing, suggestions
-from lustrum.stop import Stopped, stopping
 
 REFUSED = [
     TableQuery("demo", (Axis("area"), Axis("age"))),

@@ -11,9 +11,9 @@ import numpy.typing as npt
 from scipy import sparse
 from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 
-from lustrum.arrays import Floats
-from lustrum.solve.duality import drawn_back, lower_bound
-from lustrum.solve.problem import LinearProblem, Optimum, Outcome
+from lustrum.model.arrays import Floats
+from lustrum.numeric.solve.duality import drawn_back, lower_bound
+from lustrum.numeric.solve.problem import LinearProblem, Optimum, Outcome
 
 # What scipy's status numbers mean; 4 is a numerical difficulty, which proves nothing.
 _OUTCOMES = {

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
+from lustrum.numeric.solve import highs_model
+from lustrum.numeric.solve.branching import WholeSearch, search_whole
+from lustrum.numeric.solve.cutting import Cut, CuttingProgram
+from lustrum.numeric.solve.deviations import DeviationProgram
 from lustrum.protect.suppression.search.attacks.space import independent_part
-from lustrum.solve import highs_model
-from lustrum.solve.branching import WholeSearch, search_whole
-from lustrum.solve.cutting import Cut, CuttingProgram
-from lustrum.solve.deviations import DeviationProgram
 from same_bytes.vertices import Shuffled
 
 COLUMNS = 6

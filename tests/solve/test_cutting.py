@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lustrum.solve import cutting
-from lustrum.solve.cutting import Cut, CuttingProgram
+from lustrum.numeric.solve import cutting
+from lustrum.numeric.solve.cutting import Cut, CuttingProgram
 
 COLUMNS = 5
 

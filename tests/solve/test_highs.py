@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from examples import examples
-from lustrum.solve import Highs, LinearProblem, Outcome, lower_bound
+from lustrum.numeric.solve import Highs, LinearProblem, Outcome, lower_bound
 from solve.scipy_highs import ScipyHighs
 
 
@@ -116,7 +116,7 @@ def test_when_time_is_up_a_bound_is_still_true():
 
 
 def test_a_program_that_the_solver_does_not_take_is_an_error_and_never_an_empty_answer() -> None:
-    from lustrum.solve.highs_model import highs_model
+    from lustrum.numeric.solve.highs_model import highs_model
 
     ends = np.zeros(1), np.ones(1)
     with pytest.raises(RuntimeError, match="did not take the program"):

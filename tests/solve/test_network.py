@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from scipy.optimize import linear_sum_assignment, linprog
 
 from examples import examples
-from lustrum.solve.network import Network, cheapest_flow
-from lustrum.solve.problem import Outcome
+from lustrum.numeric.solve.network import Network, cheapest_flow
+from lustrum.numeric.solve.problem import Outcome
 
 
 def by_linear_program(network: Network):

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from lustrum.solve.dense import cholesky, inner_product
-from lustrum.solve.products import (
+from lustrum.numeric.solve.dense import cholesky, inner_product
+from lustrum.numeric.solve.products import (
     cleared,
     dot,
     floored,

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from scipy import sparse
 
 from examples import examples
-from lustrum.solve import Outcome
-from lustrum.solve.quadratic import QuadraticOptimum, QuadraticProblem, minimise_quadratic
+from lustrum.numeric.solve import Outcome
+from lustrum.numeric.solve.quadratic import QuadraticOptimum, QuadraticProblem, minimise_quadratic
 
 
 def drawn(seed: int, rows: int, columns: int) -> QuadraticProblem:

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from lustrum.solve import Highs, LinearProblem, Outcome
-from lustrum.solve.highs_model import SIMPLEX, highs_model
-from lustrum.solve.running import run
-from lustrum.stop import Stopped, stopping
+from lustrum.numeric.solve import Highs, LinearProblem, Outcome
+from lustrum.numeric.solve.highs_model import SIMPLEX, highs_model
+from lustrum.numeric.solve.running import run
+from lustrum.runtime.stop import Stopped, stopping
 
 STATUS = highspy.HighsModelStatus
 GENEROUS = 600.0  # seconds

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from examples import examples
-from lustrum.solve import LinearProblem, Outcome, lower_bound
+from lustrum.numeric.solve import LinearProblem, Outcome, lower_bound
 from solve.scipy_highs import ScipyHighs
 
 

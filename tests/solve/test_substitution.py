@@ -10,7 +10,7 @@ from scipy import sparse
 from scipy.optimize import linprog
 
 from examples import examples
-from lustrum.solve import Highs, LinearProblem, Outcome, Substituted, core_of
+from lustrum.numeric.solve import Highs, LinearProblem, Outcome, Substituted, core_of
 
 
 @st.composite

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from examples import examples
 from lustrum.model import Category, TableAxis
-from lustrum.structure import Structure, TableLayout
+from lustrum.numeric.structure import Structure, TableLayout
 
 # The first run of a kernel compiles it, which no deadline foresees.
 QUICK = settings(deadline=None, max_examples=examples(20, 200))

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lustrum.model import Category
-from lustrum.structure import Atoms
-from lustrum.structure.atoms import along_axes, over_members
+from lustrum.numeric.structure import Atoms
+from lustrum.numeric.structure.atoms import along_axes, over_members
 from structure.cases import QUICK
 
 

@@ -19,14 +19,14 @@ from lustrum.model import (
     TableQuery,
     Variable,
 )
-from lustrum.structure import Atoms, Structure, TableLayout, complete_relations
-from lustrum.structure import complete as complete_module
-from lustrum.structure import ragged as ragged_module
-from lustrum.structure import rank as rank_module
-from lustrum.structure.families import Family
-from lustrum.structure.linked import linked_relations
-from lustrum.structure.ragged import Lists, outer
-from lustrum.structure.rank import chain_rank, distinct_rows, elimination_rank, matrix_rank
+from lustrum.numeric.structure import Atoms, Structure, TableLayout, complete_relations
+from lustrum.numeric.structure import complete as complete_module
+from lustrum.numeric.structure import ragged as ragged_module
+from lustrum.numeric.structure import rank as rank_module
+from lustrum.numeric.structure.families import Family
+from lustrum.numeric.structure.linked import linked_relations
+from lustrum.numeric.structure.ragged import Lists, outer
+from lustrum.numeric.structure.rank import chain_rank, distinct_rows, elimination_rank, matrix_rank
 from structure.cases import axis, brute_matrix, halves, layout_of, named, with_total
 
 CODES = {"A": 3, "B": 4, "C": 2}
@@ -529,7 +529,7 @@ def test_the_shortest_way_to_a_set_is_taken():
 
 
 def test_odd_groups_get_a_limited_number_of_forests(monkeypatch):
-    from lustrum.structure import families
+    from lustrum.numeric.structure import families
 
     ring = Lists.of([[0, 1], [1, 2], [2, 3], [3, 4], [0, 4]])
     assert len(Family(ring, 5).forests) == 3

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from lustrum.structure.ragged import distinct, distinct_columns
+from lustrum.numeric.structure.ragged import distinct, distinct_columns
 
 
 @given(

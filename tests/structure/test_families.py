@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lustrum.structure.families import Family
-from lustrum.structure.ragged import Lists
+from lustrum.numeric.structure.families import Family
+from lustrum.numeric.structure.ragged import Lists
 from structure.cases import QUICK
 
 ATOMS = 5

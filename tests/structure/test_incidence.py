@@ -21,7 +21,7 @@ from lustrum.model import (
     TableQuery,
     Variable,
 )
-from lustrum.structure import Structure, build
+from lustrum.numeric.structure import Structure, build
 from structure.cases import (
     QUICK,
     axis,

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lustrum.model import InputError
-from lustrum.structure import UNBOUNDED, Relations, Structure, complete_relations, propagate
-from lustrum.structure.ragged import Lists
+from lustrum.numeric.structure import UNBOUNDED, Relations, Structure, complete_relations, propagate
+from lustrum.numeric.structure.ragged import Lists
 from structure.cases import QUICK, axis, halves, table_lists, with_total
 
 LINE = Structure.of_tables([[axis("x", a=[0], b=[1], all=[0, 1])]]).relations

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from lustrum.model import InputError
-from lustrum.structure import UNBOUNDED, Relations, propagate
-from lustrum.structure.kernels import reduce_modulo
-from lustrum.structure.ragged import Lists
+from lustrum.numeric.structure import UNBOUNDED, Relations, propagate
+from lustrum.numeric.structure.kernels import reduce_modulo
+from lustrum.numeric.structure.ragged import Lists
 
 Ends = list[float]
 

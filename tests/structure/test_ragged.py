@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lustrum.structure import ragged
-from lustrum.structure.ragged import Lists, outer
+from lustrum.numeric.structure import ragged
+from lustrum.numeric.structure.ragged import Lists, outer
 from structure.cases import QUICK
 
 ROWS = st.lists(st.lists(st.integers(0, 5), max_size=3), max_size=4)

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from lustrum.model import InputError, TableAxis
-from lustrum.structure import Structure
-from lustrum.structure.rank import (
+from lustrum.numeric.structure import Structure
+from lustrum.numeric.structure.rank import (
     EXCESSES,
     chain_rank,
     elimination_rank,

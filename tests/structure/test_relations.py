@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lustrum.model import InputError, TableAxis
-from lustrum.structure import Relations, Structure, complete_relations
-from lustrum.structure.rank import chain_rank
+from lustrum.numeric.structure import Relations, Structure, complete_relations
+from lustrum.numeric.structure.rank import chain_rank
 from structure.cases import FEW, QUICK, axis, halves, named, table_lists, with_total
 
 A, S, R = with_total("A", 3), with_total("S", 2), with_total("R", 4)
@@ -162,7 +162,7 @@ def test_groups_without_a_common_total_are_linked_by_elimination() -> None:
 
 
 def test_fractions_take_over_where_residues_do_not_tell() -> None:
-    from lustrum.structure.complete import _null_space, _null_space_by_fractions
+    from lustrum.numeric.structure.complete import _null_space, _null_space_by_fractions
 
     rng = np.random.default_rng(4)
     for _ in range(20):

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from lustrum.model import InputError
-from lustrum.structure import Relations, Structure
-from lustrum.structure.build import published_values
-from lustrum.structure.ragged import Lists
+from lustrum.numeric.structure import Relations, Structure
+from lustrum.numeric.structure.build import published_values
+from lustrum.numeric.structure.ragged import Lists
 from structure.cases import axis
 
 ROWS = [

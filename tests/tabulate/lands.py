@@ -10,8 +10,8 @@ from unittest.mock import patch
 import numpy as np
 from hypothesis import strategies as st
 
-from lustrum.counting import Chunk, kernel, zones
 from lustrum.model import Dataset, Table
+from lustrum.numeric.counting import Chunk, kernel, zones
 
 AREAS, MISSING = 9, 8
 ORDERS = ("sorted", "falling", "nearly sorted", "shuffled", "one area")

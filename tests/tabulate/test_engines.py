@@ -21,9 +21,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from lustrum.counting import kernel, zones
 from lustrum.model import Axis, Dataset, Filter, InputError, QueryError, Table, TableQuery
-from lustrum.stop import Stopped, stopping
+from lustrum.numeric.counting import kernel, zones
+from lustrum.runtime.stop import Stopped, stopping
 from lustrum.tabulate import (
     EmbeddedEngine,
     Engine,

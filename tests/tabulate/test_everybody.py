@@ -9,9 +9,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lustrum.counting import KernelEngine, engine
-from lustrum.counting.zones import Zones
 from lustrum.model import Dataset, TableQuery
+from lustrum.numeric.counting import KernelEngine, engine
+from lustrum.numeric.counting.zones import Zones
 from tabulate.lands import (
     AREAS,
     AXES,

@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from lustrum.counting.engine import KernelEngine
 from lustrum.model import InputError, Variable
 from lustrum.model.dataset import Dataset
 from lustrum.model.finest import FinestCells
+from lustrum.numeric.counting.engine import KernelEngine
 from lustrum.tabulate import FrameEngine, Secret
 from lustrum.tabulate.encode import Chunk
 from lustrum.tabulate.finest import finest_cells

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lustrum.counting.chunk import Chunk
-from lustrum.counting.engine import KernelEngine
 from lustrum.model import Axis, Dataset, Filter, Group, Table, TableQuery
+from lustrum.numeric.counting.chunk import Chunk
+from lustrum.numeric.counting.engine import KernelEngine
 
 FIRMS = Dataset.from_mapping(
     {
@@ -98,7 +98,7 @@ def test_one_pass_is_the_general_way(name: str, **drawn: Any) -> None:
 
 
 def test_many_blocks_between_several_workers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lustrum.counting.kernel.BLOCK", 64)
+    monkeypatch.setattr("lustrum.numeric.counting.kernel.BLOCK", 64)
     held = chunks(7, 5000, 2)
     query = QUESTIONS["overlapping"]
     right = General(FIRMS, held, 1).tabulate(query, ranks=2)

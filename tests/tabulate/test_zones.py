@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lustrum.counting import KernelEngine, zones
-from lustrum.counting.plan import Plan
-from lustrum.counting.zones import Zones
 from lustrum.model import InternalError, TableQuery
+from lustrum.numeric.counting import KernelEngine, zones
+from lustrum.numeric.counting.plan import Plan
+from lustrum.numeric.counting.zones import Zones
 from lustrum.tabulate import Store
 from tabulate.lands import (
     AMOUNTS,

@@ -31,7 +31,7 @@ Twist = Callable[[Any], Any]
 """Makes the faulty function from the right one."""
 
 _SUPPRESSION = "lustrum.protect.suppression"
-_FILES = "lustrum.formats.table_files"
+_FILES = "lustrum.readers"
 
 
 @dataclass(frozen=True)

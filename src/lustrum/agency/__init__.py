@@ -4,15 +4,6 @@ They work on true counts and are no part of the public server: neither imports t
 loopback address, and refuse requests for other hosts, from other sites and from other machines.
 """
 
-from typing import TYPE_CHECKING
+import lazy_loader
 
-from lustrum.lazy import offer
-
-if TYPE_CHECKING:
-    from lustrum.agency.app import create_agency_app
-    from lustrum.agency.run import serve_agency
-
-__all__ = ["create_agency_app", "serve_agency"]
-
-# `lustrum map` reads its files with this room and needs no web framework.
-__getattr__, __dir__ = offer(__name__, {"app": "create_agency_app", "run": "serve_agency"})
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -12,8 +12,8 @@ from starlette.routing import Route
 from lustrum.agency.intake import ENDINGS, Intake, Intakes
 from lustrum.agency.tasks import AgencyTasks
 from lustrum.agency.templating import AgencyPages, Handler, form_of
-from lustrum.data_folder import datasets_in
 from lustrum.model import InputError, LustrumError
+from lustrum.runtime.data_folder import datasets_in
 
 
 class ImportPages:

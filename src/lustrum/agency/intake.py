@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
-from lustrum.durable import outages
 from lustrum.model import Dataset, InputError
 from lustrum.model.errors import choices
+from lustrum.runtime.durable import outages
 from lustrum.tabulate import FileSource
 from lustrum.tabulate.draft import ColumnChoice, Draft, look_at
 

@@ -41,7 +41,7 @@ from lustrum.model import (
 from lustrum.model.text import Message, listed, say
 from lustrum.policy import Audit, Fallback, Policy
 from lustrum.public.numbers import CannotProtectError, ProtectedNumbers
-from lustrum.stop import check_stop, report_progress
+from lustrum.runtime.stop import check_stop, report_progress
 
 log = logging.getLogger("lustrum.answer")
 

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from lustrum.answer.coarsen import advice
-from lustrum.arrays import Ints
 from lustrum.model import Category, Dataset, Reason, Release, TableQuery, Variable
+from lustrum.model.arrays import Ints
 from lustrum.model.table import inner_cells
 from lustrum.model.text import listed, say, say_many
 from lustrum.policy import Rules

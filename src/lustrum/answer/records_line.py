@@ -22,11 +22,11 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from lustrum.log_lines import level_in_force
 from lustrum.model import DatasetError, LustrumError, PolicyError, QueryError
 from lustrum.model.errors import NotAnsweringError, NotReadyError
 from lustrum.public.numbers import CannotProtectError
-from lustrum.stop import Stopped, stop_asked
+from lustrum.runtime.log_lines import level_in_force
+from lustrum.runtime.stop import Stopped, stop_asked
 
 log = logging.getLogger("lustrum.answer")
 

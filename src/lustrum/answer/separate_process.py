@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from lustrum.answer.records_line import FAILURES, START, RecordsLine
-from lustrum.data_folder import datasets_in
 from lustrum.model import DatasetError, PolicyError, QueryError, TableQuery
 from lustrum.model.errors import NotReadyError, choices
 from lustrum.policy import Policy
 from lustrum.public.numbers import Described, Views
-from lustrum.stop import Stopped, stop_asked, within
+from lustrum.runtime.data_folder import datasets_in
+from lustrum.runtime.stop import Stopped, stop_asked, within
 
 SILENCE = 15.0
 """Seconds without a sign of life after which the process is ended and started again."""

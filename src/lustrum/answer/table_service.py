@@ -26,8 +26,6 @@ from lustrum.answer.prepared import PreparedFolders, check_one_population, check
 from lustrum.answer.records_line import FAILURES, START
 from lustrum.answer.separate_process import SILENCE, SeparateRecordsService
 from lustrum.answer.snapshot import ReadPolicy, Snapshot, Stamp, Standing, stamp_of
-from lustrum.data_folder import BUNDLES, POLICIES, folder_at, folders_at
-from lustrum.durable import outages
 from lustrum.model import (
     Dataset,
     DatasetError,
@@ -52,7 +50,9 @@ from lustrum.public.bundle.numbers import BundleNumbers
 from lustrum.public.bundle.place import MANIFEST, bundles_in, standing
 from lustrum.public.numbers import KeyedNumbers, ProtectedNumbers, RecordsService
 from lustrum.public.prepared import PreparedFolder
-from lustrum.stop import Stopped, within
+from lustrum.runtime.data_folder import BUNDLES, POLICIES, folder_at, folders_at
+from lustrum.runtime.durable import outages
+from lustrum.runtime.stop import Stopped, within
 
 log = logging.getLogger("lustrum.answer")
 

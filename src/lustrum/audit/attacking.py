@@ -9,7 +9,6 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arrays import Floats, Ints, Mask
 from lustrum.audit.attackers import Attacker, Outsider, OwnContributions
 from lustrum.audit.belief.belief import Belief
 from lustrum.audit.belief.posterior import weighted
@@ -19,6 +18,7 @@ from lustrum.audit.bounding.sweep import Progress
 from lustrum.audit.knowledge.facts import CellRef, ContradictionError, Knowledge
 from lustrum.audit.knowledge.published import from_release
 from lustrum.model import Channel, InputError, Release
+from lustrum.model.arrays import Floats, Ints, Mask
 from lustrum.model.errors import kind_of
 
 _OUTSIDER = Outsider()

@@ -17,9 +17,9 @@ from typing import Literal
 
 import numpy as np
 
-from lustrum.arithmetic import exp2, log2
-from lustrum.arrays import Array, Floats, Ints, Mask
 from lustrum.model import InputError
+from lustrum.model.arrays import Array, Floats, Ints, Mask
+from lustrum.numeric.arithmetic import exp2, log2
 
 Direction = Literal["up", "down"]
 _DRAWN = 1 << 12

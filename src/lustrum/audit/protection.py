@@ -12,8 +12,8 @@ from enum import StrEnum
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arrays import Ints, Mask
 from lustrum.model import InputError
+from lustrum.model.arrays import Ints, Mask
 
 
 class ProtectionVerdict(StrEnum):

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import sparse
 
-from lustrum.arithmetic import log2
 from lustrum.audit.best import best_bounds
 from lustrum.audit.bounding.elimination import exactly_disclosed
 from lustrum.audit.knowledge.facts import Knowledge
@@ -17,7 +16,8 @@ from lustrum.audit.knowledge.responses import RelationLike, related
 from lustrum.audit.protection import Protection, ProtectionVerdict
 from lustrum.model import InputError, Release
 from lustrum.model.errors import kind_of
-from lustrum.structure import UNBOUNDED
+from lustrum.numeric.arithmetic import log2
+from lustrum.numeric.structure import UNBOUNDED
 
 
 @dataclass(frozen=True)

@@ -31,17 +31,17 @@ from lustrum.audit.report import (
 )
 from lustrum.cli.inputs.table_options import FileOptions
 from lustrum.cli.terminal.audit_page import number, page
-from lustrum.formats.table_files import (
+from lustrum.model import InputError, Release
+from lustrum.model.errors import choices
+from lustrum.numeric.structure import UNBOUNDED
+from lustrum.readers import (
     TOTAL_NAMES,
     TableFile,
     read_table,
     recognise,
     releases_of,
 )
-from lustrum.formats.table_files.levels import default_level, protection_of
-from lustrum.model import InputError, Release
-from lustrum.model.errors import choices
-from lustrum.structure import UNBOUNDED
+from lustrum.readers.levels import default_level, protection_of
 
 How = Literal["adjacent", "nearest"]
 

@@ -9,9 +9,9 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from lustrum.cli.protect import progress_bars
-from lustrum.data_folder import PREPARED, REPORTS
 from lustrum.publish.programme.read import read_programme
 from lustrum.publish.programme.run import check_programme, run_programme
+from lustrum.runtime.data_folder import PREPARED, REPORTS
 
 
 def release_tables(

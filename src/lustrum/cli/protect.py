@@ -11,7 +11,6 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
-from lustrum.data_folder import BUNDLES, POLICIES, REPORTS
 from lustrum.model import DatasetError, InputError
 from lustrum.model.errors import choices
 from lustrum.policy import read_policy
@@ -21,7 +20,8 @@ from lustrum.publish.bundles.make import MadeBundle, earlier_memory, make_bundle
 from lustrum.publish.bundles.memory import read_memory
 from lustrum.publish.report import findings, write_report
 from lustrum.publish.report.sums import sum_lines
-from lustrum.stop import reporting_progress
+from lustrum.runtime.data_folder import BUNDLES, POLICIES, REPORTS
+from lustrum.runtime.stop import reporting_progress
 from lustrum.tabulate import Store
 from lustrum.tabulate.remote import connected_names
 

@@ -13,7 +13,6 @@ from rich.text import Text
 from lustrum.cli.inputs.rule_words import rule_of
 from lustrum.cli.inputs.table_options import FileOptions
 from lustrum.cli.terminal.suppression import show_changes, show_report
-from lustrum.formats.table_files import TableFile, confidential_table, read_table, recognise
 from lustrum.model import InputError
 from lustrum.model.identity import text_identity
 from lustrum.protect.suppression import Pattern, Suppression
@@ -30,6 +29,7 @@ from lustrum.publish.suppression.long_search import StoppableSearch
 from lustrum.publish.suppression.read_back import audit_of_files
 from lustrum.publish.suppression.tables import TablesTogether
 from lustrum.publish.waivers import read_waivers
+from lustrum.readers import TableFile, confidential_table, read_table, recognise
 
 _MOST_SHORT = 20
 

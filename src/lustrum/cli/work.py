@@ -22,7 +22,6 @@ from rich.progress import (
 
 from lustrum.answer import TableService
 from lustrum.cli.protect import progress_bars
-from lustrum.durable import write_whole
 from lustrum.local import local_service
 from lustrum.model import Dataset, DatasetError, InputError
 from lustrum.model.errors import NotReadyError
@@ -30,6 +29,7 @@ from lustrum.policy import check_names
 from lustrum.policy.presets import preset
 from lustrum.policy.read import parse_policy, sealed
 from lustrum.protect.population.public import SEARCH
+from lustrum.runtime.durable import write_whole
 from lustrum.tabulate import (
     FileSource,
     QuerySource,
@@ -217,7 +217,7 @@ def run_server(
     coming: Sequence[str] = (),
 ) -> None:
     """Serve until stopped; in production, sealed policies only. Datasets that are coming are still made."""
-    from lustrum.log_lines import set_up
+    from lustrum.runtime.log_lines import set_up
     from lustrum.server import Settings, serve
 
     settings = settings or Settings()

@@ -1,8 +1,8 @@
 """Drawing categories from tables of weights, the same way on every machine.
 
 Only ``Generator.random`` is called for categories, and they come from an inverse distribution function.
-Weights are made of correctly rounded operations: powers and exponentials by `lustrum.arithmetic`, and lines
-between points by :func:`between`, since numpy's may be fused.
+Weights are made of correctly rounded operations: powers and exponentials by `lustrum.numeric.arithmetic`, and
+lines between points by :func:`between`, since numpy's may be fused.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arrays import Floats
+from lustrum.model.arrays import Floats
 
 Positions = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]

@@ -14,8 +14,6 @@ from math import fsum
 
 import numpy as np
 
-from lustrum.arithmetic import power
-from lustrum.arrays import Floats
 from lustrum.demo.draws import Positions
 from lustrum.demo.names import DISTRICTS, REGIONS, DistrictNames
 from lustrum.demo.vocabulary import (
@@ -25,6 +23,8 @@ from lustrum.demo.vocabulary import (
     DemoStructuralZero,
     DemoVariable,
 )
+from lustrum.model.arrays import Floats
+from lustrum.numeric.arithmetic import power
 
 #: Kinds of area, from most to least urban; the conditional distributions differ by kind.
 KINDS = ("city", "town", "country", "coast")

@@ -12,12 +12,12 @@ from lustrum.demo.census.population import people
 from lustrum.demo.descriptions import description_path
 from lustrum.demo.labour_force.survey import survey
 from lustrum.demo.register.businesses import businesses
-from lustrum.durable import write_whole
 from lustrum.policy import Policy, read_policy
 from lustrum.policy.read import sealed
 from lustrum.public.bundle.files import is_made_by, other_search, stated_method
 from lustrum.publish.bundles.make import make_bundle
-from lustrum.side_by_side import side_by_side
+from lustrum.runtime.durable import write_whole
+from lustrum.runtime.side_by_side import side_by_side
 from lustrum.tabulate import FrameSource, Store, ingest, read_description
 
 NAMES = ("demo", "businesses", "survey")

@@ -10,28 +10,6 @@
 =========================  ==========================================================
 """
 
-from __future__ import annotations
+import lazy_loader
 
-from typing import TYPE_CHECKING
-
-from lustrum.lazy import offer
-
-if TYPE_CHECKING:
-    from lustrum.formats.csv import Csv
-    from lustrum.formats.jsonstat import JsonStat
-    from lustrum.formats.parquet import Parquet
-    from lustrum.formats.table_files.write import release_as_arrow, write_release
-    from lustrum.formats.xlsx import Xlsx
-
-__all__ = ["Csv", "JsonStat", "Parquet", "Xlsx", "release_as_arrow", "write_release"]
-
-__getattr__, __dir__ = offer(
-    __name__,
-    {
-        "csv": "Csv",
-        "jsonstat": "JsonStat",
-        "parquet": "Parquet",
-        "table_files.write": "release_as_arrow write_release",
-        "xlsx": "Xlsx",
-    },
-)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -10,8 +10,8 @@ from itertools import islice, product
 
 import numpy as np
 
-from lustrum.arrays import Ints, Mask
 from lustrum.model import Release, TableAxis
+from lustrum.model.arrays import Ints, Mask
 
 _PIECE = 50_000
 """About how many cells are turned into text at a time."""

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arrays import Ints, Mask
 from lustrum.formats.cell_text import free_name
 from lustrum.model import CellStatus, InputError, Release, Table
+from lustrum.model.arrays import Ints, Mask
 from lustrum.model.release import check_release
 from lustrum.model.table import TableAxis, check_table
 

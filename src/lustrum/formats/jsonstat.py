@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from lustrum.arrays import Ints
 from lustrum.model import CellStatus, Release
+from lustrum.model.arrays import Ints
 from lustrum.model.release import check_release
 
 

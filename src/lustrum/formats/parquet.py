@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from lustrum.arrays import Ints, Mask
 from lustrum.formats.cell_text import HeadNames, inert
 from lustrum.model import Release
+from lustrum.model.arrays import Ints, Mask
 from lustrum.model.release import check_release
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import numpy as np
 
 from lustrum.formats.cell_text import number_text
 from lustrum.model import CellStatus, InputError, Release, TableAxis
-from lustrum.svg import element, escaped, scrolling
+from lustrum.runtime.svg import element, escaped, scrolling
 
 _MOST_SQUARES = 60_000
 _MOST_FIGURES = 3_000

@@ -14,13 +14,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from lustrum.arrays import Ints
 from lustrum.formats.placing import Placing, usual_placing
 from lustrum.formats.workbook import MOST_DIGITS, NO_NUMBER, cell_heads, fits
 from lustrum.model import CellStatus, Release, TableAxis
+from lustrum.model.arrays import Ints
 from lustrum.model.release import check_release
 from lustrum.model.text import opening
-from lustrum.structure import UNBOUNDED
+from lustrum.numeric.structure import UNBOUNDED
 
 KEPT_IN_MEMORY = 20_000
 """The rows of more cells than this are joined from samples, since single ones take microseconds and memory."""

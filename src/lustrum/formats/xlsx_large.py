@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 from xlsxwriter.utility import xl_col_to_name
 
-from lustrum.arrays import Ints, Mask
 from lustrum.formats.cell_text import number_text
 from lustrum.formats.placing import usual_placing
 from lustrum.formats.workbook import (
@@ -27,7 +26,8 @@ from lustrum.formats.workbook import (
     cell_heads,
 )
 from lustrum.model import Release
-from lustrum.structure import UNBOUNDED
+from lustrum.model.arrays import Ints, Mask
+from lustrum.numeric.structure import UNBOUNDED
 
 _ACROSS = 1000
 _PIECE = 20_000

@@ -9,24 +9,6 @@
 =======================  =====================================================================
 """
 
-from __future__ import annotations
+import lazy_loader
 
-from typing import TYPE_CHECKING
-
-from lustrum.lazy import offer
-
-if TYPE_CHECKING:
-    from lustrum.local.crosstabs import crosstab, pivot_table
-    from lustrum.local.protected_table import ProtectedTable
-    from lustrum.local.service import health, local_service
-
-__all__ = ["ProtectedTable", "crosstab", "health", "local_service", "pivot_table"]
-
-__getattr__, __dir__ = offer(
-    __name__,
-    {
-        "crosstabs": "crosstab pivot_table",
-        "protected_table": "ProtectedTable",
-        "service": "health local_service",
-    },
-)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

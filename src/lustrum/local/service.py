@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from lustrum.answer.table_service import TableService
-from lustrum.data_folder import folder_at
 from lustrum.publish.doctor import HealthFinding, examine
 from lustrum.publish.records.local import LocalRecordsService
+from lustrum.runtime.data_folder import folder_at
 
 
 def local_service(root: Path | str, workers: int | None = None) -> TableService:

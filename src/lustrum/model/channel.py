@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arrays import Floats, Ints
+from lustrum.model.arrays import Floats, Ints
 from lustrum.model.errors import InputError
 from lustrum.model.release import Channel, Transitions
 

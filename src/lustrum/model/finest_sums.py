@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lustrum.arrays import Array, Ints
+from lustrum.model.arrays import Array, Ints
 from lustrum.model.dataset import Dataset
 from lustrum.model.errors import InputError
 from lustrum.model.finest import FinestCells

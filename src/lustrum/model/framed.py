@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from lustrum.model.plugins import load
 
 if TYPE_CHECKING:
     import pandas
@@ -37,5 +38,5 @@ class Framed:
 
 
 def frames() -> Any:
-    """What makes the frames: a room above the model, imported when a frame is asked for."""
-    return import_module("lustrum.formats.frames")
+    """What makes the frames: a room above the model has registered it, and it is imported when asked for."""
+    return load("lustrum.frames", "frames")

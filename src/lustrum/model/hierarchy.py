@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from lustrum.arrays import Ints
+from lustrum.model.arrays import Ints
 from lustrum.model.errors import DescriptionError, choices
 
 

@@ -6,7 +6,7 @@ import hashlib
 
 import numpy as np
 
-from lustrum.arrays import Words
+from lustrum.model.arrays import Words
 
 _PIECE = 1 << 12  # words at a time, whose blocks stay in the cache
 

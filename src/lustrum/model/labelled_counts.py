@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arrays import Ints
+from lustrum.model.arrays import Ints
 from lustrum.model.errors import InputError, choices
 from lustrum.model.hierarchy import Category
 from lustrum.model.variable import RESERVED, TOTAL_CODE

@@ -18,6 +18,7 @@ GROUPS = {
     "lustrum.risks": "risk measure",
     "lustrum.utilities": "utility measure",
     "lustrum.formats": "format",
+    "lustrum.frames": "maker of frames",
 }
 
 

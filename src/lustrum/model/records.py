@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arrays import Array, Ints
+from lustrum.model.arrays import Array, Ints
 from lustrum.model.dataset import Dataset
 from lustrum.model.errors import InputError
 from lustrum.model.table import _kept

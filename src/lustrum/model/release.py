@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arrays import Floats, Ints, Mask
+from lustrum.model.arrays import Floats, Ints, Mask
 from lustrum.model.errors import InputError, kind_of
 from lustrum.model.framed import Framed, frames
 from lustrum.model.status import CellStatus

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from lustrum.arrays import Ints
+from lustrum.model.arrays import Ints
 
 Words = Sequence[Sequence[str]]
 """Words that must all be there; each is a choice of spellings, of which one is enough."""

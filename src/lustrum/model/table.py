@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arrays import Ints, Mask
+from lustrum.model.arrays import Ints, Mask
 from lustrum.model.errors import InputError, kind_of
 from lustrum.model.framed import Framed, frames
 from lustrum.model.hierarchy import Category

@@ -19,9 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from lustrum.arithmetic import log2
-from lustrum.arrays import Floats
 from lustrum.model import Channel, InputError
+from lustrum.model.arrays import Floats
+from lustrum.numeric.arithmetic import log2
 
 MOST = 20
 """Counts up to this are equally likely to the reader beforehand."""

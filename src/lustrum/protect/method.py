@@ -12,8 +12,8 @@ from typing import Any, ClassVar, Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arrays import Ints, Mask, Words
 from lustrum.model import Channel, InputError, Release, Table
+from lustrum.model.arrays import Ints, Mask, Words
 from lustrum.model.chance import Seed, generator_of
 from lustrum.model.keys import cell_words
 from lustrum.model.parameters import DeclaredSpec

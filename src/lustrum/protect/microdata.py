@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arrays import Ints, Mask
 from lustrum.model import InputError, Table
+from lustrum.model.arrays import Ints, Mask
 from lustrum.model.records import Records
 from lustrum.model.variable import TOTAL_CODE
-from lustrum.structure import UNBOUNDED
+from lustrum.numeric.structure import UNBOUNDED
 
 _FITS = 2**62
 _DENSE = 8  # values up to this many times the number of records are counted instead of sorted

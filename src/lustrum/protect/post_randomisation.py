@@ -14,8 +14,8 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arrays import Floats, Ints
 from lustrum.model import InputError, Release, Table
+from lustrum.model.arrays import Floats, Ints
 from lustrum.model.chance import Seed, required_generator
 from lustrum.model.channel import MatrixChannel
 from lustrum.model.dataset import Dataset

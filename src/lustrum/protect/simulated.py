@@ -13,17 +13,17 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from lustrum.arithmetic import exp, log_gamma
-from lustrum.arrays import Ints
 from lustrum.audit.fibre import FibreMargins, enumerate_fibre, sample_fibre
 from lustrum.audit.fibre.margins import junction_tree
-from lustrum.distributions import chi_square_above
-from lustrum.loglinear import LogLinearFit, fit_generators
 from lustrum.model import InputError, Release, Table
+from lustrum.model.arrays import Ints
 from lustrum.model.chance import Seed
 from lustrum.model.errors import choices
 from lustrum.model.parameters import checks_parameters, parameter
 from lustrum.model.text import say
+from lustrum.numeric.arithmetic import exp, log_gamma
+from lustrum.numeric.distributions import chi_square_above
+from lustrum.numeric.loglinear import LogLinearFit, fit_generators
 from lustrum.protect.abilities import Abilities
 from lustrum.protect.method import TABULAR, Stage, checked_input, released, whole_counts
 from lustrum.protect.totals.inner_table import InnerTable, Keep, kept_names

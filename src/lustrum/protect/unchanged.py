@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from lustrum.arrays import Ints
 from lustrum.model import Release, Table, Transitions
+from lustrum.model.arrays import Ints
 from lustrum.model.chance import Seed
 from lustrum.protect.abilities import Abilities
 from lustrum.protect.method import TABULAR, Stage, checked_input, released

@@ -14,8 +14,8 @@ from typing import Protocol
 
 import numpy as np
 
-from lustrum.arrays import Floats, Ints
 from lustrum.audit.contribution import ContributionBelief, contribution_belief
+from lustrum.model.arrays import Floats, Ints
 from lustrum.protect.cell_key import CellKeyMagnitude
 from lustrum.protect.cell_key.noise import flex
 from lustrum.protect.magnitudes.report import PublicFactors

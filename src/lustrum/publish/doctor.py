@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from lustrum.data_folder import BUNDLES, POLICIES, PREPARED, RELEASES, REPORTS, unknown_entries
-from lustrum.durable import outages
 from lustrum.model import LustrumError
 from lustrum.model.errors import DatasetError
 from lustrum.policy import check_names, read_policy
@@ -21,6 +19,15 @@ from lustrum.public.bundle.files import Bundle
 from lustrum.public.bundle.place import bundles_in
 from lustrum.public.prepared import read_prepared
 from lustrum.publish.bundles.memory import memory_path, sums_path
+from lustrum.runtime.data_folder import (
+    BUNDLES,
+    POLICIES,
+    PREPARED,
+    RELEASES,
+    REPORTS,
+    unknown_entries,
+)
+from lustrum.runtime.durable import outages
 from lustrum.tabulate import EmbeddedEngine, Store
 from lustrum.tabulate.keys import Secret
 from lustrum.tabulate.store.folder import LEFTOVER

@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
-from lustrum.durable import exchange, sync
 from lustrum.model import DatasetError
 from lustrum.public.bundle.place import ASIDE, MANIFEST, moved_aside
+from lustrum.runtime.durable import exchange, sync
 
 
 def write_folder(

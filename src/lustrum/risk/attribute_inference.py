@@ -14,8 +14,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from lustrum.arrays import Floats, Ints, Mask
 from lustrum.model import InputError, Release, Table
+from lustrum.model.arrays import Floats, Ints, Mask
 from lustrum.model.parameters import parameter
 from lustrum.model.release import check_release
 from lustrum.model.table import check_table

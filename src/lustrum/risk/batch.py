@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from lustrum.arithmetic_loops import exp, log
-from lustrum.arrays import Floats, Ints
-from lustrum.compiled import compiled
+from lustrum.model.arrays import Floats, Ints
+from lustrum.numeric.arithmetic_loops import exp, log
+from lustrum.numeric.compiled import compiled
 from lustrum.risk.entropy import xlogx
 from lustrum.risk.r1 import WEIGHTS, r1_values
 from lustrum.risk.r2 import r2_values

@@ -20,15 +20,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arithmetic import exp2
-from lustrum.arrays import Floats, Ints, Mask
 from lustrum.model import Channel, InputError, Release, Table
+from lustrum.model.arrays import Floats, Ints, Mask
 from lustrum.model.channel import ObservedChannel
 from lustrum.model.parameters import checks_parameters, parameter
 from lustrum.model.release import check_release
 from lustrum.model.table import check_table
+from lustrum.numeric.arithmetic import exp2
+from lustrum.numeric.structure import UNBOUNDED
 from lustrum.risk.measure import RiskSpec
-from lustrum.structure import UNBOUNDED
 
 if TYPE_CHECKING:
     from lustrum.audit import Attacker, Knowledge, Prior

@@ -8,10 +8,10 @@ from typing import Literal
 
 import numpy as np
 
-from lustrum.arithmetic import log
-from lustrum.arrays import Ints
 from lustrum.model import InputError
+from lustrum.model.arrays import Ints
 from lustrum.model.chance import Seed, any_generator
+from lustrum.numeric.arithmetic import log
 from lustrum.risk.counts import Cells, CountsLike, cells_of, check_size
 from lustrum.risk.population import LogLinear, PopulationModel
 

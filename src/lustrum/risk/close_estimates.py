@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
-from lustrum.arrays import Floats, Mask
 from lustrum.model import InputError, Release, Table
+from lustrum.model.arrays import Floats, Mask
 from lustrum.model.parameters import parameter
 from lustrum.model.release import check_release
 from lustrum.model.table import check_table

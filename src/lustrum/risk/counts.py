@@ -9,8 +9,8 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arrays import Ints, Mask
 from lustrum.model import InputError, Release, Table, TableAxis
+from lustrum.model.arrays import Ints, Mask
 
 
 class NotMeasurableError(InputError):

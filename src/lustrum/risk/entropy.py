@@ -24,8 +24,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arithmetic import exp, log
-from lustrum.arrays import Floats
+from lustrum.model.arrays import Floats
+from lustrum.numeric.arithmetic import exp, log
 
 
 def xlogx(values: npt.ArrayLike) -> Floats:

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from lustrum._version import __version__
-from lustrum.arrays import Floats, Ints
 from lustrum.model import InputError, Release, Table
+from lustrum.model.arrays import Floats, Ints
 from lustrum.model.chance import Seed, any_generator
 from lustrum.model.parameters import checks_parameters, parameter
 from lustrum.model.release import check_release

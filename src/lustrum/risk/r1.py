@@ -15,10 +15,10 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from lustrum.arithmetic import log
-from lustrum.arrays import Floats, Ints
 from lustrum.model import Table
+from lustrum.model.arrays import Floats, Ints
 from lustrum.model.parameters import parameter
+from lustrum.numeric.arithmetic import log
 from lustrum.risk.counts import CountsLike, cells_of, check_scale, check_weights
 from lustrum.risk.entropy import entropy, size_of
 from lustrum.risk.measure import RiskSpec

@@ -23,10 +23,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from lustrum.arithmetic import log
-from lustrum.arrays import Floats, Ints
 from lustrum.model import Release, Table
+from lustrum.model.arrays import Floats, Ints
 from lustrum.model.parameters import parameter
+from lustrum.numeric.arithmetic import log
 from lustrum.risk.counts import CountsLike, cells_of, check_scale, check_weights, same_cells
 from lustrum.risk.entropy import conditional_entropy, entropy, share_to_power, size_of
 from lustrum.risk.measure import RiskSpec

@@ -13,8 +13,8 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arrays import Ints, Mask
 from lustrum.model import InputError, Table
+from lustrum.model.arrays import Ints, Mask
 from lustrum.model.errors import choices
 from lustrum.model.parameters import parameter
 from lustrum.model.table import check_table

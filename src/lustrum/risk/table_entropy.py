@@ -46,13 +46,13 @@ from typing import ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arithmetic import log
-from lustrum.arrays import Floats, Ints, Mask
 from lustrum.model import Channel, InputError, Release, Table
+from lustrum.model.arrays import Floats, Ints, Mask
 from lustrum.model.channel import ObservedChannel
 from lustrum.model.parameters import checks_parameters, parameter
 from lustrum.model.release import check_release
 from lustrum.model.table import check_table
+from lustrum.numeric.arithmetic import log
 from lustrum.risk.counts import as_counts, check_scale
 from lustrum.risk.entropy import share_to_power, size_of
 from lustrum.risk.measure import RiskSpec

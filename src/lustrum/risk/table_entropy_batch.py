@@ -12,13 +12,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from lustrum.arithmetic_loops import log
-from lustrum.arrays import Floats, Ints
-from lustrum.compiled import compiled
 from lustrum.model import Channel
+from lustrum.model.arrays import Floats, Ints
 from lustrum.model.channel import row_entries
+from lustrum.numeric.arithmetic_loops import log
+from lustrum.numeric.compiled import compiled
+from lustrum.numeric.structure.ragged import distinct
 from lustrum.risk.entropy import share_to_power, size_of
-from lustrum.structure.ragged import distinct
 
 
 @dataclass(frozen=True, eq=False)

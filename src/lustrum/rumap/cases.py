@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arrays import Ints
 from lustrum.model import Category, InputError, Release, Table, TableAxis, TableQuery
+from lustrum.model.arrays import Ints
 from lustrum.model.errors import choices
 from lustrum.model.variable import TOTAL_CODE
+from lustrum.numeric.structure import UNBOUNDED
 from lustrum.protect.abilities import ProtectsRecords, ProtectsTables, Rehearses
 from lustrum.protect.method import released
 from lustrum.rumap.grids import BeforeCounting, MapMethod
 from lustrum.rumap.population import protects_populations, released_population
-from lustrum.structure import UNBOUNDED
 
 if TYPE_CHECKING:
     from lustrum.tabulate import KernelEngine

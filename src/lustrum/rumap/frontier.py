@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arrays import Mask
+from lustrum.model.arrays import Mask
 
 
 def frontier(risk: npt.ArrayLike, utility: npt.ArrayLike) -> Mask:

@@ -9,8 +9,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from lustrum.arithmetic import circle, expm1, log, student_quantile
-from lustrum.arrays import Floats
+from lustrum.model.arrays import Floats
+from lustrum.numeric.arithmetic import circle, expm1, log, student_quantile
 
 ORIGINAL, NOTHING = "original data", "no data"
 CORNERS = (NOTHING, ORIGINAL)

@@ -12,9 +12,9 @@ import numpy as np
 
 from lustrum.model import Dataset, Release, Table, Variable
 from lustrum.model.finest import FinestCells
+from lustrum.numeric.structure import UNBOUNDED
 from lustrum.protect.method import released, whole_counts
 from lustrum.protect.totals.inner_table import InnerTable
-from lustrum.structure import UNBOUNDED
 
 
 def protects_populations(method: Any) -> bool:

@@ -29,18 +29,18 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from lustrum.arrays import Ints
 from lustrum.audit import PublishedTable, from_tables
 from lustrum.audit.knowledge.facts import Knowledge, Sparse
 from lustrum.audit.knowledge.reduce import as_floats, narrowed
 from lustrum.model import Category, InputError, Release, Table, TableAxis
+from lustrum.model.arrays import Ints
+from lustrum.numeric.structure import UNBOUNDED
 from lustrum.protect.abilities import Rehearses, abilities_of
 from lustrum.rumap.cases import protected
 from lustrum.rumap.grids import MapMethod, labels
 from lustrum.rumap.series_attack import base_certainty, same_people, with_someone_in
 from lustrum.rumap.sweep import method_rng
-from lustrum.stop import check_stop
-from lustrum.structure import UNBOUNDED
+from lustrum.runtime.stop import check_stop
 from lustrum.utility import hellinger_utility
 
 if TYPE_CHECKING:

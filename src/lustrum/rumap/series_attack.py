@@ -9,13 +9,13 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from lustrum.arithmetic import exp2, log2
-from lustrum.arrays import Floats
 from lustrum.audit.belief.posterior import likelihood
 from lustrum.audit.knowledge.facts import Knowledge, Sparse
 from lustrum.model import Channel, Release, Table, TableAxis
+from lustrum.model.arrays import Floats
 from lustrum.model.channel import ObservedChannel
-from lustrum.structure import UNBOUNDED
+from lustrum.numeric.arithmetic import exp2, log2
+from lustrum.numeric.structure import UNBOUNDED
 
 _PAIRS = 4_000_000
 """Pairs of cells that are compared at most for two tables."""

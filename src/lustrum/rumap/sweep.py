@@ -24,7 +24,7 @@ from lustrum.rumap.chance import Watched
 from lustrum.rumap.grids import MapMethod
 from lustrum.rumap.measures import Measures
 from lustrum.rumap.points import Draw
-from lustrum.stop import Stopped, check_stop
+from lustrum.runtime.stop import Stopped, check_stop
 
 Progress = Callable[[int, int], None]
 

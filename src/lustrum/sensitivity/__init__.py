@@ -14,66 +14,6 @@ reasons in words, and the interval that must hide each cell. Waivers and request
 come in a :class:`Background`.
 """
 
-from __future__ import annotations
+import lazy_loader
 
-from typing import TYPE_CHECKING
-
-from lustrum.lazy import offer
-
-if TYPE_CHECKING:
-    from lustrum.sensitivity.background import Background
-    from lustrum.sensitivity.insider import insider_bounds
-    from lustrum.sensitivity.read import read_rule
-    from lustrum.sensitivity.result import Finding, Sensitivity
-    from lustrum.sensitivity.rule import Rule
-    from lustrum.sensitivity.rules.combine import AllOf, AnyOf, Unless
-    from lustrum.sensitivity.rules.dominance import Dominance
-    from lustrum.sensitivity.rules.given import GivenCells
-    from lustrum.sensitivity.rules.group_disclosure import GroupDisclosure
-    from lustrum.sensitivity.rules.k_disclosure import KDisclosure
-    from lustrum.sensitivity.rules.p_percent import PPercent
-    from lustrum.sensitivity.rules.prior_posterior import PriorPosterior
-    from lustrum.sensitivity.rules.request import Request
-    from lustrum.sensitivity.rules.sparsity import Sparsity
-    from lustrum.sensitivity.rules.threshold import Threshold
-
-__all__ = [
-    "AllOf",
-    "AnyOf",
-    "Background",
-    "Dominance",
-    "Finding",
-    "GivenCells",
-    "GroupDisclosure",
-    "KDisclosure",
-    "PPercent",
-    "PriorPosterior",
-    "Request",
-    "Rule",
-    "Sensitivity",
-    "Sparsity",
-    "Threshold",
-    "Unless",
-    "insider_bounds",
-    "read_rule",
-]
-
-_PLACES = {
-    "background": "Background",
-    "insider": "insider_bounds",
-    "read": "read_rule",
-    "result": "Finding Sensitivity",
-    "rule": "Rule",
-    "rules.combine": "AllOf AnyOf Unless",
-    "rules.dominance": "Dominance",
-    "rules.given": "GivenCells",
-    "rules.group_disclosure": "GroupDisclosure",
-    "rules.k_disclosure": "KDisclosure",
-    "rules.p_percent": "PPercent",
-    "rules.prior_posterior": "PriorPosterior",
-    "rules.request": "Request",
-    "rules.sparsity": "Sparsity",
-    "rules.threshold": "Threshold",
-}
-
-__getattr__, __dir__ = offer(__name__, _PLACES)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arrays import Mask
 from lustrum.model import InputError
+from lustrum.model.arrays import Mask
 
 
 @dataclass(frozen=True, repr=False)

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from lustrum.arrays import Indices, Ints, Mask
 from lustrum.model import CellStatus, InputError, Reason, Table, TableAxis
+from lustrum.model.arrays import Indices, Ints, Mask
 from lustrum.sensitivity.result import Finding, Sensitivity
 
 

@@ -28,8 +28,8 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arrays import Mask
 from lustrum.model import Contributions, InputError, Table
+from lustrum.model.arrays import Mask
 from lustrum.sensitivity.background import Background
 
 Weights = Literal["expanded", "sample"]

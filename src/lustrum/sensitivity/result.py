@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arrays import Ints, Mask
 from lustrum.model import CellStatus, InputError, Reason, Table
+from lustrum.model.arrays import Ints, Mask
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -22,8 +22,8 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from uvicorn.config import LOGGING_CONFIG
 
 from lustrum.answer import TableService
-from lustrum.log_lines import set_up
 from lustrum.model import InputError
+from lustrum.runtime.log_lines import set_up
 from lustrum.server.app import create_app
 from lustrum.server.http.connections import BoundedProtocol, ConnectionLimits
 from lustrum.server.http.sockets import OwnSocket, own_socket, tcp_socket

@@ -13,7 +13,7 @@ from fastapi import FastAPI
 from prometheus_client import REGISTRY
 
 from lustrum.answer import TableService
-from lustrum.log_lines import set_up
+from lustrum.runtime.log_lines import set_up
 from lustrum.server.app import create_app
 from lustrum.server.http.shared_rates import SharedHits
 from lustrum.server.operation.arenas import keep_arenas_few

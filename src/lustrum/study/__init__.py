@@ -11,7 +11,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 
 from lustrum.model import InputError
@@ -27,8 +26,13 @@ def run_study(name: str, progress: Progress | None = None) -> Study:
     """Run a study by its name, with the settings of its paper."""
     if name not in STUDIES:
         raise InputError(f"There is no study {name!r}; {choices(name, STUDIES)}.")
-    module = name.replace("-", "_")
-    study: Callable[..., Study] = getattr(
-        importlib.import_module(f"lustrum.study.{module}"), module
+    from lustrum.study.cell_entropy import cell_entropy
+    from lustrum.study.maps import maps
+    from lustrum.study.markov import markov
+    from lustrum.study.sample_tables import sample_tables
+    from lustrum.study.table_server import table_server
+
+    studies: dict[str, Callable[..., Study]] = dict(
+        zip(STUDIES, (cell_entropy, sample_tables, markov, table_server, maps), strict=True)
     )
-    return study(progress=progress)
+    return studies[name](progress=progress)

@@ -7,8 +7,6 @@ from itertools import pairwise
 
 import numpy as np
 
-from lustrum.arithmetic import log2
-from lustrum.arrays import Floats, Ints
 from lustrum.audit import (
     Belief,
     Insider,
@@ -22,6 +20,8 @@ from lustrum.audit import (
     others,
 )
 from lustrum.model import Category, CellStatus, Release, TableAxis
+from lustrum.model.arrays import Floats, Ints
+from lustrum.numeric.arithmetic import log2
 from lustrum.risk.cell_entropy import cell_entropy as risk_of
 from lustrum.study.markov import IJ, IK, JK
 from lustrum.study.result import Line, Panel, Progress, Study, panels_of

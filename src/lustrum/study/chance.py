@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lustrum.arithmetic import normal_quantile, student_quantile
-from lustrum.arrays import Floats, Ints
+from lustrum.model.arrays import Floats, Ints
+from lustrum.numeric.arithmetic import normal_quantile, student_quantile
 
 _PAPER_SAMPLES = 1000
 _ALARM = 0.001

@@ -21,9 +21,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from lustrum.arrays import Ints
 from lustrum.demo import people
 from lustrum.model import Channel, Release, Table
+from lustrum.model.arrays import Ints
 from lustrum.model.channel import swapping_channel
 from lustrum.protect.method import released
 from lustrum.risk.table_entropy import EntropyRisk

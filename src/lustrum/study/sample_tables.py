@@ -20,8 +20,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lustrum.arrays import Floats, Ints
 from lustrum.model import InputError
+from lustrum.model.arrays import Floats, Ints
 from lustrum.model.workers import workers as available
 from lustrum.risk.batch import risks_of_many
 from lustrum.risk.population import (

@@ -31,9 +31,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lustrum.arithmetic import exp, log
-from lustrum.arrays import Floats, Ints
 from lustrum.demo import people
+from lustrum.model.arrays import Floats, Ints
+from lustrum.numeric.arithmetic import exp, log
 from lustrum.risk.simple import share_of_small_cells
 from lustrum.risk.table_entropy import EntropyRisk, entropy_term, size_term
 from lustrum.study.result import Line, Panel, Progress, Study

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lustrum.arrays import Ints
 from lustrum.model import Channel, Table
+from lustrum.model.arrays import Ints
 from lustrum.model.channel import SHLOMO_2015, MatrixChannel, swapping_channel
 from lustrum.protect import RoundingChannel, StochasticPerturbation
 from lustrum.protect.perturbation.invariant import frequencies_of

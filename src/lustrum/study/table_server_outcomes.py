@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from lustrum.arrays import Floats, Ints
 from lustrum.model import InputError
+from lustrum.model.arrays import Floats, Ints
 from lustrum.risk.table_entropy import EntropyRisk, PaperEntropyRisk
 from lustrum.study.result import Progress
 from lustrum.study.table_server_methods import ServerMethods

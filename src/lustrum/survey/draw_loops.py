@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from lustrum.arithmetic_loops import exp, log
-from lustrum.compiled import compiled
+from lustrum.numeric.arithmetic_loops import exp, log
+from lustrum.numeric.compiled import compiled
 
 
 @compiled

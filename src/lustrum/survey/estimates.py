@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arrays import Floats, Ints, Mask
 from lustrum.model import InputError
+from lustrum.model.arrays import Floats, Ints, Mask
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,8 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arrays import Floats, Ints
 from lustrum.model import InputError
+from lustrum.model.arrays import Floats, Ints
 from lustrum.survey.design import Design, ReplicateWeights
 from lustrum.survey.estimates import Estimates
 

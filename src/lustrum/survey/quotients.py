@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arrays import Floats, Ints
 from lustrum.model import InputError
+from lustrum.model.arrays import Floats, Ints
 from lustrum.survey.design import Design, ReplicateWeights
 from lustrum.survey.estimates import Estimates
 from lustrum.survey.linearised import Sample, checked, sums_by_cell

@@ -15,8 +15,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import hadamard
 
-from lustrum.arrays import Floats
 from lustrum.model import InputError
+from lustrum.model.arrays import Floats
 from lustrum.survey.design import Design, ReplicateWeights
 
 

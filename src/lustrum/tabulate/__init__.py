@@ -1,7 +1,7 @@
 """Engines that answer a table query: from disk, from memory, from a hypercube, by SQL."""
 
-from lustrum.counting.cube import Cube
-from lustrum.counting.engine import Engine, KernelEngine
+from lustrum.numeric.counting.cube import Cube
+from lustrum.numeric.counting.engine import Engine, KernelEngine
 from lustrum.tabulate.draft import draft_description
 from lustrum.tabulate.finest import finest_cells
 from lustrum.tabulate.frame import FrameEngine

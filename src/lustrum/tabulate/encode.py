@@ -15,8 +15,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lustrum.arrays import Array
-from lustrum.counting.chunk import Chunk
 from lustrum.model import (
     Dataset,
     DescriptionError,
@@ -26,8 +24,10 @@ from lustrum.model import (
     Variable,
     Weight,
 )
+from lustrum.model.arrays import Array
 from lustrum.model.errors import choices
 from lustrum.model.finest import code_type
+from lustrum.numeric.counting.chunk import Chunk
 from lustrum.tabulate.identities import text_identities
 from lustrum.tabulate.keys import Secret, record_keys
 

@@ -11,13 +11,13 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arrays import Array, Words
-from lustrum.compiled import compiled
-from lustrum.counting.engine import KernelEngine
 from lustrum.model import Dataset, InputError
+from lustrum.model.arrays import Array, Words
 from lustrum.model.finest import FinestCells, code_type
-from lustrum.stop import check_stop, report_progress
-from lustrum.stream import mixed
+from lustrum.numeric.compiled import compiled
+from lustrum.numeric.counting.engine import KernelEngine
+from lustrum.numeric.stream import mixed
+from lustrum.runtime.stop import check_stop, report_progress
 from lustrum.tabulate.encode import Chunk
 
 _BLOCK = 1 << 18

@@ -9,7 +9,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lustrum.counting.engine import KernelEngine
 from lustrum.model import (
     Axis,
     Dataset,
@@ -23,6 +22,7 @@ from lustrum.model import (
     Weight,
 )
 from lustrum.model.errors import choices, kind_of
+from lustrum.numeric.counting.engine import KernelEngine
 from lustrum.tabulate.encode import encode
 from lustrum.tabulate.keys import Secret
 

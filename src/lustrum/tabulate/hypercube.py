@@ -7,9 +7,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lustrum.counting.engine import Engine, KernelEngine
 from lustrum.model import Dataset, IngestError, InputError, Table, TableQuery
 from lustrum.model.query import Axis
+from lustrum.numeric.counting.engine import Engine, KernelEngine
 from lustrum.tabulate.encode import Chunk, encode
 from lustrum.tabulate.frame import as_arrow
 

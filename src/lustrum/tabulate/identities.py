@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lustrum.arrays import Array
-from lustrum.compiled import compiled
+from lustrum.model.arrays import Array
 from lustrum.model.identity import text_identity
+from lustrum.numeric.compiled import compiled
 
 PLAIN_TEXTS = 1 << 21
 """Texts that a process looks at one by one before it compiles the loop, which takes longer for fewer."""

@@ -19,9 +19,9 @@ import numpy.typing as npt
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from lustrum.durable import sync
 from lustrum.model import DatasetError, InputError
 from lustrum.model.keys import scramble
+from lustrum.runtime.durable import sync
 
 KEY_VERSION = 1
 _BYTES = 32

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.counting.chunk import Chunk
-from lustrum.counting.engine import KernelEngine
 from lustrum.model.records import Records
+from lustrum.numeric.counting.chunk import Chunk
+from lustrum.numeric.counting.engine import KernelEngine
 
 
 class RecordsEngine(KernelEngine):

@@ -8,8 +8,8 @@ from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arrays import Floats, Mask
 from lustrum.model import InputError, Release, Table
+from lustrum.model.arrays import Floats, Mask
 from lustrum.model.parameters import check_parameters, words_of
 from lustrum.model.release import check_release
 from lustrum.model.table import check_table

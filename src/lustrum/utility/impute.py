@@ -13,8 +13,8 @@ from typing import Literal
 
 import numpy as np
 
-from lustrum.arrays import Floats, Mask
 from lustrum.model import InputError, Release, TableAxis
+from lustrum.model.arrays import Floats, Mask
 from lustrum.model.errors import choices
 from lustrum.utility.blocks import inner_grid, margin_grid
 

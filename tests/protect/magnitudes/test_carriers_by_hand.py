@@ -23,7 +23,7 @@ from lustrum.protect.magnitudes.kernels import _settle, add_amounts, rank_noise
 from lustrum.protect.magnitudes.search import Ranking, relative_scale, search
 from lustrum.protect.population.search.layout import TablePlan, plan_tables
 from lustrum.protect.population.start import cell_numbers
-from lustrum.stop import Stopped, reporting_progress, stopping
+from lustrum.runtime.stop import Stopped, reporting_progress, stopping
 from protect.magnitudes.test_search_by_hand import (
     KEY,
     PLAIN,

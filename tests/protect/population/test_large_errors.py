@@ -31,7 +31,7 @@ from lustrum.protect.population.search.run import (
 )
 from lustrum.protect.population.search.stages import ErrorCost, Stage
 from lustrum.protect.population.search.walk import _inside
-from lustrum.stop import Stopped, reporting_progress, stopping
+from lustrum.runtime.stop import Stopped, reporting_progress, stopping
 from protect.population.worlds import KEY, cells_of, dense, town
 
 SIZES = (12, 6, 5, 4)

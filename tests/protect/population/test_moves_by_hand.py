@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lustrum.numeric.stream import mixed
 from lustrum.protect.population.prepare import prepare
 from lustrum.protect.population.public import SEARCH
 from lustrum.protect.population.search import exchanges, kernels, lanes, stages
@@ -41,8 +42,7 @@ from lustrum.protect.population.search.run import (
     _tally,
 )
 from lustrum.protect.population.search.stages import ErrorCost, Stage
-from lustrum.stop import Stopped, stopping
-from lustrum.stream import mixed
+from lustrum.runtime.stop import Stopped, stopping
 from protect.population.worlds import KEY, cells_of, town
 
 KINDS = (ErrorCost(10, 0, 70, 3), ErrorCost(50, 1, 100, 4), ErrorCost(90, 2), ErrorCost(4))

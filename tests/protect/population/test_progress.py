@@ -9,7 +9,7 @@ import pytest
 
 from lustrum.protect.population import public
 from lustrum.protect.population.method import ProtectedPopulation
-from lustrum.stop import (
+from lustrum.runtime.stop import (
     Stopped,
     report_progress,
     reporting_progress,

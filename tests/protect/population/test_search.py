@@ -19,7 +19,7 @@ from lustrum.protect.population.search.layout import plan_tables
 from lustrum.protect.population.search.levels import controlled_levels
 from lustrum.protect.population.search.run import SearchState, _errors, _laid_out, _visited, search
 from lustrum.protect.population.search.stages import ErrorCost, Stage
-from lustrum.stop import Stopped, stopping
+from lustrum.runtime.stop import Stopped, stopping
 from protect.population.worlds import KEY, cells_of, dense, town
 
 

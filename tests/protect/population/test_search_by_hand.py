@@ -61,7 +61,7 @@ from lustrum.protect.population.search.run import (
 )
 from lustrum.protect.population.search.stages import ErrorCost, Stage, _exponential_quantiles
 from lustrum.protect.population.start import cell_numbers
-from lustrum.stop import Stopped, reporting_progress, stopping
+from lustrum.runtime.stop import Stopped, reporting_progress, stopping
 from protect.population.test_start_by_hand import AGAIN
 from protect.population.worlds import KEY, cells_of, town
 

@@ -12,6 +12,9 @@ from hypothesis import strategies as st
 from scipy import linalg, sparse
 
 from examples import examples
+from lustrum.numeric.solve import deviations
+from lustrum.numeric.solve.cutting import Cut, CuttingProgram, Searched, stacked
+from lustrum.numeric.solve.deviations import DeviationProgram
 from lustrum.protect.suppression import AxisSums, SuppressionProblem, suppress
 from lustrum.protect.suppression.check import audit_pattern
 from lustrum.protect.suppression.search import anew, exact, start
@@ -22,9 +25,6 @@ from lustrum.protect.suppression.search.boxes.boxes import protect_by_boxes
 from lustrum.protect.suppression.search.greedy import Publisher
 from lustrum.protect.suppression.search.heuristic import WitnessedPattern
 from lustrum.protect.suppression.search.start import published_pattern
-from lustrum.solve import deviations
-from lustrum.solve.cutting import Cut, CuttingProgram, Searched, stacked
-from lustrum.solve.deviations import DeviationProgram
 
 
 def table(shape: tuple[int, ...], share: float, seed: int) -> SuppressionProblem:

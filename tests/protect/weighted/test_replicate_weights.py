@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lustrum.arrays import Ints
 from lustrum.demo.labour_force.description import LABOUR_FORCE
 from lustrum.demo.labour_force.survey import survey
 from lustrum.model import Dataset, DescriptionError, InputError
+from lustrum.model.arrays import Ints
 from lustrum.model.finest import FinestCells
 from lustrum.model.variable import Replicates
 from lustrum.protect import ProtectedPopulation

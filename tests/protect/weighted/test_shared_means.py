@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lustrum.arrays import Ints
+from lustrum.model.arrays import Ints
 from lustrum.protect.weighted.classes import classes_of, weight_classes
 from lustrum.protect.weighted.mean_weights import class_weights
 from lustrum.protect.weighted.means import class_noise, filled_means, limited_weights

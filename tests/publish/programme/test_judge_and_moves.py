@@ -11,6 +11,7 @@ import pytest
 
 from lustrum.audit import Knowledge
 from lustrum.model import Category, InputError, InternalError, Release, Table, TableAxis
+from lustrum.numeric.structure import UNBOUNDED
 from lustrum.publish.programme import audit as audit_module
 from lustrum.publish.programme.audit import AuditedSystem, audit_moves, audit_ranges, certificate_of
 from lustrum.publish.programme.judge import _needed, judge, ranks_for, rules_for
@@ -26,7 +27,6 @@ from lustrum.sensitivity import (
     Unless,
 )
 from lustrum.sensitivity.background import NOTHING
-from lustrum.structure import UNBOUNDED
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import pytest
 from scipy.optimize import linprog
 
 from lustrum.model import InputError, Release
+from lustrum.numeric.structure import UNBOUNDED
 from lustrum.protect.adjustment import ControlledAdjustment
 from lustrum.protect.rounding.controlled.method import ControlledRounding
 from lustrum.protect.suppression import Suppression
@@ -24,7 +25,6 @@ from lustrum.publish.programme.suppress import _joint_views, _problem
 from lustrum.publish.programme.system import systems_of
 from lustrum.sensitivity import Background
 from lustrum.sensitivity.background import NOTHING
-from lustrum.structure import UNBOUNDED
 from publish.programme.tiny import (
     BY_BOTH,
     EVEN,

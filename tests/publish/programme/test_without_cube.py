@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from lustrum.arrays import Mask
+from lustrum.model.arrays import Mask
 from lustrum.protect.suppression import Pattern, SuppressionProblem, suppress
 from lustrum.protect.suppression.check import audit_pattern
 from lustrum.publish.programme.judge import judge, ranks_for

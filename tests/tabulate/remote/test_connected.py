@@ -10,7 +10,6 @@ import pytest
 
 import services
 from lustrum.cli.protect import protect_dataset
-from lustrum.counting.engine import KernelEngine
 from lustrum.model import (
     Dataset,
     DatasetError,
@@ -18,6 +17,7 @@ from lustrum.model import (
     IngestError,
     TableQuery,
 )
+from lustrum.numeric.counting.engine import KernelEngine
 from lustrum.policy import read_policy
 from lustrum.policy.presets import preset
 from lustrum.policy.read import sealed

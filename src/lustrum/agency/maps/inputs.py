@@ -7,14 +7,14 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from lustrum.answer.replay import read_questions
-from lustrum.formats.table_files import (
+from lustrum.model import InputError, Table
+from lustrum.model.errors import choices
+from lustrum.readers import (
     StatedTotals,
     confidential_table,
     read_table,
     recognise,
 )
-from lustrum.model import InputError, Table
-from lustrum.model.errors import choices
 from lustrum.rumap import Cases, RecordTables, Tables
 from lustrum.tabulate import Store
 

@@ -12,7 +12,7 @@ from lustrum.model import InputError, LustrumError
 from lustrum.model.errors import choices
 from lustrum.rumap import Cases, RUMap, growing_map, sweep_of
 from lustrum.rumap.choose import Choice, best_of
-from lustrum.stop import Stopped, stopping
+from lustrum.runtime.stop import Stopped, stopping
 
 _MOST = 20
 """Maps that are kept; the oldest finished one goes first."""

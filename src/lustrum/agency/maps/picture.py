@@ -8,9 +8,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from lustrum.arithmetic import power_of_ten
+from lustrum.numeric.arithmetic import power_of_ten
 from lustrum.rumap import Point, RUMap
-from lustrum.svg import element, escaped
+from lustrum.runtime.svg import element, escaped
 
 _WIDTH, _HEIGHT = 720, 460
 _SHAPES = 10

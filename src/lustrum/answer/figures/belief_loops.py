@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from lustrum.compiled import compiled
+from lustrum.numeric.compiled import compiled
 
 
 @compiled

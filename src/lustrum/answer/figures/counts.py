@@ -23,14 +23,14 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.answer.figures.belief_loops import believed_counts
-from lustrum.arrays import Ints, Mask
 from lustrum.audit.belief.belief import Belief
 from lustrum.audit.belief.posterior import weighted
 from lustrum.audit.belief.priors import Uniform
 from lustrum.model import Channel, InputError, Release, Table
+from lustrum.model.arrays import Ints, Mask
 from lustrum.model.plugins import load
+from lustrum.numeric.structure.ragged import distinct_columns
 from lustrum.protect.population.channel import PopulationChannel
-from lustrum.structure.ragged import distinct_columns
 
 _REACH = 64
 """How far from the published number a belief is followed; further out no method for counts is likely."""

@@ -19,12 +19,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from lustrum.arithmetic import log2
-from lustrum.arrays import Floats, Ints, Mask
 from lustrum.audit.contribution import ContributionBelief
 from lustrum.model import AttackerFigures, Measure, Release, SizeFigures, SumFigures
+from lustrum.model.arrays import Floats, Ints, Mask
+from lustrum.numeric.arithmetic import log2
+from lustrum.numeric.structure import UNBOUNDED
 from lustrum.public.noise import SumNoise
-from lustrum.structure import UNBOUNDED
 
 _DIGITS = 3
 

@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.answer.statistics.quantiles import quantile
-from lustrum.arrays import Ints, Mask
 from lustrum.model import (
     Category,
     DescribedStatistic,
@@ -25,10 +24,11 @@ from lustrum.model import (
     TableAxis,
     TableQuery,
 )
+from lustrum.model.arrays import Ints, Mask
 from lustrum.model.status import CellStatus
 from lustrum.model.text import say
 from lustrum.model.variable import TOTAL_CODE
-from lustrum.structure import UNBOUNDED
+from lustrum.numeric.structure import UNBOUNDED
 
 Rounding = Literal["near", "down", "up"]
 

@@ -10,9 +10,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from lustrum.arrays import Floats, Ints, Mask
 from lustrum.model import InputError, Release
-from lustrum.structure import UNBOUNDED
+from lustrum.model.arrays import Floats, Ints, Mask
+from lustrum.numeric.structure import UNBOUNDED
 
 _PARTS = 1000
 """Quantiles are asked for in thousandths."""

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arithmetic import log
-from lustrum.arrays import Floats, Ints
 from lustrum.model import InputError
+from lustrum.model.arrays import Floats, Ints
+from lustrum.numeric.arithmetic import log
 
 _CHUNK = 1 << 20  # values handled at once
 _MOST = 10**8  # the most values that one expectation may sum over

@@ -7,9 +7,9 @@ from functools import cached_property
 
 import numpy as np
 
-from lustrum.arrays import Floats, Ints
-from lustrum.distributions import binomial, convolved
 from lustrum.model import InputError, Transitions
+from lustrum.model.arrays import Floats, Ints
+from lustrum.numeric.distributions import binomial, convolved
 
 
 @dataclass(frozen=True)

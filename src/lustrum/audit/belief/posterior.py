@@ -10,11 +10,11 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arrays import Floats, Ints
 from lustrum.audit.belief.belief import Belief
 from lustrum.audit.belief.priors import Prior, Uniform
 from lustrum.model import Channel, InputError, MatrixChannel
-from lustrum.structure.ragged import distinct
+from lustrum.model.arrays import Floats, Ints
+from lustrum.numeric.structure.ragged import distinct
 
 _MOST = 2 * 10**7  # values handled at once
 

@@ -8,9 +8,9 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arithmetic import exp, log_gamma
-from lustrum.arrays import Floats, Ints
 from lustrum.model import InputError
+from lustrum.model.arrays import Floats, Ints
+from lustrum.numeric.arithmetic import exp, log_gamma
 
 
 class Prior(Protocol):

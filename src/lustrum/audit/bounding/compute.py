@@ -19,7 +19,6 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arrays import Floats, Mask
 from lustrum.audit.bounding.network import BoundNetwork
 from lustrum.audit.bounding.sweep import BoundSweep, Impossible, Progress, Watch
 from lustrum.audit.bounding.twins import Twins
@@ -27,8 +26,9 @@ from lustrum.audit.knowledge.conflicts import ConflictError, conflict
 from lustrum.audit.knowledge.facts import CellRef, ContradictionError, Knowledge
 from lustrum.audit.knowledge.reduce import CONTRADICTION, Piece, as_floats, narrowed, pieces
 from lustrum.model import InputError
+from lustrum.model.arrays import Floats, Mask
 from lustrum.model.workers import workers as processors
-from lustrum.solve import Solver
+from lustrum.numeric.solve import Solver
 
 Part: TypeAlias = tuple[BoundSweep, npt.NDArray[np.intp]]
 Each: TypeAlias = Callable[..., Iterable[Any]]

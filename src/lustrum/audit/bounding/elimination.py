@@ -18,13 +18,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arrays import Ints, Mask
 from lustrum.audit.knowledge.facts import Knowledge, Sparse
 from lustrum.audit.knowledge.independent import echelon, inverse
-from lustrum.compiled import compiled
 from lustrum.model import InputError
-from lustrum.structure.connected import connected_parts
-from lustrum.structure.rank import EXCESSES, reduced
+from lustrum.model.arrays import Ints, Mask
+from lustrum.numeric.compiled import compiled
+from lustrum.numeric.structure.connected import connected_parts
+from lustrum.numeric.structure.rank import EXCESSES, reduced
 
 _MOST_WORK = 10**10  # the most multiplications of a dense elimination
 _MOST_STEPS = 3 * 10**9  # the most entries that a sparse elimination may touch

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from lustrum.arrays import Ints
 from lustrum.audit.knowledge.facts import Sparse
+from lustrum.model.arrays import Ints
 
 Column = dict[int, int]
 

@@ -17,12 +17,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from lustrum.arrays import Floats, Ints
 from lustrum.audit.bounding.lattice import integer_kernel, integer_solution, reduced
 from lustrum.audit.knowledge.reduce import Piece
-from lustrum.solve.dense import cholesky
-from lustrum.solve.highs_model import highs_model, solved
-from lustrum.solve.products import cleared, dot
+from lustrum.model.arrays import Floats, Ints
+from lustrum.numeric.solve.dense import cholesky
+from lustrum.numeric.solve.highs_model import highs_model, solved
+from lustrum.numeric.solve.products import cleared, dot
 
 LEAST, MOST = 100, 4000
 """Pieces with fewer cells are better searched by integer programs; beyond, the basis takes too long."""
@@ -136,7 +136,7 @@ def _middle(piece: Piece) -> Floats | None:
     tables do, and which one a solver meets depends on its path. So among those that keep nine tenths of this
     distance the one with the least squares is taken, and there is one only.
     """
-    from lustrum.solve.quadratic import QuadraticProblem, minimise_quadratic
+    from lustrum.numeric.solve.quadratic import QuadraticProblem, minimise_quadratic
 
     far = _distance(piece)
     if far is None:

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from lustrum.compiled import compiled
-from lustrum.stream import below_of, own_next_word
+from lustrum.numeric.compiled import compiled
+from lustrum.numeric.stream import below_of, own_next_word
 
 
 @compiled

@@ -17,10 +17,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from lustrum.arrays import Indices, Ints, Mask
 from lustrum.audit.knowledge.facts import Sparse
 from lustrum.audit.knowledge.reduce import Piece
-from lustrum.structure.ragged import pointers
+from lustrum.model.arrays import Indices, Ints, Mask
+from lustrum.numeric.structure.ragged import pointers
 
 _LARGEST = 2**60  # the sum of all bounds stays below this, so that no flow can overflow
 _DROPS = 4096  # the most equations that may be left out to make a network

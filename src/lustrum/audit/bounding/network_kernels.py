@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from lustrum.compiled import compiled_if_large
+from lustrum.numeric.compiled import compiled_if_large
 
 
 @compiled_if_large

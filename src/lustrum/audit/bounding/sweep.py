@@ -16,14 +16,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from lustrum.arrays import Floats, Indices, Mask
 from lustrum.audit.bounding.lattice_walk import LatticeWalker, stream
 from lustrum.audit.bounding.network import BoundNetwork, Flows
 from lustrum.audit.knowledge.facts import Knowledge
 from lustrum.audit.knowledge.independent import without_repeats
 from lustrum.audit.knowledge.reduce import Piece, as_floats
-from lustrum.solve import Loaded, Optimum, Outcome, Solver, Substituted
-from lustrum.solve.products import sparse_product
+from lustrum.model.arrays import Floats, Indices, Mask
+from lustrum.numeric.solve import Loaded, Optimum, Outcome, Solver, Substituted
+from lustrum.numeric.solve.products import sparse_product
 
 _NEAR = 1e-6  # how far a solver's value may be from a whole number
 _CLOSE = 5e-7  # how far a real cell may be from a bound that it counts as reaching

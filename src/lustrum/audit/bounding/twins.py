@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from lustrum.arrays import Floats, Indices, Ints, Mask
 from lustrum.audit.knowledge.facts import ContradictionError
 from lustrum.audit.knowledge.reduce import CONTRADICTION, Piece, less
-from lustrum.compiled import compiled_if_large
-from lustrum.structure import UNBOUNDED
+from lustrum.model.arrays import Floats, Indices, Ints, Mask
+from lustrum.numeric.compiled import compiled_if_large
+from lustrum.numeric.structure import UNBOUNDED
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.audit.knowledge.facts import Knowledge
-from lustrum.structure import UNBOUNDED
+from lustrum.numeric.structure import UNBOUNDED
 
 Pairs: TypeAlias = tuple[tuple[int, int], ...]
 Ends: TypeAlias = tuple[int | None, int | None]

@@ -14,11 +14,11 @@ import highspy
 import numpy as np
 from scipy import sparse
 
-from lustrum.arrays import Floats
 from lustrum.audit.certificate.exact import Boxes, Ends, FactSystem
-from lustrum.solve.highs import Limits
-from lustrum.solve.highs_model import FINE, highs_model, single_optimum
-from lustrum.solve.running import run
+from lustrum.model.arrays import Floats
+from lustrum.numeric.solve.highs import Limits
+from lustrum.numeric.solve.highs_model import FINE, highs_model, single_optimum
+from lustrum.numeric.solve.running import run
 
 _STATUS = highspy.HighsModelStatus
 _DUAL, _PRIMAL = 1, 4  # HiGHS's numbers for the variants of the simplex method

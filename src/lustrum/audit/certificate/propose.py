@@ -8,10 +8,10 @@ from math import ceil
 
 import numpy as np
 
-from lustrum.arrays import Floats
 from lustrum.audit.certificate.basis import basic_multipliers, basic_point
 from lustrum.audit.certificate.exact import Boxes, FactSystem, Leaf, WitnessTable, as_leaf, table_of
 from lustrum.audit.certificate.linear import LinearOptimum, elastic
+from lustrum.model.arrays import Floats
 
 # Multipliers of tables are small fractions; each larger denominator includes the smaller ones.
 _LADDER = (1, 12, 1000, 10**6)

@@ -7,11 +7,11 @@ from itertools import combinations
 
 import numpy as np
 
-from lustrum.arrays import Ints
 from lustrum.audit.bounding.compute import Bounds
 from lustrum.audit.closed.frechet import frechet_arrays
 from lustrum.audit.closed.graphs import perfect_sequence
 from lustrum.audit.closed.margins import Margins
+from lustrum.model.arrays import Ints
 
 
 def bonferroni(margins: Margins) -> Bounds:

@@ -18,7 +18,7 @@ from lustrum.audit.closed.reducible import reducible
 from lustrum.audit.closed.two_way import project
 from lustrum.audit.knowledge.facts import Knowledge
 from lustrum.model import InputError
-from lustrum.structure import UNBOUNDED, complete_relations
+from lustrum.numeric.structure import UNBOUNDED, complete_relations
 
 
 class ClosedForm(StrEnum):

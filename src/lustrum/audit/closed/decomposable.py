@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from lustrum.arrays import Ints
 from lustrum.audit.bounding.compute import Bounds
 from lustrum.audit.closed.graphs import CliqueStep, perfect_sequence
 from lustrum.audit.closed.margins import Margins
 from lustrum.model import InputError
+from lustrum.model.arrays import Ints
 
 
 def is_decomposable(margins: Margins) -> bool:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from lustrum.arrays import Ints
 from lustrum.audit.bounding.compute import Bounds
 from lustrum.audit.closed.graphs import perfect_sequence
 from lustrum.audit.closed.margins import Axes, Margins
+from lustrum.model.arrays import Ints
 
 
 def frechet(margins: Margins) -> Bounds:

@@ -10,10 +10,10 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arrays import Ints, Mask
 from lustrum.audit.bounding.compute import Bounds
 from lustrum.audit.knowledge.facts import ContradictionError
 from lustrum.model import InputError
+from lustrum.model.arrays import Ints, Mask
 from lustrum.model.errors import choices
 
 Axes: TypeAlias = frozenset[int]

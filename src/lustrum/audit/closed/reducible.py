@@ -7,12 +7,12 @@ from typing import TypeAlias
 
 import numpy as np
 
-from lustrum.arrays import Ints, Mask
 from lustrum.audit.bounding.compute import Bounds
 from lustrum.audit.closed.dichotomous import dichotomous, is_dichotomous
 from lustrum.audit.closed.graphs import IrreduciblePart, parts
 from lustrum.audit.closed.margins import Margins
 from lustrum.model import InputError
+from lustrum.model.arrays import Ints, Mask
 
 PartSolver: TypeAlias = Callable[[Margins], Bounds]
 """A function that bounds the cells of a part without a formula."""

@@ -7,12 +7,12 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arrays import Ints
 from lustrum.audit.bounding.compute import Bounds
 from lustrum.audit.closed.decomposable import decomposable_arrays, sequence
 from lustrum.audit.closed.graphs import perfect_sequence
 from lustrum.audit.closed.margins import Axes, Margins
 from lustrum.model import InputError
+from lustrum.model.arrays import Ints
 
 
 def operator(left: npt.ArrayLike, right: npt.ArrayLike) -> tuple[Ints, Ints]:

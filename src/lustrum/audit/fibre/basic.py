@@ -12,9 +12,9 @@ from math import comb, prod
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arrays import Ints
 from lustrum.audit.fibre.margins import Axes, FibreMargins
 from lustrum.audit.fibre.two_way import TwoWay
+from lustrum.model.arrays import Ints
 
 MovesList = tuple[Ints, Ints]
 """One move a row: the cells it touches, and by how much."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
-from lustrum.arithmetic_loops import log_gamma
-from lustrum.compiled import Loop
-from lustrum.compiled import compiled as keep_compiled
+from lustrum.numeric.arithmetic_loops import log_gamma
+from lustrum.numeric.compiled import Loop
+from lustrum.numeric.compiled import compiled as keep_compiled
 
 F = TypeVar("F", bound=Callable[..., Any])
 

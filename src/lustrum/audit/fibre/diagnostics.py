@@ -8,9 +8,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arithmetic import log
-from lustrum.arrays import Floats
 from lustrum.model import InputError
+from lustrum.model.arrays import Floats
+from lustrum.numeric.arithmetic import log
 
 
 def split_rhat(chains: npt.ArrayLike) -> Floats:

@@ -9,7 +9,6 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arrays import Floats, Ints
 from lustrum.audit.belief.belief import Belief
 from lustrum.audit.fibre.diagnostics import effective_size, split_rhat
 from lustrum.audit.fibre.enumerate import NODES, tally
@@ -21,6 +20,7 @@ from lustrum.audit.fibre.two_way import TwoWay
 from lustrum.audit.knowledge.facts import CellRef, ContradictionError, Knowledge
 from lustrum.audit.knowledge.reduce import CONTRADICTION
 from lustrum.model import InputError
+from lustrum.model.arrays import Floats, Ints
 from lustrum.model.chance import Seed, any_generator
 from lustrum.model.errors import choices
 

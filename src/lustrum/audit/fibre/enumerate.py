@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arithmetic import log
-from lustrum.arrays import Floats, Ints
 from lustrum.audit.fibre.limits import check_limit
 from lustrum.audit.fibre.margins import FibreMargins
 from lustrum.audit.fibre.system import FibreBlock, FibreSystem
 from lustrum.audit.knowledge.facts import Knowledge
+from lustrum.model.arrays import Floats, Ints
+from lustrum.numeric.arithmetic import log
 
 NODES = 20_000_000
 """Values tried before an enumeration gives up, unless more are asked for: about a second."""

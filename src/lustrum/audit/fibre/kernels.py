@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arithmetic_loops import exp, log
 from lustrum.audit.fibre.compiled import compiled, inlined, log_factorial
-from lustrum.stream import below_of, unit_of
-from lustrum.stream import mixed as word_at
+from lustrum.numeric.arithmetic_loops import exp, log
+from lustrum.numeric.stream import below_of, unit_of
+from lustrum.numeric.stream import mixed as word_at
 
 FEW = 8  # squares with up to this many points have all weights computed
 SHORT = 16  # lines with up to this many points have all weights computed; longer ones are sliced

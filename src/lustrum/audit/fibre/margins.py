@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from lustrum.arrays import Ints
 from lustrum.audit.knowledge.facts import ContradictionError, Knowledge
 from lustrum.model import InputError
-from lustrum.structure import UNBOUNDED
+from lustrum.model.arrays import Ints
+from lustrum.numeric.structure import UNBOUNDED
 
 Axes = tuple[int, ...]
 

@@ -9,14 +9,14 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arrays import Floats, Ints, Words
 from lustrum.audit.bounding.lattice import integer_kernel, reduced, short_moves
 from lustrum.audit.fibre.basic import MovesList, cycle_moves, tensor_moves
 from lustrum.audit.fibre.margins import Axes, FibreMargins, junction_tree
 from lustrum.audit.fibre.system import FibreBlock
 from lustrum.audit.fibre.two_way import TwoWay
 from lustrum.model import InputError
-from lustrum.structure.ragged import pointers
+from lustrum.model.arrays import Floats, Ints, Words
+from lustrum.numeric.structure.ragged import pointers
 
 Cells = npt.NDArray[np.intp]
 

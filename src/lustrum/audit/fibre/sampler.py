@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arrays import Floats, Ints
 from lustrum.audit.fibre.enumerate import log_factorials
 from lustrum.audit.fibre.limits import check_limit
 from lustrum.audit.fibre.margins import FibreMargins
@@ -18,6 +17,7 @@ from lustrum.audit.fibre.start import any_table, joined_table
 from lustrum.audit.fibre.system import FibreBlock, FibreSystem
 from lustrum.audit.knowledge.facts import Knowledge
 from lustrum.model import InputError
+from lustrum.model.arrays import Floats, Ints
 from lustrum.model.chance import Seed, any_generator
 from lustrum.model.errors import choices
 from lustrum.model.workers import workers as processors

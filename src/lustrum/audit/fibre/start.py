@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from lustrum.arrays import Ints
 from lustrum.audit.fibre.margins import FibreMargins, junction_tree
 from lustrum.audit.fibre.system import FibreBlock
 from lustrum.audit.knowledge.facts import ContradictionError
 from lustrum.audit.knowledge.reduce import CONTRADICTION
 from lustrum.model import InputError, InternalError
-from lustrum.solve.highs_model import FINE, highs_model, is_infeasible, single_optimum, solved
+from lustrum.model.arrays import Ints
+from lustrum.numeric.solve.highs_model import (
+    FINE,
+    highs_model,
+    is_infeasible,
+    single_optimum,
+    solved,
+)
 
 _COST = 1000
 

@@ -11,13 +11,13 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from lustrum.arrays import Ints, Mask
 from lustrum.audit.bounding.compute import bounds
 from lustrum.audit.fibre.margins import FibreMargins
 from lustrum.audit.knowledge.facts import ContradictionError, Knowledge, Sparse
 from lustrum.audit.knowledge.reduce import CONTRADICTION, Piece, narrowed, pieces
 from lustrum.model import InputError
-from lustrum.structure import UNBOUNDED
+from lustrum.model.arrays import Ints, Mask
+from lustrum.numeric.structure import UNBOUNDED
 
 Cells = npt.NDArray[np.intp]
 

@@ -8,12 +8,12 @@ from math import comb, prod
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arrays import Floats, Ints
 from lustrum.audit.fibre.limits import check_limit
 from lustrum.audit.fibre.margins import FibreMargins
 from lustrum.audit.fibre.system import FibreBlock, FibreSystem
-from lustrum.distributions import hypergeometric
 from lustrum.model import InputError
+from lustrum.model.arrays import Floats, Ints
+from lustrum.numeric.distributions import hypergeometric
 
 State = tuple[tuple[int, ...], int]
 

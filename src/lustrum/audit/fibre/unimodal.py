@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arrays import Floats, Ints
 from lustrum.audit.belief.belief import Belief
 from lustrum.audit.bounding.compute import bounds
 from lustrum.audit.fibre.margins import FibreMargins
 from lustrum.audit.knowledge.facts import Knowledge
 from lustrum.model import InputError
+from lustrum.model.arrays import Floats, Ints
 
 _MOST = 10**7
 

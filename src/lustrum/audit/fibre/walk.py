@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from lustrum.arithmetic_loops import exp
 from lustrum.audit.fibre.compiled import compiled, log_factorial
+from lustrum.numeric.arithmetic_loops import exp
 
 
 @compiled

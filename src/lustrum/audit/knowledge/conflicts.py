@@ -13,11 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lustrum.arrays import Indices
 from lustrum.audit.knowledge.facts import ContradictionError, Knowledge
 from lustrum.audit.knowledge.reduce import CONTRADICTION, as_floats
-from lustrum.solve import Highs, LinearProblem, Outcome
-from lustrum.solve.products import sparse_product
+from lustrum.model.arrays import Indices
+from lustrum.numeric.solve import Highs, LinearProblem, Outcome
+from lustrum.numeric.solve.products import sparse_product
 
 _MOST_CELLS = 200_000  # with more cells than this the search would take minutes
 _MOST_SUSPECTS = 5_000  # the same where only whole numbers contradict each other

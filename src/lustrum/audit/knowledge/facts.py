@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from lustrum.arrays import Ints
 from lustrum.model import InputError
+from lustrum.model.arrays import Ints
 from lustrum.model.errors import choices
-from lustrum.structure import UNBOUNDED, Structure
+from lustrum.numeric.structure import UNBOUNDED, Structure
 
 # scipy ships no types; this stands for scipy.sparse.csr_array.
 Sparse: TypeAlias = Any
@@ -37,7 +37,7 @@ class Knowledge:
 
     A fact whose two ends are equal is an equation. Values are whole numbers in units of
     ``10**-decimals``, the discrete domain that Domingo-Ferrer, Oganian and Torra (2002, note 1)
-    assume; without ``whole`` they are real numbers. :data:`~lustrum.structure.UNBOUNDED` stands for
+    assume; without ``whole`` they are real numbers. :data:`~lustrum.numeric.structure.UNBOUNDED` stands for
     no bound. Cells have names; those that come from tables also have a structure.
 
     >>> known = Knowledge.of(["x", "y"]).fact({"x": 1, "y": 1}, 7, 7).bound("y", high=5)

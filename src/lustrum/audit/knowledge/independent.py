@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from lustrum.arrays import Indices
 from lustrum.audit.knowledge.reduce import Piece
-from lustrum.compiled import compiled_if_large
+from lustrum.model.arrays import Indices
+from lustrum.numeric.compiled import compiled_if_large
 
 _PRIME = 2**31 - 1
 # The search ends when combined equations have this many entries for each entry of the original ones.

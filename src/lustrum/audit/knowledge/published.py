@@ -2,7 +2,7 @@
 
 Every protection method leaves an interval for each cell: one value where it is published, a rounding
 interval, no limit where it is suppressed or was never shown. Tables over one population are
-tied by the relations of their :class:`~lustrum.structure.Structure`; so suppression, rounding, merged
+tied by the relations of their :class:`~lustrum.numeric.structure.Structure`; so suppression, rounding, merged
 categories, margins of a hidden cube and earlier releases are all the same kind of knowledge.
 """
 
@@ -15,11 +15,11 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arrays import Ints
 from lustrum.audit.knowledge.facts import Knowledge
 from lustrum.model import Category, InputError, Release, Table, TableAxis, Variable
+from lustrum.model.arrays import Ints
 from lustrum.model.release import check_letters, check_release
-from lustrum.structure import UNBOUNDED, Structure, TableLayout, complete_relations
+from lustrum.numeric.structure import UNBOUNDED, Structure, TableLayout, complete_relations
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from lustrum.arrays import Floats, Ints, Mask
 from lustrum.audit.knowledge.facts import ContradictionError, Knowledge, Sparse
-from lustrum.solve import LinearProblem
-from lustrum.structure import UNBOUNDED, Relations, propagate
-from lustrum.structure.connected import connected_parts
-from lustrum.structure.ragged import Lists, pointers
+from lustrum.model.arrays import Floats, Ints, Mask
+from lustrum.numeric.solve import LinearProblem
+from lustrum.numeric.structure import UNBOUNDED, Relations, propagate
+from lustrum.numeric.structure.connected import connected_parts
+from lustrum.numeric.structure.ragged import Lists, pointers
 
 CONTRADICTION = "The published cells contradict each other: "
 

@@ -19,7 +19,7 @@ from lustrum.audit.knowledge.facts import Knowledge
 from lustrum.audit.knowledge.published import PublishedTable, from_tables, hidden_cube
 from lustrum.model import InputError, Variable
 from lustrum.model.errors import choices
-from lustrum.structure import UNBOUNDED, TableLayout
+from lustrum.numeric.structure import UNBOUNDED, TableLayout
 
 RelationLike: TypeAlias = (
     "Relation | str | tuple[str, Sequence[str]] | tuple[Mapping[str, int], int]"

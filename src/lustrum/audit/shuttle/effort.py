@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass, field
 
 from lustrum.model import InputError
-from lustrum.solve import Highs, Solver
+from lustrum.numeric.solve import Highs, Solver
 
 
 @dataclass(frozen=True)

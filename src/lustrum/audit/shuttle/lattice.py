@@ -13,12 +13,12 @@ from enum import IntEnum
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arrays import Ints
 from lustrum.audit.closed.margins import Margins
 from lustrum.audit.knowledge.facts import ContradictionError
 from lustrum.audit.shuttle.kernels import drain
 from lustrum.audit.shuttle.lines import CONTRADICTION
-from lustrum.structure.ragged import Lists, pointers
+from lustrum.model.arrays import Ints
+from lustrum.numeric.structure.ragged import Lists, pointers
 
 _SMALL = 5  # a variable with more categories is never collapsed in all possible ways
 _ROOM = 400_000  # the most cells in all sums together

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from lustrum.arrays import Ints
 from lustrum.audit.bounding.compute import Bounds
 from lustrum.audit.closed.margins import Margins
 from lustrum.audit.knowledge.facts import ContradictionError
+from lustrum.model.arrays import Ints
 
 CONTRADICTION = "The margins contradict each other: no table of whole numbers has all of them."
 

@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from lustrum.arrays import Floats, Ints
 from lustrum.audit.bounding.compute import Bounds
 from lustrum.audit.closed.margins import Margins
 from lustrum.audit.closed.reducible import reducible
@@ -19,7 +18,8 @@ from lustrum.audit.shuttle.kernels import FOUND, NO_TABLE, dive, narrow
 from lustrum.audit.shuttle.lattice import Detail, Lattice
 from lustrum.audit.shuttle.lines import CONTRADICTION
 from lustrum.model import InputError
-from lustrum.solve import LinearProblem, Loaded, Optimum, Outcome, Solver
+from lustrum.model.arrays import Floats, Ints
+from lustrum.numeric.solve import LinearProblem, Loaded, Optimum, Outcome, Solver
 
 Box = tuple[npt.ArrayLike, npt.ArrayLike]
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias, get_args
 
-from lustrum.formats.table_files import ColumnNames, Groups, StatedTotals, read_groups
-from lustrum.formats.table_files.published.reading import Reading, said_letters, said_symbols
-from lustrum.formats.table_files.status_letters import StatusList
 from lustrum.model import InputError
+from lustrum.readers import ColumnNames, Groups, StatedTotals, read_groups
+from lustrum.readers.published.reading import Reading, said_letters, said_symbols
+from lustrum.readers.status_letters import StatusList
 
 _EVERY = "all"
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lustrum.arithmetic import exp
-from lustrum.arrays import Floats
 from lustrum.demo.draws import Flags, Positions, between, distribution, pick, pick_by_row
 from lustrum.demo.geography import area_kinds, area_shares
+from lustrum.model.arrays import Floats
+from lustrum.numeric.arithmetic import exp
 
 ALONE, COUPLE, FAMILY, LONE_PARENT, SHARERS, THREE_GENERATIONS = range(6)
 MALE, FEMALE = range(2)

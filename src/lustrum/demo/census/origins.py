@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from lustrum.arrays import Floats
 from lustrum.demo.census.households import Members
 from lustrum.demo.draws import Positions, between, distribution, pick_by_row
+from lustrum.model.arrays import Floats
 
 _BANDS = 21
 

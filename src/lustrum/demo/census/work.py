@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from lustrum.arrays import Floats
 from lustrum.demo.census.description import EMPLOYED
 from lustrum.demo.draws import Positions, between, distribution, pick_by_row
+from lustrum.model.arrays import Floats
 
 _BANDS, _SEXES, _CITIZENSHIPS, _KINDS, _LEVELS = 21, 2, 5, 4, 9
 _ACTIVITIES, _OCCUPATIONS = 5, 13

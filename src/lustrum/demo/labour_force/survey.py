@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from lustrum.arithmetic import normal_draws
-from lustrum.arrays import Floats, Ints, Mask
 from lustrum.demo.census.description import AREA, EDUCATION, EMPLOYMENT, SEX
 from lustrum.demo.census.population import people
 from lustrum.demo.columns import categorical
@@ -21,6 +19,8 @@ from lustrum.demo.labour_force.description import (
     SCHOOLING_OF,
 )
 from lustrum.demo.progress import Progress, silent
+from lustrum.model.arrays import Floats, Ints, Mask
+from lustrum.numeric.arithmetic import normal_draws
 from lustrum.survey import Design, bootstrap
 
 FRAME = 150_000

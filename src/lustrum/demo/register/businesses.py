@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from lustrum.arithmetic import exp, log, normal_quantile, power
-from lustrum.arrays import Floats, Mask
 from lustrum.demo.columns import categorical
 from lustrum.demo.draws import Positions, distribution, generators, pick, pick_by_row
 from lustrum.demo.geography import area_kinds, area_regions, area_shares
 from lustrum.demo.progress import Progress, silent
 from lustrum.demo.register.activities import SECTIONS
 from lustrum.demo.register.description import ACTIVITY, AREA, REGION, SIZE, SIZE_FROM
+from lustrum.model.arrays import Floats, Mask
+from lustrum.numeric.arithmetic import exp, log, normal_quantile, power
 
 _SIZES = np.array([0.62, 0.27, 0.055, 0.033, 0.018, 0.004])
 _LARGEST = 6000

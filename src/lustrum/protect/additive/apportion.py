@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arrays import Ints, Mask, Words
 from lustrum.model import InputError
+from lustrum.model.arrays import Ints, Mask, Words
 
 _ALL = 1 << 64
 

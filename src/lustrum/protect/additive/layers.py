@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from scipy import sparse
 
-from lustrum.arrays import Floats, Indices
 from lustrum.model import InputError
+from lustrum.model.arrays import Floats, Indices
 
 # scipy ships no types; this stands for scipy.sparse.csr_array.
 Sparse: TypeAlias = Any

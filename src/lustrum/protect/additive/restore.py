@@ -17,13 +17,13 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from lustrum.arrays import Floats, Ints
 from lustrum.model import InputError
+from lustrum.model.arrays import Floats, Ints
+from lustrum.numeric.solve import Highs, LinearProblem, Outcome
+from lustrum.numeric.structure import UNBOUNDED
 from lustrum.protect.additive.layers import Layer, fit_layers, layers_of
 from lustrum.protect.adjustment.whole import nearest_whole
 from lustrum.protect.adjustment.work import STEPS, Work
-from lustrum.solve import Highs, LinearProblem, Outcome
-from lustrum.structure import UNBOUNDED
 
 # scipy ships no types; this stands for scipy.sparse.csr_array.
 Sparse: TypeAlias = Any
@@ -125,7 +125,7 @@ def restore_sums(
     """The same for any totals: row ``i`` of the 0/1 matrix marks the cells that total ``i`` adds up.
 
     So groups of a hierarchy, or several tables, are restored at once; a
-    :class:`~lustrum.structure.Structure` has such a matrix.
+    :class:`~lustrum.numeric.structure.Structure` has such a matrix.
     """
     start = _table(perturbed).ravel()
     matrix = sparse.csr_array(incidence)

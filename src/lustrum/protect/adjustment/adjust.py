@@ -15,16 +15,16 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from lustrum.arrays import Floats, Ints
 from lustrum.model import InputError, InternalError
+from lustrum.model.arrays import Floats, Ints
 from lustrum.model.errors import choices
+from lustrum.numeric.solve.threads import one_thread
+from lustrum.numeric.structure import UNBOUNDED
 from lustrum.protect.adjustment.problem import reduce_problem
 from lustrum.protect.adjustment.search import DirectionWord, Norm, search
 from lustrum.protect.adjustment.whole import nearest_whole
 from lustrum.protect.adjustment.whole_moves import whole_moves
 from lustrum.protect.adjustment.work import STEPS, Work
-from lustrum.solve.threads import one_thread
-from lustrum.structure import UNBOUNDED
 
 # scipy ships no types; this stands for scipy.sparse.csr_array.
 Sparse: TypeAlias = Any

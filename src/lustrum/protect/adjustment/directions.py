@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from lustrum.arrays import Floats, Indices
+from lustrum.model.arrays import Floats, Indices
+from lustrum.numeric.solve.dense import cholesky
+from lustrum.numeric.solve.products import dot, sparse_product
 from lustrum.protect.adjustment.problem import AdjustmentProblem
-from lustrum.solve.dense import cholesky
-from lustrum.solve.products import dot, sparse_product
 
 Signs = npt.NDArray[np.int64]
 

@@ -13,12 +13,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from lustrum.arrays import Floats, Indices
+from lustrum.model.arrays import Floats, Indices
+from lustrum.numeric.solve import Outcome
+from lustrum.numeric.solve.products import power_of_two
 from lustrum.protect.adjustment.problem import AdjustmentProblem, as_floats
 from lustrum.protect.adjustment.programs import WholeProgram
 from lustrum.protect.adjustment.work import Work
-from lustrum.solve import Outcome
-from lustrum.solve.products import power_of_two
 
 Signs = npt.NDArray[np.int64]
 

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arrays import Floats
+from lustrum.model.arrays import Floats
+from lustrum.numeric.solve import Outcome
+from lustrum.numeric.solve.products import cleared
+from lustrum.numeric.solve.quadratic import QuadraticProblem, minimise_quadratic
 from lustrum.protect.adjustment.problem import AdjustmentProblem, as_floats
 from lustrum.protect.adjustment.work import Work
-from lustrum.solve import Outcome
-from lustrum.solve.products import cleared
-from lustrum.solve.quadratic import QuadraticProblem, minimise_quadratic
-from lustrum.stop import check_stop
+from lustrum.runtime.stop import check_stop
 
 Signs = npt.NDArray[np.int64]
 

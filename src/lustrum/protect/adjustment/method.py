@@ -13,20 +13,20 @@ from typing import Any, ClassVar, get_args
 
 import numpy as np
 
-from lustrum.arrays import Ints, Mask
 from lustrum.model import InputError, Release, Table
+from lustrum.model.arrays import Ints, Mask
 from lustrum.model.chance import Seed
 from lustrum.model.errors import choices
 from lustrum.model.keys import cell_words
 from lustrum.model.parameters import checks_parameters, parameter
 from lustrum.model.text import say
+from lustrum.numeric.structure import UNBOUNDED, Structure
 from lustrum.protect.abilities import Abilities
 from lustrum.protect.adjustment.adjust import WeightWord, adjust
 from lustrum.protect.adjustment.search import DirectionWord, Norm
 from lustrum.protect.adjustment.work import STEPS
 from lustrum.protect.method import Kept, Stage, checked_input, kept_cells, released
 from lustrum.sensitivity import Rule, Sensitivity, Threshold, read_rule
-from lustrum.structure import UNBOUNDED, Structure
 
 
 @dataclass(frozen=True)

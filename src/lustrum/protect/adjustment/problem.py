@@ -14,11 +14,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from lustrum.arrays import Floats, Indices, Ints
 from lustrum.model import InputError
+from lustrum.model.arrays import Floats, Indices, Ints
+from lustrum.numeric.solve.products import dot
+from lustrum.numeric.structure import UNBOUNDED
 from lustrum.protect.adjustment.eliminate import eliminate
-from lustrum.solve.products import dot
-from lustrum.structure import UNBOUNDED
 
 Signs = npt.NDArray[np.int64]
 # scipy ships no types; this stands for scipy.sparse.csr_array.

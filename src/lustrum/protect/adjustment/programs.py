@@ -14,13 +14,13 @@ import highspy
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arrays import Floats
+from lustrum.model.arrays import Floats
+from lustrum.numeric.solve import Outcome
+from lustrum.numeric.solve.highs_model import highs_model
+from lustrum.numeric.solve.products import cleared, dot, floored
+from lustrum.numeric.solve.running import run
 from lustrum.protect.adjustment.work import SEARCH_STEP, Work
-from lustrum.solve import Outcome
-from lustrum.solve.highs_model import highs_model
-from lustrum.solve.products import cleared, dot, floored
-from lustrum.solve.running import run
-from lustrum.stop import check_stop
+from lustrum.runtime.stop import check_stop
 
 # scipy ships no types; this stands for scipy.sparse.csr_array.
 Sparse: TypeAlias = Any

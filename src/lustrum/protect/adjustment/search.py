@@ -12,14 +12,14 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arrays import Floats
 from lustrum.model import InputError
+from lustrum.model.arrays import Floats
+from lustrum.numeric.solve import Outcome
 from lustrum.protect.adjustment.directions import alternating, balanced, imbalance, neighbours
 from lustrum.protect.adjustment.l1 import Directed, DirectedMovement, MixedProgram, improve
 from lustrum.protect.adjustment.l2 import CHEAPER, improve_squares, least_squares
 from lustrum.protect.adjustment.problem import NO_ADJUSTMENT, AdjustmentProblem
 from lustrum.protect.adjustment.work import Work
-from lustrum.solve import Outcome
 
 Signs = npt.NDArray[np.int64]
 Norm = Literal["l1", "l2"]

@@ -13,10 +13,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from lustrum.arrays import Floats, Ints
+from lustrum.model.arrays import Floats, Ints
+from lustrum.numeric.solve import Outcome
 from lustrum.protect.adjustment.programs import ProgramSolution, WholeProgram
 from lustrum.protect.adjustment.work import Work
-from lustrum.solve import Outcome
 
 # scipy ships no types; this stands for scipy.sparse.csr_array.
 Sparse: TypeAlias = Any

@@ -10,11 +10,11 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from lustrum.arrays import Floats, Ints, Mask
+from lustrum.model.arrays import Floats, Ints, Mask
+from lustrum.numeric.solve.products import sparse_product
 from lustrum.protect.adjustment.problem import AdjustmentProblem, as_floats
 from lustrum.protect.adjustment.programs import WholeProgram
 from lustrum.protect.adjustment.work import Work
-from lustrum.solve.products import sparse_product
 
 _REACH = 4  # how far a free cell may move away from its rounded value
 _GAP = 0.05

@@ -26,17 +26,17 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from lustrum.arrays import Floats, Ints, Mask
 from lustrum.model import InputError, TableAxis
+from lustrum.model.arrays import Floats, Ints, Mask
 from lustrum.model.channel import MatrixChannel
 from lustrum.model.table import inner_cells
+from lustrum.numeric.solve import Highs, LinearProblem, Outcome
+from lustrum.numeric.solve.highs_model import single_optimum
+from lustrum.numeric.structure import Relations, Structure, complete_relations
 from lustrum.protect.cell_key.additive_search import descend, inner_places, is_partition
 from lustrum.protect.cell_key.channel import LookupChannel, support_of
 from lustrum.protect.totals.summed import PublishedSums, Totals, added_totals
-from lustrum.solve import Highs, LinearProblem, Outcome
-from lustrum.solve.highs_model import single_optimum
-from lustrum.stop import check_stop, stop_asked
-from lustrum.structure import Relations, Structure, complete_relations
+from lustrum.runtime.stop import check_stop, stop_asked
 
 _LARGE = 60_000  # no program is set up for tables with more published cells
 _WHOLE = 1e-6

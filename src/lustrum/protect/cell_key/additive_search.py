@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from lustrum.arrays import Ints
-from lustrum.compiled import compiled
 from lustrum.model import TableAxis
+from lustrum.model.arrays import Ints
 from lustrum.model.table import inner_cells
+from lustrum.numeric.compiled import compiled
+from lustrum.numeric.structure import Structure
 from lustrum.protect.totals.axis_parts import AxisParts
-from lustrum.structure import Structure
 
 
 def is_partition(axes: Sequence[TableAxis]) -> bool:

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from lustrum.arrays import Floats, Ints
-from lustrum.compiled import compiled
 from lustrum.model import InputError, Transitions
+from lustrum.model.arrays import Floats, Ints
 from lustrum.model.channel import MatrixChannel, row_entries
+from lustrum.numeric.compiled import compiled
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,8 +16,8 @@ from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
 
-from lustrum.arrays import Ints, Words
 from lustrum.model import InputError
+from lustrum.model.arrays import Ints, Words
 from lustrum.model.channel import MatrixChannel
 from lustrum.protect.cell_key.channel import LookupChannel, zeros_stay
 from lustrum.protect.cell_key.ptable import PTable

@@ -19,8 +19,8 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from lustrum.arrays import Ints, Mask, Words
 from lustrum.model import InputError, Release, Table
+from lustrum.model.arrays import Ints, Mask, Words
 from lustrum.model.chance import Seed
 from lustrum.model.keys import cell_words
 from lustrum.model.parameters import checks_parameters, parameter

@@ -13,9 +13,9 @@ from functools import lru_cache
 
 import numpy as np
 
-from lustrum.arithmetic import exp, log
-from lustrum.arrays import Floats, Ints, Words
 from lustrum.model import InputError
+from lustrum.model.arrays import Floats, Ints, Words
+from lustrum.numeric.arithmetic import exp, log
 
 
 @dataclass(frozen=True, eq=False)

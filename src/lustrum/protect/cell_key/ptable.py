@@ -20,8 +20,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arrays import Ints
 from lustrum.model import InputError
+from lustrum.model.arrays import Ints
 from lustrum.model.channel import MatrixChannel
 from lustrum.protect.cell_key.channel import LookupChannel
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arrays import Floats, Mask
 from lustrum.model import InputError, Release
+from lustrum.model.arrays import Floats, Mask
 
 
 @dataclass(frozen=True, eq=False)

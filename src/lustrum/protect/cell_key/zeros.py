@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from lustrum.arrays import Words
 from lustrum.model import Dataset, InputError, Table, TableQuery
+from lustrum.model.arrays import Words
 from lustrum.model.keys import scramble
 
 

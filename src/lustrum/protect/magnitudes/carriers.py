@@ -22,8 +22,8 @@ from math import prod, sqrt
 
 import numpy as np
 
-from lustrum.arrays import Array, Floats, Ints, Mask, Words
 from lustrum.model import Dataset, InputError
+from lustrum.model.arrays import Array, Floats, Ints, Mask, Words
 from lustrum.model.finest import FinestCells
 from lustrum.model.keys import scramble
 from lustrum.protect.magnitudes.carry_kernel import carry
@@ -31,7 +31,7 @@ from lustrum.protect.magnitudes.kernels import add_amounts
 from lustrum.protect.population.search.layout import TablePlan
 from lustrum.protect.population.search.levels import controlled_levels
 from lustrum.protect.population.start import cell_numbers, derived
-from lustrum.stop import check_stop, report_progress
+from lustrum.runtime.stop import check_stop, report_progress
 
 _CANDIDATES = 32
 _FROM_ONE_NEIGHBOURHOOD = 6

@@ -10,8 +10,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from lustrum.arrays import Array, Ints, Mask
 from lustrum.audit.contribution import candidates, certain_within
+from lustrum.model.arrays import Array, Ints, Mask
 from lustrum.model.records import Records
 from lustrum.protect.magnitudes.carriers import CarriedRecords, piece_values
 from lustrum.protect.magnitudes.classes import KnownClasses, known_classes

@@ -14,9 +14,9 @@ from math import comb, factorial
 
 import numpy as np
 
-from lustrum.arrays import Ints, Mask
 from lustrum.audit.contribution import certain_within
 from lustrum.model import InputError, Measure, Variable
+from lustrum.model.arrays import Ints, Mask
 from lustrum.model.records import Records
 
 OPEN = 1 << 62

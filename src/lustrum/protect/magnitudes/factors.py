@@ -25,8 +25,8 @@ from typing import Literal
 
 import numpy as np
 
-from lustrum.arrays import Ints
 from lustrum.model import InputError
+from lustrum.model.arrays import Ints
 
 SHARES = 1 << 20
 """Shares are whole multiples of one over this."""

@@ -14,8 +14,8 @@ from itertools import combinations
 
 import numpy as np
 
-from lustrum.arrays import Ints, Mask
 from lustrum.model import InputError, Measure
+from lustrum.model.arrays import Ints, Mask
 from lustrum.model.records import Records
 
 _SAMPLED = 4096

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lustrum.arrays import Floats, Ints, Words
+from lustrum.model.arrays import Floats, Ints, Words
 from lustrum.model.finest import FinestCells
 from lustrum.model.keys import scramble
 from lustrum.model.records import Records

@@ -15,8 +15,8 @@ from itertools import chain
 
 import numpy as np
 
-from lustrum.arrays import Array, Ints, Mask
 from lustrum.audit.contribution import candidates, certain_within
+from lustrum.model.arrays import Array, Ints, Mask
 from lustrum.protect.magnitudes.classes import OPEN
 from lustrum.protect.magnitudes.factors import Factors
 from lustrum.protect.magnitudes.families import MeasureFamily

@@ -19,8 +19,8 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from lustrum.arrays import Array, Ints, Mask, Words
 from lustrum.model import Dataset, InputError
+from lustrum.model.arrays import Array, Ints, Mask, Words
 from lustrum.model.finest import FinestCells
 from lustrum.model.finest_sums import FinestSums
 from lustrum.model.parameters import checks_parameters, parameter
@@ -56,10 +56,10 @@ from lustrum.protect.magnitudes.units import Units, identities, other_amounts, u
 from lustrum.protect.method import MethodSpec, Stage
 from lustrum.protect.population.search.layout import TablePlan, plan_tables
 from lustrum.protect.population.start import cell_numbers, derived
+from lustrum.runtime.stop import reporting_progress
 from lustrum.sensitivity import Background
 from lustrum.sensitivity.background import NOTHING
 from lustrum.sensitivity.parameters import exact
-from lustrum.stop import reporting_progress
 
 Progress = Callable[[str, float], None]
 

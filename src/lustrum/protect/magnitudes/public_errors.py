@@ -13,7 +13,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from lustrum.arrays import Array, Floats, Ints, Mask
+from lustrum.model.arrays import Array, Floats, Ints, Mask
 from lustrum.protect.magnitudes.factors import Factors
 from lustrum.protect.population.public import coarse_error
 

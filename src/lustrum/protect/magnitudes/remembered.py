@@ -19,9 +19,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from lustrum.arrays import Array, Ints, Mask, Words
 from lustrum.audit.contribution import candidates, certain_within
 from lustrum.model import InputError
+from lustrum.model.arrays import Array, Ints, Mask, Words
 from lustrum.model.records import Records
 from lustrum.protect.magnitudes.carriers import CarriedRecords, KeptPlaces
 from lustrum.protect.magnitudes.classes import OPEN, KnownClasses

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from lustrum.arrays import Array, Floats, Ints
 from lustrum.model import InputError
+from lustrum.model.arrays import Array, Floats, Ints
 from lustrum.protect.magnitudes.factors import Factors
 from lustrum.protect.magnitudes.public_errors import (
     LARGEST,

@@ -14,15 +14,15 @@ from math import sqrt
 
 import numpy as np
 
-from lustrum.arithmetic import power
-from lustrum.arrays import Array, Floats, Ints, Mask, Words
+from lustrum.model.arrays import Array, Floats, Ints, Mask, Words
 from lustrum.model.keys import scramble
+from lustrum.numeric.arithmetic import power
 from lustrum.protect.magnitudes.families import MeasureFamily
 from lustrum.protect.magnitudes.kernels import add_amounts, balance, largest_parts, rank_owners
 from lustrum.protect.magnitudes.units import Units
 from lustrum.protect.population.search.layout import TablePlan
 from lustrum.protect.population.start import derived
-from lustrum.stop import check_stop, report_progress
+from lustrum.runtime.stop import check_stop, report_progress
 
 _FAR, _CLOSE = 0.2, 0.001
 """Relative errors below this cost as squares do, in the first sweep and in the last."""

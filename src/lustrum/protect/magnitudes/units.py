@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lustrum.arrays import Array, Ints, Mask, Words
+from lustrum.model.arrays import Array, Ints, Mask, Words
 from lustrum.model.keys import scramble
 from lustrum.model.records import Records
 from lustrum.protect.magnitudes.factors import SHARES, Factors

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from lustrum.arithmetic_loops import exp, log, log1p, log_gamma
-from lustrum.compiled import compiled
-from lustrum.stream import below_of, own_next_word, unit_of
+from lustrum.numeric.arithmetic_loops import exp, log, log1p, log_gamma
+from lustrum.numeric.compiled import compiled
+from lustrum.numeric.stream import below_of, own_next_word, unit_of
 
 LIGHT = 12.0  # up to this expected number a binomial is counted up from 0
 

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arrays import Ints
 from lustrum.audit.fibre.basic import free_sets
 from lustrum.audit.fibre.margins import FibreMargins, junction_tree
 from lustrum.model import InputError
+from lustrum.model.arrays import Ints
 
 Axes = tuple[int, ...]
 

@@ -7,8 +7,8 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from lustrum.arrays import Ints
 from lustrum.model import InputError, Release, Table
+from lustrum.model.arrays import Ints
 from lustrum.model.chance import Seed
 from lustrum.model.errors import choices
 from lustrum.model.parameters import checks_parameters, parameter

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lustrum.arrays import Floats, Ints
 from lustrum.audit import MarkovSquare
-from lustrum.distributions import binomial, convolved
 from lustrum.model import InputError, Table
+from lustrum.model.arrays import Floats, Ints
 from lustrum.model.channel import ObservedChannel
+from lustrum.numeric.distributions import binomial, convolved
 from lustrum.protect.totals.inner_table import InnerTable
 
 if TYPE_CHECKING:

@@ -13,13 +13,14 @@ from typing import ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arithmetic import exp, log, normal_cdf, normal_quantile
-from lustrum.arrays import Floats, Ints
 from lustrum.model import InputError, Release, Table
+from lustrum.model.arrays import Floats, Ints
 from lustrum.model.chance import Seed
 from lustrum.model.errors import choices
 from lustrum.model.parameters import checks_parameters, parameter
 from lustrum.model.text import say
+from lustrum.numeric.arithmetic import exp, log, normal_cdf, normal_quantile
+from lustrum.numeric.structure import UNBOUNDED
 from lustrum.protect.abilities import Abilities
 from lustrum.protect.entropy_left import entropy_left
 from lustrum.protect.method import (
@@ -32,7 +33,6 @@ from lustrum.protect.method import (
 )
 from lustrum.protect.noise.step_channel import NEGLIGIBLE, StepChannel
 from lustrum.protect.totals.safe import hidden_totals, safe_totals
-from lustrum.structure import UNBOUNDED
 
 DISTRIBUTIONS = ("normal", "laplace", "uniform")
 _ROOT_2, _ROOT_3 = sqrt(2), sqrt(3)

@@ -14,8 +14,8 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arrays import Floats, Ints, Words
 from lustrum.model import InputError, Release, Table
+from lustrum.model.arrays import Floats, Ints, Words
 from lustrum.model.chance import Seed, required_generator
 from lustrum.model.errors import choices
 from lustrum.model.keys import scramble

@@ -6,8 +6,8 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from lustrum.arrays import Floats, Ints
 from lustrum.model import InputError, Transitions
+from lustrum.model.arrays import Floats, Ints
 
 NEGLIGIBLE = 1e-15
 """What may be left out at the two ends of an endless distribution; the rest is scaled to 1."""

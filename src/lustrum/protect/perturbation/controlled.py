@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arrays import Ints, Words
+from lustrum.model.arrays import Ints, Words
 from lustrum.model.channel import MatrixChannel
 from lustrum.protect.additive.apportion import apportioned, spread_words
 

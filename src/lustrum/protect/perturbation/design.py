@@ -16,8 +16,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from lustrum.arrays import Floats, Ints
 from lustrum.model import InputError
+from lustrum.model.arrays import Floats, Ints
 from lustrum.model.channel import MatrixChannel
 from lustrum.protect.perturbation.entropy import least_and_most, maximum_entropy
 

@@ -16,8 +16,8 @@ from math import factorial, prod
 
 import numpy as np
 
-from lustrum.arrays import Floats, Ints, Mask
 from lustrum.model import Channel, InputError
+from lustrum.model.arrays import Floats, Ints, Mask
 
 Counts = tuple[int, ...]
 

@@ -15,9 +15,9 @@ from math import fsum, sqrt
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arithmetic import log
-from lustrum.arrays import Floats
-from lustrum.solve.products import dot
+from lustrum.model.arrays import Floats
+from lustrum.numeric.arithmetic import log
+from lustrum.numeric.solve.products import dot
 
 _STEPS = 500
 _FORCED = 1e-11  # a probability that cannot exceed this is forced to 0

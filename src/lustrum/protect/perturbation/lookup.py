@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arrays import Ints, Words
-from lustrum.compiled import compiled
 from lustrum.model import InputError
+from lustrum.model.arrays import Ints, Words
 from lustrum.model.channel import MatrixChannel
+from lustrum.numeric.compiled import compiled
 
 _ALL = 1 << 64
 

@@ -9,8 +9,8 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arrays import Ints, Words
 from lustrum.model import InputError, Release, Table
+from lustrum.model.arrays import Ints, Words
 from lustrum.model.chance import Seed
 from lustrum.model.channel import SHLOMO_2015, MatrixChannel
 from lustrum.model.errors import choices

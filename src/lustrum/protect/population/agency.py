@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from lustrum.arrays import Array, Ints
+from lustrum.model.arrays import Array, Ints
 from lustrum.model.finest import FinestCells
 from lustrum.protect.population.attributes import AttributeRisk, attribute_risks
 from lustrum.protect.population.later.differences import Differences
@@ -22,7 +22,7 @@ from lustrum.protect.population.search.layout import ControlledTable, TablePlan
 from lustrum.protect.population.search.levels import ControlledLevel
 from lustrum.protect.population.search.run import SearchedPopulation
 from lustrum.protect.population.support import Support, possible_combinations
-from lustrum.stop import still_working
+from lustrum.runtime.stop import still_working
 
 _SAME = Differences()
 

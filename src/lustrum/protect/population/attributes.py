@@ -18,11 +18,11 @@ from typing import Any
 
 import numpy as np
 
-from lustrum.arrays import Array, Floats, Ints, Mask, Words
 from lustrum.model import Dataset
+from lustrum.model.arrays import Array, Floats, Ints, Mask, Words
 from lustrum.model.finest import FinestCells, possible_cells
 from lustrum.protect.population.search.levels import controlled_levels, dependents
-from lustrum.stop import check_stop, report_progress, still_working
+from lustrum.runtime.stop import check_stop, report_progress, still_working
 
 BINS = (0.0, 0.05, 0.2, 1.0, 5.0)
 """Where bins of expected people in a row begin."""

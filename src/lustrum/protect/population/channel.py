@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arithmetic import log2
-from lustrum.arrays import Floats, Ints
 from lustrum.model import InputError, Transitions
+from lustrum.model.arrays import Floats, Ints
 from lustrum.model.channel import row_entries
+from lustrum.numeric.arithmetic import log2
 
 Rates = tuple[tuple[int, ...], ...]
 """For each class of true counts, and each class of errors, the power of one half: ``2 ** -rate``."""

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from lustrum.arrays import Array, Ints
-from lustrum.compiled import compiled
 from lustrum.model import Category
+from lustrum.model.arrays import Array, Ints
 from lustrum.model.finest import FinestCells
+from lustrum.numeric.compiled import compiled
 from lustrum.protect.population.agency import true_counts
 from lustrum.protect.population.channel import (
     ERROR_ENDS,
@@ -36,7 +36,7 @@ from lustrum.protect.population.search.levels import controlled_levels
 from lustrum.protect.population.search.run import SearchedPopulation
 from lustrum.protect.population.start import derived
 from lustrum.protect.population.support import Combinations, Support
-from lustrum.stop import check_stop, report_progress, still_working
+from lustrum.runtime.stop import check_stop, report_progress, still_working
 
 FEWEST = 400
 """Figures over fewer cells than that are not stated by themselves but joined with those of the next kind."""

@@ -16,8 +16,8 @@ from math import inf
 from pathlib import Path
 from typing import ClassVar, Literal
 
-from lustrum.arrays import Words
 from lustrum.model import Dataset, InputError
+from lustrum.model.arrays import Words
 from lustrum.model.finest import FinestCells
 from lustrum.model.parameters import checks_parameters, parameter
 from lustrum.protect.abilities import Abilities, changed_by_rounding
@@ -41,8 +41,8 @@ from lustrum.protect.population.search.stages import ErrorCost, Stage
 from lustrum.protect.population.start import derived
 from lustrum.protect.population.state import StateFile
 from lustrum.protect.population.support import Support
-from lustrum.side_by_side import side_by_side
-from lustrum.stop import report_progress, reporting_progress, still_working
+from lustrum.runtime.side_by_side import side_by_side
+from lustrum.runtime.stop import report_progress, reporting_progress, still_working
 
 Progress = Callable[[str, float], None]
 

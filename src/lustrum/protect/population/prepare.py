@@ -12,8 +12,8 @@ from math import ceil
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arrays import Ints, Words
 from lustrum.model import InputError
+from lustrum.model.arrays import Ints, Words
 from lustrum.model.finest import FinestCells
 from lustrum.model.keys import scramble
 from lustrum.protect.population.later.before import Kept, Redraw, joined
@@ -28,7 +28,7 @@ from lustrum.protect.population.start import (
     options,
     start_up,
 )
-from lustrum.stop import still_working
+from lustrum.runtime.stop import still_working
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from lustrum.arrays import Ints
 from lustrum.model import Axis, Category, Dataset, InputError
+from lustrum.model.arrays import Ints
 from lustrum.model.finest import FinestCells
 from lustrum.protect.population.support import Combinations, Support
 

@@ -14,7 +14,7 @@ from math import ceil
 
 import numpy as np
 
-from lustrum.arrays import Array, Ints, Words
+from lustrum.model.arrays import Array, Ints, Words
 from lustrum.model.finest import FinestCells, possible_cells
 from lustrum.model.keys import scramble
 from lustrum.protect.population.attributes import AttributeRows, root_variables
@@ -24,7 +24,7 @@ from lustrum.protect.population.start import (
     derived,
     empty_candidates,
 )
-from lustrum.stop import check_stop, report_progress, still_working
+from lustrum.runtime.stop import check_stop, report_progress, still_working
 
 CANDIDATES = 4
 """Candidates among the empty cells for each that must show somebody."""

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lustrum.arrays import Array, Ints, Mask, Words
 from lustrum.model import Dataset
+from lustrum.model.arrays import Array, Ints, Mask, Words
 from lustrum.model.finest import FinestCells, possible_cells
 from lustrum.model.keys import scramble
-from lustrum.stop import report_progress, still_working
+from lustrum.runtime.stop import report_progress, still_working
 
 
 def derived(key: bytes, purpose: str) -> bytes:

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from lustrum.arrays import Words
 from lustrum.model import InputError
+from lustrum.model.arrays import Words
 from lustrum.model.finest import FinestCells
 from lustrum.protect.population.public import SEARCH
 from lustrum.protect.population.search.run import SearchState

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arrays import Ints
 from lustrum.model import Category, Dataset, InputError
+from lustrum.model.arrays import Ints
 from lustrum.model.finest import FinestCells
-from lustrum.remembered import Remembered
-from lustrum.structure.atoms import along_axes
+from lustrum.numeric.structure.atoms import along_axes
+from lustrum.runtime.remembered import Remembered
 
 _MOST_COMBINATIONS = 1 << 25
 _MOST_BYTES = 1 << 26

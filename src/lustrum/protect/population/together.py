@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arrays import Ints
+from lustrum.model.arrays import Ints
 from lustrum.model.finest import FinestCells, possible_cells
 from lustrum.protect.population.start import cell_numbers
 from lustrum.protect.population.support import Support

@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from lustrum.arithmetic import exp, log, log1p
-from lustrum.arrays import Floats
 from lustrum.model import InputError
+from lustrum.model.arrays import Floats
+from lustrum.numeric.arithmetic import exp, log, log1p
 
 _GRID, _FINER = 400, 6
 

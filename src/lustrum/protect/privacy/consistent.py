@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from lustrum.arrays import Floats, Ints, Mask
+from lustrum.model.arrays import Floats, Ints, Mask
 from lustrum.protect.totals.inner_table import InnerTable
 
 _GRID = 2.0**22

@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from lustrum.arithmetic import exp, log
-from lustrum.arrays import Floats, Ints
 from lustrum.model import InputError
+from lustrum.model.arrays import Floats, Ints
+from lustrum.numeric.arithmetic import exp, log
+from lustrum.numeric.structure import UNBOUNDED
 from lustrum.protect.noise.step_channel import NEGLIGIBLE, StepChannel
-from lustrum.structure import UNBOUNDED
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,13 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from lustrum.arrays import Ints, Mask
 from lustrum.model import InputError, Release, Table
+from lustrum.model.arrays import Ints, Mask
 from lustrum.model.chance import Seed
 from lustrum.model.errors import choices
 from lustrum.model.parameters import checks_parameters, parameter
 from lustrum.model.text import say
+from lustrum.numeric.structure import UNBOUNDED
 from lustrum.protect.abilities import NOTHING_PROMISED, Abilities
 from lustrum.protect.method import TABULAR, Stage, checked_input, released, whole_counts
 from lustrum.protect.privacy.budget import Budget, Cost, rho_of
@@ -27,7 +28,6 @@ from lustrum.protect.privacy.mechanism import (
     rehearsed,
 )
 from lustrum.protect.totals.inner_table import InnerTable, Keep, kept_names
-from lustrum.structure import UNBOUNDED
 
 MECHANISMS = ("laplace", "gaussian")
 POSTS = ("none", "nonnegative-integers", "consistent")

@@ -18,9 +18,9 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arithmetic import log2
-from lustrum.arrays import Floats
 from lustrum.model import Table
+from lustrum.model.arrays import Floats
+from lustrum.numeric.arithmetic import log2
 from lustrum.protect.redesign.ways import State
 
 MeasureWord = Literal["entropy", "cells"]

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arrays import Ints
 from lustrum.model import Category, Contributions, InputError, Table, TableAxis
+from lustrum.model.arrays import Ints
 from lustrum.protect.redesign.ways import Block, State, kept_categories
 
 

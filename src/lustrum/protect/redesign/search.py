@@ -17,14 +17,14 @@ from heapq import heappop, heappush
 
 import numpy as np
 
-from lustrum.arrays import Mask
 from lustrum.model import InputError, Table, TableAxis
+from lustrum.model.arrays import Mask
 from lustrum.model.errors import choices
 from lustrum.protect.redesign.loss import Loss, MeasureWord
 from lustrum.protect.redesign.recode import recoded, recoded_axis
 from lustrum.protect.redesign.ways import AxisWays, MergeWord, State, grown_states, ways_of
+from lustrum.runtime.stop import check_stop
 from lustrum.sensitivity import Rule
-from lustrum.stop import check_stop
 
 States = tuple[State, ...]
 

@@ -13,8 +13,8 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arrays import Ints
 from lustrum.model import Release, Table, Transitions
+from lustrum.model.arrays import Ints
 from lustrum.model.chance import Seed
 from lustrum.model.parameters import parameter
 from lustrum.model.text import say

@@ -18,8 +18,8 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from lustrum.arrays import Ints, Words
 from lustrum.model import InputError, Release, Table
+from lustrum.model.arrays import Ints, Words
 from lustrum.model.chance import Seed
 from lustrum.model.errors import choices
 from lustrum.model.keys import cell_words

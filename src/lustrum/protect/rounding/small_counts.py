@@ -12,8 +12,8 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from lustrum.arrays import Ints, Words
 from lustrum.model import Release, Table, Transitions
+from lustrum.model.arrays import Ints, Words
 from lustrum.model.chance import Seed
 from lustrum.model.parameters import parameter
 from lustrum.model.text import say

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lustrum.arrays import Floats, Ints
-from lustrum.distributions import binomial, hypergeometric
 from lustrum.model import InputError, Transitions
+from lustrum.model.arrays import Floats, Ints
 from lustrum.model.channel import row_entries
-from lustrum.structure import UNBOUNDED
+from lustrum.numeric.distributions import binomial, hypergeometric
+from lustrum.numeric.structure import UNBOUNDED
 
 _WIDE = 40.0  # standard deviations beyond which a double holds no probability
 

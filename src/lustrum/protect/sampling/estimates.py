@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arrays import Floats
 from lustrum.model import InputError
+from lustrum.model.arrays import Floats
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,14 +7,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from lustrum.arrays import Floats, Ints
-from lustrum.distributions import binomial_quantile
 from lustrum.model import InputError, Release, Table
+from lustrum.model.arrays import Floats, Ints
 from lustrum.model.chance import Seed, required_generator
 from lustrum.model.errors import choices
 from lustrum.model.parameters import parameter
 from lustrum.model.records import Records
 from lustrum.model.text import say
+from lustrum.numeric.distributions import binomial_quantile
 from lustrum.protect.abilities import Abilities, changed_by_leaving
 from lustrum.protect.entropy_left import left_by_thinning
 from lustrum.protect.method import MethodSpec, Stage, checked_input, uniform_words, whole_counts

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from lustrum.arrays import Ints
 from lustrum.model import Channel, Release, Table
+from lustrum.model.arrays import Ints
+from lustrum.numeric.structure import UNBOUNDED
 from lustrum.protect.method import RecordMethod, released
-from lustrum.structure import UNBOUNDED
 
 
 def sample_release(

@@ -9,8 +9,8 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arrays import Ints
 from lustrum.model import InputError, Release, Table
+from lustrum.model.arrays import Ints
 from lustrum.model.chance import Seed, required_generator
 from lustrum.model.parameters import checks_parameters, parameter
 from lustrum.model.records import Records

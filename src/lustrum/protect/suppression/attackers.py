@@ -11,8 +11,8 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arrays import Ints
 from lustrum.model import Contributions, InputError, Table
+from lustrum.model.arrays import Ints
 from lustrum.protect.suppression.problem import ContributorView
 from lustrum.sensitivity import Background, Rule
 from lustrum.sensitivity.background import NOTHING

@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from lustrum.arrays import Ints, Mask
+from lustrum.model.arrays import Ints, Mask
 from lustrum.protect.suppression.check import audit_pattern
 from lustrum.protect.suppression.problem import SuppressionProblem
 

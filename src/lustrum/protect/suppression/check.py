@@ -9,13 +9,13 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from lustrum.arrays import Ints, Mask
 from lustrum.audit import Bounds, ContradictionError, Knowledge, bounds
+from lustrum.model.arrays import Ints, Mask
+from lustrum.numeric.solve.threads import one_thread
 from lustrum.protect.suppression.problem import ContributorView, SuppressionProblem
 from lustrum.protect.suppression.result import AuditedCells
 from lustrum.protect.suppression.search.boxes.boxes import Deviations
 from lustrum.protect.suppression.shown import CheckedMoves, deviations, shown_ends
-from lustrum.solve.threads import one_thread
 
 if TYPE_CHECKING:
     from lustrum.audit.certificate import Certificate

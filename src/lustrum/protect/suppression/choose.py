@@ -8,9 +8,10 @@ from typing import get_args
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arrays import Mask
 from lustrum.model import InputError
+from lustrum.model.arrays import Mask
 from lustrum.model.errors import choices
+from lustrum.numeric.solve.threads import one_thread
 from lustrum.protect.suppression.check import PatternAudit, audit_deviations, audit_pattern
 from lustrum.protect.suppression.explain import unprotectable_cells
 from lustrum.protect.suppression.problem import ContributorView, SuppressionProblem
@@ -27,8 +28,7 @@ from lustrum.protect.suppression.solve import (
     SearchRequest,
     solve,
 )
-from lustrum.solve.threads import one_thread
-from lustrum.stop import best_is_taken
+from lustrum.runtime.stop import best_is_taken
 
 __all__ = ["AlgorithmWord", "Progress", "suppress"]
 

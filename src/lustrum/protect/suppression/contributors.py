@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from lustrum.arrays import Ints, Mask
 from lustrum.model import InputError, Table
+from lustrum.model.arrays import Ints, Mask
 from lustrum.protect.suppression.problem import ContributorView, SuppressionProblem
 
 _OPEN = np.iinfo(np.int64).max // 4

@@ -7,11 +7,11 @@ from typing import Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arithmetic import log
-from lustrum.arithmetic import power as power_of
-from lustrum.arrays import Floats, Mask
 from lustrum.model import InputError
+from lustrum.model.arrays import Floats, Mask
 from lustrum.model.errors import choices
+from lustrum.numeric.arithmetic import log
+from lustrum.numeric.arithmetic import power as power_of
 
 CostWord = Literal["value", "count", "frequency", "unity", "distance", "box-cox"]
 

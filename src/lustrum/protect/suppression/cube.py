@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from lustrum.arrays import Ints, Mask
+from lustrum.model.arrays import Ints, Mask
 from lustrum.protect.suppression.check import audit_pattern
 from lustrum.protect.suppression.problem import SuppressionProblem
 from lustrum.protect.suppression.result import Changes, Pattern

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from lustrum.arrays import Ints
+from lustrum.model.arrays import Ints
+from lustrum.numeric.solve.deviations import DeviationProgram
+from lustrum.numeric.solve.products import power_of_two
 from lustrum.protect.suppression.problem import SuppressionProblem
 from lustrum.protect.suppression.result import Unprotectable
 from lustrum.protect.suppression.search.attacks.tasks import Tasks
-from lustrum.solve.deviations import DeviationProgram
-from lustrum.solve.products import power_of_two
 
 _A_LITTLE = 1.0 + 2.0**-23  # a cell is moved by hardly more than its level
 _NAMED = 5  # cells that a message names

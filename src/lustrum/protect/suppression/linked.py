@@ -9,10 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from lustrum.arrays import Floats, Ints, Mask
 from lustrum.audit.knowledge.published import hidden_cube
 from lustrum.model import InputError, Table
+from lustrum.model.arrays import Floats, Ints, Mask
 from lustrum.model.errors import NotJudgedError
+from lustrum.numeric.solve.highs_model import FINE, highs_model, single_optimum, solved
+from lustrum.numeric.structure import Structure, TableLayout, complete_relations
 from lustrum.protect.suppression.choose import Progress, suppress
 from lustrum.protect.suppression.contributors import contributor_views
 from lustrum.protect.suppression.cube import Smaller, pattern_with_cube
@@ -21,8 +23,6 @@ from lustrum.protect.suppression.problem import SuppressionProblem
 from lustrum.protect.suppression.result import Pattern
 from lustrum.sensitivity import Background
 from lustrum.sensitivity.background import NOTHING
-from lustrum.solve.highs_model import FINE, highs_model, single_optimum, solved
-from lustrum.structure import Structure, TableLayout, complete_relations
 
 MOST_CUBE = 100_000
 """Cells of the cube behind linked tables; beyond, nobody can say what the tables reveal together."""

@@ -8,12 +8,13 @@ from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
-from lustrum.arrays import Ints, Mask
 from lustrum.model import CellStatus, InputError, Release, Table
+from lustrum.model.arrays import Ints, Mask
 from lustrum.model.chance import Seed
 from lustrum.model.errors import choices
 from lustrum.model.parameters import checks_parameters, parameter
 from lustrum.model.text import say
+from lustrum.numeric.structure import UNBOUNDED, Structure
 from lustrum.protect.abilities import Abilities
 from lustrum.protect.method import Kept, Stage, checked_input, kept_cells, released
 from lustrum.protect.suppression.attackers import RuleOnUnions
@@ -25,7 +26,6 @@ from lustrum.protect.suppression.problem import AxisSums, ContributorView, Suppr
 from lustrum.protect.suppression.result import Pattern
 from lustrum.sensitivity import Background, Rule, Sensitivity, Threshold, read_rule
 from lustrum.sensitivity.background import NOTHING
-from lustrum.structure import UNBOUNDED, Structure
 
 AttackerWord = Literal["insiders", "outsider", "singletons", "holdings", "pairs"]
 

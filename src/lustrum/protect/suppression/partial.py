@@ -12,7 +12,7 @@ import numpy as np
 
 from lustrum.audit import bounds, from_release
 from lustrum.model import Release
-from lustrum.structure import UNBOUNDED
+from lustrum.numeric.structure import UNBOUNDED
 
 
 def with_intervals(release: Release, *, workers: int | None = None) -> Release:

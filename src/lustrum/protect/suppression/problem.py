@@ -18,9 +18,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from lustrum.arrays import Floats, Ints, Mask
 from lustrum.model import InputError
-from lustrum.structure import Relations
+from lustrum.model.arrays import Floats, Ints, Mask
+from lustrum.numeric.structure import Relations
 
 # scipy ships no types; this stands for scipy.sparse.csr_array.
 Sparse: TypeAlias = Any

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lustrum.arrays import Ints, Mask
+from lustrum.model.arrays import Ints, Mask
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -12,12 +12,12 @@ from dataclasses import replace
 import numpy as np
 from scipy import sparse
 
-from lustrum.arrays import Floats, Ints, Mask
+from lustrum.model.arrays import Floats, Ints, Mask
+from lustrum.numeric.solve.products import sparse_product
+from lustrum.numeric.structure.connected import connected_parts
 from lustrum.protect.suppression.problem import ContributorView, SuppressionProblem
 from lustrum.protect.suppression.search.attacks.joint import JointWitnesses
 from lustrum.protect.suppression.search.attacks.tasks import Tasks
-from lustrum.solve.products import sparse_product
-from lustrum.structure.connected import connected_parts
 
 _MUCH = 1_000_000  # targets times cells tied to them from which on deviations are shared
 _EVEN = 1e-9  # by how much of its largest move a deviation may miss a relation

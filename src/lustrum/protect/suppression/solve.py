@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from lustrum.arrays import Mask
+from lustrum.model.arrays import Mask
 from lustrum.protect.suppression.decomposition.subtables import SubTable, subtables_of
 from lustrum.protect.suppression.problem import SuppressionProblem
 from lustrum.protect.suppression.result import is_least
@@ -32,7 +32,7 @@ from lustrum.protect.suppression.search.merge import Merged, merged_problem
 from lustrum.protect.suppression.search.parts import cut_out, parts_of
 from lustrum.protect.suppression.search.quick import quick_pattern
 from lustrum.protect.suppression.search.start import FirstPattern, published_pattern
-from lustrum.stop import best_is_taken
+from lustrum.runtime.stop import best_is_taken
 
 AlgorithmWord = Literal[
     "auto", "exact", "decomposition", "elimination", "heuristic", "quick", "boxes"

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lustrum.arrays import Ints
 from lustrum.model import Table, TableAxis
+from lustrum.model.arrays import Ints
 from lustrum.protect.suppression.result import Pattern
 
 

@@ -8,8 +8,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arrays import Ints
 from lustrum.model import InputError
+from lustrum.model.arrays import Ints
 from lustrum.model.errors import choices
 from lustrum.model.records import Records
 from lustrum.protect.microdata import canonical_order, numbered

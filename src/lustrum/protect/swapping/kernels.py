@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from lustrum.compiled import compiled
-from lustrum.stream import unit
+from lustrum.numeric.compiled import compiled
+from lustrum.numeric.stream import unit
 
 
 @compiled

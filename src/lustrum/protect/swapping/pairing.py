@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lustrum.arrays import Floats, Ints, Mask
+from lustrum.model.arrays import Floats, Ints, Mask
 from lustrum.protect.microdata import numbered
 from lustrum.protect.swapping.kernels import pair_up
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lustrum.arrays import Ints
 from lustrum.model import InputError
+from lustrum.model.arrays import Ints
 from lustrum.model.variable import Variable
 
 

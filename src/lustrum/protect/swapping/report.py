@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lustrum.arrays import Ints
+from lustrum.model.arrays import Ints
 from lustrum.model.records import Records
 
 

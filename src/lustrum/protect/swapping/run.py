@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arrays import Ints, Mask
+from lustrum.model.arrays import Ints, Mask
 from lustrum.model.records import Records
 from lustrum.protect.microdata import combined
 from lustrum.protect.swapping.households import Households

@@ -14,8 +14,8 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arrays import Mask
 from lustrum.model import InputError, Release, Table
+from lustrum.model.arrays import Mask
 from lustrum.model.chance import Seed, required_generator
 from lustrum.model.channel import MatrixChannel, swapping_channel
 from lustrum.model.parameters import checks_parameters, parameter

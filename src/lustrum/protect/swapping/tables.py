@@ -15,17 +15,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from lustrum.arrays import Ints, Mask
-from lustrum.compiled import compiled
 from lustrum.model import InputError, Release, Table
+from lustrum.model.arrays import Ints, Mask
 from lustrum.model.chance import Seed
 from lustrum.model.parameters import parameter
 from lustrum.model.text import say
+from lustrum.numeric.compiled import compiled
+from lustrum.numeric.stream import below
 from lustrum.protect.abilities import Abilities
 from lustrum.protect.method import TABULAR, MethodSpec, Stage, checked_input, released, whole_counts
 from lustrum.protect.microdata import anything
 from lustrum.protect.totals.inner_table import InnerTable
-from lustrum.stream import below
 
 
 @dataclass(frozen=True)

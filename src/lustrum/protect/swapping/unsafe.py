@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from lustrum.arrays import Ints
+from lustrum.model.arrays import Ints
 from lustrum.model.records import Records
 from lustrum.protect.microdata import combined, numbered
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arrays import Mask
+from lustrum.model.arrays import Mask
 from lustrum.model.table import TableAxis
 
 _NOBODY = frozenset({-1})  # a category without members is a part of itself and of nothing else

@@ -18,9 +18,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from lustrum.arrays import Ints, Mask
 from lustrum.audit.fibre.margins import junction_tree
 from lustrum.model import InputError, Table, TableAxis
+from lustrum.model.arrays import Ints, Mask
 from lustrum.model.errors import choices
 from lustrum.model.keys import cell_words
 from lustrum.protect.totals.axis_parts import AxisParts

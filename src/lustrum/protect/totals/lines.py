@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from lustrum.arrays import Ints, Mask
-from lustrum.compiled import compiled
 from lustrum.model import TableAxis
+from lustrum.model.arrays import Ints, Mask
+from lustrum.numeric.compiled import compiled
 
 _ROUNDS = 1000
 

@@ -24,13 +24,13 @@ from typing import Protocol
 
 import numpy as np
 
-from lustrum.arrays import Ints, Mask
 from lustrum.model import TableAxis
+from lustrum.model.arrays import Ints, Mask
 from lustrum.model.table import inner_cells
 from lustrum.model.text import Message, say
+from lustrum.numeric.structure import Relations, Structure
 from lustrum.protect.totals.lines import added_up, line_totals, narrow_relations, pinned
 from lustrum.protect.totals.summed import PublishedSums, Totals
-from lustrum.structure import Relations, Structure
 
 _ROUNDS = 1000
 

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from lustrum.arrays import Array, Ints
 from lustrum.model import InputError
+from lustrum.model.arrays import Array, Ints
 
 
 def weight_classes(codes: Array, sizes: Ints, order: list[int], least: int) -> Ints:

@@ -16,12 +16,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lustrum.arrays import Array, Floats, Ints, Words
 from lustrum.model import Category, InputError
+from lustrum.model.arrays import Array, Floats, Ints, Words
+from lustrum.numeric.structure import TableLayout
+from lustrum.numeric.structure.atoms import over_members
 from lustrum.protect.weighted.classes import weight_classes
 from lustrum.protect.weighted.means import class_noise, filled_means, limited_weights
-from lustrum.structure import TableLayout
-from lustrum.structure.atoms import over_members
 
 _MOST = 100_000
 """Combinations of class variables."""

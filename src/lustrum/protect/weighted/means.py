@@ -16,7 +16,7 @@ import hmac
 
 import numpy as np
 
-from lustrum.arrays import Floats, Ints, Words
+from lustrum.model.arrays import Floats, Ints, Words
 
 _MOST = 3.0
 """A weight counts as at most so many times the median of its class."""

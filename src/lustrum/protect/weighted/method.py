@@ -18,8 +18,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from lustrum.arrays import Floats, Ints
 from lustrum.model import InputError
+from lustrum.model.arrays import Floats, Ints
 from lustrum.model.errors import choices
 from lustrum.model.parameters import check_parameters, parameter
 from lustrum.protect.population.method import PopulationResult, ProtectedPopulation

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lustrum.arrays import Floats, Ints
 from lustrum.model import InputError
+from lustrum.model.arrays import Floats, Ints
 from lustrum.protect.weighted.units import VarianceUnits
 from lustrum.survey import Design
 

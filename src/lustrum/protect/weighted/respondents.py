@@ -8,8 +8,8 @@ from functools import cached_property
 
 import numpy as np
 
-from lustrum.arrays import Array, Floats, Ints, Words
 from lustrum.model import Dataset, InputError
+from lustrum.model.arrays import Array, Floats, Ints, Words
 from lustrum.model.finest import FinestCells
 from lustrum.model.variable import FRAME_ROOM
 from lustrum.protect.weighted.replicates import GivenReplicates, ReplicateFactors

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lustrum.arrays import Ints
 from lustrum.model import InputError
+from lustrum.model.arrays import Ints
 from lustrum.survey import Design
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lustrum.arrays import Floats, Ints
+from lustrum.model.arrays import Floats, Ints
 from lustrum.protect.weighted.means import filled_means
 
 _CUT = 2

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from lustrum.arrays import Array
 from lustrum.model import Dataset, DatasetError, LustrumError
+from lustrum.model.arrays import Array
 from lustrum.model.dataset import not_collecting
 from lustrum.model.finest import FinestCells
 from lustrum.model.finest_sums import FinestSums

@@ -15,8 +15,8 @@ from itertools import pairwise, product
 
 import numpy as np
 
-from lustrum.arrays import Ints
 from lustrum.model import Category, Dataset
+from lustrum.model.arrays import Ints
 from lustrum.protect.population.search.levels import controlled_levels, root_functions
 
 Codes = frozenset[int]

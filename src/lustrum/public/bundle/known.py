@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from lustrum.arrays import Array, Ints, Mask
 from lustrum.model import Category, Dataset
+from lustrum.model.arrays import Array, Ints, Mask
+from lustrum.numeric.structure import Atoms
+from lustrum.numeric.structure.atoms import listed
+from lustrum.numeric.structure.ragged import Lists, pointers
 from lustrum.protect.population.readers import KnownTotals
-from lustrum.structure import Atoms
-from lustrum.structure.atoms import listed
-from lustrum.structure.ragged import Lists, pointers
 
 Axes = Sequence[tuple[str, Sequence[Category]]]
 

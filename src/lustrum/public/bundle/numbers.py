@@ -9,14 +9,15 @@ from math import prod
 
 import numpy as np
 
-from lustrum.arrays import Ints, Mask
-from lustrum.counting import kernel
-from lustrum.counting.chunk import Chunk
-from lustrum.counting.cube import Cube
-from lustrum.counting.engine import KernelEngine, SumEngine
 from lustrum.model import Dataset, DatasetError, Release, Table, TableQuery
+from lustrum.model.arrays import Ints, Mask
 from lustrum.model.status import CellStatus
 from lustrum.model.text import say, say_many
+from lustrum.numeric.counting import kernel
+from lustrum.numeric.counting.chunk import Chunk
+from lustrum.numeric.counting.cube import Cube
+from lustrum.numeric.counting.engine import KernelEngine, SumEngine
+from lustrum.numeric.structure import UNBOUNDED
 from lustrum.policy import Policy
 from lustrum.protect.magnitudes.carriers import own_places
 from lustrum.protect.population.channel import PopulationChannel
@@ -28,8 +29,7 @@ from lustrum.public.bundle.sums import SumTables
 from lustrum.public.bundle.weighted import WeightedNumbers
 from lustrum.public.noise import FactorNoise, SumNoise
 from lustrum.public.numbers import CannotProtectError, Graded, Views
-from lustrum.remembered import Remembered
-from lustrum.structure import UNBOUNDED
+from lustrum.runtime.remembered import Remembered
 from lustrum.survey import Reliability
 
 _MOST_BYTES = 64 << 20

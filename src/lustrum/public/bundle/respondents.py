@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from lustrum.arrays import Ints
+from lustrum.model.arrays import Ints
 from lustrum.model.finest import FinestCells
 from lustrum.protect.weighted import ProtectedRespondents
 from lustrum.protect.weighted.replicates import ReplicateFactors

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lustrum.arrays import Ints
 from lustrum.model import InputError, Table
+from lustrum.model.arrays import Ints
 from lustrum.risk import R1, R2, estimate_risk
 
 _DRAWS = 40

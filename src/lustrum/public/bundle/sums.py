@@ -7,13 +7,13 @@ from fractions import Fraction
 
 import numpy as np
 
-from lustrum.arrays import Ints, Mask
 from lustrum.model import Measure, Release, Table, TableQuery
+from lustrum.model.arrays import Ints, Mask
 from lustrum.model.status import CellStatus
 from lustrum.model.text import say
+from lustrum.numeric.structure import UNBOUNDED
 from lustrum.protect.magnitudes.report import PublicFactors
 from lustrum.public.noise import FactorNoise
-from lustrum.structure import UNBOUNDED
 
 _SAID = ("method", "p", "directions", "existence")
 
@@ -24,7 +24,7 @@ def sum_bounds(published: Ints, records: Ints, most: Fraction) -> tuple[Ints, In
     A record of ``x`` changes by ``ceil(b x)`` or by 2 at most. With ``n`` records or fewer, a sum ``X``
     therefore shows from ``(1 - b) X - 2 n`` to ``(1 + b) X + 2 n``.
 
-    >>> from lustrum.structure import UNBOUNDED
+    >>> from lustrum.numeric.structure import UNBOUNDED
     >>> low, high = sum_bounds(np.array([1200, 1200]), np.array([5, UNBOUNDED]), Fraction(1, 5))
     >>> low.tolist(), (high < UNBOUNDED).tolist()
     ([992, 0], [True, False])

@@ -8,16 +8,16 @@ from itertools import product
 
 import numpy as np
 
-from lustrum.arrays import Ints, Mask
-from lustrum.counting.chunk import Chunk
-from lustrum.counting.engine import KernelEngine, SumEngine
 from lustrum.model import Release, Table, TableAxis, TableQuery
+from lustrum.model.arrays import Ints, Mask
 from lustrum.model.status import CellStatus
 from lustrum.model.text import say
 from lustrum.model.variable import TOTAL_CODE
+from lustrum.numeric.counting.chunk import Chunk
+from lustrum.numeric.counting.engine import KernelEngine, SumEngine
+from lustrum.numeric.structure import TableLayout
 from lustrum.protect.weighted import ProtectedRespondents, RespondentSums
 from lustrum.public.bundle.sample_risk import sample_risk
-from lustrum.structure import TableLayout
 from lustrum.survey import Estimates, Reliability
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from lustrum.arrays import Ints
 from lustrum.model import Category, Release, TableAxis
-from lustrum.structure import UNBOUNDED
+from lustrum.model.arrays import Ints
+from lustrum.numeric.structure import UNBOUNDED
 
 
 def release_words(release: Release) -> dict[str, Any]:

@@ -11,10 +11,10 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from lustrum.data_folder import RELEASES
-from lustrum.durable import outages, write_whole
 from lustrum.model import DatasetError
 from lustrum.publish.bundles.memory import Memory
+from lustrum.runtime.data_folder import RELEASES
+from lustrum.runtime.durable import outages, write_whole
 
 
 @dataclass(frozen=True)

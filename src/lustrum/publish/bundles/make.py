@@ -14,12 +14,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from lustrum.arrays import Words
-from lustrum.counting.engine import KernelEngine
-from lustrum.data_folder import SEARCH_STATE
 from lustrum.model import DatasetError, PolicyError
+from lustrum.model.arrays import Words
 from lustrum.model.finest import FinestCells
 from lustrum.model.records import Records
+from lustrum.numeric.counting.engine import KernelEngine
 from lustrum.policy import Policy, read_policy
 from lustrum.policy.read import sealed
 from lustrum.protect.magnitudes.check import ContributorAudit, audit_contributors
@@ -31,7 +30,8 @@ from lustrum.public.bundle.files import ProtectedSums, bundle_digest, read_bundl
 from lustrum.publish.bundles.memory import Memory, memory_path, read_memory, write_memory
 from lustrum.publish.bundles.survey import survey_records
 from lustrum.publish.bundles.write import pack_bundle, write_bundle
-from lustrum.stop import reporting_progress
+from lustrum.runtime.data_folder import SEARCH_STATE
+from lustrum.runtime.stop import reporting_progress
 from lustrum.tabulate import Secret, Store, records_of
 from lustrum.tabulate.finest import finest_cells
 from lustrum.tabulate.remote import ConnectedEngine, connected_names, open_connected

@@ -19,12 +19,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from lustrum.durable import outages, write_whole
 from lustrum.model import Dataset, DatasetError, InputError, LustrumError
 from lustrum.model.finest import FinestCells
 from lustrum.protect.magnitudes.remembered import RememberedSums
 from lustrum.protect.population.together import Bounds
 from lustrum.publish.bundles.sum_memory import remembered_sums, sums_bytes
+from lustrum.runtime.durable import outages, write_whole
 
 _COUNT, _KEY, _WORDS = "count", "key", b"lustrum memory 1"
 _BOUNDS = ("least true count", "largest true count")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from lustrum.arrays import Floats
-from lustrum.counting.engine import KernelEngine
 from lustrum.model import DatasetError, InputError
+from lustrum.model.arrays import Floats
 from lustrum.model.variable import Replicates
+from lustrum.numeric.counting.engine import KernelEngine
 from lustrum.protect.weighted import SurveyRecords
 from lustrum.protect.weighted.replicates import (
     GivenReplicates,

@@ -10,8 +10,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from lustrum.arrays import Array, Ints
 from lustrum.model import Dataset
+from lustrum.model.arrays import Array, Ints
 from lustrum.model.finest import FinestCells
 from lustrum.model.translations import people_texts
 from lustrum.policy.read import parse_policy

@@ -10,16 +10,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from lustrum.arrays import Floats, Ints, Mask
 from lustrum.audit import bounds
 from lustrum.audit.bounding.sweep import Progress as Steps
 from lustrum.audit.certificate import Certificate, certify
 from lustrum.audit.knowledge.responses import Related, layout_key
 from lustrum.model import InternalError, Release
+from lustrum.model.arrays import Floats, Ints, Mask
+from lustrum.numeric.structure import Structure
 from lustrum.publish.programme.judge import Judged
 from lustrum.publish.programme.published import public_knowledge
 from lustrum.publish.programme.system import ProgrammeSystem
-from lustrum.structure import Structure
 
 Progress = Callable[[str, float], None]
 

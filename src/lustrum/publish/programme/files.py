@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from lustrum.formats.table_files.write import plain_letters, release_as_parquet
+from lustrum.formats.write import plain_letters, release_as_parquet
 from lustrum.model import CellStatus, Dataset, Release
 from lustrum.model.plugins import load
 from lustrum.public.prepared.table_words import release_words

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from lustrum.formats.table_files import Groups
 from lustrum.model import Category, Dataset, Hierarchy, InputError, Variable
 from lustrum.model.errors import choices
 from lustrum.publish.programme.spec import PreparedSet
+from lustrum.readers import Groups
 
 
 def regrouped(sets: Iterable[PreparedSet], dataset: Dataset) -> Dataset:

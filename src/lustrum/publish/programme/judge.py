@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from lustrum.arrays import Ints, Mask
 from lustrum.model import InputError
+from lustrum.model.arrays import Ints, Mask
+from lustrum.numeric.structure import UNBOUNDED
 from lustrum.publish.programme.spec import COUNT, PreparedSet, RuleFor
 from lustrum.publish.programme.system import ProgrammeSystem, SystemPart
 from lustrum.sensitivity import AnyOf, Background, Rule, Sensitivity
 from lustrum.sensitivity.background import NOTHING
-from lustrum.structure import UNBOUNDED
 
 _NEED_CONTRIBUTIONS = ("p-percent", "prior-posterior", "dominance", "request")
 _FEWEST_RANKS = 3

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from lustrum.arrays import Mask
 from lustrum.model import CellStatus, InputError, Release
+from lustrum.model.arrays import Mask
 from lustrum.model.errors import choices
 from lustrum.model.keys import cell_words
 from lustrum.model.plugins import load

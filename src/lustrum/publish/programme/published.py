@@ -10,9 +10,9 @@ import numpy as np
 from lustrum.audit import PublishedTable
 from lustrum.audit.knowledge.responses import Related, related
 from lustrum.model import Release
+from lustrum.numeric.structure import UNBOUNDED
 from lustrum.protect.suppression import Pattern, PatternChanges
 from lustrum.publish.programme.system import ProgrammeSystem, SystemPart
-from lustrum.structure import UNBOUNDED
 
 
 @dataclass(frozen=True, eq=False, repr=False)

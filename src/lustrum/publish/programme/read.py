@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from lustrum.audit import Relation
-from lustrum.formats.table_files import Groups, read_groups
 from lustrum.model import Axis, Dataset, InputError, QueryError, TableQuery
 from lustrum.model.errors import choices
 from lustrum.policy.read import finished_text
@@ -30,6 +29,7 @@ from lustrum.publish.programme.spec import (
 )
 from lustrum.publish.programme.together import check_families, check_sets
 from lustrum.publish.waivers import refuse_requests
+from lustrum.readers import Groups, read_groups
 from lustrum.sensitivity import read_rule
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]*\Z")

@@ -14,9 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from lustrum.arrays import Mask
-from lustrum.durable import taken_back_on_failure
 from lustrum.model import CellStatus, Dataset, InputError, Release
+from lustrum.model.arrays import Mask
 from lustrum.protect.adjustment import ControlledAdjustment
 from lustrum.protect.suppression import Suppression
 from lustrum.public.bundle.files import read_bundle
@@ -38,6 +37,7 @@ from lustrum.publish.programme.source import RecordSource, open_records
 from lustrum.publish.programme.spec import COUNT, PreparedSet, Programme
 from lustrum.publish.programme.system import ProgrammeSystem, SystemPart, systems_of
 from lustrum.publish.programme.trace import system_trace
+from lustrum.runtime.durable import taken_back_on_failure
 
 Progress = Callable[[str, float], None]
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from lustrum.counting.engine import KernelEngine
 from lustrum.model import Dataset, InputError
+from lustrum.numeric.counting.engine import KernelEngine
 from lustrum.publish.programme.spec import Source
 from lustrum.publish.waivers import read_waivers
 from lustrum.sensitivity import Background

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from lustrum.formats.table_files import Groups
 from lustrum.model import TableQuery
+from lustrum.readers import Groups
 from lustrum.sensitivity import Rule
 
 COUNT = "count"

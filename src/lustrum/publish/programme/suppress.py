@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arrays import Mask
 from lustrum.audit import bounds
-from lustrum.log_lines import tell_person
 from lustrum.model import CellStatus, InputError, Release
+from lustrum.model.arrays import Mask
 from lustrum.model.text import say
+from lustrum.numeric.structure import UNBOUNDED
 from lustrum.protect.method import kept_cells
 from lustrum.protect.suppression import (
     ContributorView,
@@ -41,7 +41,7 @@ from lustrum.publish.programme.spec import PreparedSet
 from lustrum.publish.programme.system import ProgrammeSystem, SystemPart, named_cells
 from lustrum.publish.programme.without_cube import pattern_of_tables
 from lustrum.publish.suppression.long_search import StoppableSearch, log
-from lustrum.structure import UNBOUNDED
+from lustrum.runtime.log_lines import tell_person
 
 Progress = Callable[[str, float], None]
 

@@ -14,11 +14,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from lustrum.arrays import Ints, Mask
 from lustrum.audit import PublishedTable, Relation
 from lustrum.audit.knowledge.published import hidden_cube
 from lustrum.audit.knowledge.responses import Related, layout_key, related
-from lustrum.counting.engine import KernelEngine
 from lustrum.model import (
     Axis,
     Category,
@@ -29,10 +27,12 @@ from lustrum.model import (
     TableQuery,
     Variable,
 )
+from lustrum.model.arrays import Ints, Mask
 from lustrum.model.errors import choices
+from lustrum.numeric.counting.engine import KernelEngine
+from lustrum.numeric.structure import Structure, TableLayout
 from lustrum.publish.programme.source import RecordSource
 from lustrum.publish.programme.spec import COUNT, PreparedSet, ProgrammeTable
-from lustrum.structure import Structure, TableLayout
 
 MOST_CELLS = 2_000_000
 """Cells of a system, those that no table shows included; beyond, a set must be split."""

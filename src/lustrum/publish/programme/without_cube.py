@@ -8,15 +8,15 @@ from typing import Any, TypeAlias
 import numpy as np
 from scipy import sparse
 
-from lustrum.arrays import Mask
 from lustrum.audit import Relation
 from lustrum.audit.knowledge.responses import layout_key
 from lustrum.model import InputError
+from lustrum.model.arrays import Mask
+from lustrum.numeric.structure import Structure, complete_relations
 from lustrum.protect.suppression import Pattern, SuppressionProblem
 from lustrum.protect.suppression.cube import Search, Smaller, pattern_with_cube
 from lustrum.protect.suppression.search.parts import cut_out
 from lustrum.publish.programme.system import ProgrammeSystem
-from lustrum.structure import Structure, complete_relations
 
 # scipy ships no types; this stands for scipy.sparse.csr_array.
 Sparse: TypeAlias = Any

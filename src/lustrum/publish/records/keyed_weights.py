@@ -9,11 +9,11 @@ import numpy as np
 
 from lustrum.model import Axis, InputError, Release, TableQuery
 from lustrum.model.text import say
+from lustrum.numeric.structure import TableLayout
 from lustrum.policy import Policy
 from lustrum.protect.weighted.mean_weights import MeanWeights, checked_shape, class_weights
 from lustrum.public.numbers import CannotProtectError
 from lustrum.publish.records.protected_input import ProtectedInput
-from lustrum.structure import TableLayout
 from lustrum.tabulate import KernelEngine
 
 

@@ -22,13 +22,13 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from lustrum.log_lines import log_strays, set_up, where_it_happened
 from lustrum.model import DatasetError, PolicyError, QueryError, TableQuery
 from lustrum.model.errors import NotReadyError
 from lustrum.policy import Policy
 from lustrum.public.numbers import CannotProtectError, Described, Views
 from lustrum.publish.records.local import LocalRecordsService
-from lustrum.stop import Stopped, stopping
+from lustrum.runtime.log_lines import log_strays, set_up, where_it_happened
+from lustrum.runtime.stop import Stopped, stopping
 
 log = logging.getLogger("lustrum.publish")
 

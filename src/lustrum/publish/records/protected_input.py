@@ -15,10 +15,10 @@ import numpy as np
 from lustrum.model import Axis, Channel, InputError, Release, Table, TableQuery
 from lustrum.model.channel import ComposedChannel
 from lustrum.model.text import say
+from lustrum.numeric.structure import UNBOUNDED
 from lustrum.policy import Before, PolicyMethod
 from lustrum.protect.abilities import KeysEmptyCells
 from lustrum.protect.method import released
-from lustrum.structure import UNBOUNDED
 from lustrum.tabulate import (
     Engine,
     HypercubeEngine,

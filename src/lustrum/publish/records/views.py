@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from lustrum.counting.cube import View
 from lustrum.model import Dataset, InputError, Release, TableQuery
+from lustrum.numeric.counting.cube import View
 from lustrum.policy import Policy, PolicyMethod
 from lustrum.protect.weighted.mean_weights import MeanWeights
 from lustrum.public.numbers import CannotProtectError, KeyedSource, Views

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from lustrum.arithmetic import log2
-from lustrum.arrays import Ints
 from lustrum.audit.belief.posterior import weighted
 from lustrum.audit.belief.priors import Uniform
-from lustrum.counting.chunk import Chunk
 from lustrum.model import InputError, Release, Table, TableQuery
+from lustrum.model.arrays import Ints
 from lustrum.model.finest import FinestCells
+from lustrum.numeric.arithmetic import log2
+from lustrum.numeric.counting.chunk import Chunk
 from lustrum.policy import Policy
 from lustrum.protect import CellKey, RandomRounding
 from lustrum.protect.population.candidates import candidates
@@ -33,7 +33,7 @@ from lustrum.publish.report.sums import (
     sum_warnings,
 )
 from lustrum.risk import CellCertainty
-from lustrum.stop import check_stop, report_progress
+from lustrum.runtime.stop import check_stop, report_progress
 from lustrum.tabulate import KernelEngine
 
 _TABLES = 12

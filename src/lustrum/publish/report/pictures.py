@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from lustrum.svg import element, escaped, scrolling
+from lustrum.runtime.svg import element, escaped, scrolling
 
 _ROW = 22
 

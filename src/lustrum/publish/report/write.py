@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from lustrum.durable import outages, write_whole
 from lustrum.model import InputError
 from lustrum.public.bundle.place import MANIFEST
 from lustrum.publish.report.findings import Findings
 from lustrum.publish.report.page import page
+from lustrum.runtime.durable import outages, write_whole
 
 
 def write_report(folder: Path, findings: Findings) -> tuple[Path, Path]:

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lustrum.arrays import Floats, Ints
 from lustrum.audit import Bounds, bounds
-from lustrum.durable import outages, replace_together, write_whole
 from lustrum.formats.cell_text import free_name, inert, number_text
-from lustrum.formats.table_files.write import check_ending, write_csv, write_release
+from lustrum.formats.write import check_ending, write_csv, write_release
 from lustrum.model import CellStatus, InputError, Release, Table
+from lustrum.model.arrays import Floats, Ints
+from lustrum.runtime.durable import outages, replace_together, write_whole
 
 if TYPE_CHECKING:
     from lustrum.audit import Knowledge

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arrays import Mask
-from lustrum.formats.table_files import ColumnNames, TableFile, read_table
-from lustrum.formats.table_files.table_file import Number
 from lustrum.model import InputError, Table
+from lustrum.model.arrays import Mask
 from lustrum.model.errors import choices
+from lustrum.readers import ColumnNames, TableFile, read_table
+from lustrum.readers.table_file import Number
 from lustrum.sensitivity import GivenCells, Rule
 from lustrum.sensitivity.rules.threshold import DEFAULT_MARGIN, margin_level
 

@@ -8,8 +8,8 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 
-from lustrum.log_lines import tell_person
-from lustrum.stop import taking_best
+from lustrum.runtime.log_lines import tell_person
+from lustrum.runtime.stop import taking_best
 
 log = logging.getLogger("lustrum.suppression")
 

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import numpy as np
 
-from lustrum.arrays import Ints, Mask
-from lustrum.formats.table_files import TableFile, read_table
 from lustrum.model import CellStatus, InternalError
+from lustrum.model.arrays import Ints, Mask
 from lustrum.protect.suppression import SuppressionProblem
 from lustrum.protect.suppression.check import PatternAudit, audit_pattern
 from lustrum.publish.suppression.files import WrittenTable
+from lustrum.readers import TableFile, read_table
 
 _HIDDEN = CellStatus.NOT_FOR_PUBLICATION.value
 _OPEN = 2**60

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from lustrum.arrays import Mask
 from lustrum.model import Table
+from lustrum.model.arrays import Mask
 from lustrum.protect.suppression import (
     Pattern,
     PatternChanges,

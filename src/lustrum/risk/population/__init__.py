@@ -9,7 +9,7 @@
 ==============================  ==============================================================
 """
 
-from lustrum.loglinear import LogLinearFit
+from lustrum.numeric.loglinear import LogLinearFit
 from lustrum.risk.population.known import (
     KnownPopulation,
     KnownProbabilities,

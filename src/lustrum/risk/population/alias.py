@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lustrum.arrays import Floats, Ints, Words
-from lustrum.compiled import compiled
+from lustrum.model.arrays import Floats, Ints, Words
+from lustrum.numeric.compiled import compiled
 
 LARGEST = 1 << 16
 """An entry keeps the other count of its pair in 16 bits, so a table has no more entries."""

@@ -19,10 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from lustrum.arrays import Floats, Ints
-from lustrum.compiled import compiled
+from lustrum.model.arrays import Floats, Ints
+from lustrum.numeric.compiled import compiled
+from lustrum.numeric.stream import mixed, unit_of
 from lustrum.risk.population.alias import LARGEST, alias_table, bits_of, count_tables
-from lustrum.stream import mixed, unit_of
 
 _U = np.uint64
 _LOW = _U(0xFFFF)

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arrays import Floats, Ints
 from lustrum.model import InputError
+from lustrum.model.arrays import Floats, Ints
 from lustrum.model.chance import Seed, required_generator
 from lustrum.risk.counts import Cells, CountsLike, cells_of, check_draws, check_size, same_cells
 from lustrum.risk.population.kernels import draw_multinomials

@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arrays import Floats, Ints
-from lustrum.loglinear import Generators, LogLinearFit, fit_generators, maximal
 from lustrum.model import InputError
+from lustrum.model.arrays import Floats, Ints
 from lustrum.model.chance import Seed, required_generator
 from lustrum.model.errors import choices
+from lustrum.numeric.loglinear import Generators, LogLinearFit, fit_generators, maximal
 from lustrum.risk.counts import Cells, CountsLike, cells_of, check_draws, check_size
 from lustrum.risk.population.kernels import draw_multinomials
 from lustrum.risk.population.model import fitting_mask, grown

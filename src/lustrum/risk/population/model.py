@@ -7,8 +7,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from lustrum.arrays import Floats, Ints
 from lustrum.model import InputError
+from lustrum.model.arrays import Floats, Ints
 from lustrum.model.chance import Seed
 from lustrum.risk.counts import Cells, CountsLike
 

@@ -27,12 +27,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arithmetic import exp, log1p
-from lustrum.arithmetic_loops import digamma
-from lustrum.arrays import Floats, Ints
-from lustrum.loglinear import fit_generators
 from lustrum.model import InputError
+from lustrum.model.arrays import Floats, Ints
 from lustrum.model.chance import Seed, required_generator
+from lustrum.numeric.arithmetic import exp, log1p
+from lustrum.numeric.arithmetic_loops import digamma
+from lustrum.numeric.loglinear import fit_generators
 from lustrum.risk.counts import Cells, CountsLike, cells_of, check_draws, check_size
 from lustrum.risk.population.kernels import draw_urns
 from lustrum.risk.population.model import fitting_mask, grown

@@ -23,8 +23,8 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from lustrum.arrays import Mask
 from lustrum.model import CellStatus, Reason, Table
+from lustrum.model.arrays import Mask
 from lustrum.model.parameters import parameter
 from lustrum.model.table import check_table
 from lustrum.sensitivity.background import NOTHING, Background

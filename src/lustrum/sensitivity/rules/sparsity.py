@@ -18,8 +18,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from lustrum.arrays import Ints, Mask
 from lustrum.model import Reason, Table
+from lustrum.model.arrays import Ints, Mask
 from lustrum.model.parameters import parameter
 from lustrum.model.table import check_table
 from lustrum.sensitivity.background import NOTHING, Background

@@ -21,8 +21,8 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arrays import Ints
 from lustrum.model import CellStatus, InputError, Reason, Table
+from lustrum.model.arrays import Ints
 from lustrum.model.parameters import parameter
 from lustrum.model.table import check_table
 from lustrum.sensitivity.background import NOTHING, Background

@@ -15,7 +15,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lustrum.answer import Snapshot
-from lustrum.remembered import Remembered
+from lustrum.runtime.remembered import Remembered
 from lustrum.server.http.languages import current
 from lustrum.server.service.questions import Questions
 from lustrum.server.service.remembered_answers import Key, Written

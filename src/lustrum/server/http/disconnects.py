@@ -8,7 +8,7 @@ import threading
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from lustrum.stop import Stopped, stopping
+from lustrum.runtime.stop import Stopped, stopping
 
 
 class DisconnectWatcher:

@@ -14,10 +14,10 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 
-from lustrum.log_lines import where_it_happened
 from lustrum.model import DatasetError, DescriptionError, PolicyError, QueryError
 from lustrum.model.errors import NotReadyError
 from lustrum.model.text import say
+from lustrum.runtime.log_lines import where_it_happened
 from lustrum.server.http.problems import MEDIA_TYPE, Problem, ProblemError
 from lustrum.server.http.templating import Pages
 

@@ -14,7 +14,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from lustrum.remembered import Remembered
+from lustrum.runtime.remembered import Remembered
 from lustrum.server.http.accept import preferred
 
 SMALLEST = 2048

@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from lustrum.model.text import say
+from lustrum.runtime.stop import Stopped, stop_asked, within
 from lustrum.server.http.askers import current_asker
 from lustrum.server.http.problems import Problem, ProblemError
 from lustrum.server.settings import Settings
-from lustrum.stop import Stopped, stop_asked, within
 
 MOST_WAITING = 200
 """Each waits in a thread of its own; the others are asked to come again at once."""

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 
 from starlette.types import Scope
 
-from lustrum.log_lines import FIELDS
 from lustrum.model import Decision
+from lustrum.runtime.log_lines import FIELDS
 
 log = logging.getLogger("lustrum.server")
 

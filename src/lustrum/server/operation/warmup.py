@@ -12,10 +12,10 @@ from collections import deque
 from dataclasses import replace
 
 from lustrum.answer import TableService
-from lustrum.log_lines import where_it_happened
 from lustrum.model import Axis, Dataset, DatasetError, PolicyError, TableQuery
 from lustrum.model.errors import NotAnsweringError
-from lustrum.stop import Stopped, within
+from lustrum.runtime.log_lines import where_it_happened
+from lustrum.runtime.stop import Stopped, within
 
 log = logging.getLogger("lustrum.server")
 

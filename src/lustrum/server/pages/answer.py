@@ -12,6 +12,7 @@ from fastapi.responses import RedirectResponse, Response
 from lustrum.model import Release, TableQuery
 from lustrum.model.plugins import names
 from lustrum.model.text import listed, say, say_many
+from lustrum.numeric.structure import UNBOUNDED
 from lustrum.server.http.languages import current
 from lustrum.server.http.middleware import CONTENT_POLICY, framed_by
 from lustrum.server.http.problems import not_found
@@ -35,7 +36,6 @@ from lustrum.server.table_view.sum_figures import sum_views
 from lustrum.server.table_view.sums import sums
 from lustrum.server.urls import display, forms
 from lustrum.server.urls.display import TableView
-from lustrum.structure import UNBOUNDED
 
 
 def router(questions: Questions, pages: Pages) -> APIRouter:

@@ -19,9 +19,9 @@ from lustrum.model import Decision, QueryError, Release, TableQuery
 from lustrum.model.errors import choices
 from lustrum.model.plugins import names
 from lustrum.model.text import say
+from lustrum.numeric.structure import UNBOUNDED
 from lustrum.server.table_view import titles
 from lustrum.server.urls import forms
-from lustrum.structure import UNBOUNDED
 
 INCLUDABLE = ("bounds", "risk", "sums", "trace", "utility")
 DEFAULT = ("risk", "sums", "trace", "utility")

@@ -9,7 +9,7 @@ from lustrum.answer import TableService
 from lustrum.answer.table_service import AT_ONCE
 from lustrum.model import Dataset, LustrumError
 from lustrum.model.errors import NotReadyError
-from lustrum.stop import Stopped, within
+from lustrum.runtime.stop import Stopped, within
 
 log = logging.getLogger("lustrum.server")
 

@@ -19,9 +19,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lustrum.log_lines import where_it_happened
 from lustrum.model import LustrumError, TableQuery
 from lustrum.model.text import say
+from lustrum.runtime.log_lines import where_it_happened
 from lustrum.server.http.problems import Problem, ProblemError
 
 log = logging.getLogger("lustrum.server")

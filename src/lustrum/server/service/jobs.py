@@ -17,16 +17,16 @@ from pathlib import Path
 from typing import TypeVar
 
 from lustrum.answer.archive import read_decision, write_decision
-from lustrum.log_lines import where_it_happened
 from lustrum.model import Decision, InputError, LustrumError, QueryError, TableQuery
 from lustrum.model.text import say
+from lustrum.runtime.log_lines import where_it_happened
+from lustrum.runtime.stop import Stopped, reporting_progress, stopping
 from lustrum.server.http.askers import current_asker
 from lustrum.server.http.errors import UNAVAILABLE
 from lustrum.server.http.problems import ProblemError
 from lustrum.server.operation.metrics import Metrics
 from lustrum.server.service.job_store import ENDED, Job, JobStore, StoreError, key_of
 from lustrum.server.settings import Settings
-from lustrum.stop import Stopped, reporting_progress, stopping
 
 __all__ = ["ENDED", "Job", "Jobs"]
 

@@ -33,9 +33,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from lustrum.answer import Snapshot
-from lustrum.durable import write_whole
 from lustrum.model import TableQuery
-from lustrum.remembered import Remembered
+from lustrum.runtime.durable import write_whole
+from lustrum.runtime.remembered import Remembered
 from lustrum.server.settings import Settings
 
 log = logging.getLogger("lustrum.server")

@@ -14,10 +14,10 @@ from lustrum.answer import Precheck, Snapshot
 from lustrum.answer.preliminary import question_rules
 from lustrum.model import Axis, Decision, Filter, LustrumError, Reason, TableQuery, Variable
 from lustrum.model.text import say
+from lustrum.runtime.stop import check_stop
 from lustrum.server.service.estimate import estimate
 from lustrum.server.service.served_dataset import ServedDataset, offered_levels
 from lustrum.server.table_view import titles
-from lustrum.stop import check_stop
 
 TRIES = 12
 ENOUGH = 3

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arrays import Mask
 from lustrum.formats.placing import Placing, usual_placing
 from lustrum.model import Category, CellStatus, QueryError, Release, TableAxis
+from lustrum.model.arrays import Mask
 from lustrum.model.errors import choices
 from lustrum.model.text import say
 from lustrum.model.variable import TOTAL_CODE

@@ -9,9 +9,9 @@ from math import floor, isnan
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arithmetic import power_of_ten
 from lustrum.model.described_statistic import PERCENT
 from lustrum.model.text import say
+from lustrum.numeric.arithmetic import power_of_ten
 from lustrum.server.table_view.arrange import Arrangement, meaning
 from lustrum.server.table_view.figures import NO_PERCENTAGE, THIN_SPACE, Signs
 from lustrum.server.table_view.layout import named

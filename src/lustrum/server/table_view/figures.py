@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lustrum.arrays import Floats, Ints, Mask
 from lustrum.model import Release, TableAxis
-from lustrum.structure import UNBOUNDED
+from lustrum.model.arrays import Floats, Ints, Mask
+from lustrum.numeric.structure import UNBOUNDED
 
 THIN_SPACE = "\u202f"
 NO_PERCENTAGE = "\u2013"

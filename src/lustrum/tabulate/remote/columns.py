@@ -16,7 +16,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lustrum.arrays import Indices, Ints, Mask
 from lustrum.model import (
     Dataset,
     DatasetError,
@@ -26,6 +25,7 @@ from lustrum.model import (
     Variable,
     Weight,
 )
+from lustrum.model.arrays import Indices, Ints, Mask
 from lustrum.model.errors import choices
 from lustrum.model.identity import text_identity
 from lustrum.tabulate.encode import Chunk, encode

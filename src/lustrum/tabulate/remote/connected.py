@@ -11,11 +11,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-from lustrum.counting.engine import KernelEngine
-from lustrum.data_folder import CONNECTIONS
-from lustrum.durable import outages, write_whole
 from lustrum.model import Dataset, DatasetError
 from lustrum.model.errors import LustrumError
+from lustrum.numeric.counting.engine import KernelEngine
+from lustrum.runtime.data_folder import CONNECTIONS
+from lustrum.runtime.durable import outages, write_whole
 from lustrum.tabulate.keys import Secret
 from lustrum.tabulate.remote.connection import Connection, Database
 from lustrum.tabulate.remote.engine import IbisEngine

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from lustrum.arrays import Ints
-from lustrum.counting.plan import AxisPlan, Plan
 from lustrum.model import Contributions, QueryError
+from lustrum.model.arrays import Ints
+from lustrum.numeric.counting.plan import AxisPlan, Plan
 from lustrum.tabulate.remote.columns import (
     MOST_CASES,
     RemoteColumns,

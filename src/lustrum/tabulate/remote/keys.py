@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lustrum.arrays import Ints
 from lustrum.model import Dataset, DatasetError, DescriptionError, IngestError
+from lustrum.model.arrays import Ints
 from lustrum.tabulate.keys import Secret, record_keys
 from lustrum.tabulate.remote.columns import KEY_HIGH, KEY_LOW, RemoteColumns, identities
 from lustrum.tabulate.remote.connection import BACKENDS, Connection, Database

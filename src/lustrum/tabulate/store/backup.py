@@ -3,7 +3,7 @@
 ::
 
     <backup>/backup.json     what there is, with the digest of each file
-    <backup>/...             the folder as it was: all that ``lustrum.data_folder`` lists
+    <backup>/...             the folder as it was: all that ``lustrum.runtime.data_folder`` lists
 
 The manifest is written last: a backup without it was not finished, and is refused.
 """
@@ -17,7 +17,8 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from lustrum.data_folder import (
+from lustrum.model import DatasetError, InputError
+from lustrum.runtime.data_folder import (
     BUNDLES,
     CONNECTIONS,
     POLICIES,
@@ -26,8 +27,7 @@ from lustrum.data_folder import (
     REPORTS,
     kept_files,
 )
-from lustrum.durable import outages, sync, write_whole
-from lustrum.model import DatasetError, InputError
+from lustrum.runtime.durable import outages, sync, write_whole
 from lustrum.tabulate.store.folder import Store
 from lustrum.tabulate.store.manifest import KEYS, MANIFEST, RECORDS, read_manifest
 from lustrum.tabulate.store.secret_files import NEXT, SECRET

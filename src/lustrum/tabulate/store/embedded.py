@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from lustrum.counting.engine import KernelEngine
-from lustrum.counting.zones import Zones
 from lustrum.model import Dataset, DatasetError, InternalError
+from lustrum.numeric.counting.engine import KernelEngine
+from lustrum.numeric.counting.zones import Zones
 from lustrum.tabulate.encode import Chunk
 from lustrum.tabulate.store.files import VersionFiles
 from lustrum.tabulate.store.manifest import RECORDS

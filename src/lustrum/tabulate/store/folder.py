@@ -25,10 +25,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from lustrum.data_folder import CONNECTIONS, CURRENT, datasets_in
-from lustrum.durable import outages, sync, write_whole
 from lustrum.model import Dataset, DatasetError, DescriptionError
 from lustrum.model.errors import choices
+from lustrum.runtime.data_folder import CONNECTIONS, CURRENT, datasets_in
+from lustrum.runtime.durable import outages, sync, write_whole
 from lustrum.tabulate.keys import Secret
 from lustrum.tabulate.store import secret_files
 from lustrum.tabulate.store.embedded import EmbeddedEngine

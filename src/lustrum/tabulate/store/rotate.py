@@ -13,9 +13,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from lustrum.data_folder import CONNECTIONS
-from lustrum.durable import outages, sync
 from lustrum.model import DatasetError
+from lustrum.runtime.data_folder import CONNECTIONS
+from lustrum.runtime.durable import outages, sync
 from lustrum.tabulate.encode import Chunk
 from lustrum.tabulate.keys import Secret, SecretMissingError, record_keys
 from lustrum.tabulate.store.embedded import EmbeddedEngine

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from lustrum.durable import outages
 from lustrum.model import Dataset, DatasetError
 from lustrum.model.errors import LustrumError
+from lustrum.runtime.durable import outages
 from lustrum.tabulate.keys import KEY_VERSION, Secret, record_keys
 from lustrum.tabulate.store.digest import digest_of
 from lustrum.tabulate.store.folder import Store

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lustrum.durable import sync
 from lustrum.model import Dataset
+from lustrum.runtime.durable import sync
 from lustrum.tabulate.encode import Chunk
 from lustrum.tabulate.keys import Secret
 from lustrum.tabulate.store.digest import HashedFile

@@ -8,9 +8,9 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arithmetic import log
 from lustrum.model import InputError, Release, Table
 from lustrum.model.parameters import parameter
+from lustrum.numeric.arithmetic import log
 from lustrum.utility.compare import Better, UtilitySpec, as_pair, compare
 from lustrum.utility.impute import NO_RULE, Impute
 

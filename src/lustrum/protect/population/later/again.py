@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lustrum.arrays import Array, Mask, Words
+from lustrum.model.arrays import Array, Mask, Words
 from lustrum.model.finest import FinestCells, possible_cells
 from lustrum.model.keys import scramble
 from lustrum.protect.population.later.before import EarlierRelease, Kept, Redraw, joined

@@ -9,8 +9,8 @@ from math import ceil
 
 import numpy as np
 
-from lustrum.arrays import Array, Ints, Mask, Words
 from lustrum.model import InputError
+from lustrum.model.arrays import Array, Ints, Mask, Words
 from lustrum.model.finest import FinestCells
 from lustrum.model.keys import scramble
 from lustrum.protect.population.start import cell_numbers, derived

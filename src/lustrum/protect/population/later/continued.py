@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from lustrum.arrays import Array, Mask, Words
 from lustrum.model import InputError
+from lustrum.model.arrays import Array, Mask, Words
 from lustrum.model.finest import FinestCells
 from lustrum.protect.population.later.again import same_variables
 from lustrum.protect.population.later.before import EarlierRelease, Kept, Redraw, rows_of

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from lustrum.arrays import Ints, Words
+from lustrum.model.arrays import Ints, Words
 from lustrum.model.finest import FinestCells
 from lustrum.protect.population.start import cell_numbers
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from lustrum.arrays import Array, Ints, Mask
 from lustrum.model import InputError
+from lustrum.model.arrays import Array, Ints, Mask
 from lustrum.model.finest import FinestCells, possible_cells
 from lustrum.model.keys import scramble
 from lustrum.protect.population.later.before import EarlierRelease, Kept, Redraw, at, find, joined

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from lustrum.compiled import compiled
+from lustrum.numeric.compiled import compiled
+from lustrum.numeric.stream import mixed, next_word
 from lustrum.protect.population.search.forces import change, place_inner
-from lustrum.stream import mixed, next_word
 
 UP_COUNTS = 3
 """From this place on a tally holds how many cells of each class stand at their upper number."""

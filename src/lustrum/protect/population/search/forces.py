@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lustrum.arrays import Array
-from lustrum.compiled import compiled
+from lustrum.model.arrays import Array
+from lustrum.numeric.compiled import compiled
 from lustrum.protect.population.search.layout import TablePlan
-from lustrum.stop import check_stop, report_progress, still_working
+from lustrum.runtime.stop import check_stop, report_progress, still_working
 
 _DENSE = 4
 """Adding up whole slices takes about a quarter of the time per cell that looking up single ones takes."""

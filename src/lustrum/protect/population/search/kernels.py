@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from lustrum.compiled import compiled
+from lustrum.numeric.compiled import compiled
+from lustrum.numeric.stream import below, next_word
 from lustrum.protect.population.search.exchanges import allowed, exchange, move, note
 from lustrum.protect.population.search.forces import (
     add_move,
@@ -23,7 +24,6 @@ from lustrum.protect.population.search.forces import (
     place_outer,
     slice_fields,
 )
-from lustrum.stream import below, next_word
 
 _FRESH = 16
 """After so many moves within a slice the forces on its cells are added up anew."""

@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lustrum.arrays import Array
-from lustrum.compiled import compiled
+from lustrum.model.arrays import Array
 from lustrum.model.workers import workers
+from lustrum.numeric.compiled import compiled
 
 _LANES = 2
 _LANE_CELLS = 1 << 13

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from lustrum.arrays import Array
-from lustrum.compiled import compiled
+from lustrum.model.arrays import Array
+from lustrum.numeric.compiled import compiled
 from lustrum.protect.population.search.forces import place_inner, place_outer
 from lustrum.protect.population.search.lanes import Together
 from lustrum.protect.population.search.layout import KINDS
 from lustrum.protect.population.search.stages import Stage
-from lustrum.stop import still_working
+from lustrum.runtime.stop import still_working
 
 OWN, OTHER = 1, 2
 """Marks of cells in a large error within one category of the major variable, and of those in others only."""

@@ -19,8 +19,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lustrum.arrays import Array
 from lustrum.model import Dataset, InputError
+from lustrum.model.arrays import Array
 from lustrum.protect.population.search.chosen import (
     Nodes,
     all_tables,

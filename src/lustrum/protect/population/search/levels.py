@@ -11,8 +11,8 @@ from functools import cached_property
 
 import numpy as np
 
-from lustrum.arrays import Ints
 from lustrum.model import Dataset, InputError, Variable
+from lustrum.model.arrays import Ints
 
 
 @dataclass(frozen=True, eq=False)

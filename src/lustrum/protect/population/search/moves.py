@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from lustrum.compiled import compiled
+from lustrum.numeric.compiled import compiled
 from lustrum.protect.population.search.exchanges import change_pair, pair_cost
 from lustrum.protect.population.search.kernels import node_cost, swap
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from lustrum.compiled import compiled
+from lustrum.numeric.compiled import compiled
 from lustrum.protect.population.search.exchanges import allowed, move
 from lustrum.protect.population.search.forces import add_move
 from lustrum.protect.population.search.kernels import flip_cost, places

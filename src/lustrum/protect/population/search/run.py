@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lustrum.arrays import Array
+from lustrum.model.arrays import Array
+from lustrum.numeric.stream import next_word
 from lustrum.protect.population.search.exchanges import fill_slots
 from lustrum.protect.population.search.forces import add_errors, set_forces
 from lustrum.protect.population.search.kernels import (
@@ -37,8 +38,7 @@ from lustrum.protect.population.search.layout import KINDS, TablePlan
 from lustrum.protect.population.search.replay import follow, replay
 from lustrum.protect.population.search.stages import Stage
 from lustrum.protect.population.search.walk import walk
-from lustrum.stop import check_stop, report_progress, still_working
-from lustrum.stream import next_word
+from lustrum.runtime.stop import check_stop, report_progress, still_working
 
 _PARTS = 16
 DRIFT = Fraction(1, 20)

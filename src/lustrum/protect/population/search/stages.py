@@ -9,8 +9,8 @@ from math import inf
 
 import numpy as np
 
-from lustrum.arithmetic import power
-from lustrum.arrays import Array
+from lustrum.model.arrays import Array
+from lustrum.numeric.arithmetic import power
 from lustrum.protect.population.search.forces import Costs
 from lustrum.protect.population.search.layout import TablePlan
 

@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from lustrum.arrays import Array
-from lustrum.compiled import compiled
+from lustrum.model.arrays import Array
+from lustrum.numeric.compiled import compiled
+from lustrum.numeric.stream import next_word
 from lustrum.protect.population.search.exchanges import (
     allowed,
     fourth_cell,
@@ -32,8 +33,7 @@ from lustrum.protect.population.search.moves import (
     swap_cost,
 )
 from lustrum.protect.population.search.stages import Stage
-from lustrum.stop import check_stop
-from lustrum.stream import next_word
+from lustrum.runtime.stop import check_stop
 
 _TRIED = 10000
 """How many moves are worked out for one step."""

@@ -16,14 +16,14 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from lustrum.arrays import Floats, Ints
 from lustrum.model import InputError
+from lustrum.model.arrays import Floats, Ints
+from lustrum.numeric.solve import Highs, Outcome, Solver
+from lustrum.numeric.solve.products import dot
+from lustrum.numeric.structure import Relations, Structure, complete_relations
 from lustrum.protect.rounding.controlled.local import Scope, round_inner, sums_of, whole_base
 from lustrum.protect.rounding.controlled.program import Distance, RoundingProgram
-from lustrum.solve import Highs, Outcome, Solver
-from lustrum.solve.products import dot
-from lustrum.stop import Stopped, stop_asked
-from lustrum.structure import Relations, Structure, complete_relations
+from lustrum.runtime.stop import Stopped, stop_asked
 
 How = Literal["auto", "exact", "search"]
 # scipy ships no types; this stands for scipy.sparse.csr_array.

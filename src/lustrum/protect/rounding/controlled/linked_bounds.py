@@ -12,10 +12,10 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arrays import Ints
 from lustrum.model import InputError
+from lustrum.model.arrays import Ints
+from lustrum.numeric.structure import Structure
 from lustrum.protect.rounding.controlled.local import Scope, sums_of, whole_base
-from lustrum.structure import Structure
 
 # scipy ships no types; this stands for scipy.sparse.csr_array.
 Sparse: TypeAlias = Any

@@ -21,12 +21,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from lustrum.arithmetic import exp, log
-from lustrum.arrays import Ints
 from lustrum.model import InputError
+from lustrum.model.arrays import Ints
+from lustrum.numeric.arithmetic import exp, log
+from lustrum.numeric.solve.products import dot
+from lustrum.numeric.structure import Structure
 from lustrum.protect.rounding.controlled.local_kernels import anneal, greedy_start, polish, walk
-from lustrum.solve.products import dot
-from lustrum.structure import Structure
 
 Scope = Literal["all", "small"]
 # scipy ships no types; this stands for scipy.sparse.csr_array.
@@ -85,7 +85,7 @@ def round_inner(
     of inner cells count beside those of the sums. ``progress`` is called with the share done; when
     ``stop`` answers yes, the best rounding so far is returned.
 
-    >>> from lustrum.structure import Structure
+    >>> from lustrum.numeric.structure import Structure
     >>> tables = Structure.margins((4, 3), ["AB", "A", "B", ""])
     >>> counts = [5, 1, 2, 0, 4, 7, 3, 1, 1, 8, 2, 2]
     >>> made = round_inner(counts, tables, 3, rng=np.random.default_rng(1))

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from lustrum.arithmetic_loops import exp
-from lustrum.compiled import compiled
-from lustrum.stream import below, unit
+from lustrum.numeric.arithmetic_loops import exp
+from lustrum.numeric.compiled import compiled
+from lustrum.numeric.stream import below, unit
 
 LOOKED_AT = 128  # cells of a margin that are compared before one of them is moved
 LEAN = 0.02  # the weight of small errors against those above the goal

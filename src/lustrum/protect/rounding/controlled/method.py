@@ -15,11 +15,12 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from lustrum.arrays import Ints
 from lustrum.model import Channel, InputError, Release, Table
+from lustrum.model.arrays import Ints
 from lustrum.model.chance import Seed, generator_of
 from lustrum.model.parameters import check_parameters, parameter
 from lustrum.model.text import say
+from lustrum.numeric.structure import Structure, complete_relations
 from lustrum.protect.abilities import Abilities, changed_by_rounding
 from lustrum.protect.entropy_left import left_between_multiples
 from lustrum.protect.method import TABULAR, MethodSpec, Stage, checked_input, released, whole_counts
@@ -29,7 +30,6 @@ from lustrum.protect.rounding.controlled.two_way import nearest_rounding
 from lustrum.protect.rounding.controlled.unbiased import unbiased_rounding
 from lustrum.protect.rounding.random import RoundingChannel
 from lustrum.protect.totals.inner_table import InnerTable
-from lustrum.structure import Structure, complete_relations
 
 _NAME = "Controlled rounding"
 

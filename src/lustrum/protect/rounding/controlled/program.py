@@ -8,9 +8,9 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from scipy import sparse
 
-from lustrum.arrays import Floats, Ints
 from lustrum.model import InputError
-from lustrum.solve import LinearProblem
+from lustrum.model.arrays import Floats, Ints
+from lustrum.numeric.solve import LinearProblem
 
 Distance = Literal["absolute", "squares"]
 # scipy ships no types; this stands for scipy.sparse.csr_array.

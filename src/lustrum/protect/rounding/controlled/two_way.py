@@ -21,9 +21,9 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arrays import Ints
+from lustrum.model.arrays import Ints
 from lustrum.model.errors import InputError, InternalError
-from lustrum.solve.network import Network, cheapest_flow
+from lustrum.numeric.solve.network import Network, cheapest_flow
 
 Norm = Literal["l1", "l2"]
 

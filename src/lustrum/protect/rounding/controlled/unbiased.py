@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arrays import Ints
-from lustrum.compiled import compiled
+from lustrum.model.arrays import Ints
+from lustrum.numeric.compiled import compiled
 from lustrum.protect.rounding.controlled.two_way import checked_counts, layout_of
 
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from lustrum.arrays import Floats
+from lustrum.model.arrays import Floats
 from lustrum.protect.suppression.decomposition.subtables import SubTable
 from lustrum.protect.suppression.problem import SuppressionProblem
 from lustrum.protect.suppression.search.attacks.attack import Attacks, attacks_on
@@ -20,7 +20,7 @@ from lustrum.protect.suppression.search.attacks.tasks import Tasks
 from lustrum.protect.suppression.search.exact import BranchAndCut
 from lustrum.protect.suppression.search.heuristic import WitnessedPattern
 from lustrum.protect.suppression.search.parts import cut_out
-from lustrum.stop import keeping_best
+from lustrum.runtime.stop import keeping_best
 
 _ROUNDS = 30  # of cuts for one part
 _LITTLE = 1e-3  # a rise of the bound by less than this share is hardly any

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from lustrum.arrays import Mask
+from lustrum.model.arrays import Mask
 from lustrum.protect.suppression.search.attacks.attack import Attacks
 from lustrum.protect.suppression.search.greedy import Publisher, witnessed
 from lustrum.protect.suppression.search.heuristic import WitnessedPattern, clean_up, protect_all

@@ -11,7 +11,7 @@ from itertools import product
 
 import numpy as np
 
-from lustrum.arrays import Ints
+from lustrum.model.arrays import Ints
 from lustrum.protect.suppression.problem import AxisSums, SuppressionProblem
 
 

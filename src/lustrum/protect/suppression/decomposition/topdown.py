@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from lustrum.arrays import Ints, Mask
+from lustrum.model.arrays import Ints, Mask
 from lustrum.protect.suppression.decomposition.subtables import SubTable
 from lustrum.protect.suppression.problem import SuppressionProblem
 from lustrum.protect.suppression.search.attacks.attack import attacks_on

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from lustrum.audit.knowledge.independent import inverse
-from lustrum.compiled import compiled
+from lustrum.numeric.compiled import compiled
 
 
 @compiled

@@ -13,8 +13,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from lustrum.arrays import Ints
 from lustrum.audit.knowledge.independent import echelon
+from lustrum.model.arrays import Ints
 from lustrum.protect.suppression.search.attacks.attack import FlowAttacks, ProgramAttacks
 
 # scipy ships no types; this stands for scipy.sparse.csr_array.

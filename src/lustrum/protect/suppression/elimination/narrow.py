@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from lustrum.arrays import Ints, Mask
+from lustrum.model.arrays import Ints, Mask
 from lustrum.protect.suppression.problem import ContributorView, SuppressionProblem
 from lustrum.protect.suppression.search.attacks.attack import FlowAttacks
 from lustrum.protect.suppression.search.attacks.tasks import Tasks

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from lustrum.arrays import Mask
 from lustrum.model import InputError
+from lustrum.model.arrays import Mask
 from lustrum.protect.suppression.decomposition.repair import repaired
 from lustrum.protect.suppression.elimination.narrow import carriers, narrowed
 from lustrum.protect.suppression.elimination.publish import undisclosed_pattern

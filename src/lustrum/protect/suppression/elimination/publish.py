@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lustrum.arrays import Ints, Mask
+from lustrum.model.arrays import Ints, Mask
 from lustrum.protect.suppression.elimination.layers import PRIME, layers_of
 from lustrum.protect.suppression.search.attacks.attack import FlowAttacks, ProgramAttacks
 from lustrum.protect.suppression.search.attacks.graph import adjacency

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from lustrum.arithmetic import exp, log, normal_draws
-from lustrum.arrays import Floats, Ints, Mask
+from lustrum.model.arrays import Floats, Ints, Mask
+from lustrum.numeric.arithmetic import exp, log, normal_draws
+from lustrum.numeric.solve.products import sparse_product
 from lustrum.protect.suppression.search.attacks.attack import Attacks
 from lustrum.protect.suppression.search.attacks.joint import Pool
 from lustrum.protect.suppression.search.attacks.needs import Needs
@@ -24,7 +25,6 @@ from lustrum.protect.suppression.search.greedy import (
     witnessed,
 )
 from lustrum.protect.suppression.search.heuristic import WitnessedPattern
-from lustrum.solve.products import sparse_product
 
 _AROUND = 60  # cheap cells around a cell
 _ANEW = 80  # cells of the pattern near it that may be published; the others stay as they are

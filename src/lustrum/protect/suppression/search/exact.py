@@ -13,7 +13,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from lustrum.arrays import Floats, Mask
+from lustrum.model.arrays import Floats, Mask
+from lustrum.numeric.solve.cutting import Cut, CuttingProgram, Relaxed, stacked
+from lustrum.numeric.solve.halves import zero_half_cuts
+from lustrum.numeric.solve.products import sparse_product
 from lustrum.protect.suppression.result import is_least
 from lustrum.protect.suppression.search.attacks.attack import Attacks
 from lustrum.protect.suppression.search.attacks.cuts import (
@@ -23,10 +26,7 @@ from lustrum.protect.suppression.search.attacks.cuts import (
 )
 from lustrum.protect.suppression.search.heuristic import WitnessedPattern, protect_all
 from lustrum.protect.suppression.search.neighbourhoods import improve_nearby
-from lustrum.solve.cutting import Cut, CuttingProgram, Relaxed, stacked
-from lustrum.solve.halves import zero_half_cuts
-from lustrum.solve.products import sparse_product
-from lustrum.stop import keeping_best
+from lustrum.runtime.stop import keeping_best
 
 Tell = Callable[[str, float, float], object]
 

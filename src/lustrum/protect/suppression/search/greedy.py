@@ -12,16 +12,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lustrum.arithmetic import exp, log, normal_draws
-from lustrum.arrays import Floats, Ints, Mask
+from lustrum.model.arrays import Floats, Ints, Mask
+from lustrum.numeric.arithmetic import exp, log, normal_draws
+from lustrum.numeric.solve.products import uniform
 from lustrum.protect.suppression.search.attacks.attack import Attacks, program_weight
 from lustrum.protect.suppression.search.attacks.joint import JointWitnesses, Pool
 from lustrum.protect.suppression.search.attacks.needs import Needs, Slack
 from lustrum.protect.suppression.search.attacks.space import DeviationSpace, fixed_order
 from lustrum.protect.suppression.search.attacks.tasks import Tasks
 from lustrum.protect.suppression.search.heuristic import WitnessedPattern
-from lustrum.solve.products import uniform
-from lustrum.stop import keeping_best
+from lustrum.runtime.stop import keeping_best
 
 DIMENSIONS = 1600  # of a basis that is written down
 _WRITTEN = 12_000_000  # entries of the same

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lustrum.arrays import Floats, Ints, Mask
+from lustrum.model.arrays import Floats, Ints, Mask
 from lustrum.protect.suppression.search.attacks.attack import Attacks
 from lustrum.protect.suppression.search.attacks.cuts import InfeasibleError
 from lustrum.protect.suppression.search.attacks.shared import SharedMoves

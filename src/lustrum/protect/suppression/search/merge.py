@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from scipy import sparse
 
-from lustrum.arrays import Ints, Mask
+from lustrum.model.arrays import Ints, Mask
 from lustrum.protect.suppression.problem import ContributorView, SuppressionProblem
 
 # scipy ships no types; this stands for scipy.sparse.csr_array.

@@ -13,12 +13,12 @@ from typing import Protocol
 
 import numpy as np
 
-from lustrum.arithmetic import exp, normal_draws
-from lustrum.arrays import Floats, Ints, Mask
+from lustrum.model.arrays import Floats, Ints, Mask
+from lustrum.numeric.arithmetic import exp, normal_draws
+from lustrum.numeric.solve.cutting import CuttingProgram
+from lustrum.numeric.solve.products import sparse_product
 from lustrum.protect.suppression.problem import SuppressionProblem
 from lustrum.protect.suppression.search.heuristic import WitnessedPattern
-from lustrum.solve.cutting import CuttingProgram
-from lustrum.solve.products import sparse_product
 
 _FREE = (12, 24)  # secondary cells that are chosen anew: at first, and at most
 _STEPS = 4  # relations between a cell and those near it

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from lustrum.arrays import Ints
+from lustrum.model.arrays import Ints
+from lustrum.numeric.structure.connected import connected_parts
 from lustrum.protect.suppression.problem import ContributorView, SuppressionProblem
-from lustrum.structure.connected import connected_parts
 
 
 @dataclass(frozen=True, eq=False)

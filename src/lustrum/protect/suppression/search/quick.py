@@ -12,8 +12,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from lustrum.arithmetic import exp, normal_draws
-from lustrum.arrays import Mask
+from lustrum.model.arrays import Mask
+from lustrum.numeric.arithmetic import exp, normal_draws
 from lustrum.protect.suppression.search.attacks.attack import Attacks, ProgramAttacks
 from lustrum.protect.suppression.search.greedy import DIMENSIONS, Publisher
 from lustrum.protect.suppression.search.heuristic import WitnessedPattern, clean_up, protect_all

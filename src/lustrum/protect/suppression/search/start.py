@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from lustrum.arrays import Floats, Ints, Mask
+from lustrum.model.arrays import Floats, Ints, Mask
 from lustrum.protect.suppression.problem import SuppressionProblem
 from lustrum.protect.suppression.search.anew import FreshPatterns
 from lustrum.protect.suppression.search.attacks.attack import Attacks, ProgramAttacks

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from lustrum.arrays import Floats, Ints, Mask
+from lustrum.model.arrays import Floats, Ints, Mask
+from lustrum.numeric.solve.cutting import Cut
+from lustrum.numeric.solve.products import sparse_product
 from lustrum.protect.suppression.problem import SuppressionProblem
 from lustrum.protect.suppression.search.attacks.attack import AttackReason
 from lustrum.protect.suppression.search.attacks.tasks import Tasks
-from lustrum.solve.cutting import Cut
-from lustrum.solve.products import sparse_product
 
 
 class InfeasibleError(Exception):

@@ -15,15 +15,15 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from lustrum.arrays import Floats, Ints, Mask
-from lustrum.compiled import compiled_if_large
+from lustrum.model.arrays import Floats, Ints, Mask
+from lustrum.numeric.compiled import compiled_if_large
+from lustrum.numeric.solve.deviations import DeviationProgram
+from lustrum.numeric.solve.products import cleared, power_of_two
 from lustrum.protect.suppression.problem import SuppressionProblem
 from lustrum.protect.suppression.search.attacks.attack import AttackReason
 from lustrum.protect.suppression.search.attacks.needs import Needs
 from lustrum.protect.suppression.search.attacks.space import fixed_order, independent_part
 from lustrum.protect.suppression.search.attacks.tasks import OUTSIDER, Tasks
-from lustrum.solve.deviations import DeviationProgram
-from lustrum.solve.products import cleared, power_of_two
 
 # scipy ships no types; this stands for scipy.sparse.csr_array.
 Sparse: TypeAlias = Any

@@ -12,9 +12,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from scipy import sparse
 
-from lustrum.arrays import Ints, Mask
+from lustrum.model.arrays import Ints, Mask
+from lustrum.numeric.solve.deviations import DeviationProgram
 from lustrum.protect.suppression.search.attacks.space import independent_part
-from lustrum.solve.deviations import DeviationProgram
 
 # scipy ships no types; this stands for scipy.sparse.csr_array.
 Sparse: TypeAlias = Any

@@ -12,12 +12,12 @@ from typing import Any, TypeAlias
 import numpy as np
 from scipy import sparse
 
-from lustrum.arrays import Floats, Ints, Mask
+from lustrum.model.arrays import Floats, Ints, Mask
+from lustrum.numeric.solve.cutting import Cut, stacked
+from lustrum.numeric.solve.products import sparse_product
 from lustrum.protect.suppression.search.attacks.attack import AttackReason
 from lustrum.protect.suppression.search.attacks.cuts import InfeasibleError, protection_cut
 from lustrum.protect.suppression.search.attacks.tasks import SLIDING, Tasks
-from lustrum.solve.cutting import Cut, stacked
-from lustrum.solve.products import sparse_product
 
 # scipy ships no types; this stands for scipy.sparse.csc_array.
 Sparse: TypeAlias = Any

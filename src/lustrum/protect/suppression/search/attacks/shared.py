@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lustrum.arrays import Floats, Ints, Mask
+from lustrum.model.arrays import Floats, Ints, Mask
 from lustrum.protect.suppression.search.attacks.tasks import SLIDING, Tasks
 
 _ENOUGH = 1.0 - 1e-6

@@ -17,12 +17,12 @@ from typing import Any, TypeAlias
 import numpy as np
 from scipy import sparse
 
-from lustrum.arithmetic import normal_draws
-from lustrum.arrays import Floats, Ints, Mask
 from lustrum.audit.knowledge.independent import echelon
-from lustrum.compiled import compiled
-from lustrum.solve.dense import inner_product
-from lustrum.solve.products import dot, snapped
+from lustrum.model.arrays import Floats, Ints, Mask
+from lustrum.numeric.arithmetic import normal_draws
+from lustrum.numeric.compiled import compiled
+from lustrum.numeric.solve.dense import inner_product
+from lustrum.numeric.solve.products import dot, snapped
 
 # scipy ships no types; this stands for scipy.sparse.csr_array.
 Sparse: TypeAlias = Any

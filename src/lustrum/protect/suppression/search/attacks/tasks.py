@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.arrays import Floats, Ints
+from lustrum.model.arrays import Floats, Ints
 from lustrum.protect.suppression.problem import SuppressionProblem
 
 OUTSIDER = -1

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lustrum.arrays import Floats, Ints, Mask
+from lustrum.model.arrays import Floats, Ints, Mask
 from lustrum.protect.suppression.problem import AxisSums, SuppressionProblem
 
 _MOVES = 40  # moves tried for each category

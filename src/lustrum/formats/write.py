@@ -1,0 +1,178 @@
+"""Protected tables written to CSV or Parquet, so that :func:`read_table` reads them back, or to XLSX."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lustrum.formats.cell_text import HeadNames, csv_lines, inert, names_of, numbers
+from lustrum.formats.parquet import (
+    after_axis,
+    exact,
+    inert_texts,
+    parquet_pieces,
+    spread,
+)
+from lustrum.model import CellStatus, InputError, Release, TableAxis
+from lustrum.model.arrays import Ints, Mask
+from lustrum.model.release import check_release
+from lustrum.runtime.durable import write_whole
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_ENDINGS = (".csv", ".parquet", ".pq", ".xlsx")
+
+
+def check_ending(path: Path) -> None:
+    """Refuse a file whose ending is not known, before anything is computed."""
+    if path.suffix.lower() not in _ENDINGS:
+        raise InputError(f"{path}: a table is written to a file of .csv, .parquet or .xlsx.")
+    if not path.parent.is_dir():
+        raise InputError(f"{path}: there is no folder {path.parent}.")
+
+
+def write_release(release: Release, path: Path | str, *, plain_status: bool = False) -> None:
+    """Write a release: codes, value, status, and ``low`` and ``high`` where it states intervals.
+
+    A value that is not shown is empty, in a workbook its letter, and never 0. With ``plain_status`` every
+    such cell has the letter N, so that the file does not tell why.
+    """
+    check_release(release, "A table file")
+    path = Path(path)
+    check_ending(path)
+    if path.suffix.lower() == ".csv":
+        write_whole(path, (piece.encode("utf-8") for piece in _csv_pieces(release, plain_status)))
+    elif path.suffix.lower() == ".xlsx":
+        from lustrum.formats.xlsx import Xlsx
+
+        said = plain_letters(release) if plain_status else release
+        write_whole(path, Xlsx().write(said, " by ".join(axis.name for axis in release.axes)))
+    else:
+        write_whole(path, _parquet(release, plain_status))
+
+
+def release_as_csv(release: Release, *, plain_status: bool = False) -> str:
+    """The release as text, one row per cell in the order of its axes."""
+    return "".join(_csv_pieces(release, plain_status))
+
+
+def write_csv(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Rows as CSV; no field can be taken for a formula."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow([inert(name) for name in head])
+    writer.writerows(rows)
+    return out.getvalue()
+
+
+def _csv_pieces(release: Release, plain_status: bool) -> Iterator[str]:
+    said = plain_letters(release) if plain_status else release
+    letters = said.status.ravel()
+    known, ends = release.known, _stated_ends(release)
+
+    def columns(low: int, high: int) -> list[Sequence[str]]:
+        return [
+            _plain_numbers(release, release.published, known, low, high),
+            letters[low:high].tolist(),
+            *(_plain_numbers(release, end, release.stated, low, high) for end in ends.values()),
+        ]
+
+    axes = [names_of(axis, labels=_labelled(axis)) for axis in release.axes]
+    called = HeadNames.of(release.axes)
+    facts = [called.facts[fact] for fact in ("value", "status", *ends)]
+    return csv_lines([*_head(release, called), *facts], axes, columns, "\n")
+
+
+def _plain_numbers(release: Release, values: Ints, where: Mask, low: int, high: int) -> list[str]:
+    """Values with the decimals of the release, whatever its statistics have."""
+    return numbers(replace(release, statistics=()), values, where, low, high)
+
+
+def _labelled(axis: TableAxis) -> bool:
+    return axis.labels != axis.codes
+
+
+def _head(release: Release, called: HeadNames) -> list[str]:
+    names = []
+    for axis, label in zip(release.axes, called.labels, strict=True):
+        names += [axis.name, label] if _labelled(axis) else [axis.name]
+    return names
+
+
+def _stated_ends(release: Release) -> dict[str, Ints]:
+    """The ends of the intervals that a release states instead of values, if there is any."""
+    if release.low is None or release.high is None or not release.stated.any():
+        return {}
+    return {"low": release.low, "high": release.high}
+
+
+def plain_letters(release: Release) -> Release:
+    """The same release without the reason why a cell is not shown: every such cell has the letter N."""
+    letters = np.where(release.shown, CellStatus.FREE.value, CellStatus.NOT_FOR_PUBLICATION.value)
+    return replace(release, status=letters)
+
+
+def release_as_parquet(release: Release, plain_status: bool = False) -> bytes:
+    """The release as the bytes of a Parquet file, one row per cell."""
+    return b"".join(_parquet(release, plain_status))
+
+
+def _parquet(release: Release, plain_status: bool) -> Iterator[bytes]:
+    columns = _arrow_columns(release, plain_status)
+    return parquet_pieces(release.published.size, columns)
+
+
+def release_as_arrow(release: Release, *, plain_status: bool = False) -> pa.Table:
+    """The release as an Arrow table, one row per cell: codes, value, status, and stated intervals.
+
+    A value that is not shown is null.
+
+    >>> from lustrum.model import Table
+    >>> from lustrum.protect.suppression import Suppression
+    >>> release = Suppression().apply(Table.from_counts([[1, 8], [9, 7]]))
+    >>> release_as_arrow(release).column("value").to_pylist()
+    [None, 8, 9, 7]
+    """
+    import pyarrow as pa
+
+    return pa.table(_arrow_columns(release, plain_status)(0, release.published.size))
+
+
+def _arrow_columns(
+    release: Release, plain_status: bool
+) -> Callable[[int, int], dict[str, pa.Array]]:
+    check_release(release, "An Arrow table")
+    import pyarrow as pa
+
+    said = plain_letters(release) if plain_status else release
+    ends = _stated_ends(release)
+    known, stated = release.known, release.stated
+    called = HeadNames.of(release.axes)
+    named = []
+    for index, axis in enumerate(release.axes):
+        after = after_axis(release.shape, index)
+        named.append((axis.name, inert_texts(axis.codes), after))
+        if _labelled(axis):
+            named.append((called.labels[index], inert_texts(axis.labels), after))
+
+    def columns(low: int, high: int) -> dict[str, pa.Array]:
+        arrays: dict[str, pa.Array] = {}
+        for name, texts, after in named:
+            arrays[name] = spread(texts, after, low, high)
+        cells = slice(low, high)
+        arrays[called.facts["value"]] = exact(release.published, known, release.decimals, cells)
+        arrays[called.facts["status"]] = pa.array(
+            said.status.ravel()[low:high].tolist(), pa.string()
+        )
+        for name, end in ends.items():
+            arrays[called.facts[name]] = exact(end, stated, release.decimals, cells)
+        return arrays
+
+    return columns

@@ -1,0 +1,1 @@
+"""Numbers: arithmetic, compiled loops, chances, linear structure, counting, and solvers."""

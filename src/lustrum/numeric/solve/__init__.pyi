@@ -1,0 +1,17 @@
+from .duality import Prover as Prover
+from .duality import lower_bound as lower_bound
+from .highs import Highs as Highs
+from .network import Network as Network
+from .network import NetworkFlow as NetworkFlow
+from .network import cheapest_flow as cheapest_flow
+from .problem import LinearProblem as LinearProblem
+from .problem import Loaded as Loaded
+from .problem import Optimum as Optimum
+from .problem import Outcome as Outcome
+from .problem import Solver as Solver
+from .quadratic import QuadraticOptimum as QuadraticOptimum
+from .quadratic import QuadraticProblem as QuadraticProblem
+from .quadratic import minimise_quadratic as minimise_quadratic
+from .substitution import Core as Core
+from .substitution import Substituted as Substituted
+from .substitution import core_of as core_of

@@ -1,0 +1,319 @@
+"""Covering programs that grow: least cost over 0 and 1 subject to inequalities that are found one by one.
+
+Minimise ``cost @ x`` over ``0 <= x <= 1`` with ``row @ x >= side`` for every row so far. The linear program
+goes on from its last basis when rows are added; the search among whole x sees a stated number of nodes, so that
+the same rows always give the same answer. Lower bounds are computed again from the multipliers alone. What the
+solver says is rounded far above its noise before anything depends on it.
+
+A solver that meets several optima takes the first on its way, and the way differs between processors. So x
+comes from a program with small irregular costs added, which has one optimum, and the multipliers come from
+one with sides that are a little lower, which has one optimum too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any
+
+import highspy
+import numpy as np
+from scipy import sparse
+
+from lustrum.model.arrays import Floats, Indices, Mask
+from lustrum.numeric.solve.branching import finished_search, search_whole
+from lustrum.numeric.solve.highs_model import FINE, SIMPLEX, highs_model, single_optimum
+from lustrum.numeric.solve.products import cleared, dot, floored, sparse_product
+from lustrum.numeric.solve.running import run
+
+_SIZE = 20  # rows and columns of a search that ends by itself and takes as long as one question
+_NODE = 3  # questions that a node of a search in vain takes as long as
+_AGAIN = 4  # nodes of a search in vain for one of a search that can be cut short
+_ROWS = 10  # that are new to a program and take as long as one question
+_OLD = 12  # rounds that a row may be slack before it is set aside
+_HEAVY = 50_000  # weights with which a program takes twice as long
+_LOWER = (
+    2.0**-14
+)  # by which sides are lower, and columns can go beyond 0 and 1, in the program of multipliers
+_AT_ONCE = 200  # kept rows that begin to take part together, those violated most first
+_BITS = 26  # of a column between 0 and 1
+_DUAL_BITS = 40  # of a multiplier, in units of the largest
+_RANK_BITS = 30  # of what rows are ranked by
+
+
+@dataclass(frozen=True, eq=False)
+class Cut:
+    """The inequality ``sum weights * x[columns] >= side``."""
+
+    columns: Indices
+    weights: Floats
+    side: float
+
+    def key(self) -> bytes:
+        """The same for the same inequality."""
+        shares = np.round(self.weights / (self.side or 1.0), 9)
+        # Inequalities can be long and many, so a digest stands for each.
+        return blake2b(self.columns.tobytes() + shares.tobytes(), digest_size=16).digest()
+
+    def lacks(self, x: Floats) -> float:
+        """By how much a point violates it."""
+        return self.side - dot(self.weights, x[self.columns])
+
+
+@dataclass(frozen=True, eq=False)
+class Relaxed:
+    """The optimum of the linear program: no x in 0 to 1 that satisfies the rows costs less than ``bound``.
+
+    ``steps`` says how many questions took as long, by the rows that were new.
+    """
+
+    x: Floats
+    bound: float
+    reduced: Floats
+    steps: int
+
+
+@dataclass(frozen=True, eq=False)
+class Searched:
+    """The outcome of a search among whole x: the best found, and what none is below."""
+
+    x: Floats | None
+    bound: float
+    steps: int
+    finished: bool
+
+
+class CuttingProgram:
+    """A covering program with its rows so far. Columns can be fixed at 0 or 1 for good."""
+
+    def __init__(self, cost: Floats) -> None:
+        self.cost = np.asarray(cost, dtype=np.float64)
+        self.cuts: list[Cut] = []
+        self._seen: set[bytes] = set()
+        self._idle: list[Cut] = []
+        self._kept: list[Cut] = []
+        self.low, self.high = np.zeros(self.cost.size), np.ones(self.cost.size)
+        self._ends = self.low, self.high
+        self._stack: tuple[Any, Floats] | None = None
+        self._age = np.zeros(0, dtype=np.int64)
+        self._luck = np.random.default_rng(0)
+        self._wider = _LOWER * (1.0 + self._luck.random(self.cost.size))
+        self._points = self._program(single_optimum(self.cost), dual_feasibility_tolerance=FINE)
+        self._prices = self._program(self.cost, primal_feasibility_tolerance=FINE)
+        self._set_ends(np.arange(self.cost.size), self.low, self.high)
+        self._fresh = 0
+
+    def _program(self, cost: Floats, **options: object) -> Any:
+        none, empty = np.zeros(0), sparse.csr_array((0, self.cost.size))
+        ends = self.low, self.high
+        return highs_model(empty, (none, none), ends, cost, None, **(SIMPLEX | options))
+
+    def __len__(self) -> int:
+        return len(self.cuts)
+
+    @property
+    def entries(self) -> int:
+        """How many weights of all rows stand at columns that are still open."""
+        open_columns = self.low < self.high
+        return sum(int(open_columns[cut.columns].sum()) for cut in (*self.cuts, *self._idle))
+
+    def work(self, programs: int) -> int:
+        """How many questions of a usual size take as long as a number of programs."""
+        weights = sum(cut.columns.size for cut in self.cuts)
+        return 1 + programs * (1 + weights // _HEAVY)
+
+    def add(self, cuts: Sequence[Cut]) -> int:
+        """Add rows that are new; gives how many were."""
+        fresh = []
+        for cut in cuts:
+            key = cut.key()
+            if key not in self._seen:
+                self._seen.add(key)
+                fresh.append(cut)
+        self._append(fresh)
+        return len(fresh)
+
+    def keep(self, cuts: Sequence[Cut]) -> None:
+        """Keep rows that are new for later: each takes part from when an optimum violates it."""
+        for cut in cuts:
+            key = cut.key()
+            if key not in self._seen:
+                self._seen.add(key)
+                self._kept.append(cut)
+
+    def fix(self, at_zero: Mask, at_one: Mask) -> None:
+        """Close columns for good: at 0, or at 1."""
+        self.low, self.high = np.where(at_one, 1.0, self.low), np.where(at_zero, 0.0, self.high)
+
+    def relax(self, low: Floats | None = None, high: Floats | None = None) -> Relaxed | None:
+        """Solve the linear program; None where no x satisfies all rows within the fixed columns.
+
+        ``low`` and ``high`` may fix further columns for this time; the bound is then one for such x.
+        """
+        self._recall()
+        ends = self.low if low is None else low, self.high if high is None else high
+        changed = np.flatnonzero((ends[0] != self._ends[0]) | (ends[1] != self._ends[1]))
+        self._set_ends(changed, *ends)
+        self._ends = ends
+        while True:
+            if not _optimal(self._points):
+                return None
+            solution = self._points.getSolution()
+            x = cleared(np.clip(np.array(solution.col_value), 0.0, 1.0), _BITS)
+            late = lacking(self._idle, x) > 1e-6
+            again = [c for c, violated in zip(self._idle, late, strict=True) if violated]
+            self._idle = [c for c, violated in zip(self._idle, late, strict=True) if not violated]
+            again += self._violated(x)
+            if not again:
+                break
+            self._append(again)
+        y = np.zeros(len(self.cuts))
+        if _optimal(self._prices):
+            y = np.maximum(np.array(self._prices.getSolution().row_dual), 0.0)
+            y = cleared(y, _DUAL_BITS, float(y.max(initial=1.0)))
+        reduced, bound = self._proven(y)
+        self._grow_old(y)
+        steps, self._fresh = 1 + self._fresh // _ROWS, 0
+        return Relaxed(x, bound, reduced, steps)
+
+    def search(
+        self,
+        nodes: int,
+        start: Floats | None = None,
+        *,
+        low: Floats | None = None,
+        high: Floats | None = None,
+        below: float | None = None,
+    ) -> Searched:
+        """Search among whole x within a number of nodes, from a first solution if one is known.
+
+        ``low`` and ``high`` may fix further columns for this time; the bound is then one for such x. With
+        ``below`` only x that cost no more than this are looked for.
+        """
+        every = [*self.cuts, *self._idle]
+        low = self.low if low is None else low
+        high = self.high if high is None else high
+        free = np.flatnonzero(low < high)
+        matrix, side = stacked(every, self.cost.size)
+        side = side - sparse_product(matrix, low)
+        base = dot(self.cost, low)
+        part = matrix[:, free].tocsr()
+        least = np.asarray(part.minimum(0.0).sum(axis=1)).ravel()
+        needed = np.flatnonzero(side > least + 1e-9)
+        part, side = part[needed], side[needed]
+        first = None if start is None else np.asarray(start, dtype=np.float64)[free]
+        limit = np.inf if below is None else below - base
+        program = part, side, self.cost[free]
+        whole_search = finished_search(*program, nodes, first, limit)
+        steps = (part.shape[0] + free.size) // _SIZE
+        if whole_search is None:
+            whole_search = search_whole(*program, max(nodes // _AGAIN, 1), first, limit)
+            steps += nodes * _NODE + whole_search.programs
+        x = None
+        if whole_search.x is not None:
+            x = low.copy()
+            x[free] = whole_search.x
+            # Without the kept rows the bound is lower, and the next search knows those that x violates.
+            self._append(self._violated(x))
+        bound = base + whole_search.bound - 1e-7 * (1 + abs(whole_search.bound))
+        if x is None and whole_search.finished:
+            bound = np.inf
+        return Searched(x, floored(bound), steps, whole_search.finished)
+
+    def _set_ends(self, columns: Indices, low: Floats, high: Floats) -> None:
+        if not columns.size:
+            return
+        places, least, most = columns.astype(np.int32), low[columns], high[columns]
+        self._points.changeColsBounds(columns.size, places, least, most)
+        wider = np.where(least < most, self._wider[columns], 0.0)
+        self._prices.changeColsBounds(columns.size, places, least - wider, most + wider)
+
+    def _append(self, cuts: Sequence[Cut]) -> None:
+        if not cuts:
+            return
+        matrix, side = stacked(cuts, self.cost.size)
+        lower = side - _LOWER * (1.0 + self._luck.random(side.size))
+        for model, least in ((self._points, side), (self._prices, lower)):
+            model.addRows(
+                len(cuts),
+                least,
+                np.full(side.size, highspy.kHighsInf),
+                matrix.nnz,
+                matrix.indptr[:-1].astype(np.int32),
+                matrix.indices.astype(np.int32),
+                matrix.data,
+            )
+        self._fresh += len(cuts)
+        self.cuts.extend(cuts)
+        self._stack = None
+        self._age = np.append(self._age, np.zeros(len(cuts), dtype=np.int64))
+
+    def _violated(self, x: Floats) -> list[Cut]:
+        """Take those of the kept rows out that a point violates most, for how long they are."""
+        lack = lacking(self._kept, x)
+        if not bool((lack > 1e-6).any()):
+            return []
+        size = np.array(
+            [float(np.sqrt(dot(cut.weights, cut.weights))) or 1.0 for cut in self._kept]
+        )
+        worst = np.argsort(-cleared(lack / size, _RANK_BITS), kind="stable")
+        out = set(worst[lack[worst] > 1e-6][:_AT_ONCE].tolist())
+        violated = [self._kept[number] for number in sorted(out)]
+        self._kept = [cut for number, cut in enumerate(self._kept) if number not in out]
+        return violated
+
+    def _recall(self) -> None:
+        """Set aside rows that have been slack for long; they are looked at again after each optimum."""
+        old = np.flatnonzero(self._age > _OLD)
+        if old.size <= len(self.cuts) // 4:
+            return
+        mask = np.zeros(len(self.cuts), dtype=np.bool_)
+        mask[old] = True
+        for model in (self._points, self._prices):
+            model.deleteRows(old.size, old.astype(np.int32))
+        self._idle.extend(c for c, gone in zip(self.cuts, mask, strict=True) if gone)
+        self.cuts = [c for c, gone in zip(self.cuts, mask, strict=True) if not gone]
+        self._age = self._age[~mask]
+        self._stack = None
+
+    def _grow_old(self, y: Floats) -> None:
+        self._age = np.where(y > 1e-9, 0, self._age + 1)
+
+    def _proven(self, y: Floats) -> tuple[Floats, float]:
+        """Reduced costs and the bound that follows from multipliers that are 0 or more."""
+        if self._stack is None:
+            matrix, side = stacked(self.cuts, self.cost.size)
+            self._stack = matrix.T.tocsr(), side
+        turned, side = self._stack
+        mixed = sparse_product(turned, y)
+        reduced = self.cost - mixed
+        by_column = np.where(reduced > 0, reduced * self._ends[0], reduced * self._ends[1])
+        bound = dot(y, side) + float(by_column.sum())
+        scale = dot(y, np.abs(side)) + float(np.abs(by_column).sum() + np.abs(mixed).sum())
+        return reduced, floored(bound - 1e-12 * (1.0 + scale))
+
+
+def _optimal(model: Any) -> bool:
+    """Run a model, from scratch where going on leads nowhere; gives whether it has an optimum."""
+    run(model)
+    if model.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+        model.clearSolver()
+        run(model)
+    return bool(model.getModelStatus() == highspy.HighsModelStatus.kOptimal)
+
+
+def lacking(cuts: Sequence[Cut], x: Floats) -> Floats:
+    """By how much a point violates each of many inequalities."""
+    matrix, side = stacked(cuts, x.size)
+    return np.asarray(side - sparse_product(matrix, x))
+
+
+def stacked(cuts: Sequence[Cut], width: int) -> tuple[Any, Floats]:
+    """Inequalities as a sparse matrix and their sides."""
+    sizes = [c.columns.size for c in cuts]
+    indptr = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64)
+    columns = np.concatenate([c.columns for c in cuts]) if cuts else np.zeros(0, dtype=np.intp)
+    weights = np.concatenate([c.weights for c in cuts]) if cuts else np.zeros(0)
+    matrix = sparse.csr_array((weights, columns, indptr), shape=(len(cuts), width))
+    return matrix, np.array([c.side for c in cuts], dtype=np.float64)

@@ -1,0 +1,9 @@
+from .atoms import Atoms as Atoms
+from .complete import complete_relations as complete_relations
+from .incidence import Structure as Structure
+from .intervals import UNBOUNDED as UNBOUNDED
+from .intervals import Intervals as Intervals
+from .intervals import propagate as propagate
+from .layout import TableLayout as TableLayout
+from .relations import AdditiveRelations as AdditiveRelations
+from .relations import Relations as Relations
