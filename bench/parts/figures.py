@@ -90,7 +90,7 @@ def _origin(bench: str) -> dict[str, str]:
     """What was run, where and when; folders of this machine are not named."""
     words = ["FOLDER" if Path(word).exists() else word for word in sys.argv[1:]]
     commit = _said("git", "rev-parse", "--short=8", "HEAD")
-    changed = _said("git", "status", "--porcelain", "--", "src", "bench")
+    changed = _said("git", "status", "--porcelain", "--", "src", "bench", ":!bench/figures")
     return {
         "command": " ".join(["python", f"bench/{bench}.py", *words]),
         "machine": f"{_processor()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.0f}",
