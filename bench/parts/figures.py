@@ -15,6 +15,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import cache
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -86,6 +87,7 @@ def as_json(tables: list[dict[str, Any]]) -> str:
     return '{\n "tables": [\n' + ",\n".join(parts) + "\n ]\n}\n"
 
 
+@cache
 def _origin(bench: str) -> dict[str, str]:
     """What was run, where and when; folders of this machine are not named."""
     words = ["FOLDER" if Path(word).exists() else word for word in sys.argv[1:]]
