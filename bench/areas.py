@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from parts.figures import record
 
 from lustrum.local import local_service
 from lustrum.model import Dataset, TableQuery
@@ -134,19 +135,17 @@ def cpu(task: Callable[[], Any], rounds: int = 1) -> tuple[float, Any]:
     return statistics.median(took), made
 
 
-def say(name: str, seconds: float, more: str = "") -> None:
-    """One line."""
-    print(f"  {name:36}{seconds:8.3f} CPU s  {more}", flush=True)
-
-
 def engine_part(store: Store, columns: dict[str, np.ndarray], areas: int, rounds: int) -> None:
     """Opening and counting, without protection."""
     import duckdb
 
     words = description(areas)
-    say("description", cpu(lambda: Dataset.from_mapping(words), rounds)[0])
-    say("description, with reading JSON", cpu(lambda: _read(json.dumps(words)), 1)[0])
-    say("open, every byte checked", cpu(lambda: store.open("areas"), rounds)[0])
+    for name, task in {
+        "description": lambda: Dataset.from_mapping(words),
+        "description, with reading JSON": lambda: _read(json.dumps(words)),
+        "open, every byte checked": lambda: store.open("areas"),
+    }.items():
+        record("Very many areas: opening", {"what": name, "CPU (s)": cpu(task, rounds)[0]})
     engine = store.open("areas")
     connection = duckdb.connect()
     connection.execute("SET threads = 1")
@@ -161,8 +160,9 @@ def engine_part(store: Store, columns: dict[str, np.ndarray], areas: int, rounds
         sql = f"SELECT {axes}, count(*) FROM people {where} GROUP BY ALL"
         connection.execute(sql).fetchnumpy()
         beside, _ = cpu(lambda sql=sql: connection.execute(sql).fetchnumpy(), rounds)
-        more = f"first {first:.3f}, {table.values.size:,} cells, {seconds / beside:.2f} x DuckDB"
-        say(f"count: {name}", seconds, more)
+        figures = {"table": name, "cells": table.values.size, "first count (CPU s)": first}
+        ratio = {"count (CPU s)": seconds, "ratio to DuckDB": seconds / beside}
+        record("Very many areas: counts", figures | ratio)
 
 
 def _read(text: str) -> Dataset:
@@ -179,7 +179,8 @@ def served_part(root: Path, areas: int, rounds: int) -> None:
     for name, query in questions(areas).items():
         seconds, decision = cpu(lambda query=query: service.answer(query))
         cells = 0 if decision.release is None else decision.release.published.size
-        say(f"answer: {name}", seconds, f"{cells:,} cells" if cells else str(decision.reasons))
+        figures = {"table": name, "cells": cells, "answer (CPU s)": seconds}
+        record("Very many areas: answers", figures)
     with TestClient(
         create_app(service, Settings(rate="")), base_url="http://lustrum.test"
     ) as client:
@@ -194,7 +195,9 @@ def served_part(root: Path, areas: int, rounds: int) -> None:
         }.items():
             first, got = cpu(lambda path=path: client.get(path))
             seconds, _ = cpu(lambda path=path: client.get(path), rounds)
-            say(name, seconds, f"first {first:.3f}, {got.status_code}, {len(got.content):,} bytes")
+            figures = {"page": name, "first (CPU s)": first, "again (CPU s)": seconds}
+            more = {"status": got.status_code, "bytes": len(got.content)}
+            record("Very many areas: pages", figures | more)
     service.close()
 
 

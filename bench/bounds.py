@@ -19,6 +19,7 @@ from typing import Any
 
 import highspy
 import numpy as np
+from parts.figures import Figure, record
 from scipy import sparse
 
 from lustrum.audit import Knowledge, PublishedTable, bounds, from_margins, from_tables
@@ -113,8 +114,10 @@ class Cold:
         return ends[0], ends[1]
 
 
-def against_cold(label: str, known: Knowledge, sample: int, workers: int | None) -> str:
-    """One line of the first table."""
+def against_cold(
+    label: str, known: Knowledge, sample: int, workers: int | None
+) -> dict[str, Figure]:
+    """One row of the first table."""
     cold = Cold(known)
     picks = np.random.default_rng(1).choice(cold.cells.size, min(sample, cold.cells.size), False)
     start = time.perf_counter()
@@ -126,18 +129,17 @@ def against_cold(label: str, known: Knowledge, sample: int, workers: int | None)
         np.abs(real.low[picks] - pairs[:, 0]).max(), np.abs(real.high[picks] - pairs[:, 1]).max()
     )
     assert off <= 1e-6 * (1 + np.abs(pairs).max() * 1e-3), off
-    return row(
-        label,
-        cold.cells.size,
-        f"{slow:.1f} s",
-        f"{best:.3f} s",
-        f"{slow / best:.0f}",
-        found.programs,
-        found.flows,
-        int(found.sharp.sum()),
-        int(found.exact.sum()),
-        f"{off:.0e}",
-    )
+    return {
+        "table": label,
+        "suppressed": cold.cells.size,
+        "cold (s)": slow,
+        "ours (s)": best,
+        "times faster": slow / best,
+        "programs": found.programs,
+        "flows": found.flows,
+        "sharp": int(found.sharp.sum()),
+        "exact": int(found.exact.sum()),
+    }
 
 
 def cold_rate(known: Knowledge, sample: int) -> float:
@@ -150,7 +152,7 @@ def cold_rate(known: Knowledge, sample: int) -> float:
     return float(2 * picks.size / (time.process_time() - start))
 
 
-def rates(path: Path, share: float, given: argparse.Namespace) -> str:
+def rates(path: Path, share: float, given: argparse.Namespace) -> dict[str, Figure]:
     """Open cells bounded on both sides in a minute of the processor: ours, without the core, and cold.
 
     Linear bounds, on one thread, cut after ``--seconds`` of the processor; cells that narrowing alone settles
@@ -174,10 +176,17 @@ def rates(path: Path, share: float, given: argparse.Namespace) -> str:
         minute.append(60.0 * float(found.sharp.sum()) / spent)
         programs.append(f"{int(found.sharp.sum()):,} in {spent:.1f} s, {found.programs:,}")
     slow = 30.0 * cold_rate(known, given.sample) if cells.size else np.inf
-    label = (path.name.split(".")[0], f"{share:.0%}", f"{cells.size:,}")
     ours, plain = minute
-    rest = (f"{ours:,.0f}", f"{slow:,.0f}", f"{ours / plain:.1f}", f"{ours / slow:.0f}")
-    return row(*label, *programs, *rest)
+    return {
+        "problem": path.name.split(".")[0],
+        "suppressed": f"{share:.0%}",
+        "open cells": cells.size,
+        "ours: cells, programs": programs[0],
+        "without the core": programs[1],
+        "cold (a minute)": slow,
+        "ratio to without the core": ours / plain,
+        "ratio to cold": ours / slow,
+    }
 
 
 def _later(end: float) -> bool:
@@ -206,16 +215,6 @@ def all_two_way(shape: Sequence[int], seed: int) -> Knowledge:
         for pair in combinations(names, 2)
     }
     return from_margins(dict(zip(names, shape, strict=True)), margins)
-
-
-def row(*cells: object) -> str:
-    """A line of a markdown table."""
-    return "| " + " | ".join(str(c) for c in cells) + " |"
-
-
-def header(*names: str) -> str:
-    """The head of a markdown table."""
-    return row(*names) + "\n" + row(*["---"] * len(names))
 
 
 def problem(folder: Path, name: str) -> Path:
@@ -251,63 +250,63 @@ def main() -> None:
     given = parser.parse_args()
     bounds(suppressed_table((5, 5), 0.5, 0))  # the first run compiles a kernel
     if given.rates and given.data is not None:
-        print("Open cells bounded on both sides, linear, one thread.\n")
-        names = ("problem", "share", "open", "ours: cells, programs", "without core")
-        print(header(*names, "ours a minute", "cold a minute", "to without core", "to cold"))
         for name in given.problems:
             for share in given.shares:
-                print(rates(problem(given.data, name), share, given), flush=True)
+                title = "Open cells bounded on both sides, linear, one thread"
+                record(title, rates(problem(given.data, name), share, given))
         return
     if not given.only_data:
         invented(given)
     if given.whole is not None:
-        print(
-            "\nWhole-number bounds of all suppressed cells of 20 x 20 x 20, 20%, in so many seconds.\n"
-        )
-        print(header("seconds", "cells", "sharp without", "sharp", "LPs", "searches"))
         known = suppressed_table((20, 20, 20), 0.2, 7)
         cells = np.flatnonzero(known.low < known.high)
         plain = bounds(known, cells, workers=given.workers)
         start = time.perf_counter()
         found = bounds(known, cells, integer=True, seconds=given.whole, workers=given.workers)
         took = time.perf_counter() - start
-        counts = (cells.size, int(plain.sharp.sum()), int(found.sharp.sum()))
-        print(row(f"{took:.0f}", *counts, found.programs, found.searches), flush=True)
+        record(
+            "Whole-number bounds of 20 x 20 x 20, 20 % suppressed",
+            {
+                "took (s)": took,
+                "suppressed": cells.size,
+                "sharp without": int(plain.sharp.sum()),
+                "sharp": int(found.sharp.sum()),
+                "programs": found.programs,
+                "searches": found.searches,
+            },
+        )
     if given.data is not None:
-        print("\nPrimaries and a random share of all cells suppressed.\n")
-        names = ("problem", "cells", "share", "suppressed", "time", "LPs", "LPs a cell", "flows")
-        print(header(*names, "sharp", "exact", "by elimination", "LPs a CPU second", "to cold"))
         for name in given.problems:
             for share in given.shares:
-                line = real(problem(given.data, name), share, given)
-                print(line, flush=True)
+                figures = real(problem(given.data, name), share, given)
+                record("CSPLIB problems with a random share of cells suppressed", figures)
 
 
 def invented(given: argparse.Namespace) -> None:
     """The tables about invented problems."""
-    print("Linear bounds of all suppressed cells; the cold pairs are a sample scaled up.\n")
-    print(
-        header(
-            "table", "cells", "cold", "ours", "ratio", "LPs", "flows", "sharp", "exact", "differ by"
-        )
-    )
     for shape in ((100, 100), (20, 20, 20)):
         for share in (0.1, 0.2):
             label = f"{' x '.join(map(str, shape))}, {share:.0%}"
             known = suppressed_table(shape, share, 7)
-            print(against_cold(label, known, given.sample, given.workers), flush=True)
-    print("\nSharp bounds of whole numbers, all two-way margins known.\n")
-    print(header("table", "cells", "time", "LPs", "searches", "sharp"))
+            figures = against_cold(label, known, given.sample, given.workers)
+            record("Bounds of all suppressed cells", figures)
     for shape in ((2,) * 6, (4, 4, 3)):
         known = all_two_way(shape, 3)
         took, found = timed(known, known.table(0), given.workers, integer=True)
         label = " x ".join(map(str, shape))
-        figures = (found.programs, found.searches, int(found.sharp.sum()))
-        print(row(label, len(found), f"{took:.3f} s", *figures), flush=True)
+        record(
+            "Sharp whole-number bounds given all two-way margins",
+            {
+                "table": label,
+                "cells": len(found),
+                "took (s)": took,
+                "sharp": int(found.sharp.sum()),
+            },
+        )
 
 
-def real(path: Path, share: float, given: argparse.Namespace) -> str:
-    """One line of the last table; a time with '>' was cut short, and its bounds are outer ones.
+def real(path: Path, share: float, given: argparse.Namespace) -> dict[str, Figure]:
+    """One row of the last table; a time with '>' was cut short, and its bounds are outer ones.
 
     Programs a second are those of the processor, and their ratio is to cold programs about a sample of cells.
     """
@@ -317,10 +316,10 @@ def real(path: Path, share: float, given: argparse.Namespace) -> str:
     found = bounds(known, cells, workers=given.workers, seconds=given.seconds)
     took, spent = time.perf_counter() - start, time.process_time() - processor
     cut = ">" if took >= given.seconds else ""
-    rates = ("", "")
+    rates: tuple[float | None, float | None] = (None, None)
     if found.programs >= MANY:
         rate = found.programs / spent
-        rates = (f"{rate:.0f}", f"{rate / cold_rate(known, given.sample):.0f}")
+        rates = (rate, rate / cold_rate(known, given.sample))
     assert ((found.low <= value[cells]) & (value[cells] <= found.high)).all()
     start = time.perf_counter()
     try:
@@ -329,10 +328,18 @@ def real(path: Path, share: float, given: argparse.Namespace) -> str:
         eliminated = f"{int(disclosed.sum())} in {time.perf_counter() - start:.2f} s"
     except InputError:
         eliminated = "too large"
-    figures = (found.programs, f"{found.programs / cells.size:.3f}", found.flows)
-    figures += (int(found.sharp.sum()), int(found.exact.sum()), eliminated, *rates)
-    label = (path.name.split(".")[0], len(known), f"{share:.0%}", cells.size)
-    return row(*label, f"{cut}{took:.2f} s", *figures)
+    return {
+        "problem": path.name.split(".")[0],
+        "suppressed at random": f"{share:.0%}",
+        "suppressed": cells.size,
+        "took (s)": f"{cut}{took:.2f}",
+        "programs": found.programs,
+        "sharp": int(found.sharp.sum()),
+        "exactly disclosed": int(found.exact.sum()),
+        "by elimination": eliminated,
+        "programs (a CPU s)": rates[0],
+        "ratio to cold": rates[1],
+    }
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
+from parts.figures import record
 
 from lustrum.model import Dataset, TableQuery
 from lustrum.tabulate.remote import Connection, IbisEngine
@@ -174,10 +175,8 @@ def measure(where: Connection, ask: Ask, repeats: int) -> None:
                 task()
                 took[who].append(time.perf_counter() - started)
         own, hand = (statistics.median(took[who]) for who in ("own", "hand"))
-        print(
-            f"| {where.backend} | {name} | {own:.3f} s | {hand:.3f} s | {own / hand:.2f} |",
-            flush=True,
-        )
+        figures = {"engine": where.backend, "table": name, "Lustrum (s)": own, "by hand (s)": hand}
+        record("Records in databases", figures | {"ratio": own / hand})
 
 
 def main() -> None:
@@ -188,8 +187,7 @@ def main() -> None:
     parser.add_argument("--engines", nargs="+", default=["postgres", "spark"])
     asked = parser.parse_args()
     people, keys = invented(asked.records)
-    print(f"{asked.records:,} records, median of {asked.repeats}\n")
-    print("| engine | table | Lustrum | by hand | ratio |\n|---|---|---|---|---|")
+    print(f"{asked.records:,} records, median of {asked.repeats}")
     for name in asked.engines:
         with {"postgres": postgres, "spark": spark}[name](people, keys) as (where, ask):
             measure(where, ask, asked.repeats)

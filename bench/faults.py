@@ -24,6 +24,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+from parts.figures import record
 
 ROOT = Path(__file__).parent.parent
 # In the place of this folder, where this file has the name of the package of the tests.
@@ -204,16 +205,18 @@ def opening(where: Path, records: int) -> None:
         except NotReadyError:
             time.sleep(0.005)
     ready = time.perf_counter() - start
-    print(f"\n{records:,} records of ten variables, {size / 1e9:.2f} GB, in the page cache:\n")
-    print("| what | measured |\n|---|---:|")
-    print(f"| one core sums 64-bit numbers in memory | {read:.1f} GB/s |")
-    print(f"| one core maps the file anew and sums it | {mapped:.1f} GB/s |")
-    print(f"| one thread reads the file and makes its digest | {check:.1f} GB/s |")
-    print(f"| **ratio to memory** | **{check / read:.2f}** |")
-    print(f"| **ratio to the mapped file** | **{check / mapped:.2f}** |")
-    print(f"| another dataset answers after the start | {other * 1000:.0f} ms |")
-    print(f"| the large one is checked and answers after | {ready:.2f} s |")
-    print(f"| asked before it was checked, it was held back | {'yes' if held_back else 'no'} |")
+    print(f"\n{records:,} records of ten variables, {size / 1e9:.2f} GB, in the page cache:")
+    for what, figure, unit in (
+        ("one core sums 64-bit numbers in memory", read, "GB/s"),
+        ("one core maps the file anew and sums it", mapped, "GB/s"),
+        ("one thread reads the file and makes its digest", check, "GB/s"),
+        ("digest against memory", check / read, "ratio"),
+        ("digest against the mapped file", check / mapped, "ratio"),
+        ("another dataset answers after", other, "s"),
+        ("the large one is checked and answers after", ready, "s"),
+        ("asked before it was checked, it was held back", "yes" if held_back else "no", ""),
+    ):
+        record("Checking a large dataset", {"what": what, "measured": figure, "unit": unit})
 
 
 PARTS = ("calls", "bytes", "kills", "opening")
@@ -236,9 +239,6 @@ def main() -> None:
     bad = 0
     with tempfile.TemporaryDirectory(dir=shared if shared.is_dir() else None) as folder:
         where = Path(folder)
-        if set(parts) != {"opening"}:
-            print("| faults | injected | right answer or done | refused | wrong | looser | lost |")
-            print("|---|---:|---:|---:|---:|---:|---:|", flush=True)
         recovered = 0
         if "calls" in parts:
             for name in WORK:
@@ -269,8 +269,10 @@ def line(name: str, found: Counter[str]) -> int:
         sum(found.values()) - sum(found[kind] for kind in ("done", "same", "refused")) - sum(worst)
     )
     worst[0] += other
-    cells = [sum(found.values()), found["done"] + found["same"], found["refused"], *worst]
-    print(f"| {name} | " + " | ".join(f"{cell:,}" for cell in cells) + " |", flush=True)
+    figures = {"faults": name, "injected": sum(found.values())}
+    figures |= {"right answer or done": found["done"] + found["same"], "refused": found["refused"]}
+    bad = dict(zip(("wrong", "looser", "lost or doubled"), worst, strict=True))
+    record("Faults put in by hand", figures | bad)
     return sum(worst)
 
 

@@ -12,6 +12,7 @@ import time
 from itertools import combinations
 
 import numpy as np
+from parts.figures import record
 
 from lustrum.audit import Knowledge
 from lustrum.audit.fibre import FibreMargins, distribution
@@ -63,8 +64,6 @@ def rate(moves: FibreMoves, x: np.ndarray, logs: np.ndarray, hyper: bool, count:
 
 def moves_table(count: int) -> None:
     """Moves a second on one core."""
-    print("| table | mean count | target | moves a second | plain numpy loop | times |")
-    print("|---|---:|---|---:|---:|---:|")
     for mean in (3, 50):
         rng = np.random.default_rng(mean)
         table = rng.poisson(mean, (20, 20))
@@ -75,14 +74,24 @@ def moves_table(count: int) -> None:
             own = rate(squares, table.ravel().astype(np.int64), logs, hyper, count)
             slow = plain_loop(table, 20_000, rng, hyper)
             name = "hypergeometric" if hyper else "uniform"
-            print(f"| 20 x 20 | {mean} | {name} | {own:,.0f} | {slow:,.0f} | {own / slow:,.0f} |")
+            record(
+                "Moves through fibres, one core",
+                {
+                    "table": f"20 x 20, mean count {mean}",
+                    "target": name,
+                    "moves (a second)": own,
+                    "plain numpy loop (a second)": slow,
+                    "times faster": own / slow,
+                },
+            )
     table = np.random.default_rng(5).poisson(3, (5, 4, 3))
     block = FibreSystem.of(FibreMargins.of(table, list(combinations(range(3), 2)))).blocks[0]
     lines, x = Lines.of(block), block.extended(table.ravel()[block.cells])
     for hyper in (False, True):
         own = rate(lines, x.copy(), log_factorials(block), hyper, count // 10)
         name = "hypergeometric" if hyper else "uniform"
-        print(f"| 5 x 4 x 3, lattice | 3 | {name} | {own:,.0f} | | |")
+        figures = {"table": "5 x 4 x 3, mean count 3", "target": name, "moves (a second)": own}
+        record("Moves along lattice lines, one core", figures)
 
 
 def suppressed(side: int, share: float) -> Knowledge:
@@ -109,8 +118,6 @@ def samples_table() -> None:
         ("20 x 20, rows and columns", FibreMargins.of(rng.poisson(3, (20, 20)), [(0,), (1,)])),
         ("40 x 40, a fifth suppressed", suppressed(40, 0.2)),
     ]
-    print("| fibre | target | seconds | least effective size | a second | R-hat |")
-    print("|---|---|---:|---:|---:|---:|")
     distribution(cases[0][1], "hypergeometric", "sample", rng=1, draws=10)  # compiles
     distribution(cases[3][1], "hypergeometric", "sample", rng=1, draws=10)
     for name, given in cases:
@@ -120,9 +127,16 @@ def samples_table() -> None:
             seconds = time.perf_counter() - begin
             moving = found.effective[~found.exact & np.isfinite(found.effective)]
             least = float(moving.min())
-            print(
-                f"| {name} | {target} | {seconds:.2f} | {least:,.0f} | {least / seconds:,.0f} "
-                f"| {found.worst_rhat:.3f} |"
+            record(
+                "Effective samples",
+                {
+                    "fibre": name,
+                    "target": target,
+                    "took (s)": seconds,
+                    "least effective size": least,
+                    "effective (a second)": least / seconds,
+                    "R-hat": found.worst_rhat,
+                },
             )
 
 
@@ -132,7 +146,6 @@ def main() -> None:
     parser.add_argument("--moves", type=int, default=10_000_000, help="moves of each run")
     arguments = parser.parse_args()
     moves_table(arguments.moves)
-    print()
     samples_table()
 
 

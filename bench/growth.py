@@ -27,6 +27,7 @@ from typing import Any
 import duckdb
 import numpy as np
 import pyarrow as pa
+from parts.figures import record
 from protected_areas import POLICY, fill
 
 from lustrum.model import TableQuery
@@ -150,12 +151,22 @@ def measured(people: int, areas: int) -> dict[str, float]:
     return figures
 
 
-def row(people: int, areas: int, found: dict[str, float]) -> str:
-    """A row of the table of the docs."""
-    return (
-        f"| {people:,} | {areas:,} | {found['cells']:,} | {found['count']:.3f} | "
-        f"{found['count'] / found['duckdb']:.2f} | {found['protect']:.0f} | {found['memory']:.2f} | "
-        f"{found['bundle']:,} | {found['open']:.2f} | {found['answer']:.1f} |"
+def tell(people: int, areas: int, found: dict[str, float]) -> None:
+    """Record one size."""
+    record(
+        "Growth",
+        {
+            "people": people,
+            "areas": areas,
+            "finest cells": found["cells"],
+            "three-way count (CPU s)": found["count"],
+            "ratio to DuckDB": found["count"] / found["duckdb"],
+            "protect (CPU s)": found["protect"],
+            "memory (GiB)": found["memory"],
+            "cells of the bundle": found["bundle"],
+            "open (CPU s)": found["open"],
+            "an answer (CPU ms)": found["answer"],
+        },
     )
 
 
@@ -169,7 +180,7 @@ def checked() -> bool:
     sizes = (SMALL, MORE_PEOPLE, MORE_AREAS)
     first, people, areas = (measured(*size) for size in sizes)
     for size, found in zip(sizes, (first, people, areas), strict=True):
-        print(row(*size, found), flush=True)
+        tell(*size, found)
     cells = areas["cells"] / people["cells"]
     found = {
         "counting, by people": (power(first, people, "count", 4), 1.15),
@@ -180,7 +191,7 @@ def checked() -> bool:
         "an answer from a bundle, by people": (power(first, people, "answer", 4), 0.35),
     }
     for name, (grown, limit) in found.items():
-        print(f"{name}: power {grown:.2f}, at most {limit} allowed")
+        record("Powers of growth", {"what": name, "power": grown, "limit": limit})
     return all(grown <= limit for grown, limit in found.values())
 
 
@@ -198,13 +209,8 @@ def main() -> int:
     if given.step:
         print(json.dumps(STEPS[given.step](given.data, *sizes[0])))
         return 0
-    print(
-        "| people | areas | finest cells | three-way count, CPU s | to DuckDB | protect, CPU s | GiB | "
-        "cells of the bundle | open, CPU s | an answer, CPU ms |"
-    )
-    print("|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
     for people, areas in sizes:
-        print(row(people, areas, measured(people, areas)), flush=True)
+        tell(people, areas, measured(people, areas))
     return 0
 
 

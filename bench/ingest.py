@@ -24,6 +24,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from parts.figures import record
+
 SIZES = (101, 2, 43, 9, 38, 6, 24, 12, 256, 5, 3, 17, 8, 21, 13, 4, 7, 60, 11, 2)
 BATCH = 1 << 20
 POOL = 8  # batches of codes that are drawn for each variable and used in turn
@@ -176,26 +178,21 @@ def measure(records: int, given: argparse.Namespace) -> None:
     own = {
         key: statistics.median(one[key] for one in took["lustrum"]) for key in took["lustrum"][0]
     }
-    row = [
-        f"{records / 1e6:g}",
-        f"{given.variables}",
-        f"{own['cpu']:.1f}",
-        f"{records / own['cpu'] / 1e6:.1f}",
-        f"{records / own['seconds'] / 1e6:.1f}",
-        f"{own['peak'] / 2**20:,.0f}",
-        f"{own['codes']:.3f}",
-    ]
-    for kind in ("duckdb", "pyarrow"):
-        if kind not in took:
-            row.append("")
-            continue
-        cpu, seconds, peak = (
-            statistics.median(one[key] for one in took[kind]) for key in ("cpu", "seconds", "peak")
-        )
-        row.append(
-            f"{own['cpu'] / cpu:.2f}, {own['seconds'] / seconds:.2f}, {own['peak'] / peak:.2f}"
-        )
-    print(f"| {' | '.join(row)} |", flush=True)
+    figures = {
+        "records (million)": records / 1e6,
+        "variables": given.variables,
+        "CPU (s)": own["cpu"],
+        "records (million a CPU s)": records / own["cpu"] / 1e6,
+        "records (million a s)": records / own["seconds"] / 1e6,
+        "peak (MiB)": own["peak"] / 2**20,
+        "bytes a record and variable": own["codes"],
+    }
+    for kind, name in {"duckdb": "DuckDB", "pyarrow": "pyarrow"}.items():
+        for key, what in {"cpu": "CPU", "seconds": "clock", "peak": "memory"}.items():
+            if kind in took:
+                theirs = statistics.median(one[key] for one in took[kind])
+                figures[f"{what}, ratio to {name}"] = own[key] / theirs
+    record(f"Ingest, {given.ids} ids", figures)
 
 
 def main() -> None:
@@ -224,12 +221,7 @@ def main() -> None:
         processors, load = len(os.sched_getaffinity(0)), os.getloadavg()[0]
         print(
             f"{processors} processors, load {load:.1f}, {given.ids} record ids, "
-            f"row groups of {given.row_group:,}, median of {given.repeats}\n"
-        )
-        print(
-            "| million records | variables | CPU s | million a CPU s | million a second | peak MiB "
-            "| bytes a record and variable | CPU, clock and memory against DuckDB | against pyarrow |\n"
-            "|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
+            f"row groups of {given.row_group:,}, median of {given.repeats}"
         )
         for millions in given.millions:
             measure(round(millions * 1e6), given)

@@ -52,6 +52,7 @@ from attacks.stated_rates import RatesReport, beside, counted
 from attacks.sums.over_time import attack_over_time
 from attacks.sums_report import attack_register, attack_survey
 from attacks.times import times_and_sizes
+from parts.figures import record
 
 from lustrum.demo import businesses, description_path
 from lustrum.demo.setup import prepare
@@ -376,9 +377,8 @@ def shown_all(reports: Iterable[tuple[str, Any]]) -> bool:
 
 def show_rows(title: str, rows: Iterator[tuple[str, str]]) -> None:
     """Print rows as Markdown."""
-    print(f"\n## {title}\n\n| attack | found |\n|---|---|")
     for attack_, found in rows:
-        print(f"| {attack_} | {found} |")
+        record(title, {"attack": attack_, "found": found})
 
 
 def parts(data: Path, persons: int, firms: int, number: int, chosen: list[str]) -> int:

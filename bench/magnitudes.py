@@ -22,6 +22,7 @@ from dataclasses import replace
 import duckdb
 import numpy as np
 import pyarrow as pa
+from parts.figures import record
 
 from lustrum.answer import answer
 from lustrum.demo import businesses, description_path
@@ -49,11 +50,6 @@ def register(count: int) -> tuple[Dataset, pa.Table]:
 def errors(records: Records, asked: list[str]) -> None:
     """Seconds, errors and the audit of the noise, for several protections such as ``5`` or ``5:secret``."""
     ProtectedMagnitudes().protect(records.take(np.arange(2000)), KEY)  # compiles the kernels
-    print(
-        "| p | directions | noise | mean error | median | of the total | sensitive cells | certain "
-        "| certain with direction | unprotected |"
-    )
-    print("|---|---|---|---|---|---|---|---|---|---|")
     for words in asked:
         percent, _, directions = words.partition(":")
         p = float(percent)
@@ -70,12 +66,22 @@ def errors(records: Records, asked: list[str]) -> None:
         audit = audit_contributors(
             records, made.records["turnover"], "turnover", spec.factors, spec.share
         )
-        print(
-            f"| {p:g} % | {directions} | {seconds:.1f} s, {used:.1f} s of CPU | {own.mean:.2f} % "
-            f"| {own.median:.2f} % | {own.total:.4f} % | {own.sensitive:,} of {own.cells + own.sensitive:,} "
-            f"| {audit.certain} "
-            f"| {audit.certain_with_direction} (all below {audit.from_units} units) | {audit.unprotected} |",
-            flush=True,
+        record(
+            "Protected sums: errors and audit",
+            {
+                "method": f"protected-magnitudes, p = {p:g}, directions {directions}",
+                "clock (s)": seconds,
+                "CPU (s)": used,
+                "mean error (%)": own.mean,
+                "median error (%)": own.median,
+                "error of the total (%)": own.total,
+                "cells": own.cells + own.sensitive,
+                "sensitive": own.sensitive,
+                "certain within p %": audit.certain,
+                "certain if the direction is known": audit.certain_with_direction,
+                "certain only below (units)": audit.from_units,
+                "protected too little": audit.unprotected,
+            },
         )
         print(f"  guessed within p percent: {rates}", flush=True)
         by = ", ".join(f"{k}: {v:.2f} %" for k, v in own.by_variables.items())
@@ -106,10 +112,14 @@ def keyed(engine: KernelEngine) -> None:
             if not names:
                 total = float(share.max(initial=0))
         every = np.concatenate(relative)
-        print(
-            f"cell key, p = {p:g} %: mean error {every.mean():.2f} %, median {np.median(every):.2f} %, of the "
-            f"total {total:.4f} %; tables do not add up",
-            flush=True,
+        record(
+            "Sums by cell keys, which do not add up",
+            {
+                "method": f"cell-key-magnitude, p = {p:g}",
+                "mean error (%)": float(every.mean()),
+                "median error (%)": float(np.median(every)),
+                "error of the total (%)": total,
+            },
         )
 
 
@@ -153,13 +163,11 @@ def tables(engine: KernelEngine, table: pa.Table, repeats: int) -> None:
         repeats,
     )
     for name, taken in found.items():
-        print(f"  {name:12s} {taken:8.1f} ms")
-    print(
-        f"  sums with two largest: {found['sum'] / found['count']:.2f} of the count, "
-        f"{found['sum'] / found['duckdb']:.2f} of DuckDB without totals, "
-        f"{found['sum'] / found['duckdb cube']:.2f} with totals",
-        flush=True,
-    )
+        ratio = found["sum"] / taken
+        record(
+            "A table of sums with its two largest contributors",
+            {"what": name, "took (ms)": taken, "ratio of the sums": ratio},
+        )
 
 
 FIVE_STEPS = """dataset = "businesses"
@@ -186,8 +194,8 @@ def five_steps(engine: KernelEngine, repeats: int) -> None:
     )
     wall = medians({"count": lambda: asked(None), "sum": lambda: asked("turnover")}, repeats)
     for name in wall:
-        print(f"  five steps, {name:6s} {wall[name]:8.1f} ms, {found[name]:8.1f} ms of processors")
-    print(f"  five steps with sums: {wall['sum'] / wall['count']:.2f} of those with counts")
+        figures = {"question": name, "clock (ms)": wall[name], "CPU (ms)": found[name]}
+        record("Sums through all five steps", figures | {"ratio": wall[name] / wall["count"]})
 
 
 def protection(words: str) -> str:

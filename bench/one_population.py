@@ -29,6 +29,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow.parquet
+from parts.figures import record
 
 from lustrum.demo.setup import prepare
 from lustrum.model import Dataset
@@ -199,7 +200,7 @@ def attacked(given: argparse.Namespace) -> int:
                 )
                 seen["bounds that miss the truth"] += int(((behind < low) | (behind > high)).sum())
     for word, number in sorted(seen.items()):
-        print(f"{word:36s} {number:,}")
+        record("Every answer against the file", {"what": word, "number": number})
     wrong = seen["disagree"] + seen["of these shown as they are"]
     wrong += seen["bounds that miss the truth"]
     return int(bool(wrong) or not seen["control disagrees"])

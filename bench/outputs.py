@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 import pyarrow.csv
 import pyarrow.parquet
+from parts.figures import record
 
 from lustrum.formats import Csv, JsonStat, Parquet, Xlsx, release_as_arrow, write_release
 from lustrum.model import Category, Release, TableAxis
@@ -79,7 +80,8 @@ def files(side: int, rounds: int) -> None:
     for name, seconds in median.items():
         beside = "Parquet" if "Parquet" in name else "CSV"
         ratio = seconds / median[f"pyarrow, {beside}"]
-        print(f"  {name:24}{seconds:7.2f} CPU s  {ratio:6.1f} x pyarrow's {beside}")
+        figures = {"format": name, "CPU (s)": seconds, "ratio to pyarrow": ratio, "its": beside}
+        record("A release as a file", figures)
     print(f"  peak {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2f} GiB")
 
 
@@ -126,11 +128,18 @@ def as_a_job(areas: int) -> None:
             rows = pyarrow.parquet.ParquetFile(io.BytesIO(file.content)).metadata.num_rows
             client.get(f"{link}&format=parquet")
             again = time.process_time()
-        print(f"{rows:,} cells, job {state['state']}: {made - begun:.1f} CPU s, as Parquet of")
-        print(
-            f"{len(file.content) / 2**20:.0f} MiB {written - made:.1f} CPU s, again {again - written:.1f}"
+        record(
+            "One very large table over HTTP",
+            {
+                "cells": rows,
+                "job": state["state"],
+                "job (CPU s)": made - begun,
+                "file (MiB)": len(file.content) / 2**20,
+                "file (CPU s)": written - made,
+                "file again (CPU s)": again - written,
+                "memory (GiB)": held(),
+            },
         )
-        print(f"most memory {held():.2f} GiB")
 
 
 def main() -> None:

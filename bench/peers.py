@@ -31,6 +31,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+from parts.figures import record
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 from suppression import MADE, from_table, large_table
@@ -42,11 +43,6 @@ from lustrum.protect.suppression.check import audit_pattern
 
 TABLES = ("t2_20_p5", "t2_50_p5", "h2_40_p5", "t2_100_p1", "t3_10_p10", "t3_20_p5")
 TOOLS = ("gauss", "gauss-intervals", "sdctable-simple", "sdctable-opt", "sdctable-hitas")
-HEAD = (
-    "| table | pattern | secondary | suppressed value | common | only Lustrum | only the tool | blocks "
-    "| disclosed | short | short for sole contributors | CPU seconds | times Lustrum's |\n"
-    "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
-)
 
 
 @dataclass(frozen=True)
@@ -133,8 +129,16 @@ def blocks_of(problem: SuppressionProblem, cells: Ints) -> int:
     return int(connected_components(part.T @ part, directed=False)[0])
 
 
-def compared(table: TableFile, pattern: Mask, ours: Mask) -> str:
-    """What one pattern is beside Lustrum's: cells, value, and the verdict of the audit."""
+def compared(
+    name: str,
+    tool: str,
+    table: TableFile,
+    pattern: Mask,
+    ours: Mask,
+    seconds: float | None,
+    own: float,
+) -> None:
+    """Record what one pattern is beside Lustrum's: cells, value, the verdict of the audit, and time."""
     problem = table.problem
     beyond, mine = pattern & ~problem.primary, ours & ~problem.primary
     left, right = mine & ~beyond, beyond & ~mine
@@ -143,10 +147,23 @@ def compared(table: TableFile, pattern: Mask, ours: Mask) -> str:
     short = {cell for cell, _ in found.short}
     views = singleton_views(problem.values, table.alone)
     told = audit_pattern(replace(problem, views=views), pattern).short if views else ()
-    return (
-        f"{beyond.sum():,} | {problem.total_cost(pattern):,.0f} | {(beyond & mine).sum():,} | {left.sum():,} "
-        f"| {right.sum():,} | {blocks_of(problem, np.flatnonzero(left | right))} | {len(exact & short)} "
-        f"| {len(short - exact)} | {len({cell for cell, who in told if who >= 0})}"
+    record(
+        "Patterns of other tools, audited",
+        {
+            "table": name,
+            "pattern": tool,
+            "secondary": beyond.sum(),
+            "suppressed value": round(problem.total_cost(pattern)),
+            "common": (beyond & mine).sum(),
+            "only Lustrum": left.sum(),
+            "only the tool": right.sum(),
+            "blocks": blocks_of(problem, np.flatnonzero(left | right)),
+            "disclosed": len(exact & short),
+            "short": len(short - exact),
+            "short for sole contributors": len({cell for cell, who in told if who >= 0}),
+            "CPU (s)": seconds,
+            "ratio to Lustrum": None if seconds is None else seconds / own,
+        },
     )
 
 
@@ -174,24 +191,22 @@ def report(
 ) -> None:
     """The rows of one table: Lustrum's pattern, then those of the files."""
     ours, own = timed(table.problem, work)
-    print(f"| {name} | Lustrum | {compared(table, ours, ours)} | {own:.1f} | |", flush=True)
+    compared(name, "Lustrum", table, ours, ours, own, own)
     if sole:
         views = singleton_views(table.problem.values, table.alone)
         safe, spent = timed(replace(table.problem, views=views), work)
-        row = f"{compared(table, safe, ours)} | {spent:.1f} | {spent / own:.1f}"
-        print(f"| | Lustrum, sole contributors as attackers | {row} |", flush=True)
+        compared(name, "Lustrum, sole contributors as attackers", table, safe, ours, spent, own)
     lists: list[str] = []
     for path in sorted(folder.glob(f"*-{name}.csv")):
         tool = path.stem.removesuffix(f"-{name}")
         pattern = table.pattern(path)
         if not pattern[table.problem.primary].all():
-            print(f"| | {tool} | publishes a primary cell |")
+            print(f"{tool} publishes a primary cell of {name}.")
             continue
-        speed = " | "
+        seconds = None
         if path.with_suffix(".txt").is_file():
             seconds = float(path.with_suffix(".txt").read_text().split()[-1])
-            speed = f"{seconds:.1f} | {seconds / own:.1f}"
-        print(f"| | {tool} | {compared(table, pattern, ours)} | {speed} |", flush=True)
+        compared(name, tool, table, pattern, ours, seconds, own)
         lists += [f"{tool}, {name}", *listed(table, pattern, ours)] if cells else []
     print(*lists, sep="\n", end="\n" if lists else "")
 
@@ -217,7 +232,6 @@ def main() -> None:
     if given.make and shutil.which("Rscript") is None:
         raise SystemExit("--make needs R; install it, or make the pattern files elsewhere.")
     given.patterns.mkdir(exist_ok=True)
-    print(HEAD, flush=True)
     for name in given.tables or TABLES:
         path = given.folder / "tables" / f"{name}.csv.gz"
         if name in MADE:

@@ -19,6 +19,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from parts.figures import record
+
 import lustrum
 from lustrum.model import Dataset, PolicyError
 from lustrum.policy import Policy
@@ -147,21 +149,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--step", type=int, default=1, help="try every so many variants")
     step = parser.parse_args(arguments).step
-    print("| policy | variant | tried | " + " | ".join(OUTCOMES) + " |")
-    print("|---|---|" + "---:|" * (len(OUTCOMES) + 1))
-    total: Counter[str] = Counter()
+    every: dict[tuple[str, str], Counter[str]] = {}
     for name, raw in policies().items():
         for form, whole in (("unsealed", unsealed(raw)), ("sealed", sealed(raw, name))):
             for kind, found in tried(whole, step).items():
-                total += found
-                print(_line(f"{name}, {form}", kind, found), flush=True)
-    print(_line("**all**", "", total))
-    return int(bool(total["looser, silent"]))
-
-
-def _line(name: str, kind: str, found: Counter[str]) -> str:
-    cells = [found.total(), *(found[word] for word in OUTCOMES)]
-    return f"| {name} | {kind} | " + " | ".join(f"{cell:,}" for cell in cells) + " |"
+                every[form, kind] = every.get((form, kind), Counter()) + found
+                print(f"{name}, {form}, {kind}: {dict(found)}", file=sys.stderr, flush=True)
+    every["all", ""] = sum(every.values(), Counter())
+    for (form, kind), found in every.items():
+        figures = {"policies": form, "variant": kind, "tried": found.total()}
+        record("Damaged policy files", figures | {word: found[word] for word in OUTCOMES})
+    return int(bool(every["all", ""]["looser, silent"]))
 
 
 if __name__ == "__main__":

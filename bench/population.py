@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
+from parts.figures import record
 
 from lustrum.demo.census.population import people
 from lustrum.demo.descriptions import description_path
@@ -54,19 +55,27 @@ def main() -> None:
     result = ProtectedPopulation(sweeps=given.sweeps).protect(cells, key)
     seconds, busy = time.perf_counter() - start, time.process_time() - cpu
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    print(f"protected in {seconds:.1f} s ({busy:.1f} s of one core), peak memory {peak:.2f} GiB")
+    figures = {"people": given.persons, "sweeps": given.sweeps, "finest cells": len(cells)}
+    times = {"clock (s)": seconds, "CPU (s)": busy, "peak (GiB)": peak}
+    record("One protected population: time", figures | times)
     report = result.agency
     most = ProtectedPopulation().max_variables
     few = [t for t in report.tables if t.variables <= most]
-    for label, figures in (
+    for label, found in (
         ("finest levels", replace(report, tables=tuple(few)).over(finest=True)),
         ("all levels", replace(report, tables=tuple(few)).over()),
         *((f"{v} variables", report.over(variables=v)) for v in range(most + 4)),
     ):
-        print(
-            f"  {label:14s} {figures['tables']:4.0f} tables {figures['cells']:8.0f} cells  mean error "
-            f"{figures['mean']:.3f}, of non-empty {figures['mean_occupied']:.3f}, "
-            f"largest {figures['largest']:.0f}"
+        record(
+            "One protected population: errors",
+            {
+                "controlled tables": label,
+                "tables": int(found["tables"]),
+                "cells": int(found["cells"]),
+                "mean error": found["mean"],
+                "of non-empty cells": found["mean_occupied"],
+                "largest": int(found["largest"]),
+            },
         )
     print(f"  rounded up: {report.rounded_up()}; empty among shown 3s: {report.empty_share:.3f}")
     print(
@@ -114,11 +123,19 @@ def compare(engine: KernelEngine, protected: FinestCells, questions: int) -> Non
 def tell(name: str, errors: dict[str, list[np.ndarray]]) -> None:
     means = {label: float(np.concatenate(parts).mean()) for label, parts in errors.items()}
     most = {label: int(np.concatenate(parts).max()) for label, parts in errors.items()}
-    print(
-        f"{name}: mean error {means['population']:.2f} (largest {most['population']}); keyed rounding "
-        f"{means['rounding']:.2f} ({most['rounding']}), ratio {means['population'] / means['rounding']:.2f}; "
-        f"cell key {means['cell key']:.2f} ({most['cell key']}), "
-        f"ratio {means['population'] / means['cell key']:.2f}"
+    record(
+        "One protected population: the same questions by other methods",
+        {
+            "questions": name,
+            "mean error": means["population"],
+            "largest": most["population"],
+            "keyed rounding: mean error": means["rounding"],
+            "its largest": most["rounding"],
+            "ratio to keyed rounding": means["population"] / means["rounding"],
+            "cell key: mean error": means["cell key"],
+            "largest of cell key": most["cell key"],
+            "ratio to cell key": means["population"] / means["cell key"],
+        },
     )
 
 

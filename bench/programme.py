@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from parts.figures import record
 from pyarrow import csv as arrow_csv
 
 from lustrum.demo.descriptions import description_path
@@ -196,20 +197,22 @@ def measure(name: str, algorithm: str, folder: Path) -> None:
         if part.table is not None
     ]
     cells = sum(part.true.values.size for part in shown)
-    figures = (
-        name,
-        len(shown),
-        f"{cells:,}",
-        f"{system.values.size:,}",
-        f"{together:.1f}",
-        f"{alone:.1f}",
-        f"{together / alone:.1f}",
-        hidden_cells(made),
-        hidden_cells(releases),
-        left_open(system, judged, made),
-        left_open(system, judged, releases),
+    record(
+        "Tables of a programme together and one by one",
+        {
+            "programme": name,
+            "tables": len(shown),
+            "cells shown": cells,
+            "cells of the system": system.values.size,
+            "together (CPU s)": together,
+            "one by one (CPU s)": alone,
+            "ratio": together / alone,
+            "hidden together": hidden_cells(made),
+            "hidden one by one": hidden_cells(releases),
+            "open together": left_open(system, judged, made),
+            "open one by one": left_open(system, judged, releases),
+        },
     )
-    print("| " + " | ".join(map(str, figures)) + " |", flush=True)
 
 
 def hidden_cells(releases: Sequence[Release]) -> int:
@@ -232,11 +235,6 @@ def main() -> None:
     parser.add_argument("--firms", type=int, default=1_500)
     parser.add_argument("--algorithm", default="", help="of both ways; by default the usual one")
     asked = parser.parse_args()
-    print(
-        "| programme | tables | cells shown | cells of the system | together, s | one by one, s | ratio "
-        "| hidden together | hidden one by one | open together | open one by one |"
-    )
-    print("|---|" + "---|" * 10)
     for name in asked.programmes:
         with tempfile.TemporaryDirectory() as place:
             folder = Path(place)

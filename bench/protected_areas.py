@@ -26,6 +26,7 @@ from typing import Any
 
 import numpy as np
 from areas import description
+from parts.figures import record
 
 from lustrum.model import Dataset
 from lustrum.tabulate import Secret, Store
@@ -145,7 +146,8 @@ class Steps:
         self("end", 1.0)
         self._over.set()
         for name, (cpu, clock, most) in self.rows.items():
-            print(f"  {name:42}{cpu:9.1f} CPU s {clock:9.1f} s  most {most:6.2f} GiB")
+            figures = {"step": name, "CPU (s)": cpu, "clock (s)": clock, "memory (GiB)": most}
+            record("Very many areas: steps of the protection", figures)
 
 
 def limited(gibibytes: float) -> None:
@@ -172,20 +174,34 @@ def protected(root: Path) -> None:
     made = protect.protect_dataset("areas", root, Console(stderr=True, markup=False))
     steps.end()
     agency = made.result.agency
-    print(
-        f"  {len(made.cells):,} finest cells, {len(made.result.memory):,} with empty ones that may show"
-    )
-    print(
-        f"  {len(made.result.cells):,} cells in the bundle; {sum(t.cells for t in agency.tables):,} controlled"
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    record(
+        "Very many areas: protection",
+        {
+            "areas": len(made.cells.dataset.variable("area").codes),
+            "people": int(made.cells.counts.sum()),
+            "occupied finest cells": len(made.cells),
+            "cells that may show": len(made.result.memory),
+            "cells of the bundle": len(made.result.cells),
+            "controlled cells": sum(table.cells for table in agency.tables),
+            "CPU (s)": used.ru_utime + used.ru_stime,
+            "peak (GiB)": used.ru_maxrss / 2**20,
+        },
     )
     for words, finest in (("finest levels", True), ("all levels", False)):
         for variables in range(7):
             figures = agency.over(finest=finest, variables=variables)
             if figures["tables"]:
-                print(
-                    f"  {words}, {variables} variables: {figures['tables']} tables, {figures['cells']:,} "
-                    f"cells, mean error {figures['mean']:.3f} (non-empty {figures['mean_occupied']:.3f}), "
-                    f"largest {figures['largest']}"
+                record(
+                    "Very many areas: errors",
+                    {
+                        "controlled tables": f"{words}, {variables} variables",
+                        "tables": int(figures["tables"]),
+                        "cells": int(figures["cells"]),
+                        "mean error": figures["mean"],
+                        "of non-empty cells": figures["mean_occupied"],
+                        "largest": int(figures["largest"]),
+                    },
                 )
     for cpu, silent in reversed(steps.silences):
         print(f"  {cpu:.1f} CPU s without a word of progress: {silent}")
@@ -223,10 +239,9 @@ def opened(root: Path) -> None:
         bundle = read_bundle(root / "bundles" / "areas")
         read = time.process_time()
         BundleNumbers(bundle)
-        print(
-            f"  opened {attempt}: {time.process_time() - began:.2f} CPU s, of which reading "
-            f"{read - began:.2f}; {time.perf_counter() - clock:.2f} s of the clock"
-        )
+        cpu, seconds = time.process_time() - began, time.perf_counter() - clock
+        figures = {"opened": attempt, "CPU (s)": cpu, "of which reading (CPU s)": read - began}
+        record("Very many areas: opening a bundle", figures | {"clock (s)": seconds})
     _say_peak()
 
 

@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 import uvicorn
+from parts.figures import record
 
 from lustrum.agency import create_agency_app
 from lustrum.demo import people
@@ -100,16 +101,19 @@ def table_level(table: Table, draws: int) -> None:
         assert abs(draw.figures[found.utility] - utility) < 1e-12
     sweep, loop = statistics.median(sweeps), statistics.median(loops)
     print(f"table level: {len(specs)} settings, {draws} draws, {table.values.size:,} cells")
-    print(
-        f"  sweep {sweep:.2f} s with all workers ({statistics.median(used):.2f} s of processors), "
-        f"{one:.2f} s with one; {len(found.draws)} draws were needed"
-    )
-    print(f"  plain loop {loop:.2f} s: {loop / sweep:.2f} times as long, the same figures")
     with tempfile.TemporaryDirectory() as folder:
         cache = Path(folder) / "map.jsonl"
         rumap(table, specs, measures, replications=draws, cache=cache)
         seconds, _ = timed(lambda: rumap(table, specs, measures, replications=draws, cache=cache))
-    print(f"  again from the cache {seconds:.2f} s")
+    for what, took in {
+        f"the sweep, all workers, {len(found.draws)} draws": sweep,
+        "the same, CPU": statistics.median(used),
+        "the sweep, one worker": one,
+        "a plain loop over methods and draws, the same figures": loop,
+        "the same map again, from its cache": seconds,
+    }.items():
+        figures = {"what": what, "took (s)": took, "ratio to the plain loop": took / loop}
+        record("A risk-utility map at table level", figures)
 
 
 def cell_level(plain: Table, with_totals: Table, small: Table, draws: int) -> None:
@@ -137,11 +141,17 @@ def cell_level(plain: Table, with_totals: Table, small: Table, draws: int) -> No
             )
         )
         missing = [p.label for p in found.points if not np.isfinite(p.risk)]
-        print(
-            f"cell level, {words}: {len(specs)} settings, {len(found.draws)} draws, "
-            f"{table.values.size:,} cells: {seconds:.1f} s, {used:.1f} s of processors; "
-            f"points without figures: {missing or 'none'}",
-            flush=True,
+        record(
+            "A risk-utility map of audited cells",
+            {
+                "methods": words,
+                "settings": len(specs),
+                "draws": len(found.draws),
+                "cells": table.values.size,
+                "clock (s)": seconds,
+                "CPU (s)": used,
+                "points without figures": len(missing),
+            },
         )
 
 
@@ -171,9 +181,13 @@ def first_point(table: Table) -> None:
             seconds.append(time.perf_counter() - started)
         server.should_exit = True
         thread.join()
-    print(
-        f"page: first point after {seconds[0]:.2f} s in a page that has just opened, then after "
-        f"{statistics.median(seconds[1:]):.2f} s, at most {max(seconds):.2f} s in five maps"
+    record(
+        "The first point of a map in the page",
+        {
+            "page just opened (s)": seconds[0],
+            "later (s)": statistics.median(seconds[1:]),
+            "at most (s)": max(seconds),
+        },
     )
 
 

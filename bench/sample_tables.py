@@ -18,6 +18,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+from parts.figures import record
 
 from lustrum.risk.batch import risks_of_many
 from lustrum.risk.population import LogLinear, PolyaUrn, PopulationModel, simple_random_samples
@@ -110,9 +111,7 @@ def main() -> None:
     parser.add_argument("--samples", type=int, default=1000)
     parser.add_argument("--draws", type=int, default=1000)
     given = parser.parse_args()
-    print(f"{len(os.sched_getaffinity(0))} threads, 90 cells, {N:,} people\n")
-    print("| populations | fraction | one at a time | in batches | ratio |")
-    print("|---|---|---|---|---|")
+    print(f"{len(os.sched_getaffinity(0))} threads, 90 cells, {N:,} people")
     slowest = np.inf
     for fraction in (0.1, 0.05):
         f = simple_random_samples(AREAS_BY_RELIGION, fraction, np.random.default_rng(5))[0].ravel()
@@ -126,9 +125,10 @@ def main() -> None:
             if abs(mean - expected) > 5 * np.hypot(slack, error):
                 sys.exit(f"The means differ: {mean} in batches, {expected} one at a time.")
             slowest = min(slowest, plain / batch)
-            print(
-                f"| {name} | {fraction:g} | {plain * 1e6:.1f} µs | {batch * 1e6:.2f} µs "
-                f"| {plain / batch:.0f} |"
+            figures = {"populations": name, "fraction": fraction, "one at a time (µs)": plain * 1e6}
+            record(
+                "One estimated population with its risk",
+                figures | {"in batches (µs)": batch * 1e6, "times faster": plain / batch},
             )
     start = time.perf_counter()
     cpu = time.process_time()
@@ -136,10 +136,9 @@ def main() -> None:
     seconds, busy = time.perf_counter() - start, time.process_time() - cpu
     lines = 9  # two generated lines of each model, two real ones of both, and fraction 0.01
     tables = lines * given.samples * given.draws
-    print(
-        f"\nThe whole study, {tables / 1e6:g} million populations: {seconds:.1f} s "
-        f"({busy:.1f} s of processor time); all figures reproduced: {study.reproduced}."
-    )
+    figures = {"populations (million)": tables / 1e6, "clock (s)": seconds, "CPU (s)": busy}
+    reproduced = "yes" if study.reproduced else "no"
+    record("The whole study of sample tables", figures | {"figures reproduced": reproduced})
     if slowest < TARGET:
         sys.exit(f"The smallest ratio is {slowest:.0f}; it should be {TARGET:.0f} or more.")
 

@@ -17,6 +17,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from parts.figures import record
 from playwright.sync_api import Page, sync_playwright
 
 TABLE = "/datasets/demo/table?by=area&by=age&by=occupation&by=sex"
@@ -52,10 +53,17 @@ def measure(page: Page, address: str, name: str) -> None:
     page.wait_for_timeout(1000)
     still, moved = (page.evaluate(FRAMES, [move, STEP]) for move in (False, True))
     slow = sum(gap > LIMIT for gap in moved)
-    print(
-        f"| {name} | {cells:,} | {shown:.1f} s | {len(moved)} | {max(moved):.0f} ms | {slow} | "
-        f"{max(still):.0f} ms, {sum(gap > LIMIT for gap in still)} |",
-        flush=True,
+    record(
+        "A long table in Chromium",
+        {
+            "view": name,
+            "cells": cells,
+            "appears after (s)": shown,
+            "frames": len(moved),
+            "longest (ms)": max(moved),
+            f"above {LIMIT:g} ms": slow,
+            "longest without scrolling (ms)": max(still),
+        },
     )
 
 
@@ -88,10 +96,6 @@ def look(data: Path, port: int, chromium: str) -> int:
                 except Exception:  # it does not listen yet
                     pass
                 time.sleep(1)
-            print(
-                "| view | cells | appears after | frames | longest | above 50 ms | without scrolling |"
-            )
-            print("|---|---:|---:|---:|---:|---:|---:|")
             measure(page, address + TABLE, "first page of rows")
             measure(page, f"{address}{TABLE}&page=all", "all rows")
             browser.close()

@@ -30,6 +30,7 @@ from urllib.parse import urlsplit
 
 import duckdb
 import pyarrow as pa
+from parts.figures import record
 
 from lustrum.answer import TableService, pipeline
 from lustrum.answer.question_state import QuestionState
@@ -158,13 +159,7 @@ def one_client(service: TableService, address: str, requests: int) -> None:
     """Part one: the four tables."""
     connection = in_duckdb(service)
     dataset = service.dataset("demo")
-    print(f"\n## One client, {requests} requests a table\n")
-    print(
-        "| table | cells | median | p99 | DuckDB median | ratio | five steps inside "
-        "| of these risk, protection and utility |"
-    )
-    print("|---|---|---|---|---|---|---|---|")
-    for number, (cells, question) in enumerate(TABLES, 1):
+    for cells, question in TABLES:
         sql = raw_query(question, dataset)
         asker = Asker(address)  # the server closes a connection that nobody uses
         asker.ask(question)
@@ -182,11 +177,18 @@ def one_client(service: TableService, address: str, requests: int) -> None:
         query = TableQuery.from_mapping({"dataset": "demo", **question})
         whole, own = inside(service, query, min(requests, 50))
         median, raw = statistics.median(ours), statistics.median(theirs)
-        print(
-            f"| {number}: {' × '.join(question['by'])} | {cells:,} | {median * 1e3:.1f} ms "
-            f"| {quantile(ours, 0.99) * 1e3:.1f} ms | {raw * 1e3:.1f} ms | {median / raw:.1f} "
-            f"| {whole:.1f} ms | {own:.1f} ms |",
-            flush=True,
+        record(
+            "Server: one client",
+            {
+                "table": " x ".join(question["by"]),
+                "cells": cells,
+                "median (ms)": median * 1e3,
+                "99th percentile (ms)": quantile(ours, 0.99) * 1e3,
+                "DuckDB (ms)": raw * 1e3,
+                "ratio": median / raw,
+                "five steps inside (ms)": whole,
+                "risk, protection and utility (ms)": own,
+            },
         )
     print(
         "\nTargets: median under 60 ms, p99 under 200 ms; risk, protection and utility under 10 ms."
@@ -203,15 +205,12 @@ def under_load(data: Path, given: argparse.Namespace) -> None:
 
 def first_pages(address: str) -> None:
     """Part three: what a browser loads, and how soon the page can be used."""
-    print("\n## First pages in Chromium, cold cache\n")
     path = find_chromium()
     if path is None:
         print("No Chromium here; name one in LUSTRUM_CHROMIUM.")
         return
     from playwright.sync_api import sync_playwright
 
-    print("| page | HTML, CSS and JavaScript | compressed | usable after (best of 5) | median |")
-    print("|---|---|---|---|---|")
     pages = {
         "catalogue": "/",
         "builder": "/datasets/demo",
@@ -224,9 +223,15 @@ def first_pages(address: str) -> None:
             for _ in range(5):
                 loaded, sent, usable = opened(browser.new_context, address + place)
                 times.append(usable)
-            print(
-                f"| {name} | {loaded / 1000:.0f} kB | {sent / 1000:.0f} kB | {min(times):.0f} ms "
-                f"| {statistics.median(times):.0f} ms |"
+            record(
+                "Server: first pages in Chromium",
+                {
+                    "page": name,
+                    "loaded (kB)": loaded / 1000,
+                    "compressed (kB)": sent / 1000,
+                    "usable, best of five (ms)": min(times),
+                    "median (ms)": statistics.median(times),
+                },
             )
         browser.close()
     print("\nTarget: at most 300 kB. A page is usable once it is parsed and its scripts have run.")

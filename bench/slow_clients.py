@@ -23,6 +23,8 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
+from parts.figures import record
+
 QUESTION = "/api/v1/tables?dataset=demo&by=sex&by=age:ten-year"
 KINDS = (
     b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: " + b"a" * 4000,
@@ -132,16 +134,17 @@ def measure(found: re.Match[str], server: int, clients: int, questions: int) -> 
     slow.thread.join()
     again, lost_after = ask(url, questions // 4)
     ratio = statistics.median(beside) / statistics.median(alone)
-    print(f"slow clients                  {clients}, which came again {slow.again} times")
-    print(f"honest questions not answered {lost} before, {lost_beside} beside, {lost_after} after")
-    print(
-        f"median wait                   {statistics.median(alone) * 1000:.1f} ms alone, ratio {ratio:.2f}"
-    )
-    print(f"longest wait                  {max(beside):.2f} s beside, {max(alone):.2f} s alone")
-    print(f"memory                        {before:.0f} MiB before, {after:.0f} MiB beside")
-    print(
-        f"afterwards                    ratio {statistics.median(again) / statistics.median(alone):.2f}"
-    )
+    print(f"{clients} slow clients, which came again {slow.again} times; {lost} lost before")
+    for what, figure in {
+        "honest questions not answered beside them": lost_beside,
+        "honest questions not answered afterwards": lost_after,
+        "median wait beside them, ratio to without": ratio,
+        "median wait afterwards, ratio": statistics.median(again) / statistics.median(alone),
+        "longest wait beside them (s)": max(beside),
+        "memory before (MiB)": before,
+        "memory beside them (MiB)": after,
+    }.items():
+        record("Slow clients", {"what": what, "measured": figure})
     if lost_beside or not Path(f"/proc/{server}").exists():
         sys.exit("honest clients were turned away")
 

@@ -23,12 +23,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lustrum.cli.application import main as lustrum
+from parts.figures import Figure, record
 
-HEAD = (
-    "| table | cells | primary | secondary | proven | CPU seconds | said after |\n"
-    "|---|---:|---:|---:|---|---:|---:|"
-)
+from lustrum.cli.application import main as lustrum
 
 
 @dataclass(frozen=True)
@@ -121,8 +118,8 @@ def write(table: Drawn, variables: Sequence[int], path: Path) -> None:
             rows.writerow([*where, len(inside) if table.counts else sum(inside), *more])
 
 
-def run(table: Drawn) -> str:
-    """Suppress a table by the command; a line of the report."""
+def run(table: Drawn) -> dict[str, Figure]:
+    """Suppress a table by the command; a row of the report."""
     ways = range(len(table.sizes))
     with tempfile.TemporaryDirectory() as folder:
         files = []
@@ -145,11 +142,17 @@ def run(table: Drawn) -> str:
     text = " ".join(said.getvalue().split())
     found = re.search(r"([\d,]+) cells, ([\d,]+) primary, ([\d,]+) secondary", text)
     if found is None or code not in (0, None):
-        return f"| {table.name} | ended with {code}: {text[-300:]} |"
-    proven = "yes" if "no pattern costs less" in text else "no"
-    on = "" if said.on is None else f"{said.on - start:.1f}"
-    cells = " | ".join(found.groups())
-    return f"| {table.name} | {cells} | {proven} | {seconds:.1f} | {on} |"
+        raise SystemExit(f"{table.name} ended with {code}: {text[-300:]}")
+    cells, primary, secondary = (int(number.replace(",", "")) for number in found.groups())
+    return {
+        "table": table.name,
+        "cells": cells,
+        "primary": primary,
+        "secondary": secondary,
+        "proven": "yes" if "no pattern costs less" in text else "no",
+        "CPU (s)": seconds,
+        "said after (CPU s)": None if said.on is None else said.on - start,
+    }
 
 
 def main() -> None:
@@ -159,9 +162,8 @@ def main() -> None:
         "numbers", nargs="*", type=int, help="numbers of tables; all if none is given"
     )
     given = parser.parse_args()
-    print(HEAD, flush=True)
     for number in given.numbers or range(1, len(TABLES) + 1):
-        print(run(TABLES[number - 1]), file=sys.__stdout__, flush=True)
+        record("Small tables by default", run(TABLES[number - 1]))
 
 
 if __name__ == "__main__":

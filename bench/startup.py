@@ -17,6 +17,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from parts.figures import record
+
 LUSTRUM = [sys.executable, "-m", "lustrum"]
 TABLE = """area,sex,value
 A,M,3
@@ -55,10 +57,9 @@ def main() -> None:
             starts[name].append(seconds(command))
     medians = {name: statistics.median(times) for name, times in starts.items()}
     for name, median in medians.items():
-        print(f"{name:28} {median:6.2f} s")
-    print(
-        f"{'help / import pandas':28} {medians['lustrum --help'] / medians['import pandas']:6.2f}"
-    )
+        ratio = median / medians["import pandas"]
+        figures = {"what": name, "took (s)": median, "ratio to import pandas": ratio}
+        record("Start of the command line", figures)
 
     with tempfile.TemporaryDirectory(prefix="lustrum-startup-") as folder:
         table = Path(folder) / "table.csv"
@@ -71,10 +72,13 @@ def main() -> None:
             ready.append(seconds(audit, warm))
             cold.append(seconds(audit, Path(folder) / f"cold{turn}"))
     first, without = statistics.median(ready), statistics.median(cold)
-    print(f"{'compiling at install':28} {took:6.2f} s")
-    print(f"{'first audit, compiled':28} {first:6.2f} s")
-    print(f"{'first audit, not compiled':28} {without:6.2f} s")
-    print(f"{'not compiled / compiled':28} {without / first:6.2f}")
+    for name, median in {
+        "compiling at install": took,
+        "first audit, compiled": first,
+        "first audit, not compiled": without,
+    }.items():
+        ratio = median / first
+        record("First audit", {"what": name, "took (s)": median, "ratio to compiled": ratio})
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
+from parts.figures import record
 from scipy import sparse
 
 from lustrum.model import Category, TableAxis
@@ -83,8 +84,6 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=3, help="runs of each way; the best counts")
     parser.add_argument("--most", type=int, default=10**9, help="leave out larger matrices")
     arguments = parser.parse_args()
-    print("| structure | rows | inner cells | nonzeros | seconds | plain way | times faster |")
-    print("|---|---:|---:|---:|---:|---:|---:|")
     for name, make in CASES:
         if make().matrix.nnz > arguments.most:
             continue
@@ -97,12 +96,19 @@ def main() -> None:
         )
         assert same, f"{name}: the two ways differ"
         assert np.all(other.data == 1), f"{name}: the plain way is not 0/1"
-        print(
-            f"| {name} | {structure.rows:,} | {structure.inner:,} | {matrix.nnz:,} "
-            f"| {own:.3f} | {plain:.3f} | {plain / own:.1f} |"
+        record(
+            "From axes to the incidence matrix",
+            {
+                "structure": name,
+                "rows": structure.rows,
+                "inner cells": structure.inner,
+                "nonzeros": matrix.nnz,
+                "ours (s)": own,
+                "Kronecker products in scipy (s)": plain,
+                "times faster": plain / own,
+            },
         )
         del structure, matrix, other
-    print()
     _other_work(arguments.runs)
 
 
@@ -113,24 +119,26 @@ def _built(structure: Structure) -> Structure:
 
 def _other_work(runs: int) -> None:
     """Relations, roll-up, rank and intervals of tables of a hundred thousand to a million cells."""
-    print("| work | size | seconds |")
-    print("|---|---|---:|")
     sizes = (100, 100, 100)
     values = np.random.default_rng(1).poisson(3, sizes)
     structure = one_table(sizes)
     seconds, _ = best(runs, lambda: structure.published(values))
-    print(f"| roll up | {structure.rows:,} cells | {seconds:.3f} |")
+    _other("roll up", f"{structure.rows:,} cells", seconds)
     seconds, relations = best(runs, lambda: one_table(sizes).relations)
-    print(f"| relations | {relations.count:,} relations | {seconds:.3f} |")
+    _other("relations", f"{relations.count:,} relations", seconds)
     seconds, rank = best(runs, lambda: all_margins(sizes).rank)
-    print(f"| rank, closed form | {rank:,} | {seconds:.3f} |")
+    _other("rank, closed form", f"{rank:,}", seconds)
     table = one_table((46, 46, 46))
     truth = table.published(np.random.default_rng(2).poisson(2, table.shape))[0].ravel()
     low, high = np.maximum(0, truth - 2), truth + 2
     relations = table.relations
     propagate(relations, low, high, rounds=1)  # compiles
     seconds, _ = best(runs, lambda: propagate(relations, low, high))
-    print(f"| propagate intervals | {table.rows:,} cells | {seconds:.3f} |")
+    _other("propagate intervals", f"{table.rows:,} cells", seconds)
+
+
+def _other(work: str, size: str, seconds: float) -> None:
+    record("Work on structures", {"work": work, "size": size, "took (s)": seconds})
 
 
 if __name__ == "__main__":

@@ -29,6 +29,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from parts.figures import Figure, record
 
 from lustrum.model.arrays import Indices
 from lustrum.protect.suppression import AxisSums, Pattern, SuppressionProblem, suppress
@@ -37,10 +38,6 @@ PROBLEMS = (
     "t2_20_p5", "t2_50_p5", "h2_40_p5", "t2_100_p1", "table8", "t3_10_p10", "t3_20_p5",
     "hier13", "hier133a", "two5in6", "ninenew", "large",
 )  # fmt: skip
-HEAD = (
-    "| problem | cells | primary | secondary | suppressed value | proven gap | CPU seconds | peak MiB "
-    "| audited safe | algorithm |\n|---|---|---|---|---|---|---|---|---|---|"
-)
 
 
 def from_csplib(path: Path) -> SuppressionProblem:
@@ -242,7 +239,7 @@ def best_of(
     return best, bound
 
 
-def row_of(name: str, given: argparse.Namespace) -> str:
+def row_of(name: str, given: argparse.Namespace) -> dict[str, Figure]:
     """Suppress one problem and say how that went."""
     problem = problem_named(name, given.folder)
     begin = time.process_time()
@@ -262,11 +259,18 @@ def row_of(name: str, given: argparse.Namespace) -> str:
     seconds = time.process_time() - begin
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     gap = 1.0 - bound / pattern.cost if pattern.cost > bound else 0.0
-    return (
-        f"| {name} | {len(problem):,} | {int(problem.primary.sum()):,} | {int(pattern.secondary.sum()):,} "
-        f"| {pattern.cost:,.0f} | {gap:.1%} | {seconds:.1f} "
-        f"| {peak:,.0f} | {'yes' if pattern.safe else 'no'} | {pattern.algorithm} |"
-    )
+    return {
+        "problem": name,
+        "cells": len(problem),
+        "primary": int(problem.primary.sum()),
+        "secondary": int(pattern.secondary.sum()),
+        "suppressed value": round(pattern.cost),
+        "proven gap (%)": round(100 * gap, 1),
+        "CPU (s)": round(seconds, 1),
+        "peak (MiB)": round(peak),
+        "audited safe": "yes" if pattern.safe else "no",
+        "algorithm": pattern.algorithm,
+    }
 
 
 def main() -> None:
@@ -287,18 +291,21 @@ def main() -> None:
         return
     if given.one:
         (name,) = given.problems
-        print(row_of(name, given))
+        print(json.dumps(row_of(name, given)))
         return
     if given.restarts < 1 or (given.restarts > 1 and given.work is None):
         parser.error("--restarts is a number from 1, and needs --work, which it divides")
-    print(HEAD, flush=True)
     for name in given.problems or PROBLEMS:
         words = [sys.executable, __file__, str(given.folder), name, "--one"]
         words += ["--algorithm", given.algorithm, "--restarts", str(given.restarts)]
         words += [] if given.work is None else ["--work", str(given.work)]
         words += ["--verbose"] if given.verbose else []
         done = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=False)
-        print(done.stdout.strip() or f"| {name} | failed |", flush=True)
+        if done.returncode:
+            print(f"{name} failed", flush=True)
+            continue
+        kind = "Suppression" if given.algorithm == "auto" else f"Suppression by {given.algorithm}"
+        record(kind, json.loads(done.stdout.splitlines()[-1]) | {"work": given.work})
 
 
 if __name__ == "__main__":

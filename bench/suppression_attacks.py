@@ -34,6 +34,7 @@ from attacks.suppression.judge import Outcome, judge
 from attacks.suppression.kinds import KINDS, problem
 from attacks.suppression.log import Line, append, audit_row, of_audit, of_outcome, read_log, table
 from attacks.suppression.planted import finders, planted
+from parts.figures import record
 
 INTAKE = "intake"
 ROUNDS = (10, 40, 100, 300)
@@ -110,7 +111,8 @@ def faults() -> int:
         found = found_by(fault)
         lost += not found
         seconds = time.process_time() - start
-        print(f"| {fault.name} | {found or '**not found**'} | {seconds:.0f} |", flush=True)
+        figures = {"fault": fault.name, "found by": found or "nobody", "CPU (s)": seconds}
+        record("Faults put into the product", figures)
     print(f"\n{len(FAULTS) - lost} of {len(FAULTS)} faults were found.")
     return int(lost > 0)
 
@@ -155,12 +157,13 @@ def main() -> int:
         if asked.log:
             append(asked.log, line)
     found = [known[key] for key in wanted if key in known]
-    print(*table(found, [kind for kind in drawn if kind in KINDS]), "", sep="\n")
+    for figures in table(found, [kind for kind in drawn if kind in KINDS]):
+        record("Attacks from outside", figures)
     worst: list[str] = []
     for kind in drawn:
         own = [line for line in found if line.kind == kind]
         if kind in AUDITS and own:
-            print(audit_row(kind, own))
+            record("Audits of drawn files", audit_row(kind, own))
         bad = sorted((o for o in own if o.fails), key=lambda o: -o.outsider - o.untrue)
         worst += [str(line) for line in bad[: asked.worst]]
     if INTAKE in asked.kinds:

@@ -22,6 +22,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from parts.figures import record
 
 from lustrum.model import InputError, Table
 from lustrum.protect.suppression import Pattern, Suppression, suppress
@@ -29,10 +30,6 @@ from lustrum.readers import confidential_table, read_table, recognise
 from lustrum.sensitivity import PPercent, Threshold
 
 NAMES = ("t2_20_p5", "t2_50_p5", "h2_40_p5", "t3_10_p10")
-HEAD = (
-    "| table | protected against | cells | primary | secondary | suppressed value | safe | CPU seconds |\n"
-    "|---|---|---:|---:|---:|---:|---|---:|"
-)
 
 
 def table_of(path: Path, *, counts: bool) -> Table:
@@ -90,7 +87,6 @@ def main() -> None:
     if given.folder is None:
         print("Skipped: this bench needs a folder of tables; give one: make bench DATA=folder")
         return
-    print(HEAD, flush=True)
     how = {"algorithm": given.algorithm, "work": given.work}
     for name in given.names or NAMES:
         path = given.folder / "tables" / f"{name}.csv.gz"
@@ -101,16 +97,23 @@ def main() -> None:
                 try:
                     found = search()
                 except InputError as refusal:
-                    print(f"| {name} | {words} | refused: {refusal} |", flush=True)
+                    print(f"{name}, {words}: refused: {refusal}", flush=True)
                     continue
                 seconds = time.process_time() - start
                 hidden = found.secondary.reshape(table.shape)
                 kind = "counts" if counts else "sums"
-                print(
-                    f"| {name}, {kind} | {words} | {table.values.size:,} | {int(found.primary.sum())} "
-                    f"| {int(hidden.sum())} | {int(table.values[hidden].sum()):,} "
-                    f"| {'yes' if found.safe else f'all but {len(found.unprotectable)}'} | {seconds:.1f} |",
-                    flush=True,
+                record(
+                    "What knowing more costs",
+                    {
+                        "table": f"{name}, {kind}",
+                        "protected against": words,
+                        "cells": table.values.size,
+                        "primary": int(found.primary.sum()),
+                        "secondary": int(hidden.sum()),
+                        "suppressed value": int(table.values[hidden].sum()),
+                        "safe": "yes" if found.safe else f"all but {len(found.unprotectable)}",
+                        "CPU (s)": seconds,
+                    },
                 )
 
 

@@ -18,6 +18,7 @@ from itertools import combinations
 
 import numpy as np
 import pyarrow as pa
+from parts.figures import record
 
 from lustrum.demo.labour_force.description import LABOUR_FORCE, REPLICATES
 from lustrum.demo.labour_force.survey import frame, survey
@@ -33,7 +34,6 @@ from lustrum.protect.weighted.replicates import GivenReplicates
 from lustrum.survey import Design, Estimates, ReplicateWeights, estimate_totals
 
 LARGE = 30
-SHOWN = "| {:70s} | {:>8s} | {:>8s} | {:>8s} |"
 
 
 @dataclass
@@ -133,11 +133,14 @@ def main() -> None:
     print(
         f"{design.records:,} respondents, protected {2 * asked.keys} times in {spent:.1f} CPU seconds"
     )
-    print(SHOWN.format("", "1", "2", "3"))
-    print(SHOWN.format(f"cells with {LARGE} respondents or more", *(str(f.cells) for f in found)))
-    print(SHOWN.format("median distance", *(f"{f.away:.1%}" for f in found)))
+    rows = {f"cells with {LARGE} respondents or more": [float(f.cells) for f in found]}
+    rows["median distance (%)"] = [100 * f.away for f in found]
     for name in found[0].inside:
-        print(SHOWN.format(name, *(f"{f.inside[name]:.1%}" for f in found)))
+        rows[f"{name}: intervals that hold the truth (%)"] = [100 * f.inside[name] for f in found]
+    for name, figures in rows.items():
+        columns = ("one variable", "two variables", "three variables")
+        row = {"what": name, **dict(zip(columns, figures, strict=True))}
+        record("Protected estimates beside plain ones", row)
 
 
 if __name__ == "__main__":

@@ -32,6 +32,7 @@ from typing import Any
 import duckdb
 import numpy as np
 import pyarrow as pa
+from parts.figures import record
 
 from lustrum.answer.table_service import TableService
 from lustrum.model import Dataset, TableQuery
@@ -166,16 +167,22 @@ def peak() -> int:
     return int(status.split("VmHWM:")[1].split()[0]) * 1024
 
 
+def beside(own: float, wide: float, narrow: float) -> dict[str, float]:
+    """DuckDB's milliseconds with keys of 64 and of 32 bits, and ratios to them."""
+    return {
+        "DuckDB, 64-bit keys (ms)": wide * 1e3,
+        "ratio": own / wide,
+        "DuckDB, 32-bit keys (ms)": narrow * 1e3,
+        "ratio to 32-bit keys": own / narrow,
+    }
+
+
 def compare_sorted(root: Path, connection: duckdb.DuckDBPyConnection, repeats: int) -> None:
     """Questions about areas: with zones, without, and by DuckDB."""
     begun = time.perf_counter()
     engine = Store(root / "large").open("bench")
     opened = time.perf_counter() - begun
     plain = KernelEngine(engine.dataset, engine.chunks)
-    print(
-        "| table | embedded | without zones | DuckDB, 64-bit keys | ratio | DuckDB, 32-bit keys | ratio |"
-    )
-    print("|---|---:|---:|---:|---:|---:|---:|")
     for name, (words, where) in BY_AREA.items():
         query = TableQuery.from_mapping({"dataset": "bench"} | words)
         axes = ", ".join(words["by"])
@@ -196,10 +203,8 @@ def compare_sorted(root: Path, connection: duckdb.DuckDBPyConnection, repeats: i
             "narrow": lambda sql=sql: connection.sql(sql.format(key="key32")).fetchall(),
         }
         zoned, without, wide, narrow = median_times(runs, repeats).values()
-        print(
-            f"| {name} | {zoned * 1e3:.1f} ms | {without * 1e3:.1f} ms | {wide * 1e3:.0f} ms "
-            f"| {zoned / wide:.2f} | {narrow * 1e3:.0f} ms | {zoned / narrow:.2f} |"
-        )
+        times = {"embedded engine (ms)": zoned * 1e3, "without zones (ms)": without * 1e3}
+        record("Counting some areas", {"table": name} | times | beside(zoned, wide, narrow))
     begun = time.perf_counter()
     Zones.of(engine.chunks, [variable.name for variable in engine.dataset.variables])
     noted = time.perf_counter() - begun
@@ -213,10 +218,6 @@ def compare_whole(root: Path, repeats: int) -> None:
     (root / "large" / "policies" / "bench.toml").write_text(text)
     records = LocalRecordsService(root / "large")
     service, engine = TableService(root / "large", records=records), records.engine("bench")
-    print(
-        "| table | cells | counted alone | whole answer | above 1.2 times | remembered | above 1.2 times |"
-    )
-    print("|---|---:|---:|---:|---:|---:|---:|")
     for name, words in WHOLE.items():
         query = TableQuery.from_mapping({"dataset": "bench"} | words)
 
@@ -233,10 +234,17 @@ def compare_whole(root: Path, repeats: int) -> None:
             "again": lambda query=query: service.answer(query),
         }
         counted, whole, again = (1e3 * one for one in median_times(runs, repeats).values())
-        print(
-            f"| {name} | {decision.release.published.size:,} | {counted:.1f} ms "
-            f"| {whole:.1f} ms | {whole - 1.2 * counted:+.1f} ms "
-            f"| {again:.1f} ms | {again - 1.2 * counted:+.1f} ms |"
+        record(
+            "Whole answers beside counting",
+            {
+                "table": name,
+                "cells": decision.release.published.size,
+                "counted alone (ms)": counted,
+                "nothing remembered (ms)": whole,
+                "above 1.2 times (ms)": whole - 1.2 * counted,
+                "everybody remembered (ms)": again,
+                "remembered, above 1.2 times (ms)": again - 1.2 * counted,
+            },
         )
     service.close()
 
@@ -266,7 +274,7 @@ def main() -> None:
         connection = duckdb.connect(str(root / "large.duckdb"), read_only=True)
         connection.execute(f"SET threads = {threads}")
         how = "of CPU seconds" if given.cpu else "by the clock"
-        print(f"{given.records:,} records, {threads} threads, medians of {given.repeats} {how}\n")
+        print(f"{given.records:,} records, {threads} threads, medians of {given.repeats} {how}")
         if given.sorted:
             compare_sorted(root, connection, given.repeats)
         if given.whole:
@@ -274,8 +282,6 @@ def main() -> None:
         if by_area:
             return
         engine = Store(root / "large").open("bench")
-        print("| table | embedded | DuckDB, 64-bit keys | ratio | DuckDB, 32-bit keys | ratio |")
-        print("|---|---|---|---|---|---|")
         for name, (words, where) in QUERIES.items():
             query = TableQuery.from_mapping({"dataset": "bench"} | words)
             axes = ", ".join(words["by"])
@@ -286,10 +292,8 @@ def main() -> None:
                 "narrow": lambda sql=sql: connection.sql(sql.format(key="key32")).fetchall(),
             }
             own, wide, narrow = median_times(runs, given.repeats).values()
-            print(
-                f"| {name} | {own * 1e3:.0f} ms | {wide * 1e3:.0f} ms | {own / wide:.2f} "
-                f"| {narrow * 1e3:.0f} ms | {own / narrow:.2f} |"
-            )
+            times = {"embedded engine (ms)": own * 1e3}
+            record("Counting", {"table": name} | times | beside(own, wide, narrow))
         told = subprocess.run(
             [sys.executable, __file__, "--peak-memory", str(root)],
             check=True,
@@ -297,10 +301,14 @@ def main() -> None:
             text=True,
         )
         memory = json.loads(told.stdout)
-        print(
-            f"\nPeak memory of the embedded engine: {memory['grown'] / 2**20:.0f} MiB for "
-            f"{memory['touched'] / 2**20:.0f} MiB of encoded columns, "
-            f"{memory['grown'] / memory['touched']:.2f} of them."
+        record(
+            "Memory of counting",
+            {
+                "records": given.records,
+                "peak above the start (MiB)": memory["grown"] / 2**20,
+                "encoded columns (MiB)": memory["touched"] / 2**20,
+                "ratio": memory["grown"] / memory["touched"],
+            },
         )
 
 

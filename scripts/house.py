@@ -2,6 +2,7 @@
 
     python scripts/house.py            write docs/img/house.svg and the table of rooms in docs/architecture.md
     python scripts/house.py --check    say whether both are what the code says; exit code 1 if not
+    python scripts/house.py --size     print how large the house is, beside the last release
 
 The order of the rooms is that of the contract "rooms" in pyproject.toml; sentences are the first lines of
 docstrings; imports are read from the files.
@@ -11,8 +12,10 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
 import sys
 import tomllib
+from collections import Counter
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -25,6 +28,14 @@ START, END = "<!-- house:start -->", "<!-- house:end -->"
 
 WIDTH, LEFT, GAP, LINE = 1000, 24, 12, 19
 PER_LINE = 130
+
+# At the last release.
+BEFORE = {
+    "lines of src": 120_561,
+    "files of src": 819,
+    "lines of tests": 120_880,
+    "words of Markdown": 135_355,
+}
 
 
 @dataclass(frozen=True)
@@ -164,8 +175,64 @@ def drawn() -> tuple[str, str]:
     return picture(rows), f"{before}{START}\n{table(rows)}{END}{after}"
 
 
+def measured() -> dict[str, int]:
+    """How large the house is: committed files only."""
+    listed = subprocess.run(
+        ["git", "ls-files", "*.py", "*.md"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    files = [ROOT / name for name in listed.stdout.splitlines() if (ROOT / name).is_file()]
+    text = {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in files}
+    source = {name: own for name, own in text.items() if name.startswith("src/")}
+    return {
+        "lines of src": sum(own.count("\n") for own in source.values()),
+        "files of src": len(source),
+        "rooms": sum(len(row) for row in layers()),
+        "lines of tests": sum(
+            own.count("\n")
+            for name, own in text.items()
+            if name.startswith("tests/") and name.endswith(".py")
+        ),
+        "words of Markdown": sum(
+            len(own.split()) for name, own in text.items() if name.endswith(".md")
+        ),
+    }
+
+
+def imported() -> Counter[str]:
+    """How many files import each module of the package."""
+    found: Counter[str] = Counter()
+    for path in PACKAGE.rglob("*.py"):
+        named = set()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                named.add(node.module)
+                named |= {f"{node.module}.{alias.name}" for alias in node.names}
+        for module in named:
+            place = PACKAGE.parent.joinpath(*module.split("."))
+            if module.startswith("lustrum") and place.with_suffix(".py").is_file():
+                found[f"{module.replace('.', '/')}.py"] += 1
+    return found
+
+
+def size() -> None:
+    """Print the figures, the largest files and those that most files import."""
+    for name, figure in measured().items():
+        beside = f"  {BEFORE[name]:>9,} at the last release" if name in BEFORE else ""
+        print(f"{name:20}{figure:>9,}{beside}")
+    lines = {path: path.read_text(encoding="utf-8").count("\n") for path in PACKAGE.rglob("*.py")}
+    print("\nlargest files")
+    for path in sorted(lines, key=lambda path: -lines[path])[:10]:
+        print(f"{lines[path]:>9,}  {path.relative_to(PACKAGE.parent).as_posix()}")
+    print("\nimported by most files")
+    for name, count in imported().most_common(10):
+        print(f"{count:>9,}  {name}")
+
+
 def main() -> int:
-    """Write or check both."""
+    """Write or check both, or print the size."""
+    if "--size" in sys.argv[1:]:
+        size()
+        return 0
     svg, page = drawn()
     if "--check" in sys.argv[1:]:
         stale = [

@@ -1,13 +1,14 @@
-"""Write ``docs/reference/parameters.md`` from what methods, rules and measures declare of their parameters."""
+"""A hook of mkdocs: the page of parameters, from what methods, rules and measures declare."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
 
 from lustrum.model.parameters import Parameter, parameters_of
 from lustrum.model.plugins import load, names
 
-PAGE = Path(__file__).parent.parent / "docs" / "reference" / "parameters.md"
+PAGE = "reference/parameters.md"
 GROUPS = {
     "lustrum.methods": "Protection methods",
     "lustrum.rules": "Sensitivity rules",
@@ -17,8 +18,8 @@ GROUPS = {
 HEAD = """# Parameters
 
 Every parameter of every built-in method, rule and measure, with its type, its range and its default. The
-names are those of Python, of a policy file and of `lustrum plugins NAME`. This page is written by
-`scripts/parameter_tables.py` from the code; a test holds it to that.
+names are those of Python, of a policy file and of `lustrum plugins NAME`. This page is made from the code
+while the site is built.
 """
 
 
@@ -48,5 +49,7 @@ def _table(found: tuple[Parameter, ...]) -> str:
     return "\n".join("| " + " | ".join(cells) + " |" for cells in lines) + "\n"
 
 
-if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """What mkdocs calls with all files of the site."""
+    files.append(File.generated(config, PAGE, content=page()))
+    return files

@@ -17,6 +17,7 @@ from typing import Any
 
 import highspy
 import numpy as np
+from figures import record
 from scipy import sparse
 from scipy.optimize import Bounds, LinearConstraint, milp
 
@@ -151,10 +152,8 @@ def report(name: str, problem: Any, seconds: float) -> None:
     print(
         f"\n{name}: {value.size:,} cells, {matrix.shape[0]:,} relations, {sensitive.size} sensitive; of "
         f"these {small.low.size:,} groups, {small.span.shape[1]:,} free cells and {small.places.size} "
-        "directions are left.\n"
+        "directions are left."
     )
-    print("| norm | directions | seconds | distance | before rounding | gap | checked |")
-    print("|---|---|---|---|---|---|---|")
     signs = None
     runs = [("l2", "balanced"), ("l2", "heuristic"), ("l1", "random"), ("l1", "balanced")]
     for norm, way in [*runs, ("l1", "heuristic"), ("l1", "exact")]:
@@ -174,14 +173,26 @@ def report(name: str, problem: Any, seconds: float) -> None:
         if (norm, way) == ("l2", "balanced"):
             signs = np.sign(found.values - value)[sensitive]
         cut = ", cut short" if found.cut_short else ""
-        print(
-            f"| {norm} | {way} | {took:.2f}{cut} | {found.distance:.3f} | {found.real_distance:.3f} "
-            f"| {found.gap:.1%} | {good} |",
-            flush=True,
+        record(
+            "Controlled adjustment",
+            {
+                "problem": name,
+                "norm": norm,
+                "directions": f"{way}{cut}",
+                "took (s)": took,
+                "distance": found.distance,
+                "before rounding": found.real_distance,
+                "gap (%)": 100 * found.gap,
+                "checked": good,
+            },
+            "rounding",
         )
-    print(f"| l1 | scipy milp, as it is | | {plain_milp(problem, seconds)} | | | |", flush=True)
-    squares = plain_squares(problem, signs, seconds)
-    print(f"| l2 | HiGHS QP, the directions of l2 balanced | | {squares} | | | |", flush=True)
+    for norm, solver, said in (
+        ("l1", "scipy milp, as it is", plain_milp(problem, seconds)),
+        ("l2", "HiGHS QP, directions of l2 balanced", plain_squares(problem, signs, seconds)),
+    ):
+        figures = {"problem": name, "norm": norm, "solver": solver, "distance": said}
+        record("Controlled adjustment by plain solvers", figures, "rounding")
 
 
 def main() -> None:

@@ -22,6 +22,7 @@ import duckdb
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+from figures import record
 
 from lustrum.model import Axis, TableQuery
 from lustrum.protect.cell_key import CellKey, PTable
@@ -108,23 +109,21 @@ def main() -> None:
         return
     engine = Store(given.folder).open("demo")
     whole, inner = engine.tabulate(WHOLE), engine.tabulate(INNER)
-    print(f"{int(whole.values.ravel()[-1]):,} records; best of {given.repeats}\n")
-    print("| step | cells | seconds |")
-    print("|---|---|---|")
+    print(f"{int(whole.values.ravel()[-1]):,} records; best of {given.repeats}")
     for table, query, name in ((whole, WHOLE, "all totals"), (inner, INNER, "inner cells alone")):
         seconds = best(lambda query=query: engine.tabulate(query), given.repeats)
-        print(f"| tabulated with summed keys, {name} | {table.values.size:,} | {seconds:.3f} |")
+        tell(f"tabulated with summed keys, {name}", table.values.size, seconds)
     for name, method in METHODS.items():
         seconds = best(lambda method=method: method.apply(whole), given.repeats)
-        print(f"| cell-keyed, {name} | {whole.values.size:,} | {seconds:.3f} |")
+        tell(f"cell-keyed, {name}", whole.values.size, seconds)
     method = METHODS["designed, totals guarded"]
     own = best(lambda: method.apply(engine.tabulate(WHOLE)), given.repeats)
-    print(f"| **both, totals guarded** | {whole.values.size:,} | **{own:.3f}** |")
+    tell("both, totals guarded", whole.values.size, own)
     part = best(lambda: method.apply(engine.tabulate(INNER)), given.repeats)
-    print(f"| both, inner cells alone | {inner.values.size:,} | {part:.3f} |")
+    tell("both, inner cells alone", inner.values.size, part)
     plain = plain_way(engine)
     slow = best(plain, max(1, given.repeats // 2))
-    print(f"| DuckDB CUBE and a merge in pandas | {len(plain()):,} not empty | {slow:.3f} |")
+    tell("DuckDB CUBE and a merge in pandas, no empty cells", len(plain()), slow)
     told = subprocess.run(
         [sys.executable, __file__, str(given.folder), "--peak-memory"],
         check=True,
@@ -136,6 +135,11 @@ def main() -> None:
     print(
         f"guards no total and gives no bounds. Peak memory: {grown / 2**20:.0f} MiB above the start."
     )
+
+
+def tell(step: str, cells: int, seconds: float) -> None:
+    """Record one step."""
+    record("Cell key", {"step": step, "cells": cells, "took (s)": seconds}, "perturb")
 
 
 if __name__ == "__main__":

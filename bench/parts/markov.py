@@ -11,6 +11,7 @@ import argparse
 import time
 
 import numpy as np
+from figures import record
 
 from lustrum.protect.markov import Moves, perturb_boxes
 
@@ -58,21 +59,15 @@ def main() -> None:
     squares = table.size * given.sweeps
     plain = plain_loop(table, 0.1, given.plain, rng) * squares / given.plain
 
-    print(f"200 x 200 cells of mean 6, {given.sweeps} sweeps, theta 0.1\n")
-    print("| order | rule | squares | seconds | million squares a second | plain loop / this |")
-    print("|---|---|---:|---:|---:|---:|")
+    print(f"200 x 200 cells of mean 6, {given.sweeps} sweeps, theta 0.1")
     for order in ("random", "disjoint"):
         for rule in ("people", "unit"):
             seconds = best(table, given.sweeps, order, rule, given.repeat)
             made = squares if order == "random" else squares // 4
             ratio = plain * made / squares / seconds
-            rate = made / seconds / 1e6
-            print(f"| {order} | {rule} | {made:,} | {seconds:.2f} | {rate:.1f} | {ratio:.0f} |")
-    print(f"\nThe plain loop would take {plain:.0f} s for {squares:,} squares.\n")
-
-    print("Growth with the table, random order, rule people, 10 sweeps\n")
-    print("| table | mean count | squares | seconds | nanoseconds a square |")
-    print("|---|---:|---:|---:|---:|")
+            figures = {"order": order, "rule": rule, "squares": made, "took (s)": seconds}
+            record("Markov perturbation", figures | {"times faster than a loop": ratio}, "perturb")
+    print(f"\nThe plain loop would take {plain:.0f} s for {squares:,} squares.")
     cases = [((100, 100), 6), ((200, 200), 6), ((400, 400), 6), ((1000, 1000), 6)]
     cases += [((200, 200), 1), ((200, 200), 100), ((200, 200), 10_000)]
     for shape, mean in [*cases, ((34, 34, 34), 6)]:
@@ -80,7 +75,9 @@ def main() -> None:
         seconds = best(counts, 10, "random", "people", 2)
         name = " x ".join(map(str, shape))
         each = seconds / (10 * counts.size) * 1e9
-        print(f"| {name} | {mean:,} | {10 * counts.size:,} | {seconds:.2f} | {each:.0f} |")
+        figures = {"table": name, "mean count": mean, "squares": 10 * counts.size}
+        more = {"took (s)": seconds, "a square (ns)": each}
+        record("Markov perturbation: growth, ten sweeps", figures | more, "perturb")
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from typing import Any
 import highspy
 import numpy as np
 from adjustment import made
+from figures import record
 
 from lustrum.model.arrays import Floats, Ints
 from lustrum.numeric.structure import UNBOUNDED
@@ -66,8 +67,6 @@ def missed(problem: AdjustmentProblem, directions: Ints, moved: Floats) -> float
 
 def main() -> None:
     """Solve each program by each solver."""
-    print("| cells | groups | solver | seconds | cost | missed by |")
-    print("|---:|---:|---|---:|---:|---:|")
     for groups in (5, 20, 80, 400):
         value, matrix, sensitive, levels = made(groups, 1)
         far, weights = np.full(value.size, UNBOUNDED), 1.0 / np.maximum(value, 1)
@@ -83,16 +82,18 @@ def main() -> None:
         }
         least = min(costs.values())
         for name, (seconds, moved) in answers.items():
-            if moved is None:
-                print(
-                    f"| {value.size:,} | {problem.low.size:,} | {name} | {seconds:.2f} | none | |"
-                )
-                continue
-            cost, off = costs[name] / least, missed(problem, directions, moved)
-            print(
-                f"| {value.size:,} | {problem.low.size:,} | {name} | {seconds:.3f} "
-                f"| {cost:.9f} | {off:.1e} |",
-                flush=True,
+            none = moved is None
+            record(
+                "Quadratic programs of controlled adjustment",
+                {
+                    "cells": value.size,
+                    "groups": problem.low.size,
+                    "solver": name,
+                    "took (s)": seconds,
+                    "cost relative to the least": None if none else f"{costs[name] / least:.9f}",
+                    "missed by": None if none else f"{missed(problem, directions, moved):.1e}",
+                },
+                "rounding",
             )
 
 

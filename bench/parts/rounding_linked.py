@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+from figures import record
 
 from lustrum.model import Category, TableAxis
 from lustrum.numeric.structure import Structure
@@ -57,8 +58,15 @@ def forty(folder: Path | None) -> np.ndarray:
     return np.array([row[3] for row in rows]).reshape(shape)
 
 
-def rounded(name: str, inner: np.ndarray, build: object, base: int, sweeps: int) -> None:
-    """One line for each scope."""
+def rounded(
+    name: str,
+    inner: np.ndarray,
+    build: object,
+    base: int,
+    sweeps: int,
+    title: str = "Controlled rounding by search",
+) -> None:
+    """One row for each scope."""
     assert callable(build)
     for scope in SCOPES:
         best = np.inf
@@ -70,16 +78,18 @@ def rounded(name: str, inner: np.ndarray, build: object, base: int, sweeps: int)
             )
             best = min(best, time.perf_counter() - begin)
         error = np.abs(made.published - sums_of(inner.ravel(), tables))
-        print(
-            f"| {name} | {tables.rows:,} | {scope} | {best:.2f} | {made.largest_error} | "
-            f"{error.mean():.3f} | {made.squares:,} |"
+        record(
+            title,
+            {
+                "table": name,
+                "published": tables.rows,
+                "rounded": scope,
+                "took (s)": best,
+                "largest error": made.largest_error,
+                "mean error": float(error.mean()),
+            },
+            "rounding",
         )
-
-
-def head() -> None:
-    """The head of a table of roundings."""
-    print("| table | published | scope | seconds | largest error | mean error | squares |")
-    print("|---|---:|---|---:|---:|---:|---:|")
 
 
 def main() -> None:
@@ -94,8 +104,7 @@ def main() -> None:
         small = np.arange(64).reshape(4, 4, 4)
         round_inner(small, full((4, 4, 4)), base, rng=np.random.default_rng(0), scope=scope)
 
-    print(f"Base {base}, {sweeps} sweeps.\n")
-    head()
+    print(f"Base {base}, {sweeps} sweeps.")
     inner = forty(asked.data)
     rounded("40 x 40 x 40", inner, lambda: full(inner.shape), base, sweeps)
     large = negative_binomial((30, 100, 100), 0.5, 20.0, 5)
@@ -115,16 +124,12 @@ def main() -> None:
         sweeps,
     )
 
-    print("\nGrowth with the number of inner cells.\n")
-    head()
     for side in (10, 20, 40, 60):
         shape = (side,) * 3
         cells = negative_binomial(shape, 0.5, 4.0, side)
-        rounded(f"{side}^3", cells, lambda shape=shape: full(shape), base, sweeps)
+        title = "Controlled rounding by search: growth"
+        rounded(f"{side}^3", cells, lambda shape=shape: full(shape), base, sweeps, title)
 
-    print("\nBeside the nearest rounding, proven by integer programming.\n")
-    print("| table | published | way | seconds | largest error | sum of errors | above the least |")
-    print("|---|---:|---|---:|---:|---:|---:|")
     for shape in ((4, 4, 4), (6, 6, 6), (8, 8, 8)):
         tables, cells = full(shape), negative_binomial(shape, 1.0, 3.0, 4)
         true = sums_of(cells.ravel(), tables)
@@ -144,9 +149,18 @@ def main() -> None:
         least = lines[-1][-1]
         for name, proven, seconds, worst, far in lines:
             word = f"{name}, proven" if proven else name
-            print(
-                f"| {' x '.join(map(str, shape))} | {tables.rows:,} | {word} | {seconds:.2f} | "
-                f"{worst} | {far:,} | {far / least - 1:.1%} |"
+            record(
+                "Controlled rounding by search: beside the proven nearest",
+                {
+                    "table": " x ".join(map(str, shape)),
+                    "published": tables.rows,
+                    "way": word,
+                    "took (s)": seconds,
+                    "largest error": worst,
+                    "sum of errors": far,
+                    "above the least (%)": 100 * (far / least - 1),
+                },
+                "rounding",
             )
 
 

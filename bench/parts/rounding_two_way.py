@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from figures import record
 from scipy import sparse
 from scipy.optimize import Bounds, LinearConstraint, milp
 
@@ -94,7 +95,7 @@ def check(layout: CirculationLayout, values: Ints, rounded: Ints, base: int) -> 
         raise SystemExit("A number is no adjacent multiple of the base.")
 
 
-def line(name: str, values: Ints, base: int, groups: list[list[int]], runs: int) -> str:
+def compare(name: str, values: Ints, base: int, groups: list[list[int]], runs: int) -> None:
     """One table and base, by both."""
     layout = CirculationLayout(*values.shape, groups)
     near, quick = timed(lambda: nearest_rounding(values, base, groups=groups), runs)
@@ -107,9 +108,21 @@ def line(name: str, values: Ints, base: int, groups: list[list[int]], runs: int)
     if not slow[0] == linear[0] == near.distance:
         raise SystemExit(f"{name}: the distances differ.")
     away = int(np.abs(layout.published(fair) - layout.published(values)).sum())
-    return (
-        f"| {name} | {base} | {layout.tail.size:,} | {near.distance:,} | {quick:.3f} | {slow[1]:.2f} "
-        f"| {linear[1]:.2f} | {min(slow[1], linear[1]) / quick:.0f} | {away:,} | {drawing:.4f} |"
+    record(
+        "Controlled rounding of two-way tables",
+        {
+            "table": name,
+            "base": base,
+            "numbers": layout.tail.size,
+            "least L1 distance": near.distance,
+            "ours (s)": quick,
+            "HiGHS, whole (s)": slow[1],
+            "HiGHS, linear (s)": linear[1],
+            "times faster": min(slow[1], linear[1]) / quick,
+            "unbiased: L1 distance": away,
+            "unbiased (s)": drawing,
+        },
+        "rounding",
     )
 
 
@@ -125,15 +138,9 @@ def main() -> None:
     values = read(options.data) if options.data else drawn(200)
     name = f"{values.shape[0]} x {values.shape[1]}"
     regions = [list(range(k, min(k + 8, len(values)))) for k in range(0, len(values), 8)]
-    print(
-        "| table | base | numbers | least L1 distance | ours, s | HiGHS whole, s | HiGHS linear, s "
-        "| ratio | unbiased: L1 | s |"
-    )
-    print("|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
     for base in (3, 5):
-        print(line(name, values, base, [], options.runs), flush=True)
-        print(line(f"{name}, groups of 8", values, base, regions, options.runs), flush=True)
-    print("\n| size | base | nearest, s | unbiased, s |\n|---|---:|---:|---:|")
+        compare(name, values, base, [], options.runs)
+        compare(f"{name}, groups of 8", values, base, regions, options.runs)
     for size in (50, 100, 200, 400):
         table = drawn(size)
         for base in (3, 5):
@@ -144,7 +151,9 @@ def main() -> None:
             )
             for rounded in (near.cells, fair):
                 check(CirculationLayout(size, size), table, rounded, base)
-            print(f"| {size} x {size} | {base} | {quick:.4f} | {drawing:.4f} |", flush=True)
+            figures = {"table": f"{size} x {size}", "base": base, "nearest (s)": quick}
+            title = "Controlled rounding of two-way tables: growth"
+            record(title, figures | {"unbiased (s)": drawing}, "rounding")
 
 
 if __name__ == "__main__":

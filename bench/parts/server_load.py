@@ -29,6 +29,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from figures import record
+
 TICK = os.sysconf("SC_CLK_TCK")
 
 
@@ -215,11 +217,19 @@ def measured(
         used = processor_seconds(process) - before
     ordered = sorted(seen.seconds)
     wrong = sum(count for status, count in seen.outcomes.items() if status != 200)
-    print(
-        f"| {name} | {workers} | {clients} | {len(ordered)} | {len(ordered) / taken:.0f} "
-        f"| {statistics.median(ordered) * 1e3:.1f} ms | {ordered[int(0.99 * len(ordered))] * 1e3:.0f} ms "
-        f"| {used / len(ordered) * 1e3:.2f} ms | {wrong} |",
-        flush=True,
+    record(
+        "Server: under load",
+        {
+            "tables": name,
+            "processes": workers,
+            "clients": clients,
+            "answered (a second)": len(ordered) / taken,
+            "median (ms)": statistics.median(ordered) * 1e3,
+            "99th percentile (ms)": ordered[int(0.99 * len(ordered))] * 1e3,
+            "CPU a table (ms)": used / len(ordered) * 1e3,
+            "not 200": wrong,
+        },
+        "server",
     )
 
 
@@ -259,11 +269,10 @@ def watch_memory(data: Path, questions: int) -> None:
             sizes.append(memory(process))
             print(f"{(part + 1) * questions // 10:,}: {sizes[-1]:.0f} MiB", file=sys.stderr)
         entries = sum(1 for path in (data / ".answers").glob("*/*/*/*"))
-    shown = ", ".join(f"{size:.0f}" for size in sizes)
-    print(
-        f"\nMemory at the start and after each tenth of {questions:,} different questions: {shown} MiB; "
-        f"statuses {dict(outcomes)}; {entries:,} answers on disk."
-    )
+    for part, size in enumerate(sizes):
+        figures = {"questions": part * questions // 10, "memory (MiB)": size}
+        record("Server: memory after different questions", figures, "server")
+    print(f"Statuses {dict(outcomes)}; {entries:,} answers on disk.")
 
 
 def shares(data: Path, tables: int) -> None:
@@ -311,12 +320,9 @@ def shares(data: Path, tables: int) -> None:
         passed("write JSON")
     service.close()
     whole = sum(spent.values())
-    print(
-        f"\n{tables} tables in one thread, {whole / tables * 1e3:.2f} ms of the processor each:\n"
-    )
-    print("| step | ms | share |\n|---|---:|---:|")
-    for step, seconds in spent.items():
-        print(f"| {step} | {seconds / tables * 1e3:.2f} | {seconds / whole:.0%} |")
+    for step, seconds in (*spent.items(), ("all", whole)):
+        figures = {"step": step, "CPU a table (ms)": seconds / tables * 1e3}
+        record("Server: steps of a table", figures | {"share (%)": 100 * seconds / whole}, "server")
 
 
 def main() -> None:
@@ -331,11 +337,7 @@ def main() -> None:
     parser.add_argument("--beside", type=Path, help="the sources of another version")
     given = parser.parse_args()
     busy = ", ".join(f"{share:.1f}" for share in os.getloadavg())
-    print(f"\n## Load, {len(os.sched_getaffinity(0))} processors (load of the machine: {busy})\n")
-    print(
-        "| tables | processes | clients | answered | a second | median | p99 | processor a table | not 200 |"
-    )
-    print("|---|---|---|---|---|---|---|---|---|")
+    print(f"\n{len(os.sched_getaffinity(0))} processors, load of the machine: {busy}")
     for clients in given.clients:
         if given.beside is not None:
             measured("before", given.data, clients, 1, given, source=given.beside)

@@ -19,6 +19,7 @@ from functools import partial
 
 import numpy as np
 import pandas as pd
+from figures import record
 
 from lustrum.demo.census.population import people
 from lustrum.demo.descriptions import description_path
@@ -148,12 +149,6 @@ def main() -> None:
     for spec in TARGETS.values():
         swap(spec, small)  # compiles the kernel
 
-    print(f"Swapping one household in ten, best of {given.repeats}\n")
-    names = list(TARGETS)
-    print(
-        f"| people | households | {' | '.join(f'{n}, s' for n in names)} | wall, s | µs a person |"
-    )
-    print("|" + "---|" * (len(names) + 4))
     for persons in given.people:
         records = census(persons)
         found = {
@@ -161,21 +156,20 @@ def main() -> None:
             for name, spec in TARGETS.items()
         }
         homes = swap(SPEC, records).units
-        cells = " | ".join(f"{found[name][0]:.2f}" for name in names)
-        cpu, wall = found["one level"]
-        print(
-            f"| {persons:,} | {homes:,} | {cells} | {wall:.2f} | {1e6 * cpu / persons:.2f} |",
-            flush=True,
-        )
+        figures: dict[str, int | float] = {"people": persons, "households": homes}
+        figures |= {f"{name} (s)": times[0] for name, times in found.items()}
+        each = {"a person (µs)": 1e6 * found["one level"][0] / persons}
+        record("Swapping one household in ten", figures | each, "perturb")
 
     records = census(given.pandas)
     ours, _ = best(partial(swap, SPEC, records), given.repeats)
     theirs, _ = best(partial(with_pandas, records, 1), given.repeats)
-    print(f"\n| {given.pandas:,} people | seconds | pairs |\n|---|---|---|")
-    pairs = len(swap(SPEC, records).pairs)
-    print(f"| Lustrum | {ours:.3f} | {pairs:,} |")
-    print(f"| pandas | {theirs:.2f} | {with_pandas(records, 1):,} |")
-    print(f"\nRatio: {theirs / ours:.0f}")
+    for name, seconds, pairs in (
+        ("Lustrum", ours, len(swap(SPEC, records).pairs)),
+        ("pandas", theirs, with_pandas(records, 1)),
+    ):
+        figures = {"by": name, "people": given.pandas, "took (s)": seconds, "pairs": pairs}
+        record("Swapping beside pandas", figures | {"ratio": seconds / ours}, "perturb")
 
 
 if __name__ == "__main__":

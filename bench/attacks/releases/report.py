@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from parts.figures import record
+
 from attacks.releases.attributes import rows_of_all
 from attacks.releases.readers import (
     Named,
@@ -17,7 +19,7 @@ from attacks.releases.readers import (
     moved_small,
 )
 from attacks.releases.series import KEY, How, Joined, People, series
-from attacks.releases.single import RELEASES, SAID, SingleReport, attack_single
+from attacks.releases.single import RELEASES, SingleReport, attack_single
 from lustrum.protect.population.attributes import NAMED
 from lustrum.protect.population.method import ProtectedPopulation
 
@@ -54,8 +56,7 @@ def many(
     world = People(persons, 2001)
     made = list(series(world, method, max(RELEASES), (changes, changes, 0), how, key))
     whole = Joined.of(made)
-    print(f"\n## {persons:,} people, {changes} added and {changes} removed: {how}\n")
-    print("| reader says | releases | right |\n|---|---|---|")
+    title = f"{persons:,} people, {changes} added and {changes} removed: {how}"
     right = True
     for number in RELEASES:
         joined = whole.first(number)
@@ -87,8 +88,8 @@ def many(
             if number == max(RELEASES) and found.cells >= 10
         }
         for what, found in said.items():
-            print(f"| {what} | {number} | {found} |", flush=True)
-        exceeding = _attributes(joined, world, base, number)
+            record(title, {"reader says": what, "releases": number, "right": str(found)})
+        exceeding = _attributes(joined, world, base, number, title)
         named = said["a differing cell has changed"]
         proven = said["learnt, at 95 %: holds 1 or 2"]
         hidden = said["one that moved is or was occupied"]
@@ -104,8 +105,8 @@ def many(
     return right
 
 
-def _attributes(joined: Joined, world: People, base: int, number: int) -> int:
-    """Print what readers of rows name; the bins in which it is certainly too much."""
+def _attributes(joined: Joined, world: People, base: int, number: int, title: str) -> int:
+    """Record what readers of rows name; the bins in which it is certainly too much."""
     exceeding = 0
     for reader, risks in rows_of_all(joined, world.dataset, base):
         judged = [r for r in risks if r.judged]
@@ -121,7 +122,7 @@ def _attributes(joined: Joined, world: People, base: int, number: int) -> int:
                 f"people or more, guessed {most.guessed:.0%}) of {len(judged)} bins {over} over 60 %"
             )
         )
-        print(f"| attributes: {reader} | {number} | {said} |", flush=True)
+        record(title, {"reader says": f"attributes: {reader}", "releases": number, "right": said})
     return exceeding
 
 
@@ -129,20 +130,9 @@ def single(persons: int, trials: int, method: ProtectedPopulation) -> bool:
     """One added, removed or moved person between releases: whom readers name, beside the control."""
     right = True
     for how, found in attack_single(persons, trials, method).items():
-        print(f"\n## One person among {persons:,}: {how}\n")
-        heads = (
-            "change",
-            "releases",
-            "trials",
-            "exposed",
-            "guess of one that differs",
-            "worst trial",
-        )
-        print(f"| {' | '.join((*heads, *SAID, 'rank by tables'))} |")
-        print("|---" * (len(heads) + len(SAID) + 1) + "|")
         together = [SingleReport.of([r for r in found if r.releases == n]) for n in RELEASES]
         for one in (*found, *together):
-            print(one.row(), flush=True)
+            record(f"One person among {persons:,}: {how}", one.row())
         if how == "changed only":
             right &= all(one.succeeds for one in together)
         else:

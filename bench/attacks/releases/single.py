@@ -100,14 +100,20 @@ class SingleReport:
             and hidden.right < hidden.cells
         )
 
-    def row(self) -> str:
-        """One line of Markdown."""
-        ranks = f"mean {100 * np.mean(self.ranks):.0f} %, best {100 * min(self.ranks):.2f} %"
-        said = " | ".join(str(self.said[words]) for words in SAID)
-        return (
-            f"| {self.kind} | {self.releases} | {self.trials} | {self.exposed} of {self.steps} | "
-            f"{100 * self.chance / max(self.steps, 1):.2f} % | {100 * self.worst:.1f} % | {said} | {ranks} |"
-        )
+    def row(self) -> dict[str, str | int | float]:
+        """What a bench records."""
+        return {
+            "change": self.kind,
+            "releases": self.releases,
+            "trials": self.trials,
+            "changes": self.steps,
+            "exposed": self.exposed,
+            "guess of one that differs (%)": 100 * self.chance / max(self.steps, 1),
+            "worst trial (%)": 100 * self.worst,
+            **{words: str(self.said[words]) for words in SAID},
+            "mean rank by tables (%)": float(100 * np.mean(self.ranks)),
+            "best rank (%)": 100 * min(self.ranks),
+        }
 
 
 def add_series(report: SingleReport, joined: Joined, sizes: tuple[int, ...]) -> None:

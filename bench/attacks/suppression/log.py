@@ -14,7 +14,7 @@ from attacks.suppression.judge import Outcome, Short
 RESULTS = ("released", "withheld", "not judged", "refused", "crashed", "too long")
 HEADINGS = (
     "problems", *RESULTS, "primary", "short to outsider", "counts, without letters", "short to an insider",
-    "within the rule", "pairs", "if zeros are shown", "untrue", "s",
+    "within the rule", "pairs", "if zeros are shown", "untrue", "CPU (s)",
 )  # fmt: skip
 
 
@@ -120,37 +120,39 @@ def append(path: Path, line: Line) -> None:
         file.write(json.dumps(asdict(line)) + "\n")
 
 
-def table(lines: Iterable[Line], kinds: Sequence[str]) -> list[str]:
-    """A line for each kind of problem."""
+def table(lines: Iterable[Line], kinds: Sequence[str]) -> list[dict[str, str | int]]:
+    """A row for each kind of problem, and one for all."""
     found = list(lines)
-    rows = [f"| kind | {' | '.join(HEADINGS)} |", "|---|" + "---:|" * len(HEADINGS)]
-    for kind in kinds:
-        if own := [line for line in found if line.kind == kind]:
-            rows.append(_row(kind, own))
-    if len(rows) > 2:
+    rows = [
+        _row(kind, own) for kind in kinds if (own := [line for line in found if line.kind == kind])
+    ]
+    if rows:
         rows.append(_row("all", [line for line in found if line.kind in kinds]))
     return rows
 
 
-def _row(kind: str, own: Sequence[Line]) -> str:
+def _row(kind: str, own: Sequence[Line]) -> dict[str, str | int]:
     results = Counter(line.result for line in own)
     numbers = [len(own), *(results[r] for r in RESULTS)]
     for name in (
         "primary outsider letterless insider close pair zeros_known untrue".split()  # noqa: SIM905
     ):
         numbers.append(sum(getattr(line, name) for line in own))
-    seconds = sum(line.seconds for line in own)
-    return f"| {kind} | {' | '.join(str(n) for n in numbers)} | {seconds:.0f} |"
+    numbers.append(round(sum(line.seconds for line in own)))
+    return {"kind": kind, **dict(zip(HEADINGS, numbers, strict=True))}
 
 
-def audit_row(kind: str, own: Sequence[Line]) -> str:
+def audit_row(kind: str, own: Sequence[Line]) -> dict[str, str | int]:
     """What ``lustrum audit`` said about drawn files."""
     codes = Counter(line.result for line in own)
-    ends = ", ".join(f"{code}: {n}" for code, n in sorted(codes.items()))
-    near = sum(line.near and not line.disclosed for line in own)
-    return (
-        f"{kind}: {len(own)} files, {sum(line.disclosed for line in own)} with a disclosed cell, {near} more "
-        f"with one known to within a percent; {ends}; "
-        f"false all-clears: {sum(line.false_clear for line in own)}, "
-        f"false alarms: {sum(line.false_alarm for line in own)}"
-    )
+    return {
+        "kind": kind,
+        "files": len(own),
+        "with a disclosed cell": sum(line.disclosed for line in own),
+        "more with one known to within a percent": sum(
+            line.near and not line.disclosed for line in own
+        ),
+        "exit codes": ", ".join(f"{code}: {n}" for code, n in sorted(codes.items())),
+        "false all-clears": sum(line.false_clear for line in own),
+        "false alarms": sum(line.false_alarm for line in own),
+    }

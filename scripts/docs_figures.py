@@ -1,0 +1,103 @@
+"""A hook of mkdocs: draw the tables and plots of docs/benchmarks.md from bench/figures/*.json.
+
+    <!-- figures: tabulate -->                                      all tables that this bench recorded
+    <!-- plot: tabulate | Counting | table | ratio -->              one column of a table as bars
+
+Only the page has sentences, and only the files have figures.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from html import escape
+from pathlib import Path
+from typing import Any
+
+FIGURES = Path(__file__).resolve().parent.parent / "bench" / "figures"
+PAGE = "benchmarks.md"
+MARK = re.compile(r"^<!-- (figures|plot): (.+) -->$", re.MULTILINE)
+
+
+def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
+    """What mkdocs calls with every page."""
+    return drawn(markdown) if page.file.src_uri == PAGE else markdown
+
+
+def drawn(markdown: str) -> str:
+    """The page with its tables and plots."""
+
+    def replaced(mark: re.Match[str]) -> str:
+        words = [word.strip() for word in mark[2].split("|")]
+        return figures(*words) if mark[1] == "figures" else plot(*words)
+
+    return MARK.sub(replaced, markdown)
+
+
+def recorded(bench: str) -> list[dict[str, Any]]:
+    """The tables of a bench."""
+    found: list[dict[str, Any]] = json.loads((FIGURES / f"{bench}.json").read_text("utf-8"))[
+        "tables"
+    ]
+    return found
+
+
+def figures(bench: str) -> str:
+    """The first table in full, the others behind their titles."""
+    first, *rest = recorded(bench)
+    parts = [f"**{first['title']}**\n\n{as_markdown(first)}"]
+    for table in rest:
+        parts.append(
+            f'<details markdown="1">\n<summary>{escape(table["title"])}</summary>\n\n'
+            f"{as_markdown(table)}\n\n</details>"
+        )
+    return "\n\n".join(parts)
+
+
+def as_markdown(table: dict[str, Any]) -> str:
+    """One table, with the command, the machine, the commit and the date under it."""
+    columns = list(dict.fromkeys(name for row in table["rows"] for name in row))
+    numeric = [
+        all(isinstance(row.get(name), int | float | None) for row in table["rows"])
+        for name in columns
+    ]
+    lines = [columns, ["---:" if number else "---" for number in numeric]]
+    lines += [[as_text(row.get(name)) for name in columns] for row in table["rows"]]
+    rows = "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+    origin = f"{table['machine']} · {table['commit']}, {table['date']}"
+    return f"{rows}\n\n<small><code>{escape(table['command'])}</code> · {escape(origin)}</small>"
+
+
+def as_text(value: str | float | None) -> str:
+    """A figure with commas between thousands."""
+    if value is None:
+        return ""
+    return escape(value, quote=False) if isinstance(value, str) else f"{value:,}"
+
+
+def plot(bench: str, title: str, label: str, column: str) -> str:
+    """Bars of one column, on a logarithmic scale where they differ by more than a factor of 20."""
+    (table,) = [table for table in recorded(bench) if table["title"] == title]
+    bars = [(str(row[label]), float(row[column])) for row in table["rows"] if row.get(column)]
+    least, most = min(value for _, value in bars), max(value for _, value in bars)
+    start = 10 ** math.floor(math.log10(least) - 0.3) if most > 20 * least else 0.0
+    height, left, width = 24, 300, 380
+    out = []
+    for number, (name, value) in enumerate(bars):
+        share = value / most
+        if start:
+            share = math.log(value / start) / math.log(most / start)
+        y = 34 + height * number
+        out.append(
+            f'<text x="{left - 10}" y="{y + 13}" text-anchor="end">{escape(name)}</text>'
+            f'<rect x="{left}" y="{y}" width="{width * share:.1f}" height="17" rx="3"/>'
+            f'<text x="{left + width * share + 8:.1f}" y="{y + 13}">{value:,g}</text>'
+        )
+    said = f"{title}: {column}" + (", logarithmic" if start else "")
+    return (
+        f'<svg class="figures" viewBox="0 0 760 {44 + height * len(bars)}" role="img" '
+        f'aria-label="{escape(said)}"><text class="title" x="0" y="18">{escape(said)}</text>'
+        + "".join(out)
+        + "</svg>"
+    )
