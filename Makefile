@@ -41,7 +41,7 @@ help: ## print this list
 	@echo "make coverage run all tests and print which lines they do not reach"
 	@echo "make docs     build the documentation into site/"
 	@echo "make bench    run the benchmarks (DATA=folder: a folder of suppression problems that some need)"
-	@echo "make mutants  change single lines where a wrong one leaks, and see tests fail (hours; GROUPS=cell-key)"
+	@echo "make mutants  change single lines where a wrong one leaks, and see tests fail (MODULES=audit/bounding TESTS=tests/audit)"
 	@echo "make format   format the code and mend what can be mended"
 	@echo "make release  build the wheel and the bill of its materials into dist/"
 	@echo "make audit    look for known vulnerabilities of the pinned packages (needs pip-audit)"
@@ -101,7 +101,7 @@ bench: install
 
 .PHONY: mutants
 mutants: install
-	$(BIN)/python scripts/mutants.py $(GROUPS)
+	$(BIN)/python scripts/mutants.py $(MODULES) $(if $(TESTS),--tests $(TESTS))
 
 .PHONY: format
 format: install

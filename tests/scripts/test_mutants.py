@@ -77,28 +77,17 @@ def test_messages_types_defaults_and_docstrings_stay(changes: list[str]) -> None
         assert word not in text
 
 
-def test_every_group_names_modules_and_tests_that_are_there(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.syspath_prepend(str(SCRIPTS))
-    from mutation.groups import GROUPS
-
-    root = SCRIPTS.parent
-    for group in GROUPS.values():
-        for path in (*(f"src/lustrum/{module}" for module in group.modules), *group.tests):
-            assert (root / path).exists(), path
-
-
 def test_survivors_are_reported_and_mutants_that_a_test_noticed_are_not(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.syspath_prepend(str(SCRIPTS))
     import mutants
 
-    group = next(name for name, group in mutants.GROUPS.items() if mutants._names(group.modules[0]))
-    first, second, *_ = mutants._names(mutants.GROUPS[group].modules[0])
+    (module,) = mutants.modules("numeric/structure/intervals.py")
+    assert mutants.tests_of(mutants.modules("audit")) == ["tests/audit"]
+    first, second, *_ = mutants._names(module)
     records = [{"mutant": first, "outcome": "survived"}, {"mutant": second, "outcome": "killed"}]
-    (tmp_path / f"{group}.jsonl").write_text("".join(f"{json.dumps(r)}\n" for r in records))
+    (tmp_path / "narrowing.jsonl").write_text("".join(f"{json.dumps(r)}\n" for r in records))
     monkeypatch.setattr(mutants, "BUILD", tmp_path)
-    assert mutants.report(group) == [first]
+    assert mutants.report("narrowing", [module]) == [first]
     assert '"killed": 1' in capsys.readouterr().out
