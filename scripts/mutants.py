@@ -6,9 +6,9 @@
     python scripts/mutants.py audit --report                     # try nothing; count what is known so far
 
 The tests of a module are those of its room unless they are named; only those that reach a line are run.
-``mutation/operators.py`` says what is changed, ``mutation/worker.py`` how it is tried. What was tried is kept in
-``build/mutants``: a run that was stopped goes on where it was, and a survivor is tried again when its tests have
-changed. Changes that no test noticed are written to ``build/mutants/survivors.txt``.
+``mutation/operators.py`` says what is changed, ``mutation/worker.py`` how it is tried. What was tried is
+kept in ``build/mutants``: a run that was stopped goes on where it was, and a survivor is tried again when its
+tests have changed. Changes that no test noticed are written to ``build/mutants/survivors.txt``.
 """
 
 from __future__ import annotations
