@@ -56,7 +56,7 @@ PICTURES = (
     ),
     Picture(
         "builder",
-        "/datasets/demo?by=age&by=region&totals=on",
+        "/datasets/demo",  # the table that the page opens with
         1280,
         860,
     ),
