@@ -46,13 +46,8 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     pages = [{f"lustrum.{room}": f"{FOLDER}/{room}.md"} for room in rooms(config)]
     if not pages or config.nav is None:
         return config
-    python = {"Python": pages}
     for entry in config.nav:
-        if "Reference" in entry:
-            entry["Reference"].append(python)
-            return config
-    before = next((i for i, entry in enumerate(config.nav) if "Explanation" in entry), 1)
-    config.nav.insert(before, {"Reference": [python]})
+        entry.get("Use tables", []).append({"Python": pages})
     return config
 
 

@@ -44,25 +44,11 @@ class Picture:
     address: str
     width: int
     height: int
-    scale: float = 1.0
 
 
 PICTURES = (
-    Picture(
-        "page",
-        "/datasets/demo/table?by=age:ten-year&by=sex&by=citizenship&totals=on",
-        1280,
-        900,
-    ),
-    Picture(
-        "builder",
-        "/datasets/demo?by=age&by=region&totals=on",
-        1280,
-        860,
-    ),
-    Picture("map", "/datasets/demo?by=area:district&by=sex&totals=on&as=map", 1280, 860),
+    Picture("builder", "/datasets/demo", 1280, 860),  # the table that the page opens with
     Picture("refusal", "/datasets/demo/table?by=area&by=age&by=occupation&by=education", 1280, 980),
-    Picture("phone", "/datasets/demo?by=age&by=sex&totals=on&as=chart", 390, 900, 1.25),
 )
 AGENCY = (Picture("agency", "/datasets/demo/policy", 1280, 1080),)
 
@@ -102,7 +88,6 @@ def taken(picture: Picture, browser: Browser, address: str, folder: Path) -> Pat
     page = browser.new_page(
         base_url=address,
         viewport={"width": picture.width, "height": picture.height},
-        device_scale_factor=picture.scale,
         reduced_motion="reduce",
         locale="en-GB",
     )

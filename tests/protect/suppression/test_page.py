@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-DOCS = Path(__file__).parents[3] / "docs"
-PAGE = (DOCS / "explanation" / "suppression.md").read_text()
+ROOT = Path(__file__).parents[3]
+PAGE = (ROOT / "docs" / "explanation" / "suppression.md").read_text()
 
 
 def section(title: str) -> str:
@@ -83,30 +84,18 @@ def test_the_example_of_redesign_prints_what_the_page_shows() -> None:
     assert run(code)[1] == output
 
 
-def rows_of(text: str) -> list[list[str]]:
-    lines = [line for line in text.splitlines() if line.startswith("|")]
-    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
-
-
 def test_the_comparison_states_what_the_benchmarks_state() -> None:
-    bench = {
-        row[0].partition(",")[0]: row
-        for row in rows_of((DOCS / "benchmarks.md").read_text())
-        if len(row) == 10 and row[0].startswith(("t2_", "t3_", "h2_40"))
-    }
-    table, seen = "", []
-    for row in rows_of(section("## Beside other tools")):
-        if len(row) != 7 or row[0] == "table" or row[0].startswith("-"):
-            continue
-        table = row[0] or table
-        # A pattern survives the audit exactly if no cell is disclosed and none is short.
-        assert (row[6] == "yes") == (row[4] == row[5] == "0"), row
-        if row[1].startswith("Lustrum"):
-            name, _, primary = table.partition(", ")
-            measured = bench[name]
-            assert row[2:4] == measured[3:5], name
-            assert primary == f"{measured[2]} primary"
-            assert ("optimum" in row[1]) == (measured[5] == "0.0%")
-            assert measured[8] == row[6] == "yes"
-            seen.append(name)
-    assert sorted(seen) == sorted(bench)
+    recorded = json.loads((ROOT / "bench" / "figures" / "suppression.json").read_text())
+    (found,) = [table for table in recorded["tables"] if table["title"] == "Suppression"]
+    measured = {row["problem"]: row for row in found["rows"]}
+    text = (ROOT / "docs" / "explanation" / "other-tools.md").read_text()
+    rows = re.findall(
+        r"^\| (\w+), (\d+) primary \| (\d+): ([\d,]+)(, optimum)? \|", text, re.MULTILINE
+    )
+    assert len(rows) == 6
+    for name, primary, secondary, value, optimum in rows:
+        row = measured[name]
+        stated = [int(n.replace(",", "")) for n in (primary, secondary, value)]
+        assert stated == [row["primary"], row["secondary"], row["suppressed value"]], name
+        assert bool(optimum) == (row["proven gap (%)"] == 0)
+        assert row["audited safe"] == "yes"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from string import ascii_lowercase
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
@@ -42,20 +44,41 @@ def show_study(study: Study, console: Console) -> None:
 
 
 def as_markdown(study: Study, pictures: Mapping[str, str] | None = None) -> str:
-    """The same as Markdown, for the documentation; ``pictures`` are captions by address."""
+    """The printed figures beside ours, for the documentation; ``pictures`` are captions by address.
+
+    Figures that the paper does not print are left to the terminal, unless one is not reproduced.
+    """
     out = [f"# {study.title}", "", study.source, ""]
     for address, caption in (pictures or {}).items():
         out += [f"![{caption}]({address})", "", f"*{caption}.*", ""]
+    unprinted = 0
     for panel in study.panels:
-        out += [
-            f"## {panel.title}",
-            "",
-            f"| {' | '.join(_HEADS)} |",
-            "|---|---:|---:|---:|---:|---|",
-        ]
-        out += [f"| {' | '.join(_cells(line))} |" for line in panel.lines]
-        out.append("")
-    return "\n".join([*out, _verdict(study), ""])
+        lines = [line for line in panel.lines if line.paper is not None or not line.reproduced]
+        unprinted += len(panel.lines) - len(lines)
+        if lines:
+            out += [f"## {panel.title}", "", *_printed(lines), ""]
+    out.append(_verdict(study))
+    if unprinted:
+        out += ["", f"`lustrum study {study.name}` shows {unprinted} more that nobody printed."]
+    return "\n".join([*out, ""])
+
+
+def _printed(lines: list[Line]) -> Iterator[str]:
+    """A table of figures; a note that several lines share is a letter, explained below."""
+    notes = [line.note.partition("; standard error")[0] for line in lines]
+    often = Counter(note for note in notes if note)
+    letters = dict(zip((note for note, n in often.items() if n > 1), ascii_lowercase, strict=False))
+    yield "| figure | paper | ours | remark |"
+    yield "|---|---:|---:|---|"
+    for line, note in zip(lines, notes, strict=True):
+        slip = f"slip, exact {_number(line.expected)}" if line.slip else ""
+        state = slip if line.reproduced else "NOT REPRODUCED"
+        said = letters.get(note, note) + line.note.removeprefix(note)
+        remark = ": ".join(part for part in (state, said) if part)
+        yield f"| {line.what} | {_number(line.paper)} | {_number(line.ours)} | {remark} |"
+    for note, letter in letters.items():
+        yield ""
+        yield f"{letter}: {note}."
 
 
 def _cells(line: Line) -> tuple[str, ...]:
