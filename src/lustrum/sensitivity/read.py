@@ -29,10 +29,7 @@ coalition=1, weights='expanded')))
     given = {key: value for key, value in mapping.items() if key != "rule"}
     if name in names(_RULES):
         kind = load(_RULES, name)
-        try:
-            plain: Rule = spec_from_words(kind, given, f"The rule {name!r}")
-        except TypeError:
-            raise InputError(f"The rule {name!r} lacks a parameter that has no default.") from None
+        plain: Rule = spec_from_words(kind, given, f"The rule {name!r}")
         return plain
     if name in _JOINED:
         _only(name, given, ["rules"])
@@ -47,6 +44,11 @@ coalition=1, weights='expanded')))
     raise InputError(
         f"There is no sensitivity rule {name!r}; {choices(name, [*names(_RULES), *_JOINED, Unless.name])}."
     )
+
+
+def rule_of(given: Any) -> Any:
+    """The words of a rule in place of the rule, as ``read`` of a parameter."""
+    return read_rule(given) if isinstance(given, Mapping) else given
 
 
 def _only(name: str, given: Mapping[str, Any], known: Sequence[str]) -> None:

@@ -9,23 +9,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from lustrum.model import InputError, Release, TableAxis
 from lustrum.model.arrays import Floats, Mask
-from lustrum.model.errors import choices
+from lustrum.model.parameters import DeclaredSpec, parameter
 from lustrum.utility.blocks import inner_grid, margin_grid
 
 Rule = Literal["none", "zero", "midpoint", "proportional"]
 
-_RULES = ("none", "zero", "midpoint", "proportional")
 _ROUNDS = 200
 
 
 @dataclass(frozen=True)
-class Impute:
+class Impute(DeclaredSpec):
     """The rule for suppressed inner cells.
 
     - ``"none"``: there must not be any.
@@ -39,13 +38,10 @@ class Impute:
     The value that a release may still hold behind a suppressed cell is never looked at.
     """
 
-    rule: Rule = "none"
+    group: ClassVar[str] = ""
+    what: ClassVar[str] = "Imputation"
 
-    def __post_init__(self) -> None:
-        if self.rule not in _RULES:
-            raise InputError(
-                f"There is no imputation rule {self.rule!r}; {choices(str(self.rule), _RULES)}."
-            )
+    rule: Rule = parameter("none", "What stands in the place of suppressed cells.")
 
     def fill(self, release: Release, structural: Mask | None = None) -> Floats:
         """The inner block of the release in its stored units, with every suppressed cell filled."""
@@ -73,8 +69,15 @@ class Impute:
         return block
 
 
-NO_RULE = Impute()
-"""Suppressed cells are refused."""
+def suppressed_cells() -> Any:
+    """The parameter of every measure for suppressed cells; without a rule they are refused."""
+    return parameter(
+        Impute(),
+        "What stands in the place of suppressed cells.",
+        brief=True,
+        read=lambda rule: Impute(rule) if isinstance(rule, str) else rule,  # type: ignore[arg-type]
+        write=lambda impute: impute.rule,
+    )
 
 
 def spread(block: Floats, free: Mask, margins: Sequence[tuple[tuple[int, ...], Floats]]) -> Floats:

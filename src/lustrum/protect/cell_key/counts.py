@@ -21,7 +21,7 @@ from lustrum.model.chance import Seed
 from lustrum.model.channel import SHLOMO_2015, MatrixChannel
 from lustrum.model.errors import choices
 from lustrum.model.keys import cell_words
-from lustrum.model.parameters import check_parameters, parameter
+from lustrum.model.parameters import parameter
 from lustrum.model.text import say
 from lustrum.protect.abilities import Abilities
 from lustrum.protect.cell_key.additive import additive_release
@@ -44,7 +44,7 @@ from lustrum.protect.cell_key.words import (
 )
 from lustrum.protect.cell_key.zeros import ZeroKeys
 from lustrum.protect.entropy_left import entropy_left
-from lustrum.protect.method import TABULAR, Stage, checked_input, whole_counts
+from lustrum.protect.method import TABULAR, MethodSpec, Stage, checked_input, whole_counts
 from lustrum.protect.perturbation.design import PerturbationDesign
 from lustrum.protect.totals.safe import hidden_totals, safe_totals
 from lustrum.protect.totals.summed import PublishedSums, released_sums
@@ -55,7 +55,7 @@ _OWN = ("designed", "matrix")
 
 
 @dataclass(frozen=True)
-class CellKey:
+class CellKey(MethodSpec):
     """Every cell, totals included, is changed by the entry of the ptable for its count and its cell key.
 
     ``ptable`` is the name of a preset, the path of a CSV file with the columns ``pcv``, ``ckey`` and
@@ -75,6 +75,7 @@ class CellKey:
     """
 
     name: ClassVar[str] = "cell-key"
+    what: ClassVar[str] = "The cell key method"
     stages: ClassVar[tuple[Stage, ...]] = TABULAR
     written_as: ClassVar[type] = CellKeyWords
     ptable: Source = parameter("shlomo-2015", "What the lookup table is made from.")
@@ -83,8 +84,8 @@ class CellKey:
     versions: Versions = parameter(Versions(), "The versions that a release states.")
     zero_keys: ZeroKeys | None = parameter(None, "Keys for empty cells.", secret=True)
 
-    def __post_init__(self) -> None:
-        check_parameters(self, "The cell key method")
+    def check_together(self) -> None:
+        """A table that changes nothing is refused."""
         if not longest_step(self._layout.channel):
             raise InputError("The lookup table of the cell key method leaves every count as it is.")
 

@@ -7,7 +7,6 @@ that the mean is exactly 0.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -107,19 +106,3 @@ def flex(values: Floats, flex_point: float, small: float, large: float, q: int) 
         power = power * (2.0 * flex_point / (flex_point + x))
     share = large + (small * x / flex_point - large) * power
     return np.minimum(share, small)
-
-
-def checked_share(value: object, what: str) -> float:
-    """A number above 0 and below 1."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1:
-        raise InputError(f"{what} must be a number above 0 and below 1, not {value!r}.")
-    return float(value)
-
-
-def checked_number(value: object, what: str, least: float) -> float:
-    """A finite number from ``least`` up."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-        raise InputError(f"{what} must be a number, not {value!r}.")
-    if value < least:
-        raise InputError(f"{what} must be {least:g} or more, not {value!r}.")
-    return float(value)

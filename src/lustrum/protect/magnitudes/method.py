@@ -23,7 +23,7 @@ from lustrum.model import Dataset, InputError
 from lustrum.model.arrays import Array, Ints, Mask, Words
 from lustrum.model.finest import FinestCells
 from lustrum.model.finest_sums import FinestSums
-from lustrum.model.parameters import checks_parameters, parameter
+from lustrum.model.parameters import parameter
 from lustrum.model.records import Records
 from lustrum.protect.abilities import Abilities
 from lustrum.protect.magnitudes.carriers import Carried, CarriedRecords, carried_by
@@ -109,6 +109,7 @@ class ProtectedMagnitudes(MethodSpec):
     """
 
     name: ClassVar[str] = "protected-magnitudes"
+    what: ClassVar[str] = "Protected magnitudes"
     stages: ClassVar[tuple[Stage, ...]] = ("magnitudes",)
     abilities: ClassVar[Abilities] = Abilities(repeatable=True, one_number=True)
     renamed: ClassVar[dict[str, str]] = {"room": "search_range", "ways": "max_variables"}
@@ -142,8 +143,8 @@ class ProtectedMagnitudes(MethodSpec):
         (), "Variables whose classes of a measure everybody knows, however narrow they are."
     )
 
-    @checks_parameters("Protected magnitudes")
-    def __post_init__(self) -> None:
+    def check_together(self) -> None:
+        """The shares can be made."""
         _ = self.factors
 
     @cached_property

@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from lustrum.model import InputError, Release, Table
 from lustrum.model.arrays import Ints
 from lustrum.model.chance import Seed
-from lustrum.model.errors import choices
-from lustrum.model.parameters import checks_parameters, parameter
+from lustrum.model.parameters import parameter
 from lustrum.model.text import say
 from lustrum.protect.abilities import Abilities
 from lustrum.protect.markov.moves import Moves
-from lustrum.protect.method import TABULAR, Stage, checked_input, released, whole_counts
-from lustrum.protect.totals.inner_table import InnerTable, Keep, kept_names
+from lustrum.protect.method import TABULAR, MethodSpec, Stage, checked_input, released, whole_counts
+from lustrum.protect.totals.inner_table import InnerTable, Keep, margin_names, margin_words
 
 RULES = ("people", "unit")
 ORDERS = ("random", "disjoint")
 
 
 @dataclass(frozen=True)
-class MarkovPerturbation:
+class MarkovPerturbation(MethodSpec):
     """People move within squares; kept margins do not change, and every cell is right on average.
 
     An elementary step takes a square: the four cells at the crossings of two rows and two columns. With
@@ -47,12 +46,17 @@ class MarkovPerturbation:
     """
 
     name: ClassVar[str] = "markov-perturbation"
+    what: ClassVar[str] = "Markov perturbation"
     stages: ClassVar[tuple[Stage, ...]] = TABULAR
     abilities: ClassVar[Abilities] = Abilities(repeatable=True)
     theta: float = parameter(0.1, "How many people move in one step, as a share.", above=0, most=1)
     sweeps: int = parameter(1, "How often all cells are visited.", least=1)
     keep: Keep = parameter(
-        (), "Margins that stay as they are, each a list of variables; by default those shown."
+        (),
+        "Margins that stay as they are, each a list of variables; by default those shown.",
+        brief=True,
+        read=margin_names,
+        write=margin_words,
     )
     order: Literal["random", "disjoint"] = parameter(
         "disjoint", "Squares of cells at random, or disjoint ones."
@@ -61,22 +65,12 @@ class MarkovPerturbation:
         "people", "Whether every person may move, or one unit at a time."
     )
 
-    @checks_parameters("Markov perturbation")
-    def __post_init__(self) -> None:
-        for word, given, valid in (("order", self.order, ORDERS), ("rule", self.rule, RULES)):
-            if given not in valid:
-                raise InputError(
-                    f"Markov perturbation has no {word} {given!r}; {choices(str(given), valid)}."
-                )
-        most = 0.5 if self.rule == "unit" else 1.0
-        if type(self.theta) not in (int, float) or not 0 < self.theta <= most:
+    def check_together(self) -> None:
+        """One unit at a time moves with a probability of at most a half."""
+        if self.rule == "unit" and self.theta > 0.5:
             raise InputError(
-                f"Markov perturbation by {self.rule} needs a theta above 0 and up to {most:g}, "
-                f"not {self.theta!r}."
+                f"Markov perturbation by unit needs a theta above 0 and up to 0.5, not {self.theta!r}."
             )
-        if type(self.sweeps) is not int or self.sweeps < 1:
-            raise InputError(f"Markov perturbation needs one sweep or more, not {self.sweeps!r}.")
-        object.__setattr__(self, "keep", kept_names(self.keep, "Markov perturbation"))
 
     def apply(self, table: Table, rng: Seed = None) -> Release:
         """Perturb the inner cells of a table of counts, and add its totals up."""
@@ -120,18 +114,6 @@ class MarkovPerturbation:
         moves = Moves.of(inner.shape, inner.cliques(self.keep))
         settings = (moves, self.theta, self.sweeps, self.order, self.rule, rng)
         return np.stack([perturb_boxes(counts, *settings) for _ in range(draws)])
-
-    def to_mapping(self) -> dict[str, Any]:
-        """The method in the words of a policy file."""
-        keep = [",".join(margin) for margin in self.keep]
-        return {
-            "method": self.name,
-            "theta": self.theta,
-            "sweeps": self.sweeps,
-            "order": self.order,
-            "rule": self.rule,
-            **({"keep": keep} if keep else {}),
-        }
 
     def _purpose(self, inner: InnerTable, cliques: tuple[tuple[int, ...], ...]) -> str:
         margins = ";".join(",".join(map(str, c)) for c in cliques)

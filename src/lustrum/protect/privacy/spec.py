@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import fsum
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from lustrum.model import InputError, Release, Table
 from lustrum.model.arrays import Ints, Mask
 from lustrum.model.chance import Seed
-from lustrum.model.errors import choices
-from lustrum.model.parameters import checks_parameters, parameter
+from lustrum.model.parameters import floats, parameter
 from lustrum.model.text import say
 from lustrum.numeric.structure import UNBOUNDED
 from lustrum.protect.abilities import NOTHING_PROMISED, Abilities
-from lustrum.protect.method import TABULAR, Stage, checked_input, released, whole_counts
+from lustrum.protect.method import TABULAR, MethodSpec, Stage, checked_input, released, whole_counts
 from lustrum.protect.privacy.budget import Budget, Cost, rho_of
 from lustrum.protect.privacy.consistent import consistent_counts
 from lustrum.protect.privacy.mechanism import (
@@ -27,14 +26,14 @@ from lustrum.protect.privacy.mechanism import (
     opendp,
     rehearsed,
 )
-from lustrum.protect.totals.inner_table import InnerTable, Keep, kept_names
+from lustrum.protect.totals.inner_table import InnerTable, Keep, margin_names, margin_words
 
 MECHANISMS = ("laplace", "gaussian")
 POSTS = ("none", "nonnegative-integers", "consistent")
 
 
 @dataclass(frozen=True)
-class DifferentialPrivacy:
+class DifferentialPrivacy(MethodSpec):
     """Whole-number noise from OpenDP, scaled so that no person changes what is published by much.
 
     Neighbours are datasets that differ by up to ``records`` records, added or taken away. ``laplace``
@@ -51,6 +50,7 @@ class DifferentialPrivacy:
     """
 
     name: ClassVar[str] = "differential-privacy"
+    what: ClassVar[str] = "Differential privacy"
     stages: ClassVar[tuple[Stage, ...]] = TABULAR
     abilities: ClassVar[Abilities] = NOTHING_PROMISED  # every answer is a fresh draw
     mechanism: Literal["laplace", "gaussian"] = parameter(
@@ -64,38 +64,33 @@ class DifferentialPrivacy:
     post: Literal["none", "nonnegative-integers", "consistent"] = parameter(
         "nonnegative-integers", "What becomes of noisy counts."
     )
-    margins: Keep = parameter((), "Margins that get noise of their own, each a list of variables.")
+    margins: Keep = parameter(
+        (),
+        "Margins that get noise of their own, each a list of variables.",
+        brief=True,
+        read=margin_names,
+        write=margin_words,
+    )
     shares: tuple[float, ...] = parameter(
-        (), "The share of the privacy loss that each margin costs.", above=0
+        (),
+        "The share of the privacy loss that each margin costs.",
+        above=0,
+        brief=True,
+        read=floats,
     )
     records: int = parameter(1, "How many records one person can have.", least=1)
 
-    @checks_parameters("Differential privacy")
-    def __post_init__(self) -> None:
-        for word, given, valid in (
-            ("mechanism", self.mechanism, MECHANISMS),
-            ("post", self.post, POSTS),
-        ):
-            if given not in valid:
-                raise InputError(
-                    f"Differential privacy has no {word} {given!r}; {choices(str(given), valid)}."
-                )
-        object.__setattr__(self, "margins", kept_names(self.margins, "differential privacy"))
-        object.__setattr__(self, "shares", tuple(float(s) for s in self.shares))
-        if type(self.records) is not int or self.records < 1:
-            raise InputError(f"A person has one record or more, not {self.records!r}.")
+    def check_together(self) -> None:
+        """Each mechanism has its own terms of loss, and margins divide all of it."""
         if len(self.shares) != len(self.margins):
             raise InputError("Differential privacy needs a share of its cost for each margin.")
-        if self.shares and not (min(self.shares) > 0 and abs(fsum(self.shares) - 1) < 1e-9):
+        if self.shares and abs(fsum(self.shares) - 1) >= 1e-9:
             raise InputError("The shares of the margins must be above 0 and add up to 1.")
         parts = tuple(n for n in ("epsilon", "rho", "delta") if getattr(self, n) is not None)
         ways = {"laplace": (("epsilon",),), "gaussian": (("rho",), ("epsilon", "delta"))}
         if parts not in ways[self.mechanism]:
             right = " or ".join(" and ".join(w) for w in ways[self.mechanism])
             raise InputError(f"The mechanism {self.mechanism!r} needs {right}, and nothing else.")
-        for name in parts:
-            if not 0 < getattr(self, name) < (1 if name == "delta" else np.inf):
-                raise InputError(f"'{name}' of differential privacy is out of its range.")
 
     @property
     def cost(self) -> Cost:
@@ -176,19 +171,6 @@ class DifferentialPrivacy:
             high=np.full(table.shape, UNBOUNDED, dtype=np.int64),
             notes=self._notes(cost, scales),
         )
-
-    def to_mapping(self) -> dict[str, Any]:
-        """The method in the words of a policy file."""
-        optional = {n: getattr(self, n) for n in ("epsilon", "rho", "delta")}
-        margins = [",".join(m) for m in self.margins]
-        return {
-            "method": self.name,
-            "mechanism": self.mechanism,
-            **{n: v for n, v in optional.items() if v is not None},
-            "post": self.post,
-            "records": self.records,
-            **({"margins": margins, "shares": list(self.shares)} if margins else {}),
-        }
 
     def _groups(self, inner: InnerTable) -> tuple[tuple[Mask, float], ...]:
         """Cells that are measured together, each group with its share of the cost."""

@@ -23,7 +23,7 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from lustrum.model import CellStatus, InputError, Reason, Table
-from lustrum.model.parameters import checks_parameters, parameter
+from lustrum.model.parameters import parameter
 from lustrum.model.table import check_table
 from lustrum.sensitivity.background import NOTHING, Background
 from lustrum.sensitivity.parameters import Percent, exact
@@ -43,6 +43,7 @@ class PriorPosterior(RuleSpec):
     """
 
     name: ClassVar[str] = "prior-posterior"
+    what: ClassVar[str] = "The prior-posterior rule"
     p: Percent = parameter(
         MISSING, "Nobody may estimate a contribution within this percentage.", above=0
     )
@@ -52,8 +53,8 @@ class PriorPosterior(RuleSpec):
     coalition: int = parameter(1, "How many contributors share what they know.", least=1)
     weights: Weights = parameter("expanded", "Whether contributions count with their weights.")
 
-    @checks_parameters("The prior-posterior rule")
-    def __post_init__(self) -> None:
+    def check_together(self) -> None:
+        """Publication cannot make anybody know less."""
         if self.q <= self.p:
             raise InputError(
                 f"The prior-posterior rule has q = {self.q} and p = {self.p}; q must be above p, since "

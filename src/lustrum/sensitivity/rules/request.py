@@ -20,7 +20,7 @@ from typing import ClassVar
 import numpy as np
 
 from lustrum.model import CellStatus, InputError, Reason, Table
-from lustrum.model.parameters import checks_parameters, parameter
+from lustrum.model.parameters import parameter
 from lustrum.model.table import check_table
 from lustrum.sensitivity.background import NOTHING, Background
 from lustrum.sensitivity.parameters import (
@@ -46,6 +46,7 @@ class Request(RuleSpec):
     """
 
     name: ClassVar[str] = "request"
+    what: ClassVar[str] = "The request rule"
     shares: tuple[Percent, ...] = parameter(
         (70,),
         "From these percentages on, the largest contributors are protected if they asked.",
@@ -55,8 +56,8 @@ class Request(RuleSpec):
     minimum: int = parameter(0, "Fewer contributors than this are too few.", least=0)
     weights: Weights = parameter("expanded", "Whether contributions count with their weights.")
 
-    @checks_parameters("The request rule")
-    def __post_init__(self) -> None:
+    def check_together(self) -> None:
+        """There is a share for the largest at least."""
         if not self.shares:
             raise InputError(
                 "The request rule has no share; it needs one for the largest at least."

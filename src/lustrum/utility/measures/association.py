@@ -17,7 +17,7 @@ from lustrum.model.arrays import Floats
 from lustrum.model.parameters import parameter
 from lustrum.utility.blocks import axis_position
 from lustrum.utility.compare import Better, UtilitySpec, compare
-from lustrum.utility.impute import NO_RULE, Impute
+from lustrum.utility.impute import Impute, suppressed_cells
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class ChiSquareChange(UtilitySpec):
     axes: tuple[str, str] | None = parameter(
         None, "The two variables; a table of two needs no names."
     )
-    impute: Impute = parameter(NO_RULE, "What stands in the place of suppressed cells.")
+    impute: Impute = suppressed_cells()
 
     def of(self, table: Table, release: Release) -> float:
         """The change that a release makes to the statistic."""
@@ -52,7 +52,7 @@ class CramersVChange(UtilitySpec):
     axes: tuple[str, str] | None = parameter(
         None, "The two variables; a table of two needs no names."
     )
-    impute: Impute = parameter(NO_RULE, "What stands in the place of suppressed cells.")
+    impute: Impute = suppressed_cells()
 
     def of(self, table: Table, release: Release) -> float:
         """The change that a release makes to Cramér's V."""

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from lustrum.model import InputError, Release, Table
 from lustrum.model.parameters import parameter
 from lustrum.utility.compare import Better, UtilitySpec, as_pair, compare
-from lustrum.utility.impute import NO_RULE, Impute
+from lustrum.utility.impute import Impute, suppressed_cells
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class AverageDistance(UtilitySpec):
     name: ClassVar[str] = "average-distance"
     range: ClassVar[tuple[float, float]] = (0.0, float("inf"))
     better: ClassVar[Better] = "lower"
-    impute: Impute = parameter(NO_RULE, "What stands in the place of suppressed cells.")
+    impute: Impute = suppressed_cells()
 
     def of(self, table: Table, release: Release) -> float:
         """The average distance of a release from its table."""
@@ -40,7 +40,7 @@ class AverageRelativeDistance(UtilitySpec):
     range: ClassVar[tuple[float, float]] = (0.0, float("inf"))
     better: ClassVar[Better] = "lower"
     floor: float = parameter(1.0, "Smaller true values count as this one.", above=0)
-    impute: Impute = parameter(NO_RULE, "What stands in the place of suppressed cells.")
+    impute: Impute = suppressed_cells()
 
     def of(self, table: Table, release: Release) -> float:
         """The average relative distance of a release from its table."""

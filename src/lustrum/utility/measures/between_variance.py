@@ -17,7 +17,7 @@ from lustrum.model.errors import choices
 from lustrum.model.parameters import parameter
 from lustrum.utility.blocks import axis_position
 from lustrum.utility.compare import Better, UtilitySpec, compare
-from lustrum.utility.impute import NO_RULE, Impute
+from lustrum.utility.impute import Impute, suppressed_cells
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class BetweenVarianceChange(UtilitySpec):
     area: str = parameter(MISSING, "The variable whose categories are the areas.")
     variable: str = parameter(MISSING, "The variable whose shares are compared between areas.")
     category: str = parameter(MISSING, "The category of that variable.")
-    impute: Impute = parameter(NO_RULE, "What stands in the place of suppressed cells.")
+    impute: Impute = suppressed_cells()
 
     def of(self, table: Table, release: Release) -> float:
         """The change that a release makes to the variance between areas."""

@@ -13,7 +13,7 @@ from lustrum.model.arrays import Floats
 from lustrum.model.parameters import parameter
 from lustrum.utility.blocks import axis_position
 from lustrum.utility.compare import Better, UtilitySpec, as_pair, compare
-from lustrum.utility.impute import NO_RULE, Impute
+from lustrum.utility.impute import Impute, suppressed_cells
 
 Summary = Literal["mean", "largest"]
 
@@ -33,10 +33,10 @@ class ConditionalError(UtilitySpec):
         None, "The variables that are given; by default all others of the table."
     )
     summary: Summary = parameter("mean", "The mean or the largest error.")
-    impute: Impute = parameter(NO_RULE, "What stands in the place of suppressed cells.")
+    impute: Impute = suppressed_cells()
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def check_together(self) -> None:
+        """No variable is given and asked for at once."""
         if self.given is not None and self.variable in self.given:
             raise InputError("A variable cannot be given and asked for at once.")
 

@@ -12,7 +12,7 @@ from lustrum.model import InputError, Release, Table
 from lustrum.model.parameters import parameter
 from lustrum.numeric.arithmetic import log
 from lustrum.utility.compare import Better, UtilitySpec, as_pair, compare
-from lustrum.utility.impute import NO_RULE, Impute
+from lustrum.utility.impute import Impute, suppressed_cells
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Divergence(UtilitySpec):
     range: ClassVar[tuple[float, float]] = (0.0, float("inf"))
     better: ClassVar[Better] = "lower"
     smoothing: float = parameter(0.0, "What is added to every cell, so that none is 0.", least=0)
-    impute: Impute = parameter(NO_RULE, "What stands in the place of suppressed cells.")
+    impute: Impute = suppressed_cells()
 
     def of(self, table: Table, release: Release) -> float:
         """The divergence of a release from its table."""

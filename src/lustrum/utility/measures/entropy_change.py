@@ -9,10 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.model import InputError, Release, Table
-from lustrum.model.parameters import parameter
 from lustrum.numeric.arithmetic import log
 from lustrum.utility.compare import Better, UtilitySpec, as_pair, compare
-from lustrum.utility.impute import NO_RULE, Impute
+from lustrum.utility.impute import Impute, suppressed_cells
 
 
 @dataclass(frozen=True)
@@ -22,7 +21,7 @@ class EntropyChange(UtilitySpec):
     name: ClassVar[str] = "entropy-change"
     range: ClassVar[tuple[float, float]] = (0.0, float("inf"))
     better: ClassVar[Better] = "lower"
-    impute: Impute = parameter(NO_RULE, "What stands in the place of suppressed cells.")
+    impute: Impute = suppressed_cells()
 
     def of(self, table: Table, release: Release) -> float:
         """The change that a release makes to the entropy of its table."""

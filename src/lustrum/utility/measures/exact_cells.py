@@ -8,9 +8,8 @@ from typing import ClassVar
 import numpy.typing as npt
 
 from lustrum.model import Release, Table
-from lustrum.model.parameters import parameter
 from lustrum.utility.compare import Better, UtilitySpec, as_pair, compare
-from lustrum.utility.impute import NO_RULE, Impute
+from lustrum.utility.impute import Impute, suppressed_cells
 
 
 @dataclass(frozen=True)
@@ -23,7 +22,7 @@ class ExactCells(UtilitySpec):
     name: ClassVar[str] = "exact-cells"
     range: ClassVar[tuple[float, float]] = (0.0, 1.0)
     better: ClassVar[Better] = "higher"
-    impute: Impute = parameter(NO_RULE, "What stands in the place of suppressed cells.")
+    impute: Impute = suppressed_cells()
 
     def of(self, table: Table, release: Release) -> float:
         """The share of a release that is exact."""

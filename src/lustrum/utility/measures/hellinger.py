@@ -10,9 +10,8 @@ import numpy.typing as npt
 
 from lustrum.model import InputError, Release, Table
 from lustrum.model.arrays import Floats, Ints
-from lustrum.model.parameters import parameter
 from lustrum.utility.compare import Better, UtilitySpec, as_pair, compare
-from lustrum.utility.impute import NO_RULE, Impute
+from lustrum.utility.impute import Impute, suppressed_cells
 
 
 @dataclass(frozen=True)
@@ -28,7 +27,7 @@ class HellingerUtility(UtilitySpec):
     name: ClassVar[str] = "hellinger"
     range: ClassVar[tuple[float, float]] = (0.0, 1.0)
     better: ClassVar[Better] = "higher"
-    impute: Impute = parameter(NO_RULE, "What stands in the place of suppressed cells.")
+    impute: Impute = suppressed_cells()
 
     def of(self, table: Table, release: Release) -> float:
         """The utility of a release in place of its table, cut at 0."""
@@ -52,7 +51,7 @@ class HellingerDistance(UtilitySpec):
     name: ClassVar[str] = "hellinger-distance"
     range: ClassVar[tuple[float, float]] = (0.0, np.inf)
     better: ClassVar[Better] = "lower"
-    impute: Impute = parameter(NO_RULE, "What stands in the place of suppressed cells.")
+    impute: Impute = suppressed_cells()
 
     def of(self, table: Table, release: Release) -> float:
         """The distance between a table and its release."""
@@ -66,7 +65,7 @@ class HellingerShares(UtilitySpec):
     name: ClassVar[str] = "hellinger-shares"
     range: ClassVar[tuple[float, float]] = (0.0, 1.0)
     better: ClassVar[Better] = "lower"
-    impute: Impute = parameter(NO_RULE, "What stands in the place of suppressed cells.")
+    impute: Impute = suppressed_cells()
 
     def of(self, table: Table, release: Release) -> float:
         """The distance between the shares of a table and those of its release."""

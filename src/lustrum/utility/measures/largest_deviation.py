@@ -9,9 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.model import Release, Table
-from lustrum.model.parameters import parameter
 from lustrum.utility.compare import Better, UtilitySpec, as_pair, compare
-from lustrum.utility.impute import NO_RULE, Impute
+from lustrum.utility.impute import Impute, suppressed_cells
 
 
 @dataclass(frozen=True)
@@ -21,7 +20,7 @@ class LargestDeviation(UtilitySpec):
     name: ClassVar[str] = "largest-deviation"
     range: ClassVar[tuple[float, float]] = (0.0, float("inf"))
     better: ClassVar[Better] = "lower"
-    impute: Impute = parameter(NO_RULE, "What stands in the place of suppressed cells.")
+    impute: Impute = suppressed_cells()
 
     def of(self, table: Table, release: Release) -> float:
         """The largest deviation of a release from its table."""

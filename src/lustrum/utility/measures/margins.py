@@ -15,10 +15,9 @@ import numpy.typing as npt
 
 from lustrum.model import InputError, Release, Table
 from lustrum.model.arrays import Floats
-from lustrum.model.parameters import parameter
 from lustrum.utility.blocks import margin_grid
 from lustrum.utility.compare import Better, UtilitySpec, as_pair, compare
-from lustrum.utility.impute import NO_RULE, Impute
+from lustrum.utility.impute import Impute, suppressed_cells
 
 
 @dataclass(frozen=True)
@@ -28,7 +27,7 @@ class MarginsKept(UtilitySpec):
     name: ClassVar[str] = "margins-kept"
     range: ClassVar[tuple[float, float]] = (0.0, 1.0)
     better: ClassVar[Better] = "higher"
-    impute: Impute = parameter(NO_RULE, "What stands in the place of suppressed cells.")
+    impute: Impute = suppressed_cells()
 
     def of(self, table: Table, release: Release) -> float:
         """The share of a table's margins that its release keeps."""
@@ -42,7 +41,7 @@ class LargestMarginError(UtilitySpec):
     name: ClassVar[str] = "largest-margin-error"
     range: ClassVar[tuple[float, float]] = (0.0, float("inf"))
     better: ClassVar[Better] = "lower"
-    impute: Impute = parameter(NO_RULE, "What stands in the place of suppressed cells.")
+    impute: Impute = suppressed_cells()
 
     def of(self, table: Table, release: Release) -> float:
         """The largest error among the margins of a release."""

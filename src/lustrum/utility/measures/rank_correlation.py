@@ -10,9 +10,8 @@ import numpy.typing as npt
 
 from lustrum.model import InputError, Release, Table
 from lustrum.model.arrays import Floats
-from lustrum.model.parameters import parameter
 from lustrum.utility.compare import Better, UtilitySpec, as_pair, compare
-from lustrum.utility.impute import NO_RULE, Impute
+from lustrum.utility.impute import Impute, suppressed_cells
 
 
 @dataclass(frozen=True)
@@ -22,7 +21,7 @@ class RankCorrelation(UtilitySpec):
     name: ClassVar[str] = "rank-correlation"
     range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
     better: ClassVar[Better] = "higher"
-    impute: Impute = parameter(NO_RULE, "What stands in the place of suppressed cells.")
+    impute: Impute = suppressed_cells()
 
     def of(self, table: Table, release: Release) -> float:
         """The rank correlation between a table and its release."""

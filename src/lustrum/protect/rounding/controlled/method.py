@@ -18,7 +18,7 @@ import numpy as np
 from lustrum.model import Channel, InputError, Release, Table
 from lustrum.model.arrays import Ints
 from lustrum.model.chance import Seed, generator_of
-from lustrum.model.parameters import check_parameters, parameter
+from lustrum.model.parameters import parameter
 from lustrum.model.text import say
 from lustrum.numeric.structure import Structure, complete_relations
 from lustrum.protect.abilities import Abilities, changed_by_rounding
@@ -50,6 +50,7 @@ class ControlledRounding(MethodSpec):
     """
 
     name: ClassVar[str] = "controlled-rounding"
+    what: ClassVar[str] = _NAME
     stages: ClassVar[tuple[Stage, ...]] = TABULAR
     base: int = parameter(3, "Numbers are published as multiples of this.", least=2)
     distance: Literal["l1", "l2"] = parameter(
@@ -61,8 +62,8 @@ class ControlledRounding(MethodSpec):
     small_only: bool = parameter(False, "Round only inner counts below the base.", brief=True)
     steps: int = parameter(1000, "The most steps of a search.", least=0, brief=True)
 
-    def __post_init__(self) -> None:
-        check_parameters(self, _NAME)
+    def check_together(self) -> None:
+        """Small counts only are not right on average."""
         if self.unbiased and self.small_only:
             raise InputError(
                 "Rounding of small counts only is not unbiased; choose one of the two."
