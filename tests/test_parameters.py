@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import math
 import typing
+from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,13 @@ from lustrum.agency.maps.map_methods import MAP_METHODS, MapMethod, methods_of
 from lustrum.cli import app
 from lustrum.cli.maps import methods_of_words
 from lustrum.model import InputError
-from lustrum.model.parameters import parameter_names, parameters_of, spec_from_words
+from lustrum.model.parameters import (
+    method_words,
+    parameter_names,
+    parameters_of,
+    schema_of,
+    spec_from_words,
+)
 from lustrum.model.plugins import load, names
 from lustrum.policy.parts import PolicyMethod
 from lustrum.protect.suppression import Suppression
@@ -30,6 +38,7 @@ BUILT_IN = [
     for name in names(group)
     if load(group, name).__module__.startswith("lustrum.")
 ]
+METHODS = [name for group, name in BUILT_IN if group == "lustrum.methods"]
 # What a spec needs to be made at all.
 NEEDED: dict[str, dict[str, Any]] = {
     "between-variance-change": {"area": "a", "variable": "b", "category": "1"},
@@ -38,6 +47,7 @@ NEEDED: dict[str, dict[str, Any]] = {
     "p-percent": {"p": 10},
     "post-randomisation": {"variable": "a"},
     "prior-posterior": {"p": 10, "q": 50},
+    "sample-r2": {"fraction": 0.1},
     "stratified-sampling": {"by": "a"},
 }
 
@@ -72,6 +82,62 @@ def test_a_parameter_of_the_wrong_type_is_one_sentence(group: str, name: str) ->
             assert "\n" not in said
 
 
+def outside(schema: Mapping[str, Any]) -> Iterator[object]:
+    """Values that a parameter with this JSON schema must not take: beside its ends, and of other types."""
+    kinds = schema.get("anyOf", [schema])
+    for kind in kinds:
+        if kind.get("type") in ("integer", "number"):
+            yield from (True, False, math.nan, math.inf, -math.inf, 1j)
+            yield from (
+                kind[end] for end in ("exclusiveMinimum", "exclusiveMaximum") if end in kind
+            )
+            yield from (kind["minimum"] - 1,) if "minimum" in kind else ()
+            yield from (kind["maximum"] + 1,) if "maximum" in kind else ()
+        if kind.get("type") == "integer" and all(one.get("type") != "number" for one in kinds):
+            yield from (2.5, 3.0, "3")
+        if kind.get("type") == "string" and "minLength" in kind:
+            yield from ("", 3, True)
+        if kind.get("type") == "boolean":
+            yield from (0, 1, "true")
+        if kind.get("type") == "array" and kind.get("items", {}).get("type") == "string":
+            yield from ([""], [3], [None], {"a": "b"})
+
+
+@pytest.mark.parametrize(("group", "name"), BUILT_IN)
+def test_what_is_outside_a_declaration_is_refused(group: str, name: str) -> None:
+    kind = load(group, name)
+    for key, schema in schema_of(kind)["properties"].items():
+        if name == "record-swapping" and key == "household":
+            continue  # a blank there says that records move one by one
+        for wrong in outside(schema):
+            with pytest.raises(InputError, match=r"must be|blank"):
+                spec_from_words(kind, {**NEEDED.get(name, {}), key: wrong}, "It")
+
+
+@pytest.mark.parametrize(("group", "name"), BUILT_IN)
+def test_the_ends_of_a_declared_range_are_inside(group: str, name: str) -> None:
+    """What is right one by one may be wrong together; no sentence then says that a parameter is."""
+    kind = load(group, name)
+    for key, schema in schema_of(kind)["properties"].items():
+        for end in ("minimum", "maximum"):
+            said = ""
+            try:
+                spec_from_words(kind, {**NEEDED.get(name, {}), key: schema.get(end, 1)}, "It")
+            except InputError as error:
+                said = str(error)
+            assert end not in schema or f"{key!r} must be" not in said
+
+
+def test_words_of_an_earlier_version_are_completed_with_defaults() -> None:
+    for name in METHODS:
+        words = spec_from_words(
+            load("lustrum.methods", name), NEEDED.get(name, {}), name
+        ).to_mapping()
+        assert method_words(words) == words
+        fewest = {"method": name, **NEEDED.get(name, {})}
+        assert method_words(fewest) == words
+
+
 def test_the_page_of_parameters_is_what_the_code_declares() -> None:
     spec = importlib.util.spec_from_file_location(
         "parameter_tables", ROOT / "scripts" / "parameter_tables.py"
@@ -83,9 +149,6 @@ def test_the_page_of_parameters_is_what_the_code_declares() -> None:
     assert (ROOT / "docs" / "reference" / "parameters.md").read_text() == script.page(), (
         "run scripts/parameter_tables.py"
     )
-
-
-METHODS = [name for group, name in BUILT_IN if group == "lustrum.methods"]
 
 
 @pytest.mark.parametrize("name", METHODS)
