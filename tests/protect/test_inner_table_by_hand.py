@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from lustrum.model import Category, InputError, Table, TableAxis
-from lustrum.protect.totals.axis_parts import AxisParts
 from lustrum.protect.totals.inner_table import InnerTable
+from lustrum.protect.totals.summed import AxisParts
 
 
 def axis(name: str, *members: tuple[int, ...]) -> TableAxis:

@@ -23,9 +23,9 @@ from lustrum.protect.perturbation import (
     calibrated_for,
     perturb_by_words,
 )
-from lustrum.protect.perturbation.controlled import controlled_words, total_kept
 from lustrum.protect.perturbation.invariant import frequencies_of, invariant, invariant_reach
 from lustrum.protect.perturbation.lookup import lookup
+from lustrum.protect.perturbation.spec import controlled_words, total_kept
 from protect.plain_perturbation import plain_draw
 
 SMALL = MatrixChannel([[1, 0, 0], [0.25, 0.5, 0.25], [0, 0.375, 0.625]])

@@ -29,8 +29,8 @@ from lustrum.protect.privacy import (
     epsilon_of_rho,
     rho_of,
 )
-from lustrum.protect.privacy.consistent import fitted, rounded_down_the_tree
 from lustrum.protect.privacy.mechanism import measure
+from lustrum.protect.privacy.spec import fitted, rounded_down_the_tree
 from lustrum.protect.totals.inner_table import InnerTable
 
 SMALL = 1e-6

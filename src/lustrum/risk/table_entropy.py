@@ -53,10 +53,10 @@ from lustrum.model.parameters import parameter
 from lustrum.model.release import check_release
 from lustrum.model.table import check_table
 from lustrum.numeric.arithmetic import log
+from lustrum.risk.batch import terms_of_many
 from lustrum.risk.counts import as_counts, check_scale
 from lustrum.risk.entropy import share_to_power, size_of
 from lustrum.risk.measure import RiskSpec
-from lustrum.risk.table_entropy_batch import terms_of_many
 
 Shared = Literal["observed", "expected"]
 Parts = Literal["published", "true"]

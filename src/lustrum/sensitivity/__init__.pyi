@@ -1,12 +1,12 @@
 from .background import Background as Background
 from .insider import insider_bounds as insider_bounds
-from .read import read_rule as read_rule
 from .result import Finding as Finding
 from .result import Sensitivity as Sensitivity
 from .rule import Rule as Rule
 from .rules.combine import AllOf as AllOf
 from .rules.combine import AnyOf as AnyOf
 from .rules.combine import Unless as Unless
+from .rules.combine import read_rule as read_rule
 from .rules.dominance import Dominance as Dominance
 from .rules.given import GivenCells as GivenCells
 from .rules.group_disclosure import GroupDisclosure as GroupDisclosure

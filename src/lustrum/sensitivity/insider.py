@@ -15,8 +15,8 @@ import numpy.typing as npt
 
 from lustrum.model import Table
 from lustrum.sensitivity.background import NOTHING, Background
-from lustrum.sensitivity.parameters import check_whole
 from lustrum.sensitivity.ranked import Ranked, Weights
+from lustrum.sensitivity.rule import check_whole
 
 
 def insider_bounds(

@@ -13,8 +13,7 @@ from lustrum.model.arrays import Floats, Mask
 from lustrum.model.parameters import DeclaredSpec
 from lustrum.model.release import check_release
 from lustrum.model.table import check_table
-from lustrum.utility.blocks import inner_grid
-from lustrum.utility.impute import Impute
+from lustrum.utility.impute import Impute, inner_grid
 
 Better = Literal["higher", "lower"]
 

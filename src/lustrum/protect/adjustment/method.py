@@ -26,7 +26,7 @@ from lustrum.protect.adjustment.search import DirectionWord, Norm
 from lustrum.protect.adjustment.work import STEPS
 from lustrum.protect.method import Kept, MethodSpec, Stage, checked_input, kept_cells, released
 from lustrum.sensitivity import Rule, Sensitivity, Threshold
-from lustrum.sensitivity.read import rule_of
+from lustrum.sensitivity.rules.combine import rule_of
 
 
 @dataclass(frozen=True)

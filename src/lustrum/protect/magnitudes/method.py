@@ -21,8 +21,7 @@ import numpy as np
 
 from lustrum.model import Dataset, InputError
 from lustrum.model.arrays import Array, Ints, Mask, Words
-from lustrum.model.finest import FinestCells
-from lustrum.model.finest_sums import FinestSums
+from lustrum.model.finest import FinestCells, FinestSums
 from lustrum.model.parameters import parameter
 from lustrum.model.records import Records
 from lustrum.protect.abilities import Abilities
@@ -59,7 +58,7 @@ from lustrum.protect.population.start import cell_numbers, derived
 from lustrum.runtime.stop import reporting_progress
 from lustrum.sensitivity import Background
 from lustrum.sensitivity.background import NOTHING
-from lustrum.sensitivity.parameters import exact
+from lustrum.sensitivity.rule import exact
 
 Progress = Callable[[str, float], None]
 

@@ -38,8 +38,7 @@ from lustrum.protect.method import (
     whole_counts,
 )
 from lustrum.protect.rounding.random import RoundingChannel, round_randomly
-from lustrum.protect.totals.axis_parts import AxisParts
-from lustrum.protect.totals.summed import added_totals
+from lustrum.protect.totals.summed import AxisParts, added_totals
 
 
 @dataclass(frozen=True)

@@ -19,9 +19,8 @@ from lustrum.protect.abilities import Abilities
 from lustrum.protect.method import MICRODATA, MethodSpec, Stage, whole_counts
 from lustrum.protect.microdata import canonical_order, combined
 from lustrum.protect.sampling import estimates
-from lustrum.protect.sampling.publish import sample_release
-from lustrum.protect.sampling.weights import drawn_records
-from lustrum.protect.totals.axis_parts import AxisParts
+from lustrum.protect.sampling.publish import drawn_records, sample_release
+from lustrum.protect.totals.summed import AxisParts
 
 Allocation = Literal["proportional", "equal", "root"]
 

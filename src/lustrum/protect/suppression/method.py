@@ -25,7 +25,7 @@ from lustrum.protect.suppression.problem import AxisSums, ContributorView, Suppr
 from lustrum.protect.suppression.result import Pattern
 from lustrum.sensitivity import Background, Rule, Sensitivity, Threshold
 from lustrum.sensitivity.background import NOTHING
-from lustrum.sensitivity.read import rule_of
+from lustrum.sensitivity.rules.combine import rule_of
 
 AttackerWord = Literal["insiders", "outsider", "singletons", "holdings", "pairs"]
 

@@ -23,7 +23,7 @@ from lustrum.model import InputError, Table, TableAxis
 from lustrum.model.arrays import Ints, Mask
 from lustrum.model.errors import choices
 from lustrum.model.keys import cell_words
-from lustrum.protect.totals.axis_parts import AxisParts
+from lustrum.protect.totals.summed import AxisParts
 
 Axes = tuple[int, ...]
 # scipy ships no types; this stands for scipy.sparse.csr_array.

@@ -15,8 +15,7 @@ import pyarrow as pa
 from lustrum.model import Dataset, DatasetError, InputError, LustrumError
 from lustrum.model.arrays import Array
 from lustrum.model.dataset import not_collecting
-from lustrum.model.finest import FinestCells
-from lustrum.model.finest_sums import FinestSums
+from lustrum.model.finest import FinestCells, FinestSums
 from lustrum.model.parameters import method_words
 from lustrum.policy import Policy, check_names
 from lustrum.policy.read import parse_policy

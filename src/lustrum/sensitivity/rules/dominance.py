@@ -28,13 +28,13 @@ from lustrum.model.arrays import Mask
 from lustrum.model.parameters import parameter
 from lustrum.model.table import check_table
 from lustrum.sensitivity.background import NOTHING, Background
-from lustrum.sensitivity.parameters import (
-    Percent,
-    exact,
-)
 from lustrum.sensitivity.ranked import Exact, Ranked, Weights
 from lustrum.sensitivity.result import Finding, Sensitivity
-from lustrum.sensitivity.rule import RuleSpec
+from lustrum.sensitivity.rule import (
+    Percent,
+    RuleSpec,
+    exact,
+)
 
 WAY_FORWARD = "Merge categories, so that more contributors share the cell."
 

@@ -19,13 +19,13 @@ from lustrum.model import Table
 from lustrum.model.parameters import parameter
 from lustrum.model.table import check_table
 from lustrum.sensitivity.background import NOTHING, Background
-from lustrum.sensitivity.parameters import (
-    Percent,
-    exact,
-)
 from lustrum.sensitivity.ranked import Weights
 from lustrum.sensitivity.result import Sensitivity
-from lustrum.sensitivity.rule import RuleSpec
+from lustrum.sensitivity.rule import (
+    Percent,
+    RuleSpec,
+    exact,
+)
 from lustrum.sensitivity.rules.prior_posterior import judge_ratio
 
 

@@ -26,10 +26,9 @@ from lustrum.model import CellStatus, InputError, Reason, Table
 from lustrum.model.parameters import parameter
 from lustrum.model.table import check_table
 from lustrum.sensitivity.background import NOTHING, Background
-from lustrum.sensitivity.parameters import Percent, exact
 from lustrum.sensitivity.ranked import Ranked, Weights
 from lustrum.sensitivity.result import Finding, Sensitivity
-from lustrum.sensitivity.rule import RuleSpec
+from lustrum.sensitivity.rule import Percent, RuleSpec, exact
 
 
 @dataclass(frozen=True)

@@ -23,13 +23,13 @@ from lustrum.model import CellStatus, InputError, Reason, Table
 from lustrum.model.parameters import parameter
 from lustrum.model.table import check_table
 from lustrum.sensitivity.background import NOTHING, Background
-from lustrum.sensitivity.parameters import (
-    Percent,
-    exact,
-)
 from lustrum.sensitivity.ranked import Ranked, Weights
 from lustrum.sensitivity.result import Finding, Sensitivity
-from lustrum.sensitivity.rule import RuleSpec
+from lustrum.sensitivity.rule import (
+    Percent,
+    RuleSpec,
+    exact,
+)
 from lustrum.sensitivity.rules.dominance import dominance_findings, dominance_gap
 from lustrum.sensitivity.rules.threshold import contributors_of
 
