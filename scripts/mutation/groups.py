@@ -103,7 +103,7 @@ _SUPPRESSION = tuple(
 
 GROUPS = {
     "cell-key": Group(
-        _in("protect/cell_key", "counts", "channel", "zeros", "noise", "ptable"),
+        _in("protect/cell_key", "counts", "channel", "noise", "ptable"),
         _CELL_KEY,
         only="not keeps_the_contracts or cell-key",
     ),
@@ -152,9 +152,7 @@ GROUPS = {
         loops=True,
         only="compiled_beliefs or look_alike",
     ),
-    "many-tables": Group(
-        _in("risk", "table_entropy_batch"), _answer("figures_at_once"), loops=True
-    ),
+    "many-tables": Group(_in("risk", "batch"), _answer("figures_at_once"), loops=True),
     "statistics": Group(
         _in("answer/statistics", "compose", "quantiles"),
         _answer("quotients", "quantiles", "carried"),
@@ -202,7 +200,7 @@ GROUPS = {
     "network-loops": Group(_in("audit/bounding", "network_kernels"), _NETWORK[:1], loops=True),
     "safe-totals": Group(_in("protect/totals", "safe", "summed"), _TOTALS),
     "inner-table": Group(
-        _in("protect/totals", "inner_table", "axis_parts"),
+        _in("protect/totals", "inner_table", "summed"),
         ("tests/protect/test_inner_table_by_hand.py",),
     ),
     "closed": Group(
@@ -396,7 +394,7 @@ GROUPS = {
             "tests/protect/weighted/test_survey_by_hand.py",
         ),
     ),
-    "policy": Group(_in("policy", "check", "policy", "read"), ("tests/policy",)),
+    "policy": Group(_in("policy", "policy", "read"), ("tests/policy",)),
     "archive": Group(_in("answer", "archive"), _answer("archive")),
     "noise": Group(_in("public", "noise"), _answer("sum_figures")),
     "sum-figures": Group(

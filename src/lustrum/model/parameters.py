@@ -8,14 +8,14 @@ checks of a spec are made, with the first object of that spec.
     >>> from dataclasses import dataclass
     >>> @dataclass(frozen=True)
     ... class Rounding(DeclaredSpec):
-    ...     name, group, what = "rounding", "method", "Rounding"
+    ...     name, group = "rounding", "method"
     ...     base: int = parameter(3, "Numbers are published as multiples of this.", least=2)
     >>> Rounding(5).to_mapping()
     {'method': 'rounding', 'base': 5}
     >>> Rounding(1)
     Traceback (most recent call last):
     ...
-    lustrum.model.errors.InputError: Rounding: 'base' must be a whole number of 2 or more, not 1.
+    lustrum.model.errors.InputError: The method 'rounding': 'base' must be a whole number of 2 or more, not 1.
 """
 
 from __future__ import annotations
@@ -150,7 +150,8 @@ def words_of(spec: Any, group: str) -> dict[str, Any]:
 class DeclaredSpec:
     """A spec whose check and words follow from its declared parameters.
 
-    ``group`` says what it is in a policy file; ``what`` begins the sentences of its check.
+    ``group`` says what it is in a policy file. The sentences of its check begin with group and name, or with
+    ``what`` of a spec that has no name of its own.
     """
 
     name: ClassVar[str]
@@ -158,7 +159,7 @@ class DeclaredSpec:
     what: ClassVar[str] = ""
 
     def __post_init__(self) -> None:
-        what = self.what or self.name
+        what = self.what or f"The {self.group} {self.name!r}"
         check_parameters(self, what)
         try:
             self.check_together()

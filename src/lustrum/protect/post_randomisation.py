@@ -56,7 +56,6 @@ class PostRandomisation(MethodSpec):
     """
 
     name: ClassVar[str] = "post-randomisation"
-    what: ClassVar[str] = "Post-randomisation"
     stages: ClassVar[tuple[Stage, ...]] = MICRODATA
 
     variable: str | tuple[str, ...] = parameter(

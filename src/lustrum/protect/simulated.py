@@ -56,7 +56,6 @@ class SimulatedTables(MethodSpec):
     """
 
     name: ClassVar[str] = "simulated-tables"
-    what: ClassVar[str] = "Simulated tables"
     stages: ClassVar[tuple[Stage, ...]] = TABULAR
     abilities: ClassVar[Abilities] = Abilities(repeatable=True)
     target: Literal["hypergeometric", "uniform"] = parameter(

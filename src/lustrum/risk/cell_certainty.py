@@ -89,7 +89,6 @@ class CellCertainty(RiskSpec):
     """
 
     name: ClassVar[str] = "cell-certainty"
-    what: ClassVar[str] = "Cell certainty"
     measures_releases: ClassVar[bool] = True
     attacker: Literal["outsider", "insider"] | Attacker = parameter(
         "outsider", "Who reads the release: a word, or an object of the audit.", write=_word_or_repr

@@ -44,7 +44,6 @@ class CloseEstimates(RiskSpec):
     """
 
     name: ClassVar[str] = "close-estimates"
-    what: ClassVar[str] = "Close estimates"
     measures_releases: ClassVar[bool] = True
     percent: float = parameter(10.0, "An estimate within this percentage is close.", above=0)
     audit: Literal["cell", "propagate", "sharp"] = parameter(

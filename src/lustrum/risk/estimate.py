@@ -220,7 +220,6 @@ class SampleRisk(RiskSpec):
     """
 
     name: ClassVar[str] = "sample-r2"
-    what: ClassVar[str] = "The risk of a sample"
     measures_releases: ClassVar[bool] = True
     fraction: float | None = parameter(
         None, "The share of the population that was sampled; it has to be given.", above=0, most=1

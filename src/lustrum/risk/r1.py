@@ -68,7 +68,6 @@ class R1(RiskSpec):
     """
 
     name: ClassVar[str] = "r1"
-    what: ClassVar[str] = "The measure 'r1'"
     weights: tuple[float, float, float] | Literal["l2"] = parameter(
         WEIGHTS,
         "Weights of zeros, entropy and size, which add up to 1; or the L2 norm of the three.",

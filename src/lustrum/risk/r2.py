@@ -85,7 +85,6 @@ class R2(RiskSpec):
     """
 
     name: ClassVar[str] = "r2"
-    what: ClassVar[str] = "The measure 'r2'"
     measures_releases: ClassVar[bool] = True
     weights: tuple[float, float, float] = parameter(
         WEIGHTS, "Weights of zeros, entropy and size, which add up to 1.", least=0, read=floats

@@ -92,7 +92,6 @@ class EntropyRisk(RiskSpec):
     """
 
     name: ClassVar[str] = "table-entropy"
-    what: ClassVar[str] = "The entropy risk"
     measures_releases: ClassVar[bool] = True
     weights: tuple[float, float, float, float] | Literal["l2"] = parameter(
         (0.1, 0.7, 0.1, 0.1),

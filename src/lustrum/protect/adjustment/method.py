@@ -45,7 +45,6 @@ class ControlledAdjustment(MethodSpec):
     """
 
     name: ClassVar[str] = "controlled-adjustment"
-    what: ClassVar[str] = "Controlled adjustment"
     stages: ClassVar[tuple[Stage, ...]] = ("table",)
     abilities: ClassVar[Abilities] = Abilities(repeatable=True)
     rule: Rule | Mapping[str, Any] = parameter(

@@ -141,7 +141,6 @@ class CellKey(MethodSpec):
     """
 
     name: ClassVar[str] = "cell-key"
-    what: ClassVar[str] = "The cell key method"
     stages: ClassVar[tuple[Stage, ...]] = TABULAR
     written_as: ClassVar[type] = CellKeyWords
     ptable: Source = parameter("shlomo-2015", "What the lookup table is made from.")

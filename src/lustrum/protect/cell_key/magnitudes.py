@@ -60,7 +60,6 @@ class CellKeyMagnitude(MethodSpec):
     """
 
     name: ClassVar[str] = "cell-key-magnitude"
-    what: ClassVar[str] = "The cell key method for magnitudes"
     stages: ClassVar[tuple[Stage, ...]] = ("table",)
     abilities: ClassVar[Abilities] = Abilities(
         repeatable=True, keyed_per_cell=True, one_number=True, sums_only=True

@@ -108,7 +108,6 @@ class ProtectedMagnitudes(MethodSpec):
     """
 
     name: ClassVar[str] = "protected-magnitudes"
-    what: ClassVar[str] = "Protected magnitudes"
     stages: ClassVar[tuple[Stage, ...]] = ("magnitudes",)
     abilities: ClassVar[Abilities] = Abilities(repeatable=True, one_number=True)
     renamed: ClassVar[dict[str, str]] = {"room": "search_range", "ways": "max_variables"}

@@ -53,7 +53,6 @@ class MarkovPerturbation(MethodSpec):
     """
 
     name: ClassVar[str] = "markov-perturbation"
-    what: ClassVar[str] = "Markov perturbation"
     stages: ClassVar[tuple[Stage, ...]] = TABULAR
     abilities: ClassVar[Abilities] = Abilities(repeatable=True)
     theta: float = parameter(0.1, "How many people move in one step, as a share.", above=0, most=1)

@@ -115,7 +115,6 @@ class AdditiveNoise(MethodSpec):
     """
 
     name: ClassVar[str] = "additive-noise"
-    what: ClassVar[str] = "Additive noise"
     stages: ClassVar[tuple[Stage, ...]] = TABULAR
     sd: float = parameter(
         1.0, "The standard deviation of the noise, or its share of each value if relative.", above=0

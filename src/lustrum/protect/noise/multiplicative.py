@@ -51,7 +51,6 @@ class MultiplicativeNoise(MethodSpec):
     """
 
     name: ClassVar[str] = "multiplicative-noise"
-    what: ClassVar[str] = "Multiplicative noise"
     stages: ClassVar[tuple[Stage, ...]] = ("microdata", "table")
     abilities: ClassVar[Abilities] = Abilities(repeatable=True)
     low: float = parameter(0.05, "The least share by which a value changes.", least=0, below=1)

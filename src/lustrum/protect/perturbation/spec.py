@@ -133,7 +133,6 @@ class StochasticPerturbation(MethodSpec):
     """
 
     name: ClassVar[str] = "stochastic-perturbation"
-    what: ClassVar[str] = "Stochastic perturbation"
     stages: ClassVar[tuple[Stage, ...]] = TABULAR
     matrix: Matrix = parameter(
         "shlomo-2015",

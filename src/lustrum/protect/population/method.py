@@ -110,7 +110,6 @@ class ProtectedPopulation(MethodSpec):
     """
 
     name: ClassVar[str] = "protected-population"
-    what: ClassVar[str] = "A protected population"
     stages: ClassVar[tuple[MethodStage, ...]] = ("population",)
     renamed: ClassVar[dict[str, str]] = {
         "ways": "max_variables",

@@ -122,7 +122,6 @@ class DifferentialPrivacy(MethodSpec):
     """
 
     name: ClassVar[str] = "differential-privacy"
-    what: ClassVar[str] = "Differential privacy"
     stages: ClassVar[tuple[Stage, ...]] = TABULAR
     abilities: ClassVar[Abilities] = NOTHING_PROMISED  # every answer is a fresh draw
     mechanism: Literal["laplace", "gaussian"] = parameter(

@@ -60,7 +60,6 @@ class SemiControlledRounding(MethodSpec):
     """
 
     name: ClassVar[str] = "semi-controlled-rounding"
-    what: ClassVar[str] = "Semi-controlled rounding"
     stages: ClassVar[tuple[Stage, ...]] = TABULAR
     base: int = parameter(3, "Numbers are published as multiples of this.", least=2)
     over: Literal["table"] | tuple[str, ...] = parameter(

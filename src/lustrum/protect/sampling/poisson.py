@@ -41,7 +41,6 @@ class PoissonSampling(MethodSpec):
     """
 
     name: ClassVar[str] = "poisson-sampling"
-    what: ClassVar[str] = "Poisson sampling"
     stages: ClassVar[tuple[Stage, ...]] = ("microdata", "hypercube", "table")
     fraction: float = parameter(0.1, "The share of people drawn.", above=0, below=1)
     size: str | None = parameter(None, "A measure to which probabilities are in proportion.")

@@ -36,7 +36,6 @@ class SimpleSampling(MethodSpec):
     """
 
     name: ClassVar[str] = "simple-sampling"
-    what: ClassVar[str] = "Simple sampling"
     stages: ClassVar[tuple[Stage, ...]] = ("microdata", "hypercube", "table")
     fraction: float = parameter(0.1, "The share of people drawn.", above=0, below=1)
     population: int | None = parameter(

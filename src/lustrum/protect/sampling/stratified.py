@@ -36,7 +36,6 @@ class StratifiedSampling(MethodSpec):
     """
 
     name: ClassVar[str] = "stratified-sampling"
-    what: ClassVar[str] = "Stratified sampling"
     stages: ClassVar[tuple[Stage, ...]] = MICRODATA
     # A small stratum may be drawn as a whole, so nothing is certain to change.
     abilities: ClassVar[Abilities] = Abilities(repeatable=True)

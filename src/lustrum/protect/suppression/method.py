@@ -53,7 +53,6 @@ class Suppression(MethodSpec):
     """
 
     name: ClassVar[str] = "suppression"
-    what: ClassVar[str] = "Suppression"
     stages: ClassVar[tuple[Stage, ...]] = ("table",)
     abilities: ClassVar[Abilities] = Abilities(repeatable=True)
     rule: Rule | Mapping[str, Any] = parameter(

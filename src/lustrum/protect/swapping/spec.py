@@ -69,7 +69,6 @@ class RecordSwapping(MethodSpec):
     """
 
     name: ClassVar[str] = "record-swapping"
-    what: ClassVar[str] = "Record swapping"
     stages: ClassVar[tuple[Stage, ...]] = MICRODATA
 
     geography: str | tuple[str, ...] = parameter(

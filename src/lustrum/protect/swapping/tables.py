@@ -45,7 +45,6 @@ class TableSwapping(MethodSpec):
     """
 
     name: ClassVar[str] = "table-swapping"
-    what: ClassVar[str] = "Table swapping"
     stages: ClassVar[tuple[Stage, ...]] = TABULAR
     abilities: ClassVar[Abilities] = Abilities(repeatable=True)
     order: int = parameter(2, "All totals of this many variables are kept.", least=1)

@@ -50,7 +50,6 @@ class Dominance(RuleSpec):
     """
 
     name: ClassVar[str] = "dominance"
-    what: ClassVar[str] = "The dominance rule"
     n: int = parameter(2, "How many of the largest contributors count.", least=1)
     k: Percent = parameter(
         85, "A larger percentage of the cell than this is too much.", above=0, below=100

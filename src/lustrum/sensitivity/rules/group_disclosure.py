@@ -40,7 +40,6 @@ class GroupDisclosure(RuleSpec):
     """
 
     name: ClassVar[str] = "group-disclosure"
-    what: ClassVar[str] = "The group disclosure rule"
     populated: int = parameter(
         2, "A line with at most this many populated cells discloses its group.", least=1
     )

@@ -45,7 +45,6 @@ class KDisclosure(RuleSpec):
     """
 
     name: ClassVar[str] = "k-disclosure"
-    what: ClassVar[str] = "The k-disclosure rule"
     k: int = parameter(
         1, "A group is disclosed if at most this many of its people are elsewhere.", least=0
     )

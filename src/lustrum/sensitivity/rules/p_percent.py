@@ -40,7 +40,6 @@ class PPercent(RuleSpec):
     """
 
     name: ClassVar[str] = "p-percent"
-    what: ClassVar[str] = "The p% rule"
     p: Percent = parameter(
         MISSING, "Nobody may estimate a contribution within this percentage.", above=0, below=100
     )

@@ -42,7 +42,6 @@ class PriorPosterior(RuleSpec):
     """
 
     name: ClassVar[str] = "prior-posterior"
-    what: ClassVar[str] = "The prior-posterior rule"
     p: Percent = parameter(
         MISSING, "Nobody may estimate a contribution within this percentage.", above=0
     )

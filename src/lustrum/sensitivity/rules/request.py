@@ -46,7 +46,6 @@ class Request(RuleSpec):
     """
 
     name: ClassVar[str] = "request"
-    what: ClassVar[str] = "The request rule"
     shares: tuple[Percent, ...] = parameter(
         (70,),
         "From these percentages on, the largest contributors are protected if they asked.",

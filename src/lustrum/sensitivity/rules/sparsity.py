@@ -40,7 +40,6 @@ class Sparsity(RuleSpec):
     """
 
     name: ClassVar[str] = "sparsity"
-    what: ClassVar[str] = "The sparsity rule"
     max_share: float = parameter(0.5, "The largest share of empty cells.", least=0, below=1)
 
     def lines(self, table: Table) -> tuple[Mask, ...]:

@@ -51,7 +51,6 @@ class Threshold(RuleSpec):
     """
 
     name: ClassVar[str] = "threshold"
-    what: ClassVar[str] = "The threshold rule"
     minimum: int = parameter(3, "Fewer contributors than this are too few.", least=1)
     empty: Literal["safe", "sensitive"] = parameter(
         "safe", "Whether a cell to which nobody contributes is sensitive too."

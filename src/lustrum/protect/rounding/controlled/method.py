@@ -147,7 +147,6 @@ class ControlledRounding(MethodSpec):
     """
 
     name: ClassVar[str] = "controlled-rounding"
-    what: ClassVar[str] = _NAME
     stages: ClassVar[tuple[Stage, ...]] = TABULAR
     base: int = parameter(3, "Numbers are published as multiples of this.", least=2)
     distance: Literal["l1", "l2"] = parameter(
