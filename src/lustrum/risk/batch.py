@@ -20,7 +20,7 @@ from typing import Any, Literal
 import numpy as np
 
 from lustrum.model import Channel
-from lustrum.model.arrays import Floats, Ints
+from lustrum.model.arrays import Array, Floats, Ints
 from lustrum.model.channel import row_entries
 from lustrum.numeric.arithmetic_loops import exp, log
 from lustrum.numeric.compiled import compiled
@@ -98,7 +98,7 @@ def _entries(values: Ints, shown: Ints, channel: Channel) -> tuple[Ints, Ints, F
 
 
 @compiled
-def entropy_term(number: Any, values: Any, begin: int, end: int) -> float:  # pragma: no cover
+def entropy_term(number: Any, values: Array, begin: int, end: int) -> float:  # pragma: no cover
     """``1 - H / log K`` of a part of a table: ``number`` cells of the part hold each value."""
     cells = 0
     total = 0.0
@@ -119,13 +119,13 @@ def entropy_term(number: Any, values: Any, begin: int, end: int) -> float:  # pr
 
 @compiled
 def many_terms(  # pragma: no cover
-    value_index: Any,
-    values: Any,
-    column: Any,
-    shown: Any,
-    first: Any,
-    at: Any,
-    chance: Any,
+    value_index: Array,
+    values: Array,
+    column: Array,
+    shown: Array,
+    first: Array,
+    at: Array,
+    chance: Array,
     split: int,
     by_published: bool,
     observed: bool,
@@ -228,13 +228,13 @@ def _lookup() -> Floats:
 
 
 @compiled
-def _xlogx(x: int, table: Any) -> float:  # pragma: no cover
+def _xlogx(x: int, table: Array) -> float:  # pragma: no cover
     return table[x] if x < table.size else x * log(float(x))
 
 
 @compiled
 def _risks(
-    rows: Any, sample: Any, w_zeros: float, w_spread: float, w_size: float, table: Any
+    rows: Array, sample: Array, w_zeros: float, w_spread: float, w_size: float, table: Array
 ) -> Any:  # pragma: no cover
     cells = sample.size
     n = sample.sum()

@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
 from lustrum.model import InputError
-from lustrum.model.arrays import Floats, Indices, Ints
+from lustrum.model.arrays import Floats, Indices, Ints, Sparse
 from lustrum.numeric.solve import Highs, LinearProblem, Outcome
 from lustrum.numeric.structure import UNBOUNDED
 from lustrum.protect.adjustment.whole import nearest_whole
@@ -104,8 +104,6 @@ def fit_layers(
     return values, done, error, error <= small
 
 
-# scipy ships no types; this stands for scipy.sparse.csr_array.
-Sparse: TypeAlias = Any
 Axes: TypeAlias = tuple[int, ...]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from lustrum.model.arrays import Floats, Ints, Mask
+from lustrum.model.arrays import Array, Floats, Ints, Mask
 from lustrum.numeric.compiled import compiled
 from lustrum.numeric.stream import unit
 from lustrum.protect.microdata import numbered
@@ -18,7 +18,7 @@ from lustrum.protect.microdata import numbered
 
 @compiled
 def pair_up(
-    turns: Any, quota: Any, home: Any, stratum: Any, group: Any, limit: int, state: Any
+    turns: Array, quota: Array, home: Array, stratum: Array, group: Array, limit: int, state: Array
 ) -> Any:  # pragma: no cover
     """Give units a partner, in the order of ``turns``, and say by which row of ``stratum`` it was found.
 

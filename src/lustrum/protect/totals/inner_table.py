@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -20,14 +19,12 @@ from scipy import sparse
 
 from lustrum.audit.fibre.margins import junction_tree
 from lustrum.model import InputError, Table, TableAxis
-from lustrum.model.arrays import Ints, Mask
+from lustrum.model.arrays import Ints, Mask, Sparse
 from lustrum.model.errors import choices
 from lustrum.model.keys import cell_words
 from lustrum.protect.totals.summed import AxisParts
 
 Axes = tuple[int, ...]
-# scipy ships no types; this stands for scipy.sparse.csr_array.
-Sparse: TypeAlias = Any
 Keep = tuple[tuple[str, ...], ...]
 """Margins to keep, each by the names of its variables."""
 

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
 from lustrum.model import InputError
-from lustrum.model.arrays import Floats, Ints
+from lustrum.model.arrays import Floats, Ints, Sparse
 from lustrum.numeric.solve import Highs, LinearProblem, Outcome, Solver
 from lustrum.numeric.solve.products import dot
 from lustrum.numeric.structure import Relations, Structure, complete_relations
@@ -112,8 +112,6 @@ class RoundingProgram:
 
 
 How = Literal["auto", "exact", "search"]
-# scipy ships no types; this stands for scipy.sparse.csr_array.
-Sparse: TypeAlias = Any
 
 EXACT_CELLS = 1500  # by default, tables with up to this many published cells are rounded exactly
 _MOST_STEPS = 1000

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from lustrum.model import Channel, InputError, Release, Table
-from lustrum.model.arrays import Ints
+from lustrum.model.arrays import Ints, Sparse
 from lustrum.model.chance import Seed, generator_of
 from lustrum.model.parameters import parameter
 from lustrum.model.text import say
@@ -37,9 +37,6 @@ from lustrum.protect.totals.inner_table import InnerTable
 # All intervals follow from published numbers and public parameters alone. The sum of the intervals of its
 # inner cells is always a valid interval of a sum. A ``promise``, the largest error that the agency states in
 # advance, may only be used for a rounding that kept it.
-
-# scipy ships no types; this stands for scipy.sparse.csr_array.
-Sparse: TypeAlias = Any
 
 
 def inner_bounds(published: npt.ArrayLike, base: int, scope: Scope = "all") -> tuple[Ints, Ints]:
