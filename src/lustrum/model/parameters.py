@@ -414,12 +414,12 @@ def _entries(schema: Schema) -> str:
     kinds = list(dict.fromkeys(map(_kind, parts)))
     if len(kinds) > 1:
         return " and ".join(kinds)
-    entry = parts[0]
+    entry, number = parts[0], f"{len(parts)} " if "prefixItems" in schema else ""
     if entry.get("type") == "array":
-        return f"lists of {_entries(entry)}" if _parts(entry) else "lists"
+        return f"{number}lists of {_entries(entry)}" if _parts(entry) else f"{number}lists"
     if entry.get("type") in _NUMBERS:
-        return f"{_NUMBERS[entry['type']]}s{_range(entry)}"
-    return "texts" if entry.get("type") == "string" else f"entries, each {kinds[0]}"
+        return f"{number}{_NUMBERS[entry['type']]}s{_range(entry)}"
+    return number + ("texts" if entry.get("type") == "string" else f"entries, each {kinds[0]}")
 
 
 def _range(schema: Schema) -> str:
