@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -20,9 +20,6 @@ from lustrum.protect.abilities import Abilities
 from lustrum.protect.markov.moves import Moves
 from lustrum.protect.method import TABULAR, MethodSpec, Stage, checked_input, released, whole_counts
 from lustrum.protect.totals.inner_table import InnerTable, Keep, margin_names, margin_words
-
-if TYPE_CHECKING:
-    from lustrum.protect.markov.spec import MarkovPerturbation
 
 RULES = ("people", "unit")
 ORDERS = ("random", "disjoint")

@@ -137,7 +137,7 @@ def _multinomials(
     people: int,
     tables: Any,
     single: Array,
-    single_bits: Array,
+    single_bits: np.uint64,
     cells: Array,
     out: Array,
 ) -> None:  # pragma: no cover
