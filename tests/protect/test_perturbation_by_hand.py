@@ -361,8 +361,6 @@ def test_frequencies_of_a_table_make_a_matrix_that_stays_secret() -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ({"version": "other"}, "version"),
-        ({"totals": "other"}, "totals"),
         ({"frequencies": FREQUENCIES}, "invariant and the calibrated"),
         ({"keep_total": True, "totals": "perturbed"}, "needs totals that are 'sums'"),
         ({"matrix": "shlomo-2015", "residue_base": 2}, "given by its rows"),
@@ -370,6 +368,9 @@ def test_frequencies_of_a_table_make_a_matrix_that_stays_secret() -> None:
         ({"matrix": [[1, 0, 0], [0, 0.5, 0.5]], "version": "invariant"}, "square"),
         ({"matrix": {"largest_change": 2, "odd": 1}, "residue_base": None}, "designed matrix"),
         ({"version": "invariant", "frequencies": (1.0,)}, "needs 4 frequencies"),
+        ({"matrix": {"variance": 2}, "residue_base": None}, "needs the parameter 'largest_change'"),
+        ({"matrix": ((0.5, 0.4), (0, 1))}, "adds up to 0.9"),
+        ({"matrix": ((1, 0), (0, 1)), "residue_base": None}, "leaves every count as it is"),
     ],
 )
 def test_parameters_that_do_not_go_together_are_refused(
