@@ -103,7 +103,7 @@ _SUPPRESSION = tuple(
 
 GROUPS = {
     "cell-key": Group(
-        _in("protect/cell_key", "counts", "channel", "noise", "ptable"),
+        _in("protect/cell_key", "counts", "channel", "magnitudes", "ptable"),
         _CELL_KEY,
         only="not keeps_the_contracts or cell-key",
     ),
@@ -337,8 +337,7 @@ GROUPS = {
     ),
     "suppression": Group(_in("protect/suppression", "check", "attackers"), _SUPPRESSION),
     "sensitivity": Group(
-        _in("sensitivity/rules", "threshold", "dominance", "p_percent", "prior_posterior")
-        + _in("sensitivity/rules", "k_disclosure")
+        _in("sensitivity/rules", "threshold", "concentration", "disclosure")
         + _in("sensitivity", "ranked"),
         tuple(
             f"tests/sensitivity/test_{name}.py"

@@ -21,7 +21,7 @@ from lustrum.protect.cell_key import (
     read_ptable,
 )
 from lustrum.protect.cell_key.channel import longest_step, support_of, zeros_stay
-from lustrum.protect.cell_key.noise import flex, noise_table
+from lustrum.protect.cell_key.magnitudes import flex, noise_table
 from lustrum.protect.perturbation.lookup import perturb_by_words
 from lustrum.protect.totals.safe import hidden_totals
 

@@ -26,7 +26,7 @@ from lustrum.model import (
 )
 from lustrum.model.status import CellStatus
 from lustrum.protect.cell_key import CellKey, CellKeyMagnitude, mean, percentages, ratio
-from lustrum.protect.cell_key.noise import flex, noise_table
+from lustrum.protect.cell_key.magnitudes import flex, noise_table
 from lustrum.protect.perturbation.design import PerturbationDesign
 from lustrum.tabulate import FrameEngine, SqlEngine
 from tabulate.worlds import SECRET, quick

@@ -366,6 +366,3 @@ def test_matrices_and_frequencies_that_do_not_fit_are_one_sentence() -> None:
     )
     method = StochasticPerturbation(version="invariant")
     assert not method.apply(table, np.random.default_rng(1)).published.any()
-
-
-# Words
