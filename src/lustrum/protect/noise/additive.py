@@ -16,6 +16,7 @@ import numpy.typing as npt
 from lustrum.model import InputError, Release, Table
 from lustrum.model.arrays import Floats, Ints
 from lustrum.model.chance import Seed
+from lustrum.model.channel import NEGLIGIBLE, StepChannel
 from lustrum.model.parameters import parameter
 from lustrum.model.text import say
 from lustrum.numeric.arithmetic import exp, log, normal_cdf, normal_quantile
@@ -30,7 +31,6 @@ from lustrum.protect.method import (
     released,
     uniform_words,
 )
-from lustrum.protect.noise.step_channel import NEGLIGIBLE, StepChannel
 from lustrum.protect.totals.safe import hidden_totals, safe_totals
 
 DISTRIBUTIONS = ("normal", "laplace", "uniform")

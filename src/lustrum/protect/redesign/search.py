@@ -23,8 +23,15 @@ from lustrum.model import InputError, Table, TableAxis
 from lustrum.model.arrays import Floats, Mask
 from lustrum.model.errors import choices
 from lustrum.numeric.arithmetic import log2
-from lustrum.protect.redesign.recode import recoded, recoded_axis
-from lustrum.protect.redesign.ways import AxisWays, MergeWord, State, grown_states, ways_of
+from lustrum.protect.redesign.recode import (
+    AxisWays,
+    MergeWord,
+    State,
+    grown_states,
+    recoded,
+    recoded_axis,
+    ways_of,
+)
 from lustrum.runtime.stop import check_stop
 from lustrum.sensitivity import Rule
 

@@ -19,7 +19,7 @@ from lustrum.protect.method import MethodSpec, Stage, checked_input, whole_count
 from lustrum.protect.microdata import canonical_order
 from lustrum.protect.sampling import estimates
 from lustrum.protect.sampling.channels import HypergeometricChannel
-from lustrum.protect.sampling.publish import drawn_records, sample_release
+from lustrum.protect.sampling.estimates import drawn_records, sample_release
 from lustrum.protect.totals.inner_table import InnerTable
 
 

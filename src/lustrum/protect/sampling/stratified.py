@@ -19,7 +19,7 @@ from lustrum.protect.abilities import Abilities
 from lustrum.protect.method import MICRODATA, MethodSpec, Stage, whole_counts
 from lustrum.protect.microdata import canonical_order, combined
 from lustrum.protect.sampling import estimates
-from lustrum.protect.sampling.publish import drawn_records, sample_release
+from lustrum.protect.sampling.estimates import drawn_records, sample_release
 from lustrum.protect.totals.summed import AxisParts
 
 Allocation = Literal["proportional", "equal", "root"]
