@@ -125,9 +125,10 @@ def check_parameters(spec: Any, what: str) -> None:
             value = adapter.validate_python(value)
         except (ValidationError, OverflowError):
             wanted = _kind(adapter.json_schema())
-            if given == "":
+            if isinstance(given, str) and not given:
                 raise InputError(f"{what}: {one.name!r} is blank; it must be {wanted}.") from None
-            raise InputError(f"{what}: {one.name!r} must be {wanted}, not {given!r}.") from None
+            shown = "" if declared.secret else f", not {given!r}"
+            raise InputError(f"{what}: {one.name!r} must be {wanted}{shown}.") from None
         if declared.once and isinstance(value, tuple) and len(set(value)) < len(value):
             raise InputError(f"{what}: {one.name!r} has an entry twice; name each once.")
         object.__setattr__(spec, one.name, value)
@@ -142,8 +143,7 @@ def words_of(spec: Any, group: str) -> dict[str, Any]:
         unset = value is None and declared.write is None
         if unset or declared.secret or (declared.brief and value == one.default):
             continue
-        words = _plain(value if declared.write is None else declared.write(value))
-        (brief if declared.brief else mapping)[one.name] = words
+        (brief if declared.brief else mapping)[one.name] = _written(value, declared)
     return mapping | brief
 
 
@@ -200,7 +200,7 @@ def schema_of(kind: type) -> dict[str, Any]:
         "type": "object",
         "properties": {
             one.name: {**adapter.json_schema(), "description": declared.text}
-            | ({"default": _plain(defaults[one.name])} if one.name in defaults else {})
+            | ({"default": _written(one.default, declared)} if one.name in defaults else {})
             for one, declared, adapter in shown
         },
         "required": [one.name for one, _, _ in shown if one.name not in defaults],
@@ -273,6 +273,10 @@ def _is_secret(one: Field[Any]) -> bool:
 def _is_missing(one: Field[Any], mapping: Mapping[str, Any]) -> bool:
     without_default = one.default is MISSING and one.default_factory is MISSING
     return one.init and without_default and one.name not in mapping
+
+
+def _written(value: Any, declared: _Declared) -> Any:
+    return _plain(value if declared.write is None else declared.write(value))
 
 
 def _plain(value: Any) -> Any:
@@ -374,14 +378,12 @@ _PLAIN = (str, bytes, bool, int, float, complex, list, tuple, Mapping, type, typ
 def _shown(one: Field[Any], declared: _Declared) -> str:
     if one.default is MISSING:
         return "required"
-    value = one.default if declared.write is None else declared.write(one.default)
-    if value is None or value in ((), [], {}):
+    value = _written(one.default, declared)
+    if value is None or value in ([], {}):
         return "none"
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, tuple):
-        return ", ".join(map(str, value))
-    return str(value.to_mapping()) if isinstance(value, Writable) else str(value)
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def _kind(schema: Schema) -> str:
