@@ -5,38 +5,27 @@ A table holds confidential numbers. Its ``repr`` and its errors never show one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from functools import cached_property, wraps
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from lustrum.model.arrays import Ints, Mask
-from lustrum.model.errors import InputError, kind_of
+from lustrum.model.errors import InputError, choices, kind_of
 from lustrum.model.hierarchy import Category
 from lustrum.model.labelled_counts import is_labelled, read_labelled, whole_numbers
 from lustrum.model.plugins import load
 
 if TYPE_CHECKING:
-    from lustrum.model.dataset import Dataset
-    from lustrum.model.query import TableQuery
-
-
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
     import pandas
     import polars
 
-
-import inspect
-from collections.abc import Callable
-from functools import wraps
-from typing import ParamSpec, TypeVar
-
-from lustrum.model.errors import choices
+    from lustrum.model.dataset import Dataset
+    from lustrum.model.query import TableQuery
 
 # What tables, releases and decisions share: they turn into frames of pandas, polars and Arrow.
 

@@ -11,23 +11,28 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.model import Category, InputError, Release, Table, TableAxis, TableQuery
+from lustrum.model import (
+    Category,
+    Dataset,
+    InputError,
+    Release,
+    Table,
+    TableAxis,
+    TableQuery,
+    Variable,
+)
 from lustrum.model.arrays import Ints
 from lustrum.model.errors import choices
+from lustrum.model.finest import FinestCells
 from lustrum.model.variable import TOTAL_CODE
 from lustrum.numeric.structure import UNBOUNDED
 from lustrum.protect.abilities import ProtectsRecords, ProtectsTables, Rehearses
-from lustrum.protect.method import released
+from lustrum.protect.method import released, whole_counts
+from lustrum.protect.totals.inner_table import InnerTable
 from lustrum.rumap.grids import BeforeCounting, MapMethod
 
 if TYPE_CHECKING:
     from lustrum.tabulate import KernelEngine
-
-
-from lustrum.model import Dataset, Variable
-from lustrum.model.finest import FinestCells
-from lustrum.protect.method import whole_counts
-from lustrum.protect.totals.inner_table import InnerTable
 
 # A table as a population of its own, for methods that protect the finest cells once.
 #

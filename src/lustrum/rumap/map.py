@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from lustrum._version import __version__
 from lustrum.model import InputError, Release, Table
+from lustrum.model.arrays import Mask
 from lustrum.model.errors import choices
 from lustrum.rumap.cases import Cases, cases_of
 from lustrum.rumap.grids import MapMethod, default_methods, labels
@@ -25,11 +27,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from lustrum.audit import Attacker
-
-
-import numpy.typing as npt
-
-from lustrum.model.arrays import Mask
 
 # The risk-utility frontier: which points no other point beats.
 #
