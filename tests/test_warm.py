@@ -52,7 +52,7 @@ NOT_FOR_SUPPRESSION = NOT_FOR_A_FILE | {
     *("lustrum.audit.report", "lustrum.formats.pattern_picture", "lustrum.formats.xlsx"),
     "lustrum.protect.suppression.decomposition.topdown",
     "lustrum.protect.suppression.elimination",
-    "lustrum.sensitivity.rules.k_disclosure",
+    "lustrum.sensitivity.rules.disclosure",
 }
 
 

@@ -18,7 +18,7 @@ from lustrum.audit.contribution import contribution_belief
 from lustrum.model import Category, CellStatus, Measure, Release, TableAxis
 from lustrum.numeric.structure import UNBOUNDED
 from lustrum.protect.cell_key import CellKeyMagnitude
-from lustrum.protect.cell_key.noise import flex
+from lustrum.protect.cell_key.magnitudes import flex
 from lustrum.protect.magnitudes.factors import needed_factors
 from lustrum.protect.magnitudes.public_errors import (
     by_variables,

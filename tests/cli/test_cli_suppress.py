@@ -238,7 +238,7 @@ def test_the_file_itself_can_say_what_is_sensitive(table: Path) -> None:
         (["--rule", "p=10", "--picture", "x.png"], "a picture is a file of"),
         (["--rule", "p=10", "--frozen", "area=x"], "has no code 'x'"),
         (["--rule", "p=10", "--frozen", "n"], "--frozen is DIMENSION=CODE"),
-        (["--rule", "p=10", "--cost", "size"], "'cost' of suppression cannot be 'size'"),
+        (["--rule", "p=10", "--cost", "size"], "'cost' must be 'value', 'count'"),
         (["--rule", "p=10", "--frozen", "area=n,job=a"], "must be published and must not"),
     ],
 )

@@ -8,7 +8,7 @@ import pytest
 
 from lustrum.answer.archive import _said, _text
 from lustrum.model import Dataset, DescriptionError
-from lustrum.model.member_words import in_words
+from lustrum.model.query import in_words
 from lustrum.model.text import Label, listed, lowered, opening, say, translated
 from lustrum.model.translations import people_texts
 from lustrum.publish.bundles.write import public_description

@@ -9,9 +9,8 @@ from pydantic import ValidationError
 
 from lustrum.model import Dataset, PolicyError
 from lustrum.policy import Policy
-from lustrum.policy.check import check_names
 from lustrum.policy.parts import Before, Weights
-from lustrum.policy.read import parse_policy, sealed
+from lustrum.policy.read import check_names, parse_policy, sealed
 from lustrum.protect.weighted.method import ProtectedSurvey
 from lustrum.survey import Reliability
 

@@ -44,7 +44,7 @@ def test_a_policy_from_python_has_the_documented_defaults() -> None:
         ('[rules]\nmax_dimensions = "3"', "rules.max_dimensions: input should be a valid integer"),
         ("[rules]\nmax_dimensions = 0", "greater than or equal to 1, not 0"),
         ("[rules]\nmax_small_share = 20", "less than or equal to 1"),
-        ("[risk]\nweights = [0.5, 0.5]", "four numbers of 0 or more that add up to 1"),
+        ("[risk]\nweights = [0.5, 0.5]", "a list of 4 numbers of 0 or more"),
         ('[risk]\nmeasure = "entropi"', "no risk measure 'entropi'"),
         ('[protect]\nmethod = "rounding"', "no protection method 'rounding'"),
         ("[protect]\nbase = 1", "whole number of 2 or more"),

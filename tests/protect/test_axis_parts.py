@@ -11,9 +11,8 @@ from hypothesis import given
 
 from lustrum.model import Category, InputError, TableAxis
 from lustrum.model.table import inner_cells
-from lustrum.protect.totals.axis_parts import AxisParts
 from lustrum.protect.totals.inner_table import InnerTable
-from lustrum.protect.totals.summed import Totals, added_totals
+from lustrum.protect.totals.summed import AxisParts, Totals, added_totals
 
 
 @st.composite

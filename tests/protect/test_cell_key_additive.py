@@ -16,8 +16,7 @@ from lustrum.model.channel import MatrixChannel
 from lustrum.model.table import inner_cells
 from lustrum.numeric.structure import Structure, complete_relations
 from lustrum.protect.cell_key import Additive, CellKey, restore
-from lustrum.protect.cell_key.additive import _Problem, widened
-from lustrum.protect.cell_key.additive_search import descend, inner_places
+from lustrum.protect.cell_key.additive import _Problem, descend, inner_places, widened
 from lustrum.protect.perturbation.design import design
 from tabulate.worlds import quick
 

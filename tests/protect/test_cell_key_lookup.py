@@ -21,7 +21,7 @@ from lustrum.protect.cell_key import (
     read_ptable,
 )
 from lustrum.protect.cell_key.channel import longest_step, support_of, zeros_stay
-from lustrum.protect.cell_key.noise import checked_number, checked_share, flex, noise_table
+from lustrum.protect.cell_key.magnitudes import flex, noise_table
 from lustrum.protect.perturbation.lookup import perturb_by_words
 from lustrum.protect.totals.safe import hidden_totals
 
@@ -476,19 +476,6 @@ def test_the_share_of_noise_follows_the_formula_and_never_rises_above_the_small_
             found = float(flex(np.array([x]), f, small, large, q)[0])
             assert found == pytest.approx(min(formula, small))
         assert flex(np.array([0.0, 3.0, 999.0]), f, small, large, q).tolist() == [small] * 3
-
-
-def test_a_share_and_a_number_are_checked_at_their_ends() -> None:
-    assert checked_share(0.5, "It") == 0.5
-    assert checked_number(2, "It", 2) == 2.0
-    for wrong in (0, 1, 0.0, 1.0, True, "x", None):
-        with pytest.raises(InputError, match="It must be a number above 0 and below 1"):
-            checked_share(wrong, "It")
-    for wrong in (True, "x", None, np.inf, np.nan):
-        with pytest.raises(InputError, match="It must be a number, not"):
-            checked_number(wrong, "It", 0.0)
-    with pytest.raises(InputError, match="It must be 2 or more"):
-        checked_number(1.5, "It", 2.0)
 
 
 def test_the_word_of_an_empty_cell_depends_on_its_definition_alone() -> None:

@@ -19,8 +19,8 @@ from lustrum.model.arrays import Ints
 from lustrum.numeric.solve import highs_model
 from lustrum.numeric.structure import Structure, complete_relations
 from lustrum.protect.rounding.controlled.linked import Rounded, round_published, round_system
-from lustrum.protect.rounding.controlled.linked_bounds import multiple_bounds
 from lustrum.protect.rounding.controlled.local import sums_of
+from lustrum.protect.rounding.controlled.method import multiple_bounds
 from lustrum.runtime.stop import Stopped, stopping
 from solve.scipy_highs import ScipyHighs
 from structure.cases import halves, named, with_total

@@ -18,8 +18,8 @@ from lustrum.model import InputError
 from lustrum.model.arrays import Ints
 from lustrum.numeric.structure import Structure
 from lustrum.protect.rounding.controlled import local, local_kernels
-from lustrum.protect.rounding.controlled.linked_bounds import inner_bounds, published_bounds
 from lustrum.protect.rounding.controlled.local import Scope, round_inner, sums_of
+from lustrum.protect.rounding.controlled.method import inner_bounds, published_bounds
 from structure.cases import halves, named, table_lists, with_total
 
 QUICK = settings(deadline=None, max_examples=examples(30, 240))

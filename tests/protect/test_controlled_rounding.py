@@ -13,7 +13,6 @@ from examples import examples
 from lustrum.audit import bounds, from_release
 from lustrum.model import Category, InputError, Table, TableAxis
 from lustrum.numeric.structure import Structure
-from lustrum.policy import PolicyMethod
 from lustrum.protect import RoundingChannel
 from lustrum.protect.rounding.controlled.method import ControlledRounding
 
@@ -219,35 +218,6 @@ def test_no_inner_cell_can_be_worked_out_from_the_whole_table() -> None:
         found = bounds(from_release(release), integer=True)
         inner = table.inner.ravel()
         assert (found.high[: inner.size][inner] > found.low[: inner.size][inner]).all()
-
-
-def test_the_words_of_a_policy_make_the_same_method() -> None:
-    for words in (
-        {"base": 5},
-        {"base": 3, "distance": "l2"},
-        {"base": 3, "unbiased": True},
-        {"base": 3, "small_only": True, "steps": 5},
-    ):
-        spec = PolicyMethod.model_validate({"method": "controlled-rounding", **words}).spec
-        assert spec == ControlledRounding(**words)  # type: ignore[arg-type]
-        again = PolicyMethod.model_validate(spec.to_mapping()).spec
-        assert again == spec
-
-
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        ({"base": 1}, "whole number of 2 or more"),
-        ({"base": 2.5}, "whole number of 2 or more"),
-        ({"distance": "l3"}, "'l1' or 'l2'"),
-        ({"unbiased": "yes"}, "true or false"),
-        ({"unbiased": True, "small_only": True}, "choose one"),
-        ({"steps": -1}, "0 or more"),
-    ],
-)
-def test_wrong_parameters_are_one_sentence(words: dict[str, Any], sentence: str) -> None:
-    with pytest.raises(InputError, match=sentence):
-        ControlledRounding(**words)
 
 
 def test_a_total_whose_parts_are_missing_is_refused() -> None:

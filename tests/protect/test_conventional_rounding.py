@@ -7,7 +7,6 @@ import itertools
 import hypothesis.strategies as st
 import numpy as np
 import pytest
-from hypothesis import given
 
 from lustrum.model import Category, InputError, Table, TableAxis
 from lustrum.protect.rounding.conventional import ConventionalRounding, NearestChannel
@@ -18,38 +17,6 @@ counts = st.lists(st.integers(0, 10_000), min_size=1, max_size=40)
 def axis(name: str, size: int) -> TableAxis:
     parts = tuple(Category(str(i), str(i), (i,)) for i in range(size))
     return TableAxis(name, name, (*parts, Category("_T", "Total", tuple(range(size)))))
-
-
-@given(values=counts, base=st.integers(2, 20))
-def test_every_count_becomes_the_nearest_multiple_and_halves_go_up(
-    values: list[int], base: int
-) -> None:
-    published = ConventionalRounding(base).apply(Table.from_counts(values)).published.tolist()
-    for true, shown in zip(values, published, strict=True):
-        below = true - true % base
-        expected = below if 2 * (true - below) < base else below + base
-        assert shown == expected
-
-
-@given(base=st.integers(2, 15), published=st.integers(0, 60))
-def test_support_is_what_the_channel_can_reach(base: int, published: int) -> None:
-    channel = NearestChannel(base)
-    true = np.arange(0, 100)
-    rows = channel.transitions(true)
-    assert rows.probability.tolist() == [1.0] * 100
-    reaching = true[rows.origin[rows.published == published]]
-    low, high = channel.support(np.array([published]))
-    if reaching.size:
-        assert (low[0], high[0]) == (reaching.min(), reaching.max())
-    else:
-        assert low[0] > high[0]
-
-
-def test_the_mean_diagonal_is_one_in_base() -> None:
-    for base in (2, 3, 5, 10):
-        true = np.arange(0, 10 * base)
-        rows = NearestChannel(base).transitions(true)
-        assert NearestChannel(base).stay(0, None) == pytest.approx(np.mean(rows.published == true))
 
 
 @pytest.mark.parametrize(
@@ -78,18 +45,6 @@ def test_no_inner_cell_of_a_small_table_can_be_worked_out(
         assert not np.any((truths.min(axis=0) == truths.max(axis=0)) & (low < high))
         checked += 1
     assert checked > 5
-
-
-def test_the_mapping_builds_the_method_again() -> None:
-    words = ConventionalRounding(7).to_mapping()
-    assert words.pop("method") == "conventional-rounding"
-    assert ConventionalRounding(**words) == ConventionalRounding(7)
-
-
-@pytest.mark.parametrize("base", [1, 0, -3, 2.5, True])
-def test_a_wrong_base_is_one_sentence(base: object) -> None:
-    with pytest.raises(InputError, match="whole number of 2 or more"):
-        ConventionalRounding(base)  # type: ignore[arg-type]
 
 
 def test_magnitudes_are_refused() -> None:

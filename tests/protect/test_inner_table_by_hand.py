@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from lustrum.model import Category, InputError, Table, TableAxis
-from lustrum.protect.totals.axis_parts import AxisParts
-from lustrum.protect.totals.inner_table import InnerTable, kept_names
+from lustrum.protect.totals.inner_table import InnerTable
+from lustrum.protect.totals.summed import AxisParts
 
 
 def axis(name: str, *members: tuple[int, ...]) -> TableAxis:
@@ -83,10 +83,6 @@ def test_margins_to_keep_are_those_named_or_the_totals_shown() -> None:
     assert InnerTable.of((axis("x", (0,)), PLAIN), "A method").cliques(()) == ((0,), (1,))
     with pytest.raises(InputError, match="does not have"):
         inner.cliques((("a", "z"),))
-    assert kept_names(["a, b ,", ["c"]], "m") == (("a", "b"), ("c",))
-    for wrong in ("a", 3, [3], [["a", 3]]):
-        with pytest.raises(InputError, match="not of that form"):
-            kept_names(wrong, "m")
 
 
 def test_cells_are_told_apart_by_the_axes_along_which_they_are_not_everything() -> None:

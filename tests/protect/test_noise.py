@@ -326,15 +326,9 @@ def test_a_table_of_noisy_records_is_published_with_true_bounds() -> None:
 @pytest.mark.parametrize(
     ("make", "sentence"),
     [
-        (lambda: AdditiveNoise(0), "above 0"),
-        (lambda: AdditiveNoise(True), "above 0"),
-        (lambda: AdditiveNoise(1, "gauss"), "no distribution"),
         (lambda: AdditiveNoise(0.6, "uniform", relative=True), "below 0.577"),
         (lambda: AdditiveNoise(clamp=True).apply(magnitudes([1])), "is for counts"),
         (lambda: MultiplicativeNoise(0.2, 0.1), "low <= high"),
-        (lambda: MultiplicativeNoise(0.2, 1.0), "low <= high"),
-        (lambda: MultiplicativeNoise(shape="round"), "no shape"),
-        (lambda: MultiplicativeNoise(level="firm"), "no level"),
         (lambda: MultiplicativeNoise().apply(Table.from_counts([1])), "this table holds counts"),
         (lambda: MultiplicativeNoise().apply(magnitudes([1])), "largest contributions"),
         (lambda: MultiplicativeNoise().apply(magnitudes([-1])), "0 or more in every cell"),
@@ -352,12 +346,6 @@ def test_a_table_of_noisy_records_is_published_with_true_bounds() -> None:
 def test_what_cannot_be_done_is_one_sentence(make: Any, sentence: str) -> None:
     with pytest.raises(InputError, match=sentence):
         make()
-
-
-def test_multiplicative_noise_comes_back_from_its_mapping() -> None:
-    spec = MultiplicativeNoise(0.1, 0.2, "triangular", measure="turnover", balance=("trade",))
-    again = MultiplicativeNoise(**{k: v for k, v in spec.to_mapping().items() if k != "method"})
-    assert again == spec
 
 
 def test_weights_and_negative_values_are_refused() -> None:

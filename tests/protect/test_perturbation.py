@@ -23,9 +23,9 @@ from lustrum.protect.perturbation import (
     calibrated_for,
     perturb_by_words,
 )
-from lustrum.protect.perturbation.controlled import controlled_words, total_kept
 from lustrum.protect.perturbation.invariant import frequencies_of, invariant, invariant_reach
 from lustrum.protect.perturbation.lookup import lookup
+from lustrum.protect.perturbation.spec import controlled_words, total_kept
 from protect.plain_perturbation import plain_draw
 
 SMALL = MatrixChannel([[1, 0, 0], [0.25, 0.5, 0.25], [0, 0.375, 0.625]])
@@ -54,22 +54,6 @@ def with_totals(inner: np.ndarray, keys: np.ndarray | None = None) -> Table:
 # Lookup
 
 
-def test_each_value_is_drawn_by_the_share_of_words_that_the_matrix_says() -> None:
-    """Counted by thresholds: the words below each are its cumulative probability, to one word."""
-    made = lookup(SHLOMO_2015)
-    for row in range(SHLOMO_2015.cap + 1):
-        first, last = made.first[row], made.first[row + 1]
-        exact = [Fraction(float(p)) for p in SHLOMO_2015.matrix[row] if p > 0]
-        sums = itertools.accumulate(exact)
-        for entry, share in zip(range(first, last), sums, strict=True):
-            words = int(made.thresholds[entry])
-            assert abs(words - share / sum(exact) * 2**64) <= 1
-            if entry < last - 1:
-                edge = np.array([words - 1, words], dtype=np.uint64)
-                shown = perturb_by_words(np.array([row, row]), SHLOMO_2015, edge)
-                assert shown.tolist() == [row + made.steps[entry], row + made.steps[entry + 1]]
-
-
 @settings(max_examples=examples(25, 200))
 @given(
     values=st.lists(st.integers(0, 100), min_size=1, max_size=30),
@@ -95,16 +79,6 @@ def test_a_tiny_probability_at_the_end_of_a_row_does_not_overflow() -> None:
     channel = MatrixChannel([[1 - 2**-53, 2**-53], [0, 1]])
     words = np.array([0, 2**64 - 2**12, 2**64 - 1], dtype=np.uint64)
     assert perturb_by_words([0, 0, 0], channel, words).tolist() == [0, 0, 1]
-
-
-def test_shapes_and_counts_that_do_not_fit_are_one_sentence() -> None:
-    with pytest.raises(InputError, match="a word of its own"):
-        perturb_by_words([1, 2], SHLOMO_2015, np.zeros(3, dtype=np.uint64))
-    with pytest.raises(InputError, match="ends at 2"):
-        perturb_by_words([3], SMALL, np.zeros(1, dtype=np.uint64))
-    with pytest.raises(InputError, match="0 or more"):
-        perturb_by_words([-1], SHLOMO_2015, np.zeros(1, dtype=np.uint64))
-    assert perturb_by_words([], SHLOMO_2015, np.zeros(0, dtype=np.uint64)).size == 0
 
 
 # Plain and keyed
@@ -380,20 +354,6 @@ def test_a_secret_matrix_is_not_in_the_release_and_does_not_shape_its_bounds() -
     assert "frequencies" not in releases[0].method
 
 
-def test_public_frequencies_make_a_public_invariant_channel() -> None:
-    frequencies = tuple(float(x) for x in range(16, 0, -1))
-    method = StochasticPerturbation(version="calibrated", frequencies=frequencies)
-    values = np.random.default_rng(3).integers(0, 25, 500)
-    release = method.apply(Table.from_counts(values), np.random.default_rng(4))
-    assert isinstance(release.channel, MatrixChannel)
-    assert np.allclose(np.array(frequencies) @ release.channel.matrix, frequencies)
-    assert method.channel_for(Table.from_counts(values)).matrix.tolist() == (
-        release.channel.matrix.tolist()
-    )
-    low, high = release.channel.support(release.published)
-    assert np.all((low <= values) & (values <= high))
-
-
 def test_matrices_and_frequencies_that_do_not_fit_are_one_sentence() -> None:
     with pytest.raises(InputError, match="square"):
         invariant([[0.5, 0.25, 0.25], [0, 0.5, 0.5]], [1, 1])
@@ -406,38 +366,3 @@ def test_matrices_and_frequencies_that_do_not_fit_are_one_sentence() -> None:
     )
     method = StochasticPerturbation(version="invariant")
     assert not method.apply(table, np.random.default_rng(1)).published.any()
-
-
-# Words
-
-
-def test_the_mapping_builds_the_method_again() -> None:
-    rows = ((1.0, 0.0), (0.5, 0.5))
-    for method in (
-        StochasticPerturbation(),
-        StochasticPerturbation(rows, residue_base=1, version="invariant", frequencies=(2.0, 3.0)),
-        StochasticPerturbation(DESIGN, controlled=True, totals="perturbed"),  # type: ignore[arg-type]
-        StochasticPerturbation(keep_total=True),
-    ):
-        words = method.to_mapping()
-        assert words.pop("method") == "stochastic-perturbation"
-        assert StochasticPerturbation(**words) == method
-
-
-def test_wrong_parameters_are_one_sentence() -> None:
-    for parameters, words in [
-        ({"matrix": "shlomo"}, "no perturbation matrix 'shlomo'"),
-        ({"version": "odd"}, "'plain', 'invariant', 'calibrated'"),
-        ({"totals": "odd"}, "'sums', 'perturbed'"),
-        ({"frequencies": (1, 2)}, "invariant and the calibrated version only"),
-        ({"version": "invariant", "frequencies": (1, 2)}, "needs 16 frequencies"),
-        ({"keep_total": True, "totals": "perturbed"}, "totals that are 'sums'"),
-        ({"residue_base": 2}, "given by its rows"),
-        ({"matrix": DESIGN, "version": "invariant"}, "square"),
-        ({"matrix": {"variance": 2}}, "'largest_change' and 'variance'"),
-        ({"matrix": ((0.5, 0.4), (0, 1))}, "adds up to 0.9"),
-    ]:
-        with pytest.raises(InputError, match=words):
-            StochasticPerturbation(**parameters).apply(  # type: ignore[arg-type]
-                Table.from_counts([1]), np.random.default_rng(1)
-            )

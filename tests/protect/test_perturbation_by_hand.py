@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from lustrum.model import Category, InputError, Release, Table, TableAxis
-from lustrum.model.channel import SHLOMO_2015, MatrixChannel
+from lustrum.model.channel import MatrixChannel
 from lustrum.model.keys import cell_words
-from lustrum.protect.perturbation import PerturbationDesign, StochasticPerturbation
+from lustrum.protect.perturbation import StochasticPerturbation
 from lustrum.protect.perturbation.invariant import calibrated, invariant
 from lustrum.protect.perturbation.lookup import (
     _draw,
@@ -361,8 +361,6 @@ def test_frequencies_of_a_table_make_a_matrix_that_stays_secret() -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ({"version": "other"}, "version"),
-        ({"totals": "other"}, "totals"),
         ({"frequencies": FREQUENCIES}, "invariant and the calibrated"),
         ({"keep_total": True, "totals": "perturbed"}, "needs totals that are 'sums'"),
         ({"matrix": "shlomo-2015", "residue_base": 2}, "given by its rows"),
@@ -370,6 +368,9 @@ def test_frequencies_of_a_table_make_a_matrix_that_stays_secret() -> None:
         ({"matrix": [[1, 0, 0], [0, 0.5, 0.5]], "version": "invariant"}, "square"),
         ({"matrix": {"largest_change": 2, "odd": 1}, "residue_base": None}, "designed matrix"),
         ({"version": "invariant", "frequencies": (1.0,)}, "needs 4 frequencies"),
+        ({"matrix": {"variance": 2}, "residue_base": None}, "needs the parameter 'largest_change'"),
+        ({"matrix": ((0.5, 0.4), (0, 1))}, "adds up to 0.9"),
+        ({"matrix": ((1, 0), (0, 1)), "residue_base": None}, "leaves every count as it is"),
     ],
 )
 def test_parameters_that_do_not_go_together_are_refused(
@@ -377,31 +378,6 @@ def test_parameters_that_do_not_go_together_are_refused(
 ) -> None:
     with pytest.raises(InputError, match=sentence):
         _ = StochasticPerturbation(**{"matrix": ROWS, "residue_base": BASE, **words}).base_channel
-
-
-def test_what_is_given_comes_back_in_words() -> None:
-    assert METHOD.to_mapping() == {
-        "method": PURPOSE, "version": "plain", "matrix": [list(row) for row in ROWS],
-        "residue_base": BASE, "controlled": False, "totals": "sums", "keep_total": False,
-    }  # fmt: skip
-    named = StochasticPerturbation(controlled=True).to_mapping()
-    assert named == {
-        "method": PURPOSE, "version": "plain", "matrix": "shlomo-2015",
-        "controlled": True, "totals": "sums", "keep_total": False,
-    }  # fmt: skip
-    assert StochasticPerturbation().base_channel is SHLOMO_2015
-    kept = StochasticPerturbation(ROWS, None, "calibrated", FREQUENCIES, keep_total=True)
-    listed = StochasticPerturbation(ROWS, None, "calibrated", list(FREQUENCIES))  # type: ignore[arg-type]
-    assert listed.frequencies == FREQUENCIES
-    assert kept.to_mapping()["frequencies"] == list(FREQUENCIES)
-    assert kept.to_mapping()["keep_total"] is True
-    assert "residue_base" not in kept.to_mapping()
-    words = {"largest_change": 2, "variance": 1.08}
-    design = StochasticPerturbation(words)  # type: ignore[arg-type]
-    assert isinstance(design.matrix, PerturbationDesign)
-    assert design.to_mapping()["matrix"] == design.matrix.to_mapping()
-    assert design.base_channel.matrix.tolist() == design.matrix.channel().matrix.tolist()
-    assert StochasticPerturbation([list(r) for r in ROWS], BASE).matrix == ROWS  # type: ignore[arg-type]
 
 
 def test_a_cell_has_one_number_only_where_nothing_else_enters() -> None:

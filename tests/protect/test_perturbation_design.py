@@ -167,23 +167,20 @@ def test_other_conditions_that_cannot_be_are_one_sentence() -> None:
         design(1, 0.5, blocked=(1, 2, 3, 4))
     with pytest.raises(InputError, match=r"cannot stay with probability 0\.1; the other .* to 1"):
         design(1, 0.5, stay=0.1, monotone="both")
-    for wrong, words in [
-        ((0, 1.0), "largest change"),
-        ((2, -1.0), "variance must be"),
-        ((2, "1"), "variance must be"),
-    ]:
-        with pytest.raises(InputError, match=words):
+    for wrong in (
+        (0, 1.0),
+        (2, -1.0),
+        (2, "1"),
+        (2, 1.0, (0,)),
+        (2, 1.0, (), 1.5),
+        (2, 1.0, (), 0.5, "yes"),
+    ):
+        with pytest.raises(InputError, match=r"^A designed matrix: '\w+' must be"):
             design(*wrong)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="0 is never blocked"):
-        design(2, 1.0, blocked=(0,))
     with pytest.raises(InputError, match="needs 2 probabilities"):
         design(2, 1.0, stay=(0.5,))
-    with pytest.raises(InputError, match="between 0 and 1"):
-        design(2, 1.0, stay=1.5)
     with pytest.raises(InputError, match="of 4 or more"):
         design(2, 1.2, blocked=(1,), cap=3)
-    with pytest.raises(InputError, match="'no', 'below' or 'both'"):
-        design(2, 1.0, monotone="yes")  # type: ignore[arg-type]
 
 
 def test_a_higher_cap_repeats_the_last_row() -> None:
@@ -193,14 +190,6 @@ def test_a_higher_cap_repeats_the_last_row() -> None:
         a, b = (c.transitions(np.array([count])) for c in (low, high))
         assert a.published.tolist() == b.published.tolist()
         assert np.allclose(a.probability, b.probability, atol=1e-9)
-
-
-def test_the_mapping_builds_the_design_again() -> None:
-    for wanted in (
-        PerturbationDesign(3, 1.5, (1,), 0.4, "both", 7),
-        PerturbationDesign(2, 1.0, stay=(0.4, 0.5)),
-    ):
-        assert PerturbationDesign(**wanted.to_mapping()) == wanted
 
 
 @given(published=st.integers(0, 30), base=st.sampled_from([None, 1, 2]))

@@ -91,35 +91,6 @@ def test_public_bounds_hold_the_true_value(values: list[int], base: int, seed: i
     assert np.all(release.low >= 0)
 
 
-@given(base=st.integers(2, 12), published=st.integers(0, 50))
-def test_support_is_what_the_channel_can_reach(base: int, published: int) -> None:
-    channel = RoundingChannel(base)
-    value = published * base
-    true = np.arange(0, value + 3 * base)
-    rows = channel.transitions(true)
-    reaching = true[rows.origin[(rows.published == value) & (rows.probability > 0)]]
-    low, high = channel.support(np.array([value]))
-    assert (low[0], high[0]) == (reaching.min(), reaching.max())
-
-
-@given(base=st.integers(2, 12))
-def test_transitions_are_probabilities_without_bias(base: int) -> None:
-    true = np.arange(0, 5 * base)
-    rows = RoundingChannel(base).transitions(true)
-    total = np.bincount(rows.origin, weights=rows.probability)
-    mean = np.bincount(rows.origin, weights=rows.probability * rows.published)
-    assert np.allclose(total, 1)
-    assert np.allclose(mean, true)
-    diagonal = rows.probability[(rows.published == true[rows.origin])].sum() / true.size
-    assert RoundingChannel(base).stay(0, None) == pytest.approx(diagonal)
-
-
-@pytest.mark.parametrize("base", [1, 0, -3, 2.5, True])
-def test_a_wrong_base_is_one_sentence(base: object) -> None:
-    with pytest.raises(InputError, match="whole number of 2 or more"):
-        RandomRounding(base)  # type: ignore[arg-type]
-
-
 def test_a_table_without_keys_asks_for_a_generator() -> None:
     with pytest.raises(InputError, match="give a random generator"):
         RandomRounding().apply(Table.from_counts([1, 2]))

@@ -272,13 +272,8 @@ def test_a_part_that_cannot_exist_is_known_to_be_empty() -> None:
     assert release.high[0] == 0
 
 
-def test_words_of_a_policy_and_abilities() -> None:
-    assert ConventionalRounding(5).to_mapping() == {"method": "conventional-rounding", "base": 5}
-    assert RandomRounding(5).to_mapping() == {"method": "random-rounding", "base": 5}
-    words = {"method": "small-count-rounding", "base": 4, "how": "random"}
-    assert SmallCountRounding(4, "random").to_mapping() == words
+def test_only_totals_of_their_own_are_one_number() -> None:
     own = SmallCountRounding(4, "random", "own")
-    assert own.to_mapping() == {**words, "totals": "own"}
     assert own.abilities.one_number
     assert own.abilities.keyed_per_cell
     assert own.abilities.repeatable
@@ -286,18 +281,6 @@ def test_words_of_a_policy_and_abilities() -> None:
     assert sums.repeatable
     assert not sums.one_number
     assert not sums.keyed_per_cell
-    sliced = SemiControlledRounding(4, ("b", "a"), overall=True)
-    assert sliced.to_mapping() == {
-        "method": "semi-controlled-rounding", "base": 4, "over": ["b", "a"], "overall": True,
-    }  # fmt: skip
-    assert SemiControlledRounding().to_mapping()["over"] == "table"
-
-
-@pytest.mark.parametrize("over", ["area", (), [], [3], ("a", 3), None, 7])
-def test_slices_are_names_of_axes(over: Any) -> None:
-    with pytest.raises(InputError):
-        SemiControlledRounding(over=over)
-    assert SemiControlledRounding(over=["a"]).over == ("a",)  # type: ignore[arg-type]
 
 
 def marks(sizes: list[int], base: int, start: int) -> list[bool]:

@@ -37,37 +37,6 @@ def test_only_counts_below_the_base_move(values: list[int], base: int, how: str,
     assert np.all((release.low <= table.values) & (table.values <= release.high))
 
 
-@given(base=st.integers(2, 12), how=hows, published=st.integers(0, 40))
-def test_support_is_what_the_channel_can_reach(base: int, how: str, published: int) -> None:
-    channel = SmallCountChannel(base, how)  # type: ignore[arg-type]
-    true = np.arange(0, 60)
-    rows = channel.transitions(true)
-    reaching = true[rows.origin[(rows.published == published) & (rows.probability > 0)]]
-    low, high = channel.support(np.array([published]))
-    if reaching.size:
-        assert (low[0], high[0]) == (reaching.min(), reaching.max())
-    else:
-        assert low[0] > high[0]
-
-
-@given(base=st.integers(2, 12), how=hows, lowest=st.integers(0, 20), more=st.integers(0, 20))
-def test_stay_is_the_mean_of_the_diagonal(base: int, how: str, lowest: int, more: int) -> None:
-    channel = SmallCountChannel(base, how)  # type: ignore[arg-type]
-    true = np.arange(lowest, lowest + more + 1)
-    rows = channel.transitions(true)
-    assert np.allclose(np.bincount(rows.origin, weights=rows.probability), 1)
-    kept = rows.probability[rows.published == true[rows.origin]].sum() / true.size
-    assert channel.stay(lowest, lowest + more) == pytest.approx(kept)
-
-
-@given(base=st.integers(2, 12))
-def test_random_rounding_of_small_counts_is_right_on_average(base: int) -> None:
-    true = np.arange(0, 3 * base)
-    rows = SmallCountChannel(base, "random").transitions(true)
-    mean = np.bincount(rows.origin, weights=rows.probability * rows.published)
-    assert np.allclose(mean, true)
-
-
 def test_keyed_rounding_follows_its_channel() -> None:
     """Chi-square over 60,000 keyed cells for each count; false alarm rate one in a million."""
     rng = np.random.default_rng(11)
@@ -111,16 +80,6 @@ def test_the_same_cell_is_rounded_alike_in_overlapping_tables() -> None:
     assert np.array_equal(whole[2:5, ::2], part)
 
 
-def test_the_mapping_builds_the_method_again() -> None:
-    words = SmallCountRounding(5, "random").to_mapping()
-    assert words.pop("method") == "small-count-rounding"
-    assert SmallCountRounding(**words) == SmallCountRounding(5, "random")
-
-
 def test_wrong_parameters_and_missing_chance_are_one_sentence() -> None:
-    with pytest.raises(InputError, match="whole number of 2 or more"):
-        SmallCountRounding(1)
-    with pytest.raises(InputError, match="'how' must be 'nearest' or 'random'"):
-        SmallCountRounding(3, "up")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="no record keys"):
         SmallCountRounding(3, "random").apply(Table.from_counts([1, 2]))

@@ -251,17 +251,6 @@ def test_overlapping_categories_are_refused() -> None:
         )
 
 
-@pytest.mark.parametrize("words", [{"order": 0}, {"order": 1.5}, {"sweeps": 0}, {"order": True}])
-def test_a_wrong_parameter_is_one_sentence(words: dict[str, object]) -> None:
-    with pytest.raises(InputError, match="of 1 or more"):
-        TableSwapping(**words)  # type: ignore[arg-type]
-
-
-def test_a_spec_reads_its_own_words_back() -> None:
-    spec = TableSwapping(3, 7)
-    assert spec.to_mapping() == {"method": "table-swapping", "order": 3, "sweeps": 7}
-
-
 def test_a_table_that_nothing_can_move_in_says_what_would_be_right() -> None:
     with pytest.raises(InputError, match="needs an order of 1 at most"):
         TableSwapping(2).apply(Table.from_counts([[1, 2], [3, 4]]), np.random.default_rng(0))

@@ -358,7 +358,7 @@ def test_few_sweeps_over_very_many_codes_are_another_search(
     assert other_search(place) is None
 
 
-def test_a_method_without_a_base_is_not_that_of_a_policy_that_mends() -> None:
+def test_a_parameter_that_an_earlier_version_did_not_write_has_its_default() -> None:
     mends = Policy.model_validate(
         {
             "before": [{"method": "protected-population", "if_fewer": "larger-base"}],
@@ -367,7 +367,10 @@ def test_a_method_without_a_base_is_not_that_of_a_policy_that_mends() -> None:
     )
     assert mends.population is not None
     wanted = mends.population.to_mapping()
-    assert not is_made_by({k: v for k, v in wanted.items() if k != "base"}, mends)
+    for key in set(wanted) - {"method", "if_fewer"}:
+        assert is_made_by({k: v for k, v in wanted.items() if k != key}, mends)
+    assert not is_made_by({k: v for k, v in wanted.items() if k != "if_fewer"}, mends)
+    assert not is_made_by({**wanted, "no_such": 1}, mends)
 
 
 def test_a_bundle_is_made_durable_before_it_takes_its_place(

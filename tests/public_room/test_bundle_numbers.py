@@ -13,8 +13,7 @@ import pytest
 
 from lustrum.answer.protection import protection_of
 from lustrum.model import Axis, Dataset, Filter, Group, Release, TableQuery
-from lustrum.model.finest import FinestCells
-from lustrum.model.finest_sums import FinestSums
+from lustrum.model.finest import FinestCells, FinestSums
 from lustrum.numeric.structure import UNBOUNDED
 from lustrum.policy import Policy
 from lustrum.protect.magnitudes.factors import needed_factors

@@ -17,7 +17,7 @@ from scipy.optimize import linprog
 from lustrum.audit.certificate import verify_file
 from lustrum.formats.write import write_release
 from lustrum.model import Category, DatasetError, InputError, InternalError, Table, TableAxis
-from lustrum.model.identity import text_identity
+from lustrum.model.keys import text_identity
 from lustrum.protect.suppression import Suppression
 from lustrum.publish.suppression import files as files_module
 from lustrum.publish.suppression import long_search as search_module

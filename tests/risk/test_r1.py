@@ -140,9 +140,9 @@ def test_what_has_no_risk_gets_one_clear_sentence(counts: object, words: str) ->
     "weights", [(0.5, 0.5), (0.5, 0.6, -0.1), (0.5, 0.5, 0.5), (np.nan, 0.5, 0.5), "abc", None]
 )
 def test_weights_are_three_numbers_that_add_up_to_1(weights: object) -> None:
-    with pytest.raises(InputError, match="three numbers"):
+    with pytest.raises(InputError, match=r"(three|3) numbers"):
         r1([1, 2], weights)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="three numbers"):
+    with pytest.raises(InputError, match=r"(three|3) numbers"):
         R1(weights)  # type: ignore[arg-type]
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lustrum.rumap.frontier import dominated_area, dominators, frontier
+from lustrum.rumap.map import dominated_area, dominators, frontier
 
 # A coarse grid, so that ties and equal points are frequent.
 points = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=1, max_size=12)

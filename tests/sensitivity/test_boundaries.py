@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
-import pytest
 
-from lustrum.model import Contributions, InputError, Table, TableAxis
+from lustrum.model import Contributions, Table, TableAxis
 from lustrum.sensitivity import Background, Dominance, KDisclosure, PriorPosterior, Threshold
 from lustrum.sensitivity.examples import table_of
 
@@ -105,22 +102,6 @@ def test_people_who_join_find_a_group_that_is_all_in_their_two_cells() -> None:
     ]
     alone = KDisclosure(k=0).judge(table).mask
     assert alone.tolist() == [[False] * 3, [False, False, True], [True, False, False]]
-
-
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: PriorPosterior(p=10, q=float("inf")),
-        lambda: PriorPosterior(p=10, q=50, coalition=0),
-        lambda: PriorPosterior(p=10, q=50, weights="plain"),  # type: ignore[arg-type]
-        lambda: Dominance(n=1, k=50, weights="plain"),  # type: ignore[arg-type]
-        lambda: KDisclosure(k=1, together=0),
-        lambda: Threshold(minimum=3, margin=-1),
-    ],
-)
-def test_parameters_that_make_no_rule_are_refused(make: Callable[[], object]) -> None:
-    with pytest.raises(InputError):
-        make()
 
 
 def test_percentages_of_prior_knowledge_and_margins_may_be_above_a_hundred() -> None:

@@ -7,8 +7,7 @@ import pytest
 
 from lustrum.model import InputError
 from lustrum.study import Study
-from lustrum.study.chance import SampleFigures
-from lustrum.study.sample_tables import sample_tables
+from lustrum.study.sample_tables import SampleFigures, sample_tables
 
 
 @pytest.fixture(scope="module")

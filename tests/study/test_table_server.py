@@ -12,10 +12,11 @@ from lustrum.model import InputError
 from lustrum.model.channel import SHLOMO_2015
 from lustrum.study import Study
 from lustrum.study.table_server import TABLE_2, components, small_part, table_server
-from lustrum.study.table_server_methods import ServerMethods, regions_swapped
 from lustrum.study.table_server_outcomes import (
+    ServerMethods,
     hypercube,
     output_tables,
+    regions_swapped,
     ru_points,
     server_outcomes,
 )

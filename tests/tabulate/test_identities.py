@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lustrum.model.identity import text_identity
+from lustrum.model.keys import text_identity
 from lustrum.tabulate.identities import by_loop, text_identities
 
 IDENTITIES = import_module("lustrum.tabulate.identities")

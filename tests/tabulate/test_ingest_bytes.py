@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lustrum.model import Dataset
-from lustrum.model.identity import text_identity
+from lustrum.model.keys import text_identity
 from lustrum.tabulate import FileSource, FrameSource, QuerySource, Source, Store, ingest
 from lustrum.tabulate.keys import record_keys
 from lustrum.tabulate.store.digest import Digest

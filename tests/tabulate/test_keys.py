@@ -18,8 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lustrum.model import Axis, Dataset, DatasetError, Filter, InputError, TableQuery
-from lustrum.model.identity import text_identity
-from lustrum.model.keys import scramble
+from lustrum.model.keys import scramble, text_identity
 from lustrum.tabulate import FileSource, FrameEngine, FrameSource, Secret, SqlEngine, Store, ingest
 from lustrum.tabulate.keys import record_keys
 from tabulate.worlds import MODULUS, SECRET, quick

@@ -9,7 +9,7 @@ from hypothesis import given
 
 from lustrum.model import InputError, Table
 from lustrum.utility import ConditionalError, conditional_errors
-from lustrum.utility.measures.conditional import Summary
+from lustrum.utility.measures.association import Summary
 from utility.cases import QUICK, grids, release_of
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 
 from lustrum.model import Category, InputError, Table, TableAxis
 from lustrum.utility import Impute, LargestMarginError, MarginsKept, one_way_margins
-from lustrum.utility.blocks import total_position
+from lustrum.utility.impute import total_position
 from utility.cases import QUICK, add_totals, grids, release_of, totalled, with_totals
 
 

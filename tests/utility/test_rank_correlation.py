@@ -6,7 +6,7 @@ from scipy.stats import rankdata, spearmanr
 
 from lustrum.model import InputError
 from lustrum.utility import rank_correlation
-from lustrum.utility.measures.rank_correlation import average_ranks
+from lustrum.utility.measures.association import average_ranks
 from utility.cases import QUICK, Pair, count_pairs
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lustrum.model import InputError
-from lustrum.utility.measures.sums import growth_errors, relative_errors_by_size
+from lustrum.utility.measures.margins import growth_errors, relative_errors_by_size
 
 
 def test_errors_by_size_worked_by_hand() -> None:

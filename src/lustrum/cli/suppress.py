@@ -14,7 +14,7 @@ from lustrum.cli.inputs.rule_words import rule_of
 from lustrum.cli.inputs.table_options import FileOptions
 from lustrum.cli.terminal.suppression import show_changes, show_report
 from lustrum.model import InputError
-from lustrum.model.identity import text_identity
+from lustrum.model.keys import text_identity
 from lustrum.protect.suppression import Pattern, Suppression
 from lustrum.protect.suppression.method import attacker_of
 from lustrum.publish.suppression.files import SuppressFiles, write_files, write_tables

@@ -25,7 +25,7 @@ from lustrum.model import (
 )
 from lustrum.model.errors import choices, kind_of
 from lustrum.model.labelled_counts import is_labelled
-from lustrum.model.spelling import known_words
+from lustrum.model.table import known_words
 from lustrum.model.variable import TOTAL_CODE
 from lustrum.policy import Policy, check_names, read_policy
 from lustrum.policy.presets import PRESETS, preset

@@ -10,7 +10,7 @@ import numpy as np
 
 from lustrum.formats.frames import two_way
 from lustrum.model import Decision, InputError, Release
-from lustrum.model.framed import Framed
+from lustrum.model.table import Framed
 
 if TYPE_CHECKING:
     import pandas

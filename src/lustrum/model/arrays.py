@@ -16,3 +16,5 @@ Indices: TypeAlias = npt.NDArray[np.intp]
 """Positions in another array."""
 Array: TypeAlias = npt.NDArray[Any]
 """An array of any type, where the caller decides it."""
+Sparse: TypeAlias = Any
+"""A ``scipy.sparse.csr_array``; scipy ships no types."""

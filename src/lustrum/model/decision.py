@@ -9,9 +9,9 @@ from html import escape
 from typing import Any
 
 from lustrum.model.errors import InputError
-from lustrum.model.framed import Framed
 from lustrum.model.query import TableQuery
 from lustrum.model.release import Release
+from lustrum.model.table import Framed
 
 
 class Verdict(StrEnum):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 
 import numpy as np
 
@@ -40,3 +41,23 @@ def cell_words(keys: Words, purpose: str) -> Words:
     purposes apart. The secrecy lies in the keys, so the cipher's own key may be known.
     """
     return scramble(hashlib.sha256(b"lustrum " + purpose.encode()).digest()[:16], keys)
+
+
+# The identity of a record or holding whose id is a text.
+
+_WHOLE = re.compile(r"0|[1-9][0-9]{0,18}")
+
+
+def text_identity(text: str) -> int:
+    """The 63-bit identity of a record or holding whose id is a text.
+
+    A plain whole number is its own, so that a CSV file, where all is text, and a Parquet file of the
+    same records give the same keys.
+
+    >>> text_identity("17"), text_identity("017") == 17
+    (17, False)
+    """
+    if _WHOLE.fullmatch(text) and int(text) < 1 << 63:
+        return int(text)
+    digest = hashlib.sha256(text.encode()).digest()
+    return int.from_bytes(digest[:8], "big") >> 1

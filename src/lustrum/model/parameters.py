@@ -1,19 +1,21 @@
 """Parameters of methods, measures and rules: declared once, where the spec stores them.
 
-A declaration says what a parameter means and which values it may have. The check, the words of a policy file,
-the tables of the documentation and ``lustrum plugins`` follow from it.
+A spec is a frozen dataclass. Each field says what its parameter means and which values it may have; pydantic
+checks them by these declarations, in strict mode. The words of a policy file, the JSON schema, the tables of
+the documentation and ``lustrum plugins`` follow from the same declarations. Pydantic is imported, and the
+checks of a spec are made, with the first object of that spec.
 
     >>> from dataclasses import dataclass
     >>> @dataclass(frozen=True)
     ... class Rounding(DeclaredSpec):
-    ...     name, group, what = "rounding", "method", "Rounding"
+    ...     name, group = "rounding", "method"
     ...     base: int = parameter(3, "Numbers are published as multiples of this.", least=2)
     >>> Rounding(5).to_mapping()
     {'method': 'rounding', 'base': 5}
     >>> Rounding(1)
     Traceback (most recent call last):
     ...
-    lustrum.model.errors.InputError: Rounding: 'base' must be a whole number of 2 or more, not 1.
+    lustrum.model.errors.InputError: The method 'rounding': 'base' must be a whole number of 2 or more, not 1.
 """
 
 from __future__ import annotations
@@ -22,9 +24,10 @@ import types
 import typing
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
-from functools import cache, wraps
-from math import isfinite
+from functools import cache
 from typing import (
+    TYPE_CHECKING,
+    Annotated,
     Any,
     ClassVar,
     Literal,
@@ -37,9 +40,14 @@ from typing import (
 )
 
 from lustrum.model.errors import InputError, choices
+from lustrum.model.plugins import load
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 _KEY = "lustrum parameter"
 S = TypeVar("S")
+Schema = Mapping[str, Any]
 
 
 @runtime_checkable
@@ -54,13 +62,13 @@ class Writable(Protocol):
 @dataclass(frozen=True)
 class _Declared:
     text: str
-    least: float | None = None
-    above: float | None = None
-    most: float | None = None
-    below: float | None = None
+    limits: Mapping[str, Any]
     group: str = ""
     secret: bool = False
     brief: bool = False
+    once: bool = False
+    read: Callable[[Any], Any] | None = None
+    write: Callable[[Any], Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -85,14 +93,20 @@ def parameter(
     group: str = "",
     secret: bool = False,
     brief: bool = False,
+    once: bool = False,
+    read: Callable[[Any], Any] | None = None,
+    write: Callable[[Any], Any] | None = None,
 ) -> Any:
-    """A field of a spec with what it means and, for a number, its range.
+    """A field of a spec with what it means and, for numbers, their range.
 
     Parameters of one ``group`` belong together; the documentation shows them so. A ``secret`` is never part
     of a policy: it is not shown, compared or written down. A ``brief`` one is written down only where it
-    differs from its default.
+    differs from its default, after all others. With ``once`` a list holds each entry once. ``read`` turns
+    other ways to say a value into the value before it is checked, and ``write`` turns the value into words.
     """
-    declared = _Declared(text, least, above, most, below, group, secret, brief)
+    limits = {"ge": least, "gt": above, "le": most, "lt": below}
+    given = {word: limit for word, limit in limits.items() if limit is not None}
+    declared = _Declared(text, given, group, secret, brief, once, read, write)
     return field(default=default, metadata={_KEY: declared}, repr=not secret, compare=not secret)
 
 
@@ -101,70 +115,43 @@ def check_parameters(spec: Any, what: str) -> None:
 
     A policy file has lists where a frozen spec has tuples; they are made tuples here.
     """
+    from pydantic import ValidationError
+
     kind: type = type(spec)
-    for one, declared, hint in _declared(kind):
-        value = _tuples(getattr(spec, one.name))
+    for one, declared, adapter in _declared(kind):
+        given = getattr(spec, one.name)
+        try:
+            value = given if declared.read is None else declared.read(given)
+            value = adapter.validate_python(value)
+        except (ValidationError, OverflowError):
+            wanted = _kind(adapter.json_schema())
+            if isinstance(given, str) and not given:
+                raise InputError(f"{what}: {one.name!r} is blank; it must be {wanted}.") from None
+            shown = "" if declared.secret else f", not {given!r}"
+            raise InputError(f"{what}: {one.name!r} must be {wanted}{shown}.") from None
+        if declared.once and isinstance(value, tuple) and len(set(value)) < len(value):
+            raise InputError(f"{what}: {one.name!r} has an entry twice; name each once.")
         object.__setattr__(spec, one.name, value)
-        if not _fits(value, hint) or not _inside(value, declared):
-            raise InputError(
-                f"{what}: {one.name!r} must be {_kind(hint, declared)}, not {value!r}."
-            )
-
-
-def checks_parameters(what: str) -> Callable[[Callable[[S], None]], Callable[[S], None]]:
-    """For a ``__post_init__`` with checks of its own: the declared ones come after, and explain what fails.
-
-    A check that stumbles over a type it did not expect becomes the sentence about that parameter.
-    """
-
-    def around(check: Callable[[S], None]) -> Callable[[S], None]:
-        @wraps(check)
-        def checked(spec: S) -> None:
-            _check_given(spec, what)
-            try:
-                check(spec)
-            except InputError:
-                raise
-            except (AttributeError, TypeError, ValueError, OverflowError):
-                check_parameters(spec, what)
-                raise InputError(f"{what}: its parameters do not fit together.") from None
-            check_parameters(spec, what)
-
-        return checked
-
-    return around
-
-
-def _check_given(spec: Any, what: str) -> None:
-    """Refuse what a check of its own might take for a parameter that is left out, such as false or 0."""
-    kind: type = type(spec)
-    for one, declared, hint in _declared(kind):
-        value = _tuples(getattr(spec, one.name))
-        plain = isinstance(value, (bool, int, float, str, tuple, Mapping))
-        if plain and not value and not _fits(value, hint):
-            raise InputError(
-                f"{what}: {one.name!r} must be {_kind(hint, declared)}, not {value!r}."
-            )
 
 
 def words_of(spec: Any, group: str) -> dict[str, Any]:
     """A spec in the words of a policy file: its name, and its parameters as far as they are set."""
-    mapping: dict[str, Any] = {group: spec.name}
+    mapping: dict[str, Any] = {group: spec.name} if group else {}
+    brief: dict[str, Any] = {}
     for one in fields(spec):
-        value, declared = getattr(spec, one.name), one.metadata.get(_KEY, _Declared(""))
-        if (
-            value is not None
-            and not declared.secret
-            and not (declared.brief and value == one.default)
-        ):
-            mapping[one.name] = _plain(value)
-    return mapping
+        value, declared = getattr(spec, one.name), one.metadata.get(_KEY, _Declared("", {}))
+        unset = value is None and declared.write is None
+        if unset or declared.secret or (declared.brief and value == one.default):
+            continue
+        (brief if declared.brief else mapping)[one.name] = _written(value, declared)
+    return mapping | brief
 
 
 class DeclaredSpec:
-    """A spec whose check and words follow from its declared parameters, as far as it has none of its own.
+    """A spec whose check and words follow from its declared parameters.
 
-    ``group`` says what it is in a policy file; ``what`` begins the sentences of its check.
+    ``group`` says what it is in a policy file. The sentences of its check begin with group and name, or with
+    ``what`` of a spec that has no name of its own.
     """
 
     name: ClassVar[str]
@@ -172,7 +159,17 @@ class DeclaredSpec:
     what: ClassVar[str] = ""
 
     def __post_init__(self) -> None:
-        check_parameters(self, self.what or self.name)
+        what = self.what or f"The {self.group} {self.name!r}"
+        check_parameters(self, what)
+        try:
+            self.check_together()
+        except InputError:
+            raise
+        except (ArithmeticError, TypeError, ValueError):  # such as numbers that no array can hold
+            raise InputError(f"{what}: its parameters do not fit together.") from None
+
+    def check_together(self) -> None:
+        """Refuse parameters that are right one by one and wrong together; each is checked already."""
 
     def to_mapping(self) -> dict[str, Any]:
         """The spec in the words of a policy file."""
@@ -182,10 +179,33 @@ class DeclaredSpec:
 def parameters_of(kind: type) -> tuple[Parameter, ...]:
     """What the documentation says of the parameters of a spec, in their order, as a policy file names them."""
     return tuple(
-        Parameter(one.name, _kind(hint, declared), _shown(one), declared.text, declared.group)
-        for one, declared, hint in _declared(_written_form(kind))
+        Parameter(
+            one.name,
+            _kind(adapter.json_schema()),
+            _shown(one, declared),
+            declared.text,
+            declared.group,
+        )
+        for one, declared, adapter in _declared(_written_form(kind))
         if not declared.secret
     )
+
+
+def schema_of(kind: type) -> dict[str, Any]:
+    """The JSON schema of the words that a policy file may use for a spec."""
+    written = _declared(_written_form(kind))
+    shown = [entry for entry in written if not entry[1].secret]
+    defaults = {one.name: one.default for one, _, _ in shown if one.default is not MISSING}
+    return {
+        "type": "object",
+        "properties": {
+            one.name: {**adapter.json_schema(), "description": declared.text}
+            | ({"default": _written(one.default, declared)} if one.name in defaults else {})
+            for one, declared, adapter in shown
+        },
+        "required": [one.name for one, _, _ in shown if one.name not in defaults],
+        "additionalProperties": False,
+    }
 
 
 def parameter_names(kind: Any) -> list[str]:
@@ -194,7 +214,7 @@ def parameter_names(kind: Any) -> list[str]:
 
 
 def spec_from_words(kind: Any, mapping: Mapping[str, Any], what: str) -> Any:
-    """A spec from the words of a policy file, where lists stand for tuples.
+    """A spec from the words of a policy file; a parameter that they leave out has its default.
 
     Parameters that had another name in earlier versions are listed in ``renamed``; an error names the new one.
     A spec that holds its parameters in groups names the flat class of its words, ``written_as``, and makes
@@ -207,38 +227,56 @@ def spec_from_words(kind: Any, mapping: Mapping[str, Any], what: str) -> Any:
             if now is not None:
                 raise InputError(f"{what}: the parameter {key!r} is now called {now!r}.")
             raise InputError(f"{what} has no parameter {key!r}; {choices(key, known)}.")
-    given = {key: _tuples(value) for key, value in mapping.items()}
     written = _written_form(kind)
-    return kind(**given) if written is kind else kind.from_words(written(**given))
+    missing = [one.name for one in fields(written) if _is_missing(one, mapping)]
+    if missing:
+        raise InputError(f"{what} needs the parameter {missing[0]!r}, which has no default.")
+    return kind(**mapping) if written is kind else kind.from_words(written(**mapping))
+
+
+def method_words(mapping: Mapping[str, Any]) -> dict[str, Any]:
+    """The words that this version writes for a method that an earlier one wrote down.
+
+    A parameter that did not exist then has its default, so that words of two versions can be compared.
+    """
+    name, given = mapping.get("method"), {k: v for k, v in mapping.items() if k != "method"}
+    spec = spec_from_words(load("lustrum.methods", str(name)), given, f"The method {name!r}")
+    words: dict[str, Any] = spec.to_mapping()
+    return words
+
+
+def one_or_more(value: Any) -> Any:
+    """One text in place of a list of it, as ``read`` of a parameter."""
+    return (value,) if isinstance(value, str) else value
+
+
+def pairs(value: Any) -> Any:
+    """A table of keys and values in place of a list of pairs, as ``read`` of a parameter."""
+    return tuple(value.items()) if isinstance(value, Mapping) else value
+
+
+def floats(value: Any) -> Any:
+    """Whole numbers as floats at every depth of a list, as ``read`` of a parameter."""
+    if isinstance(value, (list, tuple)):
+        return tuple(map(floats, value))
+    return float(value) if type(value) is int else value
 
 
 def _written_form(kind: Any) -> Any:
     return getattr(kind, "written_as", kind)
 
 
-@cache
-def _declared(kind: type) -> tuple[tuple[Field[Any], _Declared, Any], ...]:
-    declared = [one for one in fields(kind) if _KEY in one.metadata]
-    hints = _hints(kind) if declared else {}
-    return tuple((one, one.metadata[_KEY], hints[one.name]) for one in declared)
-
-
-def _hints(kind: type) -> dict[str, Any]:
-    """The types of the fields; a name that is imported for type checkers only stands for anything."""
-    known: dict[str, Any] = {}
-    while True:
-        try:
-            return typing.get_type_hints(kind, localns=known)
-        except NameError as error:
-            known[str(error.name)] = type(str(error.name), (Protocol,), {"_is_protocol": True})
-
-
-def _tuples(value: Any) -> Any:
-    return tuple(map(_tuples, value)) if type(value) in (list, tuple) else value
-
-
 def _is_secret(one: Field[Any]) -> bool:
     return _KEY in one.metadata and bool(one.metadata[_KEY].secret)
+
+
+def _is_missing(one: Field[Any], mapping: Mapping[str, Any]) -> bool:
+    without_default = one.default is MISSING and one.default_factory is MISSING
+    return one.init and without_default and one.name not in mapping
+
+
+def _written(value: Any, declared: _Declared) -> Any:
+    return _plain(value if declared.write is None else declared.write(value))
 
 
 def _plain(value: Any) -> Any:
@@ -251,97 +289,144 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _shown(one: Field[Any]) -> str:
+@cache
+def _declared(kind: type) -> tuple[tuple[Field[Any], _Declared, TypeAdapter[Any]], ...]:
+    """The declared fields of a spec, each with pydantic's check of it."""
+    from pydantic import ConfigDict, TypeAdapter
+
+    declared = [one for one in fields(kind) if _KEY in one.metadata]
+    hints = _hints(kind) if declared else {}
+    config = ConfigDict(strict=True, allow_inf_nan=False)
+    checked = []
+    for one in declared:
+        words: _Declared = one.metadata[_KEY]
+        allowed = _checked_type(hints[one.name], words.limits, blank=one.default == "")
+        checked.append((one, words, TypeAdapter(allowed, config=config)))
+    return tuple(checked)
+
+
+def _hints(kind: type) -> dict[str, Any]:
+    """The types of the fields; a name that is imported for type checkers only stands for anything."""
+    known: dict[str, Any] = {}
+    while True:
+        try:
+            return typing.get_type_hints(kind, localns=known)
+        except NameError as error:
+            known[str(error.name)] = type(str(error.name), (Protocol,), {"_is_protocol": True})
+
+
+def _checked_type(hint: Any, limits: Mapping[str, Any], *, blank: bool) -> Any:
+    """A type as pydantic is to check it: numbers in their range, lists for tuples, no blank text."""
+    from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, WrapValidator
+
+    origin, parts = get_origin(hint), get_args(hint)
+    if hint in (bool, type(None)) or origin is Literal:
+        return hint
+    if hint is str:
+        return str if blank else Annotated[str, Field(min_length=1)]
+    if hint is int:
+        return Annotated[int, Field(**limits)]
+    if hint is float:
+        return Annotated[float, Field(**limits), WrapValidator(_as_given)]
+    if origin in (Union, types.UnionType):
+        kinds = [part for part in parts if not (part is int and float in parts)]
+        return Union[tuple(_checked_type(part, limits, blank=blank) for part in kinds)]  # noqa: UP007
+    if origin is tuple:
+        entries = tuple(
+            part if part is ... else _checked_type(part, limits, blank=False) for part in parts
+        )
+        return Annotated[tuple[entries], BeforeValidator(_tuple_of_list)]  # type: ignore[valid-type]
+    if hint is Any:
+        return Any
+    asked = origin or hint
+    schema = WithJsonSchema({"title": getattr(asked, "__name__", str(hint))})
+    return Annotated[Any, AfterValidator(_of(asked)), schema]
+
+
+def _as_given(value: Any, check: Callable[[Any], float]) -> float:
+    """A whole number stays one where any number may stand: words are written as they were read."""
+    number = check(value)
+    return value if type(value) is int else number
+
+
+def _tuple_of_list(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _of(kind: Any) -> Callable[[Any], Any]:
+    """A check that a value is of a kind.
+
+    Most protocols cannot be asked. What such an object must be able to do is checked where it is used; here it
+    must not be a plain value.
+    """
+    protocol = getattr(kind, "_is_protocol", False) and not getattr(
+        kind, "_is_runtime_protocol", False
+    )
+    asked = isinstance(kind, type) and not protocol
+
+    def check(value: Any) -> Any:
+        if not (isinstance(value, kind) if asked else not isinstance(value, _PLAIN)):
+            raise ValueError  # the sentence is made from the declaration
+        return value
+
+    return check
+
+
+_PLAIN = (str, bytes, bool, int, float, complex, list, tuple, Mapping, type, type(None))
+
+
+def _shown(one: Field[Any], declared: _Declared) -> str:
     if one.default is MISSING:
         return "required"
-    value = one.default
-    if value is None or value == ():
+    value = _written(one.default, declared)
+    if value is None or value in ([], {}):
         return "none"
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, tuple):
-        return ", ".join(map(str, value))
-    return str(value.to_mapping()) if isinstance(value, Writable) else str(value)
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def _fits(value: object, hint: Any) -> bool:
-    origin, parts = get_origin(hint), get_args(hint)
-    if hint is Any:
-        return True
-    if hint is None or hint is type(None):
-        return value is None
-    if origin in (Union, types.UnionType):
-        return any(_fits(value, part) for part in parts)
-    if origin is Literal:
-        return any(value == part and type(value) is type(part) for part in parts)
-    if origin is tuple:
-        if not isinstance(value, tuple):
-            return False
-        if len(parts) == 2 and parts[1] is ...:
-            return all(_fits(part, parts[0]) for part in value)
-        return len(parts) == len(value) and all(map(_fits, value, parts))
-    if origin is not None:
-        return isinstance(value, origin)
-    if hint is float:
-        return isinstance(value, (int, float)) and not isinstance(value, bool) and isfinite(value)
-    if hint is int:
-        return isinstance(value, int) and not isinstance(value, bool)
-    if not isinstance(hint, type) or getattr(hint, "_is_protocol", False):
-        return True  # what it must be able to do is checked where it is used
-    return isinstance(value, hint)
-
-
-def _inside(value: object, declared: _Declared) -> bool:
-    if isinstance(value, tuple):
-        return all(_inside(part, declared) for part in value)
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return True
-    return (
-        (declared.least is None or value >= declared.least)
-        and (declared.above is None or value > declared.above)
-        and (declared.most is None or value <= declared.most)
-        and (declared.below is None or value < declared.below)
-    )
-
-
-def _kind(hint: Any, declared: _Declared) -> str:
-    origin, parts = get_origin(hint), get_args(hint)
-    if origin in (Union, types.UnionType):
-        alternatives = [part for part in parts if not (part is int and float in parts)]
-        return _listed(_kind(part, declared) for part in alternatives)
-    if hint is None or hint is type(None):
-        return "nothing"
-    if origin is Literal:
-        return _listed(repr(part) for part in parts)
-    if origin is tuple:
-        return f"a list of {_several(parts, declared)}" if parts else "a list"
-    plain = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
-    if hint in (int, float):
-        return plain[hint] + _range(declared)
-    if hint in plain:
-        return plain[hint]
-    name = getattr(origin or hint, "__name__", str(hint))
+def _kind(schema: Schema) -> str:
+    """What a value must be, in words: from the JSON schema of its declaration."""
+    plain = {"boolean": "true or false", "string": "a text", "null": "nothing", "object": "a table"}
+    if "anyOf" in schema:
+        return _listed(map(_kind, schema["anyOf"]))
+    if "enum" in schema or "const" in schema:
+        return _listed(map(repr, schema.get("enum", [schema.get("const")])))
+    if schema.get("type") == "array":
+        return f"a list of {_entries(schema)}" if _parts(schema) else "a list"
+    if "type" in schema:
+        number = _NUMBERS.get(schema["type"])
+        return plain[schema["type"]] if number is None else f"a {number}{_range(schema)}"
+    name = schema["title"]
     return f"an {name}" if name[0] in "AEIOU" else f"a {name}"
 
 
-def _several(parts: tuple[Any, ...], declared: _Declared) -> str:
+_NUMBERS = {"integer": "whole number", "number": "number"}
+
+
+def _parts(schema: Schema) -> list[Schema]:
+    """What the entries of a list may be."""
+    return [*schema.get("prefixItems", ()), *([schema["items"]] if "items" in schema else [])]
+
+
+def _entries(schema: Schema) -> str:
     """What a list holds; entries of different kinds are named one by one."""
-    kinds = list(dict.fromkeys(_kind(part, declared) for part in parts if part is not ...))
+    parts = _parts(schema)
+    kinds = list(dict.fromkeys(map(_kind, parts)))
     if len(kinds) > 1:
         return " and ".join(kinds)
-    entry = get_args(parts[0])
-    if get_origin(parts[0]) is tuple:
-        return f"lists of {_several(entry, declared)}" if entry else "lists"
-    plain = {int: "whole numbers", float: "numbers", str: "texts"}
-    if get_origin(parts[0]) in (Union, types.UnionType) and set(entry) == {int, float}:
-        return plain[float] + _range(declared)
-    if parts[0] in (int, float):
-        return plain[parts[0]] + _range(declared)
-    return plain.get(parts[0], f"entries, each {kinds[0]}")
+    entry, number = parts[0], f"{len(parts)} " if "prefixItems" in schema else ""
+    if entry.get("type") == "array":
+        return f"{number}lists of {_entries(entry)}" if _parts(entry) else f"{number}lists"
+    if entry.get("type") in _NUMBERS:
+        return f"{number}{_NUMBERS[entry['type']]}s{_range(entry)}"
+    return number + ("texts" if entry.get("type") == "string" else f"entries, each {kinds[0]}")
 
 
-def _range(declared: _Declared) -> str:
-    least, above, most, below = declared.least, declared.above, declared.most, declared.below
+def _range(schema: Schema) -> str:
+    least, above = schema.get("minimum"), schema.get("exclusiveMinimum")
+    most, below = schema.get("maximum"), schema.get("exclusiveMaximum")
     if least is not None and most is not None:
         return f" from {least:g} to {most:g}"
     if least is not None and below is not None:

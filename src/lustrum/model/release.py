@@ -12,9 +12,8 @@ import numpy.typing as npt
 
 from lustrum.model.arrays import Floats, Ints, Mask
 from lustrum.model.errors import InputError, kind_of
-from lustrum.model.framed import Framed, frames
 from lustrum.model.status import CellStatus
-from lustrum.model.table import TableAxis, _kept, inner_cells
+from lustrum.model.table import Framed, TableAxis, _kept, frames, inner_cells
 
 _OPEN = 2**62  # an end that nothing bounds
 

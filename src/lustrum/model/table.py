@@ -5,25 +5,92 @@ A table holds confidential numbers. Its ``repr`` and its errors never show one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from functools import cached_property, wraps
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from lustrum.model.arrays import Ints, Mask
-from lustrum.model.errors import InputError, kind_of
-from lustrum.model.framed import Framed, frames
+from lustrum.model.errors import InputError, choices, kind_of
 from lustrum.model.hierarchy import Category
 from lustrum.model.labelled_counts import is_labelled, read_labelled, whole_numbers
 from lustrum.model.plugins import load
-from lustrum.model.spelling import known_words
 
 if TYPE_CHECKING:
+    import pandas
+    import polars
+
     from lustrum.model.dataset import Dataset
     from lustrum.model.query import TableQuery
+
+# What tables, releases and decisions share: they turn into frames of pandas, polars and Arrow.
+
+
+class Framed:
+    """Something that turns into a frame: a row for each cell, or ``wide`` with the last axis as columns.
+
+    A value that is not shown is missing, never a number that stands for it. ``labels`` stand beside the codes,
+    or instead of them where the frame is wide. Bounds, standard errors and reliability are kept.
+    """
+
+    def to_pandas(self, *, labels: bool = True, wide: bool = False) -> pandas.DataFrame:
+        """A pandas frame of the cells, long or ``wide``, with ``labels`` or without."""
+        frame: pandas.DataFrame = frames().to_pandas(self._cells(), labels=labels, wide=wide)
+        return frame
+
+    def to_polars(self, *, labels: bool = True, wide: bool = False) -> polars.DataFrame:
+        """A polars frame of the cells, long or ``wide``, with ``labels`` or without."""
+        frame: polars.DataFrame = frames().to_polars(self._cells(), labels=labels, wide=wide)
+        return frame
+
+    def to_arrow(self, *, labels: bool = True, wide: bool = False) -> Any:
+        """An Arrow table of the cells, long or ``wide``, with ``labels`` or without."""
+        return frames().to_arrow(self._cells(), labels=labels, wide=wide)
+
+    def _cells(self) -> Any:
+        """The table or release that becomes a frame."""
+        return self
+
+
+def frames() -> Any:
+    """What makes the frames: a room above the model has registered it, and it is imported when asked for."""
+    return load("lustrum.frames", "frames")
+
+
+# A misspelt argument is one sentence that names the right one.
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def known_words(function: Callable[P, T]) -> Callable[P, T]:
+    """Check the names of keyword arguments before a call; type checkers see the signature as it is.
+
+    >>> @known_words
+    ... def count(totals: bool = False) -> bool:
+    ...     return totals
+    >>> count(toatls=True)
+    Traceback (most recent call last):
+    ...
+    lustrum.model.errors.InputError: 'count' has no argument 'toatls'; did you mean 'totals'? There are: totals.
+    """
+    names = [name for name in inspect.signature(function).parameters if name not in ("self", "cls")]
+
+    @wraps(function)
+    def checked(*args: P.args, **kwargs: P.kwargs) -> T:
+        for word in kwargs:
+            if word not in names:
+                raise InputError(
+                    f"{function.__name__!r} has no argument {word!r}; {choices(word, names)}."
+                )
+        return function(*args, **kwargs)
+
+    return checked
+
 
 Keys = npt.NDArray[np.uint64]
 

@@ -1,9 +1,8 @@
 """What an agency decides: rules, risk, method and audit."""
 
-from lustrum.policy.check import check_names
 from lustrum.policy.parts import Audit, Before, Fallback, PolicyMethod, Risk, Rules
 from lustrum.policy.policy import Policy
-from lustrum.policy.read import read_policy
+from lustrum.policy.read import check_names, read_policy
 
 __all__ = [
     "Audit",

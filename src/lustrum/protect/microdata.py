@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.model import InputError, Table
+from lustrum.model import Table
 from lustrum.model.arrays import Ints, Mask
 from lustrum.model.records import Records
 from lustrum.model.variable import TOTAL_CODE
@@ -16,16 +16,6 @@ from lustrum.numeric.structure import UNBOUNDED
 
 _FITS = 2**62
 _DENSE = 8  # values up to this many times the number of records are counted instead of sorted
-
-
-def names(value: str | Iterable[str], what: str) -> tuple[str, ...]:
-    """One name or several as a tuple of names, each once."""
-    given = (value,) if isinstance(value, str) else tuple(value)
-    if not all(isinstance(name, str) for name in given):
-        raise InputError(f"{what} must be names of variables, each a text in quotes.")
-    if len(set(given)) < len(given):
-        raise InputError(f"{what} name a variable twice; name each once.")
-    return given
 
 
 def combined(records: Records, variables: Sequence[str]) -> Ints:

@@ -19,20 +19,26 @@ from lustrum.model.arrays import Floats, Ints
 from lustrum.model.chance import Seed, required_generator
 from lustrum.model.channel import MatrixChannel
 from lustrum.model.dataset import Dataset
-from lustrum.model.parameters import checks_parameters, parameter
+from lustrum.model.parameters import floats, one_or_more, parameter
 from lustrum.model.records import Records
 from lustrum.model.text import say
 from lustrum.protect.abilities import Abilities, changed_by_leaving
 from lustrum.protect.entropy_left import left_by_row, left_by_two_codes
-from lustrum.protect.method import MICRODATA, Stage, released
-from lustrum.protect.microdata import anything, canonical_order, combined, exact_cells, names
+from lustrum.protect.method import MICRODATA, MethodSpec, Stage, released
+from lustrum.protect.microdata import anything, canonical_order, combined, exact_cells
 from lustrum.protect.perturbation.invariant import invariant
 
 _SINGULAR = 1e12
 
 
+def _one_or_several(value: Any) -> Any:
+    """A list of one variable is that variable."""
+    one = isinstance(value, (list, tuple)) and len(value) == 1 and isinstance(value[0], str)
+    return value[0] if one else value
+
+
 @dataclass(frozen=True)
-class PostRandomisation:
+class PostRandomisation(MethodSpec):
     """The codes of a variable, or of several, changed at random.
 
     Each code stays with probability ``stay`` and otherwise becomes any other code with equal probability;
@@ -53,31 +59,33 @@ class PostRandomisation:
     stages: ClassVar[tuple[Stage, ...]] = MICRODATA
 
     variable: str | tuple[str, ...] = parameter(
-        MISSING, "The variable whose codes change, or several."
+        MISSING, "The variable whose codes change, or several.", read=_one_or_several, once=True
     )
     stay: float = parameter(0.9, "The probability that a code stays.", least=0, below=1)
     matrix: tuple[tuple[float, ...], ...] | None = parameter(
-        None, "The probabilities of all changes, one row a code."
+        None, "The probabilities of all changes, one row a code.", read=floats
     )
-    level: str | None = parameter(None, "A level of the classification that no code leaves.")
-    strata: tuple[str, ...] = parameter((), "Variables within whose categories codes change.")
-    joint: bool = parameter(False, "Whether several variables change together.")
-    invariant: bool = parameter(False, "Whether frequencies stay the same on average.")
-    controlled: bool = parameter(False, "Whether as many records change as expected.")
+    level: str | None = parameter(
+        None, "A level of the classification that no code leaves.", brief=True
+    )
+    strata: tuple[str, ...] = parameter(
+        (),
+        "Variables within whose categories codes change.",
+        brief=True,
+        once=True,
+        read=one_or_more,
+    )
+    joint: bool = parameter(False, "Whether several variables change together.", brief=True)
+    invariant: bool = parameter(False, "Whether frequencies stay the same on average.", brief=True)
+    controlled: bool = parameter(False, "Whether as many records change as expected.", brief=True)
 
-    @checks_parameters("Post-randomisation")
-    def __post_init__(self) -> None:
+    def check_together(self) -> None:
+        """A matrix, a level and strata must fit the variables."""
         variables = self.variables
-        object.__setattr__(self, "variable", variables[0] if len(variables) == 1 else variables)
-        object.__setattr__(self, "strata", names(self.strata, "The strata of post-randomisation"))
         if not variables:
             raise InputError("Post-randomisation needs a variable.")
-        if not 0 <= self.stay < 1:
-            raise InputError(f"A probability to stay is at least 0 and below 1, not {self.stay!r}.")
         if self.matrix is not None:
-            checked = _square(self.matrix)
-            object.__setattr__(self, "matrix", tuple(tuple(map(float, row)) for row in checked))
-            if (np.diagonal(checked) == 1).all():
+            if (np.diagonal(_square(self.matrix)) == 1).all():
                 raise InputError("The matrix of post-randomisation leaves every code as it is.")
             if len(variables) > 1 and not self.joint:
                 raise InputError("A matrix is for one variable, or for several with 'joint'.")
@@ -89,7 +97,7 @@ class PostRandomisation:
     @property
     def variables(self) -> tuple[str, ...]:
         """The variables that are changed."""
-        return names(self.variable, "The variables of post-randomisation")
+        return (self.variable,) if isinstance(self.variable, str) else self.variable
 
     @property
     def needed_variables(self) -> tuple[str, ...]:
@@ -221,21 +229,11 @@ class PostRandomisation:
         return {} if self.level is None else {self.variables[0]: self.level}
 
     def to_mapping(self) -> dict[str, Any]:
-        """The method in the words of a policy file, without defaults."""
-        variables = self.variables
-        out: dict[str, Any] = {
-            "method": self.name,
-            "variable": variables[0] if len(variables) == 1 else list(variables),
-        }
-        if self.matrix is None:
-            out["stay"] = self.stay
-        else:
-            out["matrix"] = [list(row) for row in self.matrix]
-        if self.level is not None:
-            out["level"] = self.level
-        if self.strata:
-            out["strata"] = list(self.strata)
-        return out | {f: True for f in ("joint", "invariant", "controlled") if getattr(self, f)}
+        """The method in the words of a policy file; a matrix stands in place of the probability to stay."""
+        words = super().to_mapping()
+        if self.matrix is not None:
+            del words["stay"]
+        return words
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,15 +18,14 @@ from lustrum.audit.fibre.margins import junction_tree
 from lustrum.model import InputError, Release, Table
 from lustrum.model.arrays import Ints
 from lustrum.model.chance import Seed
-from lustrum.model.errors import choices
-from lustrum.model.parameters import checks_parameters, parameter
+from lustrum.model.parameters import parameter
 from lustrum.model.text import say
 from lustrum.numeric.arithmetic import exp, log_gamma
 from lustrum.numeric.distributions import chi_square_above
 from lustrum.numeric.loglinear import LogLinearFit, fit_generators
 from lustrum.protect.abilities import Abilities
-from lustrum.protect.method import TABULAR, Stage, checked_input, released, whole_counts
-from lustrum.protect.totals.inner_table import InnerTable, Keep, kept_names
+from lustrum.protect.method import TABULAR, MethodSpec, Stage, checked_input, released, whole_counts
+from lustrum.protect.totals.inner_table import InnerTable, Keep, margin_names, margin_words
 
 Axes = tuple[int, ...]
 TARGETS = ("hypergeometric", "uniform")
@@ -38,7 +37,7 @@ _PEOPLE = 10**9  # the largest number for numpy's hypergeometric draws
 
 
 @dataclass(frozen=True)
-class SimulatedTables:
+class SimulatedTables(MethodSpec):
     """The inner cells are drawn at random, given margins that are kept.
 
     ``hypergeometric`` weighs a table by one over the product of the factorials of its cells, which is its
@@ -63,30 +62,24 @@ class SimulatedTables:
         "hypergeometric", "How tables with the same margins are weighed."
     )
     keep: Keep = parameter(
-        (), "Margins that stay as they are, each a list of variables; by default those shown."
+        (),
+        "Margins that stay as they are, each a list of variables; by default those shown.",
+        brief=True,
+        read=margin_names,
+        write=margin_words,
     )
     burn: int = parameter(1000, "Rounds of a Markov chain before its state is taken.", least=1)
-    consistent: Keep = parameter((), "Margins of a richer model that a draw must not contradict.")
+    consistent: Keep = parameter(
+        (),
+        "Margins of a richer model that a draw must not contradict.",
+        brief=True,
+        read=margin_names,
+        write=margin_words,
+    )
     level: float = parameter(
         0.05, "The level of the test against the richer model.", above=0, below=1
     )
     tries: int = parameter(1000, "How many draws are tested.", least=1)
-
-    @checks_parameters("Simulated tables")
-    def __post_init__(self) -> None:
-        if self.target not in TARGETS:
-            raise InputError(
-                f"Simulated tables have no target {self.target!r}; "
-                f"{choices(str(self.target), TARGETS)}."
-            )
-        if type(self.burn) is not int or self.burn < 1:
-            raise InputError(f"'burn' of simulated tables is 1 or more, not {self.burn!r}.")
-        if not 0 < self.level < 1:
-            raise InputError(f"'level' of simulated tables is between 0 and 1, not {self.level!r}.")
-        if type(self.tries) is not int or self.tries < 1:
-            raise InputError(f"'tries' of simulated tables is 1 or more, not {self.tries!r}.")
-        object.__setattr__(self, "keep", kept_names(self.keep, "simulated tables"))
-        object.__setattr__(self, "consistent", kept_names(self.consistent, "simulated tables"))
 
     def apply(self, table: Table, rng: Seed = None) -> Release:
         """Replace the inner cells of a table of counts, and add its totals up."""
@@ -152,21 +145,10 @@ class SimulatedTables:
         )
 
     def to_mapping(self) -> dict[str, Any]:
-        """The method in the words of a policy file."""
-        keep = [",".join(margin) for margin in self.keep]
-        return {
-            "method": self.name,
-            "target": self.target,
-            "burn": self.burn,
-            **({"keep": keep} if keep else {}),
-            **self._richer_words(),
-        }
-
-    def _richer_words(self) -> dict[str, Any]:
-        if not self.consistent:
-            return {}
-        margins = [",".join(margin) for margin in self.consistent]
-        return {"consistent": margins, "level": self.level, "tries": self.tries}
+        """The method in the words of a policy file; those of the test only where there is a richer model."""
+        words = super().to_mapping()
+        test = {key: words.pop(key) for key in ("level", "tries")}
+        return words | test if self.consistent else words
 
 
 def fits(counts: Ints, model: LogLinearFit, level: float) -> bool:

@@ -17,7 +17,7 @@ import numpy as np
 from lustrum.audit.contribution import ContributionBelief, contribution_belief
 from lustrum.model.arrays import Floats, Ints
 from lustrum.protect.cell_key import CellKeyMagnitude
-from lustrum.protect.cell_key.noise import flex
+from lustrum.protect.cell_key.magnitudes import flex
 from lustrum.protect.magnitudes.report import PublicFactors
 
 _ROUNDING = Fraction(1, 20)

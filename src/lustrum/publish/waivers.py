@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from lustrum.model import InputError
-from lustrum.model.identity import text_identity
+from lustrum.model.keys import text_identity
 from lustrum.sensitivity import Background, Request
 from lustrum.sensitivity.rule import names_within
 

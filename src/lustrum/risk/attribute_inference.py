@@ -58,7 +58,6 @@ class AttributeInference(RiskSpec):
 
     name: ClassVar[str] = "attribute-inference"
     measures_releases: ClassVar[bool] = True
-    what: ClassVar[str] = "Attribute inference"
     up_to: int = parameter(5, "Rows that show at most so many people are judged.", least=1)
     fewest: int = parameter(
         200, "Variables with fewer people than this in such rows are not judged.", least=1

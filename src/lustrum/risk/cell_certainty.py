@@ -15,7 +15,7 @@ entropy risk does.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +23,7 @@ import numpy.typing as npt
 from lustrum.model import Channel, InputError, Release, Table
 from lustrum.model.arrays import Floats, Ints, Mask
 from lustrum.model.channel import ObservedChannel
-from lustrum.model.parameters import checks_parameters, parameter
+from lustrum.model.parameters import parameter
 from lustrum.model.release import check_release
 from lustrum.model.table import check_table
 from lustrum.numeric.arithmetic import exp2
@@ -67,6 +67,10 @@ class CertainCells:
         return int((self.certainty >= 1.0 - 1e-12).sum())
 
 
+def _word_or_repr(attacker: object) -> str:
+    return attacker if isinstance(attacker, str) else repr(attacker)
+
+
 @dataclass(frozen=True)
 class CellCertainty(RiskSpec):
     """The mean certainty of an attacker about the small cells of a table; from 0 to 1.
@@ -87,16 +91,13 @@ class CellCertainty(RiskSpec):
     name: ClassVar[str] = "cell-certainty"
     measures_releases: ClassVar[bool] = True
     attacker: Literal["outsider", "insider"] | Attacker = parameter(
-        "outsider", "Who reads the release: a word, or an object of the audit."
+        "outsider", "Who reads the release: a word, or an object of the audit.", write=_word_or_repr
     )
     up_to: int = parameter(5, "Counts from 1 up to this are at risk.", least=1)
     audit: Audit = parameter("propagate", "How far the attacker calculates.")
-    prior: Prior | None = parameter(None, "What the attacker assumed beforehand.")
-
-    @checks_parameters("Cell certainty")
-    def __post_init__(self) -> None:
-        if isinstance(self.attacker, str) and self.attacker not in ("outsider", "insider"):
-            raise InputError(f"An attacker is 'outsider' or 'insider', not {self.attacker!r}.")
+    prior: Prior | None = parameter(
+        None, "What the attacker assumed beforehand.", brief=True, write=repr
+    )
 
     def before(self, table: Table) -> float:
         """1 where a cell is at risk, as the true table gives it away; otherwise 0."""
@@ -123,17 +124,6 @@ class CellCertainty(RiskSpec):
             raise InputError("The release and its table have different shapes; they must be equal.")
         picks = np.flatnonzero(self.judged(table))
         return certainties(table, release, picks, self._attacker(), self.audit, self.prior)
-
-    def to_mapping(self) -> dict[str, Any]:
-        """The measure in the words of a policy file."""
-        attacker = self.attacker if isinstance(self.attacker, str) else repr(self.attacker)
-        mapping = {
-            "measure": self.name,
-            "attacker": attacker,
-            "up_to": self.up_to,
-            "audit": self.audit,
-        }
-        return mapping if self.prior is None else {**mapping, "prior": repr(self.prior)}
 
     def _attacker(self) -> Attacker:
         from lustrum.audit import Insider, Outsider

@@ -14,7 +14,7 @@ The figure of a table is the mean over its sensitive cells.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
@@ -44,13 +44,14 @@ class CloseEstimates(RiskSpec):
     """
 
     name: ClassVar[str] = "close-estimates"
-    what: ClassVar[str] = "Close estimates"
     measures_releases: ClassVar[bool] = True
     percent: float = parameter(10.0, "An estimate within this percentage is close.", above=0)
     audit: Literal["cell", "propagate", "sharp"] = parameter(
         "propagate", "How far the reader calculates."
     )
-    rule: Rule | None = parameter(None, "Which cells are sensitive; by default the p% rule.")
+    rule: Rule | None = parameter(
+        None, "Which cells are sensitive; by default the p% rule.", brief=True, write=repr
+    )
 
     def before(self, table: Table) -> float:
         """1 where a cell is sensitive, as the true table gives it away; otherwise 0."""
@@ -104,10 +105,3 @@ class CloseEstimates(RiskSpec):
         guess = release.published.ravel()[cells].astype(np.float64)
         close = shown & (np.abs(guess - true) <= reach)
         return np.where(close, 1.0, np.minimum(narrow, 1.0))
-
-    def to_mapping(self) -> dict[str, Any]:
-        """The measure in the words of a policy file."""
-        mapping: dict[str, Any] = {
-            "measure": self.name, "percent": self.percent, "audit": self.audit
-        }  # fmt: skip
-        return mapping if self.rule is None else {**mapping, "rule": repr(self.rule)}

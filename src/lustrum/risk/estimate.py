@@ -19,7 +19,7 @@ from lustrum._version import __version__
 from lustrum.model import InputError, Release, Table
 from lustrum.model.arrays import Floats, Ints
 from lustrum.model.chance import Seed, any_generator
-from lustrum.model.parameters import checks_parameters, parameter
+from lustrum.model.parameters import floats, parameter
 from lustrum.model.release import check_release
 from lustrum.model.table import check_table
 from lustrum.risk.batch import risks_of_many
@@ -228,22 +228,18 @@ class SampleRisk(RiskSpec):
         "polya-urn", "The model of the population behind the sample: a word, or an object."
     )
     weights: tuple[float, float, float] = parameter(
-        WEIGHTS, "Weights of zeros, entropy and size, which add up to 1."
+        WEIGHTS, "Weights of zeros, entropy and size, which add up to 1.", least=0, read=floats
     )
     draws: int = parameter(200, "Populations that are drawn.", least=1)
     seed: int = parameter(0, "The same seed gives the same populations.", least=0)
 
-    @checks_parameters("The risk of a sample")
-    def __post_init__(self) -> None:
+    def check_together(self) -> None:
+        """The fraction is given, and the weights add up."""
         if self.fraction is None:
             raise InputError(
                 "The risk of a sample needs the share of the population that was sampled, as fraction=0.05."
             )
-        if isinstance(self.model, str) and self.model not in ("polya-urn", "log-linear"):
-            raise InputError(
-                f"A model of the population is 'polya-urn' or 'log-linear', not {self.model!r}."
-            )
-        object.__setattr__(self, "weights", check_weights(self.weights))
+        check_weights(self.weights)
 
     def before(self, table: Table) -> float:
         """The risk of publishing the sample as it is."""

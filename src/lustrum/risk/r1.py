@@ -17,7 +17,7 @@ import numpy as np
 
 from lustrum.model import Table
 from lustrum.model.arrays import Floats, Ints
-from lustrum.model.parameters import parameter
+from lustrum.model.parameters import floats, parameter
 from lustrum.numeric.arithmetic import log
 from lustrum.risk.counts import CountsLike, cells_of, check_scale, check_weights
 from lustrum.risk.entropy import entropy, size_of
@@ -71,11 +71,14 @@ class R1(RiskSpec):
     weights: tuple[float, float, float] | Literal["l2"] = parameter(
         WEIGHTS,
         "Weights of zeros, entropy and size, which add up to 1; or the L2 norm of the three.",
+        least=0,
+        read=floats,
     )
 
-    def __post_init__(self) -> None:
+    def check_together(self) -> None:
+        """The weights add up."""
         if self.weights != "l2":
-            object.__setattr__(self, "weights", check_weights(self.weights))
+            check_weights(self.weights)
 
     def before(self, table: Table) -> float:
         """The risk of publishing the table as it is."""

@@ -25,7 +25,7 @@ import numpy as np
 
 from lustrum.model import Release, Table
 from lustrum.model.arrays import Floats, Ints
-from lustrum.model.parameters import parameter
+from lustrum.model.parameters import floats, parameter
 from lustrum.numeric.arithmetic import log
 from lustrum.risk.counts import CountsLike, cells_of, check_scale, check_weights, same_cells
 from lustrum.risk.entropy import conditional_entropy, entropy, share_to_power, size_of
@@ -87,11 +87,12 @@ class R2(RiskSpec):
     name: ClassVar[str] = "r2"
     measures_releases: ClassVar[bool] = True
     weights: tuple[float, float, float] = parameter(
-        WEIGHTS, "Weights of zeros, entropy and size, which add up to 1."
+        WEIGHTS, "Weights of zeros, entropy and size, which add up to 1.", least=0, read=floats
     )
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "weights", check_weights(self.weights))
+    def check_together(self) -> None:
+        """The weights add up."""
+        check_weights(self.weights)
 
     def before(self, table: Table) -> float:
         """The risk of publishing the population's table as it is."""

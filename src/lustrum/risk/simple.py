@@ -46,7 +46,6 @@ class SmallCells(RiskSpec):
     """
 
     name: ClassVar[str] = "small-cells"
-    what: ClassVar[str] = "Small cells"
     most: int = parameter(2, "Counts from 1 up to this are small.", least=1)
 
     def before(self, table: Table) -> float:
@@ -84,7 +83,6 @@ class SparseLines(RiskSpec):
     """
 
     name: ClassVar[str] = "sparse-lines"
-    what: ClassVar[str] = "Sparse lines"
     axis: str | None = parameter(None, "The axis along which lines run; by default every axis.")
     populated: int = parameter(
         2, "A line with at most this many populated cells is sparse.", least=1

@@ -49,14 +49,14 @@ import numpy.typing as npt
 from lustrum.model import Channel, InputError, Release, Table
 from lustrum.model.arrays import Floats, Ints, Mask
 from lustrum.model.channel import ObservedChannel
-from lustrum.model.parameters import checks_parameters, parameter
+from lustrum.model.parameters import parameter
 from lustrum.model.release import check_release
 from lustrum.model.table import check_table
 from lustrum.numeric.arithmetic import log
+from lustrum.risk.batch import terms_of_many
 from lustrum.risk.counts import as_counts, check_scale
 from lustrum.risk.entropy import share_to_power, size_of
 from lustrum.risk.measure import RiskSpec
-from lustrum.risk.table_entropy_batch import terms_of_many
 
 Shared = Literal["observed", "expected"]
 Parts = Literal["published", "true"]
@@ -96,6 +96,7 @@ class EntropyRisk(RiskSpec):
     weights: tuple[float, float, float, float] | Literal["l2"] = parameter(
         (0.1, 0.7, 0.1, 0.1),
         "Weights of zeros, small counts, large counts and size, which add up to 1; or their L2 norm.",
+        least=0,
     )
     split: int = parameter(6, "The largest small count.", least=1)
     parts: Parts = parameter(
@@ -107,9 +108,9 @@ class EntropyRisk(RiskSpec):
         "are expected to.",
     )
 
-    @checks_parameters("The entropy risk")
-    def __post_init__(self) -> None:
-        if self.weights != "l2" and not _are_weights(self.weights):
+    def check_together(self) -> None:
+        """The weights add up."""
+        if self.weights != "l2" and abs(sum(self.weights) - 1) > 1e-9:
             raise InputError(
                 "The weights of the entropy risk must be four numbers of 0 or more that add up to 1 "
                 "(zeros, small, large, size)."
@@ -291,16 +292,6 @@ def whole_counts(counts: npt.ArrayLike) -> Ints:
     flat = as_counts(counts).ravel()
     check_scale(flat)
     return flat
-
-
-def _are_weights(weights: tuple[float, ...]) -> bool:
-    array = np.asarray(weights, dtype=np.float64)
-    return (
-        array.shape == (4,)
-        and bool(np.isfinite(array).all())
-        and bool((array >= 0).all())
-        and abs(float(array.sum()) - 1.0) <= 1e-9
-    )
 
 
 def _cells(table: Table) -> Mask:

@@ -19,12 +19,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from lustrum.model import InputError, Table
-from lustrum.rumap.cache import Cache
 from lustrum.rumap.cases import Cases
 from lustrum.rumap.grids import MapMethod
 from lustrum.rumap.map import Over, RUMap, ordered, sweep_of
 from lustrum.rumap.points import ORIGINAL, Draw, Point, compared
-from lustrum.rumap.sweep import Progress, Sweep, reporter
+from lustrum.rumap.sweep import Cache, Progress, Sweep, reporter
 
 if TYPE_CHECKING:
     from lustrum.audit import Attacker

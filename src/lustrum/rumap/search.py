@@ -21,12 +21,11 @@ import numpy as np
 from lustrum.model import InputError, Table
 from lustrum.model.errors import choices
 from lustrum.model.plugins import load
-from lustrum.rumap.cache import Cache
 from lustrum.rumap.cases import Cases
 from lustrum.rumap.grids import MapMethod
 from lustrum.rumap.map import Over, RUMap, ordered, sweep_of
 from lustrum.rumap.points import Draw, Point, compared
-from lustrum.rumap.sweep import Progress, Sweep
+from lustrum.rumap.sweep import Cache, Progress, Sweep
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,24 +7,127 @@ figures are the same for any number of workers, in any order, and after a stop.
 from __future__ import annotations
 
 import contextvars
+import hashlib
 import json
+import os
 import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from lustrum._version import __version__
 from lustrum.model import InputError, Release
 from lustrum.model.workers import workers as processors
-from lustrum.rumap.cache import Cache, cache_key
 from lustrum.rumap.cases import Cases
-from lustrum.rumap.chance import Watched
 from lustrum.rumap.grids import MapMethod
 from lustrum.rumap.measures import Measures
 from lustrum.rumap.points import Draw
 from lustrum.runtime.stop import Stopped, check_stop
+
+# The chance behind one draw, and whether a method made use of it.
+
+
+class Watched(np.random.Generator):
+    """A generator that tells whether anything was drawn from it, or from those that come from it.
+
+    A method that draws nothing publishes the same numbers every time, so one draw of it is enough.
+
+    >>> chance = Watched(np.random.PCG64(1))
+    >>> child = chance.spawn(2)[1]
+    >>> chance.used
+    False
+    >>> _ = child.integers(3)
+    >>> chance.used
+    True
+    """
+
+    def __init__(self, source: np.random.BitGenerator) -> None:
+        super().__init__(source)
+        self._children: list[Watched] = []
+        self._seeds = source.seed_seq
+        self._start = _state(source)
+
+    @classmethod
+    def of_words(cls, text: str) -> Watched:
+        """The same words give the same chance."""
+        seed = int.from_bytes(hashlib.sha256(text.encode()).digest(), "big")
+        return cls(np.random.PCG64(seed))
+
+    def spawn(self, n_children: int) -> list[np.random.Generator]:
+        """Generators of their own, which are watched too."""
+        seeds = self._seeds.spawn(n_children)  # type: ignore[attr-defined]
+        children = [Watched(type(self.bit_generator)(seed)) for seed in seeds]
+        self._children += children
+        return list(children)
+
+    @property
+    def used(self) -> bool:
+        """Whether anything was drawn; seeds that were taken from it in another way count too."""
+        if _state(self.bit_generator) != self._start:
+            return True
+        taken = getattr(self._seeds, "n_children_spawned", 0)
+        return taken != len(self._children) or any(child.used for child in self._children)
+
+
+def _state(source: np.random.BitGenerator) -> Any:
+    return repr(source.state)
+
+
+# Measured draws on disk, so that a map that was stopped goes on where it was.
+#
+# One line of JSON for each draw of a method, appended as soon as it is measured. A line that was cut off by a
+# crash is left out. The figures follow from true counts: the file belongs to the agency alone, and only its
+# owner can read it.
+
+
+class Cache:
+    """Figures by key, in memory or in a file."""
+
+    def __init__(self, path: Path | str | None = None) -> None:
+        self.path = None if path is None else Path(path)
+        self._lock = threading.Lock()
+        self._found: dict[str, Any] = {}
+        if self.path is not None and self.path.exists():
+            try:
+                lines = self.path.read_text(encoding="utf-8").splitlines()
+            except (OSError, UnicodeDecodeError):
+                raise InputError(f"{self.path} cannot be read as a cache of a map.") from None
+            for line in lines:
+                try:
+                    entry = json.loads(line)
+                    self._found[entry["key"]] = entry["figures"]
+                except (json.JSONDecodeError, KeyError, TypeError):
+                    continue
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def get(self, key: str) -> Any | None:
+        """What was kept under a key."""
+        return self._found.get(key)
+
+    def put(self, key: str, figures: Any) -> None:
+        """Keep figures under a key."""
+        with self._lock:
+            self._found[key] = figures
+            if self.path is not None:
+                line = json.dumps({"key": key, "figures": figures})
+                flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+                descriptor = os.open(self.path, flags, 0o600)
+                with os.fdopen(descriptor, "a", encoding="utf-8") as file:
+                    # After a line that was cut off, an empty one keeps the next apart.
+                    file.write(f"{line}\n")
+
+
+def cache_key(*parts: str) -> str:
+    """A key for figures: everything that they depend on, and the version that computed them."""
+    return hashlib.sha256("\n".join((__version__, *parts)).encode()).hexdigest()
+
 
 Progress = Callable[[int, int], None]
 

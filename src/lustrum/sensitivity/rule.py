@@ -3,12 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
-from lustrum.model import Table
+from lustrum.model import InputError, Table
 from lustrum.model.parameters import DeclaredSpec
 from lustrum.sensitivity.background import NOTHING, Background
 from lustrum.sensitivity.result import Sensitivity
+
+# Percentages of rules, kept as given and computed with exactly.
+
+Percent = int | float
+
+
+def exact(percent: Percent) -> Fraction:
+    """The number that was written, not its nearest binary fraction: 0.1 is one tenth.
+
+    >>> exact(12.5), exact(0.1)
+    (Fraction(25, 2), Fraction(1, 10))
+    """
+    return Fraction(str(percent))
+
+
+def check_whole(value: object, what: str, least: int) -> None:
+    """A whole number of at least so much."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise InputError(f"{what} must be a whole number of {least} or more.")
+    if value < least:
+        raise InputError(f"{what} is {value}; it must be {least} or more.")
 
 
 @runtime_checkable

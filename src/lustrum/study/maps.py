@@ -39,8 +39,7 @@ from lustrum.rumap import (
 )
 from lustrum.study.markov import markov
 from lustrum.study.result import Line, Panel, Progress, Study
-from lustrum.study.table_server_methods import ServerMethods, regions_swapped
-from lustrum.study.table_server_outcomes import VARIABLES, hypercube
+from lustrum.study.table_server_outcomes import VARIABLES, ServerMethods, hypercube, regions_swapped
 from lustrum.utility import HellingerUtility
 
 DRAWS = 10

@@ -37,8 +37,14 @@ from lustrum.numeric.arithmetic import exp, log
 from lustrum.risk.simple import share_of_small_cells
 from lustrum.risk.table_entropy import EntropyRisk, entropy_term, size_term
 from lustrum.study.result import Line, Panel, Progress, Study
-from lustrum.study.table_server_methods import ASSUMED, METHODS
-from lustrum.study.table_server_outcomes import RUNS, MethodOutcome, hypercube, server_outcomes
+from lustrum.study.table_server_outcomes import (
+    ASSUMED,
+    METHODS,
+    RUNS,
+    MethodOutcome,
+    hypercube,
+    server_outcomes,
+)
 
 _ORIGINAL = (0.318, 0.248, 0.339, 0.298)
 """Table 5: the risk of the tables as they are."""

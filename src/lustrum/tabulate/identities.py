@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lustrum.model.arrays import Array
-from lustrum.model.identity import text_identity
+from lustrum.model.keys import text_identity
 from lustrum.numeric.compiled import compiled
 
 PLAIN_TEXTS = 1 << 21

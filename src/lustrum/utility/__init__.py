@@ -24,45 +24,52 @@ need every value have a rule, :class:`Impute`, for suppressed ones.
 from lustrum.utility.compare import Comparison, UtilityMeasure, compare
 from lustrum.utility.impute import Impute
 from lustrum.utility.measures.association import (
-    ChiSquareChange,
-    CramersVChange,
-    chi_square,
-    cramers_v,
-)
-from lustrum.utility.measures.average_distance import (
-    AverageDistance,
-    AverageRelativeDistance,
-    average_distance,
-    average_relative_distance,
-)
-from lustrum.utility.measures.between_variance import (
     BetweenVarianceChange,
+    ChiSquareChange,
+    ConditionalError,
+    CramersVChange,
+    RankCorrelation,
     between_variance,
     between_variance_ratio,
+    chi_square,
+    conditional_errors,
+    cramers_v,
+    rank_correlation,
 )
-from lustrum.utility.measures.conditional import ConditionalError, conditional_errors
-from lustrum.utility.measures.divergence import Divergence, divergence
-from lustrum.utility.measures.entropy_change import EntropyChange, cell_entropy, entropy_change
-from lustrum.utility.measures.exact_cells import ExactCells, share_of_exact_cells
-from lustrum.utility.measures.hellinger import (
+from lustrum.utility.measures.distances import (
+    AverageDistance,
+    AverageRelativeDistance,
+    ExactCells,
     HellingerDistance,
     HellingerShares,
     HellingerUtility,
+    LargestDeviation,
+    MeanSquaredPrecision,
+    average_distance,
+    average_relative_distance,
     hellinger_counts,
     hellinger_shares,
     hellinger_utility,
+    largest_deviation,
+    mean_squared_precision,
+    share_of_exact_cells,
 )
-from lustrum.utility.measures.largest_deviation import LargestDeviation, largest_deviation
+from lustrum.utility.measures.information import (
+    Divergence,
+    EntropyChange,
+    cell_entropy,
+    divergence,
+    entropy_change,
+)
 from lustrum.utility.measures.margins import (
     LargestMarginError,
     MarginsKept,
+    SuppressedCells,
+    SuppressedValue,
     largest_margin_error,
     one_way_margins,
     share_of_margins_kept,
 )
-from lustrum.utility.measures.precision import MeanSquaredPrecision, mean_squared_precision
-from lustrum.utility.measures.rank_correlation import RankCorrelation, rank_correlation
-from lustrum.utility.measures.suppressed import SuppressedCells, SuppressedValue
 
 __all__ = [
     "AverageDistance",

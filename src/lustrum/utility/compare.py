@@ -10,11 +10,10 @@ import numpy.typing as npt
 
 from lustrum.model import InputError, Release, Table
 from lustrum.model.arrays import Floats, Mask
-from lustrum.model.parameters import check_parameters, words_of
+from lustrum.model.parameters import DeclaredSpec
 from lustrum.model.release import check_release
 from lustrum.model.table import check_table
-from lustrum.utility.blocks import inner_grid
-from lustrum.utility.impute import NO_RULE, Impute
+from lustrum.utility.impute import Impute, inner_grid
 
 Better = Literal["higher", "lower"]
 
@@ -39,22 +38,10 @@ class UtilityMeasure(Protocol):
         ...
 
 
-class UtilitySpec:
-    """What all utility measures share: words that make them again, in which a rule is named."""
+class UtilitySpec(DeclaredSpec):
+    """What all utility measures share."""
 
-    name: ClassVar[str]
-
-    def __post_init__(self) -> None:
-        rule = vars(self).get("impute")
-        if isinstance(rule, str):
-            object.__setattr__(self, "impute", Impute(rule))  # type: ignore[arg-type]
-        check_parameters(self, f"The measure {self.name!r}")
-
-    def to_mapping(self) -> dict[str, Any]:
-        """The measure in words that make it again; without a rule for suppressed cells, none is named."""
-        mapping = words_of(self, "measure")
-        rule = mapping.pop("impute", NO_RULE)
-        return mapping if rule == NO_RULE else mapping | {"impute": rule.rule}
+    group: ClassVar[str] = "measure"
 
 
 @dataclass(frozen=True, eq=False)

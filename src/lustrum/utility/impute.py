@@ -9,23 +9,72 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from lustrum.model import InputError, Release, TableAxis
 from lustrum.model.arrays import Floats, Mask
 from lustrum.model.errors import choices
-from lustrum.utility.blocks import inner_grid, margin_grid
+from lustrum.model.parameters import DeclaredSpec, parameter
+
+# The inner cells of a table as one dense block, and where their totals stand.
+
+Grid = tuple[Any, ...]
+
+
+def inner_grid(axes: Sequence[TableAxis]) -> Grid:
+    """An index of the inner cells, which form a block: a cell is inner if it is so on every axis."""
+    return np.ix_(*(np.flatnonzero(axis.inner) for axis in axes)) if axes else ()
+
+
+def total_position(axis: TableAxis) -> int | None:
+    """Where the sum of all inner categories of an axis stands, if it is there.
+
+    >>> total_position(TableAxis.plain("sex", ["1", "2"])) is None
+    True
+    """
+    inner = [
+        c.member_set for c, is_inner in zip(axis.categories, axis.inner, strict=True) if is_inner
+    ]
+    union = frozenset[int]().union(*inner)
+    if sum(map(len, inner)) != len(union):
+        return None
+    for position, category in enumerate(axis.categories):
+        if not axis.inner[position] and category.member_set == union:
+            return position
+    return None
+
+
+def margin_grid(axes: Sequence[TableAxis], summed: Sequence[int]) -> Grid | None:
+    """An index of the totals over the given axes, one wide along each of them; None if one has none."""
+    picks = []
+    for position, axis in enumerate(axes):
+        if position not in summed:
+            picks.append(np.flatnonzero(axis.inner))
+            continue
+        total = total_position(axis)
+        if total is None:
+            return None
+        picks.append(np.array([total]))
+    return np.ix_(*picks) if picks else ()
+
+
+def axis_position(axes: Sequence[TableAxis], name: str) -> int:
+    """Where the axis of that name is."""
+    names = [axis.name for axis in axes]
+    if name not in names:
+        raise InputError(f"The table has no axis {name!r}; {choices(name, names)}.")
+    return names.index(name)
+
 
 Rule = Literal["none", "zero", "midpoint", "proportional"]
 
-_RULES = ("none", "zero", "midpoint", "proportional")
 _ROUNDS = 200
 
 
 @dataclass(frozen=True)
-class Impute:
+class Impute(DeclaredSpec):
     """The rule for suppressed inner cells.
 
     - ``"none"``: there must not be any.
@@ -39,13 +88,10 @@ class Impute:
     The value that a release may still hold behind a suppressed cell is never looked at.
     """
 
-    rule: Rule = "none"
+    group: ClassVar[str] = ""
+    what: ClassVar[str] = "Imputation"
 
-    def __post_init__(self) -> None:
-        if self.rule not in _RULES:
-            raise InputError(
-                f"There is no imputation rule {self.rule!r}; {choices(str(self.rule), _RULES)}."
-            )
+    rule: Rule = parameter("none", "What stands in the place of suppressed cells.")
 
     def fill(self, release: Release, structural: Mask | None = None) -> Floats:
         """The inner block of the release in its stored units, with every suppressed cell filled."""
@@ -73,8 +119,15 @@ class Impute:
         return block
 
 
-NO_RULE = Impute()
-"""Suppressed cells are refused."""
+def suppressed_cells() -> Any:
+    """The parameter of every measure for suppressed cells; without a rule they are refused."""
+    return parameter(
+        Impute(),
+        "What stands in the place of suppressed cells.",
+        brief=True,
+        read=lambda rule: Impute(rule) if isinstance(rule, str) else rule,  # type: ignore[arg-type]
+        write=lambda impute: impute.rule,
+    )
 
 
 def spread(block: Floats, free: Mask, margins: Sequence[tuple[tuple[int, ...], Floats]]) -> Floats:

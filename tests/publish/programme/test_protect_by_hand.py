@@ -913,7 +913,10 @@ def test_adjusted_sums_are_in_their_own_units_or_are_refused(
             '{method = "suppression", csot = "value"}',
             "has no parameter 'csot'; did you mean 'cost'?",
         ),
-        ('{method = "suppression", cost = "gold"}', "Set 'one': 'cost' of suppression cannot be"),
+        (
+            '{method = "suppression", cost = "gold"}',
+            "Set 'one': The method 'suppression': 'cost' must be",
+        ),
         ('{method = "controlled-rounding", bas = 3}', "has no parameter 'bas'"),
         ('{method = "suppression", cost = "value", csot = 1}', "has no parameter 'csot'"),
         ('{method = "suppression", rul = 1}', "has no parameter 'rul'"),

@@ -9,28 +9,28 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, get_args
+from typing import Any, ClassVar
 
 import numpy as np
 
 from lustrum.model import InputError, Release, Table
 from lustrum.model.arrays import Ints, Mask
 from lustrum.model.chance import Seed
-from lustrum.model.errors import choices
 from lustrum.model.keys import cell_words
-from lustrum.model.parameters import checks_parameters, parameter
+from lustrum.model.parameters import parameter
 from lustrum.model.text import say
 from lustrum.numeric.structure import UNBOUNDED, Structure
 from lustrum.protect.abilities import Abilities
 from lustrum.protect.adjustment.adjust import WeightWord, adjust
 from lustrum.protect.adjustment.search import DirectionWord, Norm
 from lustrum.protect.adjustment.work import STEPS
-from lustrum.protect.method import Kept, Stage, checked_input, kept_cells, released
-from lustrum.sensitivity import Rule, Sensitivity, Threshold, read_rule
+from lustrum.protect.method import Kept, MethodSpec, Stage, checked_input, kept_cells, released
+from lustrum.sensitivity import Rule, Sensitivity, Threshold
+from lustrum.sensitivity.rules.combine import rule_of
 
 
 @dataclass(frozen=True)
-class ControlledAdjustment:
+class ControlledAdjustment(MethodSpec):
     """Sensitive cells are published at least their protection level away, and all numbers add up.
 
     ``rule`` finds the sensitive cells and their levels: a rule, or its words in a policy. ``norm`` is
@@ -48,44 +48,25 @@ class ControlledAdjustment:
     stages: ClassVar[tuple[Stage, ...]] = ("table",)
     abilities: ClassVar[Abilities] = Abilities(repeatable=True)
     rule: Rule | Mapping[str, Any] = parameter(
-        Threshold(3), "The rule that says which cells are sensitive, or its mapping."
+        Threshold(3), "The rule that says which cells are sensitive, or its mapping.", read=rule_of
     )
     norm: Norm = parameter("l1", "Whether absolute or squared changes are minimised.")
     directions: DirectionWord = parameter("heuristic", "How to find which cells go up.")
     weights: WeightWord = parameter("reciprocal", "What a change of each cell costs.")
     keep: Kept = parameter("nothing", "Which totals do not change.")
     max_change: float | None = parameter(
-        None, "The largest share by which any cell may change; without it, any.", above=0, below=1
+        None,
+        "The largest share by which any cell may change; without it, any.",
+        above=0,
+        below=1,
+        brief=True,
     )
     steps: int = parameter(STEPS, "The most steps of a search.", least=1)
 
-    @checks_parameters("Controlled adjustment")
-    def __post_init__(self) -> None:
-        if isinstance(self.rule, Mapping):
-            object.__setattr__(self, "rule", read_rule(self.rule))
-        elif not isinstance(self.rule, Rule):
-            raise InputError("The rule of controlled adjustment must be a rule or its mapping.")
-        field_types = {
-            "norm": Norm,
-            "directions": DirectionWord,
-            "weights": WeightWord,
-            "keep": Kept,
-        }
-        for field, valid in field_types.items():
-            given = getattr(self, field)
-            if given not in get_args(valid):
-                known = choices(str(given), get_args(valid))
-                raise InputError(
-                    f"'{field}' of controlled adjustment cannot be {given!r}; {known}."
-                )
+    def check_together(self) -> None:
+        """Not every search is for every norm."""
         if self.directions == "exact" and self.norm == "l2":
             raise InputError("Exact directions are for the norm 'l1'; with 'l2' use 'heuristic'.")
-        if self.max_change is not None and not (
-            _number(self.max_change) and 0 < self.max_change < 1
-        ):
-            raise InputError("'max_change' is a share above 0 and below 1, such as 0.2.")
-        if type(self.steps) is not int or self.steps < 1:
-            raise InputError("'steps' of controlled adjustment must be a whole number above 0.")
 
     def apply(self, table: Table, rng: Seed = None) -> Release:
         """Adjust a table; random choices use the generator, or record keys, or a fixed order."""
@@ -113,20 +94,6 @@ class ControlledAdjustment:
         published = adjusted.values.reshape(table.shape)
         low, high = self.known_range(table, published, frozen)
         return released(table, self, published, low=low, high=high, notes=self.public_notes())
-
-    def to_mapping(self) -> dict[str, Any]:
-        """The method in the words of a policy file."""
-        assert not isinstance(self.rule, Mapping)
-        mapping: dict[str, Any] = {
-            "method": self.name,
-            "rule": self.rule.to_mapping(),
-            "norm": self.norm,
-            "directions": self.directions,
-            "weights": self.weights,
-            "keep": self.keep,
-            "steps": self.steps,
-        }
-        return mapping if self.max_change is None else mapping | {"max_change": self.max_change}
 
     def known_range(self, table: Table, published: Ints, frozen: Mask) -> tuple[Ints, Ints]:
         """Bounds that hold for any true values; only kept cells, signs and the cap narrow them."""

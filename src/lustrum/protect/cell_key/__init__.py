@@ -16,12 +16,11 @@
 
 from lustrum.protect.cell_key.additive import Restored, restore
 from lustrum.protect.cell_key.channel import LookupChannel
-from lustrum.protect.cell_key.counts import CellKey
+from lustrum.protect.cell_key.counts import CellKey, ZeroKeys
 from lustrum.protect.cell_key.magnitudes import CellKeyMagnitude
 from lustrum.protect.cell_key.ptable import PTable, read_ptable
 from lustrum.protect.cell_key.ratios import Ratios, mean, percentages, ratio
 from lustrum.protect.cell_key.words import Additive, Lookup, Versions
-from lustrum.protect.cell_key.zeros import ZeroKeys
 
 __all__ = [
     "Additive",

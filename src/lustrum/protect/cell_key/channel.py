@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any
 
 import numpy as np
 
 from lustrum.model import InputError, Transitions
-from lustrum.model.arrays import Floats, Ints
+from lustrum.model.arrays import Array, Floats, Ints
 from lustrum.model.channel import MatrixChannel, row_entries
 from lustrum.numeric.compiled import compiled
 
@@ -138,7 +137,7 @@ class LookupSupport:
 
 @compiled
 def _look_up(  # pragma: no cover
-    published: Any, table_low: Any, table_high: Any, cycle: int, low: Any, high: Any
+    published: Array, table_low: Array, table_high: Array, cycle: int, low: Array, high: Array
 ) -> None:
     last = table_low.size - cycle
     for i in range(published.size):

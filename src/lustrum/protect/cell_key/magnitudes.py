@@ -13,35 +13,127 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from lustrum.model import InputError, Release, Table
-from lustrum.model.arrays import Ints, Mask, Words
+from lustrum.model.arrays import Floats, Ints, Mask, Words
 from lustrum.model.chance import Seed
 from lustrum.model.keys import cell_words
-from lustrum.model.parameters import checks_parameters, parameter
+from lustrum.model.parameters import parameter
 from lustrum.model.text import say
+from lustrum.numeric.arithmetic import exp, log
 from lustrum.protect.abilities import Abilities
-from lustrum.protect.cell_key.noise import (
-    Noise,
-    checked_number,
-    checked_share,
-    flex,
-    noise_table,
-)
-from lustrum.protect.method import Stage, checked_input, released
+from lustrum.protect.method import MethodSpec, Stage, checked_input, released
 from lustrum.sensitivity import PPercent
+
+# Noise for magnitudes: the flex function gives its size, a symmetric lookup its distribution.
+#
+# The coefficients ``v`` lie on a grid from ``-D`` to ``D``. Their distribution has the largest entropy among
+# those of the given variance: ``p(v)`` is proportional to ``exp(-t v**2)``. A separate bit gives the sign, so
+# that the mean is exactly 0.
+
+
+@dataclass(frozen=True, eq=False)
+class Noise:
+    """Sizes in units of ``1 / steps`` with the thresholds of their lookup by 63 bits of a word."""
+
+    sizes: Ints
+    thresholds: Words
+    steps: int
+
+    @property
+    def chances(self) -> Floats:
+        """The probability of each size."""
+        ends = self.thresholds.astype(object) / (1 << 63)
+        return np.diff(np.concatenate(([0], ends))).astype(np.float64)
+
+    def draw(self, random_words: Words) -> tuple[Ints, Ints]:
+        """Size and sign (1 or -1) for each word."""
+        sign = 1 - 2 * (random_words >> np.uint64(63)).astype(np.int64)
+        rest = random_words & np.uint64((1 << 63) - 1)
+        index = np.searchsorted(self.thresholds, rest.ravel(), side="right").reshape(
+            random_words.shape
+        )
+        return self.sizes[np.minimum(index, self.sizes.size - 1)], sign
+
+
+@lru_cache(maxsize=64)
+def noise_table(largest: int, steps: int, variance: float, part: str = "all") -> Noise:
+    """The lookup for sizes up to ``largest``, ``steps`` to the unit, with this variance.
+
+    ``part`` takes all sizes of the grid, or the ``even`` or the ``odd`` ones only.
+
+    >>> table = noise_table(2, 1, 1.0)
+    >>> table.sizes.tolist(), float((table.chances * table.sizes**2).sum().round(6))
+    ([0, 1, 2], 1.0)
+    """
+    first = {"all": 0, "even": 0, "odd": 1}[part]
+    sizes = np.arange(first, largest * steps + 1, 1 if part == "all" else 2, dtype=np.int64)
+    units = sizes / steps
+    low, high = float((units * units).min()), float((units * units).max())
+    if not low < variance < high:
+        raise InputError(
+            f"Noise of the {'whole' if part == 'all' else part} grid has a variance between {low:g} and "
+            f"{high:g}, not {variance:g}."
+        )
+    weight = np.where(sizes > 0, 2.0, 1.0)  # both signs
+
+    def chances(t: float) -> Floats:
+        logs = log(weight) - t * units**2
+        shares = exp(logs - logs.max())
+        return np.asarray(shares / shares.sum())
+
+    def spread(t: float) -> float:
+        return float((chances(t) * units**2).sum())
+
+    below, above = -1.0, 1.0
+    while spread(below) < variance:
+        below *= 2.0
+    while spread(above) > variance:
+        above *= 2.0
+    for _ in range(200):
+        middle = (below + above) / 2.0
+        if spread(middle) > variance:
+            below = middle
+        else:
+            above = middle
+    cumulated = np.rint(np.cumsum(chances(above)) * (1 << 31)).astype(np.int64)
+    cumulated[-1] = 1 << 31
+    thresholds = cumulated.astype(np.uint64) << np.uint64(32)
+    return Noise(sizes, thresholds, steps)
+
+
+def flex(values: Floats, flex_point: float, small: float, large: float, q: int) -> Floats:
+    """The share of noise for cells of these absolute values (Giessing and Tent 2019).
+
+    Up to the flex point it is ``small``; beyond it falls towards ``large``::
+
+        m(x) = large * (1 + (small x - large f) / (large f) * (2 f / (f + x))**q)
+
+    The formula may rise a little above ``small`` just beyond the flex point; it is cut there, so that
+    ``small`` is the largest share.
+
+    >>> flex(np.array([10.0, 1000.0, 1e9]), 1000.0, 0.2, 0.03, 3).round(4).tolist()
+    [0.2, 0.2, 0.03]
+    """
+    x = np.maximum(np.asarray(values, dtype=np.float64), flex_point)
+    power = np.ones_like(x)
+    for _ in range(q):  # repeated products give the same bits on every machine
+        power = power * (2.0 * flex_point / (flex_point + x))
+    share = large + (small * x / flex_point - large) * power
+    return np.minimum(share, small)
+
 
 _UNIT = 1 << 24  # noise coefficients are whole multiples of its inverse
 _ROOM = 2**36
 
 
 @dataclass(frozen=True)
-class CellKeyMagnitude:
+class CellKeyMagnitude(MethodSpec):
     """Noise in proportion to the largest contributions of each cell, looked up by its key.
 
     - ``largest_change``, ``steps``, ``variance``: the coefficients ``v`` lie on a grid of ``1 / steps`` from
@@ -72,8 +164,8 @@ class CellKeyMagnitude:
     steps: int = parameter(4, "How many coefficients there are in one unit.", least=1)
     variance: float = parameter(1.0, "The variance of the coefficients.", above=0)
     flex_point: float = parameter(1000.0, "Up to this value cells get the share 'small'.", above=0)
-    small: float = parameter(0.2, "The share of noise in small cells.", above=0, most=1)
-    large: float = parameter(0.05, "The share of noise in very large cells.", least=0, most=1)
+    small: float = parameter(0.2, "The share of noise in small cells.", above=0, below=1)
+    large: float = parameter(0.05, "The share of noise in very large cells.", above=0, below=1)
     power: int = parameter(3, "How fast the share falls from small to large cells.", least=1)
     ranks: int = parameter(1, "How many of the largest contributions are perturbed.", least=1)
     shares: tuple[float, ...] = parameter(
@@ -83,37 +175,22 @@ class CellKeyMagnitude:
         "top", "What the coefficients multiply."
     )
     extra: float = parameter(0.0, "How much noise sensitive cells get in addition.", least=0)
-    p_percent: float | None = parameter(None, "Which cells are sensitive, by the p% rule.")
+    p_percent: float | None = parameter(
+        None, "Which cells are sensitive, by the p% rule.", above=0, below=100
+    )
     parity: bool = parameter(
         False, "Whether odd and even numbers of contributors use different coefficients."
     )
     version: str = parameter("1", "The version of the noise table, which is published.")
     key_version: int = parameter(1, "The version of the record keys, which is published.")
 
-    @checks_parameters("The cell key method for magnitudes")
-    def __post_init__(self) -> None:
-        for name in ("largest_change", "steps", "power", "ranks"):
-            value = getattr(self, name)
-            if type(value) is not int or value < 1:
-                raise InputError(f"'{name}' must be a whole number of 1 or more, not {value!r}.")
-        checked_number(self.variance, "'variance'", 0.0)
-        if checked_number(self.flex_point, "'flex_point'", 0.0) == 0.0:
-            raise InputError("'flex_point' must be above 0.")
-        small, large = checked_share(self.small, "'small'"), checked_share(self.large, "'large'")
-        checked_number(self.extra, "'extra'", 0.0)
-        if large > small:
+    def check_together(self) -> None:
+        """No cell can change its sign, and each rank has its share."""
+        if self.large > self.small:
             raise InputError("'large', the share for large cells, must not be above 'small'.")
-        if self.scale not in ("top", "largest", "mean", "spread"):
-            raise InputError(
-                f"'scale' is 'top', 'largest', 'mean' or 'spread', not {self.scale!r}."
-            )
-        if type(self.parity) is not bool:
-            raise InputError(f"'parity' must be true or false, not {self.parity!r}.")
-        if type(self.key_version) is not int or not isinstance(self.version, str):
-            raise InputError("'version' must be a text in quotes and 'key_version' a whole number.")
-        shares = tuple(self.shares) or (1.0,) * self.ranks
+        shares = self.shares or (1.0,) * self.ranks
         object.__setattr__(self, "shares", shares)
-        falling = all(0 <= b <= a for a, b in pairwise(shares))
+        falling = all(b <= a for a, b in pairwise(shares))
         if len(shares) != self.ranks or shares[0] != 1 or not falling:
             raise InputError(
                 f"'shares' needs {self.ranks} numbers that begin with 1 and never rise, one for each rank."
@@ -122,8 +199,6 @@ class CellKeyMagnitude:
             raise InputError(
                 "'extra' and 'p_percent' belong together: which cells get how much more."
             )
-        if self.p_percent is not None:
-            PPercent(p=self.p_percent)
         if self.reach >= 1:
             raise InputError(
                 f"'small' times 'largest_change' and 'extra' together is {float(self.reach):g}; it must be "
@@ -194,24 +269,11 @@ class CellKeyMagnitude:
         )
 
     def to_mapping(self) -> dict[str, Any]:
-        """The method in the words of a policy file."""
-        out: dict[str, Any] = {
-            "method": self.name,
-            "largest_change": self.largest_change,
-            "steps": self.steps,
-            "variance": self.variance,
-            "flex_point": self.flex_point,
-            "small": self.small,
-            "large": self.large,
-            "power": self.power,
-            "ranks": self.ranks,
-            "shares": list(self.shares),
-            "scale": self.scale,
-            "parity": self.parity,
-        }
-        if self.p_percent is not None:
-            out |= {"extra": self.extra, "p_percent": self.p_percent}
-        return out | {"version": self.version, "key_version": self.key_version}
+        """The method in the words of a policy file; what sensitive cells get only where any are."""
+        words = super().to_mapping()
+        sensitive = {key: words.pop(key, None) for key in ("extra", "p_percent")}
+        versions = {key: words.pop(key) for key in ("version", "key_version")}
+        return words | (sensitive if self.p_percent is not None else {}) | versions
 
     @cached_property
     def _tables(self) -> tuple[Noise, Noise]:

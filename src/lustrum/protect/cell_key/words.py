@@ -7,11 +7,11 @@ the published versions. A policy file lists them side by side; this class reads 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 from lustrum.model import InputError
 from lustrum.model.channel import MatrixChannel
-from lustrum.model.parameters import check_parameters, parameter
+from lustrum.model.parameters import DeclaredSpec, parameter
 from lustrum.protect.cell_key.layouts import LayoutName
 from lustrum.protect.cell_key.ptable import PTable
 from lustrum.protect.perturbation.design import Monotone, PerturbationDesign
@@ -23,42 +23,37 @@ _WHAT = "The cell key method"
 
 
 @dataclass(frozen=True)
-class Lookup:
+class Lookup(DeclaredSpec):
     """How a cell key is looked up: the layout of the table, and its 2 to the power of ``bits`` keys."""
 
+    what: ClassVar[str] = _WHAT
     layout: LayoutName | None = parameter(None, "How a key is looked up.")
     bits: int = parameter(8, "2 to the power of this many keys.", least=1, most=16)
 
-    def __post_init__(self) -> None:
-        check_parameters(self, _WHAT)
-
 
 @dataclass(frozen=True)
-class Additive:
+class Additive(DeclaredSpec):
     """The table is made to add up, by the least change and by at most ``max_shift`` in a cell."""
 
+    what: ClassVar[str] = _WHAT
     max_shift: int = parameter(5, "The largest change of a cell.", least=0)
     steps: int = parameter(500, "The most steps of the search for that change.", least=1)
 
-    def __post_init__(self) -> None:
-        check_parameters(self, _WHAT)
-
 
 @dataclass(frozen=True)
-class Versions:
+class Versions(DeclaredSpec):
     """The versions of the ptable and of the record keys that a release states."""
 
+    what: ClassVar[str] = _WHAT
     ptable: str = parameter("1", "The version of the ptable.")
     keys: int = parameter(1, "The version of the record keys.")
 
-    def __post_init__(self) -> None:
-        check_parameters(self, _WHAT)
-
 
 @dataclass(frozen=True)
-class CellKeyWords:
+class CellKeyWords(DeclaredSpec):
     """The parameters of :class:`~lustrum.protect.cell_key.CellKey` as a policy file names them."""
 
+    what: ClassVar[str] = _WHAT
     # The lookup table
     ptable: str | PTable | MatrixChannel = parameter(
         "shlomo-2015",
@@ -117,9 +112,6 @@ class CellKeyWords:
     steps: int = parameter(
         500, "The most steps of the search for that change.", least=1, group="totals"
     )
-
-    def __post_init__(self) -> None:
-        check_parameters(self, _WHAT)
 
     def source(self) -> Source:
         """What the ptable is made from."""

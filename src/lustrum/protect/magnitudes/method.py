@@ -21,9 +21,8 @@ import numpy as np
 
 from lustrum.model import Dataset, InputError
 from lustrum.model.arrays import Array, Ints, Mask, Words
-from lustrum.model.finest import FinestCells
-from lustrum.model.finest_sums import FinestSums
-from lustrum.model.parameters import checks_parameters, parameter
+from lustrum.model.finest import FinestCells, FinestSums
+from lustrum.model.parameters import parameter
 from lustrum.model.records import Records
 from lustrum.protect.abilities import Abilities
 from lustrum.protect.magnitudes.carriers import Carried, CarriedRecords, carried_by
@@ -59,7 +58,7 @@ from lustrum.protect.population.start import cell_numbers, derived
 from lustrum.runtime.stop import reporting_progress
 from lustrum.sensitivity import Background
 from lustrum.sensitivity.background import NOTHING
-from lustrum.sensitivity.parameters import exact
+from lustrum.sensitivity.rule import exact
 
 Progress = Callable[[str, float], None]
 
@@ -142,8 +141,8 @@ class ProtectedMagnitudes(MethodSpec):
         (), "Variables whose classes of a measure everybody knows, however narrow they are."
     )
 
-    @checks_parameters("Protected magnitudes")
-    def __post_init__(self) -> None:
+    def check_together(self) -> None:
+        """The shares can be made."""
         _ = self.factors
 
     @cached_property

@@ -10,8 +10,12 @@
 """
 
 from lustrum.protect.markov.moves import Moves
-from lustrum.protect.markov.spec import MarkovPerturbation, perturb_boxes
-from lustrum.protect.markov.square import StationarySquare, simulated_channel
+from lustrum.protect.markov.spec import (
+    MarkovPerturbation,
+    StationarySquare,
+    perturb_boxes,
+    simulated_channel,
+)
 
 __all__ = [
     "MarkovPerturbation",

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from lustrum.model.arrays import Array
 from lustrum.numeric.arithmetic_loops import exp, log, log1p, log_gamma
 from lustrum.numeric.compiled import compiled
 from lustrum.numeric.stream import below_of, own_next_word, unit_of
@@ -58,7 +59,7 @@ def _many(n: int, p: float, u: float) -> int:  # pragma: no cover
 
 
 @compiled
-def draw_binomial(n: int, p: float, state: Any) -> int:  # pragma: no cover
+def draw_binomial(n: int, p: float, state: Array) -> int:  # pragma: no cover
     """How many of ``n`` move when each does with probability ``p``."""
     if n == 0 or p <= 0.0:
         return 0
@@ -73,7 +74,7 @@ def draw_binomial(n: int, p: float, state: Any) -> int:  # pragma: no cover
 
 
 @compiled
-def _step(down: int, up: int, theta: float, unit: bool, state: Any) -> int:  # pragma: no cover
+def _step(down: int, up: int, theta: float, unit: bool, state: Array) -> int:  # pragma: no cover
     """A change of mean 0 that takes at most ``down`` away and adds at most ``up``."""
     movers = min(down, up)
     if movers == 0:
@@ -87,7 +88,7 @@ def _step(down: int, up: int, theta: float, unit: bool, state: Any) -> int:  # p
 
 @compiled
 def _moved(  # pragma: no cover
-    x: Any, cells: Any, size: int, odd: Any, theta: float, unit: bool, state: Any
+    x: Array, cells: Array, size: int, odd: Array, theta: float, unit: bool, state: Array
 ) -> int:
     """One step of the box whose corners are the first ``size`` cells; 1 if it changed the table."""
     down, up = x[cells[0]], x[cells[1]]
@@ -107,15 +108,15 @@ def _moved(  # pragma: no cover
 
 @compiled
 def run_random(  # pragma: no cover
-    x: Any,
+    x: Array,
     families: Any,
     groups: Any,
-    offsets: Any,
-    odd: Any,
+    offsets: Array,
+    odd: Array,
     theta: float,
     unit: bool,
     steps: int,
-    state: Any,
+    state: Array,
 ) -> int:
     """Apply this many random boxes; returns how many changed the table.
 
@@ -155,7 +156,7 @@ def run_random(  # pragma: no cover
 
 @compiled
 def run_boxes(  # pragma: no cover
-    x: Any, boxes: Any, odd: Any, theta: float, unit: bool, state: Any
+    x: Array, boxes: Array, odd: Array, theta: float, unit: bool, state: Array
 ) -> int:
     """Apply the listed boxes, one a row; returns how many changed the table."""
     changed = 0

@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from functools import cached_property
+from typing import ClassVar, Literal
 
 import numpy as np
 
+from lustrum.audit import MarkovSquare
 from lustrum.model import InputError, Release, Table
-from lustrum.model.arrays import Ints
+from lustrum.model.arrays import Floats, Ints
 from lustrum.model.chance import Seed
-from lustrum.model.errors import choices
-from lustrum.model.parameters import checks_parameters, parameter
+from lustrum.model.channel import ObservedChannel
+from lustrum.model.parameters import parameter
 from lustrum.model.text import say
+from lustrum.numeric.distributions import binomial, convolved
 from lustrum.protect.abilities import Abilities
 from lustrum.protect.markov.moves import Moves
-from lustrum.protect.method import TABULAR, Stage, checked_input, released, whole_counts
-from lustrum.protect.totals.inner_table import InnerTable, Keep, kept_names
+from lustrum.protect.method import TABULAR, MethodSpec, Stage, checked_input, released, whole_counts
+from lustrum.protect.totals.inner_table import InnerTable, Keep, margin_names, margin_words
 
 RULES = ("people", "unit")
 ORDERS = ("random", "disjoint")
 
 
 @dataclass(frozen=True)
-class MarkovPerturbation:
+class MarkovPerturbation(MethodSpec):
     """People move within squares; kept margins do not change, and every cell is right on average.
 
     An elementary step takes a square: the four cells at the crossings of two rows and two columns. With
@@ -52,7 +55,11 @@ class MarkovPerturbation:
     theta: float = parameter(0.1, "How many people move in one step, as a share.", above=0, most=1)
     sweeps: int = parameter(1, "How often all cells are visited.", least=1)
     keep: Keep = parameter(
-        (), "Margins that stay as they are, each a list of variables; by default those shown."
+        (),
+        "Margins that stay as they are, each a list of variables; by default those shown.",
+        brief=True,
+        read=margin_names,
+        write=margin_words,
     )
     order: Literal["random", "disjoint"] = parameter(
         "disjoint", "Squares of cells at random, or disjoint ones."
@@ -61,22 +68,12 @@ class MarkovPerturbation:
         "people", "Whether every person may move, or one unit at a time."
     )
 
-    @checks_parameters("Markov perturbation")
-    def __post_init__(self) -> None:
-        for word, given, valid in (("order", self.order, ORDERS), ("rule", self.rule, RULES)):
-            if given not in valid:
-                raise InputError(
-                    f"Markov perturbation has no {word} {given!r}; {choices(str(given), valid)}."
-                )
-        most = 0.5 if self.rule == "unit" else 1.0
-        if type(self.theta) not in (int, float) or not 0 < self.theta <= most:
+    def check_together(self) -> None:
+        """One unit at a time moves with a probability of at most a half."""
+        if self.rule == "unit" and self.theta > 0.5:
             raise InputError(
-                f"Markov perturbation by {self.rule} needs a theta above 0 and up to {most:g}, "
-                f"not {self.theta!r}."
+                f"Markov perturbation by unit needs a theta above 0 and up to 0.5, not {self.theta!r}."
             )
-        if type(self.sweeps) is not int or self.sweeps < 1:
-            raise InputError(f"Markov perturbation needs one sweep or more, not {self.sweeps!r}.")
-        object.__setattr__(self, "keep", kept_names(self.keep, "Markov perturbation"))
 
     def apply(self, table: Table, rng: Seed = None) -> Release:
         """Perturb the inner cells of a table of counts, and add its totals up."""
@@ -121,18 +118,6 @@ class MarkovPerturbation:
         settings = (moves, self.theta, self.sweeps, self.order, self.rule, rng)
         return np.stack([perturb_boxes(counts, *settings) for _ in range(draws)])
 
-    def to_mapping(self) -> dict[str, Any]:
-        """The method in the words of a policy file."""
-        keep = [",".join(margin) for margin in self.keep]
-        return {
-            "method": self.name,
-            "theta": self.theta,
-            "sweeps": self.sweeps,
-            "order": self.order,
-            "rule": self.rule,
-            **({"keep": keep} if keep else {}),
-        }
-
     def _purpose(self, inner: InnerTable, cliques: tuple[tuple[int, ...], ...]) -> str:
         margins = ";".join(",".join(map(str, c)) for c in cliques)
         return f"{self.name} {self.theta!r} {self.sweeps} {self.order} {self.rule} {margins}"
@@ -160,3 +145,71 @@ def perturb_boxes(
         for _ in range(sweeps):
             run_boxes(x, moves.disjoint(rng), odd, float(theta), unit, state)
     return x.reshape(counts.shape)
+
+
+# The channel of Markov perturbation: exact for one cell of one square, simulated for any cell.
+
+
+@dataclass(frozen=True)
+class StationarySquare(MarkovSquare):
+    """The first cell of a 2 x 2 square after one elementary step that leaves its mean as it is.
+
+    If the margins bound a cell w by c and d, then ``w - c`` people can move out and ``d - w`` can move in.
+    With s the smaller of the two numbers,
+
+        ``M = c + Binom(w - c, 1 - theta s / (w - c)) + Binom(d - w, theta s / (d - w))``,
+
+    so that as many move in as out on average and ``E M = w``. Where all of one column can move this is
+    the formula of Duncan, Fienberg, Krishnan, Padman and Roehrig (2001); elsewhere theirs, which
+    compares with all of the column, has a small bias. With the rule ``unit`` the cell goes one up
+    or one down, each with probability theta, and stays if one of them is closed.
+
+    >>> square = StationarySquare(row=15, column=18, total=115, theta=0.05)
+    >>> bool(np.allclose(square.matrix @ np.arange(16), np.arange(16)))
+    True
+    """
+
+    rule: str = "people"
+
+    @cached_property
+    def matrix(self) -> Floats:
+        """``P(published | true)`` over ``least .. most``."""
+        size = self.most - self.least + 1
+        out = np.zeros((size, size))
+        for leave in range(size):
+            enter = size - 1 - leave
+            movers = min(leave, enter)
+            if movers == 0:
+                out[leave, leave] = 1.0
+            elif self.rule == "unit":
+                out[leave, leave - 1 : leave + 2] = self.theta, 1 - 2 * self.theta, self.theta
+            else:
+                share = self.theta * movers
+                stayers = binomial(np.arange(leave + 1), leave, 1 - share / leave)
+                comers = binomial(np.arange(enter + 1), enter, share / enter)
+                out[leave] = convolved(stayers, comers)
+        return out
+
+    def support(self, published: Ints) -> tuple[Ints, Ints]:
+        """A cell at a bound stays; others can take any value, or a neighbouring one by the rule ``unit``."""
+        shown = np.asarray(published, dtype=np.int64)
+        reach = 1 if self.rule == "unit" else self.most - self.least
+        low, high = np.maximum(shown - reach, self.least), np.minimum(shown + reach, self.most)
+        low = np.where((shown > self.least) & (low == self.least), self.least + 1, low)
+        high = np.where((shown < self.most) & (high == self.most), self.most - 1, high)
+        return np.minimum(low, shown), np.maximum(high, shown)
+
+
+def simulated_channel(
+    table: Table, spec: MarkovPerturbation, draws: int, rng: np.random.Generator
+) -> ObservedChannel:
+    """The channel of a table's inner cells, from this many perturbations of it.
+
+    It is made from confidential counts and is for the agency only.
+    """
+    if type(draws) is not int or draws < 1:
+        raise InputError(f"A simulated channel needs one draw or more, not {draws!r}.")
+    inner = InnerTable.of(table.axes, "Markov perturbation")
+    counts = inner.counts(table)
+    perturbed = spec.perturbations(inner, counts, draws, rng)
+    return ObservedChannel(np.broadcast_to(counts, (draws, *counts.shape)), perturbed)

@@ -16,8 +16,8 @@ import numpy.typing as npt
 from lustrum.model import InputError, Release, Table
 from lustrum.model.arrays import Floats, Ints
 from lustrum.model.chance import Seed
-from lustrum.model.errors import choices
-from lustrum.model.parameters import checks_parameters, parameter
+from lustrum.model.channel import NEGLIGIBLE, StepChannel
+from lustrum.model.parameters import parameter
 from lustrum.model.text import say
 from lustrum.numeric.arithmetic import exp, log, normal_cdf, normal_quantile
 from lustrum.numeric.structure import UNBOUNDED
@@ -31,7 +31,6 @@ from lustrum.protect.method import (
     released,
     uniform_words,
 )
-from lustrum.protect.noise.step_channel import NEGLIGIBLE, StepChannel
 from lustrum.protect.totals.safe import hidden_totals, safe_totals
 
 DISTRIBUTIONS = ("normal", "laplace", "uniform")
@@ -126,15 +125,8 @@ class AdditiveNoise(MethodSpec):
     relative: bool = parameter(False, "Whether noise is in proportion to each value.")
     clamp: bool = parameter(False, "Whether negative counts are shown as 0.")
 
-    @checks_parameters("Additive noise")
-    def __post_init__(self) -> None:
-        if self.distribution not in DISTRIBUTIONS:
-            raise InputError(
-                f"Additive noise has no distribution {self.distribution!r}; "
-                f"{choices(str(self.distribution), DISTRIBUTIONS)}."
-            )
-        if type(self.sd) not in (int, float) or not 0 < self.sd < np.inf:
-            raise InputError(f"Additive noise needs a standard deviation above 0, not {self.sd!r}.")
+    def check_together(self) -> None:
+        """Relative noise stays below the value itself."""
         if self.relative and self.distribution == "uniform" and _ROOT_3 * self.sd >= 1:
             raise InputError(
                 "Relative uniform noise needs a standard deviation below 0.577, so that it stays "

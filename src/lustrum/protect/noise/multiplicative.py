@@ -17,9 +17,8 @@ import numpy.typing as npt
 from lustrum.model import InputError, Release, Table
 from lustrum.model.arrays import Floats, Ints, Words
 from lustrum.model.chance import Seed, required_generator
-from lustrum.model.errors import choices
 from lustrum.model.keys import scramble
-from lustrum.model.parameters import checks_parameters, parameter
+from lustrum.model.parameters import parameter
 from lustrum.model.records import Records
 from lustrum.model.text import say
 from lustrum.protect.abilities import Abilities
@@ -67,19 +66,13 @@ class MultiplicativeNoise(MethodSpec):
         (), "On records, variables within whose cells directions cancel.", brief=True
     )
 
-    @checks_parameters("Multiplicative noise")
-    def __post_init__(self) -> None:
-        for word, given, valid in (("shape", self.shape, SHAPES), ("level", self.level, LEVELS)):
-            if given not in valid:
-                raise InputError(
-                    f"Multiplicative noise has no {word} {given!r}; {choices(str(given), valid)}."
-                )
-        if not 0 <= self.low <= self.high < 1 or self.high <= 0:
+    def check_together(self) -> None:
+        """The least share is not above the largest."""
+        if self.low > self.high:
             raise InputError(
                 "Multiplicative noise needs 0 <= low <= high < 1 and high above 0, "
                 f"not {self.low!r} and {self.high!r}."
             )
-        object.__setattr__(self, "balance", tuple(self.balance))
 
     def apply(self, table: Table, rng: Seed = None) -> Release:
         """Multiply the inner cells of a table of magnitudes, and add its totals up."""

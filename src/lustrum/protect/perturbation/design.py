@@ -10,15 +10,16 @@ Zeros always stay: no smaller value can balance a change, so mean 0 requires it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass
 from functools import lru_cache
-from typing import Any, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from lustrum.model import InputError
 from lustrum.model.arrays import Floats, Ints
 from lustrum.model.channel import MatrixChannel
+from lustrum.model.parameters import DeclaredSpec, parameter
 from lustrum.protect.perturbation.entropy import least_and_most, maximum_entropy
 
 Monotone = Literal["no", "below", "both"]
@@ -46,7 +47,7 @@ def design(
 
 
 @dataclass(frozen=True)
-class PerturbationDesign:
+class PerturbationDesign(DeclaredSpec):
     """What a perturbation matrix has to satisfy.
 
     - ``largest_change``: no count changes by more.
@@ -63,45 +64,30 @@ class PerturbationDesign:
     [[1.0, 0.0, 0.0], [0.25, 0.5, 0.25]]
     """
 
-    largest_change: int
-    variance: float
-    blocked: tuple[int, ...] = ()
-    stay: float | tuple[float, ...] | None = None
-    monotone: Monotone = "no"
-    cap: int | None = None
+    group: ClassVar[str] = ""
+    what: ClassVar[str] = "A designed matrix"
 
-    def __post_init__(self) -> None:
-        if type(self.largest_change) is not int or self.largest_change < 1:
-            raise InputError(
-                f"The largest change must be a whole number of 1 or more, not {self.largest_change!r}."
-            )
-        variance: Any = self.variance
-        if type(variance) not in (int, float) or not 0 < variance < np.inf:
-            raise InputError(f"The variance must be a number above 0, not {variance!r}.")
-        blocked = tuple(self.blocked)
-        if any(type(value) is not int or value < 1 for value in blocked):
-            raise InputError(
-                "Blocked values must be whole numbers of 1 or more; 0 is never blocked."
-            )
-        object.__setattr__(self, "blocked", blocked)
-        if self.monotone not in ("no", "below", "both"):
-            raise InputError(f"'monotone' is 'no', 'below' or 'both', not {self.monotone!r}.")
-        if self.cap is not None and (type(self.cap) is not int or self.cap < self.least_cap):
+    largest_change: int = parameter(MISSING, "No count changes by more than this.", least=1)
+    variance: float = parameter(MISSING, "The variance of the change.", above=0)
+    blocked: tuple[int, ...] = parameter((), "Values that are never published.", least=1)
+    stay: float | tuple[float, ...] | None = parameter(
+        None, "The probability that a count stays.", least=0, most=1, brief=True
+    )
+    monotone: Monotone = parameter("no", "Whether nearer values are at least as likely.")
+    cap: int | None = parameter(None, "The last count with a row of its own.", least=1, brief=True)
+
+    def check_together(self) -> None:
+        """The rows reach to where nothing is blocked or negative."""
+        if self.cap is not None and self.cap < self.least_cap:
             raise InputError(
                 f"The cap must be a whole number of {self.least_cap} or more, from which on nothing is "
                 f"blocked or negative, not {self.cap!r}."
             )
-        stay: Any = self.stay
-        if isinstance(stay, list):
-            object.__setattr__(self, "stay", tuple(stay))
         if isinstance(self.stay, tuple) and len(self.stay) != self.last:
             raise InputError(
                 f"'stay' needs {self.last} probabilities, for the counts from 1 to {self.last}; there "
                 f"are {len(self.stay)}."
             )
-        given = self.stay if isinstance(self.stay, tuple) else (self.stay,)
-        if any(share is not None and not 0 <= share <= 1 for share in given):
-            raise InputError("A probability to stay lies between 0 and 1.")
 
     @property
     def least_cap(self) -> int:
@@ -116,20 +102,6 @@ class PerturbationDesign:
     def channel(self) -> MatrixChannel:
         """Solve for every row; an error names the count for which the conditions cannot be met, and why."""
         return _solved(self)
-
-    def to_mapping(self) -> dict[str, Any]:
-        """The design in the words of a policy file, without defaults."""
-        mapping: dict[str, Any] = {
-            "largest_change": self.largest_change,
-            "variance": self.variance,
-            "blocked": list(self.blocked),
-            "monotone": self.monotone,
-        }
-        if self.stay is not None:
-            mapping["stay"] = list(self.stay) if isinstance(self.stay, tuple) else self.stay
-        if self.cap is not None:
-            mapping["cap"] = self.cap
-        return mapping
 
     def _row(self, count: int) -> tuple[Ints, Floats]:
         reach = np.arange(max(count - self.largest_change, 0), count + self.largest_change + 1)

@@ -11,13 +11,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from itertools import accumulate, pairwise
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from lustrum.model import InputError
-from lustrum.model.arrays import Ints, Words
+from lustrum.model.arrays import Array, Ints, Words
 from lustrum.model.channel import MatrixChannel
 from lustrum.numeric.compiled import compiled
 
@@ -96,14 +95,14 @@ def lookup(channel: MatrixChannel) -> RowLookup:
 
 @compiled
 def _draw(  # pragma: no cover
-    values: Any,
-    random_words: Any,
+    values: Array,
+    random_words: Array,
     cap: int,
     base: int,
-    first: Any,
-    steps: Any,
-    above: Any,
-    out: Any,
+    first: Array,
+    steps: Array,
+    above: Array,
+    out: Array,
 ) -> None:
     lowest = cap - base + 1
     for i in range(values.size):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -15,18 +15,19 @@ from lustrum.model.chance import Seed
 from lustrum.model.channel import SHLOMO_2015, MatrixChannel
 from lustrum.model.errors import choices
 from lustrum.model.keys import cell_words
-from lustrum.model.parameters import checks_parameters, parameter
+from lustrum.model.parameters import floats, parameter, spec_from_words
 from lustrum.model.text import say
 from lustrum.protect.abilities import Abilities
+from lustrum.protect.additive.apportion import apportioned, spread_words
 from lustrum.protect.entropy_left import entropy_left
 from lustrum.protect.method import (
     TABULAR,
+    MethodSpec,
     Stage,
     checked_input,
     uniform_words,
     whole_counts,
 )
-from lustrum.protect.perturbation.controlled import controlled_words, total_kept
 from lustrum.protect.perturbation.design import PerturbationDesign
 from lustrum.protect.perturbation.invariant import (
     calibrated,
@@ -38,16 +39,72 @@ from lustrum.protect.perturbation.lookup import perturb_by_words
 from lustrum.protect.totals.safe import safe_totals
 from lustrum.protect.totals.summed import PublishedSums, added_totals, released_sums
 
+# Controlled perturbation: the number of cells that take each step is the expected one.
+#
+# The paper computes the expected numbers and draws the cells without replacement (Shlomo, Antal and Elliot
+# 2015, section 3.3). Here the cells of a row of the matrix get words that are spread evenly over their range
+# in random order. Every word is uniform, so each cell changes with exactly the probabilities of its row, and
+# the number of cells of a row that take each step is the expected one, rounded up or down.
+
+
+def controlled_words(
+    rows: Ints, random_words: Words, shift_of: Callable[[npt.NDArray[np.intp]], int]
+) -> Words:
+    """Evenly spread words in place of independent ones.
+
+    ``rows`` says to which group each cell belongs, ``random_words`` put the cells of a group in order, and
+    ``shift_of`` gives one more uniform word for the cells of a group.
+    """
+    out = np.empty(random_words.shape, dtype=np.uint64)
+    order = np.argsort(random_words, kind="stable")
+    order = order[np.argsort(rows[order], kind="stable")]
+    bounds = np.flatnonzero(np.diff(rows[order])) + 1
+    for cells in np.split(order, bounds):
+        if cells.size:
+            out[cells] = spread_words(np.arange(cells.size), cells.size, shift_of(cells))
+    return out
+
+
+def total_kept(values: Ints, perturbed: Ints, channel: MatrixChannel) -> Ints:
+    """Undo the change of the total, by adjusting the cells above the cap in proportion to their size.
+
+    A cell above the cap stays above it. If these cells cannot absorb the whole change, the total is kept as
+    nearly as possible.
+    """
+    out = perturbed.copy()
+    large = np.flatnonzero(out > channel.cap)
+    excess = int(perturbed.sum() - values.sum())
+    if not large.size or not excess:
+        return out
+    if excess < 0:
+        out[large] += apportioned(-excess, out[large])
+        return out
+    while excess > 0:
+        room = out[large] - channel.cap - 1
+        giving = large[room > 0]
+        if not giving.size:
+            break
+        cut = np.minimum(apportioned(excess, out[giving]), room[room > 0])
+        out[giving] -= cut
+        excess -= int(cut.sum())
+    return out
+
+
 Matrix = str | tuple[tuple[float, ...], ...] | PerturbationDesign
 
 PRESETS: dict[str, MatrixChannel] = {"shlomo-2015": SHLOMO_2015}
 """Matrices that are known by name."""
 
-_CHOICES = {"version": ("plain", "invariant", "calibrated"), "totals": ("sums", "perturbed")}
+
+def _matrix(given: Any) -> Any:
+    """The words of a design in place of the design."""
+    if isinstance(given, Mapping):
+        return spec_from_words(PerturbationDesign, given, "A designed matrix")
+    return floats(given)
 
 
 @dataclass(frozen=True)
-class StochasticPerturbation:
+class StochasticPerturbation(MethodSpec):
     """Every inner cell is drawn from the row of a transition matrix that belongs to its true count.
 
     - ``matrix``: the name of a known matrix, its rows, or the words of a design.
@@ -78,7 +135,9 @@ class StochasticPerturbation:
     name: ClassVar[str] = "stochastic-perturbation"
     stages: ClassVar[tuple[Stage, ...]] = TABULAR
     matrix: Matrix = parameter(
-        "shlomo-2015", "The name of a known matrix, its rows, or the words of a design."
+        "shlomo-2015",
+        "The name of a known matrix, its rows, or the words of a design.",
+        read=_matrix,
     )
     residue_base: int | None = parameter(
         None, "How counts above the last row of a given matrix move.", least=1
@@ -87,7 +146,7 @@ class StochasticPerturbation:
         "plain", "The matrix as it is, or made to leave the distribution of counts as it is."
     )
     frequencies: tuple[float, ...] = parameter(
-        (), "Public frequencies for which the matrix is made invariant.", least=0
+        (), "Public frequencies for which the matrix is made invariant.", least=0, read=floats
     )
     controlled: bool = parameter(False, "Whether as many cells take each step as expected.")
     totals: Literal["sums", "perturbed"] = parameter(
@@ -95,21 +154,8 @@ class StochasticPerturbation:
     )
     keep_total: bool = parameter(False, "Whether the sum of all cells is kept.")
 
-    @checks_parameters("Stochastic perturbation")
-    def __post_init__(self) -> None:
-        matrix: Any = self.matrix
-        if isinstance(matrix, Mapping):
-            object.__setattr__(self, "matrix", _designed(matrix))
-        elif isinstance(matrix, (list, tuple)):
-            rows = tuple(tuple(float(p) for p in row) for row in matrix)
-            object.__setattr__(self, "matrix", rows)
-        for name, allowed in _CHOICES.items():
-            if getattr(self, name) not in allowed:
-                raise InputError(
-                    f"{name!r} of a perturbation is one of {', '.join(map(repr, allowed))}, not "
-                    f"{getattr(self, name)!r}."
-                )
-        object.__setattr__(self, "frequencies", tuple(float(f) for f in self.frequencies))
+    def check_together(self) -> None:
+        """The matrix changes something, and can be made what is asked for."""
         if self.frequencies and self.version == "plain":
             raise InputError("Frequencies are for the invariant and the calibrated version only.")
         if self.keep_total and self.totals != "sums":
@@ -215,18 +261,8 @@ class StochasticPerturbation:
 
     def to_mapping(self) -> dict[str, Any]:
         """The method in the words of a policy file; what is left out has its default."""
-        mapping: dict[str, Any] = {"method": self.name, "version": self.version}
-        if isinstance(self.matrix, PerturbationDesign):
-            mapping["matrix"] = self.matrix.to_mapping()
-        else:
-            named = isinstance(self.matrix, str)
-            mapping["matrix"] = self.matrix if named else [list(row) for row in self.matrix]
-        if self.residue_base is not None:
-            mapping["residue_base"] = self.residue_base
-        if self.frequencies:
-            mapping["frequencies"] = list(self.frequencies)
-        mapping |= {"controlled": self.controlled, "totals": self.totals}
-        return mapping | {"keep_total": self.keep_total}
+        words = {"method": self.name, "version": self.version} | super().to_mapping()
+        return words if self.frequencies else {k: v for k, v in words.items() if k != "frequencies"}
 
     def _invariant(self, frequency: npt.NDArray[np.float64]) -> MatrixChannel:
         base = self.base_channel
@@ -305,13 +341,3 @@ def _structural(table: Table) -> npt.NDArray[np.bool_]:
 def _moving(table: Table) -> npt.NDArray[np.bool_]:
     """The inner cells that can hold anybody."""
     return np.asarray(table.inner & ~_structural(table))
-
-
-def _designed(parameters: Mapping[str, Any]) -> PerturbationDesign:
-    try:
-        return PerturbationDesign(**parameters)
-    except TypeError:
-        known = ", ".join(PerturbationDesign.__dataclass_fields__)
-        raise InputError(
-            f"A designed matrix has 'largest_change' and 'variance', and of {known} what is wanted."
-        ) from None

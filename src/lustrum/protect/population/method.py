@@ -19,7 +19,7 @@ from typing import ClassVar, Literal
 from lustrum.model import Dataset, InputError
 from lustrum.model.arrays import Words
 from lustrum.model.finest import FinestCells
-from lustrum.model.parameters import checks_parameters, parameter
+from lustrum.model.parameters import parameter
 from lustrum.protect.abilities import Abilities, changed_by_rounding
 from lustrum.protect.entropy_left import left_between_multiples
 from lustrum.protect.method import MethodSpec
@@ -183,8 +183,8 @@ class ProtectedPopulation(MethodSpec):
         most=0.9,
     )
 
-    @checks_parameters("A protected population")
-    def __post_init__(self) -> None:
+    def check_together(self) -> None:
+        """Each table has a variable."""
         for variables in (*self.tables, *self.known_totals):
             if not variables:
                 raise InputError(

@@ -15,9 +15,9 @@ import numpy as np
 
 from lustrum.model import InputError
 from lustrum.model.arrays import Floats, Ints
+from lustrum.model.channel import NEGLIGIBLE, StepChannel
 from lustrum.numeric.arithmetic import exp, log
 from lustrum.numeric.structure import UNBOUNDED
-from lustrum.protect.noise.step_channel import NEGLIGIBLE, StepChannel
 
 
 @dataclass(frozen=True)

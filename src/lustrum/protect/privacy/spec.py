@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import fsum
@@ -10,16 +11,14 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from lustrum.model import InputError, Release, Table
-from lustrum.model.arrays import Ints, Mask
+from lustrum.model.arrays import Floats, Ints, Mask
 from lustrum.model.chance import Seed
-from lustrum.model.errors import choices
-from lustrum.model.parameters import checks_parameters, parameter
+from lustrum.model.parameters import floats, parameter
 from lustrum.model.text import say
 from lustrum.numeric.structure import UNBOUNDED
 from lustrum.protect.abilities import NOTHING_PROMISED, Abilities
-from lustrum.protect.method import TABULAR, Stage, checked_input, released, whole_counts
+from lustrum.protect.method import TABULAR, MethodSpec, Stage, checked_input, released, whole_counts
 from lustrum.protect.privacy.budget import Budget, Cost, rho_of
-from lustrum.protect.privacy.consistent import consistent_counts
 from lustrum.protect.privacy.mechanism import (
     DiscreteNoiseChannel,
     Measured,
@@ -27,14 +26,86 @@ from lustrum.protect.privacy.mechanism import (
     opendp,
     rehearsed,
 )
-from lustrum.protect.totals.inner_table import InnerTable, Keep, kept_names
+from lustrum.protect.totals.inner_table import InnerTable, Keep, margin_names, margin_words
+
+# Post-process noisy numbers into counts that are whole, not negative, and add up, without randomness.
+#
+# Computing from noisy numbers alone costs no privacy. It does cost accuracy: counts that cannot be negative
+# are no longer right on average.
+
+_GRID = 2.0**22
+_DENSE = 400  # inner cells up to which the fit is exact rather than iterated
+
+
+def consistent_counts(inner: InnerTable, noisy: Ints, seen: Mask, scale: Floats) -> Ints:
+    """Whole inner cells of 0 or more, near the measured values."""
+    return rounded_down_the_tree(fitted(inner, noisy, seen, scale))
+
+
+def fitted(inner: InnerTable, noisy: Ints, seen: Mask, scale: Floats) -> Floats:
+    """Inner cells of 0 or more with the least weighted squares from all measured cells.
+
+    Each measured cell weighs by one over the variance of its noise, so a total that was measured well
+    corrects its parts.
+    """
+    from scipy import optimize, sparse
+
+    matrix: Any = sparse.csr_array(np.ones((1, 1)))
+    for holds in inner.below:
+        matrix = sparse.kron(matrix, holds.astype(np.float64), format="csr")
+    rows = np.flatnonzero(seen.transpose(inner.order).ravel())
+    weight = 1.0 / scale.transpose(inner.order).ravel()[rows]
+    goal = noisy.transpose(inner.order).ravel()[rows].astype(np.float64) * weight
+    system = sparse.diags_array(weight) @ matrix[rows]
+    if matrix.shape[1] <= _DENSE:
+        solution = optimize.nnls(system.toarray(), goal)[0]
+    else:
+        back = system.T.tocsr()
+
+        def loss(x: Floats) -> tuple[float, Floats]:
+            off = system @ x - goal
+            return float(off @ off) / 2, np.asarray(back @ off)
+
+        start = np.maximum(inner.take(noisy).astype(np.float64).ravel(), 0.0)
+        options = {"maxiter": 20_000, "maxfun": 40_000, "maxcor": 30, "ftol": 1e-15, "gtol": 1e-9}
+        every = [(0.0, None)] * start.size
+        solution = optimize.minimize(
+            loss, start, jac=True, method="L-BFGS-B", bounds=every, options=options
+        ).x
+    # Solvers differ in last digits; on a grid, equal remainders stay equal.
+    counts: Floats = np.maximum(np.rint(np.asarray(solution) * _GRID) / _GRID, 0.0)
+    return counts.reshape(inner.shape)
+
+
+def rounded_down_the_tree(values: Floats) -> Ints:
+    """Whole numbers next to given ones, from the grand total down, axis after axis.
+
+    A total is split over its parts by largest remainders: each part is its value rounded down, or one more.
+    So every cell, and every total over the last axes, changes by less than one.
+
+    >>> rounded_down_the_tree(np.array([[0.4, 0.4], [1.4, 2.0]])).tolist()
+    [[1, 0], [1, 2]]
+    """
+    # Values that differ from whole numbers only by rounding error count as whole.
+    near = np.rint(values)
+    values = np.where(np.abs(values - near) < 1e-7, near, values)
+    whole = np.array(math.floor(float(values.sum()) + 0.5), dtype=np.int64)
+    for axis in range(values.ndim):
+        parts = values.sum(axis=tuple(range(axis + 1, values.ndim)))
+        down = np.floor(parts + 1e-9).astype(np.int64)
+        missing = whole - down.sum(axis=-1)
+        order = np.argsort(-(parts - down), axis=-1, kind="stable")
+        rank = np.argsort(order, axis=-1, kind="stable")
+        whole = down + (rank < missing[..., None])
+    return whole
+
 
 MECHANISMS = ("laplace", "gaussian")
 POSTS = ("none", "nonnegative-integers", "consistent")
 
 
 @dataclass(frozen=True)
-class DifferentialPrivacy:
+class DifferentialPrivacy(MethodSpec):
     """Whole-number noise from OpenDP, scaled so that no person changes what is published by much.
 
     Neighbours are datasets that differ by up to ``records`` records, added or taken away. ``laplace``
@@ -64,38 +135,33 @@ class DifferentialPrivacy:
     post: Literal["none", "nonnegative-integers", "consistent"] = parameter(
         "nonnegative-integers", "What becomes of noisy counts."
     )
-    margins: Keep = parameter((), "Margins that get noise of their own, each a list of variables.")
+    margins: Keep = parameter(
+        (),
+        "Margins that get noise of their own, each a list of variables.",
+        brief=True,
+        read=margin_names,
+        write=margin_words,
+    )
     shares: tuple[float, ...] = parameter(
-        (), "The share of the privacy loss that each margin costs.", above=0
+        (),
+        "The share of the privacy loss that each margin costs.",
+        above=0,
+        brief=True,
+        read=floats,
     )
     records: int = parameter(1, "How many records one person can have.", least=1)
 
-    @checks_parameters("Differential privacy")
-    def __post_init__(self) -> None:
-        for word, given, valid in (
-            ("mechanism", self.mechanism, MECHANISMS),
-            ("post", self.post, POSTS),
-        ):
-            if given not in valid:
-                raise InputError(
-                    f"Differential privacy has no {word} {given!r}; {choices(str(given), valid)}."
-                )
-        object.__setattr__(self, "margins", kept_names(self.margins, "differential privacy"))
-        object.__setattr__(self, "shares", tuple(float(s) for s in self.shares))
-        if type(self.records) is not int or self.records < 1:
-            raise InputError(f"A person has one record or more, not {self.records!r}.")
+    def check_together(self) -> None:
+        """Each mechanism has its own terms of loss, and margins divide all of it."""
         if len(self.shares) != len(self.margins):
             raise InputError("Differential privacy needs a share of its cost for each margin.")
-        if self.shares and not (min(self.shares) > 0 and abs(fsum(self.shares) - 1) < 1e-9):
+        if self.shares and abs(fsum(self.shares) - 1) >= 1e-9:
             raise InputError("The shares of the margins must be above 0 and add up to 1.")
         parts = tuple(n for n in ("epsilon", "rho", "delta") if getattr(self, n) is not None)
         ways = {"laplace": (("epsilon",),), "gaussian": (("rho",), ("epsilon", "delta"))}
         if parts not in ways[self.mechanism]:
             right = " or ".join(" and ".join(w) for w in ways[self.mechanism])
             raise InputError(f"The mechanism {self.mechanism!r} needs {right}, and nothing else.")
-        for name in parts:
-            if not 0 < getattr(self, name) < (1 if name == "delta" else np.inf):
-                raise InputError(f"'{name}' of differential privacy is out of its range.")
 
     @property
     def cost(self) -> Cost:
@@ -176,19 +242,6 @@ class DifferentialPrivacy:
             high=np.full(table.shape, UNBOUNDED, dtype=np.int64),
             notes=self._notes(cost, scales),
         )
-
-    def to_mapping(self) -> dict[str, Any]:
-        """The method in the words of a policy file."""
-        optional = {n: getattr(self, n) for n in ("epsilon", "rho", "delta")}
-        margins = [",".join(m) for m in self.margins]
-        return {
-            "method": self.name,
-            "mechanism": self.mechanism,
-            **{n: v for n, v in optional.items() if v is not None},
-            "post": self.post,
-            "records": self.records,
-            **({"margins": margins, "shares": list(self.shares)} if margins else {}),
-        }
 
     def _groups(self, inner: InnerTable) -> tuple[tuple[Mask, float], ...]:
         """Cells that are measured together, each group with its share of the cost."""

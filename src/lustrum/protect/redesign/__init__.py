@@ -8,9 +8,8 @@
 =====================================  ==================================================================
 """
 
-from lustrum.protect.redesign.loss import Loss
 from lustrum.protect.redesign.mixed import Mixed, redesign_and_suppress
 from lustrum.protect.redesign.recode import recoded
-from lustrum.protect.redesign.search import Redesign, redesign
+from lustrum.protect.redesign.search import Loss, Redesign, redesign
 
 __all__ = ["Loss", "Mixed", "Redesign", "recoded", "redesign", "redesign_and_suppress"]

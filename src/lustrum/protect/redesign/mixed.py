@@ -9,10 +9,15 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.model import Table
-from lustrum.protect.redesign.loss import Loss, MeasureWord
-from lustrum.protect.redesign.recode import recoded
-from lustrum.protect.redesign.search import Redesign, States, redesign, ways_along
-from lustrum.protect.redesign.ways import AxisWays, MergeWord, grown_states
+from lustrum.protect.redesign.recode import AxisWays, MergeWord, grown_states, recoded
+from lustrum.protect.redesign.search import (
+    Loss,
+    MeasureWord,
+    Redesign,
+    States,
+    redesign,
+    ways_along,
+)
 from lustrum.protect.suppression import Pattern, Suppression
 
 _WORK = 20_000

@@ -66,7 +66,6 @@ class ConventionalRounding(MethodSpec):
     """
 
     name: ClassVar[str] = "conventional-rounding"
-    what: ClassVar[str] = "Conventional rounding"
     stages: ClassVar[tuple[Stage, ...]] = TABULAR
     base: int = parameter(3, "Numbers are published as multiples of this.", least=2)
 

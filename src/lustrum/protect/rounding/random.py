@@ -74,7 +74,6 @@ class RandomRounding(MethodSpec):
     """
 
     name: ClassVar[str] = "random-rounding"
-    what: ClassVar[str] = "Random rounding"
     stages: ClassVar[tuple[Stage, ...]] = TABULAR
     base: int = parameter(3, "Numbers are published as multiples of this.", least=2)
 

@@ -14,7 +14,7 @@ sampling rounds it up or down without bias. So
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from lustrum.model.arrays import Ints, Words
 from lustrum.model.chance import Seed
 from lustrum.model.errors import choices
 from lustrum.model.keys import cell_words
-from lustrum.model.parameters import checks_parameters, parameter
+from lustrum.model.parameters import parameter
 from lustrum.model.text import say
 from lustrum.protect.abilities import Abilities, changed_by_rounding
 from lustrum.protect.additive.apportion import systematic
@@ -38,8 +38,7 @@ from lustrum.protect.method import (
     whole_counts,
 )
 from lustrum.protect.rounding.random import RoundingChannel, round_randomly
-from lustrum.protect.totals.axis_parts import AxisParts
-from lustrum.protect.totals.summed import added_totals
+from lustrum.protect.totals.summed import AxisParts, added_totals
 
 
 @dataclass(frozen=True)
@@ -69,25 +68,13 @@ class SemiControlledRounding(MethodSpec):
     )
     overall: bool = parameter(False, "Whether the total of all slices is kept too.")
 
-    @checks_parameters("Semi-controlled rounding")
-    def __post_init__(self) -> None:
-        if type(self.base) is not int or self.base < 2:
+    def check_together(self) -> None:
+        """Slices need a variable."""
+        if not self.over:
             raise InputError(
-                f"Semi-controlled rounding needs a whole base of 2 or more, not {self.base!r}."
+                "Semi-controlled rounding keeps the totals over the whole 'table' or over a list of names of "
+                "axes; this list is empty."
             )
-        if self.over == "table":
-            return
-        names: Any = self.over
-        if (
-            not isinstance(names, (tuple, list))
-            or not names
-            or not all(isinstance(name, str) for name in names)
-        ):
-            raise InputError(
-                "Semi-controlled rounding keeps the totals over the whole 'table' or over a list of "
-                f"names of axes, not {names!r}."
-            )
-        object.__setattr__(self, "over", tuple(names))
 
     @property
     def abilities(self) -> Abilities:

@@ -92,7 +92,6 @@ class SmallCountRounding(MethodSpec):
     """
 
     name: ClassVar[str] = "small-count-rounding"
-    what: ClassVar[str] = "Rounding of small counts"
     stages: ClassVar[tuple[Stage, ...]] = TABULAR
     base: int = parameter(3, "Counts below this become 0 or this.", least=2)
     how: How = parameter("nearest", "To the nearer of the two, or at random without bias.")

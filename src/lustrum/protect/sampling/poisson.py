@@ -21,8 +21,7 @@ from lustrum.protect.method import MethodSpec, Stage, checked_input, uniform_wor
 from lustrum.protect.microdata import canonical_order
 from lustrum.protect.sampling import estimates
 from lustrum.protect.sampling.channels import BinomialThinning
-from lustrum.protect.sampling.publish import sample_release
-from lustrum.protect.sampling.weights import drawn_records
+from lustrum.protect.sampling.estimates import drawn_records, sample_release
 from lustrum.protect.totals.inner_table import InnerTable
 
 
@@ -42,7 +41,6 @@ class PoissonSampling(MethodSpec):
     """
 
     name: ClassVar[str] = "poisson-sampling"
-    what: ClassVar[str] = "Poisson sampling"
     stages: ClassVar[tuple[Stage, ...]] = ("microdata", "hypercube", "table")
     fraction: float = parameter(0.1, "The share of people drawn.", above=0, below=1)
     size: str | None = parameter(None, "A measure to which probabilities are in proportion.")

@@ -19,8 +19,7 @@ from lustrum.protect.method import MethodSpec, Stage, checked_input, whole_count
 from lustrum.protect.microdata import canonical_order
 from lustrum.protect.sampling import estimates
 from lustrum.protect.sampling.channels import HypergeometricChannel
-from lustrum.protect.sampling.publish import sample_release
-from lustrum.protect.sampling.weights import drawn_records
+from lustrum.protect.sampling.estimates import drawn_records, sample_release
 from lustrum.protect.totals.inner_table import InnerTable
 
 
@@ -37,7 +36,6 @@ class SimpleSampling(MethodSpec):
     """
 
     name: ClassVar[str] = "simple-sampling"
-    what: ClassVar[str] = "Simple sampling"
     stages: ClassVar[tuple[Stage, ...]] = ("microdata", "hypercube", "table")
     fraction: float = parameter(0.1, "The share of people drawn.", above=0, below=1)
     population: int | None = parameter(

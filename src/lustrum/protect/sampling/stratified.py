@@ -12,22 +12,21 @@ import numpy.typing as npt
 from lustrum.model import InputError, Release, Table
 from lustrum.model.arrays import Ints
 from lustrum.model.chance import Seed, required_generator
-from lustrum.model.parameters import checks_parameters, parameter
+from lustrum.model.parameters import one_or_more, pairs, parameter
 from lustrum.model.records import Records
 from lustrum.model.text import say
 from lustrum.protect.abilities import Abilities
-from lustrum.protect.method import MICRODATA, Stage, whole_counts
-from lustrum.protect.microdata import canonical_order, combined, names
+from lustrum.protect.method import MICRODATA, MethodSpec, Stage, whole_counts
+from lustrum.protect.microdata import canonical_order, combined
 from lustrum.protect.sampling import estimates
-from lustrum.protect.sampling.publish import sample_release
-from lustrum.protect.sampling.weights import drawn_records
-from lustrum.protect.totals.axis_parts import AxisParts
+from lustrum.protect.sampling.estimates import drawn_records, sample_release
+from lustrum.protect.totals.summed import AxisParts
 
 Allocation = Literal["proportional", "equal", "root"]
 
 
 @dataclass(frozen=True)
-class StratifiedSampling:
+class StratifiedSampling(MethodSpec):
     """A simple random sample of each combination of the ``by`` variables.
 
     The ``fraction`` of all people is shared among the strata in proportion to their people, ``equal`` for each,
@@ -40,39 +39,28 @@ class StratifiedSampling:
     stages: ClassVar[tuple[Stage, ...]] = MICRODATA
     # A small stratum may be drawn as a whole, so nothing is certain to change.
     abilities: ClassVar[Abilities] = Abilities(repeatable=True)
-    by: str | tuple[str, ...] = parameter(MISSING, "The variables whose categories are the strata.")
+    by: str | tuple[str, ...] = parameter(
+        MISSING, "The variables whose categories are the strata.", once=True, read=one_or_more
+    )
     fraction: float = parameter(0.1, "The share of people drawn.", above=0, below=1)
     allocation: Allocation = parameter("proportional", "How the sample is divided among strata.")
     minimum: int = parameter(1, "The fewest people drawn from a stratum.", least=0)
     sizes: Mapping[str, int] | tuple[tuple[str, int], ...] = parameter(
-        (), "Sample sizes of some strata."
+        (), "Sample sizes of some strata.", least=0, brief=True, read=pairs, write=dict
     )
-    weight: str = parameter("weight", "The name of the weight that drawn records get.")
+    weight: str = parameter("weight", "The name of the weight that drawn records get.", brief=True)
 
-    @checks_parameters("Stratified sampling")
-    def __post_init__(self) -> None:
-        given = self.sizes.items() if isinstance(self.sizes, Mapping) else self.sizes
-        object.__setattr__(self, "by", names(self.by, "The strata of a sample"))
-        object.__setattr__(self, "sizes", tuple((str(code), size) for code, size in given))
-        if not self.strata:
+    def check_together(self) -> None:
+        """Sizes by code are for one variable."""
+        if not self.by:
             raise InputError("Stratified sampling needs a variable that makes the strata ('by').")
-        if self.allocation not in ("proportional", "equal", "root"):
-            raise InputError(
-                f"The allocation is 'proportional', 'equal' or 'root', not {self.allocation!r}."
-            )
-        if type(self.minimum) is not int or self.minimum < 0:
-            raise InputError(
-                f"The fewest people of a stratum are a whole number from 0, not {self.minimum!r}."
-            )
-        if any(type(size) is not int or size < 0 for size in dict(self.sizes).values()):
-            raise InputError("The sample sizes of strata are whole numbers from 0.")
-        if self.sizes and len(self.strata) > 1:
+        if self.sizes and len(self.by) > 1:
             raise InputError("Sample sizes by code are for one variable of strata.")
 
     @property
     def strata(self) -> tuple[str, ...]:
         """The variables that make the strata."""
-        return names(self.by, "The strata of a sample")
+        return (self.by,) if isinstance(self.by, str) else self.by
 
     @property
     def needed_variables(self) -> tuple[str, ...]:
@@ -154,17 +142,10 @@ class StratifiedSampling:
         return estimates.stratified(front.reshape(N.size, *front.shape[N.ndim :]), N.ravel(), n)
 
     def to_mapping(self) -> dict[str, Any]:
-        """The method in the words of a policy file."""
-        out: dict[str, Any] = {"method": self.name, "by": list(self.strata)}
-        if self.sizes:
-            out["sizes"] = dict(self.sizes)
-        else:
-            out |= {
-                "fraction": self.fraction,
-                "allocation": self.allocation,
-                "minimum": self.minimum,
-            }
-        return out if self.weight == "weight" else out | {"weight": self.weight}
+        """The method in the words of a policy file; sizes stand in place of how they are found."""
+        words = super().to_mapping()
+        unused = ("fraction", "allocation", "minimum") if self.sizes else ()
+        return {key: value for key, value in words.items() if key not in unused}
 
 
 def allocate(populations: Ints, total: int, how: Allocation, minimum: int = 0) -> Ints:

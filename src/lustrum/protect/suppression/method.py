@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from lustrum.model import CellStatus, InputError, Release, Table
 from lustrum.model.arrays import Ints, Mask
 from lustrum.model.chance import Seed
-from lustrum.model.errors import choices
-from lustrum.model.parameters import checks_parameters, parameter
+from lustrum.model.parameters import parameter
 from lustrum.model.text import say
 from lustrum.numeric.structure import UNBOUNDED, Structure
 from lustrum.protect.abilities import Abilities
-from lustrum.protect.method import Kept, Stage, checked_input, kept_cells, released
+from lustrum.protect.method import Kept, MethodSpec, Stage, checked_input, kept_cells, released
 from lustrum.protect.suppression.attackers import RuleOnUnions
 from lustrum.protect.suppression.choose import AlgorithmWord, Progress, suppress
 from lustrum.protect.suppression.contributors import contributor_views
@@ -24,14 +23,15 @@ from lustrum.protect.suppression.costs import CostWord, cell_costs
 from lustrum.protect.suppression.partial import with_intervals
 from lustrum.protect.suppression.problem import AxisSums, ContributorView, SuppressionProblem
 from lustrum.protect.suppression.result import Pattern
-from lustrum.sensitivity import Background, Rule, Sensitivity, Threshold, read_rule
+from lustrum.sensitivity import Background, Rule, Sensitivity, Threshold
 from lustrum.sensitivity.background import NOTHING
+from lustrum.sensitivity.rules.combine import rule_of
 
 AttackerWord = Literal["insiders", "outsider", "singletons", "holdings", "pairs"]
 
 
 @dataclass(frozen=True)
-class Suppression:
+class Suppression(MethodSpec):
     """Suppress sensitive cells, and as few others as possible so that nobody can work the sensitive ones out.
 
     ``rule`` finds the primary cells and their levels: a rule, or its words in a policy. ``cost`` is what the
@@ -56,7 +56,7 @@ class Suppression:
     stages: ClassVar[tuple[Stage, ...]] = ("table",)
     abilities: ClassVar[Abilities] = Abilities(repeatable=True)
     rule: Rule | Mapping[str, Any] = parameter(
-        Threshold(3), "The rule that says which cells are sensitive, or its words."
+        Threshold(3), "The rule that says which cells are sensitive, or its words.", read=rule_of
     )
     cost: CostWord = parameter("value", "What it costs to suppress a cell.")
     power: float = parameter(
@@ -64,7 +64,7 @@ class Suppression:
     )
     algorithm: AlgorithmWord = parameter("auto", "How the pattern is searched.")
     work: int | None = parameter(
-        None, "The most steps of the search; by default a usual amount.", least=0
+        None, "The most steps of the search; by default a usual amount.", least=0, brief=True
     )
     attacker: AttackerWord = parameter("insiders", "Whom the pattern must hold against.")
     unions: bool = parameter(False, "Whether sums of suppressed cells are protected too.")
@@ -73,28 +73,8 @@ class Suppression:
     partial: bool = parameter(False, "Whether suppressed cells are published as intervals.")
     reasons: bool = parameter(False, "Whether a release says why each cell is suppressed.")
 
-    @checks_parameters("Suppression")
-    def __post_init__(self) -> None:
-        if isinstance(self.rule, Mapping):
-            object.__setattr__(self, "rule", read_rule(self.rule))
-        elif not isinstance(self.rule, Rule):
-            raise InputError(
-                "The rule of suppression must be a rule, such as PPercent(p=10), or its words, such as "
-                "{'rule': 'p-percent', 'p': 10}."
-            )
-        allowed = {
-            "cost": CostWord,
-            "algorithm": AlgorithmWord,
-            "attacker": AttackerWord,
-            "keep": Kept,
-        }
-        for field, valid in allowed.items():
-            given = getattr(self, field)
-            if given not in get_args(valid):
-                known = choices(str(given), get_args(valid))
-                raise InputError(f"'{field}' of suppression cannot be {given!r}; {known}.")
-        if self.work is not None and (isinstance(self.work, bool) or self.work < 0):
-            raise InputError("'work' of suppression is a number of steps, 0 or more.")
+    def check_together(self) -> None:
+        """Reasons tell nothing about empty cells."""
         if self.reasons and self.zeros:
             raise InputError(
                 "Suppression with 'zeros' cannot state 'reasons': a letter would tell empty cells from others; "
@@ -238,24 +218,6 @@ class Suppression:
             upper=np.where(told, 0, problem.upper),
             sliding=np.where(told, 1, problem.sliding),
         )
-
-    def to_mapping(self) -> dict[str, Any]:
-        """The method in the words of a policy file."""
-        assert not isinstance(self.rule, Mapping)
-        mapping: dict[str, Any] = {
-            "method": self.name,
-            "rule": self.rule.to_mapping(),
-            "cost": self.cost,
-            "power": self.power,
-            "algorithm": self.algorithm,
-            "attacker": self.attacker,
-            "unions": self.unions,
-            "keep": self.keep,
-            "zeros": self.zeros,
-            "partial": self.partial,
-            "reasons": self.reasons,
-        }
-        return mapping if self.work is None else mapping | {"work": self.work}
 
 
 def problem_of(

@@ -2,18 +2,269 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
 import numpy as np
 import numpy.typing as npt
 
+from lustrum.model import InputError
 from lustrum.model.arrays import Ints, Mask
+from lustrum.model.errors import choices
 from lustrum.model.records import Records
-from lustrum.protect.microdata import combined
-from lustrum.protect.swapping.households import Households
+from lustrum.model.variable import Variable
+from lustrum.protect.microdata import canonical_order, combined, numbered
 from lustrum.protect.swapping.pairing import Search, quotas
-from lustrum.protect.swapping.places import Places
-from lustrum.protect.swapping.plan import SwapPlan
-from lustrum.protect.swapping.report import Swapped, SwapReport
-from lustrum.protect.swapping.unsafe import rarest
+
+# The plan of a swap: what the spec decides and the run carries out.
+
+
+@dataclass(frozen=True)
+class SwapPlan:
+    """Checked parameters of a swap, as :class:`~lustrum.protect.swapping.RecordSwapping` explains them.
+
+    ``traded`` are the variables that partners trade, the finest areas first. ``rate`` holds for areas that
+    ``area_rates`` does not name.
+    """
+
+    traded: tuple[str, ...]
+    household: str | None
+    rate: float
+    area_rates: Mapping[str, float]
+    control: tuple[str, ...]
+    similar: tuple[tuple[str, ...], ...]
+    same_size: bool
+    within: str | None
+    target: Literal["random", "risk"]
+    risk_on: tuple[tuple[str, ...], ...]
+    k: int
+    levels: tuple[str, ...]
+    all_unsafe: bool
+    weight: str | None
+    no_swap: tuple[str, ...]
+    no_swap_variable: str | None
+
+
+# What record swapping did: for the agency only.
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SwapReport:
+    """The pairs that traded places, and the households without a partner.
+
+    With this report the swap can be undone, so it is never part of a release, and its ``repr`` shows
+    nothing.
+
+    ``pairs`` holds the household ids of partners, or record ids (positions without any) where each record
+    moves on its own. The household that looked for a partner is named first. ``profile`` is the position of
+    the profile in which the two are alike. ``wanted`` pairs make up the rate; ``unsafe`` counts the households
+    at risk, ``unsafe_left`` those of them that have not moved.
+    """
+
+    units: int
+    wanted: int
+    pairs: Ints
+    profile: Ints
+    unsafe: int = 0
+    unsafe_left: int = 0
+
+    def __repr__(self) -> str:
+        return "SwapReport(hidden)"
+
+    @property
+    def missing(self) -> int:
+        """The number of pairs that the rate requires and that could not be made."""
+        return max(self.wanted - len(self.pairs), 0)
+
+    @property
+    def rate(self) -> float:
+        """The share of households that moved."""
+        return 2 * len(self.pairs) / self.units if self.units else 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Swapped:
+    """Records after swapping, with the agency's own report."""
+
+    records: Records
+    report: SwapReport
+
+
+# The geography of a swap: levels from coarse to fine, and the larger areas in which partners are sought.
+
+
+def groups_of(variable: Variable, level: str | None) -> Ints:
+    """For each finest code the position of its category at a level; without a level, all in one."""
+    out = np.zeros(len(variable.codes), dtype=np.int64)
+    if level is not None:
+        for position, category in enumerate(variable.level(level).categories):
+            out[list(category.members)] = position
+    return out
+
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """Levels at which households may be unsafe, from coarse to fine; the finest codes come last.
+
+    ``levels[i]`` gives each finest code its place at that level; ``scopes[i]`` its places in the areas within
+    which a household that is unsafe at that level looks for a partner, from narrow to wide.
+    """
+
+    levels: tuple[Ints, ...]
+    scopes: tuple[tuple[Ints, ...], ...]
+
+    @classmethod
+    def of(cls, variable: Variable, levels: tuple[str, ...], within: str | None) -> Places:
+        """Check that every level divides the one before it, and that all of them divide the outer area."""
+        ladder = [groups_of(variable, within), *(groups_of(variable, name) for name in levels)]
+        named = [within, *levels]
+        for i in range(1, len(ladder)):
+            if not _parts(ladder[i], ladder[i - 1]) or _parts(ladder[i - 1], ladder[i]):
+                above = "the whole" if named[i - 1] is None else repr(named[i - 1])
+                raise InputError(
+                    f"The levels of {variable.name!r} must go from coarse to fine; {named[i]!r} does "
+                    f"not part {above} into smaller ones."
+                )
+        finest = np.arange(len(variable.codes), dtype=np.int64)
+        scopes = [(ladder[0],)] + [(above, ladder[0]) for above in ladder[1:]]
+        return cls((*ladder[1:], finest), tuple(scopes))
+
+
+def _parts(fine: Ints, coarse: Ints) -> bool:
+    """Whether every category of the first lies within one of the second."""
+    pairs = np.unique(np.stack((fine, coarse)), axis=1)
+    return bool(pairs.shape[1] == np.unique(fine).size)
+
+
+# Who is at risk: people whose combination of traits is rare where they live.
+
+
+def sizes_of_groups(groups: Ints, weights: Ints | None = None) -> Ints:
+    """For each record how many share its group, or the sum of their weights."""
+    if not groups.size:
+        return np.zeros(0, dtype=np.int64)
+    if weights is None:
+        return np.bincount(groups)[groups]
+    # Sums of whole numbers by halves of 32 bits: floats hold each of them exactly.
+    low = np.bincount(groups, weights=(weights & 0xFFFFFFFF).astype(np.float64))
+    high = np.bincount(groups, weights=(weights >> 32).astype(np.float64))
+    return (low.astype(np.int64) + (high.astype(np.int64) << 32))[groups]
+
+
+def rarest(
+    records: Records,
+    combinations: Sequence[Sequence[str]],
+    area: Ints,
+    weight: str | None = None,
+) -> Ints:
+    """For each record the smallest group that it falls into, over all combinations of variables.
+
+    A group is everybody of the same ``area`` with the same codes. Below ``k`` it violates k-anonymity
+    (Samarati and Sweeney 1998). In a sample the weights say how many of the population a group stands for.
+    """
+    weights = None if weight is None else records.numbers[weight]
+    places = int(area.max(initial=0)) + 1
+    out = np.full(len(records), np.iinfo(np.int64).max)
+    for combination in combinations:
+        groups = numbered(combined(records, combination) * places + area)
+        out = np.minimum(out, sizes_of_groups(groups, weights))
+    return out
+
+
+# Households as runs of records, and which of them are alike.
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Households:
+    """The units that move: ``order[first[u]:first[u + 1]]`` are the records of unit ``u``.
+
+    Their order does not depend on the order of the records, if they have identifiers: it is that of
+    household ids or, where each record is a unit of its own, of record keys or record ids.
+    """
+
+    order: Ints
+    first: Ints
+    ids: Ints
+
+    @classmethod
+    def of(cls, records: Records, household: str | None) -> Households:
+        """The households of an identifier, or each record on its own."""
+        if household is None:
+            order = canonical_order(records)
+            id_name = records.dataset.record_id
+            ids = (
+                order
+                if id_name is None or id_name not in records.ids
+                else records.ids[id_name][order]
+            )
+            return cls(order, np.arange(order.size + 1, dtype=np.int64), ids)
+        if household not in records.ids:
+            raise InputError(
+                f"The records have no identifier {household!r}; {choices(household, records.ids)}."
+            )
+        column = records.ids[household]
+        order = np.argsort(column, kind="stable").astype(np.int64)
+        ids = column[order]
+        starts = np.flatnonzero(np.concatenate(([True], ids[1:] != ids[:-1])))[: ids.size]
+        first = np.append(starts, ids.size).astype(np.int64)
+        return cls(order, first, ids[first[:-1]])
+
+    def __len__(self) -> int:
+        return int(self.first.size - 1)
+
+    @cached_property
+    def sizes(self) -> Ints:
+        """How many records each unit has."""
+        return np.diff(self.first)
+
+    def least(self, values: Ints) -> Ints:
+        """The smallest value among the records of each unit."""
+        return np.minimum.reduceat(values[self.order], self.first[:-1])
+
+    def one_of(self, values: npt.NDArray[np.integer], name: str) -> Ints:
+        """The value that all records of a unit share."""
+        ordered = values[self.order].astype(np.int64)
+        unit_codes = ordered[self.first[:-1]]
+        if not np.array_equal(np.repeat(unit_codes, self.sizes), ordered):
+            raise InputError(
+                f"A household has records with different codes of {name!r}; it must have one place."
+            )
+        return unit_codes
+
+    def spread(self, values: Ints) -> Ints:
+        """A value per unit, copied to each of its records."""
+        out = np.empty(self.order.size, dtype=np.int64)
+        out[self.order] = np.repeat(values, self.sizes)
+        return out
+
+    def profile(self, codes: Ints, same_size: bool = True) -> Ints:
+        """A number per unit: equal for units whose members have the same codes.
+
+        With ``same_size`` each code must occur equally often in both; without it, the same codes must
+        occur.
+        """
+        if not len(self):
+            return np.zeros(0, dtype=np.int64)
+        span = int(codes.max(initial=0)) + 1
+        unit = np.repeat(np.arange(len(self), dtype=np.int64), self.sizes)
+        both = unit * span + codes[self.order]
+        both.sort()
+        if not same_size:
+            both = both[np.concatenate(([True], both[1:] != both[:-1]))]
+        unit = both // span
+        sizes = np.bincount(unit, minlength=len(self))
+        first = np.cumsum(sizes) - sizes
+        sorted_codes = both - unit * span
+        number = numbered(sizes)
+        for position in range(int(sizes.max())):
+            # Members are compared one place at a time; units that have ended differ in size from the rest.
+            longer = np.flatnonzero(sizes > position)
+            number[longer] = numbered(
+                number[longer] * span + sorted_codes[first[longer] + position]
+            )
+        return numbered(number * (int(sizes.max()) + 1) + sizes)
 
 
 def swap(plan: SwapPlan, records: Records, rng: np.random.Generator, keep: Ints) -> Swapped:

@@ -7,7 +7,7 @@ partners have in common stays too.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Literal
 
@@ -18,20 +18,33 @@ from lustrum.model import InputError, Release, Table
 from lustrum.model.arrays import Mask
 from lustrum.model.chance import Seed, required_generator
 from lustrum.model.channel import MatrixChannel, swapping_channel
-from lustrum.model.parameters import checks_parameters, parameter
+from lustrum.model.parameters import floats, one_or_more, pairs, parameter
 from lustrum.model.records import Records
 from lustrum.model.text import say
 from lustrum.protect.abilities import Abilities
 from lustrum.protect.entropy_left import left_by_leaving_together
-from lustrum.protect.method import MICRODATA, Stage, released
-from lustrum.protect.microdata import anything, exact_cells, names, variables_of
-from lustrum.protect.swapping.plan import SwapPlan
-from lustrum.protect.swapping.report import Swapped
-from lustrum.protect.swapping.run import swap
+from lustrum.protect.method import MICRODATA, MethodSpec, Stage, released
+from lustrum.protect.microdata import anything, exact_cells, variables_of
+from lustrum.protect.swapping.run import Swapped, SwapPlan, swap
+
+
+def _profiles(value: Any) -> Any:
+    """Lists of names; a plain list of names is a list of one."""
+    given = one_or_more(value)
+    if not isinstance(given, (list, tuple)):
+        return given
+    plain = given and all(isinstance(one, str) for one in given)
+    return (given,) if plain else tuple(map(one_or_more, given))
+
+
+def _rates(value: Any) -> Any:
+    """Rates by area, in the order of their codes."""
+    given = floats(pairs(value))
+    return tuple(sorted(given, key=str)) if isinstance(given, tuple) else given
 
 
 @dataclass(frozen=True)
-class RecordSwapping:
+class RecordSwapping(MethodSpec):
     """Households trade places with others like them.
 
     ``geography`` names the variables that are traded, the one with the finest areas first. ``rate`` is the
@@ -59,72 +72,79 @@ class RecordSwapping:
     stages: ClassVar[tuple[Stage, ...]] = MICRODATA
 
     geography: str | tuple[str, ...] = parameter(
-        ("area",), "The variables that partners trade, the finest areas first."
+        ("area",),
+        "The variables that partners trade, the finest areas first.",
+        brief=True,
+        once=True,
+        read=one_or_more,
     )
     household: str | None = parameter(
-        "household", "The identifier of households; without it, records move one by one."
+        "household",
+        "The identifier of households; without it, records move one by one.",
+        brief=True,
+        read=lambda name: None if name == "" else name,
+        write=lambda name: name or "",
     )
     rate: float = parameter(0.1, "The share of households that move.", least=0, most=1)
-    control: tuple[str, ...] = parameter((), "Variables in which partners agree.")
+    control: tuple[str, ...] = parameter(
+        (), "Variables in which partners agree.", brief=True, once=True, read=one_or_more
+    )
     similar: tuple[tuple[str, ...], ...] = parameter(
-        (), "Profiles in one of which partners agree, tried in order."
+        (), "Profiles in one of which partners agree, tried in order.", brief=True, read=_profiles
     )
-    same_size: bool = parameter(True, "Whether members of partners agree one by one.")
-    within: str | None = parameter(None, "A level of the geography whose areas nobody leaves.")
+    same_size: bool = parameter(True, "Whether members of partners agree one by one.", brief=True)
+    within: str | None = parameter(
+        None, "A level of the geography whose areas nobody leaves.", brief=True
+    )
     target: Literal["random", "risk"] = parameter(
-        "random", "Whether households move at random or those at risk first."
+        "random", "Whether households move at random or those at risk first.", brief=True
     )
-    risk_on: tuple[tuple[str, ...], ...] = parameter((), "Combinations of variables that identify.")
-    k: int = parameter(3, "Fewer people than this with a combination are at risk.", least=2)
+    risk_on: tuple[tuple[str, ...], ...] = parameter(
+        (), "Combinations of variables that identify.", brief=True, read=_profiles
+    )
+    k: int = parameter(
+        3, "Fewer people than this with a combination are at risk.", least=2, brief=True
+    )
     levels: tuple[str, ...] = parameter(
-        (), "Levels of the geography at which risk is checked, the coarsest first."
+        (),
+        "Levels of the geography at which risk is checked, the coarsest first.",
+        brief=True,
+        once=True,
+        read=one_or_more,
     )
-    all_unsafe: bool = parameter(False, "Whether all at risk move, even beyond the rate.")
-    weight: str | None = parameter(None, "The weight by which people are counted in a sample.")
+    all_unsafe: bool = parameter(
+        False, "Whether all at risk move, even beyond the rate.", brief=True
+    )
+    weight: str | None = parameter(
+        None, "The weight by which people are counted in a sample.", brief=True
+    )
     rates: Mapping[str, float] | tuple[tuple[str, float], ...] = parameter(
-        (), "Rates for some areas."
+        (), "Rates for some areas.", least=0, most=1, brief=True, read=_rates, write=dict
     )
-    no_swap: tuple[str, ...] = parameter((), "Codes whose households stay.")
-    no_swap_variable: str | None = parameter(None, "The variable of these codes.")
-    values: int = parameter(11, "How many values the channel of a release tells apart.", least=2)
+    no_swap: tuple[str, ...] = parameter(
+        (), "Codes whose households stay.", brief=True, once=True, read=one_or_more
+    )
+    no_swap_variable: str | None = parameter(None, "The variable of these codes.", brief=True)
+    values: int = parameter(
+        11, "How many values the channel of a release tells apart.", least=2, brief=True
+    )
 
-    @checks_parameters("Record swapping")
-    def __post_init__(self) -> None:
-        given = self.rates.items() if isinstance(self.rates, Mapping) else self.rates
-        for field, value in {
-            "household": None if self.household == "" else self.household,
-            "geography": names(self.geography, "The geography of record swapping"),
-            "control": names(self.control, "The control variables of record swapping"),
-            "levels": names(self.levels, "The levels of record swapping"),
-            "no_swap": names(self.no_swap, "The codes that record swapping leaves alone"),
-            "similar": _profiles(self.similar, "A profile of record swapping"),
-            "risk_on": _profiles(self.risk_on, "A combination at risk"),
-            "rates": tuple(sorted((str(code), float(rate)) for code, rate in given)),
-        }.items():
-            object.__setattr__(self, field, value)
-        self._check()
-
-    def _check(self) -> None:
-        for rate in (self.rate, *self.own_rates.values()):
-            if not 0 <= rate <= 1:
-                raise InputError(f"A swap rate is a share from 0 to 1, not {rate!r}.")
+    def check_together(self) -> None:
+        """Somebody moves, and partners agree in what they do not trade."""
         if not any((self.rate, *self.own_rates.values())) and not self.all_unsafe:
             raise InputError(
                 "Record swapping at the rate 0 moves nobody; give a 'rate' above 0 and up to 1."
             )
         if not self.traded:
             raise InputError("Record swapping needs a geography, such as 'area'.")
-        if self.target not in ("random", "risk"):
-            raise InputError(f"Record swapping targets 'random' or 'risk', not {self.target!r}.")
+        for profile in (*self.similar, *self.risk_on):
+            if len(set(profile)) < len(profile):
+                raise InputError(
+                    "A profile or a combination of record swapping names a variable twice; name each once."
+                )
         if self.target == "risk" and not self.risk_on:
             raise InputError(
                 "Targeted record swapping needs 'risk_on': combinations of variables that identify."
-            )
-        if type(self.k) is not int or self.k < 2:
-            raise InputError(f"Record swapping needs a whole k of 2 or more, not {self.k!r}.")
-        if type(self.values) is not int or self.values < 2:
-            raise InputError(
-                f"Record swapping tells 2 values or more apart, a whole number, not {self.values!r}."
             )
         if bool(self.no_swap) != (self.no_swap_variable is not None):
             raise InputError("'no_swap' lists codes of 'no_swap_variable'; give both or neither.")
@@ -146,7 +166,7 @@ class RecordSwapping:
     @property
     def traded(self) -> tuple[str, ...]:
         """The variables that partners trade, the finest areas first."""
-        return names(self.geography, "The geography of record swapping")
+        return (self.geography,) if isinstance(self.geography, str) else self.geography
 
     @property
     def needed_variables(self) -> tuple[str, ...]:
@@ -231,15 +251,6 @@ class RecordSwapping:
             ),
         )
 
-    def to_mapping(self) -> dict[str, Any]:
-        """The method in the words of a policy file, without defaults."""
-        out: dict[str, Any] = {"method": self.name, "rate": self.rate}
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if value != field.default:
-                out[field.name] = dict(value) if field.name == "rates" else _plain(value)
-        return out
-
     def _exact(self, table: Table) -> Mask:
         query = table.provenance.get("query", {})
         rest = variables_of(table) - set(self.traded)
@@ -251,16 +262,29 @@ class RecordSwapping:
         return exact_cells(table, moved)
 
 
-def _profiles(value: Iterable[Any], what: str) -> tuple[tuple[str, ...], ...]:
-    """A list of lists of names; a plain list of names is a list of one."""
-    given = tuple(value)
-    if given and all(isinstance(entry, str) for entry in given):
-        given = (given,)
-    return tuple(names(entry, what) for entry in given)
+# The channel of a swap, counted from the cells of a table, for the agency's own risk measures.
 
 
-def _plain(value: Any) -> Any:
-    """Tuples as lists at every depth, and None as '', which a policy file can hold."""
-    if isinstance(value, tuple):
-        return [_plain(entry) for entry in value]
-    return "" if value is None else value
+def estimate_channel(before: Table, after: Table, cap: int = 10) -> MatrixChannel:
+    """``P(after | before)``: the share of the inner cells of each value that take each other value.
+
+    The values are 0, 1, ..., ``cap``, where the last one includes all above. A value that no cell has
+    stays. The result is made from confidential counts and must never be released.
+
+    >>> true = Table.from_counts([1, 1, 1, 1, 2, 0])
+    >>> estimate_channel(true, Table.from_counts([1, 1, 1, 2, 2, 0]), cap=2).matrix.tolist()
+    [[1.0, 0.0, 0.0], [0.0, 0.75, 0.25], [0.0, 0.0, 1.0]]
+    """
+    if type(cap) is not int or cap < 1:
+        raise InputError(f"The largest value of a channel is a whole number from 1, not {cap!r}.")
+    if [axis.codes for axis in before.axes] != [axis.codes for axis in after.axes]:
+        raise InputError("The tables before and after swapping must have the same categories.")
+    if not before.kind == after.kind == "count" or before.decimals or after.decimals:
+        raise InputError("A channel is estimated from tables of whole counts.")
+    true = np.minimum(before.values[before.inner], cap)
+    shown = np.minimum(after.values[after.inner], cap)
+    cells = np.bincount(true * (cap + 1) + shown, minlength=(cap + 1) ** 2)
+    matrix = cells.reshape(cap + 1, cap + 1).astype(np.float64)
+    total = matrix.sum(axis=1, keepdims=True)
+    matrix = np.where(total > 0, matrix / np.maximum(total, 1), np.eye(cap + 1))
+    return MatrixChannel(matrix, residue_base=1)

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from lustrum.model import InputError, Release, Table
-from lustrum.model.arrays import Ints, Mask
+from lustrum.model.arrays import Array, Ints, Mask
 from lustrum.model.chance import Seed
 from lustrum.model.parameters import parameter
 from lustrum.model.text import say
@@ -45,7 +45,6 @@ class TableSwapping(MethodSpec):
     """
 
     name: ClassVar[str] = "table-swapping"
-    what: ClassVar[str] = "Table swapping"
     stages: ClassVar[tuple[Stage, ...]] = TABULAR
     abilities: ClassVar[Abilities] = Abilities(repeatable=True)
     order: int = parameter(2, "All totals of this many variables are kept.", least=1)
@@ -125,7 +124,14 @@ def _strides(shape: Sequence[int]) -> Ints:
 
 @compiled
 def walk(
-    flat: Any, shut: Any, shape: Any, strides: Any, axes: Any, sides: int, moves: int, state: Any
+    flat: Array,
+    shut: Array,
+    shape: Any,
+    strides: Array,
+    axes: Any,
+    sides: int,
+    moves: int,
+    state: Array,
 ) -> None:  # pragma: no cover
     """Try moves on random boxes, in place.
 

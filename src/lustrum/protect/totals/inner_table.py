@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -20,37 +19,33 @@ from scipy import sparse
 
 from lustrum.audit.fibre.margins import junction_tree
 from lustrum.model import InputError, Table, TableAxis
-from lustrum.model.arrays import Ints, Mask
+from lustrum.model.arrays import Ints, Mask, Sparse
 from lustrum.model.errors import choices
 from lustrum.model.keys import cell_words
-from lustrum.protect.totals.axis_parts import AxisParts
+from lustrum.protect.totals.summed import AxisParts
 
 Axes = tuple[int, ...]
-# scipy ships no types; this stands for scipy.sparse.csr_array.
-Sparse: TypeAlias = Any
 Keep = tuple[tuple[str, ...], ...]
 """Margins to keep, each by the names of its variables."""
 
 
-def kept_names(keep: object, method: str) -> Keep:
+def margin_names(given: object) -> object:
     """Margins from the words of a policy file: each a list of names, or names parted by commas.
 
-    >>> kept_names(["area, age", ["age", "sex"]], "a method")
-    (('area', 'age'), ('age', 'sex'))
+    >>> margin_names(["area, age", ["age", "sex"]])
+    (('area', 'age'), ['age', 'sex'])
     """
-    sentence = (
-        f"'keep' of {method} lists margins, each by its variables, such as 'area, age'; "
-        "this list is not of that form."
+    if not isinstance(given, (list, tuple)):
+        return given
+    return tuple(
+        tuple(n.strip() for n in one.split(",") if n.strip()) if isinstance(one, str) else one
+        for one in given
     )
-    if isinstance(keep, str) or not isinstance(keep, Sequence):
-        raise InputError(sentence)
-    margins = []
-    for margin in keep:
-        names = margin.split(",") if isinstance(margin, str) else margin
-        if not isinstance(names, Sequence) or not all(isinstance(n, str) for n in names):
-            raise InputError(sentence)
-        margins.append(tuple(n.strip() for n in names if n.strip()))
-    return tuple(margins)
+
+
+def margin_words(margins: Keep) -> list[str]:
+    """Margins in the words of a policy file."""
+    return [",".join(margin) for margin in margins]
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from lustrum.model import TableAxis
-from lustrum.model.arrays import Ints, Mask
+from lustrum.model.arrays import Array, Ints, Mask
 from lustrum.numeric.compiled import compiled
 
 _ROUNDS = 1000
@@ -79,12 +79,12 @@ def pinned(
 
 @compiled
 def narrow_lines(  # pragma: no cover
-    low: Any,
-    high: Any,
-    open_cells: Any,
+    low: Array,
+    high: Array,
+    open_cells: Array,
     shape: Any,
     places: Any,
-    shown: Any,
+    shown: Array,
     keyed: bool,
     rounds: int,
 ) -> bool:
@@ -120,12 +120,12 @@ def narrow_lines(  # pragma: no cover
 
 @compiled
 def narrow_relations(  # pragma: no cover
-    low: Any,
-    high: Any,
-    open_cells: Any,
-    indptr: Any,
-    cells: Any,
-    shown: Any,
+    low: Array,
+    high: Array,
+    open_cells: Array,
+    indptr: Array,
+    cells: Array,
+    shown: Array,
     keyed: bool,
     rounds: int,
 ) -> bool:
@@ -146,12 +146,12 @@ def narrow_relations(  # pragma: no cover
 
 @compiled
 def _narrow(  # pragma: no cover
-    low: Any,
-    high: Any,
-    open_cells: Any,
-    shown: Any,
+    low: Array,
+    high: Array,
+    open_cells: Array,
+    shown: Array,
     keyed: bool,
-    line: Any,
+    line: Array,
     begin: int,
     end: int,
 ) -> int:

@@ -14,14 +14,14 @@ import hashlib
 import hmac
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from lustrum.model import InputError
 from lustrum.model.arrays import Floats, Ints
 from lustrum.model.errors import choices
-from lustrum.model.parameters import check_parameters, parameter
+from lustrum.model.parameters import DeclaredSpec, parameter
 from lustrum.protect.population.method import PopulationResult, ProtectedPopulation
 from lustrum.protect.population.public import coarse_error, coarse_share
 from lustrum.protect.weighted.classes import classes_of, weight_classes
@@ -39,7 +39,7 @@ Progress = Callable[[str, float], None]
 
 
 @dataclass(frozen=True)
-class ProtectedSurvey:
+class ProtectedSurvey(DeclaredSpec):
     """Protected respondents with shared weights, shared values of measures and drawn designs.
 
     ``classes`` are the variables that divide the weight classes, the most important first; by default all
@@ -48,6 +48,8 @@ class ProtectedSurvey:
     """
 
     name: ClassVar[str] = "protected-survey"
+    group: ClassVar[str] = ""
+    what: ClassVar[str] = "A protected survey"
     class_size: int = parameter(10, "Fewest respondents that share a weight.", least=3)
     noise: float = parameter(
         0.05, "Largest relative noise of a shared weight.", least=0.01, below=0.5
@@ -57,21 +59,6 @@ class ProtectedSurvey:
         (), "The variables that divide classes of measures, in order."
     )
     decimals: int = parameter(0, "Decimals of shared weights.", least=0)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "classes", tuple(self.classes))
-        object.__setattr__(self, "measure_classes", tuple(self.measure_classes))
-        check_parameters(self, "A protected survey")
-
-    def to_mapping(self) -> dict[str, Any]:
-        """The method in the words of a policy file."""
-        return {
-            "class_size": self.class_size,
-            "noise": self.noise,
-            "classes": list(self.classes),
-            "measure_classes": list(self.measure_classes),
-            "decimals": self.decimals,
-        }
 
     def protect(
         self,

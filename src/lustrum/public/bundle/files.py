@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from lustrum.model import Dataset, DatasetError, LustrumError
+from lustrum.model import Dataset, DatasetError, InputError, LustrumError
 from lustrum.model.arrays import Array
 from lustrum.model.dataset import not_collecting
-from lustrum.model.finest import FinestCells
-from lustrum.model.finest_sums import FinestSums
+from lustrum.model.finest import FinestCells, FinestSums
+from lustrum.model.parameters import method_words
 from lustrum.policy import Policy, check_names
 from lustrum.policy.read import parse_policy
 from lustrum.protect.magnitudes.report import PublicFactors
@@ -158,10 +158,13 @@ def _most_codes(path: Path) -> int:
 def is_made_by(method: Mapping[str, Any] | None, policy: Policy) -> bool:
     """Whether a method that a bundle states is the one that a policy asks for, or mends it as it may."""
     wanted = {} if policy.population is None else policy.population.to_mapping()
-    stated = dict(method or {})
+    try:
+        stated = method_words(method or {})
+    except InputError:  # no method, or one of other words than this version knows
+        return False
     if wanted.get("if_fewer") == "larger-base" and stated.get("base", 0) > wanted["base"]:
         wanted["base"] = stated["base"]
-    return bool(stated) and stated == wanted
+    return stated == wanted
 
 
 def _read(path: Path, there: Path) -> Bundle:

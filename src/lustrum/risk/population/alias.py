@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lustrum.model.arrays import Floats, Ints, Words
+from lustrum.model.arrays import Array, Floats, Ints, Words
 from lustrum.numeric.compiled import compiled
 
 LARGEST = 1 << 16
@@ -83,7 +83,7 @@ def _ends(a: float, b: Any, most: int) -> Any:  # pragma: no cover
 
 @compiled
 def _fill(
-    a: float, b: Any, lowest: Any, size: Any, offset: Any, length: Any, entries: Any
+    a: float, b: Any, lowest: Array, size: Array, offset: Array, length: Array, entries: Array
 ) -> None:  # pragma: no cover
     """Compute the weights of each distribution outwards from its mode, and its alias table."""
     for t in range(b.size):
@@ -103,7 +103,7 @@ def _fill(
 
 
 @compiled
-def _vose(weights: Any, entries: Any) -> None:  # pragma: no cover
+def _vose(weights: Array, entries: Array) -> None:  # pragma: no cover
     """Pair entries that have too little with ones that have too much."""
     size = entries.size
     scaled = np.zeros(size)

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from lustrum.model.arrays import Floats, Ints
+from lustrum.model.arrays import Array, Floats, Ints
 from lustrum.numeric.compiled import compiled
 from lustrum.numeric.stream import mixed, unit_of
 from lustrum.risk.population.alias import LARGEST, alias_table, bits_of, count_tables
@@ -123,7 +123,7 @@ def _short_of(people: int, shape: float, deviations: float) -> float:
 
 
 @compiled
-def _pick(word: Any, offset: Any, bits: Any, entries: Any) -> Any:  # pragma: no cover
+def _pick(word: Any, offset: Any, bits: Any, entries: Array) -> Any:  # pragma: no cover
     """The upper bits of a word choose an entry, the lower ones whether to stay with it."""
     index = word >> (_64 - bits)
     entry = entries[offset + index]
@@ -133,13 +133,13 @@ def _pick(word: Any, offset: Any, bits: Any, entries: Any) -> Any:  # pragma: no
 @compiled
 def _multinomials(
     counter: Any,
-    sample: Any,
+    sample: Array,
     people: int,
     tables: Any,
-    single: Any,
-    single_bits: Any,
-    cells: Any,
-    out: Any,
+    single: Array,
+    single_bits: np.uint64,
+    cells: Array,
+    out: Array,
 ) -> None:  # pragma: no cover
     entries, offset, bits, lowest = tables
     gained = np.empty(cells.size, dtype=np.int64)
@@ -163,7 +163,7 @@ def _multinomials(
 
 
 @compiled
-def _new_cell(word: Any, unseen: Any, colours: int) -> Any:  # pragma: no cover
+def _new_cell(word: Any, unseen: Array, colours: int) -> Any:  # pragma: no cover
     """The cell of a new colour: the next of a shuffle made on the way, or any when all are taken."""
     u = unit_of(word)
     if colours >= unseen.size:
@@ -178,14 +178,14 @@ def _new_cell(word: Any, unseen: Any, colours: int) -> Any:  # pragma: no cover
 @compiled
 def _urns(
     counter: Any,
-    start: Any,
-    seen: Any,
-    unseen: Any,
+    start: Array,
+    seen: Array,
+    unseen: Array,
     theta: float,
     people: int,
     tables: Any,
-    kind: Any,
-    out: Any,
+    kind: Array,
+    out: Array,
 ) -> None:  # pragma: no cover
     entries, offset, bits, lowest = tables
     balls = np.empty(start.sum() + people, dtype=np.int32)

@@ -7,7 +7,7 @@ soon as one part finds it so; it is kept so that a cell is safe under each part.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any, ClassVar
@@ -15,11 +15,13 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.model import InputError, Table
-from lustrum.model.errors import kind_of
+from lustrum.model import CellStatus, InputError, Reason, Table
+from lustrum.model.errors import choices, kind_of
+from lustrum.model.parameters import spec_from_words
+from lustrum.model.plugins import load, names
 from lustrum.model.table import check_table
 from lustrum.sensitivity.background import NOTHING, Background
-from lustrum.sensitivity.result import Sensitivity
+from lustrum.sensitivity.result import Finding, Sensitivity
 from lustrum.sensitivity.rule import Rule
 
 
@@ -144,3 +146,95 @@ def _joined(
         reduce(np.maximum, [part.upper for part in parts]),
         reduce(np.maximum, [part.sliding for part in parts]),
     )
+
+
+# Rules from the words of a policy file; those of a third party come in by entry point.
+
+_RULES = "lustrum.rules"
+_JOINED: dict[str, type[Any]] = {kind.name: kind for kind in (AnyOf, AllOf)}
+
+
+def read_rule(mapping: object) -> Rule:
+    """The rule that ``to_mapping`` described; every mistake is one clear sentence.
+
+    >>> read_rule({"rule": "any-of", "rules": [{"rule": "threshold"}, {"rule": "p-percent", "p": 10}]})
+    AnyOf(rules=(Threshold(minimum=3, empty='safe', zeros='counted', margin=10), PPercent(p=10, \
+coalition=1, weights='expanded')))
+    """
+    if not isinstance(mapping, Mapping) or not isinstance(mapping.get("rule"), str):
+        raise InputError("A sensitivity rule needs 'rule', the name of a rule in quotes.")
+    name = mapping["rule"]
+    given = {key: value for key, value in mapping.items() if key != "rule"}
+    if name in names(_RULES):
+        kind = load(_RULES, name)
+        plain: Rule = spec_from_words(kind, given, f"The rule {name!r}")
+        return plain
+    if name in _JOINED:
+        _only(name, given, ["rules"])
+        parts = given.get("rules", ())
+        if isinstance(parts, str) or not isinstance(parts, Sequence):
+            raise InputError(f"'rules' of the rule {name!r} must be a list of rules.")
+        joined: Rule = _JOINED[name](*(read_rule(part) for part in parts))
+        return joined
+    if name == Unless.name:
+        _only(name, given, ["of", "veto"])
+        return Unless(read_rule(given.get("of", {})), veto=read_rule(given.get("veto", {})))
+    raise InputError(
+        f"There is no sensitivity rule {name!r}; {choices(name, [*names(_RULES), *_JOINED, Unless.name])}."
+    )
+
+
+def rule_of(given: Any) -> Any:
+    """The words of a rule in place of the rule, as ``read`` of a parameter."""
+    return read_rule(given) if isinstance(given, Mapping) else given
+
+
+def _only(name: str, given: Mapping[str, Any], known: Sequence[str]) -> None:
+    for key in given:
+        if key not in known:
+            raise InputError(
+                f"The rule {name!r} has no parameter {key!r}; {choices(str(key), known)}."
+            )
+
+
+# Sensitive cells that somebody names, with the levels they ask for.
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class GivenCells:
+    """The cells of one table that are sensitive, as its owner says, and how much protection each needs.
+
+    Arrays have the shape of the table; levels are in its units. The rule belongs to that one table, so no
+    policy can name it.
+
+    >>> table = Table.from_counts([4, 9, 7])
+    >>> GivenCells(np.array([True, False, False]), np.array([2, 0, 0])).judge(table).upper.tolist()
+    [2, 0, 0]
+    """
+
+    name: ClassVar[str] = "given-cells"
+    cells: npt.NDArray[np.bool_]
+    upper: npt.NDArray[np.int64]
+    lower: npt.NDArray[np.int64] | None = None
+
+    def __repr__(self) -> str:
+        return "GivenCells()"
+
+    def judge(self, table: Table, background: Background = NOTHING) -> Sensitivity:
+        """The cells that were given."""
+        check_table(table, f"The rule {self.name!r}")
+        if self.cells.shape != table.shape:
+            raise InputError("The given cells are those of a table of another shape.")
+        reason = Reason(
+            self.name, "named as sensitive", "Merge categories, so that cells hold more."
+        )
+        finding = Finding(reason, CellStatus.CONCENTRATED, self.cells)
+        upper = np.maximum(self.upper, 1)
+        lower = upper if self.lower is None else self.lower
+        if bool((table.values >= 0).all()):
+            lower = np.minimum(lower, table.values)
+        return Sensitivity.of(table, self.to_mapping(), [finding], lower, upper)
+
+    def to_mapping(self) -> dict[str, Any]:
+        """The name of the rule; the cells stay with the table."""
+        return {"rule": self.name}

@@ -24,9 +24,8 @@ from lustrum.model.parameters import parameter
 from lustrum.model.table import check_table
 from lustrum.sensitivity.background import NOTHING, Background
 from lustrum.sensitivity.lines import along, counts_of, distinct, judge_lines, open_cells
-from lustrum.sensitivity.parameters import exact
 from lustrum.sensitivity.result import Sensitivity
-from lustrum.sensitivity.rule import RuleSpec
+from lustrum.sensitivity.rule import RuleSpec, exact
 
 
 @dataclass(frozen=True)
@@ -41,7 +40,6 @@ class Sparsity(RuleSpec):
     """
 
     name: ClassVar[str] = "sparsity"
-    what: ClassVar[str] = "The sparsity rule"
     max_share: float = parameter(0.5, "The largest share of empty cells.", least=0, below=1)
 
     def lines(self, table: Table) -> tuple[Mask, ...]:

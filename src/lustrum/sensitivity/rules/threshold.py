@@ -26,12 +26,12 @@ from lustrum.model.arrays import Ints
 from lustrum.model.parameters import parameter
 from lustrum.model.table import check_table
 from lustrum.sensitivity.background import NOTHING, Background
-from lustrum.sensitivity.parameters import (
+from lustrum.sensitivity.result import Finding, Sensitivity
+from lustrum.sensitivity.rule import (
     Percent,
+    RuleSpec,
     exact,
 )
-from lustrum.sensitivity.result import Finding, Sensitivity
-from lustrum.sensitivity.rule import RuleSpec
 
 DEFAULT_MARGIN = 10
 """The protection of a sum in percent of the cell, where an agency does not say another."""
@@ -51,7 +51,6 @@ class Threshold(RuleSpec):
     """
 
     name: ClassVar[str] = "threshold"
-    what: ClassVar[str] = "The threshold rule"
     minimum: int = parameter(3, "Fewer contributors than this are too few.", least=1)
     empty: Literal["safe", "sensitive"] = parameter(
         "safe", "Whether a cell to which nobody contributes is sensitive too."

@@ -27,7 +27,7 @@ from lustrum.model import (
 )
 from lustrum.model.arrays import Indices, Ints, Mask
 from lustrum.model.errors import choices
-from lustrum.model.identity import text_identity
+from lustrum.model.keys import text_identity
 from lustrum.tabulate.encode import Chunk, encode
 
 KEY_HIGH = "lustrum_key_high"

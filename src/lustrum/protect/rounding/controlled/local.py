@@ -22,15 +22,13 @@ import numpy.typing as npt
 from scipy import sparse
 
 from lustrum.model import InputError
-from lustrum.model.arrays import Ints
+from lustrum.model.arrays import Ints, Sparse
 from lustrum.numeric.arithmetic import exp, log
 from lustrum.numeric.solve.products import dot
 from lustrum.numeric.structure import Structure
 from lustrum.protect.rounding.controlled.local_kernels import anneal, greedy_start, polish, walk
 
 Scope = Literal["all", "small"]
-# scipy ships no types; this stands for scipy.sparse.csr_array.
-Sparse: TypeAlias = Any
 _Pair: TypeAlias = tuple[Any, Any]
 
 _SLICE = 16  # sweeps between two calls of the caller's hooks

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from lustrum.model.arrays import Array
 from lustrum.numeric.arithmetic_loops import exp
 from lustrum.numeric.compiled import compiled
 from lustrum.numeric.stream import below, unit
@@ -23,7 +24,7 @@ TRIES = 4  # partners drawn for a swap
 
 
 @compiled
-def _gain(begin: Any, margin: Any, error: Any, i: int, step: int) -> Any:  # pragma: no cover
+def _gain(begin: Array, margin: Array, error: Array, i: int, step: int) -> Any:  # pragma: no cover
     """The change of the sum of squared errors if cell ``i`` takes a step."""
     total = 0
     for k in range(begin[i], begin[i + 1]):
@@ -32,14 +33,21 @@ def _gain(begin: Any, margin: Any, error: Any, i: int, step: int) -> Any:  # pra
 
 
 @compiled
-def _move(begin: Any, margin: Any, error: Any, i: int, step: int) -> None:  # pragma: no cover
+def _move(begin: Array, margin: Array, error: Array, i: int, step: int) -> None:  # pragma: no cover
     for k in range(begin[i], begin[i + 1]):
         error[margin[k]] += step
 
 
 @compiled
 def greedy_start(  # pragma: no cover
-    begin: Any, margin: Any, error: Any, up: Any, residue: Any, lean: Any, base: int, state: Any
+    begin: Array,
+    margin: Array,
+    error: Array,
+    up: Array,
+    residue: Array,
+    lean: Array,
+    base: int,
+    state: Array,
 ) -> None:
     """Round cell after cell to the side with the smaller squared errors of its margins.
 
@@ -57,14 +65,14 @@ def greedy_start(  # pragma: no cover
 
 @compiled
 def anneal(  # pragma: no cover
-    begin: Any,
-    margin: Any,
-    error: Any,
-    up: Any,
-    lean: Any,
+    begin: Array,
+    margin: Array,
+    error: Array,
+    up: Array,
+    lean: Array,
     base: int,
-    temperatures: Any,
-    state: Any,
+    temperatures: Array,
+    state: Array,
 ) -> int:
     """One sweep over all cells at each temperature (Metropolis); gives the number of moves.
 
@@ -100,16 +108,16 @@ def _penalty(error: int, goal: int, base: int) -> float:  # pragma: no cover
 
 @compiled
 def walk(  # pragma: no cover
-    begin: Any,
-    margin: Any,
-    first: Any,
-    cell: Any,
-    error: Any,
-    up: Any,
+    begin: Array,
+    margin: Array,
+    first: Array,
+    cell: Array,
+    error: Array,
+    up: Array,
     base: int,
     goal: int,
     steps: int,
-    state: Any,
+    state: Array,
 ) -> Any:
     """Repair margins beyond the goal, one cell a step; gives the steps taken and whether all are repaired.
 
@@ -178,7 +186,9 @@ def walk(  # pragma: no cover
 
 
 @compiled
-def _within(begin: Any, margin: Any, error: Any, i: int, goal: int) -> bool:  # pragma: no cover
+def _within(
+    begin: Array, margin: Array, error: Array, i: int, goal: int
+) -> bool:  # pragma: no cover
     worst = 0
     for k in range(begin[i], begin[i + 1]):
         worst = max(worst, abs(error[margin[k]]))
@@ -187,17 +197,17 @@ def _within(begin: Any, margin: Any, error: Any, i: int, goal: int) -> bool:  # 
 
 @compiled
 def polish(  # pragma: no cover
-    begin: Any,
-    margin: Any,
-    first: Any,
-    cell: Any,
-    error: Any,
-    up: Any,
-    lean: Any,
+    begin: Array,
+    margin: Array,
+    first: Array,
+    cell: Array,
+    error: Array,
+    up: Array,
+    lean: Array,
     base: int,
     goal: int,
     rounds: int,
-    state: Any,
+    state: Array,
 ) -> int:
     """Single moves and swaps that make the squares smaller and no error larger than the goal.
 

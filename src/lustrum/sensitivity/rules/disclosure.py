@@ -1,4 +1,6 @@
-"""K-disclosure: a coalition of ``k`` people learns an attribute of everybody else in their group.
+"""Rules about groups of people: k-disclosure, and disclosure of a group by few populated cells.
+
+K-disclosure: a coalition of ``k`` people learns an attribute of everybody else in their group.
 
 A group of ``N`` people is published with ``x > 0`` of them in a cell. If ``N - x <= k``, the ``k`` others
 know, or can pool, who they are, and so learn that the rest of the group is in that cell; with
@@ -28,7 +30,15 @@ from lustrum.model.arrays import Ints, Mask
 from lustrum.model.parameters import parameter
 from lustrum.model.table import check_table
 from lustrum.sensitivity.background import NOTHING, Background
-from lustrum.sensitivity.lines import PeopleAlong, counts_of, families, open_cells
+from lustrum.sensitivity.lines import (
+    PeopleAlong,
+    along,
+    counts_of,
+    distinct,
+    families,
+    judge_lines,
+    open_cells,
+)
 from lustrum.sensitivity.result import Finding, Sensitivity
 from lustrum.sensitivity.rule import RuleSpec
 
@@ -45,7 +55,6 @@ class KDisclosure(RuleSpec):
     """
 
     name: ClassVar[str] = "k-disclosure"
-    what: ClassVar[str] = "The k-disclosure rule"
     k: int = parameter(
         1, "A group is disclosed if at most this many of its people are elsewhere.", least=0
     )
@@ -108,3 +117,59 @@ class KDisclosure(RuleSpec):
 
 def _group(family: PeopleAlong, line_counts: Ints) -> Ints:
     return np.asarray(line_counts[family.total].sum(axis=0))
+
+
+# Group disclosure: a row or column whose people are all in one or two cells.
+#
+# Of a line with zeros everywhere but in a few cells anybody learns that every one of its people is in these,
+# without knowing who is who (Hundepool et al. 2024, section 5.2; with two cells, one of them small, it is
+# what they call within-group disclosure)::
+#
+#     1 <= populated cells <= populated, and some cell of the line is empty that need not be
+#     lower level = populated + 1 - populated cells
+#
+# The level lets so many people of a cell be elsewhere that the line could have one populated cell too many
+# for the rule.
+
+
+@dataclass(frozen=True)
+class GroupDisclosure(RuleSpec):
+    """Sensitive if all people of a line are in at most ``populated`` cells.
+
+    The mask marks the populated cells of such lines; :meth:`lines` gives the lines themselves.
+
+    >>> table = Table.from_counts([[6, 0, 0], [5, 1, 0], [2, 2, 1]], names=["status", "hours"])
+    >>> GroupDisclosure(populated=1).judge(table).mask.tolist()
+    [[True, False, False], [False, False, False], [False, False, True]]
+    """
+
+    name: ClassVar[str] = "group-disclosure"
+    populated: int = parameter(
+        2, "A line with at most this many populated cells discloses its group.", least=1
+    )
+
+    def lines(self, table: Table) -> tuple[Mask, ...]:
+        """For each axis the lines along it that disclose, with that axis of length 1."""
+        return tuple(missing > 0 for missing in self._missing(table))
+
+    def judge(self, table: Table, background: Background = NOTHING) -> Sensitivity:
+        """Judge the cells along every line."""
+        check_table(table, f"The rule {self.name!r}")
+        reason = Reason(
+            self.name,
+            "all of a group are in a few cells",
+            "Merge categories, so that the group spreads over more cells.",
+        )
+        return judge_lines(table, self._missing(table), reason, self.to_mapping())
+
+    def _missing(self, table: Table) -> list[Ints]:
+        """For each line how many populated cells it lacks to be safe; 0 where it is."""
+        counts, possible = counts_of(table, self.name), open_cells(table)
+        out = []
+        for axis in range(len(table.axes)):
+            inner = along(table, axis, distinct(table.axes[axis]))
+            filled = np.count_nonzero((counts > 0) & inner, axis=axis, keepdims=True)
+            empty = ((counts == 0) & possible & inner).any(axis=axis, keepdims=True)
+            disclosing = (filled >= 1) & (filled <= self.populated) & empty
+            out.append(np.where(disclosing, self.populated + 1 - filled, 0))
+        return out

@@ -1,0 +1,265 @@
+"""Distances of published from true cells: mean and largest ones, exact cells, and Hellinger's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from lustrum.model import InputError, Release, Table
+from lustrum.model.arrays import Floats, Ints
+from lustrum.model.parameters import parameter
+from lustrum.utility.compare import Better, UtilitySpec, as_pair, compare
+from lustrum.utility.impute import Impute, suppressed_cells
+
+
+@dataclass(frozen=True)
+class AverageDistance(UtilitySpec):
+    """``mean |F - G|`` over the inner cells, in the table's unit; from 0 up, lower is better."""
+
+    name: ClassVar[str] = "average-distance"
+    range: ClassVar[tuple[float, float]] = (0.0, float("inf"))
+    better: ClassVar[Better] = "lower"
+    impute: Impute = suppressed_cells()
+
+    def of(self, table: Table, release: Release) -> float:
+        """The average distance of a release from its table."""
+        return average_distance(*compare(table, release, self.impute).cells)
+
+
+@dataclass(frozen=True)
+class AverageRelativeDistance(UtilitySpec):
+    """``mean |F - G| / max(|F|, floor)`` over the inner cells; from 0 up, lower is better.
+
+    The floor, in the table's unit, keeps empty cells in: what is published in place of nothing is
+    measured against the floor.
+    """
+
+    name: ClassVar[str] = "average-relative-distance"
+    range: ClassVar[tuple[float, float]] = (0.0, float("inf"))
+    better: ClassVar[Better] = "lower"
+    floor: float = parameter(1.0, "Smaller true values count as this one.", above=0)
+    impute: Impute = suppressed_cells()
+
+    def of(self, table: Table, release: Release) -> float:
+        """The average relative distance of a release from its table."""
+        return average_relative_distance(*compare(table, release, self.impute).cells, self.floor)
+
+
+def average_distance(original: npt.ArrayLike, published: npt.ArrayLike) -> float:
+    """``mean |F - G|``.
+
+    >>> average_distance([1, 2, 3], [3, 2, 2])
+    1.0
+    """
+    F, G = as_pair(original, published)
+    return float(np.abs(F - G).mean())
+
+
+def average_relative_distance(
+    original: npt.ArrayLike, published: npt.ArrayLike, floor: float = 1.0
+) -> float:
+    """``mean |F - G| / max(|F|, floor)``.
+
+    >>> average_relative_distance([0, 4], [1, 2])
+    0.75
+    """
+    _check_floor(floor)
+    F, G = as_pair(original, published)
+    return float((np.abs(F - G) / np.maximum(np.abs(F), floor)).mean())
+
+
+def _check_floor(floor: float) -> None:
+    if not (np.isfinite(floor) and floor > 0):
+        raise InputError(f"The floor of a relative distance must be above 0, not {floor!r}.")
+
+
+# The largest deviation of a published cell from the true one.
+
+
+@dataclass(frozen=True)
+class LargestDeviation(UtilitySpec):
+    """``max |F - G|`` over the inner cells, in the table's unit; from 0 up, lower is better."""
+
+    name: ClassVar[str] = "largest-deviation"
+    range: ClassVar[tuple[float, float]] = (0.0, float("inf"))
+    better: ClassVar[Better] = "lower"
+    impute: Impute = suppressed_cells()
+
+    def of(self, table: Table, release: Release) -> float:
+        """The largest deviation of a release from its table."""
+        return largest_deviation(*compare(table, release, self.impute).cells)
+
+
+def largest_deviation(original: npt.ArrayLike, published: npt.ArrayLike) -> float:
+    """``max |F - G|``.
+
+    >>> largest_deviation([1, 2, 3], [3, 2, 2])
+    2.0
+    """
+    F, G = as_pair(original, published)
+    return float(np.abs(F - G).max())
+
+
+# Mean squared precision: the reciprocal of the mean squared error (Duncan et al. 2001).
+
+
+@dataclass(frozen=True)
+class MeanSquaredPrecision(UtilitySpec):
+    """``1 / mean (F - G)**2`` over the inner cells; from 0 to infinity, which is exact; higher is better.
+
+    Duncan, Fienberg, Krishnan, Padman and Roehrig (2001) take the error of one cell over a user's belief;
+    this is the same over the cells of a table.
+
+    >>> MeanSquaredPrecision.range
+    (0.0, inf)
+    """
+
+    name: ClassVar[str] = "mean-squared-precision"
+    range: ClassVar[tuple[float, float]] = (0.0, float("inf"))
+    better: ClassVar[Better] = "higher"
+    impute: Impute = suppressed_cells()
+
+    def of(self, table: Table, release: Release) -> float:
+        """The precision of a release in place of its table."""
+        return mean_squared_precision(*compare(table, release, self.impute).cells)
+
+
+def mean_squared_precision(original: npt.ArrayLike, published: npt.ArrayLike) -> float:
+    """One over the mean squared error; infinite when nothing differs.
+
+    >>> mean_squared_precision([1, 2], [3, 2]), mean_squared_precision([1, 2], [1, 2])
+    (0.5, inf)
+    """
+    F, G = as_pair(original, published)
+    error = float(((F - G) ** 2).mean())
+    # A difference may be so small that its square, or one over it, leaves the range of floats.
+    with np.errstate(divide="ignore", over="ignore"):
+        return float(np.float64(1.0) / np.float64(error))
+
+
+# The share of cells that are published as they are.
+
+
+@dataclass(frozen=True)
+class ExactCells(UtilitySpec):
+    """The share of inner cells with ``F = G``; from 0 to 1, higher is better.
+
+    Structural zeros, which are always exact, are left out.
+    """
+
+    name: ClassVar[str] = "exact-cells"
+    range: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    better: ClassVar[Better] = "higher"
+    impute: Impute = suppressed_cells()
+
+    def of(self, table: Table, release: Release) -> float:
+        """The share of a release that is exact."""
+        return share_of_exact_cells(*compare(table, release, self.impute).cells)
+
+
+def share_of_exact_cells(original: npt.ArrayLike, published: npt.ArrayLike) -> float:
+    """``mean [F = G]``.
+
+    >>> share_of_exact_cells([1, 2, 3, 4], [3, 2, 3, 4])
+    0.75
+    """
+    F, G = as_pair(original, published)
+    return float((F == G).mean())
+
+
+# Hellinger distance (Shlomo, Antal, Elliot 2015, section 4.3): of counts, of shares, and as a utility.
+
+
+@dataclass(frozen=True)
+class HellingerUtility(UtilitySpec):
+    """``1 - HD(F, G) / sqrt N`` over the inner cells; from 0 to 1, higher is better.
+
+    >>> from lustrum.protect import RandomRounding
+    >>> table = Table.from_counts([[3, 6], [9, 12]])
+    >>> HellingerUtility().of(table, RandomRounding().apply(table, np.random.default_rng(0)))
+    1.0
+    """
+
+    name: ClassVar[str] = "hellinger"
+    range: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    better: ClassVar[Better] = "higher"
+    impute: Impute = suppressed_cells()
+
+    def of(self, table: Table, release: Release) -> float:
+        """The utility of a release in place of its table, cut at 0."""
+        return hellinger_utility(*compare(table, release, self.impute).cells)
+
+    def of_many(self, tables: Ints, published: Ints) -> Floats:
+        """The utility of the same published counts in place of each table, one a row, with somebody in it.
+
+        >>> HellingerUtility().of_many(np.array([[4, 0], [1, 3]]), np.array([4, 0])).round(3).tolist()
+        [1.0, 0.293]
+        """
+        apart = ((np.sqrt(tables) - np.sqrt(published)) ** 2).sum(axis=-1)
+        distance = np.sqrt(apart / 2)
+        return np.asarray(np.maximum(0.0, 1.0 - distance / np.sqrt(tables.sum(axis=-1))))
+
+
+@dataclass(frozen=True)
+class HellingerDistance(UtilitySpec):
+    """``HD(F, G)`` of counts (equation 4); from 0 to ``sqrt((N + M) / 2)``, lower is better."""
+
+    name: ClassVar[str] = "hellinger-distance"
+    range: ClassVar[tuple[float, float]] = (0.0, np.inf)
+    better: ClassVar[Better] = "lower"
+    impute: Impute = suppressed_cells()
+
+    def of(self, table: Table, release: Release) -> float:
+        """The distance between a table and its release."""
+        return hellinger_counts(*compare(table, release, self.impute).cells)
+
+
+@dataclass(frozen=True)
+class HellingerShares(UtilitySpec):
+    """``HD(P, Q)`` of the cells' shares in their totals; from 0 to 1, lower is better."""
+
+    name: ClassVar[str] = "hellinger-shares"
+    range: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    better: ClassVar[Better] = "lower"
+    impute: Impute = suppressed_cells()
+
+    def of(self, table: Table, release: Release) -> float:
+        """The distance between the shares of a table and those of its release."""
+        return hellinger_shares(*compare(table, release, self.impute).cells)
+
+
+def hellinger_counts(original: npt.ArrayLike, published: npt.ArrayLike) -> float:
+    """``sqrt(sum (sqrt F - sqrt G)**2 / 2)`` (equation 4); 0 when equal, at most ``sqrt((N + M) / 2)``.
+
+    >>> hellinger_counts([4, 0], [0, 4])
+    2.0
+    """
+    F, G = as_pair(original, published, signed=False)
+    return float(np.sqrt(((np.sqrt(F) - np.sqrt(G)) ** 2).sum() / 2))
+
+
+def hellinger_shares(original: npt.ArrayLike, published: npt.ArrayLike) -> float:
+    """``||sqrt P - sqrt Q|| / sqrt 2`` with ``P = F / N`` and ``Q = G / M``; from 0 to 1.
+
+    >>> hellinger_shares([1, 1], [5, 5]), hellinger_shares([1, 0], [0, 1])
+    (0.0, 1.0)
+    """
+    F, G = as_pair(original, published, signed=False)
+    if not F.any() or not G.any():
+        raise InputError("A table without anybody in it has no shares.")
+    return min(1.0, hellinger_counts(F / F.sum(), G / G.sum()))
+
+
+def hellinger_utility(original: npt.ArrayLike, published: npt.ArrayLike) -> float:
+    """``1 - HD(F, G) / sqrt N``, cut at 0, which it passes when far more is published than there is.
+
+    >>> hellinger_utility([4, 0], [0, 4])
+    0.0
+    """
+    F, G = as_pair(original, published, signed=False)
+    if not F.any():
+        raise InputError("A table without anybody in it has no Hellinger scale.")
+    return max(0.0, 1.0 - hellinger_counts(F, G) / float(np.sqrt(F.sum())))
