@@ -39,15 +39,9 @@ _CELL_KEY = (
     "tests/protect/test_conformance.py",
     "tests/protect/test_entropy_left.py",
 )
-_BOUNDS = (
-    "tests/audit/test_sweep_by_hand.py",
-    "tests/audit/test_rounds_by_hand.py",
-    "tests/audit/test_bounds_hold.py",
-)
-_NETWORK = (
-    "tests/audit/test_flows_by_hand.py",
-    "tests/audit/test_bounds_hold.py",
-    "tests/audit/test_network.py",
+_BOUNDS = tuple(
+    f"tests/audit/test_{name}.py"
+    for name in ("bounds_hold", "bounds", "bounds_sweep", "network", "twins", "knowledge")
 )
 
 _RECOGNITION = (
@@ -85,6 +79,10 @@ def _audit(*names: str) -> tuple[str, ...]:
     return tuple(f"tests/audit/test_{name}.py" for name in names)
 
 
+def _structure(*names: str) -> tuple[str, ...]:
+    return tuple(f"tests/structure/test_{name}.py" for name in names)
+
+
 def _risk(*names: str) -> tuple[str, ...]:
     return tuple(f"tests/risk/test_{name}.py" for name in names)
 
@@ -110,29 +108,22 @@ GROUPS = {
     "cell-key-loops": Group(
         _in("protect/cell_key", "channel"), ("tests/protect/test_cell_key_lookup.py",), loops=True
     ),
-    "bounds": Group(_in("audit/bounding", "compute", "sweep"), _BOUNDS),
+    "bounds": Group(_in("audit/bounding", "compute", "sweep", "network"), _BOUNDS),
     "lattice": Group(
-        _in("audit/bounding", "lattice", "elimination") + _in("audit/knowledge", "independent"),
-        ("tests/audit/test_lattice_by_hand.py",),
+        _in("audit/bounding", "lattice", "elimination", "lattice_walk"),
+        _audit("bounds_elimination", "lattice_walk", "fibre_sampler", "bounds_hold"),
         loops=True,
     ),
     "knowledge": Group(
-        _in("audit/knowledge", "facts", "reduce", "published"),
-        (
-            "tests/audit/test_flows_by_hand.py",
-            "tests/audit/test_sweep_by_hand.py",
-            "tests/audit/test_knowledge_by_hand.py",
-            "tests/audit/test_knowledge.py",
-            "tests/audit/test_report_by_hand.py",
-        ),
+        _in("audit/knowledge", "facts", "reduce", "published", "responses", "conflicts"),
+        _audit("knowledge", "independent", "bounds", "responses", "bounds_infeasible"),
     ),
     "verify": Group(
-        _in("audit/certificate", "verify"), ("tests/audit/test_certificate_by_hand.py",)
+        _in("audit/certificate", "verify"),
+        _audit("certificate_verify", "certificate_tampering", "certificate_hostile"),
     ),
     "certificates": Group(
-        _in("audit/certificate", "exact", "linear", "branch", "basis", "document", "make")
-        + _in("audit/certificate", "propose"),
-        ("tests/audit/test_certificate_makers.py",),
+        _in("audit/certificate", "exact", "linear", "document", "make"), _audit("certificate")
     ),
     "rules": Group(
         _in("answer", "pipeline", "precheck", "preliminary", "question_state")
@@ -197,76 +188,34 @@ GROUPS = {
         _publish("records_files_by_hand", "make_bundle_by_hand"),
         patience=20,
     ),
-    "twins": Group(_in("audit/bounding", "twins"), _audit("twins_by_hand", "twins"), loops=True),
-    "network": Group(_in("audit/bounding", "network"), _NETWORK),
-    "network-loops": Group(_in("audit/bounding", "network_kernels"), _NETWORK[:1], loops=True),
     "safe-totals": Group(_in("protect/totals", "safe", "summed"), _TOTALS),
     "inner-table": Group(
         _in("protect/totals", "inner_table", "axis_parts"),
         ("tests/protect/test_inner_table_by_hand.py",),
     ),
     "closed": Group(
-        _in("audit/closed", "bonferroni", "choose", "decomposable", "dichotomous", "frechet")
-        + _in("audit/closed", "graphs", "margins", "reducible", "two_way"),
-        _audit("closed_by_hand", "closed"),
+        _in("audit/closed", "choose", "formulas", "graphs", "margins"), _audit("closed", "best")
     ),
-    "protection": Group(
-        _in("audit", "protection", "contribution"),
-        _audit("contribution_by_hand", "protection", "contribution"),
-    ),
+    "contribution": Group(_in("audit", "contribution"), _audit("contribution")),
     "belief": Group(
-        _in("audit", "attacking", "attackers")
-        + _in("audit/belief", "belief", "posterior", "priors", "channels"),
-        _audit("belief_by_hand", "attack", "belief", "posterior"),
+        _in("audit", "attacking") + _in("audit/belief", "belief", "posterior"),
+        _audit("attack", "belief", "posterior"),
     ),
-    "responses": Group(
-        _in("audit/knowledge", "responses"), _audit("responses_by_hand", "responses")
-    ),
-    "conflicts": Group(
-        _in("audit/knowledge", "conflicts"), _audit("conflicts_by_hand", "bounds_infeasible")
-    ),
-    "report": Group(
-        _in("audit", "report", "best"), _audit("report_by_hand", "report", "best", "protection")
-    ),
+    "report": Group(_in("audit", "report"), _audit("report", "protection")),
     "shuttle": Group(
-        _in("audit/shuttle", "search", "effort", "lines", "lattice", "kernels"),
-        _audit("shuttle_by_hand", "shuttle_loops_by_hand", "shuttle_search_by_hand"),
+        _in("audit/shuttle", "search", "lattice", "kernels"),
+        _audit("shuttle", "shuttle_loops"),
         loops=True,
     ),
     "fibre": Group(
-        _in("audit/fibre", "diagnostics", "system", "moves", "start", "two_way", "basic")
-        + _in("audit/fibre", "sampler", "distribution", "enumerate", "margins", "unimodal")
-        + _in("audit/fibre", "limits"),
-        _audit("fibre_margins_by_hand", "fibre_blocks_by_hand", "fibre_walks_by_hand")
-        + _audit("fibre_chances_by_hand", "fibre_loops_by_hand"),
+        _in("audit/fibre", "system", "moves", "two_way", "sampler", "distribution")
+        + _in("audit/fibre", "enumerate", "margins"),
+        _audit("fibre_exact", "fibre_loops", "fibre_margins", "fibre_sampler"),
     ),
-    "fibre-loops": Group(
-        _in("audit/fibre", "kernels", "walk", "compiled"),
-        _audit("fibre_blocks_by_hand", "fibre_chances_by_hand", "fibre_loops_by_hand"),
-        loops=True,
-    ),
-    "lattice-walk": Group(
-        _in("audit/bounding", "lattice_walk", "lattice_walk_kernels"),
-        _audit("lattice_walk_by_hand"),
-        loops=True,
-    ),
+    "fibre-loops": Group(_in("audit/fibre", "kernels"), _audit("fibre_loops"), loops=True),
     "cubes": Group(
-        _in(
-            "numeric/structure", "families", "ragged", "rank", "atoms", "complete", "cube", "linked"
-        )
-        + _in("numeric/structure", "layout", "fields"),
-        tuple(
-            f"tests/structure/test_{name}.py"
-            for name in (
-                "cubes_by_hand",
-                "families",
-                "ragged",
-                "distinct",
-                "rank",
-                "atoms",
-                "relations_by_hand",
-            )
-        ),
+        _in("numeric/structure", "families", "ragged", "rank", "atoms", "layout"),
+        _structure("families", "ragged", "distinct", "rank", "atoms", "connected", "incidence"),
     ),
     "estimates": Group(
         _in("risk", "estimate", "slices", "close_estimates", "choose", "measure"),
@@ -286,17 +235,10 @@ GROUPS = {
     "lines": Group(
         _in("protect/totals", "lines"), ("tests/protect/test_lines_by_hand.py",), loops=True
     ),
-    "narrowing": Group(
-        _in("numeric/structure", "intervals", "kernels"),
-        ("tests/structure/test_kernels_by_hand.py",),
-        loops=True,
-    ),
+    "narrowing": Group(_in("numeric/structure", "intervals"), _structure("intervals"), loops=True),
     "structure": Group(
         _in("numeric/structure", "relations", "incidence", "build"),
-        tuple(
-            f"tests/structure/test_{name}.py"
-            for name in ("relations_by_hand", "relations", "incidence")
-        ),
+        _structure("relations", "incidence"),
     ),
     "population": Group(
         _in("protect/population", "support", "candidates", "readers", "channel", "public"),

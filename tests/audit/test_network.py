@@ -12,8 +12,7 @@ from scipy.sparse.csgraph import maximum_flow
 from audit.fibres import QUICK, axis, fitting
 from audit.test_bounds_sweep import suppressed
 from lustrum.audit import ContradictionError, Knowledge, PublishedTable, bounds, from_tables
-from lustrum.audit.bounding.network import BoundNetwork, Flows
-from lustrum.audit.bounding.network_kernels import push
+from lustrum.audit.bounding.network import BoundNetwork, Flows, push
 from lustrum.audit.certificate.exact import FactSystem, Leaf
 from lustrum.audit.knowledge.reduce import pieces
 from lustrum.numeric.solve import Highs
@@ -65,6 +64,45 @@ def test_flows_give_the_range_of_all_tables(known):
         assert found.low.tolist() == points.min(axis=0).tolist()
         assert found.high.tolist() == points.max(axis=0).tolist()
         assert found.sharp.all()
+
+
+@QUICK
+@given(networks(), st.data())
+def test_sums_of_equations_are_left_out_only_where_they_say_nothing_more(known, data):
+    """Cells in three and more facts: a network and sums of its rows, exact or ranges, right or not."""
+    rows = known.matrix.toarray()
+    tables = fitting(known)
+    for _ in range(data.draw(st.integers(1, 2))):
+        times = np.array([data.draw(st.sampled_from([-1, 0, 1, 1])) for _ in rows])
+        middle = tables[0] if len(tables) else known.low
+        total = int(times @ rows @ middle) + data.draw(st.sampled_from([0, 0, 0, 1]))
+        slack = data.draw(st.sampled_from([0, 0, 1]))
+        more = sparse.vstack([known.matrix, sparse.csr_array((times @ rows)[None, :])])
+        ends = np.append(known.fact_low, total - slack), np.append(known.fact_high, total + slack)
+        known = Knowledge(known.names, known.low, known.high, more, *ends)
+    points = fitting(known)
+    if len(points) == 0:
+        with pytest.raises(ContradictionError):
+            bounds(known, integer=True)
+        return
+    found = bounds(known, integer=True)
+    assert found.low.tolist() == points.min(axis=0).tolist()
+    assert found.high.tolist() == points.max(axis=0).tolist()
+    assert found.sharp.all()
+
+
+@QUICK
+@given(networks(), st.sampled_from([10**6 + 3, 2**46 - 1]))
+def test_large_numbers_have_bounds_in_proportion(known, times):
+    large = Knowledge(known.names, *(times * a for a in (known.low, known.high)), known.matrix,
+                      *(times * a for a in (known.fact_low, known.fact_high)))  # fmt: skip
+    if len(fitting(known)) == 0:
+        return
+    found, wanted = bounds(large), bounds(known)
+    assert found.low.tolist() == (times * wanted.low).tolist()
+    assert found.high.tolist() == (times * wanted.high).tolist()
+    some = bounds(large, [0])
+    assert (some.low[0], some.high[0]) == (found.low[0], found.high[0])
 
 
 @QUICK

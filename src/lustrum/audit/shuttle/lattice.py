@@ -16,9 +16,10 @@ import numpy.typing as npt
 from lustrum.audit.closed.margins import Margins
 from lustrum.audit.knowledge.facts import ContradictionError
 from lustrum.audit.shuttle.kernels import drain
-from lustrum.audit.shuttle.lines import CONTRADICTION
 from lustrum.model.arrays import Ints
 from lustrum.numeric.structure.ragged import Lists, pointers
+
+CONTRADICTION = "The margins contradict each other: no table of whole numbers has all of them."
 
 _SMALL = 5  # a variable with more categories is never collapsed in all possible ways
 _ROOM = 400_000  # the most cells in all sums together
