@@ -19,6 +19,7 @@ from examples import examples
 from lustrum.audit import Bounds, ContradictionError, Knowledge, bounds
 from lustrum.audit.bounding import sweep as sweeps
 from lustrum.audit.bounding.sweep import Progress
+from lustrum.audit.knowledge.reduce import pieces
 from lustrum.numeric.solve import Highs, LinearProblem, Optimum, Outcome, Solver
 from solve.scipy_highs import ScipyHighs
 
@@ -84,6 +85,26 @@ def test_bounds_hold_and_sharp_ones_are_reached_whatever_points_a_solver_shows(
         for integer in (False, True):
             found = bounds(known, integer=integer, solver=Unreliable(seed), workers=1)
             assert_contained(found, tables)
+
+
+@QUICK
+@given(systems())
+def test_a_piece_holds_the_tables_that_satisfy_every_fact_and_bound(known: Knowledge) -> None:
+    """Every table that makes a bound sharp passes this check."""
+    every = np.ones(len(known), dtype=np.bool_)
+    try:
+        found = list(pieces(known, known.low, known.high, every))
+    except ContradictionError:
+        assert len(fitting(known)) == 0
+        return
+    for piece in found:
+        around = replace(known, low=known.low - 1, high=known.high + 1, matrix=known.matrix[:0],
+                         fact_low=known.fact_low[:0], fact_high=known.fact_high[:0])  # fmt: skip
+        for point in np.unique(fitting(around)[::7, piece.cells], axis=0):
+            sums = piece.matrix.toarray() @ point
+            inside = all(a <= x <= b for a, x, b in zip(piece.low, point, piece.high, strict=True))
+            ends = zip(piece.fact_low, sums, piece.fact_high, strict=True)
+            assert piece.holds(point) == (inside and all(a <= s <= b for a, s, b in ends))
 
 
 SIZES: list[dict[str, Any]] = [

@@ -157,6 +157,8 @@ def test_rounding_intervals_are_half_open():
     ]
     even = bounds(from_tables([PublishedTable.rounded([line], [10, 20], base=10)]))
     assert (even.low.tolist(), even.high.tolist()) == ([5, 15], [14, 24])
+    plain = PublishedTable.rounded([line], [3, 5], base=1, decimals=1)
+    assert (plain.low.tolist(), plain.high.tolist(), plain.decimals) == ([3, 5], [3, 5], 1)
     signed = bounds(from_tables([PublishedTable.rounded([line], [0, -3], base=3, low=None)]))
     assert (signed.low.tolist(), signed.high.tolist()) == ([-1, -4], [1, -2])
 

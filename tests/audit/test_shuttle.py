@@ -169,7 +169,7 @@ def test_the_compiled_fit_ends_where_the_plain_one_does():
     low = np.zeros_like(inside.lattice.low)
     high = np.full_like(low, margins.total)
     guide = np.ones(table.size)
-    refit(*inside.released, inside.cells, low, high, guide, 400)
+    refit(inside.released, inside.cells, low, high, guide, 400)
     plain = _fitted(margins, inside.high, rounds=400)
     assert guide == pytest.approx(plain, abs=1e-6)
     assert guide.reshape(table.shape).sum(axis=2) == pytest.approx(table.sum(axis=2), abs=1e-6)

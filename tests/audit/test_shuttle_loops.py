@@ -65,7 +65,7 @@ def test_bounds_pass_along_sums_until_nothing_changes(data):
     for visits in (10**6, data.draw(st.integers(0, 5))):
         queue, queued = np.arange(rows), np.ones(rows, bool)
         least, most = low.copy(), high.copy()
-        fine = drain(*lists, least, most, queue, queued, rows, visits)
+        fine = drain(lists, least, most, queue, queued, rows, visits)
         assert not queued.any()
         if wanted is None:
             assert visits < 10 or not fine
@@ -88,7 +88,7 @@ def test_bounds_pass_along_sums_until_nothing_changes(data):
     start[0][cell], start[1][cell] = max(least[cell], ends[0]), min(most[cell], ends[1])
     wanted = settled(sums, *start) if start[0][cell] <= start[1][cell] else None
     queue, queued = np.zeros(rows, np.int64), np.zeros(rows, bool)
-    assert narrow(*lists, least, most, queue, queued, 10**6, cell, *ends) == (wanted is not None)
+    assert narrow(lists, least, most, queue, queued, 10**6, cell, *ends) == (wanted is not None)
     assert not queued.any()
     if wanted is not None:
         assert (least.tolist(), most.tolist()) == wanted
@@ -108,14 +108,13 @@ def dived(margins, low, high, *, visits, nodes=10**6, depth=40, guide=None, lean
     fitted_to.setflags(write=False)  # as in a search, so that nothing is compiled again
     rows, width = lattice.indptr.size - 1, least.size
     outcome, used = dive(
-        *lattice.sums,
+        lattice.sums,
         least,
         most,
         np.zeros(rows, np.int64),
         np.zeros(rows, bool),
         visits,
-        *inside.released[:2],
-        fitted_to,
+        (*inside.released[:2], fitted_to),
         lattice.inner,
         _fitted(margins, np.ones(low.size, int)) if guide is None else guide.astype(float),
         nodes,

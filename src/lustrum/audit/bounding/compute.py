@@ -307,12 +307,12 @@ def _answer_all(each: Each, sweeps: Sequence[BoundSweep], watch: Watch, integer:
     for _ in each(BoundSweep.random_sums, sweeps):
         pass
     _ask_in_rounds(each, sweeps, watch)
-    _ask(each, sweeps, partial(_answer, hard=False), hard=False)
+    _ask(each, sweeps, partial(BoundSweep.answer, hard=False), hard=False)
     if integer:
         for _ in each(BoundSweep.meet_walker, sweeps):
             pass
-        _ask(each, [s for s in sweeps if s.walker is not None], _sought, hard=True)
-        _ask(each, sweeps, partial(_answer, hard=True), hard=True)
+        _ask(each, [s for s in sweeps if s.walker is not None], BoundSweep.seek, hard=True)
+        _ask(each, sweeps, partial(BoundSweep.answer, hard=True), hard=True)
 
 
 def _ask_in_rounds(each: Each, sweeps: Sequence[BoundSweep], watch: Watch) -> None:
@@ -326,39 +326,24 @@ def _ask_in_rounds(each: Each, sweeps: Sequence[BoundSweep], watch: Watch) -> No
             parts.extend(
                 zip(sweep_lanes, np.array_split(sweep.narrowable(), len(sweep_lanes)), strict=True)
             )
-        for _ in each(_round, parts):
+        for _ in each(lambda part: BoundSweep.round(*part), parts):
             pass
         for sweep in waiting:
             sweep.share(lanes[id(sweep)])
         waiting = [sweep for sweep in waiting if sweep.narrowable().size]
 
 
-def _round(part: Part) -> None:
-    sweep, block = part
-    sweep.round(block)
-
-
 def _ask(
     each: Each,
     sweeps: Sequence[BoundSweep],
-    how: Callable[[Part], BoundSweep],
+    how: Callable[[BoundSweep, npt.NDArray[np.intp]], BoundSweep],
     *,
     hard: bool,
 ) -> None:
     """Ask all open questions, block by block, and add up what is found."""
     parts = [(s, block) for s in sweeps for block in s.blocks(hard=hard)]
-    for (sweep, _), answer in zip(parts, each(how, parts), strict=True):
+    for (sweep, _), answer in zip(parts, each(lambda part: how(*part), parts), strict=True):
         sweep.take(answer)
-
-
-def _sought(part: Part) -> BoundSweep:
-    sweep, block = part
-    return sweep.seek(block)
-
-
-def _answer(part: Part, *, hard: bool) -> BoundSweep:
-    sweep, block = part
-    return sweep.answer(block, hard=hard)
 
 
 def _explained(known: Knowledge, nothing: ContradictionError | Impossible) -> ContradictionError:

@@ -57,13 +57,7 @@ def _next(state: Any) -> Any:  # pragma: no cover
 @compiled
 def _unit(state: Any) -> float:  # pragma: no cover
     """A number in [0, 1) of 53 bits."""
-    return unit_of(word_at(_advanced(state)))
-
-
-@compiled
-def _advanced(state: Any) -> Any:  # pragma: no cover
-    state[0] += state[1]
-    return state[0]
+    return unit_of(_next(state))
 
 
 @inlined

@@ -150,7 +150,7 @@ class Lattice:
         )
         rows = lists.count
         queue, queued = np.arange(rows, dtype=np.int64), np.ones(rows, dtype=np.bool_)
-        if not drain(*lattice.sums, lattice.low, lattice.high, queue, queued, rows, visits):
+        if not drain(lattice.sums, lattice.low, lattice.high, queue, queued, rows, visits):
             raise ContradictionError(CONTRADICTION)
         return lattice
 

@@ -303,13 +303,13 @@ class _CubeSearch:
             outcome = NO_TABLE
             if self._narrow(low, high, at, min(near, far), max(near, far)):
                 outcome, used = dive(
-                    *self.lattice.sums,
+                    self.lattice.sums,
                     low,
                     high,
                     self.queue,
                     self.queued,
                     self.visits,
-                    *self.released,
+                    self.released,
                     self.cells,
                     guide.copy(),
                     min(nodes, self.clock.nodes),
@@ -333,7 +333,7 @@ class _CubeSearch:
 
     def _narrow(self, low: Ints, high: Ints, at: int, least: int, most: int) -> bool:
         fine: bool = narrow(
-            *self.lattice.sums,
+            self.lattice.sums,
             low,
             high,
             self.queue,
