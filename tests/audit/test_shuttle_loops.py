@@ -163,7 +163,7 @@ def test_a_dive_finds_a_table_exactly_where_there_is_one(case, visits):
         most_used = max(used, most_used)
     assert {FOUND, NO_TABLE} == set(outcomes)
     if visits < 2:
-        assert most_used > 3
+        assert most_used >= 3
 
 
 def test_a_dive_that_is_too_deep_is_cut_short():
