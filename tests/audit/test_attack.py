@@ -122,7 +122,8 @@ def test_a_release_is_read_through_its_channel_inside_the_feasible_ranges(data):
         values = range(tables[:, cell].min(), tables[:, cell].max() + 1)
         weights = dict.fromkeys(values, Fraction(1))
         # A number with a wider end than its channel's was not read through the channel alone.
-        if not hidden[cell] and wider[cell] == (0, 0) and len(values) > 1:
+        by_channel = low[cell] >= max(shown[cell] - 2, 0) and high[cell] <= shown[cell] + 2
+        if not hidden[cell] and by_channel and len(values) > 1:
             weights = {v: Fraction(max(3 - abs(v - shown[cell]), 0), 3) for v in values}
         if isinstance(prior, Uniform) and len(values) > 1:
             weights = {v: w for v, w in weights.items() if v <= 12}

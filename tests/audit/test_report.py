@@ -13,8 +13,15 @@ from audit.fibres import QUICK
 from audit.fibres import axis as sets_axis
 from audit.worlds import World, worlds
 from lustrum.audit import Protection, ProtectionVerdict, PublishedTable
-from lustrum.audit.report import AuditedCell, AuditReport, TableFact, audit_tables
+from lustrum.audit.report import (
+    AuditedCell,
+    AuditReport,
+    TableFact,
+    audit_tables,
+    known_and_places,
+)
 from lustrum.model import Category, InputError, Release, TableAxis
+from lustrum.numeric.structure import UNBOUNDED
 
 
 def axis(name: str, size: int) -> TableAxis:
@@ -199,20 +206,23 @@ def test_an_audit_takes_one_table_or_several_and_releases_as_what_they_show() ->
 
 @pytest.mark.parametrize(
     ("shown", "least"),
-    [([[9, 2], [5, 5]], 0), ([[9, -1], [5, 5]], -np.inf), ([[9, 2], [5, -5]], -np.inf)],
+    [
+        ([[9, 2], [5, 5]], 0),
+        ([[9, 0], [5, 5]], 0),
+        ([[9, -1], [5, 5]], -UNBOUNDED),
+        ([[9, 2], [5, -5]], -UNBOUNDED),
+    ],
 )
 def test_cells_that_no_table_of_a_response_shows_may_be_negative_where_another_is(
-    shown: list[list[int]], least: float
+    shown: list[list[int]], least: int
 ) -> None:
     """Of profit only sums of x = 0 and 1 are shown, of turnover each."""
     turnover = PublishedTable.exact([sets_axis("x", [0], [1])], [20, 30])
-    asked = PublishedTable.hidden([sets_axis("x", [0])], low=-(2**62) if least else 0)
     tables = [
         PublishedTable.exact([sets_axis("x", [0, 1], [k])], own) for k, own in enumerate(shown, 2)
     ]
-    report = audit_tables(
-        [turnover, *tables, asked],
-        responses=["turnover", *["profit"] * 3],
-        relations=["turnover >= profit"],
-    )
-    assert [c.low for c in report.cells] == [least]
+    names = ["turnover", "profit", "profit"]
+    known, places = known_and_places([turnover, *tables], names, ["turnover >= profit"])
+    profit = [known.names.index(f"profit: x={k}") for k in (0, 1)]
+    assert known.low[profit].tolist() == [least] * 2
+    assert known.low[places[0]].tolist() == [20, 30]
