@@ -36,7 +36,7 @@ from parts.figures import record
 
 from lustrum.answer.table_service import TableService
 from lustrum.model import Dataset, TableQuery
-from lustrum.numeric.counting.zones import Zones
+from lustrum.numeric.counting.plan import Zones
 from lustrum.policy.presets import preset
 from lustrum.publish.records.local import LocalRecordsService
 from lustrum.tabulate import KernelEngine, Store

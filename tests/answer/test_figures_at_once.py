@@ -25,9 +25,9 @@ from lustrum.model import (
     TableQuery,
 )
 from lustrum.model.plugins import load
-from lustrum.numeric.counting.chunk import Chunk
+from lustrum.numeric.counting.cube import PossibleCells, impossible
 from lustrum.numeric.counting.engine import KernelEngine, in_threads
-from lustrum.numeric.counting.structural import PossibleCells, impossible
+from lustrum.numeric.counting.plan import Chunk
 from lustrum.protect import RandomRounding, RoundingChannel
 from lustrum.protect.population.channel import PopulationChannel, coarse_rates
 from lustrum.public.bundle.numbers import Marginals

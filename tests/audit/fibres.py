@@ -26,15 +26,24 @@ def axis(name: str, *sets: Sequence[int]) -> TableAxis:
 
 
 def fitting(known: Knowledge) -> np.ndarray:
-    """Every whole point of a small box that satisfies all facts, one a row."""
-    boxes = [range(lo, hi + 1) for lo, hi in zip(known.low, known.high, strict=True)]
-    facts = known.matrix.toarray()
-    points = []
-    for point in itertools.product(*boxes):
-        sums = facts @ np.array(point, dtype=np.int64)
-        if np.all((known.fact_low <= sums) & (sums <= known.fact_high)):
-            points.append(point)
-    return np.array(points, dtype=np.int64).reshape(-1, len(known))
+    """Every whole point of a small box that satisfies all facts, one a row, in order.
+
+    Cell by cell; a beginning is dropped once no values of the later cells can make a fact true.
+    """
+    facts = known.matrix.toarray().astype(np.int64)
+    ends = np.stack([facts * known.low, facts * known.high])
+    points = np.zeros((1, 0), dtype=np.int64)
+    for k in range(len(known)):
+        values = np.arange(known.low[k], known.high[k] + 1)
+        points = np.column_stack(
+            [np.repeat(points, values.size, axis=0), np.tile(values, len(points))]
+        )
+        sums = points @ facts[:, : k + 1].T
+        later = ends[:, :, k + 1 :]
+        least, most = later.min(axis=0).sum(axis=1), later.max(axis=0).sum(axis=1)
+        fits = (sums + most >= known.fact_low) & (sums + least <= known.fact_high)
+        points = points[fits.all(axis=1)]
+    return points
 
 
 def splits(total: int, parts: int) -> np.ndarray:

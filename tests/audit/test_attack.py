@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -14,12 +16,13 @@ from lustrum.audit import (
     Knowledge,
     Outsider,
     TablePrior,
+    Uniform,
     attack,
     others,
-    posterior,
 )
-from lustrum.model import InputError, Release, Table
-from lustrum.protect.rounding.random import RandomRounding, RoundingChannel
+from lustrum.model import InputError, Release
+from lustrum.numeric.structure import UNBOUNDED
+from lustrum.protect.rounding.random import RoundingChannel
 
 ROW, COLUMN = axis("r", [0], [1], [0, 1]), axis("c", [0], [1], [0, 1])
 
@@ -67,6 +70,7 @@ def test_the_largest_contributor_seen_by_the_second_largest():
         assert (belief.low.tolist(), belief.count.tolist()) == ([595], [10])
     assert others(995, 1004, 400) == (595, 604)
     assert others(3, 9, 5) == (0, 4)
+    assert others(3, 9, 9) == (0, 0)
     assert attack(known).low.tolist() == attack(known, Outsider()).low.tolist() == [995]
 
 
@@ -86,44 +90,67 @@ def test_members_of_a_coalition_add_up():
     assert belief.count.tolist() == [2, 2, 2, 2]
 
 
-def test_random_rounding_without_totals_is_bayes_cell_by_cell():
-    table = Table.from_counts([[1, 5, 7], [0, 2, 11]])
-    release = RandomRounding(base=3).apply(table, rng=np.random.default_rng(3))
-    belief = attack(release)
-    plain = posterior(release.published.ravel(), release.channel)
-    assert belief.values.tolist() == plain.values.tolist()
-    assert belief.probabilities == pytest.approx(plain.probabilities)
+LINE = axis("r", [0], [1], [0, 1])
+CHANNEL = RoundingChannel(3)
 
 
-def rounded(axes, published, **ends):
-    """A release of numbers rounded to base 3, all of them shown."""
-    values = np.array(published, dtype=np.int64)
-    return Release(
-        axes,
-        values,
-        np.full(values.shape, "F"),
+@QUICK
+@given(st.data())
+def test_a_release_is_read_through_its_channel_inside_the_feasible_ranges(data):
+    """By definition: ranges from all tables that fit, and Bayes in fractions where a channel speaks."""
+    true = [data.draw(st.integers(0, 7)) for _ in range(2)]
+    true.append(sum(true))
+    shown = [3 * (v // 3) + 3 * data.draw(st.integers(0, int(v % 3 > 0))) for v in true]
+    hidden = [data.draw(st.integers(0, 4)) == 0 for _ in range(3)]
+    wider = [data.draw(st.sampled_from([(0, 0), (0, 0), (1, 0), (0, 1)])) for _ in range(3)]
+    low = [max(s - 2 - w[0], 0) for s, w in zip(shown, wider, strict=True)]
+    high = [s + 2 + w[1] for s, w in zip(shown, wider, strict=True)]
+    prior = data.draw(st.sampled_from([None, TablePrior(range(25), [0.04] * 25), Uniform(0, 12)]))
+    release = Release(
+        (LINE,),
+        np.array(shown),
+        np.where(hidden, "D", "F"),
         {"method": "random-rounding"},
-        channel=RoundingChannel(3),
-        **{name: np.array(end, dtype=np.int64) for name, end in ends.items()},
+        channel=CHANNEL,
+        low=np.array(low),
+        high=np.array(high),
     )
+    known = Knowledge.of("abt").within(low, high).fact({"a": 1, "b": 1, "t": -1}, 0, 0)
+    tables = fitting(known)
+    belief = attack(release, prior=prior)
+    for cell in range(3):
+        values = range(tables[:, cell].min(), tables[:, cell].max() + 1)
+        weights = dict.fromkeys(values, Fraction(1))
+        # A number with a wider end than its channel's was not read through the channel alone.
+        by_channel = low[cell] >= max(shown[cell] - 2, 0) and high[cell] <= shown[cell] + 2
+        if not hidden[cell] and by_channel and len(values) > 1:
+            weights = {v: Fraction(max(3 - abs(v - shown[cell]), 0), 3) for v in values}
+        if isinstance(prior, Uniform) and len(values) > 1:
+            weights = {v: w for v, w in weights.items() if v <= 12}
+        wanted = {v: float(w / sum(weights.values())) for v, w in weights.items() if w}
+        found, chances = belief.distribution(cell)
+        assert found.tolist() == list(wanted)
+        assert chances == pytest.approx(list(wanted.values()))
 
 
-def test_published_totals_narrow_what_the_channel_leaves():
-    line = axis("r", [0], [1], [0, 1])
-    certain = attack(rounded((line,), [3, 3, 0]))
+def test_cells_behind_a_release_are_attacked_only_where_they_are_asked_for():
+    # Two sets that overlap have three inner cells behind them.
+    line = axis("r", [0, 1], [1, 2])
+    values, status = np.array([3, 6]), np.full(2, "F")
+    release = Release((line,), values, status, {"method": "random-rounding"}, channel=CHANNEL)
+    assert len(attack(release)) == 2
+    more = attack(release, cells=[0, 2])
+    assert more.distribution(0)[1] == pytest.approx(np.array([1, 2, 3, 2, 1]) / 9)
+    assert len(set(more.distribution(1)[1].tolist())) == 1
+
+
+def test_a_certain_cell_stays_certain_whatever_channel_and_prior_say():
+    # 3, 3 beside 0 can only be 1, 1 and 2; the prior rules each of them out.
+    values, status = np.array([3, 3, 0]), np.full(3, "F")
+    release = Release((LINE,), values, status, {"method": "random-rounding"}, channel=CHANNEL)
+    certain = attack(release, prior=TablePrior((9,), (1.0,)))
     assert certain.low.tolist() == [1, 1, 2]
     assert certain.count.tolist() == [1, 1, 1]
-    # Beside a total of 3, which is 5 at most, each part is 1 to 4, and as probable as the channel says.
-    values, chances = attack(rounded((line,), [3, 3, 3])).distribution(0)
-    assert values.tolist() == [1, 2, 3, 4]
-    assert chances == pytest.approx(np.array([1, 2, 3, 2]) / 8)
-
-
-def test_a_total_that_may_have_been_added_up_is_not_read_through_the_channel():
-    line = axis("r", [0], [1])
-    belief = attack(rounded((line,), [6, 6], low=[3, 4], high=[9, 8]))
-    assert belief.distribution(0)[1] == pytest.approx([1 / 7] * 7)
-    assert belief.distribution(1)[1] == pytest.approx(np.array([1, 2, 3, 2, 1]) / 9)
 
 
 def test_suppressed_cells_have_no_channel_and_exact_ones_need_no_prior():
@@ -139,14 +166,15 @@ def test_suppressed_cells_have_no_channel_and_exact_ones_need_no_prior():
     assert len(attack(release)) == 9
 
 
-def test_a_channel_and_a_prior_meet_inside_the_bounds():
-    table = Table.from_counts([4, 4])
-    release = RandomRounding(base=3).apply(table, rng=np.random.default_rng(5))
-    prior = TablePrior((1, 4, 5), (0.2, 0.4, 0.4))
-    belief = attack(release, prior=prior)
-    wanted = posterior(release.published, release.channel, prior)
-    assert belief.values.tolist() == wanted.values.tolist()
-    assert belief.probabilities == pytest.approx(wanted.probabilities)
+def test_without_a_prior_a_cell_needs_no_bounds_and_with_one_it_does():
+    for low, high in (([0, 0], [3, UNBOUNDED]), ([0, -UNBOUNDED], [3, 4])):
+        known = Knowledge.of("xy", low=-UNBOUNDED, decimals=2).within(low, high)
+        assert attack(known).count.tolist() == [4, np.inf]
+        with pytest.raises(InputError, match="bounds"):
+            attack(known, prior=Uniform())
+        sure = attack(known, prior=Uniform(1, 2), cells=["x"])
+        assert sure.distribution(0)[0].tolist() == [1, 2]
+        assert (attack(known).decimals, sure.decimals) == (2, 2)
 
 
 def test_no_repr_shows_a_contribution():
@@ -169,6 +197,9 @@ def test_no_repr_shows_a_contribution():
         (lambda k: attack(k, Coalition((Insider(3, "a"), Insider(3, "b")))), "larger than"),
         (lambda k: Insider(-1), "0 or more"),
         (lambda k: Insider(1.5), "whole number"),
+        (lambda k: Insider(np.inf), "whole number"),
+        (lambda k: Insider("five"), "whole number"),
+        (lambda k: attack(k, "outsider"), "ttacker"),
         (lambda k: Insider(True), "whole number"),
         (lambda k: Coalition(()), "at least one member"),
         (lambda k: attack(k.relaxed()), "whole numbers"),

@@ -47,6 +47,16 @@ def test_what_equations_give_away_the_bounds_give_away_too(case):
     assert bounds(known).exact[exactly_disclosed(known)].all()
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_knots_are_solved_as_their_null_space_says(seed):
+    known = suppressed((4, 4, 4), 0.35 + 0.1 * seed, seed)
+    open_cells = np.flatnonzero(known.low < known.high)
+    _, size, turned = np.linalg.svd(known.matrix[:, open_cells].toarray().astype(float))
+    free = turned[int((size > 1e-9).sum()) :]
+    determined = np.abs(free).max(axis=0, initial=0) < 1e-9
+    assert exactly_disclosed(known)[open_cells].tolist() == determined.tolist()
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_a_sparse_table_is_peeled(seed):
     known = suppressed((9, 8, 7), 0.2, seed)

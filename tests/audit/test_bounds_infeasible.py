@@ -2,52 +2,97 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 from hypothesis import given
+from scipy.optimize import Bounds, LinearConstraint, milp
 
 from audit.fibres import QUICK, axis, fitting
 from audit.test_bounds import systems
+from audit.worlds import worlds
 from lustrum.audit import ContradictionError, Knowledge, PublishedTable, bounds, from_tables
-from lustrum.audit.knowledge.conflicts import Conflict, ConflictError, conflict
+from lustrum.audit.knowledge.conflicts import ConflictError, Fact, conflict
+from lustrum.audit.knowledge.reduce import CONTRADICTION
+from lustrum.numeric.structure import UNBOUNDED
 
 WIDE = 1000  # far enough for a point of any part of what is drawn
 
 
-def without(known: Knowledge, keep: Conflict, left_out: int | None) -> Knowledge:
-    """Only the facts of a conflict, without one of them, in a wide box."""
-    made = Knowledge.of([str(n) for n in known.names], low=-WIDE)
-    made = made.within(-WIDE, WIDE)
-    rows = known.matrix.toarray()
-    for place, fact in enumerate(keep.facts):
-        if place == left_out:
-            continue
-        ends = {k: v for k, v in (("low", fact.low), ("high", fact.high)) if v is not None}
-        if fact.cell is not None:
-            made = made.bound(fact.cell, **ends)
-        else:
-            weights = {str(n): int(w) for n, w in zip(known.names, rows[fact.row], strict=True)}
-            made = made.fact(weights, **ends)
-    return made
+def fits(known: Knowledge, facts: Sequence[Fact], whole: bool) -> bool:
+    """Whether some point in a wide box satisfies these facts, by another solver."""
+    rows, low, high = known.matrix.toarray(), [], []
+    weights = []
+    for fact in facts:
+        weights.append(np.eye(len(known))[fact.cell] if fact.row is None else rows[fact.row])
+        low.append(-np.inf if fact.low is None else fact.low)
+        high.append(np.inf if fact.high is None else fact.high)
+    found = milp(
+        np.zeros(len(known)),
+        integrality=np.full(len(known), int(whole)),
+        bounds=Bounds(-WIDE, WIDE),
+        constraints=LinearConstraint(np.array(weights).reshape(-1, len(known)), low, high),
+    )
+    assert found.status in (0, 2)
+    return found.status == 0
+
+
+def assert_explained(known: Knowledge, tables: np.ndarray) -> None:
+    found = conflict(known)
+    if len(tables):
+        assert found is None
+        return
+    assert found is not None
+    for fact in found.facts:
+        own = (known.low, known.high, fact.cell) if fact.row is None else (
+            known.fact_low, known.fact_high, fact.row
+        )  # fmt: skip
+        assert fact.low in (None, own[0][own[2]])
+        assert fact.high in (None, own[1][own[2]])
+    assert not fits(known, found.facts, found.whole)
+    assert found.irreducible or found.whole
+    assert not found.whole or fits(known, found.facts, whole=False)
+    if found.irreducible:
+        for place in range(len(found.facts)):
+            fewer = [f for k, f in enumerate(found.facts) if k != place]
+            assert fits(known, fewer, found.whole)
+    message = found.message.removeprefix(CONTRADICTION)
+    assert message.endswith(".")
+    # Names of cells, and no value of a cell.
+    named = {w.strip(",.") for w in message.split() if w.strip(",.").isdigit()}
+    weights = {str(abs(w)) for w in known.matrix.data.tolist()}
+    assert named <= weights | {"0"}
 
 
 @QUICK
 @given(systems())
 def test_a_conflict_is_one_and_has_nothing_to_spare(known):
-    found = conflict(known)
-    if len(fitting(known)):
-        assert found is None
-        return
-    assert found is not None
-    assert found.irreducible or found.whole
-    if not found.irreducible:
-        return  # a search without bounds that did not end
-    kept = without(known, found, None)
-    torn = conflict(kept if found.whole else kept.relaxed())
-    assert torn is not None
-    for place in range(len(found.facts)):
-        fewer = without(known, found, place)
-        assert conflict(fewer if found.whole else fewer.relaxed()) is None
+    assert_explained(known, fitting(known))
+
+
+@QUICK
+@given(worlds(clash=True))
+def test_tables_that_contradict_each_other_are_explained(world):
+    assert_explained(world.known, world.every)
+
+
+@pytest.mark.parametrize(
+    ("weights", "ends", "says"),
+    [
+        ({"a": 1, "b": 1, "c": -1}, (0, 0), "a + b = c"),
+        ({"a": -1, "b": -1, "c": 1}, (0, 0), "a + b = c"),
+        ({"a": 1, "b": -1}, (0, UNBOUNDED), "a - b >= 0.00"),
+        ({"a": 1, "b": -2, "c": -1}, (-UNBOUNDED, 4), "a - (2 b + c) <= 0.04"),
+        ({"a": -1}, (-3, UNBOUNDED), "0 - a >= -0.03"),
+        ({"a": 1, "b": -1}, (205, 205), "a - b = 2.05"),
+        (dict.fromkeys("abcdefgh", 1), (-UNBOUNDED, 9), "a + b + c + d + e + 3 more cells <= 0.09"),
+    ],
+)
+def test_sums_in_words(weights, ends, says):
+    known = Knowledge.of("abcdefgh", decimals=2, low=-UNBOUNDED).fact(weights, *ends)
+    opposite = (ends[1] + 1, UNBOUNDED) if ends[1] < UNBOUNDED else (-UNBOUNDED, ends[0] - 1)
+    assert says in str(conflict(known.fact(weights, *opposite))).split(" and ")
 
 
 def test_cells_and_their_total_are_named_in_words():

@@ -6,6 +6,7 @@ import inspect
 import itertools
 import json
 import re
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -16,19 +17,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from audit.fibres import axis, fitting
+from audit.worlds import worlds
 from examples import examples
 from lustrum.audit import (
     ContradictionError,
     Knowledge,
-    PublishedTable,
     bounds,
     from_margins,
     from_suppression,
-    from_tables,
 )
 from lustrum.audit.certificate import Certificate, certify, knowledge_digest, linear, verify
-from lustrum.audit.certificate.basis import solve
 from lustrum.audit.certificate.exact import FactSystem, Leaf, Split
+from lustrum.audit.certificate.linear import solve
 from lustrum.model import InputError, Table
 from lustrum.numeric.solve.highs import Limits
 
@@ -82,6 +82,17 @@ def test_what_is_proven_is_the_range_of_all_tables(known):
 
 
 @MANY
+@given(worlds())
+def test_tables_are_certified_as_all_cubes_that_fit_have_it(world):
+    made = certify(world.known, range(world.cells))
+    holds(made)
+    assert all(claim.sharp for claim in made.claims)
+    least, most = world.every.min(axis=0).tolist(), world.every.max(axis=0).tolist()
+    assert ranges(made) == list(zip(least, most, strict=True))
+    assert made.digest == knowledge_digest(world.known)
+
+
+@MANY
 @given(systems())
 def test_of_real_cells_the_exact_linear_range_is_proven(known):
     relaxed = known.relaxed()
@@ -123,19 +134,27 @@ def test_cells_without_bounds_are_proven_to_be_endless(known, data):
             assert all(v <= claim.high.value for v in column)
 
 
-@MANY
-@given(st.lists(st.integers(0, 4), min_size=9, max_size=9), st.lists(st.booleans(), min_size=9))
-def test_suppressed_tables_are_certified_like_they_are_bounded(people, mask):
-    counts = np.array(people).reshape(3, 3)
-    full = np.block([[counts, counts.sum(1)[:, None]], [counts.sum(0)[None], counts.sum()[None]]])
-    hidden = np.zeros((4, 4), dtype=bool)
-    hidden[:3, :3] = np.array(mask[:9]).reshape(3, 3)
-    axes = [axis("r", [0], [1], [2], [0, 1, 2]), axis("c", [0], [1], [2], [0, 1, 2])]
-    known = from_tables([PublishedTable.exact(axes, np.where(hidden, -1, full), hidden)])
-    made, found = certify(known), bounds(known, integer=True)
+@pytest.mark.parametrize("total", range(30, 50, 4))
+def test_large_weights_take_branches_whose_leaves_all_hold(total):
+    known = Knowledge.of("abc").within(0, 7).fact({"a": 4, "b": 7, "c": 9}, total, total)
+    points = fitting(known)
+    made = certify(known)
     holds(made)
-    assert [c.low.value for c in made.claims] == found.low.tolist()
-    assert [c.high.value for c in made.claims] == found.high.tolist()
+    assert ranges(made) == list(zip(points.min(axis=0), points.max(axis=0), strict=True))
+
+
+def test_some_cells_are_certified_in_the_order_asked_for_once_each(tmp_path):
+    known = Knowledge.of("xyz").fact({"x": 1, "y": 1, "z": 1}, 7, 7)
+    told: list[tuple[int, int]] = []
+    made = certify(known, ["z", "x", "z"], progress=lambda now, of: told.append((now, of)))
+    assert [c.cell for c in made.claims] == [2, 0]
+    assert told == [(1, 2), (2, 2)]
+    assert made.claim("x") is made.claims[1]
+    made.write(tmp_path / "proof.json")
+    assert (tmp_path / "proof.json").read_text(encoding="utf-8") == made.to_json()
+    end = replace(made.claims[0].low, sharp=False)
+    assert not replace(made.claims[0], low=end).sharp
+    assert not replace(made.claims[0], high=end).sharp
 
 
 def test_all_margins_of_a_4x4x3_table_are_certified():
@@ -304,12 +323,6 @@ def test_the_true_table_can_be_checked_against_the_facts():
         assert made.allows(point)
     assert not made.allows([0, 0, 0])
     assert not made.allows([0, 0])
-
-
-def test_progress_is_told():
-    told = []
-    certify(branching(), progress=lambda done, total: told.append((done, total)))
-    assert told == [(1, 3), (2, 3), (3, 3)]
 
 
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "what-an-attacker-can-infer.md"

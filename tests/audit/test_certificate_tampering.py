@@ -6,7 +6,10 @@ import copy
 import hashlib
 import itertools
 import json
+from collections.abc import Iterator
+from fractions import Fraction
 from functools import cache
+from math import ceil
 from typing import Any
 
 import pytest
@@ -156,6 +159,99 @@ def tables(knowledge: Any, reach: int = 14) -> list[tuple[int, ...]] | None:
         ):
             found.append(point)
     return found or None
+
+
+def plainly_true(document: Any) -> bool:
+    """Whether every table, ray and proof is right: the same arithmetic in fractions and whole vectors."""
+    known, whole = document["knowledge"], document["knowledge"]["whole"]
+    size = len(known["cells"])
+    boxes = [(c["low"], c["high"]) for c in known["cells"]]
+    facts = []
+    for fact in known["facts"]:
+        weights = dict(map(tuple, fact["weights"]))
+        facts.append(((fact["low"], fact["high"]), [weights.get(j, 0) for j in range(size)]))
+
+    def filled(values: list[int], over: int) -> list[Fraction]:
+        rest = iter(values)
+        return [
+            Fraction(low if low is not None and low == high else Fraction(next(rest), over))
+            for low, high in boxes
+        ]
+
+    def inside(x: Fraction, ends: Any, scale: int) -> bool:
+        low, high = ends
+        return (low is None or x >= low * scale) and (high is None or x <= high * scale)
+
+    def fits(point: list[Fraction], scale: int) -> bool:
+        sums = [(ends, sum(w * x for w, x in zip(row, point, strict=True))) for ends, row in facts]
+        return all(inside(x, ends, scale) for ends, x in [*zip(boxes, point, strict=True), *sums])
+
+    def bound(leaf: Any, cost: list[int], limits: Any) -> Fraction | None:
+        reduced, total = [Fraction(leaf["over"] * c) for c in cost], Fraction(0)
+        terms = []
+        for number, times in leaf["facts"]:
+            ends, row = facts[number]
+            terms.append((times, ends))
+            reduced = [d - times * w for d, w in zip(reduced, row, strict=True)]
+        for times, ends in [*terms, *zip(reduced, limits, strict=True)]:
+            end = ends[0] if times > 0 else ends[1]
+            if times and end is None:
+                return None
+            total += times * end if times else 0
+        return total / leaf["over"]
+
+    def proven(nodes: Iterator[Any], cell: int, sign: int, limits: Any) -> Fraction | None:
+        """The least that a proof shows; infinite for branches without a table, None if it is wrong."""
+        node = next(nodes)
+        if "split" in node:
+            (low, high), at = limits[node["split"]], node["at"]
+            sides = []
+            for ends in ((low, at), (at + 1, high)):
+                limits_here = list(limits)
+                limits_here[node["split"]] = ends
+                sides.append(proven(nodes, cell, sign, limits_here))
+            return None if None in sides or not whole else min(sides)
+        empty = node["shows"] == "empty"
+        shown = bound(node, [0 if empty or j != cell else sign for j in range(size)], limits)
+        if shown is None or node["over"] < 1:
+            return None
+        if empty:
+            return Fraction(10**9) if shown > 0 else None
+        return Fraction(ceil(shown)) if whole else shown
+
+    points = [filled(table["values"], table["over"]) for table in document["tables"]]
+    rays = [
+        [
+            Fraction(0) if low is not None and low == high else x
+            for x, (low, high) in zip(ray, boxes, strict=True)
+        ]
+        for ray in (filled(values, 1) for values in document["rays"])
+    ]
+    if not all(fits(p, 1) for p in points) or not all(fits(r, 0) for r in rays):
+        return False
+    for claim in document["claims"]:
+        for side, sign in (("low", 1), ("high", -1)):
+            end, cell = claim[side], claim["cell"]
+            value = None if end["value"] is None else Fraction(end["value"])
+            if end["sharp"] and value is not None and points[end["table"]][cell] != value:
+                return False
+            if end["sharp"] and value is None and sign * rays[end["ray"]][cell] >= 0:
+                return False
+            if value is not None:
+                nodes = iter(end["proof"])
+                if proven(nodes, cell, sign, boxes) != sign * value or next(nodes, None):
+                    return False
+    return True
+
+
+@MANY
+@given(tampered())
+def test_what_passes_is_right_by_a_second_check(case):
+    name, document = case
+    assert plainly_true(json.loads(documents()[name]))
+    document |= {"format": "lustrum-certificate", "version": 1}
+    if verify(sealed(document)).holds:
+        assert plainly_true(document)
 
 
 def lied(name: str, path: Path, value: Any) -> str:

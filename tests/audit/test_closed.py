@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
+from fractions import Fraction
 from functools import cache
+from math import floor
 
 import numpy as np
 import pytest
@@ -42,6 +45,8 @@ from lustrum.model import InputError
 
 IJ = [[3, 87, 68, 72], [5, 8, 80, 4], [3, 4, 7, 107], [64, 6, 56, 7]]
 JK = [[5, 2, 68], [10, 10, 85], [69, 81, 61], [7, 132, 51]]
+
+PAIRS = [[0, 1], [0, 2], [1, 2]]
 
 SHAPES = [(3, 3), (2, 2, 2), (2, 3, 2), (2, 2, 2, 2)]
 # With so few people every table of the shape can be written down.
@@ -109,6 +114,129 @@ def test_every_closed_form_holds_and_is_reached_where_it_says_so(case):
     # Bonferroni's bounds are never wider than Fréchet's.
     assert (bonferroni(margins).low >= frechet(margins).low).all()
     assert (bonferroni(margins).high <= frechet(margins).high).all()
+
+
+FORMS = [
+    # (shape, margins, form)
+    ((3, 3), [[0]], ClosedForm.FRECHET),
+    ((3, 3), [[]], ClosedForm.FRECHET),
+    ((3, 3), [[0, 1], [0]], ClosedForm.DECOMPOSABLE),
+    ((2, 3, 2), [[0], [1], [2]], ClosedForm.FRECHET),
+    ((2, 3, 2), [[0, 1], [1, 2]], ClosedForm.DECOMPOSABLE),
+    ((1, 3, 2), [[1], [2]], ClosedForm.FRECHET),
+    ((2, 3, 2), PAIRS, ClosedForm.NONE),
+    ((2, 2, 2, 1), PAIRS, ClosedForm.DICHOTOMOUS),
+    ((2, 2, 2, 2), [*PAIRS, [2, 3]], ClosedForm.REDUCIBLE),
+    ((2, 2, 2, 2), [*PAIRS, [3]], ClosedForm.REDUCIBLE),
+    ((2, 2, 2, 2), [*PAIRS, [1, 3], [2, 3]], ClosedForm.REDUCIBLE),
+    ((2, 2, 2, 2), [[0, 1], [1, 2], [2, 3], [0, 3]], ClosedForm.NONE),
+    ((2, 2, 2, 2), [[1, 2], [1, 3], [2, 3]], ClosedForm.DICHOTOMOUS),
+]
+
+
+@pytest.mark.parametrize(("shape", "generators", "form"), FORMS)
+def test_the_form_that_applies_reaches_all_bounds(shape, generators, form):
+    rng = np.random.default_rng(len(generators))
+    for _ in range(4):
+        cells = int(np.prod(shape))
+        table = rng.multinomial(4, rng.dirichlet(np.full(cells, 0.6))).reshape(shape)
+        margins = Margins.of_table(table, generators)
+        choice, best = applicable(margins), closed_bounds(margins)
+        assert choice.form is form
+        assert choice.sharp == (form is not ClosedForm.NONE) == (not choice.unsolved)
+        assert best.sharp.all() == best.sharp.any() == choice.sharp
+        least, most, _ = truth(table, generators)
+        assert contains(best, least, most)
+        assert not choice.sharp or equals(best, least, most)
+
+
+def count(table, given):
+    """How many people are in these categories, by axis."""
+    return int(table[tuple(given.get(a, slice(None)) for a in range(table.ndim))].sum())
+
+
+def trees(k):
+    """The spanning trees of k vertices, as sets of edges."""
+    edges = list(itertools.combinations(range(k), 2))
+    for chosen in itertools.combinations(edges, k - 1):
+        group = list(range(k))
+        for a, b in chosen:
+            group = [group[a] if g == group[b] else g for g in group]
+        if len(set(group)) == 1:
+            yield chosen
+
+
+def printed(table, generators):
+    """The bounds of the module, from its formulas: one cell after the other, in fractions."""
+    k, N = table.ndim, int(table.sum())
+    known = {frozenset(p) for g in generators for p in itertools.combinations(g, 2)}
+    pairs = list(itertools.combinations(range(k), 2))
+    for cell in np.ndindex(table.shape):
+        one = [N - count(table, {a: cell[a]}) for a in range(k)]
+        out = {}
+        for a, b in pairs:
+            outside = one[a] + one[b] - N
+            if frozenset((a, b)) in known:
+                out[a, b] = outside + count(table, {a: cell[a], b: cell[b]})
+            else:
+                out[a, b] = max(outside, 0)
+        S1, S2 = sum(one), sum(out.values())
+        low = N - S1 + max(sum(out[e] for e in tree) for tree in trees(k))
+        high = N
+        if all(frozenset(p) in known for p in pairs):
+            h = 1 + (2 * S2 // S1 if S1 else 0)
+            high = min(
+                N - S1 + S2,
+                floor(N - Fraction(2, h + 1) * S1 + Fraction(2, h * (h + 1)) * S2),
+            )
+        yield low, high
+
+
+@pytest.mark.parametrize(
+    ("shape", "people", "generators"),
+    [
+        ((3, 3, 3), 30, PAIRS),
+        ((2, 3, 2), 12, [[0, 1], [2]]),
+        ((2, 2, 2, 2), 20, list(itertools.combinations(range(4), 2))),
+        ((2, 2, 2, 2), 20, [[0, 1], [1, 2], [2, 3], [0, 3]]),
+        ((3, 2, 2, 2), 9, [[0, 1, 2], [0, 3], [1, 3], [2, 3]]),
+        ((2, 2, 2, 2, 2), 40, list(itertools.combinations(range(5), 2))),
+        ((2, 2, 2, 2), 60, [*PAIRS, [3]]),
+        ((2, 2), 3, [[0, 1]]),
+    ],
+)
+def test_bonferroni_bounds_are_the_printed_formulas_or_those_of_frechet(shape, people, generators):
+    rng = np.random.default_rng(people)
+    for crowd in (0, 0, 3 * people):
+        cells = int(np.prod(shape))
+        table = rng.multinomial(people, rng.dirichlet(np.full(cells, 0.4))).reshape(shape)
+        table[(0,) * len(shape)] += crowd  # so that lower bounds say something
+        margins = Margins.of_table(table, generators)
+        plain, found = frechet(margins), bonferroni(margins)
+        lows, highs = zip(*printed(table, generators), strict=True)
+        assert found.low.tolist() == np.maximum(plain.low, lows).tolist()
+        assert found.high.tolist() == np.minimum(plain.high, highs).tolist()
+
+
+@QUICK
+@given(st.data())
+def test_trees_of_margins_reach_the_bounds_of_decomposable_ones(data):
+    """Many people in one cell, so that lower bounds say something, and any tree of margins."""
+    axes = data.draw(st.integers(3, 5))
+    generators = [{0}]
+    for axis_number in range(1, axes):
+        before = data.draw(st.sampled_from(generators))
+        near = data.draw(st.sets(st.sampled_from(sorted(before)), max_size=2))
+        generators.append({axis_number, *near})
+    rng = np.random.default_rng(data.draw(st.integers(0, 99)))
+    table = rng.multinomial(40, rng.dirichlet(np.full(2**axes, 0.3))).reshape((2,) * axes)
+    table[(0,) * axes] += 200
+    margins = Margins.of_table(table, generators)
+    sharp = decomposable(margins)
+    for found in (frechet(margins), bonferroni(margins), closed_bounds(margins)):
+        assert equals(found, sharp.low, sharp.high)
+        assert found.sharp.all()
+    assert sharp.low[0] > 0
 
 
 DECOMPOSABLE = [[[0], [1], [2]], [[0, 1], [2]], [[0, 1], [1, 2]], [[0, 1, 2]], [[0, 2]], [[]]]
@@ -199,48 +327,76 @@ def test_the_matrix_operator_gives_the_published_bounds_of_the_hidden_margin():
     assert np.argwhere(high < np.ceil(1.2 * actual)).tolist() == [[0, 0], [1, 1], [3, 2]]
 
 
-def test_knowledge_of_margins_is_bounded_as_programs_bound_it():
-    known = from_margins({"I": 4, "J": 4, "K": 3}, {"IJ": IJ, "JK": JK}, hidden=["KI"])
-    assert applicable(known).form is ClosedForm.DECOMPOSABLE
-    found, slow = knowledge_bounds(known), bounds(known, integer=True)
-    assert found.sharp.all()
-    assert found.low.tolist() == slow.low.tolist()
-    assert found.high.tolist() == slow.high.tolist()
+@QUICK
+@given(st.data())
+def test_knowledge_of_margins_is_bounded_as_programs_bound_it(data):
+    """Margins and hidden tables with their variables in any order."""
+    cube = {"A": 2, "B": 3, "C": 2}
+    table = np.array([data.draw(st.integers(0, 3)) for _ in range(12)]).reshape(2, 3, 2)
 
+    def some(most):
+        sets = st.sets(st.sampled_from("ABC"), min_size=1, max_size=2)
+        named = sets.flatmap(lambda s: st.permutations(sorted(s))).map("".join)
+        return data.draw(st.lists(named, min_size=1, max_size=most, unique_by=frozenset))
 
-def test_knowledge_with_anything_else_has_no_closed_form():
-    known = from_margins({"I": 4, "J": 4, "K": 3}, {"IJ": IJ, "JK": JK})
-    assert margins_of(known) is not None
-    for more in (
-        known.bound(0, high=1),
-        known.zero([3]),
-        known.fact({known.names[0]: 1, known.names[5]: 1}, 0, 3),
-        known.fact({known.names[0]: 1, known.names[5]: -1}, 0, 0),
-    ):
-        assert margins_of(more) is None
-        assert knowledge_bounds(more) is None
-        assert not applicable(more).sharp
-    sex, both = axis("sex", (0,), (1,)), axis("sex", (0,), (1,), (0, 1))
-    area = axis("area", (0,), (1,))
-    cube = PublishedTable.hidden([sex, area])
-    for shown in (
-        PublishedTable.rounded([sex], [3, 6], base=3),  # intervals
-        PublishedTable.exact([both], [3, 6, 9]),  # a category that is a total
-        PublishedTable.exact([sex], [3, 6], [True, False]),  # suppressed in part
-    ):
-        assert margins_of(from_tables([cube, shown])) is None
-    assert margins_of(Knowledge.of(["x"])) is None
-    assert margins_of(from_tables([cube])) is None
-    triangle = from_margins(
-        {"A": 3, "B": 2, "C": 2},
-        {
-            p: np.ones([3 if c == "A" else 2 for c in p], int) * (2 if "A" in p else 3)
-            for p in ("AB", "AC", "BC")
-        },
-        hidden=["A"],
+    shown = {name: np.einsum(f"ABC->{name}", table) for name in some(3)}
+    known = from_margins(
+        cube, shown, hidden=[n for n in some(2) if set(n) not in map(set, shown)], decimals=1
     )
-    assert not applicable(triangle).sharp
-    assert knowledge_bounds(triangle) is None
+    found = knowledge_bounds(known)
+    assert applicable(known).sharp == applicable(Margins.of(cube, shown)).sharp
+    if found is None:
+        return
+    slow = bounds(known, integer=True)
+    assert (found.decimals, found.whole) == (1, True)
+    assert (found.low <= slow.low).all()
+    assert (found.high >= slow.high).all()
+    assert found.low[found.sharp].tolist() == slow.low[found.sharp].tolist()
+    assert found.high[found.sharp].tolist() == slow.high[found.sharp].tolist()
+    assert not knowledge_bounds(known.relaxed()).whole
+
+
+SEX, BOTH, AREA = axis("sex", (0,), (1,)), axis("sex", (0,), (1,), (0, 1)), axis("area", (0,), (1,))
+CUBE = PublishedTable.hidden([SEX, AREA])
+PLAIN = PublishedTable.exact([SEX], [3, 6])
+SUMS = from_tables([CUBE, PLAIN])
+OTHER_TABLES = {
+    "turned": [CUBE, PublishedTable.exact([axis("sex", (1,), (0,))], [6, 3])],
+    "turned in one of two": [
+        CUBE,
+        PublishedTable.exact([AREA, axis("sex", (1,), (0,))], [[3, 2], [3, 1]]),
+    ],
+    "in one group": [CUBE, PublishedTable.exact([axis("sex", (0, 1))], [9])],
+    "with a total": [CUBE, PublishedTable.exact([BOTH], [3, 6, 9])],
+    "rounded": [CUBE, PublishedTable.rounded([SEX], [3, 6], base=3)],
+    "suppressed in part": [CUBE, PublishedTable.exact([SEX], [3, 6], [True, False])],
+    "hidden alone": [CUBE],
+    "at least 1": [PublishedTable.hidden([SEX, AREA], low=1), PLAIN],
+    "below 0": [CUBE, PublishedTable.exact([SEX], [-1, 6], low=-9)],
+    "two versions": [CUBE, PLAIN, PublishedTable.exact([SEX], [4, 5])],
+    "no cube": [PublishedTable.exact([SEX, AREA], [[1, 2], [3, 3]]), PLAIN],
+}
+OTHERS = {name: from_tables(tables) for name, tables in OTHER_TABLES.items()} | {
+    "a bound": SUMS.bound(0, high=1),
+    "a lower bound": SUMS.bound(0, low=1),
+    "a zero": SUMS.zero([3]),
+    "a sum": SUMS.fact({SUMS.names[0]: 1, SUMS.names[1]: 1}, 3, 3),
+    "a range": SUMS.fact({SUMS.names[0]: 1, SUMS.names[1]: 1}, 0, 3),
+    "a difference": SUMS.fact({SUMS.names[0]: 1, SUMS.names[1]: -1}, 0, 0),
+    "a sum up to a unit": replace(SUMS, fact_low=SUMS.fact_low - 1),
+    "a sum up to a unit more": replace(SUMS, fact_high=SUMS.fact_high + 1),
+    "no table": Knowledge.of(["x"]),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_knowledge_with_anything_else_has_no_closed_form(name):
+    assert margins_of(SUMS).total == 9
+    assert margins_of(from_tables([CUBE, PLAIN, PLAIN])).generators == (frozenset((0,)),)
+    assert margins_of(OTHERS[name]) is None
+    assert knowledge_bounds(OTHERS[name]) is None
+    assert not applicable(OTHERS[name]).sharp
+    assert not applicable(OTHERS[name]).parts
 
 
 @QUICK
@@ -293,6 +449,7 @@ def test_forty_variables_decompose_without_trouble():
         ({"A": 2}, {"A": [1, 2, 3]}, "shape"),
         ({"A": 2}, {"A": [1, -2]}, "negative"),
         ({"A": 2}, {"A": [1, 2.5]}, "whole number"),
+        ({"A": 2, "B": 2}, {"AB": [[1, 2], [3, 4]], "A": [3, 8]}, "do not agree on A"),
         ({"A": 0}, {"A": []}, "at least one category"),
         ({"A": 2, "B": 2}, {"A": [1, 2], "B": [1, 1]}, "do not agree on their total"),
         (
@@ -318,8 +475,9 @@ def test_what_has_no_closed_form_says_so():
         reducible(triangle)
     with pytest.raises(InputError, match="does not follow"):
         triangle.margin("ABC")
-    with pytest.raises(InputError, match="I x J and J x K"):
-        operator([[1]], [1])
+    for left, right in (([[1]], [1]), ([1, 2], [[1], [2]]), ([[1, 2]], [[3]])):
+        with pytest.raises(InputError, match="I x J and J x K"):
+            operator(left, right)
     with pytest.raises(InputError, match="No released margin shows B"):
         project(Margins.of({"A": 2, "B": 2}, {"A": [1, 2]}), "AB")
     clash = Margins.of(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from math import ceil
+from itertools import combinations_with_replacement
+from math import ceil, log2
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lustrum.audit.contribution import (
+    ContributionBelief,
     candidates,
     certain_within,
     contribution_belief,
@@ -18,30 +20,39 @@ from lustrum.audit.contribution import (
 )
 from lustrum.model import InputError
 
-SHARES = st.tuples(
-    st.fractions(Fraction(1, 50), Fraction(1, 4)), st.fractions(Fraction(26, 100), Fraction(9, 10))
-)
+TENTH, FIFTH, THIRD = Fraction(1, 10), Fraction(1, 5), Fraction(1, 3)
+SHARES = [(TENTH, FIFTH), (Fraction(1, 4), Fraction(1, 2)), (THIRD, Fraction(4, 5))]
+SHARES += [(Fraction(1, 50), Fraction(1, 20)), (Fraction(3, 5), Fraction(9, 10))]
+SHARES += [(Fraction(32, 100), Fraction(33, 100)), (Fraction(9, 20), Fraction(46, 100))]
 
 
-def enumerated(published: int, low: Fraction, high: Fraction, sign: int) -> list[int]:
-    """All contributions that can be published so, one after the other."""
-    found = []
-    for x in range(1, 20 * published + 40):
-        most = max(ceil(high * x), 2 if x >= 3 else 0)
-        if ceil(low * x) <= sign * (published - x) <= most:
-            found.append(x)
-    return found
+def changes(x: int, low: Fraction, high: Fraction) -> range:
+    """How much a contribution may change: by a share of it, or by up to 2 from 3 on."""
+    return range(ceil(low * x), max(ceil(high * x), 2 if x >= 3 else 0) + 1)
 
 
-@given(st.integers(0, 60), SHARES)
-def test_candidates_are_those_that_enumeration_finds(
-    published: int, shares: tuple[Fraction, Fraction]
-) -> None:
-    low, high = shares
-    for sign, side in ((1, "up"), (-1, "down")):
-        least, most = candidates(np.array([published]), low, high, side)
-        found = enumerated(published, low, high, sign)
-        assert list(range(int(least[0]), int(most[0]) + 1)) == found
+@pytest.mark.parametrize(("low", "high"), SHARES)
+@pytest.mark.parametrize("side", ["up", "down"])
+def test_candidates_are_all_contributions_that_lead_to_the_published_value(low, high, side):
+    behind: dict[int, list[int]] = {}
+    sign = 1 if side == "up" else -1
+    for x in range(1, 500):
+        for d in changes(x, low, high):
+            behind.setdefault(x + sign * d, []).append(x)
+    published = np.arange(0, 40)
+    least, most = candidates(published, low, high, side)
+    for y, a, b in zip(published.tolist(), least.tolist(), most.tolist(), strict=True):
+        assert list(range(a, b + 1)) == behind.get(y, [])
+
+
+@pytest.mark.parametrize(("low", "high"), SHARES)
+def test_the_largest_contribution_lies_in_its_range_whatever_was_published(low, high):
+    for count in (1, 2, 3):
+        for parts in combinations_with_replacement((1, 2, 3, 4, 7, 10, 40), count):
+            furthest = sum(changes(x, low, high)[-1] for x in parts)
+            for published in (sum(parts) + furthest, max(sum(parts) - furthest, 0)):
+                least, most = largest_between(published, count, low, high)
+                assert least <= max(parts) <= most
 
 
 @given(st.integers(1, 60), st.integers(0, 40), st.fractions(Fraction(1, 100), Fraction(1, 2)))
@@ -53,50 +64,102 @@ def test_certainty_is_a_number_within_reach_of_all_candidates(
     best = (1 + share) * least
     exists = all(abs(best - x) <= share * x for x in values)
     assert bool(certain_within(np.array([least]), np.array([least + more]), share)[0]) == exists
+    # Without a candidate nobody can be certain of anything.
+    assert not certain_within(np.array([least + 1]), np.array([least]), share)[0]
 
 
-def test_candidates_worked_by_hand() -> None:
-    # Published 110 with shares from 10 to 37 percent: 81 + ceil(29.97) = 111, 80 + ceil(29.6) = 110, and
-    # 79 + ceil(29.23) = 109 is too little; 100 + 10 = 110, and 101 + ceil(10.1) = 112 is too much.
-    low, high = Fraction(10, 100), Fraction(37, 100)
-    least, most = candidates(np.array([110]), low, high, "up")
-    assert (int(least[0]), int(most[0])) == (80, 100)
-    # 100 is within 10 percent of none of 80 and 81, so nobody is certain.
-    assert not certain_within(least, most, Fraction(1, 10))[0]
-    # Between 8 and 12 percent: from 99 (99 + 11.88) to 101 (101 + 9 = 8.08 rounded up): all within 2 percent.
-    least, most = candidates(np.array([110]), Fraction(8, 100), Fraction(12, 100), "up")
-    assert (int(least[0]), int(most[0])) == (98, 101)
-    assert certain_within(least, most, Fraction(2, 100))[0]
+def written_out(published, low, high, sides):
+    """Weights by the length of the shares that lead from a contribution to the published value."""
+    weights = {}
+    for sign in sides:
+        for x in range(1, 450):
+            amount = sign * (published - x)
+            if amount not in changes(x, low, high):
+                continue
+            widest = max(high, Fraction(2, x) if x >= 3 else Fraction(0))
+            length = min(Fraction(amount, x), widest) - max(Fraction(amount - 1, x), low)
+            weights[x] = weights.get(x, Fraction(0)) + max(length, Fraction(0))
+    total = sum(weights.values())
+    return {x: float(w / total) for x, w in weights.items()}
+
+
+@pytest.mark.parametrize(("low", "high"), SHARES)
+@pytest.mark.parametrize("published", [3, 5, 12, 40])
+def test_a_belief_weighs_contributions_by_the_shares_that_lead_to_what_is_published(
+    published, low, high
+):
+    for sides, direction in (((1, -1), None), ((1,), "up"), ((-1,), "down")):
+        wanted = written_out(published, low, high, sides)
+        if not wanted:
+            with pytest.raises(InputError, match="No contribution"):
+                contribution_belief(published, low, high, direction)
+            continue
+        belief = contribution_belief(published, low, high, direction)
+        found = dict(zip(belief.values.tolist(), belief.probability.tolist(), strict=True))
+        assert found == pytest.approx(wanted)
+        assert belief.step == 1.0
+        bits = -sum(p * log2(p) for p in wanted.values() if p)
+        assert belief.bits == pytest.approx(bits)
+
+
+def test_a_thinned_belief_stands_for_all_its_candidates():
+    # From 10 to 30 percent upwards 10 million can be any of 1,398,603 contributions.
+    belief = contribution_belief(10_000_000, TENTH, Fraction(3, 10), "up")
+    assert 4000 <= belief.values.size <= 4097
+    assert belief.step == pytest.approx(1_398_603 / 4096, rel=1e-9)
+    first, last = belief.values[[0, -1]].tolist()
+    assert first == 7_692_307
+    assert 9_090_909 - belief.step <= last <= 9_090_909
+    # Each side stands for its own numbers: the mean of the logarithms of both steps.
+    both = contribution_belief(10_000_000, TENTH, Fraction(3, 10))
+    up = both.values < 10_000_000
+    steps = np.where(up, 1_398_603 / 4096, (14_285_715 - 11_111_112 + 1) / 4096)
+    assert np.log2(both.step) == pytest.approx((both.probability * np.log2(steps)).sum(), abs=1e-9)
+    # Weights count what a value stands for: every side has the weight of all its candidates.
+    small = contribution_belief(10_000, TENTH, Fraction(3, 10))
+    assert small.step == 1.0
+    share = small.probability[small.values < 10_000].sum()
+    assert both.probability[up].sum() == pytest.approx(share, abs=2e-3)
+
+
+def test_the_best_estimate_of_a_belief_by_hand():
+    belief = ContributionBelief(np.array([130.0, 100.0, 110.0]), np.array([0.5, 0.2, 0.3]))
+    # Within 5 percent 104.7 reaches 100 and 110 (110 * 0.95 = 104.5 <= 105 = 100 * 1.05), not 130.
+    assert belief.within(0.05) == pytest.approx(0.5)
+    # Within 10 percent 119 reaches 110 and 130 (117 <= 121), within 14 percent 113 reaches all.
+    assert belief.within(0.1) == pytest.approx(0.8)
+    assert belief.within(0.14) == pytest.approx(1.0)
+    assert belief.within(0.0) == pytest.approx(0.5)
+    assert ContributionBelief(np.zeros(0), np.zeros(0)).within(0.1) == 0.0
+    # 100 and 300: 150 is within one half of both, exactly at the limit.
+    limit = ContributionBelief(np.array([100.0, 300.0]), np.array([0.5, 0.5]))
+    assert limit.within(0.5) == pytest.approx(1.0)
+
+
+def test_risk_is_one_over_the_entropy_and_certainty_is_infinite():
+    sure = ContributionBelief(np.array([7.0]), np.array([1.0]))
+    assert (sure.bits, sure.risk) == (0.0, float("inf"))
+    four = ContributionBelief(np.arange(5.0), np.array([0.25, 0.25, 0.0, 0.25, 0.25]))
+    assert (four.bits, four.risk) == (2.0, 0.5)
+    assert ContributionBelief(four.values, four.probability, step=8.0).bits == 5.0
 
 
 def test_an_outsider_who_knows_the_ranking_knows_little() -> None:
     # 1000 from two contributors, at most a quarter and 1.25 units away each: a sum from 798 (997.5 / 1.25)
     # to 1336 (1002.5 / 0.75).
-    assert largest_between(1000, 2, Fraction(1, 10), Fraction(1, 4)) == (399, 1336)
+    assert largest_between(1000, 2, TENTH, Fraction(1, 4)) == (399, 1336)
+    # 3 may be published as 5 although a fifth of it is less than 1.
+    assert largest_between(5, 1, TENTH, FIFTH)[0] == 3
+    assert largest_between(11, 1, FIFTH, THIRD)[0] == 8
+    assert largest_between(0, 1, TENTH, THIRD) == (0, 1)
+    for published, contributors in ((-1, 1), (0, 0)):
+        with pytest.raises(InputError, match="0 or more and at least one"):
+            largest_between(published, contributors, TENTH, FIFTH)
 
 
-def test_belief_is_a_distribution_over_the_candidates() -> None:
-    low, high = Fraction(1, 10), Fraction(37, 100)
-    belief = contribution_belief(1000, low, high)
-    assert belief.probability.sum() == pytest.approx(1)
-    assert 0 < belief.risk == pytest.approx(1 / belief.bits)
-    both, one = belief.within(0.1), contribution_belief(1000, low, high, "up").within(0.1)
-    # Direction unknown, the best guess is right at most about half of the time.
-    assert both < 0.55
-    assert one < 1.0
-    # A narrow range of shares says more.
-    assert contribution_belief(1000, low, Fraction(15, 100)).bits < belief.bits
-
-
-def test_a_large_belief_has_the_entropy_of_its_candidates() -> None:
-    low, high = Fraction(1, 10), Fraction(3, 10)
-    small = contribution_belief(10_000, low, high, "up")
-    large = contribution_belief(10_000_000, low, high, "up")
-    assert large.bits - small.bits == pytest.approx(np.log2(1000), abs=0.01)
-
-
-def test_shares_out_of_order_are_refused() -> None:
-    with pytest.raises(InputError, match="0 < low < high < 1"):
-        candidates(np.array([5]), Fraction(1, 2), Fraction(1, 3), "up")
-    with pytest.raises(InputError, match="at least one contributor"):
-        largest_between(10, 0, Fraction(1, 10), Fraction(1, 5))
+def test_shares_must_lie_between_0_and_1_in_order():
+    for low, high in ((0, 1), (TENTH, TENTH), (TENTH, 1), (Fraction(0), TENTH)):
+        with pytest.raises(InputError, match="0 < low < high < 1"):
+            candidates(np.array([5]), Fraction(low), Fraction(high), "up")
+        with pytest.raises(InputError, match="0 < low < high < 1"):
+            largest_between(5, 1, Fraction(low), Fraction(high))

@@ -12,13 +12,12 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from audit.fibres import QUICK, fitting
-from audit.plain_walks import plain_tables
 from lustrum.audit import ContradictionError, Knowledge, PublishedTable, from_margins, from_tables
 from lustrum.audit.fibre import FibreMargins, count_tables, distribution, enumerate_fibre, unimodal
+from lustrum.audit.fibre.distribution import Unimodal
 from lustrum.audit.fibre.enumerate import tally
 from lustrum.audit.fibre.system import FibreSystem
 from lustrum.audit.fibre.two_way import TwoWay
-from lustrum.audit.fibre.unimodal import Unimodal
 from lustrum.model import Category, InputError, TableAxis
 from lustrum.numeric.structure import UNBOUNDED
 
@@ -49,52 +48,72 @@ def assert_equal_to(found, tables, weights) -> None:
 
 
 @st.composite
-def small_systems(draw: st.DrawFn) -> Knowledge:
-    """A few counts in a small box, tied by any whole facts."""
+def small_systems(draw: st.DrawFn, least: int = 0) -> Knowledge:
+    """A few cells in a small box, tied by any whole facts; some are told twice, the other way round."""
     names = [f"x{i}" for i in range(draw(st.integers(1, 5)))]
-    known = Knowledge.of(names)
+    known = Knowledge.of(names, low=-9, decimals=1)
     for name in names:
-        low = draw(st.integers(0, 2))
+        low = draw(st.integers(least, 2))
         known = known.bound(name, low, low + draw(st.integers(0, 3)))
     for _ in range(draw(st.integers(0, 3))):
         weights = {n: draw(st.sampled_from([-2, -1, 0, 1, 1, 1, 2])) for n in names}
         low = draw(st.integers(-2, 8))
-        known = known.fact(weights, low, low + draw(st.sampled_from([0, 0, 0, 1, 3])))
+        high = low + draw(st.sampled_from([0, 0, 0, 1, 3]))
+        ends = draw(st.sampled_from([(low, high)] * 3 + [(low, UNBOUNDED), (-UNBOUNDED, high)]))
+        known = known.fact(weights, *ends)
+        if draw(st.integers(0, 3)) == 0:
+            known = known.fact({n: -w for n, w in weights.items()}, -ends[1], -ends[0])
     return known
 
 
 @QUICK
-@given(small_systems(), st.sampled_from(["uniform", "hypergeometric"]))
-def test_exact_distributions_weigh_every_table_that_fits(known, target):
+@given(st.data(), st.sampled_from(["uniform", "hypergeometric"]))
+def test_exact_distributions_weigh_every_table_that_fits(data, target):
+    known = data.draw(small_systems(least=0 if target == "hypergeometric" else -1))
     tables = fitting(known)
     if len(tables) == 0:
         with pytest.raises(ContradictionError):
             distribution(known, target, "exact")
         return
     found = distribution(known, target, "exact")
-    flat = [Fraction(1, len(tables))] * len(tables)
-    assert_equal_to(found, tables, flat if target == "uniform" else weights_of(tables))
-    assert bool(found.exact.all())
+    weights = [Fraction(1, len(tables))] * len(tables)
+    if target == "hypergeometric":
+        weights = weights_of(tables)
+        marks = np.array([data.draw(st.booleans()) for _ in known.names])
+        own = distribution(known, target, "exact", counted=marks)
+        assert_equal_to(own, tables, weights_of(tables, marks))
+    assert_equal_to(found, tables, weights)
+    assert (found.draws, found.chains, found.stopped, found.agreed) == (0, 0, False, True)
+    assert found.exact.all()
+    assert found.belief.decimals == 1
     if target == "uniform":
         assert found.tables == len(tables)
-        assert enumerate_fibre(known).tables.tolist() == sorted(tables.tolist())
+        most = data.draw(st.integers(1, len(tables) + 1))
+        listed = enumerate_fibre(known).tables.tolist()
+        part = enumerate_fibre(known, most=most)
+        rows = part.tables.tolist()
+        assert listed == sorted(tables.tolist())
+        assert part.complete == (most >= len(tables))
+        assert len(rows) == min(most, len(tables))
+        assert rows == sorted(r for r in listed if r in rows)
 
 
 @QUICK
-@given(small_systems())
-def test_the_compiled_walk_meets_what_the_plain_one_meets(known):
-    try:
-        blocks = FibreSystem.of(known).blocks
-    except ContradictionError:
-        return
-    for block in blocks:
-        plain = np.array(list(plain_tables(block)), dtype=np.int64).reshape(-1, len(block))
-        found = tally(block)
-        assert found.complete
-        assert found.count == len(plain)
-        for k, sums in enumerate(found.sums):
-            wanted = np.bincount(plain[:, k] - block.low[k], minlength=sums.size)
-            assert sums.tolist() == wanted.tolist()
+@given(st.data(), st.sampled_from(["uniform", "hypergeometric"]))
+def test_two_way_tables_with_bounds_are_weighed_one_by_one(data, target):
+    shape = data.draw(st.sampled_from([(2, 2), (2, 3), (3, 2), (3, 3)]))
+    size = shape[0] * shape[1]
+    table = np.array([data.draw(st.integers(0, 3)) for _ in range(size)])
+    below = np.array([data.draw(st.sampled_from([0, 0, 0, 1])) for _ in range(size)])
+    above = np.array([data.draw(st.sampled_from([0, 1, 9, 9])) for _ in range(size)])
+    known = FibreMargins.of(table.reshape(shape), [(0,), (1,)]).knowledge()
+    if data.draw(st.booleans()):
+        known = known.within(np.maximum(table - below, 0) * (below > 0), table + above)
+    sums = int(table.sum())
+    tables = fitting(known.within(0, np.minimum(known.high, sums)))
+    found = distribution(known, target, "exact")
+    flat = [Fraction(1, len(tables))] * len(tables)
+    assert_equal_to(found, tables, flat if target == "uniform" else weights_of(tables))
 
 
 @QUICK
@@ -193,6 +212,26 @@ def test_separators_split_a_table_into_two_way_ones():
     assert [repr(TwoWay.of(b)) for b in system.blocks] == ["TwoWay(4 x 6, 24 cells)"] * 5
 
 
+def test_sums_beyond_64_bits_leave_a_fact_as_it_is():
+    # The difference of both is at most 2; in units of 2**40 it could be 2**70, were it not known.
+    unit = 2**40
+    known = Knowledge.of("ab").within(0, 2**30).fact({"a": unit, "b": -unit}, -2 * unit, 2 * unit)
+    (block,) = FibreSystem.of(known).blocks
+    for apart in range(-3, 4):
+        point = np.array([9 + apart, 9])
+        assert block.holds(block.extended(point)) == (abs(apart) <= 2)
+    # As many values as 64 bits cannot count are too many to try.
+    assert not enumerate_fibre(FibreMargins((1200,), {(): 9 * 10**15}), most=1).complete
+
+
+def test_bounds_that_only_programs_find_bound_a_fibre():
+    known = Knowledge.of("xy", low=-UNBOUNDED).fact({"x": 1, "y": 1}, 2, 5)
+    assert distribution(known.fact({"x": 1, "y": -1}, -1, 1)).tables == 6
+    for half in (known, known.bound("x", low=0), known.bound("y", high=4)):
+        with pytest.raises(InputError, match="Nothing bounds"):
+            distribution(half)
+
+
 def test_a_small_budget_is_told_and_marked():
     margins = FibreMargins.of(np.full((4, 4, 4), 3), ALL_PAIRS)
     with pytest.raises(InputError, match="too many tables"):
@@ -207,17 +246,48 @@ def test_a_small_budget_is_told_and_marked():
         count_tables([30] * 6, [30] * 6, steps=1000)
 
 
-def test_the_unimodal_choice_peaks_in_the_centre_or_at_the_mode():
-    margins = FibreMargins.two_way([6, 4], [5, 5])
-    values, chances = unimodal(margins).distribution(0)
-    assert values.tolist() == [1, 2, 3, 4, 5]
-    assert chances == pytest.approx(np.array([1, 2, 3, 2, 1]) / 9)
-    prior = Unimodal().weights(values, np.full(5, 1), np.full(5, 5))
-    assert prior / prior.sum() == pytest.approx(chances)
-    _, leaning = unimodal(margins, mode=[5, 1, 0, 4]).distribution(0)
-    assert leaning == pytest.approx(np.arange(1, 6) / 15)
-    with pytest.raises(InputError, match="mode"):
-        unimodal(margins, mode=[1, 2])
+@QUICK
+@given(st.data())
+def test_one_peak_falls_in_straight_lines_to_both_ends(data):
+    known = data.draw(small_systems(least=-1))
+    tables = fitting(known)
+    if len(tables) == 0:
+        return
+    low, high = tables.min(axis=0).tolist(), tables.max(axis=0).tolist()
+    mode = data.draw(
+        st.none() | st.lists(st.integers(-3, 6), min_size=len(known), max_size=len(known))
+    )
+    belief = unimodal(known, mode, integer=True)
+    assert belief.decimals == 1
+    for cell, (least, most) in enumerate(zip(low, high, strict=True)):
+        peak = Fraction(least + most, 2) if mode is None else min(max(mode[cell], least), most)
+        heights = [
+            min((v - least + 1) / (peak - least + 1), (most + 1 - v) / (most + 1 - peak))
+            for v in map(Fraction, range(least, most + 1))
+        ]
+        values, chances = belief.distribution(cell)
+        assert values.tolist() == list(range(least, most + 1))
+        assert chances == pytest.approx([float(h / sum(heights)) for h in heights])
+        if mode is None:
+            prior = Unimodal().weights(
+                values, np.full(values.size, least), np.full(values.size, most)
+            )
+            assert prior / prior.sum() == pytest.approx(chances)
+
+
+def test_one_peak_needs_ends_that_can_be_written_out():
+    known = Knowledge.of("ab").fact({"a": 1, "b": 1}, 4, 4)
+    for wrong in (
+        lambda: unimodal(known, mode=[1, 2, 3]),
+        lambda: unimodal(known, mode=[1, np.nan]),
+        lambda: unimodal(known, mode="ab"),
+        lambda: unimodal(known.relaxed()),
+        lambda: unimodal([[1, 2]]),
+        lambda: unimodal(Knowledge.of("a")),
+        lambda: unimodal(Knowledge.of("a").bound("a", 0, 10**7)),
+    ):
+        with pytest.raises(InputError):
+            wrong()
 
 
 @pytest.mark.parametrize(
@@ -227,6 +297,18 @@ def test_the_unimodal_choice_peaks_in_the_centre_or_at_the_mode():
         (lambda: FibreMargins.two_way([-1, 2], [1]), "whole numbers of 0 or more"),
         (lambda: FibreMargins.two_way([1, 2], [1, 1]), "contradict each other"),
         (lambda: FibreMargins((2, 2), {}), "at least one margin"),
+        (lambda: FibreMargins((), {(): 1}), "needs axes"),
+        (lambda: FibreMargins((2, 2), {(0, 0): np.ones((2, 2), int)}), "2 axes"),
+        (lambda: FibreMargins((2, 2), {(-1,): [1, 1]}), "2 axes"),
+        (lambda: FibreMargins.of(np.ones((2, 2), int), [0, 1]), "lists the axes"),
+        (lambda: FibreMargins.of([[1, 2], [3]], [(0,)]), "same length"),
+        (lambda: FibreMargins.two_way([2**53, 2], [2**53, 2]), r"2\*\*53"),
+        (lambda: FibreMargins.two_way([2**62, 1], [2**62, 1]), r"2\*\*53"),
+        (lambda: FibreMargins.two_way(np.ones((2, 2), int), [2, 2]), "two plain lists"),
+        (lambda: enumerate_fibre(FibreMargins.two_way([1], [1]), nodes=2.5), "'nodes' must be"),
+        (lambda: enumerate_fibre(FibreMargins.two_way([1], [1]), most=True), "'most' must be"),
+        (lambda: enumerate_fibre(FibreMargins.two_way([1], [1]), most=2**62), "below"),
+        (lambda: distribution(FibreMargins.two_way([1], [1]), counted=[2]), "True or False"),
         (lambda: FibreMargins((2, 2), {(0, 2): np.ones((2, 2), int)}), "2 axes"),
         (lambda: FibreMargins((2, 2), {(0,): np.ones(3, int)}), r"must be \(2,\)"),
         (lambda: FibreMargins.two_way([1, 1], [1, 1], possible=[[True]]), "mask of possible"),

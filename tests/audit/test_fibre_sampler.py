@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,9 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse, stats
 
-from audit.fibres import QUICK
-from audit.plain_walks import Stream, plain_lines, plain_squares
-from lustrum.audit import ContradictionError, Knowledge, from_margins
+from audit.fibres import QUICK, axis, fitting
+from lustrum.audit import (
+    ContradictionError,
+    Knowledge,
+    PublishedTable,
+    from_margins,
+    from_tables,
+)
 from lustrum.audit.bounding.lattice import integer_kernel, reduced, short_moves
 from lustrum.audit.fibre import (
     FibreMargins,
@@ -23,12 +29,12 @@ from lustrum.audit.fibre import (
     sample_fibre,
     split_rhat,
 )
-from lustrum.audit.fibre.enumerate import log_factorials
 from lustrum.audit.fibre.margins import junction_tree
 from lustrum.audit.fibre.moves import Lines, Squares
-from lustrum.audit.fibre.start import joined_table
+from lustrum.audit.fibre.sampler import joined_table
 from lustrum.audit.fibre.system import FibreSystem
 from lustrum.model import InputError
+from lustrum.numeric.structure import TableLayout
 
 ALL_PAIRS = [(0, 1), (0, 2), (1, 2)]
 LATIN = FibreMargins((3, 3, 3), {pair: np.ones((3, 3), dtype=int) for pair in ALL_PAIRS})
@@ -200,32 +206,6 @@ def test_a_lattice_basis_spans_all_whole_solutions_and_not_a_part_of_them(matrix
     assert np.abs(reduced(basis)).sum() <= max(np.abs(basis).sum(), 1) * columns
 
 
-@pytest.mark.parametrize("hypergeometric", [False, True])
-@pytest.mark.parametrize("scale", [2, 60, 900])
-def test_compiled_and_plain_chains_make_the_same_moves(hypergeometric, scale):
-    rng = np.random.default_rng(scale)
-    table = rng.poisson(scale, (4, 3, 2, 2))
-    margins = FibreMargins.of(table, [(0, 1), (1, 2), (2, 3)])
-    block = max(FibreSystem.of(margins).blocks, key=len)
-    squares = Squares.of(margins, np.arange(margins.size))
-    moves = 400 if scale < 900 else 100  # plain Python goes through every value of a line
-    x, words = table.ravel().astype(np.int64), np.array([5, 77], dtype=np.uint64)
-    wanted = plain_squares(squares, x, Stream(words), hypergeometric, moves)
-    out = np.empty((1, x.size), dtype=np.int64)
-    how = {"hypergeometric": hypergeometric, "logs": log_factorials(block), "thin": moves}
-    assert squares.run(x, words, out=out, **how) > 0
-    assert out[0].tolist() == wanted.tolist()
-    cube = FibreMargins.of(table[:, :, :, 0], ALL_PAIRS)
-    block = FibreSystem.of(cube).blocks[0]
-    lines = Lines.of(block, mixed=0.5)
-    x, words = block.extended(table[:, :, :, 0].ravel()[block.cells]), words.copy()
-    wanted = plain_lines(lines, x, Stream(words), hypergeometric, moves)
-    out = np.empty((1, block.cells.size), dtype=np.int64)
-    how["logs"] = log_factorials(block)
-    assert lines.run(x, words, out=out, **how) > 0
-    assert x.tolist() == wanted.tolist()
-
-
 def test_a_table_that_took_months_in_2001_takes_seconds():
     table = np.random.default_rng(2001).poisson(4, (5, 4, 3))
     for target in ("uniform", "hypergeometric"):
@@ -356,25 +336,6 @@ def test_a_mistake_in_sampling_is_told_in_one_sentence(changes, says):
         Squares.of(LATIN, np.arange(27))
 
 
-def test_chains_that_disagree_or_stand_still_are_not_trusted():
-    rng = np.random.default_rng(3)
-    apart = rng.normal(size=(4, 200, 1)) + np.arange(4)[:, None, None]
-    assert split_rhat(apart)[0] > 1.3
-    assert effective_size(apart)[0] < 20
-    drifting = rng.normal(size=(4, 200, 1)) + np.linspace(0, 3, 200)[None, :, None]
-    assert split_rhat(drifting)[0] > 1.2
-    stuck = np.repeat(np.arange(4.0)[:, None, None], 50, axis=1)
-    assert np.isinf(split_rhat(stuck)[0])
-    assert np.isnan(effective_size(np.zeros((4, 50, 1)))[0])
-    # An autoregression with coefficient 0.8 is worth (1 - 0.8) / (1 + 0.8) of its length.
-    noise, chain = rng.normal(size=(4, 20_000)), np.zeros((4, 20_000))
-    for k in range(1, 20_000):
-        chain[:, k] = 0.8 * chain[:, k - 1] + noise[:, k]
-    assert effective_size(chain[:, :, None])[0] == pytest.approx(80_000 / 9, rel=0.15)
-    with pytest.raises(InputError, match="four draws"):
-        split_rhat(np.zeros((2, 3, 1)))
-
-
 def test_moves_known_by_heart_keep_every_sum_and_join_a_large_fibre():
     rng = np.random.default_rng(6)
     table = rng.poisson(1.5, (6, 6, 5))
@@ -426,3 +387,160 @@ def test_the_example_of_2001_stays_between_its_integer_bounds():
         assert low <= values.min()
         assert values.max() <= high
         assert values.size > 5
+
+
+CUBE = FibreMargins.of([[[1, 2, 0], [0, 1, 2]], [[2, 0, 1], [1, 1, 1]]], ALL_PAIRS)
+PLANE = CASES["two-way 3 x 3"]
+
+
+@pytest.mark.parametrize("given", [CUBE, PLANE])
+@pytest.mark.parametrize("target", ["uniform", "hypergeometric"])
+def test_draws_are_places_on_one_walk(given, target):
+    def drawn(**how):
+        return sample_fibre(given, target=target, rng=5, chains=3, workers=1, **how)
+
+    every = drawn(draws=40, burn=0, thin=1)
+    tables = {tuple(t) for t in enumerate_fibre(given).tables.tolist()}
+    assert {tuple(t) for t in every.reshape(-1, given.size).tolist()} <= tables
+    assert drawn(draws=25, burn=15, thin=1).tolist() == every[:, 15:].tolist()
+    assert drawn(draws=20, burn=0, thin=2).tolist() == every[:, 1::2].tolist()
+    assert drawn(draws=6, thin=1).tolist() == every[:, 3:9].tolist()
+    free = sum(b.cells.size for b in FibreSystem.of(given).blocks)
+    automatic = drawn(draws=4, burn=0)
+    assert automatic.tolist() == drawn(draws=4, burn=0, thin=10 * free).tolist()
+    assert len({c.tobytes() for c in every}) == 3
+    first = next(iter(tables))
+    begun = drawn(draws=4, burn=0, thin=1, start=np.array(first))
+    steps = np.abs(begun[:, 0] - np.array(first)).sum(axis=1)
+    assert (steps <= 4 * max(map(max, tables))).all()
+
+
+@pytest.mark.parametrize("given", [CUBE, PLANE])
+def test_a_stopped_chain_is_the_beginning_of_the_whole(given):
+    told: list[tuple[int, int]] = []
+
+    def run(stop_after):
+        told.clear()
+        how = {"progress": lambda *at: told.append(at), "stop": lambda: len(told) >= stop_after}
+        return sample_fibre(given, rng=1, draws=100, burn=20, chains=2, thin=1, workers=1, **how)
+
+    whole = run(10**6)
+    assert told[-1] == (120, 120)
+    assert whole.shape[1] == 100
+    for rounds in (1, 2, 5, 12):
+        part = run(rounds)
+        assert part.shape[1] == max(0, told[-1][0] - 20)
+        assert part.tolist() == whole[:, : part.shape[1]].tolist()
+
+
+@pytest.mark.parametrize("counted", [(), (0,), (0, 1), (1, 2), (0, 1, 2), (0, 1, 2, 3)])
+def test_samples_weigh_the_cells_that_are_counted(counted):
+    # Once as margins, and once as published tables with a hidden one, which may be counted instead.
+    plane = FibreMargins.two_way([3, 3], [4, 2])
+    tables = from_margins({"A": 2, "B": 2}, {"A": [3, 3], "B": [4, 2]})
+    pairs = {("A", "B"): [[1, 2], [2, 1]], ("B", "C"): [[2, 1], [1, 2]]}
+    beside = from_margins({"A": 2, "B": 2, "C": 2}, pairs, hidden=[("A", "C")])
+    parted = FibreMargins((2, 2, 2), {(0, 1): pairs["A", "B"], (1, 2): pairs["B", "C"]})
+    rest = (4, 5, 6, 7)
+    for known, more in (
+        (plane, ()),
+        (tables, ()),
+        (parted, rest),
+        (parted, (4, 5)),
+        (beside, rest),
+        (beside, (8, 11)),
+        # A bound beyond those of counts: a structure without margins of its own.
+        (beside.bound(0, high=1), rest),
+    ):
+        size = known.size if isinstance(known, FibreMargins) else len(known)
+        marks = np.isin(np.arange(size), [*counted, *more])
+        how = {"target": "hypergeometric", "counted": marks}
+        exact = distribution(known, method="exact", **how)
+        sampled = distribution(known, method="sample", rng=1, draws=400, **how)
+        for cell in np.flatnonzero(~sampled.exact):
+            chances = dict(zip(*map(np.ndarray.tolist, sampled.of(int(cell))), strict=True))
+            for value, chance in zip(*exact.of(int(cell)), strict=True):
+                # 1600 draws that mix well: five deviations of half as many.
+                assert chances.get(value, 0.0) == pytest.approx(
+                    chance, abs=5 * math.sqrt(chance * (1 - chance) / 800) + 1e-12
+                )
+
+
+def test_a_table_to_start_from_must_fit():
+    known = Knowledge.of("ab").within([1, 0], [4, 3]).fact({"a": 1, "b": 1}, 3, 5)
+    fits = fitting(known).tolist()
+    for start in np.argwhere(np.ones((6, 6))).tolist():
+        if start in fits:
+            assert sample_fibre(known, rng=1, draws=4, start=start).shape[1] == 4
+        else:
+            with pytest.raises(InputError, match="table to start from"):
+                sample_fibre(known, rng=1, draws=4, start=start)
+    with pytest.raises(InputError, match="table to start from"):
+        sample_fibre(known, rng=1, draws=4, start=[2.0, 2.0])
+
+
+def test_counts_are_needed_where_factorials_are():
+    debts = Knowledge.of("abcd", low=-2).within(-2, 3).fact({"a": 1, "b": 1}, 2, 2)
+    debts = debts.bound("a", low=0).bound("b", low=0).bound("c", low=0)
+    assert len(FibreSystem.of(debts).blocks) == 3
+    for draw in (sample_fibre, distribution):
+        with pytest.raises(InputError, match="below 0"):
+            draw(debts, target="hypergeometric", rng=1)
+    sample_fibre(debts, rng=1, draws=4)
+    # A cell that is not counted may be below 0.
+    counted = [True, True, True, False]
+    drawn = sample_fibre(debts, target="hypergeometric", rng=1, draws=50, counted=counted)
+    assert set(drawn[:, :, 3].ravel().tolist()) == set(range(-2, 4))
+    both = Knowledge.of("ab", low=-1).within(-1, 3).fact({"a": 1, "b": 1}, 2, 2).bound("a", low=0)
+    with pytest.raises(InputError, match="below 0"):
+        sample_fibre(both, target="hypergeometric", rng=1)
+
+
+NAMES = list(from_margins({"A": 3, "B": 3}, {"A": [2, 2, 2], "B": [2, 2, 2]}).names)
+FIRST, SECOND = axis("A", [0], [1], [2]), axis("B", [0], [1])
+GROUPS, ROW = axis("A", [0, 1], [2]), axis("A", [1])
+HIDDEN = PublishedTable.hidden([FIRST, SECOND])
+ALL = PublishedTable.exact([axis("A", [0, 1, 2])], [5])
+BESIDE = {
+    "a lower bound": lambda k: k.bound(0, low=1),
+    "an upper bound": lambda k: k.bound(0, high=1),
+    "a range of a sum": lambda k: k.fact({NAMES[0]: 1, NAMES[4]: 1}, 2, 3),
+    "a sum": lambda k: k.fact({NAMES[0]: 1, NAMES[4]: 1}, 3, 3),
+    "a difference": lambda k: k.fact({NAMES[0]: 1, NAMES[1]: -1}, 0, 0),
+    "what sums imply": lambda k: k.fact(dict.fromkeys(NAMES[:3], 1), 2, 2),
+    "groups": lambda _: from_tables([HIDDEN, PublishedTable.exact([GROUPS], [3, 2])]),
+    "some rows": lambda _: from_tables(
+        [HIDDEN, ALL, PublishedTable.exact([ROW, SECOND], [[1, 2]])]
+    ),
+    "a filter": lambda _: from_tables(
+        [HIDDEN, ALL, PublishedTable.exact(TableLayout((SECOND,), (ROW,)), [1, 2])]
+    ),
+    "the cube last": lambda _: from_tables([PublishedTable.exact([FIRST], [2, 1, 2]), HIDDEN]),
+}
+
+
+@pytest.mark.parametrize("name", BESIDE)
+def test_what_is_known_beside_margins_counts_in_samples_too(name):
+    known = BESIDE[name](from_margins({"A": 3, "B": 3}, {"A": [2, 2, 2], "B": [2, 2, 2]}))
+    drawn = sample_fibre(known, rng=1, draws=300, thin=20).reshape(-1, len(known))
+    every = enumerate_fibre(known).tables
+    sums = every @ known.matrix.toarray().T
+    assert ((known.low <= every) & (every <= known.high)).all()
+    assert ((known.fact_low <= sums) & (sums <= known.fact_high)).all()
+    assert {tuple(t) for t in drawn.tolist()} == {tuple(t) for t in every.tolist()}
+
+
+def test_cells_that_agree_and_cells_that_do_not():
+    sampled = distribution(CUBE, method="sample", rng=1, draws=40, chains=2)
+    for rhat, stopped, agreed in (
+        ([1.0, 1.05], False, True),
+        ([1.0, 1.06], False, False),
+        ([np.nan, 1.0], False, True),
+        ([1.0, 1.0], True, False),
+    ):
+        own = replace(sampled, rhat=np.array(rhat), stopped=stopped)
+        assert own.agreed == agreed
+        assert own.worst_rhat == np.nanmax([*rhat, 1.0])
+    drawn = sample_fibre(CUBE, rng=1, draws=40, chains=2)
+    assert sampled.rhat == pytest.approx(split_rhat(drawn), nan_ok=True)
+    assert sampled.effective == pytest.approx(effective_size(drawn), nan_ok=True)

@@ -11,8 +11,13 @@ from scipy import sparse
 from audit.fibres import QUICK
 from audit.test_bounds_sweep import suppressed
 from lustrum.audit import ContradictionError, Knowledge, bounds
-from lustrum.audit.knowledge.independent import independent_rows, without_repeats
-from lustrum.audit.knowledge.reduce import Piece, narrowed, pieces
+from lustrum.audit.knowledge.reduce import (
+    Piece,
+    independent_rows,
+    narrowed,
+    pieces,
+    without_repeats,
+)
 from lustrum.numeric.solve import Highs
 
 

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse
 
-from audit.fibres import axis
+from audit.fibres import QUICK, axis, fitting
+from audit.worlds import worlds
 from lustrum.audit import (
     ContradictionError,
     Knowledge,
@@ -16,13 +22,76 @@ from lustrum.audit import (
     from_suppression,
     from_tables,
 )
-from lustrum.model import InputError, Release, Table
+from lustrum.model import CellStatus, InputError, Release, Table, Variable
 from lustrum.numeric.structure import UNBOUNDED
-from lustrum.protect.rounding.random import RandomRounding
+from lustrum.protect.rounding.random import RandomRounding, RoundingChannel
 
 ROW = axis("r", [0], [1], [0, 1])
 COLUMN = axis("c", [0], [1], [0, 1])
 WHOLE = Table((ROW, COLUMN), np.array([[3, 4, 7], [5, 6, 11], [8, 10, 18]], dtype=np.int64))
+
+
+@QUICK
+@given(worlds(clash=True))
+def test_tables_together_leave_the_values_of_all_cubes_that_fit(world):
+    known, every = world.known, world.every
+    if len(every) == 0:
+        with pytest.raises(ContradictionError):
+            bounds(known, integer=True)
+        return
+    found = bounds(known, range(world.cells), integer=True)
+    assert found.low.tolist() == every.min(axis=0).tolist()
+    assert found.high.tolist() == every.max(axis=0).tolist()
+    assert found.sharp.all()
+    linear = bounds(known, range(world.cells))
+    assert (linear.low <= found.low).all()
+    assert (linear.high >= found.high).all()
+    # The cells of a hidden cube come after those of the tables, and are not negative.
+    assert [known.table(i).stop for i in range(len(world.tables))][-1] == world.cells
+    assert (known.low[world.cells :] == 0).all()
+
+
+@QUICK
+@given(st.data())
+def test_bounds_and_facts_are_added_to_what_is_known(data):
+    """Whatever is added leaves the tables that satisfied everything before and the new fact too."""
+    known = Knowledge.of("abc", low=-2).within([-1, -2, 0], [2, 1, 3])
+    points = fitting(known)
+    for _ in range(3):
+        kind = data.draw(st.sampled_from(["fact", "bound", "within", "estimated", "zero"]))
+        low = data.draw(st.integers(-3, 2))
+        high = low + data.draw(st.integers(0, 3))
+        cell = data.draw(st.integers(0, 2))
+        name, values = "abc"[cell], points[:, cell]
+        add = partial(Knowledge.bound, ref=name, low=low, high=high)
+        if kind == "within":
+            here = np.arange(3) == cell
+            add = partial(
+                Knowledge.within, low=np.where(here, low, -9), high=np.where(here, high, 9)
+            )
+        elif kind == "fact":
+            weights = data.draw(st.tuples(*[st.integers(-2, 2)] * 3))
+            ends = st.sampled_from([(low, high), (low, UNBOUNDED), (-UNBOUNDED, high)])
+            low, high = data.draw(ends)
+            values = points @ np.array(weights)
+            named = dict(zip("abc", weights, strict=True))
+            add = partial(Knowledge.fact, weights=named, low=low, high=high)
+        elif kind == "estimated":
+            percent = data.draw(st.sampled_from([0, 34, 50, 100]))
+            add = partial(Knowledge.estimated, values=[low], percent=percent, cells=[name])
+            reach = abs(low) * percent // 100
+            low, high = low - reach, low + reach
+        elif kind == "zero":
+            which = data.draw(st.sampled_from([[name], np.arange(3) == cell]))
+            add = partial(Knowledge.zero, cells=which)
+            low = high = 0
+        points = points[(low <= values) & (values <= high)]
+        try:
+            known = add(known)
+        except ContradictionError:
+            assert len(points) == 0
+            return
+    assert fitting(known).tolist() == points.tolist()
 
 
 def test_suppressed_cells_are_the_only_open_ones():
@@ -88,6 +157,8 @@ def test_rounding_intervals_are_half_open():
     ]
     even = bounds(from_tables([PublishedTable.rounded([line], [10, 20], base=10)]))
     assert (even.low.tolist(), even.high.tolist()) == ([5, 15], [14, 24])
+    plain = PublishedTable.rounded([line], [3, 5], base=1, decimals=1)
+    assert (plain.low.tolist(), plain.high.tolist(), plain.decimals) == ([3, 5], [3, 5], 1)
     signed = bounds(from_tables([PublishedTable.rounded([line], [0, -3], base=3, low=None)]))
     assert (signed.low.tolist(), signed.high.tolist()) == ([-1, -4], [1, -2])
 
@@ -224,3 +295,108 @@ def test_a_mistake_is_one_clear_sentence(wrong, says):
 def test_published_cells_that_contradict_each_other_are_reported(torn):
     with pytest.raises(ContradictionError, match="contradict"):
         torn()
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "words"),
+    [
+        ([0, 0], [9], "shape"),
+        ([0, 0], [2**53 + 1, 9], r"2\*\*53"),
+        ([0, 5], [0, 4], "no value is left for b"),
+        ([1, 5], [0, 9], "no value is left for a"),
+    ],
+)
+def test_bounds_that_cannot_be_are_refused(low: list[int], high: list[int], words: str) -> None:
+    none = sparse.csr_array((0, 2), dtype=np.int64)
+    with pytest.raises(InputError, match=words):
+        Knowledge("ab", low, high, none, [], [])
+    edge = Knowledge("ab", [-(2**53), 4], [2**53, 4], none, [], [])
+    assert edge.high.tolist() == [2**53, 4]
+    with pytest.raises(InputError, match="2 cells but 1 names"):
+        Knowledge("a", [0, 0], [1, 1], none, [], [])
+    with pytest.raises(ContradictionError, match="above its upper"):
+        Knowledge("ab", [0, 0], [1, 1], sparse.csr_array([[1, 1]]), [3], [2])
+
+
+def test_facts_are_stored_once_and_without_zeros() -> None:
+    for stored in (
+        sparse.csr_array(
+            (np.array([1, 0, 2]), np.array([0, 1, 2]), np.array([0, 3])), shape=(1, 3)
+        ),
+        sparse.csr_array(
+            (np.array([1, 1, 1]), np.array([0, 2, 2]), np.array([0, 3])), shape=(1, 3)
+        ),
+        sparse.coo_array((np.array([1, 2]), (np.array([0, 0]), np.array([0, 2]))), shape=(1, 3)),
+    ):
+        known = Knowledge("abc", [0] * 3, [9] * 3, stored, [4], [4])
+        assert known.matrix.toarray().tolist() == [[1, 0, 2]]
+        assert (known.matrix.nnz, known.matrix.has_canonical_format) == (2, True)
+
+
+X = axis("x", [0], [1], [0, 1])
+
+
+def released(**more: object) -> Release:
+    """3 and 5 with their total; the first is suppressed."""
+    status = np.array([CellStatus.SECONDARY.value, "F", "F"])
+    return Release((X,), np.array([-1, 5, 8]), status, {}, **more)  # type: ignore[arg-type]
+
+
+def test_a_release_states_values_intervals_or_what_its_channel_allows() -> None:
+    plain = PublishedTable.of_release(released(decimals=1), low=-4)
+    assert (plain.low.tolist(), plain.high.tolist()) == ([-4, 5, 8], [UNBOUNDED, 5, 8])
+    assert plain.decimals == 1
+    partly = released(low=np.array([2, 4, 8]), high=np.array([6, 5, 9]))
+    for least, low in ((0, 2), (3, 3)):
+        seen = PublishedTable.of_release(partly, low=least)
+        assert (seen.low.tolist(), seen.high.tolist()) == ([low, 4, 8], [6, 5, 9])
+    open_ended = released(low=np.array([-9, 4, 8]), high=np.array([UNBOUNDED, 5, 9]))
+    assert PublishedTable.of_release(open_ended, low=0).low[0] == 0
+    assert PublishedTable.of_release(open_ended).low[0] == -9
+    # Nobody says how low a hidden cell can be; negative numbers beside it show that it may be negative.
+    debts = released()
+    debts = Release(debts.axes, np.array([-1, -5, -8]), debts.status, {})
+    assert PublishedTable.of_release(debts).low.tolist() == [-UNBOUNDED, -5, -8]
+    assert PublishedTable.of_release(released()).low[0] == 0
+    noisy = released(channel=RoundingChannel(3))
+    noisy = Release(noisy.axes, np.array([-1, 6, 9]), noisy.status, {}, noisy.channel)
+    seen = PublishedTable.of_release(noisy)
+    assert (seen.low.tolist(), seen.high.tolist()) == ([0, 4, 7], [UNBOUNDED, 8, 11])
+    # Noise may show a number below 0 for a count that is not.
+    below = Release(noisy.axes, np.array([-1, -3, 9]), noisy.status, {}, noisy.channel)
+    assert PublishedTable.of_release(below).low[0] == 0
+    known = from_release(released(), low=-2)
+    assert (known.low.tolist()[:3], known.high.tolist()[:3]) == ([-2, 5, 8], [UNBOUNDED, 5, 8])
+    assert from_release(released()).low[0] == 0
+    with pytest.raises(InputError, match="needs a lustrum Release"):
+        from_release(np.array([1, 5, 8]))  # type: ignore[arg-type]
+
+
+def test_structural_zeros_stay_known_where_a_table_is_suppressed() -> None:
+    table = Table(
+        axes=(X,), values=np.array([0, 5, 5]), structural=np.array([True, False, False]), decimals=0
+    )
+    known = from_suppression(table, [True, True, False], low=-3)
+    assert (known.low.tolist()[:3], known.high.tolist()[:3]) == ([0, -3, 5], [0, UNBOUNDED, 5])
+    money = Table(axes=(X,), values=np.array([3, 5, 8]), decimals=2, kind="magnitude")
+    assert from_suppression(money, [True, True, False]).decimals == 2
+
+
+def test_what_no_table_holds_may_be_negative_where_a_table_is():
+    rows, columns = axis("r", [0], [1]), axis("c", [0], [1])
+    sums = PublishedTable.exact([rows], [3, 4])
+    for shown, least in (([2, 5], 0), ([-2, 9], -UNBOUNDED)):
+        known = from_tables([sums, PublishedTable.exact([columns], shown)])
+        assert known.low[-4:].tolist() == [least] * 4
+    assert len(from_tables([PublishedTable.hidden([rows, columns])])) == 4
+
+
+def test_codes_that_no_table_shows_count_where_the_variable_has_them() -> None:
+    some, everybody = axis("x", [0], [1]), PublishedTable.exact([], 10)
+    shown = PublishedTable.exact([some], [3, 4])
+    variable = Variable("x", "x", ("0", "1", "2"), ("", "", ""))
+    known = from_tables([shown, everybody], variables=[variable])
+    assert bounds(known).low.tolist()[:3] == [3, 4, 10]
+    assert bounds(known).high.tolist()[-1] == 3
+    with pytest.raises(ContradictionError):
+        bounds(from_tables([shown, everybody]))

@@ -9,8 +9,7 @@ from scipy import sparse
 from audit.test_bounds_sweep import suppressed, two_way_margins
 from lustrum.audit import bounds
 from lustrum.audit.bounding.lattice import integer_kernel, integer_solution, reduced
-from lustrum.audit.bounding.lattice_walk import LatticeWalker, central_table, stream
-from lustrum.audit.bounding.lattice_walk_kernels import apart
+from lustrum.audit.bounding.lattice_walk import LatticeWalker, apart, central_table, stream
 from lustrum.audit.bounding.sweep import BoundSweep
 from lustrum.audit.knowledge.reduce import narrowed, pieces
 

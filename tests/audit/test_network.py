@@ -12,10 +12,7 @@ from scipy.sparse.csgraph import maximum_flow
 from audit.fibres import QUICK, axis, fitting
 from audit.test_bounds_sweep import suppressed
 from lustrum.audit import ContradictionError, Knowledge, PublishedTable, bounds, from_tables
-from lustrum.audit.bounding.network import BoundNetwork, Flows
-from lustrum.audit.bounding.network_kernels import push
-from lustrum.audit.certificate.exact import FactSystem, Leaf
-from lustrum.audit.knowledge.reduce import pieces
+from lustrum.audit.bounding.network import push
 from lustrum.numeric.solve import Highs
 from lustrum.numeric.structure import UNBOUNDED
 from solve.scipy_highs import ScipyHighs
@@ -68,6 +65,45 @@ def test_flows_give_the_range_of_all_tables(known):
 
 
 @QUICK
+@given(networks(), st.data())
+def test_sums_of_equations_are_left_out_only_where_they_say_nothing_more(known, data):
+    """Cells in three and more facts: a network and sums of its rows, exact or ranges, right or not."""
+    rows = known.matrix.toarray()
+    tables = fitting(known)
+    for _ in range(data.draw(st.integers(1, 2))):
+        times = np.array([data.draw(st.sampled_from([-1, 0, 1, 1])) for _ in rows])
+        middle = tables[0] if len(tables) else known.low
+        total = int(times @ rows @ middle) + data.draw(st.sampled_from([0, 0, 0, 1]))
+        slack = data.draw(st.sampled_from([0, 0, 1]))
+        more = sparse.vstack([known.matrix, sparse.csr_array((times @ rows)[None, :])])
+        ends = np.append(known.fact_low, total - slack), np.append(known.fact_high, total + slack)
+        known = Knowledge(known.names, known.low, known.high, more, *ends)
+    points = fitting(known)
+    if len(points) == 0:
+        with pytest.raises(ContradictionError):
+            bounds(known, integer=True)
+        return
+    found = bounds(known, integer=True)
+    assert found.low.tolist() == points.min(axis=0).tolist()
+    assert found.high.tolist() == points.max(axis=0).tolist()
+    assert found.sharp.all()
+
+
+@QUICK
+@given(networks(), st.sampled_from([10**6 + 3, 2**46 - 1]))
+def test_large_numbers_have_bounds_in_proportion(known, times):
+    large = Knowledge(known.names, *(times * a for a in (known.low, known.high)), known.matrix,
+                      *(times * a for a in (known.fact_low, known.fact_high)))  # fmt: skip
+    if len(fitting(known)) == 0:
+        return
+    found, wanted = bounds(large), bounds(known)
+    assert found.low.tolist() == (times * wanted.low).tolist()
+    assert found.high.tolist() == (times * wanted.high).tolist()
+    some = bounds(large, [0])
+    assert (some.low[0], some.high[0]) == (found.low[0], found.high[0])
+
+
+@QUICK
 @given(networks(nodes=12, cells=40, reach=30), st.integers(0, 3))
 def test_flows_and_linear_programs_agree(known, open_ended):
     high = known.high.copy()
@@ -85,43 +121,6 @@ def test_flows_and_linear_programs_agree(known, open_ended):
     assert found.programs == 0 or open_ended
     np.testing.assert_allclose(found.low, wanted.low, atol=1e-6)
     np.testing.assert_allclose(found.high, wanted.high, atol=1e-6)
-
-
-@QUICK
-@given(networks(nodes=6, cells=14, reach=8))
-def test_a_cut_is_a_proof_of_its_bound(known):
-    system = FactSystem.of(known)
-    asked = np.ones(len(known), dtype=np.bool_)
-    for piece in pieces(known, known.low, known.high, asked):
-        network = BoundNetwork.of(piece)
-        rows = {}
-        for fact in range(piece.matrix.shape[0]):
-            mine = known.matrix[:, piece.cells].toarray()
-            same = (mine == piece.matrix[[fact]].toarray()).all(axis=1)
-            rows[fact] = next(r for r in np.flatnonzero(same) if _own(known, piece, r, fact))
-        for cell in range(piece.cells.size):
-            for upper in (False, True):
-                flows = Flows(network, piece.cells.size)
-                if not flows.feasible:
-                    return
-                flows.ask(np.array([2 * cell + upper]))
-                if flows.flow[cell] != (flows.high if upper else flows.low)[cell]:
-                    continue  # an end that was reached before, by the first flow of all
-                cut = flows.cut(cell, upper=upper)
-                pairs = sorted((int(rows[f]), y) for f, y in network.multipliers(cut).items())
-                sign = -1 if upper else 1
-                shown = system.shown(Leaf(1, tuple(pairs)), int(piece.cells[cell]), sign, {})
-                if flows.flow[cell] == (piece.high if upper else piece.low)[cell]:
-                    continue  # the cell's own end proves it
-                assert shown == sign * flows.flow[cell]
-
-
-def _own(known: Knowledge, piece, row: int, fact: int) -> bool:
-    fixed = np.where(known.low == known.high, known.low, 0)
-    settled = int((known.matrix @ fixed)[row])
-    return known.fact_low[row] - settled == piece.fact_low[fact] and (
-        known.fact_high[row] - settled == piece.fact_high[fact]
-    )
 
 
 HIERARCHIES = {

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from math import comb
+from typing import NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 from audit.fibres import QUICK
 from lustrum.audit import (
@@ -28,26 +31,55 @@ PRIOR = TablePrior(range(1, 10), [0.3, 0.3, 0.15, 0.1, 0.05, 0.04, 0.03, 0.02, 0
 shares = st.lists(st.integers(0, 5), min_size=4, max_size=4).filter(any)
 
 
+class Pairs:
+    """A channel that states chances pair by pair and nothing else."""
+
+    def __init__(self, matrix: MatrixChannel) -> None:
+        self.chances = matrix.probabilities
+        self.support = matrix.support
+
+
+class Lists:
+    """A channel that lists what true values lead to and nothing else."""
+
+    def __init__(self, matrix: MatrixChannel) -> None:
+        self.transitions = matrix.transitions
+        self.support = matrix.support
+
+
 @QUICK
 @given(
     st.lists(shares, min_size=4, max_size=4),
-    shares,
-    st.lists(st.integers(0, 3), min_size=1, max_size=4),
+    st.lists(shares, min_size=1, max_size=4),
+    st.sampled_from([lambda matrix: matrix, Pairs, Lists]),
+    st.data(),
 )
-def test_the_posterior_is_bayes_written_out(rows, weights, published):
-    matrix = np.array([np.array(r) / sum(r) for r in rows])
-    prior = np.array(weights) / sum(weights)
-    joint = matrix * prior[:, None]
-    assume(all(joint[:, p].sum() > 0 for p in published))
-    channel = MatrixChannel(matrix)
-    belief = posterior(published, channel, TablePrior(range(4), prior), support=(0, 3))
-    assert len(belief) == len(published)
-    for cell, p in enumerate(published):
+def test_the_posterior_is_bayes_written_out(rows, weights, kind, data):
+    matrix = [[Fraction(v, sum(r)) for v in r] for r in rows]
+    prior = [Fraction(w, sum(weights[0])) for w in weights[0]]
+    channel = kind(MatrixChannel(np.array(matrix, dtype=float)))
+    shown, ends = [], []
+    for _ in weights:
+        shown.append(data.draw(st.integers(0, 3)))
+        first = data.draw(st.integers(0, 3))
+        ends.append((first, data.draw(st.integers(first, 3))))
+    joint = [
+        [prior[k] * matrix[k][p] for k in range(a, b + 1)]
+        for p, (a, b) in zip(shown, ends, strict=True)
+    ]
+    support = tuple(np.array(e) for e in zip(*ends, strict=True))
+    listed = TablePrior(range(4), [float(p) for p in prior])
+    if not all(map(any, joint)):
+        with pytest.raises(InputError, match="Nothing is left"):
+            posterior(shown, channel, listed, support)
+        return
+    belief = posterior(shown, channel, listed, support, decimals=3)
+    assert (len(belief), belief.decimals) == (len(shown), 3)
+    for cell, (found, (first, _)) in enumerate(zip(joint, ends, strict=True)):
+        wanted = {first + k: float(p / sum(found)) for k, p in enumerate(found) if p}
         values, chances = belief.distribution(cell)
-        assert chances.sum() == pytest.approx(1.0)
-        dense = np.zeros(4)
-        dense[values] = chances
-        assert dense == pytest.approx(joint[:, p] / joint[:, p].sum())
+        assert values.tolist() == list(wanted)
+        assert chances == pytest.approx(list(wanted.values()))
 
 
 @QUICK
@@ -62,25 +94,43 @@ def test_random_rounding_is_inverted_like_any_other_channel(base, n):
     assert chances == pytest.approx(weights / weights.sum())
 
 
-def brute_markov(omega: int, published: int, theta: float) -> float:
-    """The likelihood as the paper writes it, term by term."""
-    r = omega / 18
-    q = r / (1 - r) * theta
-    return sum(
-        comb(omega, x) * (1 - theta) ** x * theta ** (omega - x)
-        * comb(15 - omega, published - x) * q ** (published - x) * (1 - q) ** (15 - omega - published + x)
-        for x in range(min(omega, published) + 1)
-        if published - x <= 15 - omega
-    )  # fmt: skip
+def written_out(square: MarkovSquare, true: int, published: int) -> float:
+    """The likelihood by its definition: who stays above the least value, and who comes in."""
+    theta, movers = Fraction(square.theta), square.most - true
+    enter = theta * true / (square.column - true) if movers else Fraction(0)
+    if enter > 1:
+        return 0.0
+    above, total = true - square.least, Fraction(0)
+    for stay in range(above + 1):
+        come = published - square.least - stay
+        if 0 <= come <= movers:
+            total += (
+                comb(above, stay) * (1 - theta) ** stay * theta ** (above - stay)
+                * comb(movers, come) * enter**come * (1 - enter) ** (movers - come)
+            )  # fmt: skip
+    return float(total)
 
 
-@pytest.mark.parametrize("theta", [0.0, 0.05, 0.1, 0.2])
-def test_the_markov_likelihood_is_the_formula_of_the_paper(theta):
-    square = MarkovSquare(**SQUARE, theta=theta)
-    for published in range(16):
-        brute = [brute_markov(omega, published, theta) for omega in range(16)]
-        assert likelihood(published, square, range(16)) == pytest.approx(brute, abs=1e-14)
-    assert square.matrix.sum(axis=1) == pytest.approx(np.ones(16))
+@QUICK
+@given(st.data(), st.sampled_from([0.0, 0.05, 0.1, 0.2, 0.5, 0.9, 1.0]))
+def test_the_markov_likelihood_is_the_formula_of_the_paper(data, theta):
+    total = data.draw(st.integers(0, 20))
+    row, column = data.draw(st.integers(0, total)), data.draw(st.integers(0, total))
+    square = MarkovSquare(row, column, total, theta)
+    possible = range(max(0, row + column - total), min(row, column) + 1)
+    assert [a.tolist() for a in square.support(np.array([3]))] == [[possible[0]], [possible[-1]]]
+    for published in possible:
+        wanted = [written_out(square, true, published) for true in possible]
+        assert likelihood(published, square, possible) == pytest.approx(wanted, abs=1e-14)
+    stays = [written_out(square, true, true) for true in possible]
+    first = data.draw(st.sampled_from(possible))
+    last = data.draw(st.sampled_from(range(first, possible[-1] + 1)))
+    part = stays[first - possible[0] : last + 1 - possible[0]]
+    assert square.stay(first, last) == pytest.approx(np.mean(part))
+    assert square.stay(0, None) == pytest.approx(np.mean(stays))
+    for outside in (possible[0] - 1, possible[-1] + 1):
+        with pytest.raises(InputError, match="margins"):
+            square.transitions(np.array([possible[0], outside]))
 
 
 @pytest.mark.parametrize(
@@ -118,22 +168,24 @@ def test_a_state_that_theta_rules_out_is_impossible():
     assert 13 not in posterior(3, square).values
 
 
-def test_a_square_whose_margins_leave_a_least_value():
-    square = MarkovSquare(row=9, column=8, total=12, theta=0.1)
-    assert (square.least, square.most) == (5, 8)
-    assert square.support(np.array([6]))[0].tolist() == [5]
-    assert square.matrix.shape == (4, 4)
-    assert MarkovSquare(**SQUARE, theta=0.0).stay(0, None) == 1.0
-
-
-def test_beta_binomial_priors_keep_to_the_feasible_range():
-    flat = MatrixChannel(np.eye(6)[[0] * 6])
-    belief = posterior(0, flat, BetaBinomial(alpha=1, beta=1), support=(1, 4))
-    assert belief.probabilities == pytest.approx([0.25] * 4)
-    low = posterior(0, flat, BetaBinomial(alpha=1, beta=3), support=(0, 3))
-    assert (np.diff(low.probabilities) < 0).all()
-    fixed = posterior(0, flat, BetaBinomial(2, 3), support=(0, 5))
-    assert fixed.values.tolist() == [2, 3]
+@QUICK
+@given(st.data())
+def test_a_beta_binomial_prior_is_its_formula(data):
+    low, size = data.draw(st.integers(0, 3)), data.draw(st.integers(0, 5))
+    alpha, beta = (data.draw(st.sampled_from([0.5, 1.0, 2.0, 3.0])) for _ in range(2))
+    first = data.draw(st.none() | st.integers(low - 1, low + size))
+    last = data.draw(
+        st.none() | st.integers(low if first is None else max(first, low), low + size + 1)
+    )
+    found = BetaBinomial(first, last, alpha=alpha, beta=beta).weights(
+        np.arange(12), np.full(12, low), np.full(12, low + size)
+    )
+    begin, end = low if first is None else first, low + size if last is None else last
+    inside = stats.betabinom(end - begin, alpha, beta, loc=begin)
+    assert found == pytest.approx([inside.pmf(k) for k in range(12)])
+    even = Uniform(first, last).weights(np.arange(12), np.full(12, low), np.full(12, low + size))
+    wanted = [(first is None or first <= k) and (last is None or k <= last) for k in range(12)]
+    assert even.tolist() == wanted
 
 
 def test_reference_frequencies_weigh_values_by_how_often_they_occur():
@@ -145,12 +197,17 @@ def test_reference_frequencies_weigh_values_by_how_often_they_occur():
     assert smooth.probabilities == pytest.approx([0.4, 0.3, 0.2, 0.1])
 
 
-def test_a_uniform_prior_may_have_ends():
-    flat = MatrixChannel(np.eye(9)[[0] * 9])
-    assert posterior(0, flat, Uniform(2, 5)).values.tolist() == [2, 3, 4, 5]
-
-
 GOOD = MatrixChannel(np.array([[1.0, 0.0], [0.5, 0.5]]))
+
+
+class Given(NamedTuple):
+    """A prior with the weights that a test gives to 0 and 1."""
+
+    first: float
+    second: float
+
+    def weights(self, values, low, high):
+        return np.array(self)[values]
 
 
 @pytest.mark.parametrize(
@@ -165,6 +222,14 @@ GOOD = MatrixChannel(np.array([[1.0, 0.0], [0.5, 0.5]]))
         (lambda: TablePrior((1, 2), (1.5, -0.5)), "negative"),
         (lambda: TablePrior((1, 2), (0.5, 0.4)), "add up to 1"),
         (lambda: BetaBinomial(alpha=0), "above 0"),
+        (lambda: BetaBinomial(beta=np.inf), "above 0"),
+        (lambda: BetaBinomial(3, 2), "above its highest"),
+        (lambda: posterior(0, GOOD, Given(1, -1)), "negative weight"),
+        (lambda: posterior(0, GOOD, Given(1, np.nan)), "negative weight"),
+        (lambda: ReferenceFrequencies((0, 1), (1, 1), np.inf), "negative"),
+        (lambda: MarkovSquare(-1, 5, 10, 0.1), "grand total"),
+        (lambda: MarkovSquare(5, -1, 10, 0.1), "grand total"),
+        (lambda: MarkovSquare(11, 5, 10, 0.1), "grand total"),
         (lambda: Uniform(3, 2), "above its highest"),
         (lambda: ReferenceFrequencies((), ()), "one frequency"),
         (lambda: ReferenceFrequencies((1,), (-1,)), "negative"),

@@ -74,3 +74,25 @@ def test_a_range_fits_where_it_holds_the_true_value():
     wanted = Protection.of([10], [5], [5])
     ranges = [(9, 11), (10, 11), (9, 10), (10, 10), (11, 12), (8, 9)]
     assert [wanted.fits((0,), *ends) for ends in ranges] == [True] * 4 + [False] * 2
+
+
+def test_protection_asks_for_its_own_level_on_each_side_of_each_cell():
+    wanted = Protection.of([10, 10], lower=[2, 0], upper=[5, 0], needed=[True, False])
+    for ends, said in {(8, 15): "enough", (9, 15): "too narrow", (8, 14): "too narrow"}.items():
+        assert wanted.verdict((0,), *ends, sharp=True) == said
+        assert wanted.verdict((1,), *ends, sharp=True) is ProtectionVerdict.NOT_ASKED
+    Protection.of([5, 5], [-1, 0], [0, 0], needed=[False, True])
+    with pytest.raises(InputError, match="negative"):
+        Protection.of([5, 5], [0, 0], [0, -1])
+
+
+@QUICK
+@given(st.integers(-2000, 2000), st.integers(0, 120))
+def test_protection_within_percent_is_rounded_up_to_whole_units(value, percent):
+    found = Protection.within([value, 3], percent, needed=[True, False])
+    level = -(-abs(value) * percent // 100)
+    assert (found.low[0], found.high[0]) == (value - level, value + level)
+    assert found.verdict((1,), 3, 3, sharp=True) is ProtectionVerdict.NOT_ASKED
+    for wrong in (-1, np.inf, np.nan):
+        with pytest.raises(InputError, match="0 or more"):
+            Protection.within([value], wrong)

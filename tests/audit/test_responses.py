@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from audit.fibres import QUICK, axis
 from lustrum.audit import Knowledge, PublishedTable, Relation, bounds, from_responses
+from lustrum.audit.knowledge.responses import related
 from lustrum.audit.report import audit_tables
-from lustrum.model import InputError
-from lustrum.numeric.structure import UNBOUNDED
+from lustrum.model import InputError, Variable
+from lustrum.numeric.structure import UNBOUNDED, TableLayout
 
 ACT = axis("act", [0], [1], [0, 1])
 SIZE = axis("size", [0], [1], [0, 1])
@@ -99,6 +100,10 @@ def test_two_tables_of_one_response_are_both_believed():
         ("a = b + c", {"a": 1, "b": -1, "c": -1}, (0, 0)),
         ("a - 2 b >= 0", {"a": 1, "b": -2}, (0, UNBOUNDED)),
         ("3*a <= b + b", {"a": 3, "b": -2}, (-UNBOUNDED, 0)),
+        ("a == b + c + c", {"a": 1, "b": -1, "c": -2}, (0, 0)),
+        (("a", ("b", "c", "c")), {"a": 1, "b": -1, "c": -2}, (0, 0)),
+        (({"a": 1, "b": -1}, 0), {"a": 1, "b": -1}, (0, 0)),
+        ("a + b = a + 2 c", {"b": 1, "c": -2}, (0, 0)),
     ],
 )
 def test_relations_are_read_from_words(words, weights, ends):
@@ -112,6 +117,15 @@ def test_relations_are_read_from_words(words, weights, ends):
 def test_a_relation_that_cannot_be_read_is_refused(wrong):
     with pytest.raises(InputError):
         Relation.of(wrong)
+    for weights, low, high in (
+        ({"a": 1, "b": 0}, 0, 0),
+        ({"a": 1, "b": 1.5}, 0, 0),
+        ({"a": 1}, 1, 1),
+        ({"a": 1}, 0, 1),
+        ({"a": 1}, -UNBOUNDED, UNBOUNDED),
+    ):
+        with pytest.raises(InputError):
+            Relation(weights, low, high)
 
 
 def test_an_unknown_response_is_named():
@@ -136,3 +150,46 @@ def test_a_report_takes_responses_and_their_relations():
         audit_tables(tables, relations=["turnover = domestic + export"])
     with pytest.raises(InputError, match="3 tables but 1 responses"):
         audit_tables(tables, responses=["turnover"])
+
+
+def test_responses_may_be_negative_one_by_one_or_all():
+    def hidden_parts(**rest):
+        tables = {"sales": PublishedTable.exact([ACT], [4, 5, 9])}
+        tables["profit"] = PublishedTable.exact([axis("act", [0, 1])], [1])
+        return bounds(from_responses(tables, **rest), ["profit: act=0"])
+
+    assert hidden_parts().low.tolist() == [0]
+    assert hidden_parts().high.tolist() == [1]
+    for low in (-UNBOUNDED, {"profit": -UNBOUNDED}):
+        found = hidden_parts(low=low)
+        assert found.low.tolist() == [-np.inf]
+        assert found.high.tolist() == [np.inf]
+    assert hidden_parts(low={"sales": -UNBOUNDED}).low.tolist() == [0]
+    assert hidden_parts(low={"profit": -2}).low.tolist() == [-2]
+
+
+def test_responses_need_tables_in_one_unit():
+    plain = axis("act", [0], [1])
+    cents = PublishedTable.exact([plain], [100, 250], decimals=2)
+    for tables in ({}, {"a": []}, {"a": cents, "b": PublishedTable.hidden([plain])}):
+        with pytest.raises(InputError, match=r"at least one table|different decimals"):
+            from_responses(tables)
+    assert from_responses({"a": cents}).decimals == 2
+
+
+def test_codes_that_no_table_names_count_where_a_filter_leaves_people_out():
+    # Size 0 is a filter of one table. The other counts sizes that nobody lists, if there are any.
+    act = (axis("act", [0], [1]),)
+    small = TableLayout(act, (axis("size", [0]),))
+    tables = {
+        "a": [PublishedTable.exact(small, [2, 3]), PublishedTable.exact(act, [6, 7])],
+        "b": PublishedTable.hidden(act),
+    }
+    size = Variable("size", "Size", ("s", "m", "l"), ("s", "m", "l"))
+    wide = related(tables, ["a = b"], variables=[size])
+    cube = wide.layouts[-1]
+    assert cube.shape == (2, 2)
+    cells = [c for c in wide.known.names if c.startswith("b: ") and "atom" in c]
+    assert len(cells) == 4
+    found = bounds(wide.known, cells)
+    assert sorted(found.low.tolist()) == sorted(found.high.tolist()) == [2, 3, 4, 4]

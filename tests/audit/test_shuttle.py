@@ -6,6 +6,8 @@ import itertools
 import json
 import subprocess
 import sys
+from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,11 +20,11 @@ from examples import examples
 from lustrum.audit import ContradictionError
 from lustrum.audit.closed import Margins, closed_bounds
 from lustrum.audit.shuttle import Detail, Effort, generalised, search, sharp_bounds, shuttle
-from lustrum.audit.shuttle.effort import Clock
 from lustrum.audit.shuttle.kernels import refit
 from lustrum.audit.shuttle.lattice import Lattice, collapses
-from lustrum.audit.shuttle.search import _CubeSearch, _fitted
+from lustrum.audit.shuttle.search import Clock, _CubeSearch, _fitted
 from lustrum.model import InputError
+from lustrum.numeric.solve import Highs, Outcome
 from lustrum.numeric.structure import Relations, propagate
 from lustrum.numeric.structure.ragged import Lists
 
@@ -167,7 +169,7 @@ def test_the_compiled_fit_ends_where_the_plain_one_does():
     low = np.zeros_like(inside.lattice.low)
     high = np.full_like(low, margins.total)
     guide = np.ones(table.size)
-    refit(*inside.released, inside.cells, low, high, guide, 400)
+    refit(inside.released, inside.cells, low, high, guide, 400)
     plain = _fitted(margins, inside.high, rounds=400)
     assert guide == pytest.approx(plain, abs=1e-6)
     assert guide.reshape(table.shape).sum(axis=2) == pytest.approx(table.sum(axis=2), abs=1e-6)
@@ -218,6 +220,65 @@ def test_integer_programs_settle_what_neither_vertices_nor_dives_do(monkeypatch)
     assert found.high.tolist() == full.high.tolist()
 
 
+class Vague:
+    """A solver that proves bounds, perhaps weaker ones, and shows the tables that it is allowed to."""
+
+    def __init__(self, points: bool, slack: float) -> None:
+        self.points, self.slack = points, slack
+
+    def load(self, problem):
+        loaded = Highs().load(problem)
+
+        def minimise(*words, **named):
+            found = loaded.minimise(*words, **named)
+            if found.outcome is Outcome.INFEASIBLE:
+                return found
+            point = found.point if self.points else None
+            return replace(
+                found, point=point, bound=found.bound - self.slack, outcome=Outcome.CUT_SHORT
+            )
+
+        return SimpleNamespace(minimise=minimise)
+
+
+@pytest.mark.parametrize("shakes", [0, 3])
+@pytest.mark.parametrize("solver", [Vague(False, 0.0), Vague(False, 1.3), Vague(True, 2.0)])
+@QUICK
+@given(released())
+def test_a_solver_that_shows_little_leaves_bounds_that_hold(solver, shakes, case):
+    """What neither a table nor a proof settles must not be called sharp."""
+    table, generators = case
+    margins = Margins.of_table(table, generators)
+    least, most, _ = truth(table, generators)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(search, "_SHAKES", shakes)
+        found = sharp_bounds(margins, effort=Effort(solver=solver, dive=2))
+    assert contains(found, least, most)
+    assert found.low[found.sharp].tolist() == least.ravel()[found.sharp].tolist()
+    assert found.high[found.sharp].tolist() == most.ravel()[found.sharp].tolist()
+
+
+@QUICK
+@given(released())
+def test_the_shuttle_ends_where_its_formulas_change_nothing(case):
+    table, generators = case
+    margins = Margins.of_table(table, generators)
+    found = shuttle(margins)
+    lows, highs = found.low.reshape(table.shape), found.high.reshape(table.shape)
+    low, high = np.zeros(table.shape, int), np.full(table.shape, margins.total)
+    for _ in range(40):
+        for g in generators:
+            for cell in np.ndindex(table.shape):
+                line = tuple(cell[a] if a in g else slice(None) for a in range(table.ndim))
+                total = table[line].sum()
+                ends = total - high[line].sum() + high[cell], total - low[line].sum() + low[cell]
+                low[cell], high[cell] = max(low[cell], ends[0]), min(high[cell], ends[1])
+    assert (lows.tolist(), highs.tolist()) == (low.tolist(), high.tolist())
+    assert found.sharp.tolist() == (found.low == found.high).tolist()
+    early = shuttle(margins, rounds=1)
+    assert contains(early, found.low, found.high)
+
+
 def test_the_same_question_gets_the_same_answer_twice():
     one, other = sharp_bounds(PAPER), sharp_bounds(PAPER)
     assert one.low.tolist() == other.low.tolist()
@@ -242,6 +303,9 @@ def test_margins_that_no_table_has_are_a_contradiction(effort):
 def test_an_effort_or_a_box_that_makes_no_sense_is_refused():
     with pytest.raises(InputError, match="effort"):
         Effort(nodes=-1)
+    for wrong in ({"dive": 0}, {"seconds": -1.0}):
+        with pytest.raises(InputError, match="effort"):
+            Effort(**wrong)
     with pytest.raises(InputError, match="shape"):
         generalised(PAPER, ([0, 0], [1, 1]))
     with pytest.raises(InputError, match="whole numbers"):

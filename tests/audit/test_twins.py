@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
+from audit.fibres import fitting
 from examples import examples
 from lustrum.audit import ContradictionError, Knowledge, bounds
-from lustrum.audit.bounding.twins import Twins
+from lustrum.audit.bounding.compute import Twins
 from lustrum.audit.knowledge.reduce import pieces
 from lustrum.numeric.solve import Highs
 
@@ -68,7 +69,7 @@ def tables(draw: st.DrawFn) -> Knowledge:
     for _ in range(draw(st.integers(1, 6))):
         size = draw(st.sampled_from([2, 2, 3, 4]))
         cells = draw(st.lists(st.integers(0, count - 1), min_size=2, max_size=size, unique=True))
-        signs = [1, *(draw(st.sampled_from([1, 1, -1])) for _ in cells[1:])]
+        signs = [draw(st.sampled_from([1, 1, 1, -1, 2])) for _ in cells]
         total = int(sum(s * point[c] for s, c in zip(signs, cells, strict=True)))
         known = known.fact({f"x{c}": s for s, c in zip(signs, cells, strict=True)}, total, total)
     return known
@@ -94,6 +95,19 @@ def test_bounds_with_ranges_are_those_of_a_solver_that_sees_every_cell(seed: int
         ours, theirs = (bounds(known.relaxed(), solver=s, workers=1) for s in (None, Highs()))
         assert ours.low == pytest.approx(theirs.low, abs=1e-6)
         assert ours.high == pytest.approx(theirs.high, abs=1e-6)
+        tables, exact = fitting(known), bounds(known, integer=True, workers=1)
+        assert exact.low.tolist() == tables.min(axis=0).tolist()
+        assert exact.high.tolist() == tables.max(axis=0).tolist()
+
+
+def test_shifts_of_large_sums_are_exact() -> None:
+    """A float would round the sum, and the bounds with it."""
+    big = 2**52 + 1
+    known = Knowledge.of("abcd").within([0, 0, 0, 0], [2, 2**53, 2, 2])
+    known = known.fact({"a": 1, "b": 1}, big, big).fact({"b": 1, "c": 1, "d": 1}, big + 1, big + 1)
+    known = known.fact({"a": 1, "c": 2, "d": 3}, 0, 9)
+    found = bounds(known, integer=True)
+    assert (found.low[1], found.high[1]) == (big - 2, big)
 
 
 @settings(max_examples=examples(15, 120))

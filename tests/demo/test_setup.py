@@ -13,8 +13,14 @@ from lustrum.demo import businesses, setup
 from lustrum.model import DatasetError
 from lustrum.protect.population.public import SEARCH
 from lustrum.public.bundle.files import bundle_digest
-from lustrum.runtime.side_by_side import side_by_side
-from lustrum.runtime.stop import Stopped, check_stop, report_progress, reporting_progress, stopping
+from lustrum.runtime.stop import (
+    Stopped,
+    check_stop,
+    report_progress,
+    reporting_progress,
+    side_by_side,
+    stopping,
+)
 
 NAMES = ("businesses", "demo", "survey")
 

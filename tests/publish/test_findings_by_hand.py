@@ -13,7 +13,7 @@ import pytest
 
 from lustrum.model import Dataset, InputError, Release, TableQuery
 from lustrum.model.finest import FinestCells
-from lustrum.numeric.counting.chunk import Chunk
+from lustrum.numeric.counting.plan import Chunk
 from lustrum.protect.population.readers import KnownTotals
 from lustrum.protect.population.support import Support
 from lustrum.publish.report import questions

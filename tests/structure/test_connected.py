@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from lustrum.numeric.structure.connected import connected_parts
+from lustrum.numeric.structure.ragged import connected_parts
 
 
 @given(st.integers(1, 40), st.integers(0, 60), st.integers(0, 2**32 - 1))

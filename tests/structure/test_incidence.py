@@ -21,7 +21,8 @@ from lustrum.model import (
     TableQuery,
     Variable,
 )
-from lustrum.numeric.structure import Structure, build
+from lustrum.numeric.structure import Structure, TableLayout, build
+from lustrum.numeric.structure.build import published_values
 from structure.cases import (
     QUICK,
     axis,
@@ -300,3 +301,74 @@ def test_a_matrix_that_no_memory_holds_is_refused_before_it_is_begun() -> None:
     structure = Structure.of_tables([[with_total(f"v{i}", 50) for i in range(5)]])
     with pytest.raises(InputError, match="keep fewer inner cells"):
         _ = structure.matrix
+
+
+def test_the_layout_of_a_question_holds_what_passes_its_filters():
+    sex = Variable("sex", "Sex", ("m", "f"), ("Male", "Female"))
+    age = Variable("age", "Age", ("0", "1", "2"), ("young", "adult", "old"))
+    dataset = Dataset("people", "People", (sex, age))
+    query = TableQuery("people", (Axis("sex"), Axis("age")), (Filter("age", ("2", "1")),))
+    layout = TableLayout.of_query(query, dataset)
+    assert [a.name for a in layout.axes] == ["sex", "age"]
+    assert [a.label for a in layout.axes] == ["Sex", "Age"]
+    members = {c.code: c.members for c in layout.axes[1].categories}
+    assert {k: v for k, v in members.items() if v} == {"1": (1,), "2": (2,)}
+    assert {c.members for c in layout.axes[0].categories} == {(0,), (1,)}
+    (only,) = layout.filters
+    assert (only.name, only.categories[0].members) == ("age", (1, 2))
+    assert only.categories[0].label == "old or adult"
+
+
+def cube_of(*tables, **rest):
+    return {
+        v.name: (v.atom_of.tolist(), v.count, v.label)
+        for v in Structure.of_tables(tables, **rest).variables
+    }
+
+
+def test_a_variable_is_cut_as_fine_as_the_tables_need():
+    young = axis("age", young=[0, 1])
+    old = axis("age", old=[2, 3])
+    assert cube_of([young]) == {"age": ([0, 0], 1, "age")}
+    assert cube_of([young], [old]) == {"age": ([0, 0, 1, 1], 2, "age")}
+    # A table without the variable counts everybody, up to the last code that is named.
+    assert cube_of([old], []) == {"age": ([0, 0, 1, 1], 2, "age")}
+    known = Variable("age", "Age in years", tuple("abcdef"), tuple("abcdef"))
+    assert cube_of([old], variables=[known]) == {"age": ([-1, -1, 0, 0, -1, -1], 1, "age")}
+    assert cube_of([old], [], variables=[known])["age"][0] == [0, 0, 1, 1, 0, 0]
+    exact = Variable("age", "", tuple("abcd"), tuple("abcd"))
+    assert cube_of([old], variables=[exact])["age"][1] == 1
+    short = Variable("age", "", tuple("abc"), tuple("abc"))
+    with pytest.raises(InputError, match="has 3 codes, but a category holds position 3"):
+        cube_of([old], variables=[short])
+    with pytest.raises(InputError, match="'young' does not hold the same"):
+        cube_of([young], [axis("age", young=[0])])
+    # With a described variable, the same word may stand for other codes.
+    assert cube_of([young], [axis("age", young=[0])], variables=[known])["age"][1] == 2
+    assert cube_of([axis("age", nobody=[])], []) == {"age": ([0], 1, "age")}
+    assert cube_of([axis("age", nobody=[])]) == {"age": ([-1], 0, "age")}
+    assert "age, 1 atoms" in repr(Structure.of_tables([[young]]).variables[0])
+
+
+def test_filters_narrow_a_table_and_share_its_variables():
+    sex, age = with_total("sex", 2), axis("age", young=[0])
+    structure = Structure.of_tables([layout_of(sex, where=[age]), layout_of(sex), layout_of(age)])
+    assert structure.matrix.toarray().tolist() == brute_matrix(structure).tolist()
+    assert structure.shape == (2, 1)
+    wide = Structure.of_tables([layout_of(sex, where=[axis("age", old=[1])]), layout_of(sex)])
+    assert wide.shape == (2, 2)
+    # A filter on a shown variable has narrowed its categories already.
+    own = layout_of(axis("sex", f=[1]), where=[axis("sex", f=[1])])
+    assert [part.name for part in own.parts] == ["sex"]
+    assert [part.name for part in layout_of(sex, where=[age]).parts] == ["sex", "age"]
+
+
+def test_values_are_added_in_a_type_that_holds_their_sums() -> None:
+    structure = Structure.of_tables([[axis("x", a=[0], b=[1], all=[0, 1])]])
+    for kind in (np.int8, np.uint8, np.uint32, np.int64):
+        total = published_values(structure, np.array([100, 120], dtype=kind))[0]
+        assert (total.tolist(), total.dtype) == ([100, 120, 220], np.int64)
+    (halves,) = published_values(structure, np.array([0.5, 0.25], dtype=np.float32))
+    assert halves.tolist() == [0.5, 0.25, 0.75]
+    (keys,) = published_values(structure, np.array([2**63, 2], dtype=np.uint64))
+    assert keys.tolist() == [2**63, 2, 2**63 + 2]

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -9,7 +10,13 @@ from hypothesis import strategies as st
 
 from lustrum.model import InputError, TableAxis
 from lustrum.numeric.structure import Relations, Structure, complete_relations
+from lustrum.numeric.structure.incidence import (  # both ways to it
+    _null_space,
+    _null_space_by_fractions,
+)
+from lustrum.numeric.structure.ragged import Lists
 from lustrum.numeric.structure.rank import chain_rank
+from lustrum.numeric.structure.relations import linked_relations
 from structure.cases import FEW, QUICK, axis, halves, named, table_lists, with_total
 
 A, S, R = with_total("A", 3), with_total("S", 2), with_total("R", 4)
@@ -112,6 +119,47 @@ def test_complete_relations_are_complete_over_fewer_inner_cells(
     assert_complete(kept, complete_relations(kept))
 
 
+@QUICK
+@given(st.booleans().flatmap(lambda nested: table_lists(nested=nested, tables=2)))
+def test_no_relation_between_tables_is_said_twice(structure: Structure) -> None:
+    links = linked_relations(structure, 0, 1) if len(structure.tables) > 1 else Lists.of([])
+    dense = np.zeros((links.count, structure.rows), dtype=int)
+    if links.count:
+        assert set(links.weights.tolist()) <= {-1, 1}
+        dense[links.rows, links.items] = links.weights
+    assert not np.any(dense @ structure.matrix.toarray())
+    assert len({tuple(row) for row in dense.tolist()}) == len(dense)
+
+
+@QUICK
+@given(st.data())
+def test_a_null_space_is_whole_and_spans_all_solutions(data: st.DataObject) -> None:
+    rows, columns = data.draw(st.integers(1, 4)), data.draw(st.integers(1, 5))
+    entries = st.sampled_from([-2, -1, 0, 0, 1, 1, 2, 3, 67, 2**20 + 1])
+    matrix = np.array([[data.draw(entries) for _ in range(columns)] for _ in range(rows)])
+    rank = exact_rank(matrix)
+    for vectors in (_null_space(matrix), _null_space_by_fractions(matrix)):
+        assert not np.any(matrix.astype(object) @ vectors.T.astype(object))
+        assert vectors.shape == (columns - rank, columns)
+        assert exact_rank(vectors) == len(vectors)
+
+
+def exact_rank(matrix: np.ndarray) -> int:
+    """By fractions."""
+    rows = [[Fraction(int(v)) for v in row] for row in matrix]
+    rank = 0
+    for column in range(matrix.shape[1]):
+        pivot = next((i for i in range(rank, len(rows)) if rows[i][column]), None)
+        if pivot is None:
+            continue
+        rows[rank], rows[pivot] = rows[pivot], rows[rank]
+        for i in range(rank + 1, len(rows)):
+            times = rows[i][column] / rows[rank][column]
+            rows[i] = [a - times * b for a, b in zip(rows[i], rows[rank], strict=True)]
+        rank += 1
+    return rank
+
+
 def test_a_total_is_the_sum_of_its_largest_parts() -> None:
     structure = Structure.of_tables([[axis("x", a=[0], b=[1], c=[2], ab=[0, 1], all=[0, 1, 2])]])
     assert sums(structure) == {"0:ab = 0:a + 0:b", "0:all = 0:ab + 0:c"}
@@ -162,16 +210,7 @@ def test_groups_without_a_common_total_are_linked_by_elimination() -> None:
 
 
 def test_fractions_take_over_where_residues_do_not_tell() -> None:
-    from lustrum.numeric.structure.complete import _null_space, _null_space_by_fractions
-
     rng = np.random.default_rng(4)
-    for _ in range(20):
-        matrix = rng.integers(0, 2, (6, 9))
-        slow = _null_space_by_fractions(matrix)
-        fast = _null_space(matrix)
-        assert not np.any(matrix @ slow.T)
-        assert slow.shape == fast.shape
-        assert np.linalg.matrix_rank(np.vstack([slow, fast])) == slow.shape[0]
     with pytest.raises(InputError, match="too large to find"):
         _null_space(rng.integers(0, 2, (201, 203)))
     with pytest.raises(InputError, match="beyond 64 bits"):
@@ -265,3 +304,47 @@ def test_a_hierarchy_of_three_levels_on_two_axes_is_complete() -> None:
 def test_empty_cells_of_a_restricted_structure_are_zero() -> None:
     structure = Structure.of_tables([[named("x", [[0], [1], [0, 1]])]]).restrict([1])
     assert "0:0 = " in sums(structure)
+
+
+ROWS = [
+    {2: -1, 0: 1, 1: 1},
+    {3: 1, 0: -1, 4: -1},  # the total is the only cell with 1
+    {1: 1, 5: -1, 0: 1},  # the total in the middle
+    {0: 1, 1: 1, 2: -1, 3: -1},  # no single cell is a total
+    {1: 1, 2: 1, 0: -1},  # the total is the very first cell
+]
+
+
+def relations(*rows: dict[int, int]) -> Relations:
+    indptr = np.cumsum([0, *map(len, rows)])
+    cells = np.array([c for row in rows for c in row], dtype=np.int64)
+    weights = np.array([w for row in rows for w in row.values()], dtype=np.int64)
+    return Relations.of(Lists(indptr, cells, weights), 6)
+
+
+def test_the_total_stands_first_and_counts_minus_one() -> None:
+    made = relations(*ROWS)
+    assert made.totals.tolist() == [2, 3, 5, -1, 0]
+    cells = [made.cells[a:b].tolist() for a, b in zip(made.indptr, made.indptr[1:], strict=False)]
+    assert cells == [[2, 0, 1], [3, 0, 4], [5, 1, 0], [0, 1, 2, 3], [0, 1, 2]]
+    assert made.coefficients.tolist() == [-1, 1, 1] * 3 + [1, 1, -1, -1] + [-1, 1, 1]
+    dense = made.matrix.toarray()
+    for row, own in zip(dense, ROWS, strict=True):
+        plain = np.zeros(6, dtype=np.int64)
+        plain[list(own)] = list(own.values())
+        assert row.tolist() in (plain.tolist(), (-plain).tolist())
+    assert made.matrix.has_sorted_indices
+    twice = relations({0: 1, 1: 1, 2: -2})
+    assert twice.totals.tolist() == [-1]
+    assert twice.coefficients.tolist() == [1, 1, -2]
+    plain_sum = Relations.of(Lists(np.array([0, 2]), np.array([4, 1])), 6)
+    assert (plain_sum.totals.tolist(), plain_sum.coefficients.tolist()) == ([-1], [1, 1])
+
+
+def test_a_relation_without_a_total_gets_a_cell_that_nobody_shows() -> None:
+    read = relations(*ROWS).additive
+    assert (read.published, read.cells) == (6, 7)
+    assert read.parts.size == read.indptr[-1]
+    assert read.totals.tolist() == [2, 3, 5, 6, 0, 6]
+    parts = [read.parts[a:b].tolist() for a, b in zip(read.indptr, read.indptr[1:], strict=False)]
+    assert parts == [[0, 1], [0, 4], [1, 0], [0, 1], [1, 2], [2, 3]]

@@ -11,7 +11,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from lustrum.model import Dataset, Table
-from lustrum.numeric.counting import Chunk, kernel, zones
+from lustrum.numeric.counting import Chunk, kernel, plan
 
 AREAS, MISSING = 9, 8
 ORDERS = ("sorted", "falling", "nearly sorted", "shuffled", "one area")
@@ -92,7 +92,7 @@ def chunks_of(whole: dict[str, Any], sizes: list[int]) -> list[Chunk]:
 def small_blocks(zone: int, block: int, worth_it: int) -> Iterator[None]:
     """Few records make many zones and blocks."""
     with (
-        patch.object(zones, "ZONE", zone),
+        patch.object(plan, "ZONE", zone),
         patch.object(kernel, "BLOCK", block),
         patch.object(kernel, "WIDE_BLOCK", 2 * block),
         patch.object(kernel, "WORTH_IT", worth_it),

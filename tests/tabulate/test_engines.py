@@ -22,7 +22,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from lustrum.model import Axis, Dataset, Filter, InputError, QueryError, Table, TableQuery
-from lustrum.numeric.counting import kernel, zones
+from lustrum.numeric.counting import kernel, plan
 from lustrum.runtime.stop import Stopped, stopping
 from lustrum.tabulate import (
     EmbeddedEngine,
@@ -65,7 +65,7 @@ def engines(
         patch.object(INGEST, "BATCH", batch),
         patch.object(kernel, "BLOCK", block),
         patch.object(kernel, "WIDE_BLOCK", 2 * block),
-        patch.object(zones, "ZONE", min(block, 3)),
+        patch.object(plan, "ZONE", min(block, 3)),
         patch.object(kernel, "WORTH_IT", at_once),
         patch.object(os, "fsync"),
     ):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from lustrum.model import Dataset, TableQuery
 from lustrum.numeric.counting import KernelEngine, engine
-from lustrum.numeric.counting.zones import Zones
+from lustrum.numeric.counting.plan import Zones
 from tabulate.lands import (
     AREAS,
     AXES,

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lustrum.model import Axis, Dataset, Filter, Group, Table, TableQuery
-from lustrum.numeric.counting.chunk import Chunk
 from lustrum.numeric.counting.engine import KernelEngine
+from lustrum.numeric.counting.plan import Chunk
 
 FIRMS = Dataset.from_mapping(
     {

@@ -12,9 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lustrum.model import InternalError, TableQuery
-from lustrum.numeric.counting import KernelEngine, zones
-from lustrum.numeric.counting.plan import Plan
-from lustrum.numeric.counting.zones import Zones
+from lustrum.numeric.counting import KernelEngine, plan
+from lustrum.numeric.counting.plan import Plan, Zones
 from lustrum.tabulate import Store
 from tabulate.lands import (
     AMOUNTS,
@@ -101,7 +100,7 @@ def test_exactly_the_zones_that_no_record_can_pass_are_left_out(
     where = data.draw(filters(AREAS))
     query = TableQuery.from_mapping({"dataset": "land", "by": by, "where": where})
     entries = Plan.of(query, dataset, unfiltered).entries()
-    with patch.object(zones, "ZONE", zone):
+    with patch.object(plan, "ZONE", zone):
         known = Zones.of(chunks, [v.name for v in dataset.variables])
     seen = [np.zeros(chunk.rows, dtype=int) for chunk in chunks]
     read: dict[tuple[int, int], list[str]] = {}

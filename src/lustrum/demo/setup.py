@@ -17,7 +17,7 @@ from lustrum.policy.read import sealed
 from lustrum.public.bundle.files import is_made_by, other_search, stated_method
 from lustrum.publish.bundles.make import make_bundle
 from lustrum.runtime.durable import write_whole
-from lustrum.runtime.side_by_side import side_by_side
+from lustrum.runtime.stop import side_by_side
 from lustrum.tabulate import FrameSource, Store, ingest, read_description
 
 NAMES = ("demo", "businesses", "survey")

@@ -27,7 +27,7 @@ from lustrum.model import (
 from lustrum.model.arrays import Array
 from lustrum.model.errors import choices
 from lustrum.model.finest import code_type
-from lustrum.numeric.counting.chunk import Chunk
+from lustrum.numeric.counting.plan import Chunk
 from lustrum.tabulate.identities import text_identities
 from lustrum.tabulate.keys import Secret, record_keys
 

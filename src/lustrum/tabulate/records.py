@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.model.records import Records
-from lustrum.numeric.counting.chunk import Chunk
 from lustrum.numeric.counting.engine import KernelEngine
+from lustrum.numeric.counting.plan import Chunk
 
 
 class RecordsEngine(KernelEngine):

@@ -13,11 +13,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lustrum.model import Contributions, Dataset, QueryError, Table, TableQuery
-from lustrum.numeric.counting.chunk import Chunk
 from lustrum.numeric.counting.contributions import rank_contributions
 from lustrum.numeric.counting.cube import Cube
 from lustrum.numeric.counting.kernel import OUTSIDE
-from lustrum.numeric.counting.plan import Plan
+from lustrum.numeric.counting.plan import Chunk, Plan
 
 _RECORDS = "lustrum_records"
 

@@ -7,8 +7,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from lustrum.audit.belief.posterior import weighted
-from lustrum.audit.belief.priors import Uniform
+from lustrum.audit.belief.posterior import Uniform, weighted
 from lustrum.protect.population.cells import FinestCells
 from lustrum.protect.population.channel import (
     ERROR_ENDS,

@@ -24,8 +24,7 @@ import numpy.typing as npt
 
 from lustrum.answer.figures.belief_loops import believed_counts
 from lustrum.audit.belief.belief import Belief
-from lustrum.audit.belief.posterior import weighted
-from lustrum.audit.belief.priors import Uniform
+from lustrum.audit.belief.posterior import Uniform, weighted
 from lustrum.model import Channel, InputError, Release, Table
 from lustrum.model.arrays import Ints, Mask
 from lustrum.model.plugins import load

@@ -19,11 +19,11 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.audit.knowledge.facts import Knowledge, Sparse
-from lustrum.audit.knowledge.independent import echelon, inverse
+from lustrum.audit.knowledge.reduce import echelon, inverse
 from lustrum.model import InputError
 from lustrum.model.arrays import Ints, Mask
 from lustrum.numeric.compiled import compiled
-from lustrum.numeric.structure.connected import connected_parts
+from lustrum.numeric.structure.ragged import connected_parts
 from lustrum.numeric.structure.rank import EXCESSES, reduced
 
 _MOST_WORK = 10**10  # the most multiplications of a dense elimination

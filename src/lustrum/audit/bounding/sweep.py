@@ -19,8 +19,7 @@ import numpy as np
 from lustrum.audit.bounding.lattice_walk import LatticeWalker, stream
 from lustrum.audit.bounding.network import BoundNetwork, Flows
 from lustrum.audit.knowledge.facts import Knowledge
-from lustrum.audit.knowledge.independent import without_repeats
-from lustrum.audit.knowledge.reduce import Piece, as_floats
+from lustrum.audit.knowledge.reduce import Piece, as_floats, without_repeats
 from lustrum.model.arrays import Floats, Indices, Mask
 from lustrum.numeric.solve import Loaded, Optimum, Outcome, Solver, Substituted
 from lustrum.numeric.solve.products import sparse_product

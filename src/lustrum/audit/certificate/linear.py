@@ -7,14 +7,25 @@ basis, and the answer is what this basis gives for the facts themselves.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil
 from typing import Any
 
 import highspy
 import numpy as np
 from scipy import sparse
 
-from lustrum.audit.certificate.exact import Boxes, Ends, FactSystem
+from lustrum.audit.certificate.exact import (
+    Boxes,
+    Ends,
+    FactSystem,
+    Leaf,
+    WitnessTable,
+    as_leaf,
+    table_of,
+)
 from lustrum.model.arrays import Floats
 from lustrum.numeric.solve.highs import Limits
 from lustrum.numeric.solve.highs_model import FINE, highs_model, single_optimum
@@ -245,3 +256,191 @@ def _model(system: FactSystem, boxes: Boxes | None = None, wider: float = 0.0) -
 def _pair(ends: list[tuple[float, float]], wider: Floats) -> tuple[Floats, Floats]:
     low, high = (np.array([end[k] for end in ends], float) for k in (0, 1))
     return low - wider, high + wider
+
+
+MOST_UNKNOWNS = 600  # beyond this, fractions take longer than branching
+Row = dict[int, Fraction]
+
+
+def solve(
+    rows: Sequence[Mapping[int, int]], right: Sequence[Fraction | int], most: int = 10**7
+) -> dict[int, Fraction] | None:
+    """The only solution of a square system; None if there is not exactly one, or after ``most`` steps.
+
+    The shortest equation goes first: those of tables have few terms and weights of 1, so that hardly
+    any new terms come up and the fractions stay small.
+
+    >>> solve([{0: 1, 1: 1}, {0: 1, 1: -1}], [3, 0])
+    {1: Fraction(3, 2), 0: Fraction(3, 2)}
+    """
+    left: dict[int, Row] = {
+        i: {j: Fraction(w) for j, w in row.items() if w} for i, row in enumerate(rows)
+    }
+    ends = {i: Fraction(b) for i, b in enumerate(right)}
+    holders: dict[int, set[int]] = {}
+    for i, row in left.items():
+        for j in row:
+            holders.setdefault(j, set()).add(i)
+    done: list[tuple[int, Row, Fraction]] = []
+    steps = 0
+    while left:
+        pick = min(left, key=lambda i: (len(left[i]), i))
+        row, end = left.pop(pick), ends.pop(pick)
+        if not row:
+            return None
+        pivot = min(row, key=lambda j: (len(holders[j]), j))
+        factor = row.pop(pivot)
+        row = {j: w / factor for j, w in row.items()}
+        end /= factor
+        for j in row:
+            holders[j].discard(pick)
+        for i in holders.pop(pivot) - {pick}:
+            other = left[i]
+            times = other.pop(pivot)
+            ends[i] -= times * end
+            steps += len(row) + 1
+            for j, w in row.items():
+                value = other.get(j, Fraction(0)) - times * w
+                if value:
+                    other[j] = value
+                    holders[j].add(i)
+                elif j in other:
+                    del other[j]
+                    holders[j].discard(i)
+        if steps > most:
+            return None
+        done.append((pivot, row, end))
+    solution: dict[int, Fraction] = {}
+    for pivot, row, end in reversed(done):
+        if any(j not in solution for j in row):
+            return None
+        solution[pivot] = end - sum((w * solution[j] for j, w in row.items()), Fraction(0))
+    return solution
+
+
+def basic_multipliers(
+    system: FactSystem, optimum: LinearOptimum, cell: int, sign: int
+) -> dict[int, Fraction] | None:
+    """The multipliers that make every basic cell's reduced cost zero."""
+    facts, basic = {fact for fact, _ in optimum.tight_facts}, optimum.basic_cells
+    if len(facts) != len(basic) or len(facts) > MOST_UNKNOWNS:
+        return None
+    rows = [{i: w for i, w in system.columns[j] if i in facts} for j in basic]
+    return solve(rows, [sign if j == cell else 0 for j in basic])
+
+
+def basic_point(system: FactSystem, optimum: LinearOptimum, boxes: Boxes) -> list[Fraction] | None:
+    """The table in which every nonbasic cell is at its bound and every nonbasic fact at its end."""
+    basic, upper, tight = set(optimum.basic_cells), optimum.upper_cells, optimum.tight_facts
+    if len(tight) != len(basic) or len(basic) > MOST_UNKNOWNS:
+        return None
+    point: list[Fraction] = []
+    for j, box in enumerate(system.boxes):
+        low, high = boxes.get(j, box)
+        rest = high if j in upper or low is None else low
+        point.append(Fraction(rest or 0))
+    rows, right = [], []
+    for fact, which in tight:
+        end = system.ends[fact][which]
+        if end is None:
+            return None
+        weights = dict(system.facts[fact])
+        rows.append({j: w for j, w in weights.items() if j in basic})
+        right.append(
+            end - sum((w * point[j] for j, w in weights.items() if j not in basic), Fraction(0))
+        )
+    solved = solve(rows, right)
+    if solved is None:
+        return None
+    for j, value in solved.items():
+        point[j] = value
+    return point
+
+
+# Exact proofs from a solver's floats: multipliers and tables become fractions, which are then checked.
+
+
+# Multipliers of tables are small fractions; each larger denominator includes the smaller ones.
+_LADDER = (1, 12, 1000, 10**6)
+_NEAR = 1e-6  # the largest error that a solver may make
+_NOISE = 1e-9  # a solver's values below this are zeros
+
+
+def bound_leaf(
+    system: FactSystem,
+    optimum: LinearOptimum,
+    cell: int,
+    sign: int,
+    boxes: Boxes,
+    target: Fraction | int | None,
+    given: Leaf,
+) -> tuple[Leaf, Fraction | None]:
+    """The first multipliers that prove the target, or the best ones; ``given`` is one candidate.
+
+    Without a target, the target is the solver's own value, rounded to a whole number.
+    """
+    best, shown = given, system.shown(given, cell, sign, boxes)
+    if target is None and system.whole:
+        target = ceil(optimum.value - _NEAR)
+    for leaf in _leaves(system, optimum, cell, sign):
+        if shown is not None and target is not None and shown >= target:
+            break
+        bound = system.shown(leaf, cell, sign, boxes)
+        if bound is not None and (shown is None or bound > shown):
+            best, shown = leaf, bound
+    return best, shown
+
+
+def empty_leaf(system: FactSystem, boxes: Boxes) -> Leaf | None:
+    """Multipliers that prove, by Farkas' lemma, that no table fits within the boxes."""
+    prices = elastic(system, boxes)
+    if prices is None:
+        return None
+    for rung in _LADDER:
+        leaf = _leaf(system, _rational(prices, rung), empty=True)
+        bound = system.shown(leaf, 0, 1, boxes)
+        if bound is not None and bound > 0:
+            return leaf
+    return None
+
+
+def tables_near(system: FactSystem, optimum: LinearOptimum, boxes: Boxes) -> Iterator[WitnessTable]:
+    """Exact tables near the solver's point, the likely ones first; they are not checked here."""
+    if optimum.point is None:
+        return
+    near = np.round(optimum.point)
+    if bool(((np.abs(optimum.point - near) <= _NEAR) & (np.abs(near) < _EXACT)).all()):
+        yield WitnessTable(1, tuple(near.astype(np.int64).tolist()))
+    if not system.whole:
+        exact = basic_point(system, optimum, boxes)
+        if exact is not None:
+            yield table_of(exact)
+        for rung in _LADDER[1:]:
+            rational = _rational(optimum.point, rung)
+            yield table_of([rational.get(i, 0) for i in range(near.size)])
+
+
+def _leaves(system: FactSystem, optimum: LinearOptimum, cell: int, sign: int) -> Iterator[Leaf]:
+    if optimum.multipliers is None:
+        return
+    for rung in _LADDER:
+        yield _leaf(system, _rational(optimum.multipliers, rung))
+    exact = basic_multipliers(system, optimum, cell, sign)
+    if exact is not None:
+        yield _leaf(system, exact)
+
+
+def _rational(values: Floats, most: int) -> dict[int, Fraction]:
+    """The nearest fractions with denominators up to ``most``, without zeros."""
+    used = np.flatnonzero(np.abs(values) > _NOISE)
+    if most == 1:
+        return {int(i): Fraction(int(np.round(values[i]))) for i in used}
+    return {int(i): Fraction(float(values[i])).limit_denominator(most) for i in used}
+
+
+def _leaf(system: FactSystem, multipliers: dict[int, Fraction], *, empty: bool = False) -> Leaf:
+    """A leaf without the multipliers that use an end which their fact does not have."""
+    sound = {
+        i: y for i, y in multipliers.items() if y and system.ends[i][0 if y > 0 else 1] is not None
+    }
+    return as_leaf(sound, empty=empty)

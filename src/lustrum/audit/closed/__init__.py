@@ -14,7 +14,6 @@
 ===========================  ======================================================================
 """
 
-from lustrum.audit.closed.bonferroni import bonferroni
 from lustrum.audit.closed.choose import (
     ClosedForm,
     FormulaChoice,
@@ -22,14 +21,20 @@ from lustrum.audit.closed.choose import (
     closed_bounds,
     knowledge_bounds,
     margins_of,
+    reducible,
 )
-from lustrum.audit.closed.decomposable import decomposable, is_decomposable
-from lustrum.audit.closed.dichotomous import dichotomous, is_dichotomous
-from lustrum.audit.closed.frechet import frechet
+from lustrum.audit.closed.formulas import (
+    bonferroni,
+    decomposable,
+    dichotomous,
+    frechet,
+    is_decomposable,
+    is_dichotomous,
+    operator,
+    project,
+)
 from lustrum.audit.closed.graphs import CliqueStep, IrreduciblePart, parts, perfect_sequence
 from lustrum.audit.closed.margins import Margins
-from lustrum.audit.closed.reducible import reducible
-from lustrum.audit.closed.two_way import operator, project
 
 __all__ = [
     "CliqueStep",

@@ -2,23 +2,90 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.audit.bounding.compute import Bounds
-from lustrum.audit.closed.bonferroni import bonferroni
-from lustrum.audit.closed.decomposable import decomposable
-from lustrum.audit.closed.dichotomous import is_dichotomous
+from lustrum.audit.bounding.compute import Bounds, bounds
+from lustrum.audit.closed.formulas import (
+    bonferroni,
+    decomposable,
+    dichotomous,
+    is_dichotomous,
+    project,
+)
 from lustrum.audit.closed.graphs import IrreduciblePart, parts, perfect_sequence
 from lustrum.audit.closed.margins import Margins
-from lustrum.audit.closed.reducible import reducible
-from lustrum.audit.closed.two_way import project
-from lustrum.audit.knowledge.facts import Knowledge
+from lustrum.audit.knowledge.facts import CellRef, Knowledge
 from lustrum.model import InputError
+from lustrum.model.arrays import Ints, Mask
+from lustrum.model.errors import kind_of
 from lustrum.numeric.structure import UNBOUNDED, complete_relations
+
+# Bounds of a whole cube from bounds of its parts, where margins separate the parts.
+
+
+PartSolver: TypeAlias = Callable[[Margins], Bounds]
+"""A function that bounds the cells of a part without a formula."""
+
+
+def reducible(margins: Margins, solve: PartSolver | None = None) -> Bounds:
+    """Bounds of every cell from those of the irreducible parts (Dobra and Fienberg 2000).
+
+    With lower bounds L and upper bounds U of the parts, and the known margins S that separate them::
+
+        max(0, sum of L - sum of S)  <=  n  <=  min of U
+
+    Sharp where the bounds of all parts are: tables of the parts that share S can be joined, and the parts
+    are otherwise independent. Parts that one margin holds, and dichotomous parts, have a formula; ``solve``
+    bounds the others.
+
+    >>> table = np.arange(16).reshape(2, 2, 2, 2)
+    >>> found = reducible(Margins.of_table(table, [[0, 1], [1, 2], [1, 3], [2, 3]]))
+    >>> found
+    Bounds(16 cells, 16 sharp, 0 exact)
+    >>> found.high[:4].astype(int).tolist()
+    [6, 6, 6, 6]
+    """
+    lows: list[Ints] = []
+    highs: list[Ints] = []
+    sharp: Mask = np.ones((), dtype=np.bool_)
+    for part in parts(margins.generators):
+        low, high, reached = _part_bounds(margins, part, solve)
+        sharp = sharp & reached
+        if part.separator is not None:
+            low = low - margins.margin(part.separator)
+        lows.append(low)
+        highs.append(high)
+    low, high = lows[0], highs[0]
+    for more, cap in zip(lows[1:], highs[1:], strict=True):
+        low, high = low + more, np.minimum(high, cap)
+    return margins.bounds(*margins.spread(np.maximum(low, 0), high), sharp)
+
+
+def _part_bounds(
+    margins: Margins, part: IrreduciblePart, solve: PartSolver | None
+) -> tuple[Ints, Ints, Mask]:
+    if part.closed:
+        shown = margins.margin(part.axes)
+        return shown, shown, np.ones((), dtype=np.bool_)
+    inner = margins.part(part.axes, part.generators)
+    if is_dichotomous(inner):
+        part_bounds = dichotomous(inner)
+    elif solve is not None:
+        part_bounds = solve(inner)
+    else:
+        raise InputError(
+            f"The part {margins.label(part.axes)} has no closed form; say how to solve it, for "
+            "instance by the shuttle."
+        )
+    shape = [margins.shape[a] if a in part.axes else 1 for a in range(len(margins.shape))]
+    low, high = (a.astype(np.int64).reshape(shape) for a in (part_bounds.low, part_bounds.high))
+    return low, high, part_bounds.sharp.reshape(shape)
 
 
 class ClosedForm(StrEnum):
@@ -189,3 +256,44 @@ def _only_sums(known: Knowledge) -> bool:
         return False
     plain = complete_relations(known.structure).matrix
     return bool(plain.shape == known.matrix.shape) and (plain != known.matrix).nnz == 0
+
+
+def best_bounds(
+    known: Knowledge,
+    cells: Iterable[CellRef] | slice | None = None,
+    *,
+    seconds: float | None = None,
+    workers: int | None = None,
+    progress: Callable[[object], object] | None = None,
+    stop: Callable[[], bool] | None = None,
+) -> Bounds:
+    """Sharp whole-number bounds of the given cells, or all, at the least cost.
+
+    Margins of a hidden cube for which a closed form is sharp need no solver. Everything else goes to
+    :func:`~lustrum.audit.bounding.compute.bounds`: propagation, hot-started linear programs, and integer
+    programs for what is still open. Where ``seconds`` end the work early, the bounds are wider than
+    necessary and not sharp.
+
+    >>> from lustrum.audit import from_margins
+    >>> known = from_margins({"A": 2, "S": 2}, {"A": [3, 4], "S": [2, 5]})
+    >>> found = best_bounds(known, slice(0, 4))
+    >>> found.programs, found.low.tolist(), found.high.tolist()
+    (0, [0.0, 1.0, 0.0, 2.0], [2.0, 3.0, 2.0, 4.0])
+    """
+    if not isinstance(known, Knowledge):
+        raise InputError(
+            f"Bounds follow from Knowledge, not from {kind_of(known)}; make it with from_release, from_tables "
+            "or from_margins of lustrum.audit."
+        )
+    closed = knowledge_bounds(known) if known.whole else None
+    if closed is not None and bool(closed.sharp.all()):
+        return closed.of(known, cells)
+    return bounds(
+        known,
+        cells,
+        integer=True,
+        seconds=seconds,
+        workers=workers,
+        progress=progress,
+        stop=stop,
+    )

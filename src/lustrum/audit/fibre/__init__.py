@@ -15,13 +15,18 @@ A fibre is the set of all tables of whole numbers that fit what is known.
 ======================================  ===========================================================
 """
 
-from lustrum.audit.fibre.diagnostics import effective_size, split_rhat
-from lustrum.audit.fibre.distribution import CellDistributions, distribution
+from lustrum.audit.fibre.distribution import (
+    CellDistributions,
+    Unimodal,
+    distribution,
+    effective_size,
+    split_rhat,
+    unimodal,
+)
 from lustrum.audit.fibre.enumerate import Fibre, enumerate_fibre
 from lustrum.audit.fibre.margins import FibreMargins
 from lustrum.audit.fibre.sampler import sample_fibre
 from lustrum.audit.fibre.two_way import count_tables
-from lustrum.audit.fibre.unimodal import Unimodal, unimodal
 
 __all__ = [
     "CellDistributions",

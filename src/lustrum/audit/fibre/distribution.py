@@ -10,10 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.audit.belief.belief import Belief
-from lustrum.audit.fibre.diagnostics import effective_size, split_rhat
+from lustrum.audit.bounding.compute import bounds
 from lustrum.audit.fibre.enumerate import NODES, tally
-from lustrum.audit.fibre.limits import check_limit
-from lustrum.audit.fibre.margins import FibreMargins
+from lustrum.audit.fibre.margins import FibreMargins, check_limit
 from lustrum.audit.fibre.sampler import ChainPlan, Chains, check_target, sample_blocks
 from lustrum.audit.fibre.system import FibreBlock, FibreSystem
 from lustrum.audit.fibre.two_way import TwoWay
@@ -23,6 +22,85 @@ from lustrum.model import InputError
 from lustrum.model.arrays import Floats, Ints
 from lustrum.model.chance import Seed, any_generator
 from lustrum.model.errors import choices
+from lustrum.numeric.arithmetic import log
+
+# Convergence diagnostics of sampled chains: split R-hat and effective sample size.
+#
+# Gelman, Carlin, Stern, Dunson, Vehtari and Rubin (2013), *Bayesian Data Analysis*.
+
+
+def split_rhat(chains: npt.ArrayLike) -> Floats:
+    """R-hat of each quantity in an array of (chains, draws, quantities), each chain cut in halves.
+
+    Near 1 where all halves agree; infinite where each half is constant at a different value; not a number
+    where nothing ever moved, which proves nothing.
+
+    >>> same = np.random.default_rng(1).random(size=(4, 500, 1))
+    >>> bool(abs(split_rhat(same)[0] - 1) < 0.01), split_rhat(np.zeros((2, 8, 1))).tolist()
+    (True, [nan])
+    """
+    halves = _halves(chains)
+    draws = halves.shape[1]
+    within = halves.var(axis=1, ddof=1).mean(axis=0)
+    between = draws * halves.mean(axis=1).var(axis=0, ddof=1)
+    pooled = (draws - 1) / draws * within + between / draws
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(np.sqrt(pooled / within))
+
+
+def effective_size(chains: npt.ArrayLike) -> Floats:
+    """How many independent draws the chains are worth, for the mean of each quantity.
+
+    Autocorrelations of the halves are pooled and summed in pairs until a pair is negative (Geyer 1992,
+    initial positive and monotone sequence). Not a number where nothing ever moved.
+
+    >>> free = np.random.default_rng(1).random(size=(4, 1000, 1))
+    >>> bool(3000 < effective_size(free)[0] < 5000)
+    True
+    """
+    halves = _halves(chains)
+    count, draws, _ = halves.shape
+    within = halves.var(axis=1, ddof=1).mean(axis=0)
+    between = halves.mean(axis=1).var(axis=0, ddof=1)
+    pooled = (draws - 1) / draws * within + between
+    centred = halves - halves.mean(axis=1, keepdims=True)
+    shortest = log(10.0) / log(max(count * draws, 10))
+    time = np.maximum(2.0 * _summed_pairs(centred, within, pooled) - 1.0, shortest)
+    return np.where(pooled > 0, count * draws / time, np.nan)
+
+
+def _summed_pairs(centred: Floats, within: Floats, pooled: Floats) -> Floats:
+    """The sum of the pairs of autocorrelations before the first that is not positive, none above the last.
+
+    Lag by lag, by plain sums, for the quantities that still go on: few lags are needed where chains mix.
+    """
+    draws = centred.shape[1]
+    total = np.zeros(pooled.size)
+    least = np.full(pooled.size, np.inf)
+    on = np.flatnonzero(pooled > 0)
+    for lag in range(0, draws - draws % 2, 2):
+        if on.size == 0:
+            break
+        values = np.ascontiguousarray(centred[:, :, on])
+        pair = np.zeros(on.size)
+        for k in (lag, lag + 1):
+            products = values[:, : draws - k] * values[:, k:]
+            shared = products.sum(axis=1).mean(axis=0) / (draws - 1)
+            pair += 1.0 if k == 0 else 1.0 - (within[on] - shared) / pooled[on]
+        going = pair > 0
+        on = on[going]
+        least[on] = np.minimum(least[on], pair[going])
+        total[on] += least[on]
+    return total
+
+
+def _halves(chains: npt.ArrayLike) -> Floats:
+    values = np.asarray(chains, dtype=np.float64)
+    if values.ndim != 3 or values.shape[1] < 4:
+        raise InputError("Chains come as (chains, draws, quantities), with four draws at least.")
+    half = values.shape[1] // 2
+    return np.concatenate([values[:, :half], values[:, -half:]], axis=0)
+
 
 Pairs = tuple[Ints, Floats]
 
@@ -234,3 +312,67 @@ def _belief(rows: Sequence[_Row], decimals: int) -> Belief:
         np.concatenate([r.chances for r in rows]) if rows else np.zeros(0),
         decimals=decimals,
     )
+
+
+_MOST = 10**7
+
+
+@dataclass(frozen=True)
+class Unimodal:
+    """A prior that peaks in the centre of the feasible range and falls evenly to both ends.
+
+    The paper (Duncan, Fienberg, Krishnan, Padman and Roehrig 2001, section 4) asks for a peak at the
+    centre and falling tails, as more tables share a middle value than an end; it gives no formula. This
+    is the triangle ``w(x) = min(x - low + 1, high - x + 1)``, positive at both ends.
+
+    >>> Unimodal().weights(np.arange(5), np.zeros(5, int), np.full(5, 4)).tolist()
+    [1.0, 2.0, 3.0, 2.0, 1.0]
+    """
+
+    def weights(self, values: Ints, low: Ints, high: Ints) -> Floats:
+        """The height of the triangle."""
+        inside = np.minimum(values - low + 1, high - values + 1)
+        return np.asarray(np.maximum(inside, 0), dtype=np.float64)
+
+
+def unimodal(
+    given: Knowledge | FibreMargins, mode: npt.ArrayLike | None = None, *, integer: bool = False
+) -> Belief:
+    """A triangle over the feasible range of each cell, from bounds alone.
+
+    Its peak is at the centre of the range, or at a ``mode`` for each cell, such as its expected value
+    under a log-linear model; it falls in a straight line to just beyond both ends.
+
+    >>> belief = unimodal(FibreMargins.two_way([3, 2], [2, 3]))
+    >>> belief.distribution(0)[0].tolist(), belief.distribution(0)[1].tolist()
+    ([0, 1, 2], [0.25, 0.5, 0.25])
+    """
+    if not isinstance(given, (Knowledge, FibreMargins)):
+        raise InputError("A belief needs Knowledge or Margins to be given.")
+    known = given.knowledge() if isinstance(given, FibreMargins) else given
+    if not known.whole:
+        raise InputError("A belief runs over whole numbers; this knowledge is about real ones.")
+    cell_bounds = bounds(known, integer=integer)
+    low, high = cell_bounds.low, cell_bounds.high
+    if not bool((np.isfinite(low) & np.isfinite(high)).all()):
+        raise InputError("A cell has no upper bound, so no centre; bound it.")
+    if float(cell_bounds.count.sum()) > _MOST:
+        raise InputError("There are too many possible values to write out; bound the cells more.")
+    peak = (low + high) / 2
+    if mode is not None:
+        try:
+            given_mode = np.asarray(mode, dtype=np.float64).ravel()
+        except (TypeError, ValueError):
+            given_mode = np.zeros(0)
+        if given_mode.shape != low.shape or np.isnan(given_mode).any():
+            raise InputError(f"'mode' must hold a number for each of the {low.size} cells.")
+        peak = np.clip(given_mode, low, high)
+    sizes = cell_bounds.count.astype(np.int64)
+    row = np.repeat(np.arange(sizes.size), sizes)
+    pointer = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
+    values = np.arange(pointer[-1]) - pointer[row] + low[row].astype(np.int64)
+    rising = (values - low[row] + 1) / (peak[row] - low[row] + 1)
+    falling = (high[row] + 1 - values) / (high[row] + 1 - peak[row])
+    weights = np.minimum(rising, falling)
+    weights /= np.add.reduceat(weights, pointer[:-1])[row]
+    return Belief.of_lists(pointer, values, weights, decimals=known.decimals)

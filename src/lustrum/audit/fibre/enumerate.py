@@ -9,8 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.audit.fibre.limits import check_limit
-from lustrum.audit.fibre.margins import FibreMargins
+from lustrum.audit.fibre.margins import FibreMargins, check_limit
 from lustrum.audit.fibre.system import FibreBlock, FibreSystem
 from lustrum.audit.knowledge.facts import Knowledge
 from lustrum.model.arrays import Floats, Ints
@@ -149,7 +148,7 @@ class _Ordered:
         tables: Ints | None = None,
     ) -> _EnumeratedTables:
         """Search through the block, and restore the order of its columns."""
-        from lustrum.audit.fibre.walk import walk  # imported here because it loads the compiler
+        from lustrum.audit.fibre.kernels import walk  # imported here because it loads the compiler
 
         block, order = self.block, self.order
         matrix = block.matrix.tocsc()[:, order]

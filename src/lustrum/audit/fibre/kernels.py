@@ -6,15 +6,41 @@ Tests compare each with plain Python that makes the same moves from the same str
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.audit.fibre.compiled import compiled, inlined, log_factorial
-from lustrum.numeric.arithmetic_loops import exp, log
+from lustrum.numeric.arithmetic_loops import exp, log, log_gamma
+from lustrum.numeric.compiled import Loop
+from lustrum.numeric.compiled import compiled as keep_compiled
 from lustrum.numeric.stream import below_of, unit_of
 from lustrum.numeric.stream import mixed as word_at
+
+# How the hot loops are compiled, and the one function that all of them need.
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def compiled(function: F) -> F:
+    """Compile with the arithmetic of numpy, where a division by zero is not an exception."""
+    return keep_compiled(function, error_model="numpy")
+
+
+def inlined(function: F) -> F:
+    """Compile into the caller: passing arrays to a function costs more than these few lines."""
+    loop = Loop(function, {"inline": "always", "error_model": "numpy"})
+    loop.keep = False
+    return cast(F, loop)
+
+
+@inlined
+def log_factorial(count: int, logs: Any) -> float:  # pragma: no cover
+    """``log n!``, from a list if it is long enough."""
+    return logs[count] if count < logs.size else log_gamma(count + 1.0)
+
 
 FEW = 8  # squares with up to this many points have all weights computed
 SHORT = 16  # lines with up to this many points have all weights computed; longer ones are sliced
@@ -31,13 +57,7 @@ def _next(state: Any) -> Any:  # pragma: no cover
 @compiled
 def _unit(state: Any) -> float:  # pragma: no cover
     """A number in [0, 1) of 53 bits."""
-    return unit_of(word_at(_advanced(state)))
-
-
-@compiled
-def _advanced(state: Any) -> Any:  # pragma: no cover
-    state[0] += state[1]
-    return state[0]
+    return unit_of(_next(state))
 
 
 @inlined
@@ -334,3 +354,90 @@ def run_lines(  # pragma: no cover
         for k in range(keep.size):
             out[row, k] = x[keep[k]]
     return changed
+
+
+# Depth-first search through a fibre, compiled at first use.
+#
+# Tests compare it with a recursion in plain Python.
+
+
+@compiled
+def walk(  # pragma: no cover
+    low: Any,
+    high: Any,
+    indptr: Any,
+    rows: Any,
+    coefficients: Any,
+    rest_low: Any,
+    rest_high: Any,
+    left: Any,
+    counted: Any,
+    logs: Any,
+    reference: float,
+    begin: Any,
+    sums: Any,
+    tables: Any,
+    most_nodes: int,
+) -> Any:
+    """Depth-first search through all points of a block, column by column.
+
+    Column ``k`` is in ``rows[indptr[k]:indptr[k + 1]]``; ``rest_low`` and ``rest_high`` bound the sum of
+    the later columns in each such row. Adds to ``sums[begin[k] + value - low[k]]`` the weight ``exp(log
+    weight - reference)`` of every point with that value, or 1 where ``reference`` is NaN, and fills
+    ``tables`` with the first points. Returns the number of points, the number of nodes, and the largest log
+    weight.
+    """
+    n = low.size
+    flat = math.isnan(reference)
+    value, last = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)
+    weight, below = np.zeros(n + 1), np.zeros(n + 1)
+    points, nodes, top = 0, 0, -np.inf
+    depth, entering = 0, True
+    while depth >= 0:
+        if depth == n:
+            if points < tables.shape[0]:
+                tables[points] = value[:n]
+            points += 1
+            top = max(top, weight[n])
+            below[n] = 1.0 if flat else exp(weight[n] - reference)
+            depth -= 1
+            entering = False
+            continue
+        begins, ends = indptr[depth], indptr[depth + 1]
+        if entering:
+            least, most = low[depth], high[depth]
+            for k in range(begins, ends):
+                c = coefficients[k]
+                smallest, largest = left[rows[k]] - rest_high[k], left[rows[k]] - rest_low[k]
+                if c > 0:
+                    least, most = max(least, -((-smallest) // c)), min(most, largest // c)
+                else:
+                    least, most = max(least, -(largest // -c)), min(most, (-smallest) // -c)
+            below[depth] = 0.0
+            if least > most:
+                depth -= 1
+                entering = False
+                continue
+            value[depth], last[depth] = least, most
+            for k in range(begins, ends):
+                left[rows[k]] -= coefficients[k] * least
+        else:
+            sums[begin[depth] + value[depth] - low[depth]] += below[depth + 1]
+            below[depth] += below[depth + 1]
+            if value[depth] == last[depth]:
+                for k in range(begins, ends):
+                    left[rows[k]] += coefficients[k] * value[depth]
+                depth -= 1
+                continue
+            value[depth] += 1
+            for k in range(begins, ends):
+                left[rows[k]] -= coefficients[k]
+        nodes += 1
+        if nodes > most_nodes:
+            return points, nodes, top
+        weight[depth + 1] = weight[depth]
+        if counted[depth]:
+            weight[depth + 1] -= log_factorial(value[depth], logs)
+        depth += 1
+        entering = True
+    return points, nodes, top

@@ -8,8 +8,7 @@ from math import comb, prod
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.audit.fibre.limits import check_limit
-from lustrum.audit.fibre.margins import FibreMargins
+from lustrum.audit.fibre.margins import FibreMargins, check_limit
 from lustrum.audit.fibre.system import FibreBlock, FibreSystem
 from lustrum.model import InputError
 from lustrum.model.arrays import Floats, Ints

@@ -7,9 +7,7 @@
 =========================  ========================================================================
 """
 
-from lustrum.audit.shuttle.effort import Effort
 from lustrum.audit.shuttle.lattice import Detail
-from lustrum.audit.shuttle.lines import shuttle
-from lustrum.audit.shuttle.search import generalised, sharp_bounds
+from lustrum.audit.shuttle.search import Effort, generalised, sharp_bounds, shuttle
 
 __all__ = ["Detail", "Effort", "generalised", "sharp_bounds", "shuttle"]

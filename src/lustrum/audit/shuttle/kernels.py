@@ -15,23 +15,16 @@ _REFITS = 4  # rounds of fitting after each cell that is fixed
 
 @compiled
 def drain(  # pragma: no cover
-    indptr: Any,
-    items: Any,
-    user_ptr: Any,
-    users: Any,
-    low: Any,
-    high: Any,
-    queue: Any,
-    queued: Any,
-    count: int,
-    visits: int,
+    sums: Any, low: Any, high: Any, queue: Any, queued: Any, count: int, visits: int
 ) -> bool:
     """Narrow ``low`` and ``high`` in place along the first ``count`` queued sums and all that follow.
 
-    The first item of a sum is the total of the others. Returns False at the first cell without a feasible
+    ``sums`` are ragged rows of cells, and for each cell the rows that hold it; the first item of a sum is
+    the total of the others. Returns False at the first cell without a feasible
     value. After ``visits`` visits the rest is skipped, because bounds can move by one unit a round for very
     long; the bounds are then wider but never wrong.
     """
+    indptr, items, user_ptr, users = sums
     rows, head, fine = indptr.size - 1, 0, True
     while count > 0 and visits > 0 and fine:
         row = queue[head]
@@ -76,10 +69,7 @@ def drain(  # pragma: no cover
 
 @compiled
 def narrow(  # pragma: no cover
-    indptr: Any,
-    items: Any,
-    user_ptr: Any,
-    users: Any,
+    sums: Any,
     low: Any,
     high: Any,
     queue: Any,
@@ -95,12 +85,13 @@ def narrow(  # pragma: no cover
     low[cell], high[cell] = max(low[cell], least), min(high[cell], most)
     if low[cell] > high[cell]:
         return False
+    user_ptr, users = sums[2], sums[3]
     count = 0
     for u in range(user_ptr[cell], user_ptr[cell + 1]):
         queued[users[u]] = True
         queue[count] = users[u]
         count += 1
-    return drain(indptr, items, user_ptr, users, low, high, queue, queued, count, visits)
+    return drain(sums, low, high, queue, queued, count, visits)
 
 
 @compiled
@@ -116,19 +107,13 @@ def _pick(inner: Any, low: Any, high: Any) -> int:  # pragma: no cover
 
 @compiled
 def refit(  # pragma: no cover
-    sum_ptr: Any,
-    sum_cells: Any,
-    values: Any,
-    inner: Any,
-    low: Any,
-    high: Any,
-    guide: Any,
-    rounds: int,
+    released: Any, inner: Any, low: Any, high: Any, guide: Any, rounds: int
 ) -> None:
     """Scale the guide to the released sums in turn, inside the bounds: proportional fitting.
 
     The guide stays near the middle of the tables that are left, where whole ones are most likely.
     """
+    sum_ptr, sum_cells, values = released
     for k in range(inner.size):
         # A cell that is scaled to 0 would stay 0.
         guide[k] = min(max(guide[k], low[inner[k]] + 1e-3), high[inner[k]])
@@ -149,31 +134,24 @@ def refit(  # pragma: no cover
 
 
 @compiled
-def _settle(  # pragma: no cover
-    indptr: Any, items: Any, user_ptr: Any, users: Any, low: Any, high: Any, queue: Any, queued: Any
-) -> bool:
+def _settle(sums: Any, low: Any, high: Any, queue: Any, queued: Any) -> bool:  # pragma: no cover
     """Whether cells that are all fixed really add up: every sum is checked until nothing moves."""
-    rows = indptr.size - 1
+    rows = sums[0].size - 1
     for row in range(rows):
         queue[row] = row
         queued[row] = True
-    return drain(indptr, items, user_ptr, users, low, high, queue, queued, rows, 2**60)
+    return drain(sums, low, high, queue, queued, rows, 2**60)
 
 
 @compiled
 def dive(  # pragma: no cover
-    indptr: Any,
-    items: Any,
-    user_ptr: Any,
-    users: Any,
+    sums: Any,
     low: Any,
     high: Any,
     queue: Any,
     queued: Any,
     visits: int,
-    sum_ptr: Any,
-    sum_cells: Any,
-    values: Any,
+    released: Any,
     inner: Any,
     guide: Any,
     nodes: int,
@@ -190,23 +168,21 @@ def dive(  # pragma: no cover
     while True:
         index = _pick(inner, low, high)
         if index < 0:
-            if _settle(indptr, items, user_ptr, users, low, high, queue, queued):
+            if _settle(sums, low, high, queue, queued):
                 return FOUND, used
             fine = False
         else:
             if used >= nodes or depth == saved.shape[0]:
                 return CUT, used
             used += 1
-            refit(sum_ptr, sum_cells, values, inner, low, high, guide, _REFITS)
+            refit(released, inner, low, high, guide, _REFITS)
             cell = inner[index]
             value = min(max(np.int64(np.round(guide[index])), low[cell]), high[cell])
             saved_low[depth] = low
             saved_high[depth] = high
             saved[depth, 0], saved[depth, 1], saved[depth, 2] = cell, value, 0
             depth += 1
-            fine = narrow(
-                indptr, items, user_ptr, users, low, high, queue, queued, visits, cell, value, value
-            )
+            fine = narrow(sums, low, high, queue, queued, visits, cell, value, value)
         while not fine:
             if depth == 0:
                 return NO_TABLE, used
@@ -221,5 +197,5 @@ def dive(  # pragma: no cover
             least = low[cell] if tried == 0 else value + 1
             most = value - 1 if tried == 0 else high[cell]
             fine = least <= most and narrow(
-                indptr, items, user_ptr, users, low, high, queue, queued, visits, cell, least, most
+                sums, low, high, queue, queued, visits, cell, least, most
             )

@@ -16,9 +16,10 @@ import numpy.typing as npt
 from lustrum.audit.closed.margins import Margins
 from lustrum.audit.knowledge.facts import ContradictionError
 from lustrum.audit.shuttle.kernels import drain
-from lustrum.audit.shuttle.lines import CONTRADICTION
 from lustrum.model.arrays import Ints
 from lustrum.numeric.structure.ragged import Lists, pointers
+
+CONTRADICTION = "The margins contradict each other: no table of whole numbers has all of them."
 
 _SMALL = 5  # a variable with more categories is never collapsed in all possible ways
 _ROOM = 400_000  # the most cells in all sums together
@@ -149,7 +150,7 @@ class Lattice:
         )
         rows = lists.count
         queue, queued = np.arange(rows, dtype=np.int64), np.ones(rows, dtype=np.bool_)
-        if not drain(*lattice.sums, lattice.low, lattice.high, queue, queued, rows, visits):
+        if not drain(lattice.sums, lattice.low, lattice.high, queue, queued, rows, visits):
             raise ContradictionError(CONTRADICTION)
         return lattice
 

@@ -15,8 +15,8 @@ import numpy as np
 from lustrum.model import Contributions
 from lustrum.model.arrays import Floats, Indices, Ints, Mask
 from lustrum.numeric.compiled import compiled
+from lustrum.numeric.counting.kernel import empty_rows, rank_several
 from lustrum.numeric.counting.plan import Plan
-from lustrum.numeric.counting.two_largest import empty_rows, rank_several
 
 
 class Owners(NamedTuple):
@@ -94,7 +94,7 @@ def several_rows(plan: Plan, index: Ints, owner: Ints, value: Ints) -> Ints:
 def rank_two(
     plan: Plan, rows: Ints, several: Ints | None, ranks: int
 ) -> tuple[Ints, Contributions]:
-    """Contributors of shown cells from rows of :mod:`~lustrum.numeric.counting.two_largest`.
+    """Contributors of shown cells from rows of :mod:`~lustrum.numeric.counting.kernel`.
 
     ``rows`` are those of atoms with the owners of one record, ``several`` those of shown cells with the others.
     """

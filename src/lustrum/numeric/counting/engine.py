@@ -16,18 +16,15 @@ from lustrum.model import Dataset, InternalError, QueryError, Table, TableQuery
 from lustrum.model.arrays import Ints, Words
 from lustrum.model.workers import workers as available
 from lustrum.numeric.counting import kernel
-from lustrum.numeric.counting.chunk import Chunk
 from lustrum.numeric.counting.contributions import (
     Owners,
     rank_contributions,
     rank_two,
     several_rows,
 )
-from lustrum.numeric.counting.cube import Cube
-from lustrum.numeric.counting.plan import AxisPlan, Plan
-from lustrum.numeric.counting.structural import PossibleCells
-from lustrum.numeric.counting.two_largest import empty_rows, merge_rows, tally_ranked
-from lustrum.numeric.counting.zones import Stretch, Zones
+from lustrum.numeric.counting.cube import Cube, PossibleCells
+from lustrum.numeric.counting.kernel import empty_rows, merge_rows, tally_ranked
+from lustrum.numeric.counting.plan import AxisPlan, Chunk, Plan, Stretch, Zones
 from lustrum.runtime.remembered import Remembered
 from lustrum.runtime.stop import Stopped, stop_asked
 

@@ -1,6 +1,6 @@
 from .atoms import Atoms as Atoms
-from .complete import complete_relations as complete_relations
 from .incidence import Structure as Structure
+from .incidence import complete_relations as complete_relations
 from .intervals import UNBOUNDED as UNBOUNDED
 from .intervals import Intervals as Intervals
 from .intervals import propagate as propagate

@@ -14,7 +14,7 @@ from scipy import sparse
 
 from lustrum.model import InputError
 from lustrum.model.arrays import Ints
-from lustrum.numeric.structure.fields import StructureFields
+from lustrum.numeric.structure.layout import StructureFields
 from lustrum.numeric.structure.ragged import Lists, outer, pointers
 
 # scipy ships no types; this stands for scipy.sparse.csr_array.

@@ -15,9 +15,10 @@ from scipy import sparse
 
 from lustrum.model import InputError
 from lustrum.model.arrays import Ints
+from lustrum.numeric.compiled import compiled
 from lustrum.numeric.structure.build import entries, incidence_matrix
 from lustrum.numeric.structure.families import Family
-from lustrum.numeric.structure.fields import StructureFields
+from lustrum.numeric.structure.layout import StructureFields
 from lustrum.numeric.structure.ragged import Lists, pointers
 
 # scipy ships no types; this stands for scipy.sparse.csr_array.
@@ -170,8 +171,6 @@ def _too_long(height: int, width: int) -> InputError:
 
 def reduced(matrix: npt.NDArray[Any], excess: int, full: bool = False) -> tuple[Ints, Ints]:
     """The echelon form modulo the prime ``2**31 - excess``, and its pivot columns."""
-    from lustrum.numeric.structure.kernels import reduce_modulo
-
     residues = np.ascontiguousarray(matrix.astype(np.int64) % (2**31 - excess))
     pivots: Ints = reduce_modulo(residues, excess, full)
     return residues, pivots
@@ -206,3 +205,62 @@ def distinct_rows(matrix: Sparse) -> Sparse:
         if b > a:
             seen.setdefault(csr.indices[a:b].tobytes() + csr.data[a:b].tobytes(), row)
     return csr[np.fromiter(seen.values(), dtype=np.int64, count=len(seen))]
+
+
+@compiled
+def _fold(value: int, excess: int) -> int:  # pragma: no cover
+    """A product of two residues modulo ``2**31 - excess``, without dividing."""
+    mask = 2**31 - 1
+    value = (value & mask) + (value >> 31) * excess
+    value = (value & mask) + (value >> 31) * excess
+    prime = 2**31 - excess
+    return value - prime * (value >= prime)
+
+
+@compiled
+def _inverse(value: int, excess: int) -> int:  # pragma: no cover
+    power, result, left = value, 1, 2**31 - excess - 2
+    while left:
+        if left & 1:
+            result = _fold(result * power, excess)
+        power = _fold(power * power, excess)
+        left >>= 1
+    return result
+
+
+@compiled
+def reduce_modulo(matrix: Any, excess: int, full: bool) -> Any:  # pragma: no cover
+    """Eliminate in place modulo the prime ``2**31 - excess``; the pivot columns, in order.
+
+    Row ``i`` ends with a 1 in pivot column ``i``. With ``full``, pivot columns are cleared above
+    the pivot too, which gives the one reduced form that the row space has.
+    """
+    height, width = matrix.shape
+    prime = 2**31 - excess
+    pivots = np.empty(min(height, width), dtype=np.int64)
+    rank = 0
+    for column in range(width):
+        if rank == height:
+            break
+        row = rank
+        while row < height and matrix[row, column] == 0:
+            row += 1
+        if row == height:
+            continue
+        if row != rank:
+            for k in range(column, width):
+                matrix[rank, k], matrix[row, k] = matrix[row, k], matrix[rank, k]
+        if matrix[rank, column] != 1:
+            factor = _inverse(matrix[rank, column], excess)
+            for k in range(column, width):
+                matrix[rank, k] = _fold(matrix[rank, k] * factor, excess)
+        for other in range(0 if full else rank + 1, height):
+            if other == rank or matrix[other, column] == 0:
+                continue
+            factor = prime - matrix[other, column]
+            source, target = matrix[rank, column:], matrix[other, column:]
+            for k in range(target.size):
+                target[k] = _fold(target[k] + factor * source[k], excess)
+        pivots[rank] = column
+        rank += 1
+    return pivots[:rank]

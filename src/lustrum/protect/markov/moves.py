@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.audit.fibre.basic import free_sets
 from lustrum.audit.fibre.margins import FibreMargins, junction_tree
+from lustrum.audit.fibre.moves import free_sets
 from lustrum.model import InputError
 from lustrum.model.arrays import Ints
 

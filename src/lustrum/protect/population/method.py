@@ -41,8 +41,7 @@ from lustrum.protect.population.search.stages import ErrorCost, Stage
 from lustrum.protect.population.start import derived
 from lustrum.protect.population.state import StateFile
 from lustrum.protect.population.support import Support
-from lustrum.runtime.side_by_side import side_by_side
-from lustrum.runtime.stop import report_progress, reporting_progress, still_working
+from lustrum.runtime.stop import report_progress, reporting_progress, side_by_side, still_working
 
 Progress = Callable[[str, float], None]
 

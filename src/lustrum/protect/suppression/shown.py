@@ -14,7 +14,7 @@ from scipy import sparse
 
 from lustrum.model.arrays import Floats, Ints, Mask
 from lustrum.numeric.solve.products import sparse_product
-from lustrum.numeric.structure.connected import connected_parts
+from lustrum.numeric.structure.ragged import connected_parts
 from lustrum.protect.suppression.problem import ContributorView, SuppressionProblem
 from lustrum.protect.suppression.search.attacks.joint import JointWitnesses
 from lustrum.protect.suppression.search.attacks.tasks import Tasks

@@ -14,9 +14,9 @@ from lustrum.model.arrays import Ints, Mask
 from lustrum.model.status import CellStatus
 from lustrum.model.text import say, say_many
 from lustrum.numeric.counting import kernel
-from lustrum.numeric.counting.chunk import Chunk
 from lustrum.numeric.counting.cube import Cube
 from lustrum.numeric.counting.engine import KernelEngine, SumEngine
+from lustrum.numeric.counting.plan import Chunk
 from lustrum.numeric.structure import UNBOUNDED
 from lustrum.policy import Policy
 from lustrum.protect.magnitudes.carriers import own_places

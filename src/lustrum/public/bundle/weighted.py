@@ -13,8 +13,8 @@ from lustrum.model.arrays import Ints, Mask
 from lustrum.model.status import CellStatus
 from lustrum.model.text import say
 from lustrum.model.variable import TOTAL_CODE
-from lustrum.numeric.counting.chunk import Chunk
 from lustrum.numeric.counting.engine import KernelEngine, SumEngine
+from lustrum.numeric.counting.plan import Chunk
 from lustrum.numeric.structure import TableLayout
 from lustrum.protect.weighted import ProtectedRespondents, RespondentSums
 from lustrum.public.bundle.sample_risk import sample_risk

@@ -8,13 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from lustrum.audit.belief.posterior import weighted
-from lustrum.audit.belief.priors import Uniform
+from lustrum.audit.belief.posterior import Uniform, weighted
 from lustrum.model import InputError, Release, Table, TableQuery
 from lustrum.model.arrays import Ints
 from lustrum.model.finest import FinestCells
 from lustrum.numeric.arithmetic import log2
-from lustrum.numeric.counting.chunk import Chunk
+from lustrum.numeric.counting.plan import Chunk
 from lustrum.policy import Policy
 from lustrum.protect import CellKey, RandomRounding
 from lustrum.protect.population.candidates import candidates

@@ -16,9 +16,8 @@ import pyarrow as pa
 from lustrum.model import Dataset, QueryError, Table, TableQuery
 from lustrum.model.arrays import Indices, Words
 from lustrum.model.finest import FinestCells, code_type
-from lustrum.numeric.counting.cube import Cube
+from lustrum.numeric.counting.cube import Cube, PossibleCells
 from lustrum.numeric.counting.plan import AxisPlan, Plan
-from lustrum.numeric.counting.structural import PossibleCells
 from lustrum.runtime.remembered import Remembered
 from lustrum.tabulate.finest import strides
 from lustrum.tabulate.remote.checks import check_records

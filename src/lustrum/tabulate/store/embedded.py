@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from lustrum.model import Dataset, DatasetError, InternalError
 from lustrum.numeric.counting.engine import KernelEngine
-from lustrum.numeric.counting.zones import Zones
+from lustrum.numeric.counting.plan import Zones
 from lustrum.tabulate.encode import Chunk
 from lustrum.tabulate.store.files import VersionFiles
 from lustrum.tabulate.store.manifest import RECORDS

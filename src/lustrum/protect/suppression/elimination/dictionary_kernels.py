@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from lustrum.audit.knowledge.independent import inverse
+from lustrum.audit.knowledge.reduce import inverse
 from lustrum.numeric.compiled import compiled
 
 

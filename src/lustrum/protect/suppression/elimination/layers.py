@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from lustrum.audit.knowledge.independent import echelon
+from lustrum.audit.knowledge.reduce import echelon
 from lustrum.model.arrays import Ints
 from lustrum.protect.suppression.search.attacks.attack import FlowAttacks, ProgramAttacks
 

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from lustrum.model.arrays import Ints
-from lustrum.numeric.structure.connected import connected_parts
+from lustrum.numeric.structure.ragged import connected_parts
 from lustrum.protect.suppression.problem import ContributorView, SuppressionProblem
 
 

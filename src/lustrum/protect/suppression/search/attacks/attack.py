@@ -12,8 +12,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 from lustrum.audit.bounding.network import BoundNetwork
-from lustrum.audit.knowledge.independent import independent_rows
-from lustrum.audit.knowledge.reduce import Piece
+from lustrum.audit.knowledge.reduce import Piece, independent_rows
 from lustrum.model.arrays import Floats, Ints, Mask
 from lustrum.numeric.solve.deviations import DeviationProgram
 from lustrum.numeric.solve.products import power_of_two

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from lustrum.audit.bounding.network_kernels import push, reachable
+from lustrum.audit.bounding.network import push, reachable
 from lustrum.numeric.compiled import compiled_if_large
 
 UNIT = 2**30

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from scipy import sparse
 
-from lustrum.audit.knowledge.independent import echelon
+from lustrum.audit.knowledge.reduce import echelon
 from lustrum.model.arrays import Floats, Ints, Mask
 from lustrum.numeric.arithmetic import normal_draws
 from lustrum.numeric.compiled import compiled
