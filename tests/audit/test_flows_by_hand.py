@@ -11,10 +11,10 @@ from scipy import sparse
 
 from audit.fibres import fitting
 from lustrum.audit import ContradictionError, Knowledge, bounds
-from lustrum.audit.bounding.network import BoundNetwork, Flows, slots
-from lustrum.audit.bounding.network_kernels import push
+from lustrum.audit.bounding.network import BoundNetwork, Flows
 from lustrum.audit.knowledge.reduce import Piece, pieces
 from lustrum.numeric.solve import Highs
+from lustrum.numeric.solve.network_kernels import push
 from lustrum.numeric.structure import UNBOUNDED
 
 

@@ -18,10 +18,9 @@ from lustrum.numeric.solve.quadratic import QuadraticProblem, minimise_quadratic
 from lustrum.numeric.structure import UNBOUNDED, Structure
 from lustrum.protect.adjustment import Adjusted, ControlledAdjustment, adjust
 from lustrum.protect.adjustment.directions import alternating, imbalance
-from lustrum.protect.adjustment.eliminate import eliminate
 from lustrum.protect.adjustment.l2 import least_squares
-from lustrum.protect.adjustment.problem import as_floats, reduce_problem
-from lustrum.protect.adjustment.whole_moves import whole_moves
+from lustrum.protect.adjustment.problem import as_floats, eliminate, reduce_problem
+from lustrum.protect.adjustment.whole import whole_moves
 from lustrum.protect.adjustment.work import Work
 from lustrum.runtime.stop import Stopped, stopping
 from lustrum.sensitivity import PPercent, Threshold

@@ -116,8 +116,8 @@ def test_when_time_is_up_a_bound_is_still_true():
 
 
 def test_a_program_that_the_solver_does_not_take_is_an_error_and_never_an_empty_answer() -> None:
-    from lustrum.numeric.solve.highs_model import highs_model
+    from lustrum.numeric.solve.highs import Program
 
     ends = np.zeros(1), np.ones(1)
     with pytest.raises(RuntimeError, match="did not take the program"):
-        highs_model(sparse.csr_array([[1e30]]), ends, ends)
+        Program(sparse.csr_array([[1e30]]), ends, ends)

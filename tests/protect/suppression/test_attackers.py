@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import product
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy import sparse
 
-from lustrum.model import Contributions, Table, TableAxis
+from lustrum.model import Contributions, InputError, Table, TableAxis
 from lustrum.protect.suppression import (
     RuleOnUnions,
     SuppressionProblem,
@@ -19,9 +21,11 @@ from lustrum.protect.suppression import (
     singleton_views,
 )
 from lustrum.protect.suppression.check import audit_deviations
+from lustrum.protect.suppression.contributors import ranked_contributions
 from lustrum.protect.suppression.problem import ContributorView
-from lustrum.protect.suppression.search.boxes.boxes import Deviations
+from lustrum.protect.suppression.search.boxes import Deviations
 from lustrum.sensitivity import Dominance, Threshold
+from lustrum.sensitivity.background import Background
 
 NO_END = np.iinfo(np.int64).max // 8
 
@@ -340,3 +344,74 @@ def test_sole_contributors_are_one_each_unless_holdings_join_them() -> None:
     assert [view.low.tolist() for view in views] == [[4], [9], [0]]
     joined = singleton_views([4, 7, 9, 0], alone, [5, -1, 5, 2])
     assert [view.cells.tolist() for view in joined] == [[3], [0, 2]]
+
+
+class Recorded:
+    """A rule that remembers what it has judged."""
+
+    def __init__(self) -> None:
+        self.judged: list[tuple[Table, Any]] = []
+
+    def judge(self, table: Table, background: Any) -> Any:
+        self.judged.append((table, background))
+        return SimpleNamespace(mask=np.array(True))
+
+
+@pytest.mark.parametrize("contributors", [[1, 5, 4, 3], None])
+def test_a_union_is_judged_as_a_cell_with_the_contributions_of_its_parts(
+    contributors: list[int] | None,
+) -> None:
+    table = Table(
+        (TableAxis.plain("a", ["p", "q", "r", "s"]),),
+        np.array([400, 1000, 600, 90]),
+        kind="magnitude",
+        decimals=1,
+        contributors=None if contributors is None else np.array(contributors),
+        contributions=Contributions(
+            np.array([[400, 0], [700, 200], [300, 100], [-50, 40]]),
+            np.array([[0, -1], [0, 7], [7, 8], [8, 9]]),
+        ),
+    )
+    rule, background = Recorded(), Background()
+    unions = RuleOnUnions(table, rule, background)  # type: ignore[arg-type]
+    assert unions.reveals(np.array([1, 2]))
+    assert unions.reveals(np.array([2, 1]))
+    ((one, given),) = rule.judged
+    assert given is background
+    assert (one.kind, one.decimals) == ("magnitude", 1)
+    assert int(one.values) == 1600
+    assert one.contributions is not None
+    # Holding 0 has 700, holding 7 has 500 in both cells, and holding 8 is beyond the ranks of the table.
+    assert one.contributions.value.tolist() == [700, 500]
+    assert one.contributions.holding.tolist() == [0, 7]
+    # Nine contributions are those of eight, of whom three are seen; without numbers only those that are seen.
+    assert one.contributors is not None
+    assert int(one.contributors) == (8 if contributors else 3)
+    unions.reveals(np.array([3]))
+    last = rule.judged[-1][0]
+    assert last.contributions is not None
+    assert last.contributions.value.tolist() == [-50, 40]
+
+
+def test_what_attackers_are_made_from_is_checked() -> None:
+    with pytest.raises(InputError, match="3 cells, but 4 holdings"):
+        singleton_views([4, 7, 9], [True, False, True], [5, -1, 5, 6])
+    with pytest.raises(InputError, match="at least one member"):
+        coalition("nobody", [])
+    bare = Table((TableAxis.plain("a", ["p", "q"]),), np.array([4, 10]))
+    with pytest.raises(InputError, match="largest contributions"):
+        RuleOnUnions(bare, Threshold(3))
+    nothing = sparse.csr_array((0, 2), dtype=np.int64)
+    with pytest.raises(InputError, match="largest contributions"):
+        ranked_contributions([bare], [0], nothing, alone_only=False)
+    # The number of contributors says who is alone, not how many of them are seen.
+    one_seen = Table(
+        (TableAxis.plain("a", ["p", "q"]),),
+        np.array([40, 100]),
+        kind="magnitude",
+        contributors=np.array([1, 3]),
+        contributions=Contributions(np.array([[40], [100]]), np.array([[2], [3]])),
+    )
+    found = ranked_contributions([one_seen], [0], nothing, alone_only=False)
+    assert found.cell.tolist() == [0, 1]
+    assert found.alone.tolist() == [True, False]

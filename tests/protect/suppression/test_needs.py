@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -13,15 +11,15 @@ from scipy import linalg, sparse
 
 from examples import examples
 from lustrum.numeric.solve import deviations
-from lustrum.numeric.solve.cutting import Cut, CuttingProgram, Searched, stacked
+from lustrum.numeric.solve.cutting import Cut, stacked
 from lustrum.numeric.solve.deviations import DeviationProgram
 from lustrum.protect.suppression import AxisSums, SuppressionProblem, suppress
 from lustrum.protect.suppression.check import audit_pattern
-from lustrum.protect.suppression.search import anew, exact, start
+from lustrum.protect.suppression.search import anew, start
 from lustrum.protect.suppression.search.attacks.attack import ProgramAttacks
-from lustrum.protect.suppression.search.attacks.needs import Needs, Slack
+from lustrum.protect.suppression.search.attacks.cuts import Needs, Slack
 from lustrum.protect.suppression.search.attacks.tasks import Tasks
-from lustrum.protect.suppression.search.boxes.boxes import protect_by_boxes
+from lustrum.protect.suppression.search.boxes import protect_by_boxes
 from lustrum.protect.suppression.search.greedy import Publisher
 from lustrum.protect.suppression.search.heuristic import WitnessedPattern
 from lustrum.protect.suppression.search.start import published_pattern
@@ -165,97 +163,6 @@ def test_patterns_made_anew_in_both_ways_are_safe_and_repeatable() -> None:
         assert audit_pattern(problem, pattern).safe
 
 
-def _patterns_anew(problem: SuppressionProblem) -> tuple[npt.NDArray[np.bool_], anew.FreshPatterns]:
-    attacks = ProgramAttacks(Tasks.of(problem))
-    state, first = published_pattern(attacks, 1, lambda what, cost, bound: None)
-    assert first is not None
-    return state.suppressed, first.anew
-
-
-def test_patterns_are_made_in_the_way_that_gains_more() -> None:
-    _, search = _patterns_anew(table((5, 5, 5), 0.1, 4))
-    ways = []
-    for spent, gained, unchanged in (
-        ([0, 0], [0.0, 0.0], 0),
-        ([50, 0], [9.0, 0.0], 0),
-        ([50, 30], [9.0, 1.0], 0),
-        ([50, 30], [9.0, 8.0], 0),
-        ([50, 30], [0.0, 0.0], 0),
-        ([50, 900], [0.0, 8.0], 0),
-        ([50, 900], [0.0, 8.0], anew._UNCHANGED),
-    ):
-        search._spent, search._gained, search._unchanged = spent, gained, unchanged
-        ways.append(search._way())
-    # Both in turn at first; then by what was gained for the work; the one that gains less now and then.
-    assert ways == [0, 1, 0, 1, 1, 0, 1]
-    search.whole = None
-    assert search._way() == 0
-
-
-def test_patterns_around_cells_go_on_elsewhere_after_many_in_vain(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(anew, "_STALE", 3)
-    problem = table((5, 5, 5), 0.1, 1)
-    best, search = _patterns_anew(problem)
-    # A pattern near a point may come before, and is not gone back to.
-    assert audit_pattern(problem, search.near(np.zeros(len(problem))).suppressed).safe
-    search.whole = None
-    begun: list[tuple[npt.NDArray[np.bool_], bool]] = []
-    begin = anew.FreshPatterns._begin
-
-    def noted(
-        self: anew.FreshPatterns, pattern: npt.NDArray[np.bool_], *, mixed: bool = False
-    ) -> None:
-        begun.append((pattern.copy(), mixed))
-        begin(self, pattern, mixed=mixed)
-
-    monkeypatch.setattr(anew.FreshPatterns, "_begin", noted)
-    first = best.copy()
-    for _ in range(60):
-        found = search.pattern(best, None)
-        assert found is not None
-        assert audit_pattern(problem, found.suppressed).safe
-        if problem.total_cost(found.suppressed) < problem.total_cost(best):
-            best = found.suppressed
-    # From the first pattern at the start and once more, then from the cells of two good ones.
-    assert (begun[0][0] == first).all()
-    assert [mixed for _, mixed in begun][:3] == [False, False, True]
-    assert (begun[1][0] == first).all()
-    assert all(audit_pattern(problem, pattern).safe for pattern, _ in begun)
-    costs = [cost for cost, _ in search._ends]
-    assert 1 < len(costs) <= anew._ENDS
-    assert costs == sorted(costs)
-    assert problem.total_cost(best) == min(*costs, search._end[0])
-
-
-def test_patterns_from_the_whole_begin_afresh_after_many_in_vain(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(anew, "_IN_VAIN", 2)
-    problem = table((5, 5, 5), 0.1, 4)
-    suppressed, search = _patterns_anew(problem)
-    search._unchanged = anew._UNCHANGED
-    asked = []
-    first = Publisher.first
-
-    def fresh(self: Publisher, *given: Any, **named: Any) -> Any:
-        asked.append("first")
-        return first(self, *given, **named)
-
-    def in_vain(self: Publisher, *given: Any, **named: Any) -> Any:
-        asked.append("again")
-        return None
-
-    monkeypatch.setattr(Publisher, "first", fresh)
-    monkeypatch.setattr(Publisher, "again", in_vain)
-    for _ in range(6):
-        found = search.pattern(suppressed, np.zeros(len(problem)))
-        assert found is not None
-        assert audit_pattern(problem, found.suppressed).safe
-    assert asked == ["again", "again", "first"] * 2
-
-
 def test_patterns_around_a_cell_leave_distant_cells_as_they_are(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -338,67 +245,6 @@ def test_no_pattern_near_a_point_is_looked_for_beyond_the_limit_of_the_work(
     assert not asked
     suppress(problem, algorithm="exact", work=400, workers=1)
     assert asked
-
-
-def test_a_pattern_near_a_point_comes_before_those_around_cells(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    # Here the root has no work to look for one itself.
-    monkeypatch.setattr(exact, "_SHARE_ROOT", 0.0)
-    monkeypatch.setattr(exact, "_AT_LEAST", 1)
-    problem = table((6, 6, 6), 0.12, 2)
-    attacks = ProgramAttacks(Tasks.of(problem))
-    state, first = published_pattern(attacks, 1, lambda what, cost, bound: None)
-    assert first is not None
-    asked = []
-
-    def near(x: npt.NDArray[np.float64]) -> WitnessedPattern | None:
-        asked.append("near")
-        return first.near(x)
-
-    def made_anew(suppressed: npt.NDArray[np.bool_], x: object) -> WitnessedPattern | None:
-        asked.append("anew")
-        return None
-
-    search = exact.BranchAndCut(
-        attacks, state, 5_000, lambda what, cost, bound: None, near=near, anew=made_anew
-    )
-    search._root()
-    assert not asked
-    search._anew()
-    assert asked == ["near", "anew"]
-
-
-@pytest.mark.parametrize("dense", [False, True])
-def test_whole_patterns_are_not_searched_for_in_a_dense_program_with_a_wide_gap(
-    dense: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With few attacks such searches went on for minutes and hardly raised the bound."""
-    problem = table((6, 7, 7), 0.02, 3)
-    monkeypatch.setattr(exact, "_SMALL", -1)
-    monkeypatch.setattr(exact, "_WIDE", 0.0)
-    monkeypatch.setattr(exact, "_TOO_WIDE", 0.0)
-    monkeypatch.setattr(exact, "_DENSE", -1 if dense else 10**9)
-    # This looks near the best pattern only.
-    monkeypatch.setattr(exact, "improve_nearby", lambda *given: None)
-    monkeypatch.setattr(exact, "_IN_VAIN_ANEW", 1)
-    asked: list[int] = []
-
-    def in_vain(self: CuttingProgram, nodes: int, *given: Any, **named: Any) -> Searched:
-        asked.append(nodes)
-        return Searched(None, 0.0, 10**6, False)
-
-    monkeypatch.setattr(CuttingProgram, "search", in_vain)
-    attacks = ProgramAttacks(Tasks.of(problem))
-    state, first = published_pattern(attacks, 1, lambda what, cost, bound: None)
-    assert first is not None
-    search = exact.BranchAndCut(
-        attacks, state, 600, lambda *told: None, near=first.near, anew=first.anew.pattern
-    )
-    search.run()
-    # A search gets as many nodes as the work allows that is left, and one that takes all of it is the last.
-    assert len(asked) == (0 if dense else 1)
-    assert all(exact._NODES_AT_LEAST <= nodes <= 60 for nodes in asked)
 
 
 def test_a_program_that_goes_in_circles_starts_anew(monkeypatch: pytest.MonkeyPatch) -> None:

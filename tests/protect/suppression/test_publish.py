@@ -140,7 +140,7 @@ def test_witnesses_move_suppressed_cells_within_bounds_to_the_levels(seed: int) 
 def test_publishing_is_close_to_the_cheapest_and_repeatable() -> None:
     problem = cube((3, 3, 3), 4)
     best = suppress(problem, algorithm="exact")
-    one, two = (suppress(problem, algorithm="heuristic", workers=w) for w in (1, 2))
+    one, two = (suppress(problem, algorithm="quick", workers=w) for w in (1, 2))
     assert best.optimal
     assert one.safe
     assert best.cost <= one.cost <= 1.5 * best.cost
@@ -155,7 +155,7 @@ def test_the_order_of_relations_does_not_change_the_pattern() -> None:
         np.flatnonzero(problem.primary)[::-1],
         problem.upper[problem.primary][::-1],
     )
-    one, two = (suppress(p, algorithm="heuristic") for p in (problem, turned))
+    one, two = (suppress(p, algorithm="quick") for p in (problem, turned))
     assert np.array_equal(one.suppressed, two.suppressed)
 
 
@@ -249,7 +249,7 @@ def test_empty_cells_are_used_where_nothing_else_protects() -> None:
         SuppressionProblem.of(full.ravel(), problem.relations, [0], up, down, frozen=[total])
         for up, down in (([0], [1]), ([1], [0]))
     )
-    for algorithm in ("heuristic", "exact"):
+    for algorithm in ("quick", "exact"):
         pattern = suppress(falls, algorithm=algorithm)  # type: ignore[arg-type]
         assert pattern.safe
         assert np.asarray(pattern.suppressed)[empty].any()

@@ -20,7 +20,7 @@ from scipy import sparse
 from lustrum.audit.knowledge.facts import Sparse
 from lustrum.audit.knowledge.reduce import Piece
 from lustrum.model.arrays import Indices, Ints, Mask
-from lustrum.numeric.structure.ragged import pointers
+from lustrum.numeric.solve.network import slots
 
 _LARGEST = 2**60  # the sum of all bounds stays below this, so that no flow can overflow
 _DROPS = 4096  # the most equations that may be left out to make a network
@@ -151,7 +151,7 @@ class Flows:
 
     def ask(self, questions: npt.NDArray[np.integer]) -> int:
         """Settle bounds (``2 * cell``, plus 1 for an upper bound); returns the number of flows."""
-        from lustrum.audit.bounding.network_kernels import settle
+        from lustrum.numeric.solve.network_kernels import settle
 
         graph = (self.tail, self.head, self.slot, self.indptr, self.to, self.mate, self.arc)
         ends = (self.low, self.high, self.least, self.most)
@@ -163,7 +163,7 @@ class Flows:
 
         The sum of their equations holds the cell itself and arcs that are all at their bounds.
         """
-        from lustrum.audit.bounding.network_kernels import reachable
+        from lustrum.numeric.solve.network_kernels import reachable
 
         room = self.room.copy()
         room[self.slot[cell]] = room[self.mate[self.slot[cell]]] = 0
@@ -171,7 +171,7 @@ class Flows:
         return np.asarray(reachable(int(source), self.indptr, self.to, room)[:-2])
 
     def _push(self, source: int, sink: int, limit: int) -> int:
-        from lustrum.audit.bounding.network_kernels import push
+        from lustrum.numeric.solve.network_kernels import push
 
         graph = (self.indptr, self.to, self.mate, self.arc)
         return int(push(source, sink, limit, *graph, self.room, self.flow, self._work))
@@ -220,22 +220,9 @@ def _turned(matrix: Sparse) -> Ints | None:
     return turned
 
 
-def slots(tail: Ints, head: Ints, nodes: int) -> tuple[Ints, Ints, Ints, Ints, Ints]:
-    """The arc ends, node by node: where they lead, their mates, their arcs, and the slot of each arc."""
-    arcs = np.arange(tail.size, dtype=np.int64)
-    near, far = np.concatenate([tail, head]), np.concatenate([head, tail])
-    order = np.argsort(near, kind="stable")
-    slot = np.empty(order.size, dtype=np.int64)
-    slot[order] = np.arange(order.size)
-    mate = np.concatenate([slot[tail.size :], slot[: tail.size]])
-    arc = np.concatenate([arcs, ~arcs])
-    indptr = pointers(np.bincount(near, minlength=nodes))
-    return indptr, far[order], mate[order], arc[order], slot[: tail.size]
-
-
 def _tree(tail: Ints, head: Ints, nodes: int) -> Iterator[tuple[int, int, int, bool]]:
     """Nodes in search order: node, parent, the arc between, and whether the node is the arc's head."""
-    from lustrum.audit.bounding.network_kernels import spanning
+    from lustrum.numeric.solve.network_kernels import spanning
 
     indptr, to, mate, arc, _ = slots(tail, head, nodes)
     order, by = spanning(indptr, to)

@@ -8,10 +8,13 @@ sum has one order. Whole numbers need none of this: their sums are exact in any 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from threadpoolctl import threadpool_limits
 
 from lustrum.model.arrays import Floats
 from lustrum.numeric.compiled import compiled_if_large
@@ -22,6 +25,17 @@ Sparse: TypeAlias = Any
 # Numbers that come of sums and differences of cells are nearly always multiples of 1 over this.
 _COMMON = 840.0
 _BOUND_BITS = 32
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Code that runs inside factors its matrices in one thread.
+
+    On matrices of a thousand rows several threads gain little, and wait for each other for long where
+    somebody else uses a processor. Sums taken in another order would also differ in the last digits.
+    """
+    with threadpool_limits(limits=1, user_api="blas"):
+        yield
 
 
 def dot(one: Floats, other: npt.NDArray[Any]) -> float:

@@ -31,7 +31,7 @@ from lustrum.model.arrays import Floats, Ints, Mask
 from lustrum.model.channel import MatrixChannel
 from lustrum.model.table import inner_cells
 from lustrum.numeric.solve import Highs, LinearProblem, Outcome
-from lustrum.numeric.solve.highs_model import single_optimum
+from lustrum.numeric.solve.highs import single_optimum
 from lustrum.numeric.structure import Relations, Structure, complete_relations
 from lustrum.protect.cell_key.additive_search import descend, inner_places, is_partition
 from lustrum.protect.cell_key.channel import LookupChannel, support_of

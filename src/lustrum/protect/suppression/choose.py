@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from lustrum.model import InputError
 from lustrum.model.arrays import Mask
-from lustrum.model.errors import choices
-from lustrum.numeric.solve.threads import one_thread
+from lustrum.numeric.solve.products import one_thread
 from lustrum.protect.suppression.check import PatternAudit, audit_deviations, audit_pattern
 from lustrum.protect.suppression.explain import unprotectable_cells
 from lustrum.protect.suppression.problem import ContributorView, SuppressionProblem
@@ -19,18 +17,20 @@ from lustrum.protect.suppression.result import Changes, Pattern, Unprotectable, 
 from lustrum.protect.suppression.search.attacks.attack import Attacks, attacks_on, is_network
 from lustrum.protect.suppression.search.attacks.cuts import InfeasibleError
 from lustrum.protect.suppression.search.attacks.tasks import Tasks
-from lustrum.protect.suppression.search.boxes.boxes import protect_by_boxes, simple_bound
+from lustrum.protect.suppression.search.boxes import protect_by_boxes
 from lustrum.protect.suppression.search.heuristic import WitnessedPattern, protect_all
+from lustrum.protect.suppression.search.lower_bounds import simple_bound
 from lustrum.protect.suppression.solve import (
     AlgorithmWord,
     PatternOutcome,
     Progress,
     SearchRequest,
+    algorithm_named,
     solve,
 )
 from lustrum.runtime.stop import best_is_taken
 
-__all__ = ["AlgorithmWord", "Progress", "suppress"]
+__all__ = ["AlgorithmWord", "Progress", "algorithm_named", "suppress"]
 
 _DISCOUNT = 0.5
 _LARGE = 50_000  # with more cells linear programs take too long
@@ -64,17 +64,9 @@ def suppress(
     >>> pattern.safe, np.flatnonzero(pattern.secondary).tolist()
     (True, [1, 3, 4])
     """
-    if algorithm not in get_args(AlgorithmWord):
-        known = choices(str(algorithm), get_args(AlgorithmWord))
-        raise InputError(f"'algorithm' of suppression cannot be {algorithm!r}; {known}.")
+    algorithm = algorithm_named(algorithm)
     if work is not None and (isinstance(work, bool) or work < 0):
         raise InputError("'work' of suppression is a number of steps, 0 or more.")
-    many = problem.values.size > _LARGE and problem.axes is not None and len(problem.axes) > 2
-    if algorithm == "elimination" and many:
-        raise InputError(
-            f"Relations of more than two variables fill in too much for 'elimination' beyond {_LARGE} "
-            "cells; use 'boxes'."
-        )
     before = _previous(problem, previous)
     priced = problem
     if before is not None:
@@ -86,7 +78,7 @@ def suppress(
     large = algorithm == "auto" and problem.values.size > _LARGE
     if large and is_network(problem):
         why = f"The table has more than {_LARGE} cells and is a network."
-        asked = replace(asked, algorithm="elimination", why=why)
+        asked = replace(asked, algorithm="quick", why=why)
     elif algorithm == "boxes" or (
         large and problem.axes is not None and not _is_taken_apart(problem)
     ):
@@ -188,7 +180,7 @@ def _by_boxes(
         return None
     audit = audit_deviations(priced, boxed.suppressed, boxed.deviations)
     why = (
-        "Asked for."
+        "It was asked for."
         if asked
         else f"The table has more than {_LARGE} cells and its categories nest."
     )
@@ -224,7 +216,7 @@ def _rest_solved(
     except InfeasibleError:
         # The programs disagree about a cell at the edge of what is possible; the audit decides.
         why = "Some cells are at the edge of what can be protected, so all that may be are suppressed."
-        return PatternOutcome(~problem.frozen, 0.0, 0, "heuristic", why)
+        return PatternOutcome(~problem.frozen, 0.0, 0, "quick", why)
 
 
 def _repaired(

@@ -18,10 +18,10 @@ from lustrum.numeric.structure import UNBOUNDED, Structure
 from lustrum.protect.abilities import Abilities
 from lustrum.protect.method import Kept, Stage, checked_input, kept_cells, released
 from lustrum.protect.suppression.attackers import RuleOnUnions
-from lustrum.protect.suppression.choose import AlgorithmWord, Progress, suppress
+from lustrum.protect.suppression.check import with_intervals
+from lustrum.protect.suppression.choose import AlgorithmWord, Progress, algorithm_named, suppress
 from lustrum.protect.suppression.contributors import contributor_views
 from lustrum.protect.suppression.costs import CostWord, cell_costs
-from lustrum.protect.suppression.partial import with_intervals
 from lustrum.protect.suppression.problem import AxisSums, ContributorView, SuppressionProblem
 from lustrum.protect.suppression.result import Pattern
 from lustrum.sensitivity import Background, Rule, Sensitivity, Threshold, read_rule
@@ -82,9 +82,9 @@ class Suppression:
                 "The rule of suppression must be a rule, such as PPercent(p=10), or its words, such as "
                 "{'rule': 'p-percent', 'p': 10}."
             )
+        object.__setattr__(self, "algorithm", algorithm_named(self.algorithm))
         allowed = {
             "cost": CostWord,
-            "algorithm": AlgorithmWord,
             "attacker": AttackerWord,
             "keep": Kept,
         }

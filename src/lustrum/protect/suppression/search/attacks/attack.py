@@ -16,9 +16,9 @@ from lustrum.audit.knowledge.independent import independent_rows
 from lustrum.audit.knowledge.reduce import Piece
 from lustrum.model.arrays import Floats, Ints, Mask
 from lustrum.numeric.solve.deviations import DeviationProgram
+from lustrum.numeric.solve.network import adjacency
 from lustrum.numeric.solve.products import power_of_two
 from lustrum.protect.suppression.problem import SuppressionProblem
-from lustrum.protect.suppression.search.attacks.graph import adjacency
 from lustrum.protect.suppression.search.attacks.local import FewCells, LocalPrograms
 from lustrum.protect.suppression.search.attacks.tasks import SLIDING, Tasks
 
