@@ -98,7 +98,7 @@ _POPULATION = (
 )
 _SUPPRESSION = tuple(
     f"tests/protect/suppression/test_{name}.py"
-    for name in ("ranges_by_hand", "attackers", "audit_by_enumeration")
+    for name in ("attackers", "audit")
 )
 
 GROUPS = {
@@ -199,7 +199,7 @@ GROUPS = {
     ),
     "twins": Group(_in("audit/bounding", "twins"), _audit("twins_by_hand", "twins"), loops=True),
     "network": Group(_in("audit/bounding", "network"), _NETWORK),
-    "network-loops": Group(_in("audit/bounding", "network_kernels"), _NETWORK[:1], loops=True),
+    "network-loops": Group(_in("numeric/solve", "network_kernels"), _NETWORK[:1], loops=True),
     "safe-totals": Group(_in("protect/totals", "safe", "summed"), _TOTALS),
     "inner-table": Group(
         _in("protect/totals", "inner_table", "axis_parts"),
