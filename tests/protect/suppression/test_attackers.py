@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import product
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,6 @@ from lustrum.model import Contributions, InputError, Table, TableAxis
 from lustrum.protect.suppression import (
     RuleOnUnions,
     SuppressionProblem,
-    audit_pattern,
     coalition,
     contributor_views,
     singleton_views,
@@ -25,7 +23,6 @@ from lustrum.protect.suppression.contributors import ranked_contributions
 from lustrum.protect.suppression.problem import ContributorView
 from lustrum.protect.suppression.search.boxes import Deviations
 from lustrum.sensitivity import Dominance, Threshold
-from lustrum.sensitivity.background import Background
 
 NO_END = np.iinfo(np.int64).max // 8
 
@@ -153,21 +150,6 @@ def deviations(up: int, down: int) -> Deviations:
     )
 
 
-def test_deviations_within_all_bounds_prove_the_levels_they_reach() -> None:
-    found = audit_deviations(problem(), SQUARE, deviations(8, 6))
-    assert found.safe
-    assert found.short == ()
-    assert (found.cells.low.tolist(), found.cells.high.tolist()) == ([4], [18])
-    assert found.cells.sharp.tolist() == [False]
-    assert audit_deviations(problem(level=6), SQUARE, deviations(8, 6)).safe
-    assert audit_deviations(problem(), SQUARE, deviations(20, 10)).safe
-    short = audit_deviations(problem(), SQUARE, deviations(8, 4))
-    assert not short.safe
-    assert short.short == ((0, -1),)
-    assert not audit_deviations(problem(), SQUARE, deviations(21, 6)).safe, "the cell beside is 20"
-    assert not audit_deviations(problem(), SQUARE, deviations(8, 11)).safe, "no cell is below 0"
-
-
 def test_deviations_must_reach_the_sliding_level() -> None:
     assert audit_deviations(problem(sliding=14), SQUARE, deviations(8, 6)).safe
     assert not audit_deviations(problem(sliding=15), SQUARE, deviations(8, 6)).safe
@@ -176,14 +158,6 @@ def test_deviations_must_reach_the_sliding_level() -> None:
 def view(cell: int, low: int, high: int, targets: list[int] | None = None) -> ContributorView:
     marks = None if targets is None else np.isin(np.arange(9), targets)
     return ContributorView("knows", np.array([cell]), np.array([low]), np.array([high]), marks)
-
-
-def test_deviations_must_stay_within_what_a_contributor_knows_of_other_cells() -> None:
-    shown = deviations(8, 6)
-    assert audit_deviations(problem((view(1, 12, 26),)), SQUARE, shown).safe
-    assert not audit_deviations(problem((view(1, 13, 26),)), SQUARE, shown).safe
-    assert not audit_deviations(problem((view(1, 12, 25),)), SQUARE, shown).safe
-    assert audit_deviations(problem((view(1, 12, 26),)), SQUARE, shown).cells.attackers == 1
 
 
 def test_what_a_contributor_knows_of_the_target_counts_if_the_target_is_protected_from_it() -> None:
@@ -197,41 +171,10 @@ def test_what_a_contributor_knows_of_the_target_counts_if_the_target_is_protecte
     assert audit_deviations(problem((other,)), SQUARE, shown).safe
 
 
-def test_an_audit_of_a_pattern_looks_at_each_attacker_and_at_its_targets() -> None:
-    assert audit_pattern(problem(), SQUARE).safe
-    knows = view(1, 20, 20)
-    found = audit_pattern(problem((knows,)), SQUARE)
-    assert found.short == ((0, 0),)
-    assert audit_pattern(problem((view(1, 20, 20, targets=[3]),)), SQUARE).safe
-    assert audit_pattern(problem((view(2, 30, 30),)), SQUARE).safe, "it knows a published cell"
-    assert audit_pattern(problem((view(0, 10, 10),)), SQUARE).safe
-    assert not audit_pattern(problem((view(0, 10, 10, targets=[0]),)), SQUARE).safe
-
-
 def shared(low: int, own: list[int], targets: list[int] | None = None) -> ContributorView:
     """One who has ``low`` of the first cell, which needs levels (lower, upper, sliding) against it."""
     known = view(0, low, NO_END, targets)
     return replace(known, levels=np.array(own, dtype=np.int64).reshape(3, 1))
-
-
-@pytest.mark.parametrize(
-    ("own", "safe"),
-    [
-        ([2, 8, 0], True),
-        ([3, 8, 0], False),  # nobody who has 8 of the 10 believes in less than 8
-        ([2, 9, 0], False),  # the deviation rises by 8
-        ([2, 8, 10], True),
-        ([2, 8, 11], False),
-        ([0, 0, 0], True),
-    ],
-)
-def test_deviations_prove_levels_against_those_who_contribute_to_the_cell(
-    own: list[int], safe: bool
-) -> None:
-    shown = deviations(8, 6)
-    assert audit_deviations(problem((shared(8, own),)), SQUARE, shown).safe == safe
-    assert audit_deviations(problem((shared(8, own, [0]),)), SQUARE, shown).safe == safe
-    assert audit_deviations(problem((shared(8, own, [3]),)), SQUARE, shown).safe
 
 
 def test_part_of_a_deviation_of_counts_is_whole_where_all_moves_are_of_one_size() -> None:
@@ -250,16 +193,6 @@ def test_part_of_a_deviation_of_counts_is_whole_where_all_moves_are_of_one_size(
     assert audit_deviations(replace(counts, views=()), every, odd).safe
     assert not audit_deviations(counts, every, odd).safe
     assert audit_deviations(replace(counts, whole=False), every, odd).safe
-
-
-def test_an_audit_asks_the_levels_of_a_contributor_and_no_others() -> None:
-    # The range of the first cell is 0 to 30; one who has 8 of it knows 8 to 30.
-    assert audit_pattern(problem((shared(8, [2, 20, 0]),)), SQUARE).safe
-    assert audit_pattern(problem((shared(8, [3, 20, 0]),)), SQUARE).short == ((0, 0),)
-    assert audit_pattern(problem((shared(8, [2, 21, 0]),)), SQUARE).short == ((0, 0),)
-    assert audit_pattern(problem((shared(8, [2, 20, 22]),)), SQUARE).safe
-    assert audit_pattern(problem((shared(8, [2, 20, 23]),)), SQUARE).short == ((0, 0),)
-    assert audit_pattern(problem((shared(8, [3, 20, 0], [3]),)), SQUARE).safe
 
 
 def test_a_coalition_asks_for_what_the_least_protected_member_asks_for() -> None:
@@ -335,62 +268,6 @@ def test_levels_against_contributors_are_proven_cell_by_cell(
             assert found.short == tuple(short), (below, above, own.tolist(), targets)
             outcomes.add(found.short)
     assert len(outcomes) >= 2
-
-
-def test_sole_contributors_are_one_each_unless_holdings_join_them() -> None:
-    alone = [True, False, True, True]
-    views = singleton_views([4, 7, 9, 0], alone)
-    assert [view.cells.tolist() for view in views] == [[0], [2], [3]]
-    assert [view.low.tolist() for view in views] == [[4], [9], [0]]
-    joined = singleton_views([4, 7, 9, 0], alone, [5, -1, 5, 2])
-    assert [view.cells.tolist() for view in joined] == [[3], [0, 2]]
-
-
-class Recorded:
-    """A rule that remembers what it has judged."""
-
-    def __init__(self) -> None:
-        self.judged: list[tuple[Table, Any]] = []
-
-    def judge(self, table: Table, background: Any) -> Any:
-        self.judged.append((table, background))
-        return SimpleNamespace(mask=np.array(True))
-
-
-@pytest.mark.parametrize("contributors", [[1, 5, 4, 3], None])
-def test_a_union_is_judged_as_a_cell_with_the_contributions_of_its_parts(
-    contributors: list[int] | None,
-) -> None:
-    table = Table(
-        (TableAxis.plain("a", ["p", "q", "r", "s"]),),
-        np.array([400, 1000, 600, 90]),
-        kind="magnitude",
-        decimals=1,
-        contributors=None if contributors is None else np.array(contributors),
-        contributions=Contributions(
-            np.array([[400, 0], [700, 200], [300, 100], [-50, 40]]),
-            np.array([[0, -1], [0, 7], [7, 8], [8, 9]]),
-        ),
-    )
-    rule, background = Recorded(), Background()
-    unions = RuleOnUnions(table, rule, background)  # type: ignore[arg-type]
-    assert unions.reveals(np.array([1, 2]))
-    assert unions.reveals(np.array([2, 1]))
-    ((one, given),) = rule.judged
-    assert given is background
-    assert (one.kind, one.decimals) == ("magnitude", 1)
-    assert int(one.values) == 1600
-    assert one.contributions is not None
-    # Holding 0 has 700, holding 7 has 500 in both cells, and holding 8 is beyond the ranks of the table.
-    assert one.contributions.value.tolist() == [700, 500]
-    assert one.contributions.holding.tolist() == [0, 7]
-    # Nine contributions are those of eight, of whom three are seen; without numbers only those that are seen.
-    assert one.contributors is not None
-    assert int(one.contributors) == (8 if contributors else 3)
-    unions.reveals(np.array([3]))
-    last = rule.judged[-1][0]
-    assert last.contributions is not None
-    assert last.contributions.value.tolist() == [-50, 40]
 
 
 def test_what_attackers_are_made_from_is_checked() -> None:

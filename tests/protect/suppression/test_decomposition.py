@@ -102,15 +102,6 @@ def test_sub_tables_are_safe_together_and_their_bounds_add_up(
     assert suppress(problem).cost == pytest.approx(least)
 
 
-def test_the_bound_by_sub_tables_is_close_where_nothing_is_shared() -> None:
-    problem = table((TREE, TREE), 2)
-    subtables = subtables_of(problem)
-    assert subtables is not None
-    bound, steps = bound_by_parts(problem, subtables)
-    assert steps > 0
-    assert bound > 0.6 * suppress(problem, algorithm="exact").cost
-
-
 def test_sub_tables_raise_the_bound_of_a_search_that_ends_early() -> None:
     # Sub-tables of three variables are no networks, so the table is searched as a whole.
     problem = table((TREE, FLAT, FLAT), 3)
@@ -132,18 +123,6 @@ def test_only_larger_tables_of_three_variables_are_taken_apart(
     assert apart not in suppress(problem).why
     monkeypatch.setattr("lustrum.protect.suppression.solve._WHOLE", len(problem) - 1)
     assert apart in suppress(problem).why
-
-
-def test_larger_tables_that_are_searched_as_a_whole_have_a_limit_of_work(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    problem = table((TREE, FLAT, FLAT), 3)
-    full, short = suppress(problem), suppress(problem, work=1)
-    assert short.steps < full.steps
-    monkeypatch.setattr("lustrum.protect.suppression.solve._WORK_WHOLE", 1)
-    assert suppress(problem).steps == full.steps
-    monkeypatch.setattr("lustrum.protect.suppression.solve._ON", len(problem) - 1)
-    assert suppress(problem).steps == short.steps
 
 
 def test_a_cell_above_is_suppressed_where_the_sub_table_cannot_do_without() -> None:
@@ -180,14 +159,6 @@ def test_singletons_are_attackers_of_sub_tables_too() -> None:
     pattern = suppress(guarded, algorithm="exact")
     assert pattern.safe
     assert audit_pattern(guarded, np.asarray(pattern.suppressed)).safe
-
-
-def test_the_order_of_relations_does_not_matter() -> None:
-    problem = table((TREE, TREE), 5)
-    order = np.random.default_rng(1).permutation(problem.relations.shape[0])
-    turned = replace(problem, relations=problem.relations[order])
-    both = [suppress(p, algorithm="exact").suppressed for p in (problem, turned)]
-    assert np.array_equal(*both)
 
 
 def test_a_cell_that_cannot_be_protected_is_found_in_its_sub_table() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -111,12 +112,15 @@ def test_no_pattern_costs_less_than_the_bound_nor_this_one_less_than_the_optimum
 
 
 @pytest.mark.parametrize("axes", [(FLAT, FLAT), (TREE, FLAT), (TREE, TREE), (FLAT, FLAT, FLAT)])
-def test_the_order_of_relations_and_workers_do_not_matter(axes: tuple[AxisSums, ...]) -> None:
+@pytest.mark.parametrize("algorithm", ["quick", "exact"])
+def test_the_order_of_relations_and_workers_do_not_matter(
+    axes: tuple[AxisSums, ...], algorithm: Any
+) -> None:
     problem = table(axes, 4)
     order = np.random.default_rng(1).permutation(problem.relations.shape[0])
     turned = replace(problem, relations=sparse.csr_array(problem.relations[order]))
-    first = suppress(problem, algorithm="quick", workers=1)
-    second = suppress(turned, algorithm="quick", workers=2)
+    first = suppress(problem, algorithm=algorithm, workers=1)
+    second = suppress(turned, algorithm=algorithm, workers=2)
     assert first.safe
     assert np.array_equal(first.suppressed, second.suppressed)
 
