@@ -201,11 +201,7 @@ def known_from(
     problem: SuppressionProblem, suppressed: Mask, view: ContributorView | None = None
 ) -> tuple[Knowledge, Ints]:
     """What an attacker knows: relations between suppressed cells, and bounds; and which cells these are."""
-    cells = np.flatnonzero(suppressed)
-    low, high = problem.low.copy(), problem.high.copy()
-    if view is not None:
-        low[view.cells] = np.maximum(low[view.cells], view.low)
-        high[view.cells] = np.minimum(high[view.cells], view.high)
+    cells, (low, high) = np.flatnonzero(suppressed), _known_ends(problem, view)
     shown = np.where(suppressed, 0, problem.values)
     part = sparse.csr_array(problem.relations[:, cells])
     rows = np.flatnonzero(np.diff(part.indptr))
@@ -313,19 +309,19 @@ def shown_ends(
     """
     if problem.whole or _ties(problem, suppressed, targets) < _MUCH:
         return None
-    known = as_known(problem, view)
+    low, high = _known_ends(problem, view)
+    known = replace(problem, low=low, high=high, views=(), unions=None)
     moved = deviations(known, suppressed, targets)
     return None if moved is None else CheckedMoves(known, suppressed, moved).ends(targets)
 
 
-def as_known(problem: SuppressionProblem, view: ContributorView | None) -> SuppressionProblem:
-    """The problem with what one attacker knows as its bounds."""
-    if view is None:
-        return replace(problem, views=(), unions=None)
+def _known_ends(problem: SuppressionProblem, view: ContributorView | None) -> tuple[Ints, Ints]:
+    """Between which values an attacker knows each cell to be, whatever is published."""
     low, high = problem.low.copy(), problem.high.copy()
-    low[view.cells] = np.maximum(low[view.cells], view.low)
-    high[view.cells] = np.minimum(high[view.cells], view.high)
-    return replace(problem, low=low, high=high, views=(), unions=None)
+    if view is not None:
+        low[view.cells] = np.maximum(low[view.cells], view.low)
+        high[view.cells] = np.minimum(high[view.cells], view.high)
+    return low, high
 
 
 def deviations(problem: SuppressionProblem, suppressed: Mask, targets: Ints) -> Floats | None:

@@ -18,7 +18,6 @@ from lustrum.protect.suppression.result import is_least
 from lustrum.protect.suppression.search.attacks.attack import (
     Attacks,
     FlowAttacks,
-    ProgramAttacks,
     attacks_on,
     is_network,
 )
@@ -254,7 +253,6 @@ def _part(
     if not tasks:
         why = "No cell needs protection beyond being suppressed itself."
         return PatternOutcome(problem.fixed.copy(), 0.0, 0, "exact", why)
-    assert isinstance(attacks, FlowAttacks | ProgramAttacks)
     by_flows = isinstance(attacks, FlowAttacks)
     tested = f" Levels were tested by {'flows' if by_flows else 'linear programs'}."
     if asked.algorithm == "quick":

@@ -185,7 +185,7 @@ def union_of_paths(attacks: Attacks, runs: int = _RUNS) -> tuple[Mask, Witnessed
     return union, first
 
 
-def quick_pattern(attacks: FlowAttacks | ProgramAttacks, work: int | None, tell: Tell) -> Mask:
+def quick_pattern(attacks: Attacks, work: int | None, tell: Tell) -> Mask:
     """A safe pattern that has every cell for a reason; raises where a task cannot be fulfilled."""
     problem = attacks.tasks.problem
     if isinstance(attacks, FlowAttacks):
