@@ -75,35 +75,39 @@ def suppress(
         priced = problem.with_cost(np.where(before, problem.cost * (1 - discount), problem.cost))
     tell = _Listener(progress)
     asked = SearchRequest(algorithm, work, tell, stopped=tell.has_stopped)
-    large = algorithm == "auto" and problem.values.size > _LARGE
-    if large and is_network(problem):
+    large = problem.values.size > _LARGE
+    if algorithm == "auto" and large and is_network(problem):
         why = f"The table has more than {_LARGE} cells and is a network."
         asked = replace(asked, algorithm="quick", why=why)
-    elif algorithm == "boxes" or (
-        large and problem.axes is not None and not _is_taken_apart(problem)
-    ):
+    elif algorithm == "boxes" or (algorithm == "auto" and large and _may_be_boxed(problem)):
         boxed = _by_boxes(problem, priced, before, tell, asked=algorithm == "boxes")
         if boxed is not None:
             return boxed
-    late = {number for number, view in enumerate(priced.views) if _is_late(view)}
-    if (len(priced.views) - len(late)) * int(priced.primary.sum()) > _MANY:
-        late = set(range(len(priced.views)))
+    outcome, audit, hopeless = _solved_and_checked(priced, asked, tell, workers)
+    return _pattern(problem, priced, before, outcome, audit, hopeless)
+
+
+def _solved_and_checked(
+    problem: SuppressionProblem, asked: SearchRequest, tell: _Listener, workers: int | None
+) -> tuple[PatternOutcome, PatternAudit, tuple[Unprotectable, ...]]:
+    """Search and audit, again with attackers that the audit finds; at last repair what is left short."""
+    late = {number for number, view in enumerate(problem.views) if _is_late(view)}
+    if (len(problem.views) - len(late)) * int(problem.primary.sum()) > _MANY:
+        late = set(range(len(problem.views)))
     steps = 0
     while True:
-        active = tuple(view for number, view in enumerate(priced.views) if number not in late)
-        outcome, attacks, hopeless = _searched(replace(priced, views=active), asked)
+        active = tuple(view for number, view in enumerate(problem.views) if number not in late)
+        outcome, attacks, hopeless = _searched(replace(problem, views=active), asked)
         steps += outcome.steps
-        outcome = _named_stopped(priced, outcome, tell)
-        tell("audit", priced.total_cost(outcome.suppressed), outcome.lower_bound)
-        audit = audit_pattern(priced, outcome.suppressed, workers=workers)
+        outcome = _named_stopped(problem, outcome, tell)
+        tell("audit", problem.total_cost(outcome.suppressed), outcome.lower_bound)
+        audit = audit_pattern(problem, outcome.suppressed, workers=workers)
         lost = {cell.cell for cell in hopeless}
         more = late & {view for cell, view in audit.short if cell not in lost}
         if not more:
-            break
+            outcome = replace(outcome, steps=steps)
+            return *_repaired(problem, attacks, outcome, audit, lost, workers), hopeless
         late -= more
-    outcome = replace(outcome, steps=steps)
-    outcome, audit = _repaired(priced, attacks, outcome, audit, hopeless, workers)
-    return _pattern(problem, priced, before, outcome, audit, hopeless)
 
 
 class _Listener:
@@ -132,9 +136,10 @@ def _named_stopped(
     return replace(outcome, why=why)
 
 
-def _is_taken_apart(problem: SuppressionProblem) -> bool:
-    """Whether sub-tables are protected one by one although the table is large: they are small networks."""
-    return problem.axes is not None and len(problem.axes) == 2 and problem.values.size <= _APART
+def _may_be_boxed(problem: SuppressionProblem) -> bool:
+    """Whether a large table has too many sub-tables to protect one by one, or none that are networks."""
+    axes = problem.axes
+    return axes is not None and (len(axes) != 2 or problem.values.size > _APART)
 
 
 def _is_late(view: ContributorView) -> bool:
@@ -224,11 +229,10 @@ def _repaired(
     attacks: Attacks,
     outcome: PatternOutcome,
     audit: PatternAudit,
-    hopeless: tuple[Unprotectable, ...],
+    lost: set[int],
     workers: int | None,
 ) -> tuple[PatternOutcome, PatternAudit]:
     """Suppress more cells for every task that falls short in the audit, until none does."""
-    lost = {u.cell for u in hopeless}
     suppressed = outcome.suppressed.copy()
     matrix = problem.relations
     while True:
