@@ -117,8 +117,8 @@ class _Search:
         rows = side, np.full(side.size, np.inf)
         ends = np.zeros(cost.size), np.ones(cost.size)
         fine: dict[str, object] = {"dual_feasibility_tolerance": FINE, **SIMPLEX}
-        self._value = Program(matrix, rows, ends, cost, **SIMPLEX)
-        self._point = Program(matrix, rows, ends, single_optimum(cost), **fine)
+        self._value = Program(matrix, rows, ends, cost, None, **SIMPLEX)
+        self._point = Program(matrix, rows, ends, single_optimum(cost), None, **fine)
         self._whole = bool((cost == np.rint(cost)).all())
         self._grid = power_of_two(float(np.abs(cost).sum()) or 1.0)
         self.best = start

@@ -115,7 +115,8 @@ class CuttingProgram:
 
     def _program(self, cost: Floats, **options: object) -> Program:
         none, empty = np.zeros(0), sparse.csr_array((0, self.cost.size))
-        return Program(empty, (none, none), (self.low, self.high), cost, **(SIMPLEX | options))
+        ends = self.low, self.high
+        return Program(empty, (none, none), ends, cost, None, **(SIMPLEX | options))
 
     def __len__(self) -> int:
         return len(self.cuts)

@@ -19,7 +19,7 @@ import numpy as np
 from scipy import sparse
 
 from lustrum.model.arrays import Floats
-from lustrum.numeric.solve.highs import DUAL, FINE, NO_LIMIT, Program
+from lustrum.numeric.solve.highs import FINE, NO_LIMIT, SIMPLEX, Program
 from lustrum.numeric.solve.products import cleared, power_of_two, snapped, sparse_product
 
 # scipy ships no types; this stands for scipy.sparse.csr_array.
@@ -230,5 +230,4 @@ def _mixed(columns: Sparse, duals: Floats) -> Floats:
 def _program(matrix: Sparse, wider: Floats | None = None, **options: object) -> Program:
     rows = np.zeros(matrix.shape[0]) if wider is None else wider
     none = np.zeros(matrix.shape[1])
-    dual = {"presolve": "off", "solver": "simplex", "simplex_strategy": DUAL}
-    return Program(matrix, (-rows, rows), (none, none), **dual, **options)
+    return Program(matrix, (-rows, rows), (none, none), None, None, **(SIMPLEX | options))
