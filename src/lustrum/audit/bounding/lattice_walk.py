@@ -20,9 +20,8 @@ from scipy import sparse
 from lustrum.audit.bounding.lattice import integer_kernel, integer_solution, reduced
 from lustrum.audit.knowledge.reduce import Piece
 from lustrum.model.arrays import Floats, Ints
-from lustrum.numeric.solve.dense import cholesky
 from lustrum.numeric.solve.highs import Program, solved
-from lustrum.numeric.solve.products import cleared, dot
+from lustrum.numeric.solve.products import cholesky, cleared, dot
 
 LEAST, MOST = 100, 4000
 """Pieces with fewer cells are better searched by integer programs; beyond, the basis takes too long."""
