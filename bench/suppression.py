@@ -10,8 +10,6 @@ about 400,000 cells, 5 % of them primary; ``five_3k`` and ``five_20k`` are small
 their cells are primary; ``t2_250k`` and ``t2_1m`` are two-way tables with about one primary cell in a row, and
 ``h1_200k`` has groups along one of two axes and 1 % of its cells primary. ``s2_24`` to ``s4`` are small.
 Every problem runs in a process of its own. Seconds are those of the processor. It prints markdown.
-With ``--restarts K`` the steps of ``--work`` are divided among K searches, the first of the problem as it is,
-the others of the same problem with its cells in another order; the best pattern and the best bound are kept.
 """
 
 from __future__ import annotations
@@ -25,14 +23,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 from parts.figures import Figure, record
 
-from lustrum.model.arrays import Indices
-from lustrum.protect.suppression import AxisSums, Pattern, SuppressionProblem, suppress
+from lustrum.protect.suppression import AxisSums, SuppressionProblem, suppress
 
 PROBLEMS = (
     "t2_20_p5", "t2_50_p5", "h2_40_p5", "t2_100_p1", "table8", "t3_10_p10", "t3_20_p5",
@@ -179,66 +175,6 @@ def problem_named(name: str, folder: Path) -> SuppressionProblem:
     return from_table(folder / "tables" / f"{name}.csv.gz")
 
 
-def relabelled(problem: SuppressionProblem, counter: int) -> SuppressionProblem:
-    """The same problem with its cells in another order.
-
-    Categories are shuffled where the cells are those of one table. 0 leaves everything as it is.
-    """
-    order = np.arange(len(problem))
-    if counter == 0:
-        return problem
-    luck = np.random.default_rng(counter)
-    axes = problem.axes
-    if axes is None:
-        order = luck.permutation(order)
-    else:
-        orders = [luck.permutation(axis.size) for axis in axes]
-        order = order.reshape([axis.size for axis in axes])[np.ix_(*orders)].ravel()
-        axes = tuple(
-            shuffled(axis, np.argsort(own)) for axis, own in zip(axes, orders, strict=True)
-        )
-    place = np.argsort(order)
-    relations = problem.relations[:, order].tocsr()
-    relations.sort_indices()
-    views = tuple(
-        replace(
-            view,
-            cells=place[view.cells],
-            targets=None if view.targets is None else view.targets[order],
-        )
-        for view in problem.views
-    )
-    names = "values primary lower upper sliding low high cost frozen never".split()  # noqa: SIM905
-    arrays = {name: getattr(problem, name)[order] for name in names}
-    return replace(problem, relations=relations, views=views, axes=axes, names=None, **arrays)
-
-
-def shuffled(axis: AxisSums, place: Indices) -> AxisSums:
-    """The sums along an axis whose categories have other places."""
-    sums = (
-        (int(place[total]), tuple(np.sort(place[list(parts)]).tolist()))
-        for total, parts in axis.sums
-    )
-    return AxisSums(axis.size, tuple(sums))
-
-
-def best_of(
-    problem: SuppressionProblem, restarts: int, search: Callable[[SuppressionProblem], Pattern]
-) -> tuple[Pattern, float]:
-    """The cheapest pattern of several searches of relabelled problems, and the best bound of them all."""
-    best: Pattern | None = None
-    bound = 0.0
-    for counter in range(restarts):
-        found = search(relabelled(problem, counter))
-        bound = max(bound, found.lower_bound)
-        if best is None or found.cost < best.cost:
-            best = found
-        if best.cost <= bound:
-            break
-    assert best is not None
-    return best, bound
-
-
 def row_of(name: str, given: argparse.Namespace) -> dict[str, Figure]:
     """Suppress one problem and say how that went."""
     problem = problem_named(name, given.folder)
@@ -247,25 +183,21 @@ def row_of(name: str, given: argparse.Namespace) -> dict[str, Figure]:
     def tell(what: str, cost: float, bound: float) -> None:
         print(f"{time.process_time() - begin:8.1f} {what} {cost:.0f} {bound:.0f}", file=sys.stderr)
 
-    def search(part: SuppressionProblem) -> Pattern:
-        return suppress(
-            part,
-            algorithm=given.algorithm,
-            work=None if given.work is None else given.work // given.restarts,
-            progress=tell if given.verbose else None,
-        )
-
-    pattern, bound = best_of(problem, given.restarts, search)
+    pattern = suppress(
+        problem,
+        algorithm=given.algorithm,
+        work=given.work,
+        progress=tell if given.verbose else None,
+    )
     seconds = time.process_time() - begin
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    gap = 1.0 - bound / pattern.cost if pattern.cost > bound else 0.0
     return {
         "problem": name,
         "cells": len(problem),
         "primary": int(problem.primary.sum()),
         "secondary": int(pattern.secondary.sum()),
         "suppressed value": round(pattern.cost),
-        "proven gap (%)": round(100 * gap, 1),
+        "proven gap (%)": round(100 * pattern.gap, 1),
         "CPU (s)": round(seconds, 1),
         "peak (MiB)": round(peak),
         "audited safe": "yes" if pattern.safe else "no",
@@ -280,9 +212,6 @@ def main() -> None:
     parser.add_argument("problems", nargs="*", help="names; all if none is given")
     parser.add_argument("--algorithm", default="auto")
     parser.add_argument("--work", type=int)
-    parser.add_argument(
-        "--restarts", type=int, default=1, help="divide the work among relabelled searches"
-    )
     parser.add_argument("--verbose", action="store_true")
     parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -293,11 +222,9 @@ def main() -> None:
         (name,) = given.problems
         print(json.dumps(row_of(name, given)))
         return
-    if given.restarts < 1 or (given.restarts > 1 and given.work is None):
-        parser.error("--restarts is a number from 1, and needs --work, which it divides")
     for name in given.problems or PROBLEMS:
         words = [sys.executable, __file__, str(given.folder), name, "--one"]
-        words += ["--algorithm", given.algorithm, "--restarts", str(given.restarts)]
+        words += ["--algorithm", given.algorithm]
         words += [] if given.work is None else ["--work", str(given.work)]
         words += ["--verbose"] if given.verbose else []
         done = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=False)

@@ -50,8 +50,6 @@ CONTRIBUTIONS = (
 NOT_FOR_SUPPRESSION = NOT_FOR_A_FILE | {
     *("lustrum.audit.belief", "lustrum.audit.certificate", "lustrum.audit.closed"),
     *("lustrum.audit.report", "lustrum.formats.pattern_picture", "lustrum.formats.xlsx"),
-    "lustrum.protect.suppression.decomposition.topdown",
-    "lustrum.protect.suppression.elimination",
     "lustrum.sensitivity.rules.disclosure",
 }
 

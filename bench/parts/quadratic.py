@@ -17,8 +17,8 @@ from figures import record
 
 from lustrum.model.arrays import Floats, Ints
 from lustrum.numeric.structure import UNBOUNDED
-from lustrum.protect.adjustment.l2 import least_squares
 from lustrum.protect.adjustment.problem import AdjustmentProblem, as_floats, reduce_problem
+from lustrum.protect.adjustment.search import least_squares
 
 Answer = tuple[float, Floats | None]
 

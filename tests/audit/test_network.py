@@ -12,8 +12,8 @@ from scipy.sparse.csgraph import maximum_flow
 from audit.fibres import QUICK, axis, fitting
 from audit.test_bounds_sweep import suppressed
 from lustrum.audit import ContradictionError, Knowledge, PublishedTable, bounds, from_tables
-from lustrum.audit.bounding.network import push
 from lustrum.numeric.solve import Highs
+from lustrum.numeric.solve.network_kernels import push
 from lustrum.numeric.structure import UNBOUNDED
 from solve.scipy_highs import ScipyHighs
 
@@ -199,7 +199,7 @@ def test_the_compiled_push_sends_what_a_second_method_sends(seed):
     capacity = np.where(rng.random((nodes, nodes)) < 0.4, rng.integers(1, 50, (nodes, nodes)), 0)
     np.fill_diagonal(capacity, 0)
     tail, head = (a.astype(np.int64) for a in np.nonzero(capacity))
-    from lustrum.audit.bounding.network import slots
+    from lustrum.numeric.solve.network import slots
 
     indptr, to, mate, arc, slot = slots(tail, head, nodes)
     room = np.zeros(to.size, dtype=np.int64)

@@ -16,7 +16,7 @@ from clocks import bend_clock
 from examples import examples
 from lustrum.model import InputError
 from lustrum.model.arrays import Ints
-from lustrum.numeric.solve import highs_model
+from lustrum.numeric.solve import highs
 from lustrum.numeric.structure import Structure, complete_relations
 from lustrum.protect.rounding.controlled.linked import Rounded, round_published, round_system
 from lustrum.protect.rounding.controlled.local import sums_of
@@ -250,7 +250,7 @@ def test_of_equally_near_roundings_any_path_of_the_solver_leads_to_one(
     relations = complete_relations(tables)
     found = []
     for seed in range(4):
-        monkeypatch.setitem(highs_model._QUIET, "random_seed", seed)
+        monkeypatch.setitem(highs._QUIET, "random_seed", seed)
         found.append(round_published(true, relations, 5, distance=distance))
     assert all(one.proven for one in found)
     assert len({one.published.tobytes() for one in found}) == 1

@@ -131,7 +131,7 @@ def test_bounds_of_sub_tables_that_were_reached_stay_a_bound() -> None:
     problem = SuppressionProblem.of(values, relations, [0, 9, 17], [3, 4, 2], axes=(axis, axis))
     least = suppress(problem, algorithm="exact").cost
     with taking_best(lambda: True):
-        stopped = suppress(problem, algorithm="decomposition")
+        stopped = suppress(problem)
     assert stopped.safe
     assert stopped.lower_bound <= least <= stopped.cost
 

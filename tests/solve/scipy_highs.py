@@ -12,8 +12,7 @@ from scipy import sparse
 from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 
 from lustrum.model.arrays import Floats
-from lustrum.numeric.solve.duality import drawn_back, lower_bound
-from lustrum.numeric.solve.problem import LinearProblem, Optimum, Outcome
+from lustrum.numeric.solve.problem import LinearProblem, Optimum, Outcome, drawn_back, lower_bound
 
 # What scipy's status numbers mean; 4 is a numerical difficulty, which proves nothing.
 _OUTCOMES = {

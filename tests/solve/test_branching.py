@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from lustrum.numeric.solve import highs_model
+from lustrum.numeric.solve import highs
 from lustrum.numeric.solve.branching import WholeSearch, search_whole
 from lustrum.numeric.solve.cutting import Cut, CuttingProgram
 from lustrum.numeric.solve.deviations import DeviationProgram
@@ -62,7 +62,7 @@ def test_the_best_is_found_and_no_bound_is_above_it(
 def in_other_orders(monkeypatch: pytest.MonkeyPatch, seed: int | None) -> None:
     real = highspy.Highs
     made = real if seed is None else lambda: Shuffled(real(), seed)
-    monkeypatch.setattr(highs_model.highspy, "Highs", made)
+    monkeypatch.setattr(highs.highspy, "Highs", made)
 
 
 def one_after_the_other(luck: np.random.Generator) -> list[object]:

@@ -1,4 +1,4 @@
-"""HiGHS kept warm answers as the cold one does, whatever was asked before."""
+"""HiGHS kept warm answers as the cold one does, and bounds hold whatever a solver does."""
 
 from __future__ import annotations
 
@@ -116,8 +116,56 @@ def test_when_time_is_up_a_bound_is_still_true():
 
 
 def test_a_program_that_the_solver_does_not_take_is_an_error_and_never_an_empty_answer() -> None:
-    from lustrum.numeric.solve.highs_model import highs_model
+    from lustrum.numeric.solve.highs import Program
 
     ends = np.zeros(1), np.ones(1)
     with pytest.raises(RuntimeError, match="did not take the program"):
-        highs_model(sparse.csr_array([[1e30]]), ends, ends)
+        Program(sparse.csr_array([[1e30]]), ends, ends)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [("low", [0.0], "must be"), ("high", [np.nan, 1.0], "NaN"), ("row_low", [], "must be")],
+)
+def test_a_misshapen_problem_is_refused(name, value, says):
+    ends = {"row_low": [0.0], "row_high": [1.0], "low": [0.0, 0.0], "high": [1.0, 1.0]}
+    with pytest.raises(ValueError, match=says):
+        LinearProblem(sparse.csr_array([[1.0, 1.0]]), **{**ends, name: value})
+
+
+@settings(deadline=None, max_examples=examples(40, 320))
+@given(
+    st.lists(st.lists(small, min_size=3, max_size=3), min_size=1, max_size=3),
+    st.lists(small, min_size=3, max_size=3),
+    st.lists(st.floats(-4, 4), min_size=3, max_size=3),
+    st.integers(0, 3),
+)
+def test_no_multipliers_prove_more_than_is_true(rows, cost, y, width):
+    box = [range(4)] * 3
+    sums = np.array(rows) @ np.array([1, 2, 0])
+    of = problem(rows, sums, sums + width, [0] * 3, [3] * 3)
+    points = [np.array(p) for p in itertools.product(*box)]
+    fits = [
+        p for p in points if np.all((of.row_low <= of.matrix @ p) & (of.matrix @ p <= of.row_high))
+    ]
+    least = min(float(np.dot(cost, p)) for p in fits)
+    multipliers = np.array(y)[: len(rows)]
+    assert lower_bound(of, np.array(cost, dtype=float), multipliers) <= least
+    found = ScipyHighs().load(of).minimise(np.array(cost, dtype=float))
+    assert found.outcome is Outcome.OPTIMAL
+    assert found.bound <= least
+    assert found.bound == pytest.approx(float(np.dot(cost, found.point)), abs=1e-6)
+
+
+def test_multipliers_on_an_open_row_are_left_out():
+    half_open = problem([[1.0]], [-np.inf], [5.0], [0.0], [9.0])
+    assert lower_bound(half_open, np.array([1.0]), np.array([1.0])) == 0.0
+    nothing = problem([[1.0]], [0.0], [np.inf], [-np.inf], [np.inf])
+    assert lower_bound(nothing, np.array([1.0]), np.array([0.5])) == -np.inf
+
+
+def test_thirds_keep_their_rounding_error_on_the_safe_side():
+    thirds = problem([[3, 3, 3]], [1], [1], [0, 0, 0], [1e6, 1e6, 1e6])
+    proven = lower_bound(thirds, np.ones(3), np.array([1 / 3]))
+    assert proven <= 1 / 3
+    assert proven == pytest.approx(1 / 3, abs=1e-6)

@@ -58,27 +58,6 @@ def test_small_networks_cost_what_a_linear_program_says(network: Network) -> Non
         assert network.proven(found.flow, found.potentials)
 
 
-def test_both_outcomes_are_met_among_larger_networks() -> None:
-    rng = np.random.default_rng(5)
-    seen = set()
-    for _ in range(40):
-        tail, head = rng.integers(0, 25, (2, 120))
-        capacity, cost = rng.integers(0, 6, 120), rng.integers(-20, 60, 120)
-        supply = np.zeros(25, dtype=np.int64)
-        sent = rng.integers(0, capacity + 1)
-        np.add.at(supply, tail, sent)
-        np.subtract.at(supply, head, sent)
-        supply[:2] += rng.integers(0, 12) * np.array([1, -1])
-        network = Network(tail, head, capacity, cost, supply)
-        found, expected = cheapest_flow(network), by_linear_program(network)
-        seen.add(found.outcome)
-        assert (found.outcome is Outcome.OPTIMAL) == (expected is not None)
-        if found.flow is not None:
-            assert found.cost == expected
-            assert network.proven(found.flow, found.potentials)
-    assert seen == {Outcome.OPTIMAL, Outcome.INFEASIBLE}
-
-
 def test_an_assignment_is_as_cheap_as_the_hungarian_one() -> None:
     cost = np.random.default_rng(2).integers(0, 1000, (80, 80))
     tail, head = (a.ravel() for a in np.indices(cost.shape))
@@ -109,13 +88,6 @@ def test_costs_beyond_64_bits_are_exact() -> None:
         [0, 0], [1, 1], [10**12, 10**12], [10**9, 10**9 + 1], [10**12 + 7, -(10**12) - 7]
     )
     assert cheapest_flow(network).cost == 10**21 + 7 * (10**9 + 1)
-
-
-def test_arcs_that_run_in_circles_flow_only_where_that_pays() -> None:
-    network = Network([0, 0, 0, 1], [0, 0, 1, 0], [3, 3, 2, 5], [-1, 1, -4, 3], [0, 0])
-    found = cheapest_flow(network)
-    assert found.flow.tolist() == [3, 0, 2, 2]
-    assert found.cost == -5
 
 
 def test_networks_without_arcs_or_nodes() -> None:

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from lustrum.numeric.solve.dense import cholesky, inner_product
 from lustrum.numeric.solve.products import (
+    cholesky,
     cleared,
     dot,
     floored,
+    inner_product,
     power_of_two,
     snapped,
     sparse_product,

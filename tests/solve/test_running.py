@@ -8,17 +8,14 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-import highspy
 import numpy as np
 import pytest
 from scipy import sparse
 
 from lustrum.numeric.solve import Highs, LinearProblem, Outcome
-from lustrum.numeric.solve.highs_model import SIMPLEX, highs_model
-from lustrum.numeric.solve.running import run
+from lustrum.numeric.solve.highs import SIMPLEX, Program
 from lustrum.runtime.stop import Stopped, stopping
 
-STATUS = highspy.HighsModelStatus
 GENEROUS = 600.0  # seconds
 
 
@@ -29,7 +26,7 @@ def covering(rows: int) -> tuple[Any, ...]:
     matrix.data[:] = luck.integers(1, 9, matrix.nnz)
     side = np.minimum(10.0, 4.0 * np.asarray(matrix.sum(axis=1)).ravel())
     ends = np.zeros(2 * rows), np.full(2 * rows, 9.0)
-    return matrix, (side, np.full(rows, highspy.kHighsInf)), ends, luck.random(2 * rows) + 1.0
+    return matrix, (side, np.full(rows, np.inf)), ends, luck.random(2 * rows) + 1.0
 
 
 def split() -> Any:
@@ -37,11 +34,11 @@ def split() -> Any:
     sizes = np.random.default_rng(1).integers(0, 100, (7, 60)).astype(np.float64)
     half = np.floor(sizes.sum(axis=1) / 2)
     ends = np.zeros(60), np.ones(60)
-    return highs_model(sparse.csr_array(sizes), (half, half), ends, whole=np.arange(60))
+    return Program(sparse.csr_array(sizes), (half, half), ends, whole=np.arange(60))
 
 
 def long_program(kind: str) -> Any:
-    return split() if kind == "whole" else highs_model(*covering(3000), **SIMPLEX)
+    return split() if kind == "whole" else Program(*covering(3000), **SIMPLEX)
 
 
 @pytest.fixture
@@ -64,7 +61,7 @@ def test_a_stop_from_another_thread_ends_a_program_that_is_under_way(kind: str) 
     def work() -> None:
         with stopping(asked):
             try:
-                run(model)
+                model.run()
             except Stopped:
                 heard.append("stopped")
 
@@ -88,7 +85,7 @@ def test_ctrl_c_is_heard_in_the_middle_of_a_program(kind: str, plain_interrupts:
         return False
 
     with stopping(asked), pytest.raises(KeyboardInterrupt):
-        run(model)
+        model.run()
 
 
 def test_a_handler_of_ctrl_c_that_goes_on_changes_nothing() -> None:
@@ -100,20 +97,20 @@ def test_a_handler_of_ctrl_c_that_goes_on_changes_nothing() -> None:
         return False
 
     try:
-        model, plain = (highs_model(*covering(60), **SIMPLEX) for _ in range(2))
+        model, plain = (Program(*covering(60), **SIMPLEX) for _ in range(2))
         with stopping(asked):
-            run(model)
+            model.run()
     finally:
         signal.signal(signal.SIGINT, before)
-    plain.run()
+    plain.model.run()
     assert seen
-    assert model.getModelStatus() == plain.getModelStatus() == STATUS.kOptimal
-    assert list(model.getSolution().col_value) == list(plain.getSolution().col_value)
+    assert model.ended == plain.ended == "optimal"
+    assert list(model.point) == list(plain.point)
 
 
 @pytest.mark.parametrize("options", [SIMPLEX, {}, {"solver": "ipm"}, {"whole": np.arange(24)}])
 def test_a_program_that_nobody_stops_takes_the_same_way(options: dict[str, Any]) -> None:
-    asked, plain = (highs_model(*covering(12), **options) for _ in range(2))
+    asked, plain = (Program(*covering(12), **options) for _ in range(2))
     calls: list[bool] = []
 
     def never() -> bool:
@@ -121,23 +118,23 @@ def test_a_program_that_nobody_stops_takes_the_same_way(options: dict[str, Any])
         return calls[-1]
 
     with stopping(never):
-        run(asked)
-    plain.run()
+        asked.run()
+    plain.model.run()
     assert calls or "presolve" not in options
-    one, other = asked.getInfo(), plain.getInfo()
+    one, other = asked.model.getInfo(), plain.model.getInfo()
     for count in ("simplex_iteration_count", "ipm_iteration_count", "mip_node_count"):
         assert getattr(one, count) == getattr(other, count)
-    assert asked.getModelStatus() == plain.getModelStatus() == STATUS.kOptimal
-    assert list(asked.getSolution().col_value) == list(plain.getSolution().col_value)
+    assert asked.ended == plain.ended == "optimal"
+    assert list(asked.point) == list(plain.point)
 
 
 def test_a_model_that_was_stopped_answers_the_next_question_rightly() -> None:
-    model, plain = (highs_model(*covering(60), **SIMPLEX) for _ in range(2))
+    model, plain = (Program(*covering(60), **SIMPLEX) for _ in range(2))
     with stopping(lambda: True), pytest.raises(Stopped):
-        run(model)
-    run(model)
-    plain.run()
-    assert list(model.getSolution().col_value) == list(plain.getSolution().col_value)
+        model.run()
+    model.run()
+    plain.model.run()
+    assert list(model.point) == list(plain.point)
 
 
 @pytest.mark.parametrize("whole", [False, True])
@@ -157,7 +154,7 @@ def test_a_question_that_its_asker_ends_is_cut_short_and_proves_nothing_false(wh
 
 def test_outside_the_main_thread_handlers_are_left_alone(plain_interrupts: None) -> None:
     handlers: list[Any] = []
-    model = highs_model(*covering(60), **SIMPLEX)
+    model = Program(*covering(60), **SIMPLEX)
 
     def asked() -> bool:
         handlers.append(signal.getsignal(signal.SIGINT))
@@ -165,7 +162,7 @@ def test_outside_the_main_thread_handlers_are_left_alone(plain_interrupts: None)
 
     def work() -> None:
         with stopping(asked):
-            run(model)
+            model.run()
 
     worker = threading.Thread(target=work)
     worker.start()

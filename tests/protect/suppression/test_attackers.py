@@ -8,19 +8,20 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import sparse
 
-from lustrum.model import Contributions, Table, TableAxis
+from lustrum.model import Contributions, InputError, Table, TableAxis
 from lustrum.protect.suppression import (
     RuleOnUnions,
     SuppressionProblem,
-    audit_pattern,
     coalition,
     contributor_views,
     singleton_views,
 )
 from lustrum.protect.suppression.check import audit_deviations
+from lustrum.protect.suppression.contributors import ranked_contributions
 from lustrum.protect.suppression.problem import ContributorView
-from lustrum.protect.suppression.search.boxes.boxes import Deviations
+from lustrum.protect.suppression.search.boxes import Deviations
 from lustrum.sensitivity import Dominance, Threshold
 
 NO_END = np.iinfo(np.int64).max // 8
@@ -149,21 +150,6 @@ def deviations(up: int, down: int) -> Deviations:
     )
 
 
-def test_deviations_within_all_bounds_prove_the_levels_they_reach() -> None:
-    found = audit_deviations(problem(), SQUARE, deviations(8, 6))
-    assert found.safe
-    assert found.short == ()
-    assert (found.cells.low.tolist(), found.cells.high.tolist()) == ([4], [18])
-    assert found.cells.sharp.tolist() == [False]
-    assert audit_deviations(problem(level=6), SQUARE, deviations(8, 6)).safe
-    assert audit_deviations(problem(), SQUARE, deviations(20, 10)).safe
-    short = audit_deviations(problem(), SQUARE, deviations(8, 4))
-    assert not short.safe
-    assert short.short == ((0, -1),)
-    assert not audit_deviations(problem(), SQUARE, deviations(21, 6)).safe, "the cell beside is 20"
-    assert not audit_deviations(problem(), SQUARE, deviations(8, 11)).safe, "no cell is below 0"
-
-
 def test_deviations_must_reach_the_sliding_level() -> None:
     assert audit_deviations(problem(sliding=14), SQUARE, deviations(8, 6)).safe
     assert not audit_deviations(problem(sliding=15), SQUARE, deviations(8, 6)).safe
@@ -172,14 +158,6 @@ def test_deviations_must_reach_the_sliding_level() -> None:
 def view(cell: int, low: int, high: int, targets: list[int] | None = None) -> ContributorView:
     marks = None if targets is None else np.isin(np.arange(9), targets)
     return ContributorView("knows", np.array([cell]), np.array([low]), np.array([high]), marks)
-
-
-def test_deviations_must_stay_within_what_a_contributor_knows_of_other_cells() -> None:
-    shown = deviations(8, 6)
-    assert audit_deviations(problem((view(1, 12, 26),)), SQUARE, shown).safe
-    assert not audit_deviations(problem((view(1, 13, 26),)), SQUARE, shown).safe
-    assert not audit_deviations(problem((view(1, 12, 25),)), SQUARE, shown).safe
-    assert audit_deviations(problem((view(1, 12, 26),)), SQUARE, shown).cells.attackers == 1
 
 
 def test_what_a_contributor_knows_of_the_target_counts_if_the_target_is_protected_from_it() -> None:
@@ -193,41 +171,10 @@ def test_what_a_contributor_knows_of_the_target_counts_if_the_target_is_protecte
     assert audit_deviations(problem((other,)), SQUARE, shown).safe
 
 
-def test_an_audit_of_a_pattern_looks_at_each_attacker_and_at_its_targets() -> None:
-    assert audit_pattern(problem(), SQUARE).safe
-    knows = view(1, 20, 20)
-    found = audit_pattern(problem((knows,)), SQUARE)
-    assert found.short == ((0, 0),)
-    assert audit_pattern(problem((view(1, 20, 20, targets=[3]),)), SQUARE).safe
-    assert audit_pattern(problem((view(2, 30, 30),)), SQUARE).safe, "it knows a published cell"
-    assert audit_pattern(problem((view(0, 10, 10),)), SQUARE).safe
-    assert not audit_pattern(problem((view(0, 10, 10, targets=[0]),)), SQUARE).safe
-
-
 def shared(low: int, own: list[int], targets: list[int] | None = None) -> ContributorView:
     """One who has ``low`` of the first cell, which needs levels (lower, upper, sliding) against it."""
     known = view(0, low, NO_END, targets)
     return replace(known, levels=np.array(own, dtype=np.int64).reshape(3, 1))
-
-
-@pytest.mark.parametrize(
-    ("own", "safe"),
-    [
-        ([2, 8, 0], True),
-        ([3, 8, 0], False),  # nobody who has 8 of the 10 believes in less than 8
-        ([2, 9, 0], False),  # the deviation rises by 8
-        ([2, 8, 10], True),
-        ([2, 8, 11], False),
-        ([0, 0, 0], True),
-    ],
-)
-def test_deviations_prove_levels_against_those_who_contribute_to_the_cell(
-    own: list[int], safe: bool
-) -> None:
-    shown = deviations(8, 6)
-    assert audit_deviations(problem((shared(8, own),)), SQUARE, shown).safe == safe
-    assert audit_deviations(problem((shared(8, own, [0]),)), SQUARE, shown).safe == safe
-    assert audit_deviations(problem((shared(8, own, [3]),)), SQUARE, shown).safe
 
 
 def test_part_of_a_deviation_of_counts_is_whole_where_all_moves_are_of_one_size() -> None:
@@ -246,16 +193,6 @@ def test_part_of_a_deviation_of_counts_is_whole_where_all_moves_are_of_one_size(
     assert audit_deviations(replace(counts, views=()), every, odd).safe
     assert not audit_deviations(counts, every, odd).safe
     assert audit_deviations(replace(counts, whole=False), every, odd).safe
-
-
-def test_an_audit_asks_the_levels_of_a_contributor_and_no_others() -> None:
-    # The range of the first cell is 0 to 30; one who has 8 of it knows 8 to 30.
-    assert audit_pattern(problem((shared(8, [2, 20, 0]),)), SQUARE).safe
-    assert audit_pattern(problem((shared(8, [3, 20, 0]),)), SQUARE).short == ((0, 0),)
-    assert audit_pattern(problem((shared(8, [2, 21, 0]),)), SQUARE).short == ((0, 0),)
-    assert audit_pattern(problem((shared(8, [2, 20, 22]),)), SQUARE).safe
-    assert audit_pattern(problem((shared(8, [2, 20, 23]),)), SQUARE).short == ((0, 0),)
-    assert audit_pattern(problem((shared(8, [3, 20, 0], [3]),)), SQUARE).safe
 
 
 def test_a_coalition_asks_for_what_the_least_protected_member_asks_for() -> None:
@@ -333,10 +270,25 @@ def test_levels_against_contributors_are_proven_cell_by_cell(
     assert len(outcomes) >= 2
 
 
-def test_sole_contributors_are_one_each_unless_holdings_join_them() -> None:
-    alone = [True, False, True, True]
-    views = singleton_views([4, 7, 9, 0], alone)
-    assert [view.cells.tolist() for view in views] == [[0], [2], [3]]
-    assert [view.low.tolist() for view in views] == [[4], [9], [0]]
-    joined = singleton_views([4, 7, 9, 0], alone, [5, -1, 5, 2])
-    assert [view.cells.tolist() for view in joined] == [[3], [0, 2]]
+def test_what_attackers_are_made_from_is_checked() -> None:
+    with pytest.raises(InputError, match="3 cells, but 4 holdings"):
+        singleton_views([4, 7, 9], [True, False, True], [5, -1, 5, 6])
+    with pytest.raises(InputError, match="at least one member"):
+        coalition("nobody", [])
+    bare = Table((TableAxis.plain("a", ["p", "q"]),), np.array([4, 10]))
+    with pytest.raises(InputError, match="largest contributions"):
+        RuleOnUnions(bare, Threshold(3))
+    nothing = sparse.csr_array((0, 2), dtype=np.int64)
+    with pytest.raises(InputError, match="largest contributions"):
+        ranked_contributions([bare], [0], nothing, alone_only=False)
+    # The number of contributors says who is alone, not how many of them are seen.
+    one_seen = Table(
+        (TableAxis.plain("a", ["p", "q"]),),
+        np.array([40, 100]),
+        kind="magnitude",
+        contributors=np.array([1, 3]),
+        contributions=Contributions(np.array([[40], [100]]), np.array([[2], [3]])),
+    )
+    found = ranked_contributions([one_seen], [0], nothing, alone_only=False)
+    assert found.cell.tolist() == [0, 1]
+    assert found.alone.tolist() == [True, False]

@@ -19,7 +19,6 @@ from lustrum.protect.suppression import (
     Suppression,
     SuppressionProblem,
     audit_pattern,
-    coalition,
     contributor_views,
     linked_patterns,
     linked_problem,
@@ -353,34 +352,6 @@ def test_a_coalition_of_all_contributors_knows_the_cell() -> None:
     assert known[2][0] == 90
     with pytest.raises(InputError, match="coalition needs"):
         linked_problem([replace(specs[0], attacker="outsider")] * 2, tables, coalitions=[(0, 1)])
-
-
-def test_members_of_a_coalition_need_the_lower_of_their_levels() -> None:
-    one = ContributorView(
-        "one",
-        np.array([1, 2]),
-        np.array([3, 0]),
-        np.array([9, 50]),
-        levels=np.array([[2, 4], [5, 6], [0, 9]]),
-    )
-    two = ContributorView(
-        "two",
-        np.array([2, 4]),
-        np.array([5, 1]),
-        np.array([60, 8]),
-        levels=np.array([[3, 1], [7, 1], [0, 0]]),
-    )
-    both = coalition("both", [one, two])
-    assert both.levels is not None
-    assert both.levels.tolist() == [[2, 3, 1], [5, 6, 1], [0, 0, 0]]
-    exact = ContributorView(
-        "exact", np.array([1]), np.array([9]), np.array([9]), levels=np.array([[4], [4], [4]])
-    )
-    pooled = coalition("pooled", [one, exact])
-    assert pooled.levels is not None
-    assert pooled.levels[:, 0].tolist() == [0, 0, 0]
-    plain = replace(one, levels=None)
-    assert coalition("plain", [plain]).levels is None
 
 
 def test_contributions_bound_nothing_where_values_can_be_negative() -> None:

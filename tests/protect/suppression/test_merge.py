@@ -15,7 +15,7 @@ from lustrum.protect.suppression import (
     singleton_views,
     suppress,
 )
-from lustrum.protect.suppression.search.merge import merged_problem
+from lustrum.protect.suppression.search.parts import merged_problem
 from protect.suppression.test_suppress import cheapest, three_way, two_way
 
 

@@ -24,7 +24,6 @@ from lustrum.protect.suppression.search.heuristic import (
     improve,
     protect_all,
 )
-from lustrum.protect.suppression.search.neighbourhoods import cells_near_each_other, improve_nearby
 from lustrum.protect.suppression.search.start import published_pattern
 
 Sums = tuple[tuple[int, tuple[int, ...]], ...]
@@ -196,8 +195,8 @@ def test_no_way_to_a_pattern_goes_below_the_optimum(seed: int, axes: tuple[Sums,
     wide = WitnessedPattern(attacks, ~problem.frozen)
     assert not wide.look(every).size
     search = BranchAndCut(attacks, wide, 10_000, lambda what, cost, bound: None)
-    improve_nearby(search, 2_000, search._repair)
-    patterns["nearby"] = search.best.suppressed
+    search.run()
+    patterns["cut"] = search.best.suppressed
     for way, pattern in patterns.items():
         assert problem.total_cost(pattern) >= least - 1e-6, way
         assert audit_pattern(problem, pattern).safe, way
@@ -205,22 +204,6 @@ def test_no_way_to_a_pattern_goes_below_the_optimum(seed: int, axes: tuple[Sums,
     best = np.asarray(suppress(problem, algorithm="exact").suppressed)[search.choice].astype(float)
     for cut in search.needs:
         assert cut.lacks(best) < 1e-6
-
-
-def test_cells_near_each_other_are_linked_by_relations() -> None:
-    # Two tables side by side that have no cell in common.
-    one = small((FLAT3, FLAT3), 2)
-    both = SuppressionProblem.of(
-        np.tile(one.values, 2),
-        sparse.block_diag([one.relations, one.relations]).tocsr(),
-        primary=[0],
-        upper=[min(1, int(one.values[0]))],
-    )
-    cells = cells_near_each_other(
-        both, np.ones(len(both), dtype=np.bool_), 8, np.random.default_rng(3)
-    )
-    assert cells.size == 8
-    assert len({int(c) // len(one) for c in cells}) == 1
 
 
 def test_flows_and_programs_prove_the_same_optimum() -> None:

@@ -16,9 +16,6 @@ from lustrum.protect.suppression import (
     audit_pattern,
     cell_costs,
     certificate_of,
-    coalition,
-    contributor_views,
-    singleton_views,
     suppress,
 )
 from lustrum.protect.suppression.search.parts import parts_of
@@ -160,18 +157,6 @@ def test_the_method_is_safe_for_every_attacker(attacker: str, keep: str) -> None
     if keep == "totals":
         assert not (pattern.secondary & ~table.inner.ravel()).any()
     assert audit_pattern(problem, np.asarray(pattern.suppressed)).safe == pattern.safe
-
-
-def test_views_of_holdings_know_their_own_part() -> None:
-    values = np.array([[50, 60], [70, 80]])
-    table = magnitudes(values, np.array([[1, 2], [1, 4]]), np.array([[1, 9], [9, 9]]))
-    problem = Suppression(rule={"rule": "threshold", "minimum": 2}).problem(table)
-    assert np.flatnonzero(problem.primary).tolist() == [0]
-    views = contributor_views([table], problem, alone_only=False)
-    (one,) = [v for v in views if 0 in v.cells]
-    assert dict(zip(one.cells.tolist(), one.low.tolist(), strict=True)) == {0: 50, 3: 70}
-    both = coalition("two", [one, *singleton_views([0] * 9, np.arange(9) == 8)])
-    assert both.cells.tolist() == [0, 3, 8]
 
 
 def test_costs() -> None:

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import pytest
 
-from lustrum.audit import Bounds, Knowledge, bounds
 from lustrum.protect.suppression import (
     ContributorView,
     SuppressionProblem,
-    audit_pattern,
-    check,
 )
 from lustrum.protect.suppression.search.attacks.attack import ProgramAttacks
-from lustrum.protect.suppression.search.attacks.shared import SharedMoves
-from lustrum.protect.suppression.search.attacks.tasks import Tasks
+from lustrum.protect.suppression.search.attacks.tasks import SharedMoves, Tasks
 from lustrum.protect.suppression.search.heuristic import WitnessedPattern, protect_all
 
 SIDE = 3
@@ -128,27 +123,3 @@ def test_shared_deviations_save_programs_and_change_no_pattern(
     alone = pattern()
     assert fewer[0] == alone[0]
     assert fewer[1] < alone[1]
-
-
-@pytest.mark.parametrize("seed", [0, 4])
-def test_an_audit_of_contributors_by_the_deviations_of_an_outsider_finds_the_same(
-    seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    problem = cube(seed)
-    luck = np.random.default_rng(seed)
-    masks = [problem.fixed | (luck.random(CELLS) < share) for share in (0.5, 0.9, 1.0)]
-    asked: list[int] = []
-
-    def counted(known: Knowledge, cells: list[int], **words: Any) -> Bounds:
-        asked.append(len(cells))
-        return bounds(known, cells, **words)
-
-    monkeypatch.setattr(check, "bounds", counted)
-    fewer = [audit_pattern(problem, mask, workers=1) for mask in masks]
-    few = sum(asked)
-    monkeypatch.setattr(check, "deviations", lambda *_: None)
-    alone = [audit_pattern(problem, mask, workers=1) for mask in masks]
-    assert [a.short for a in fewer] == [a.short for a in alone]
-    assert fewer[-1].cells.low.tolist() == alone[-1].cells.low.tolist()
-    assert fewer[-1].cells.sharp.all()
-    assert few < sum(asked) - few

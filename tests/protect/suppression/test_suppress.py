@@ -16,7 +16,7 @@ from lustrum.model import InputError
 from lustrum.protect.suppression import SuppressionProblem, singleton_views, suppress
 from lustrum.protect.suppression.check import audit_pattern
 
-ALGORITHMS = ("exact", "heuristic", "quick", "auto")
+ALGORITHMS = ("exact", "quick", "auto")
 
 
 def two_way(inner: np.ndarray) -> tuple[np.ndarray, list[tuple[int, list[int]]]]:

@@ -523,7 +523,7 @@ def test_intervals_of_a_measure_are_in_its_own_units() -> None:
     [
         (1, '"suppression"', "auto", None),
         (2, '"suppression"', "quick", None),
-        (2, '{method = "suppression", algorithm = "heuristic"}', "heuristic", None),
+        (2, '{method = "suppression", algorithm = "quick"}', "quick", None),
         (2, '{method = "suppression", work = 7}', "auto", 7),
     ],
 )

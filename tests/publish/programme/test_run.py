@@ -100,7 +100,7 @@ _REGIONS = '[{variable = "region", total = true}]'
 _ALONE = """
 [[sets]]
 name = "{name}"
-method = {{method = "suppression", algorithm = "heuristic"}}
+method = {{method = "suppression", algorithm = "quick"}}
 {rules}
 [[sets.tables]]
 name = "{name}"
@@ -372,7 +372,7 @@ def test_contributors_as_attackers_are_known_over_all_tables(
     workplace: Workplace, attacker: str
 ) -> None:
     # Only the smaller tables, since every holding is an attacker of its own.
-    method = f'{{method = "suppression", algorithm = "heuristic", attacker = "{attacker}"}}'
+    method = f'{{method = "suppression", algorithm = "quick", attacker = "{attacker}"}}'
     body = TURNOVER.replace('"suppression"', method).replace('"finest", ', "")
     body = body.replace('["turnover", "domestic"]', '["turnover"]')
     workplace.run(body.replace('relations = ["turnover = domestic + export"]', ""))

@@ -22,9 +22,8 @@ from lustrum.audit.bounding.lattice import integer_kernel, integer_solution, red
 from lustrum.audit.knowledge.reduce import Piece
 from lustrum.model.arrays import Floats, Ints
 from lustrum.numeric.compiled import compiled
-from lustrum.numeric.solve.dense import cholesky
-from lustrum.numeric.solve.highs_model import highs_model, solved
-from lustrum.numeric.solve.products import cleared, dot
+from lustrum.numeric.solve.highs import Program, solved
+from lustrum.numeric.solve.products import cholesky, cleared, dot
 from lustrum.numeric.stream import below_of, own_next_word
 
 # Steps from one whole table to the next, compiled at first use.
@@ -293,5 +292,5 @@ def _distance(piece: Piece) -> float | None:
     ends = np.append(np.full(cells, np.inf), 1.0)
     cost = np.append(np.zeros(cells), -1.0)
     columns = (np.append(-ends[:-1], 0.0), ends)
-    point = solved(highs_model(matrix, (below, above), columns, cost, solver="ipm"))
+    point = solved(Program(matrix, (below, above), columns, cost, solver="ipm"))
     return None if point is None else float(cleared(0.9 * point[-1:], _FAR_BITS)[0])

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,210 +20,7 @@ from scipy import sparse
 from lustrum.audit.knowledge.facts import Sparse
 from lustrum.audit.knowledge.reduce import Piece
 from lustrum.model.arrays import Indices, Ints, Mask
-from lustrum.numeric.compiled import compiled_if_large
-from lustrum.numeric.structure.ragged import pointers
-
-# Maximum flows, compiled: the shortest paths first, all of one length at once (Dinic 1970).
-#
-# The arc ends at a node are stored side by side: slot k of a node leads to node ``to[k]``, can carry
-# ``room[k]`` more, and ``mate[k]`` is the slot at the other end of its arc. ``slot[a]`` is the slot at the
-# tail of arc a.
-
-
-@compiled_if_large
-def _layers(  # pragma: no cover
-    source: int, sink: int, indptr: Any, to: Any, room: Any, layer: Any, queue: Any
-) -> bool:
-    """The distance of every node from the source, up to the sink; returns whether the sink can be reached."""
-    layer[:] = -1
-    layer[source] = 0
-    queue[0] = source
-    first, last = 0, 1
-    while first < last:
-        node = queue[first]
-        first += 1
-        beyond = layer[node] + 1
-        for k in range(indptr[node], indptr[node + 1]):
-            other = to[k]
-            if room[k] > 0 and layer[other] < 0:
-                layer[other] = beyond
-                if other == sink:
-                    return True
-                queue[last] = other
-                last += 1
-    return False
-
-
-@compiled_if_large
-def _send(k: int, amount: Any, mate: Any, room: Any) -> None:  # pragma: no cover
-    """Use room in one direction, which adds room in the other."""
-    room[k] -= amount
-    room[mate[k]] += amount
-
-
-@compiled_if_large
-def push(  # pragma: no cover
-    source: int,
-    sink: int,
-    limit: Any,
-    indptr: Any,
-    to: Any,
-    mate: Any,
-    arc: Any,
-    room: Any,
-    flow: Any,
-    work: Any,
-) -> Any:
-    """Send as much as possible, up to a limit. Every room is finite: see ``_LARGEST`` of the network.
-
-    ``arc[k]`` is the arc of a slot, and its complement at the arc's head.
-    """
-    layer, queue, turn, path = work[0], work[1], work[2], work[3]
-    sent = np.int64(0)
-    while sent < limit and _layers(source, sink, indptr, to, room, layer, queue):
-        depth = layer[sink]
-        for node in range(turn.size):
-            turn[node] = indptr[node]
-        node, length = source, 0
-        while True:
-            if node == sink:
-                amount = limit - sent
-                for step in range(length):
-                    amount = min(amount, room[path[step]])
-                sent += amount
-                back = length
-                for step in range(length - 1, -1, -1):
-                    k = path[step]
-                    _send(k, amount, mate, room)
-                    if arc[k] >= 0:
-                        flow[arc[k]] += amount
-                    else:
-                        flow[~arc[k]] -= amount
-                    if room[k] == 0:
-                        back = step
-                if sent >= limit:
-                    return sent
-                # Go on from where the first arc is full.
-                length = back
-                node = to[mate[path[back]]]
-                continue
-            can_advance = False
-            if length < depth:
-                beyond, end = layer[node] + 1, indptr[node + 1]
-                k = turn[node]
-                while k < end:
-                    if room[k] > 0 and layer[to[k]] == beyond:
-                        can_advance = True
-                        break
-                    k += 1
-                turn[node] = k
-            if can_advance:
-                path[length] = k
-                length += 1
-                node = to[k]
-                continue
-            if length == 0:
-                break
-            layer[node] = -1
-            length -= 1
-            node = to[mate[path[length]]]
-            turn[node] += 1
-    return sent
-
-
-@compiled_if_large
-def settle(  # pragma: no cover
-    questions: Any,
-    tail: Any,
-    head: Any,
-    slot: Any,
-    indptr: Any,
-    to: Any,
-    mate: Any,
-    arc: Any,
-    room: Any,
-    flow: Any,
-    low: Any,
-    high: Any,
-    least: Any,
-    most: Any,
-    work: Any,
-) -> int:
-    """Move every cell that is asked for to its bound; each flow on the way counts for all cells.
-
-    Afterwards ``low`` or ``high`` is that end, and ``least`` or ``most`` has reached it.
-    """
-    flows = 0
-    for question in questions:
-        cell, upper = question >> 1, question & 1
-        if (upper and most[cell] >= high[cell]) or (not upper and least[cell] <= low[cell]):
-            continue
-        # The cell's own arc is closed while the rest of the network carries its flow back.
-        forth = slot[cell]
-        back = mate[forth]
-        up, down = room[forth], room[back]
-        room[forth], room[back] = 0, 0
-        if upper:
-            sent = push(head[cell], tail[cell], up, indptr, to, mate, arc, room, flow, work)
-            flow[cell] += sent
-            high[cell] = flow[cell]
-            up, down = 0, down + sent
-        else:
-            sent = push(tail[cell], head[cell], down, indptr, to, mate, arc, room, flow, work)
-            flow[cell] -= sent
-            low[cell] = flow[cell]
-            up, down = up + sent, 0
-        room[forth], room[back] = up, down
-        flows += 1
-        for c in range(least.size):
-            least[c] = min(least[c], flow[c])
-            most[c] = max(most[c], flow[c])
-    return flows
-
-
-@compiled_if_large
-def reachable(source: int, indptr: Any, to: Any, room: Any) -> Any:  # pragma: no cover
-    """The nodes that flow from the source can reach."""
-    seen = np.zeros(indptr.size - 1, np.bool_)
-    queue = np.empty(indptr.size - 1, np.int64)
-    seen[source] = True
-    queue[0] = source
-    first, last = 0, 1
-    while first < last:
-        node = queue[first]
-        first += 1
-        for k in range(indptr[node], indptr[node + 1]):
-            if not seen[to[k]] and room[k] > 0:
-                seen[to[k]] = True
-                queue[last] = to[k]
-                last += 1
-    return seen
-
-
-@compiled_if_large
-def spanning(indptr: Any, to: Any) -> Any:  # pragma: no cover
-    """Nodes in search order, part by part, and the slot that led to each; -1 for the first of a part."""
-    nodes = indptr.size - 1
-    order, by = np.empty(nodes, np.int64), np.empty(nodes, np.int64)
-    seen = np.zeros(nodes, np.bool_)
-    last = 0
-    for root in range(nodes):
-        if seen[root]:
-            continue
-        seen[root] = True
-        order[last], by[last] = root, -1
-        first = last
-        last += 1
-        while first < last:
-            node = order[first]
-            first += 1
-            for k in range(indptr[node], indptr[node + 1]):
-                if not seen[to[k]]:
-                    seen[to[k]] = True
-                    order[last], by[last] = to[k], k
-                    last += 1
-    return order, by
-
+from lustrum.numeric.solve.network import slots
 
 _LARGEST = 2**60  # the sum of all bounds stays below this, so that no flow can overflow
 _DROPS = 4096  # the most equations that may be left out to make a network
@@ -235,8 +31,8 @@ class BoundNetwork:
     """A piece as a network: arcs from ``tail`` to ``head`` with bounds, nodes that ``need`` some inflow.
 
     The first arcs are the cells of the piece; further ones take up the slack of facts that are ranges.
-    Every node is an equation, perhaps turned round; the last one is the outside, for cells that occur in
-    one equation only.
+    Node i is the equation ``facts[i]``, times ``turned[i]``; the last node is the
+    outside, for cells that occur in one equation only.
     """
 
     tail: Ints
@@ -244,6 +40,8 @@ class BoundNetwork:
     low: Ints
     high: Ints
     need: Ints
+    facts: Indices
+    turned: Ints
 
     @classmethod
     def of(cls, piece: Piece) -> BoundNetwork | None:
@@ -285,7 +83,15 @@ class BoundNetwork:
             low=np.concatenate([piece.low, ends[0][ranges]]),
             high=np.concatenate([piece.high, ends[1][ranges]]),
             need=np.append(need, -need.sum()),
+            facts=facts,
+            turned=turned,
         )
+
+    def multipliers(self, cut: Mask) -> dict[int, int]:
+        """The multipliers of facts with which weak duality proves the bound of a cut."""
+        side, sign = (~cut, 1) if cut[-1] else (cut, -1)
+        nodes = np.flatnonzero(side[:-1])
+        return {int(self.facts[i]): sign * int(self.turned[i]) for i in nodes}
 
     def _implies(self, rows: Sparse) -> bool:
         """Whether equations follow from those of the nodes: each is a difference of potentials."""
@@ -345,12 +151,28 @@ class Flows:
 
     def ask(self, questions: npt.NDArray[np.integer]) -> int:
         """Settle bounds (``2 * cell``, plus 1 for an upper bound); returns the number of flows."""
+        from lustrum.numeric.solve.network_kernels import settle
+
         graph = (self.tail, self.head, self.slot, self.indptr, self.to, self.mate, self.arc)
         ends = (self.low, self.high, self.least, self.most)
         asked = np.asarray(questions, dtype=np.int64)
         return int(settle(asked, *graph, self.room, self.flow, *ends, self._work))
 
+    def cut(self, cell: int, *, upper: bool) -> Mask:
+        """The nodes whose equations prove the bound that the flow has reached, the outside last.
+
+        The sum of their equations holds the cell itself and arcs that are all at their bounds.
+        """
+        from lustrum.numeric.solve.network_kernels import reachable
+
+        room = self.room.copy()
+        room[self.slot[cell]] = room[self.mate[self.slot[cell]]] = 0
+        source = self.head[cell] if upper else self.tail[cell]
+        return np.asarray(reachable(int(source), self.indptr, self.to, room)[:-2])
+
     def _push(self, source: int, sink: int, limit: int) -> int:
+        from lustrum.numeric.solve.network_kernels import push
+
         graph = (self.indptr, self.to, self.mate, self.arc)
         return int(push(source, sink, limit, *graph, self.room, self.flow, self._work))
 
@@ -398,21 +220,10 @@ def _turned(matrix: Sparse) -> Ints | None:
     return turned
 
 
-def slots(tail: Ints, head: Ints, nodes: int) -> tuple[Ints, Ints, Ints, Ints, Ints]:
-    """The arc ends, node by node: where they lead, their mates, their arcs, and the slot of each arc."""
-    arcs = np.arange(tail.size, dtype=np.int64)
-    near, far = np.concatenate([tail, head]), np.concatenate([head, tail])
-    order = np.argsort(near, kind="stable")
-    slot = np.empty(order.size, dtype=np.int64)
-    slot[order] = np.arange(order.size)
-    mate = np.concatenate([slot[tail.size :], slot[: tail.size]])
-    arc = np.concatenate([arcs, ~arcs])
-    indptr = pointers(np.bincount(near, minlength=nodes))
-    return indptr, far[order], mate[order], arc[order], slot[: tail.size]
-
-
 def _tree(tail: Ints, head: Ints, nodes: int) -> Iterator[tuple[int, int, int, bool]]:
     """Nodes in search order: node, parent, the arc between, and whether the node is the arc's head."""
+    from lustrum.numeric.solve.network_kernels import spanning
+
     indptr, to, mate, arc, _ = slots(tail, head, nodes)
     order, by = spanning(indptr, to)
     for node, slot in zip(order.tolist(), by.tolist(), strict=True):

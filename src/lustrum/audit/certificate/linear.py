@@ -13,7 +13,6 @@ from fractions import Fraction
 from math import ceil
 from typing import Any
 
-import highspy
 import numpy as np
 from scipy import sparse
 
@@ -27,18 +26,11 @@ from lustrum.audit.certificate.exact import (
     table_of,
 )
 from lustrum.model.arrays import Floats
-from lustrum.numeric.solve.highs import Limits
-from lustrum.numeric.solve.highs_model import FINE, highs_model, single_optimum
-from lustrum.numeric.solve.running import run
+from lustrum.numeric.solve.highs import DUAL, FINE, PRIMAL, Limits, Program, single_optimum
 
-_STATUS = highspy.HighsModelStatus
-_DUAL, _PRIMAL = 1, 4  # HiGHS's numbers for the variants of the simplex method
 _LOOKS = 20  # how often a search may look at its limits for each node that it is allowed
 _COST, _WIDER = 2.0**-14, 2.0**-10  # of small costs, and of how much wider ends are
 _EXACT = 2.0**53  # floats cannot hold every whole number beyond this
-_BASIC = highspy.HighsBasisStatus.kBasic
-_UPPER = highspy.HighsBasisStatus.kUpper
-_LOWER = highspy.HighsBasisStatus.kLower
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,25 +42,25 @@ class LinearOptimum:
     point: Floats | None = None
     multipliers: Floats | None = None
     cells: tuple[int, ...] = ()
-    cell_status: tuple[Any, ...] = ()
-    fact_status: tuple[Any, ...] = ()
+    cell_status: tuple[str, ...] = ()
+    fact_status: tuple[str, ...] = ()
 
     @property
     def basic_cells(self) -> list[int]:
         """The cells that are at none of their bounds."""
-        return [c for c, s in zip(self.cells, self.cell_status, strict=True) if s == _BASIC]
+        return [c for c, s in zip(self.cells, self.cell_status, strict=True) if s == "basic"]
 
     @property
     def upper_cells(self) -> frozenset[int]:
         """The cells that are at their upper bound."""
         pairs = zip(self.cells, self.cell_status, strict=True)
-        return frozenset(c for c, s in pairs if s == _UPPER)
+        return frozenset(c for c, s in pairs if s == "upper")
 
     @property
     def tight_facts(self) -> list[tuple[int, int]]:
         """The facts that are at an end, and at which one: 0 or 1."""
-        at_end = (_LOWER, _UPPER)
-        return [(i, int(s == _UPPER)) for i, s in enumerate(self.fact_status) if s in at_end]
+        at_end = ("lower", "upper")
+        return [(i, int(s == "upper")) for i, s in enumerate(self.fact_status) if s in at_end]
 
 
 class Linear:
@@ -77,15 +69,11 @@ class Linear:
     def __init__(self, system: FactSystem) -> None:
         self.system = system
         self._column = {cell: number for number, cell in enumerate(system.open)}
-        self._model = _model(system.reduced)
-        self._single = _model(system.reduced, wider=_WIDER)
-        for name in ("dual_feasibility_tolerance", "primal_feasibility_tolerance"):
-            self._single.setOptionValue(name, FINE)
+        self._program = _program(system.reduced)
+        self._single = _program(system.reduced, wider=_WIDER)
+        self._single.set(dual_feasibility_tolerance=FINE, primal_feasibility_tolerance=FINE)
         self._irregular = _irregular(system.reduced)[0]
-        every = np.arange(self._irregular.size, dtype=np.int32)
-        self._single.changeColsCost(every.size, every, _COST * self._irregular)
-        self._cost: int | None = None
-        self._boxes: Boxes = {}
+        self._ends = self._program.low, self._program.high
 
     def minimise(
         self, cell: int, sign: int, boxes: Boxes, seconds: float | None = None
@@ -93,31 +81,20 @@ class Linear:
         """The minimum of ``sign`` times one cell, within the boxes of a branch."""
         if not self._column:
             return self._given(cell, sign)
-        if self._cost is not None:
-            self._charge(self._cost, 0.0)
-        self._cost = self._column.get(cell)
-        if self._cost is not None:
-            self._charge(self._cost, float(sign))
-        for boxed_cell in self._boxes.keys() - boxes.keys():
-            self._bound(boxed_cell, self.system.boxes[boxed_cell])
+        cost, (low, high) = np.zeros(self._irregular.size), (end.copy() for end in self._ends)
+        if cell in self._column:
+            cost[self._column[cell]] = float(sign)
         for boxed_cell, box in boxes.items():
-            self._bound(boxed_cell, box)
+            column = self._column[boxed_cell]
+            low[column], high[column] = _floats(box)
+        self._program.price(cost)
+        self._program.bound(low, high)
+        self._single.price(cost + _COST * self._irregular)
+        self._single.bound(low - _WIDER * self._irregular, high + _WIDER * self._irregular)
         # After a new objective the last point is still feasible; after new bounds its prices still are.
-        for model in (self._single, self._model):
-            model.setOptionValue("simplex_strategy", _DUAL if boxes else _PRIMAL)
-        self._boxes = dict(boxes)
+        for program in (self._single, self._program):
+            program.set(simplex_strategy=DUAL if boxes else PRIMAL)
         return self._run(cell, sign, seconds)
-
-    def _charge(self, column: int, cost: float) -> None:
-        self._model.changeColCost(column, cost)
-        self._single.changeColCost(column, cost + _COST * float(self._irregular[column]))
-
-    def _bound(self, cell: int, box: Ends) -> None:
-        column = self._column[cell]
-        low, high = _floats(box)
-        self._model.changeColBounds(column, low, high)
-        wider = _WIDER * float(self._irregular[column])
-        self._single.changeColBounds(column, low - wider, high + wider)
 
     def _given(self, cell: int, sign: int) -> LinearOptimum:
         """If every cell is fixed, there is one table or none."""
@@ -130,32 +107,26 @@ class Linear:
         )
 
     def _run(self, cell: int, sign: int, seconds: float | None) -> LinearOptimum:
-        for model in (self._single, self._model):
-            if seconds is not None:
-                # HiGHS counts its time limit from the first run of a model.
-                limit = model.getRunTime() + max(seconds, 0.001)
-                model.setOptionValue("time_limit", limit)
-            run(model)
-            if model is self._single and model.getModelStatus() == _STATUS.kOptimal:
-                self._model.setBasis(model.getBasis())
-        status = self._model.getModelStatus()
-        if status == _STATUS.kInfeasible:
+        for program in (self._single, self._program):
+            Limits(seconds, None).set(program)
+            if program.run() == "optimal" and program is self._single:
+                self._program.basis = program.basis
+        ended = self._program.ended
+        if ended == "infeasible":
             return LinearOptimum("infeasible")
-        if status in (_STATUS.kUnbounded, _STATUS.kUnboundedOrInfeasible):
+        if ended in ("unbounded", "unbounded or infeasible"):
             return LinearOptimum("unbounded")
-        if status != _STATUS.kOptimal:
-            self._model.clearSolver()
+        if ended != "optimal":
+            self._program.forget()
             return LinearOptimum("unknown")
-        solution, basis = self._model.getSolution(), self._model.getBasis()
-        point = self.system.expanded(solution.col_value)
+        point = self.system.expanded(self._program.point)
         return LinearOptimum(
             "optimal",
             sign * float(point[cell]),
             point,
-            np.array(solution.row_dual),
+            self._program.prices,
             self.system.open,
-            tuple(basis.col_status),
-            tuple(basis.row_status),
+            *self._program.standing(),
         )
 
 
@@ -167,17 +138,12 @@ def elastic(system: FactSystem, boxes: Boxes) -> Floats | None:
     """
     index = {cell: number for number, cell in enumerate(system.open)}
     # Only ends are wider: the prices are those of facts themselves, and single ones.
-    model = _model(system.reduced, {index[cell]: box for cell, box in boxes.items()}, _WIDER)
-    model.setOptionValue("primal_feasibility_tolerance", FINE)
-    facts = len(system.facts)
-    one = np.ones(1)
-    for number in range(facts):
+    program = _program(system.reduced, {index[cell]: box for cell, box in boxes.items()}, _WIDER)
+    program.set(primal_feasibility_tolerance=FINE)
+    for number in range(len(system.facts)):
         for way in (1.0, -1.0):
-            model.addCol(1.0, 0.0, highspy.kHighsInf, 1, np.array([number], np.int32), one * way)
-    run(model)
-    if model.getModelStatus() != _STATUS.kOptimal:
-        return None
-    return np.array(model.getSolution().row_dual)
+            program.add_column(1.0, number, way)
+    return program.prices if program.run() == "optimal" else None
 
 
 def whole_table(
@@ -207,28 +173,19 @@ def whole_table(
 def _whole_point(
     system: FactSystem, cost: Floats, nodes: int, seconds: float | None
 ) -> Floats | None:
-    model, count = _model(system.reduced), cost.size
-    model.changeColsCost(count, np.arange(count, dtype=np.int32), cost)
-    kinds = np.full(count, int(highspy.HighsVarType.kInteger.value), dtype=np.uint8)
-    model.changeColsIntegrality(count, np.arange(count, dtype=np.int32), kinds)
-    model.setOptionValue("presolve", "choose")
-    model.setOptionValue("mip_rel_gap", 0.0)
-    model.setOptionValue("mip_max_nodes", nodes)
-    limits = Limits(seconds, _LOOKS * nodes, None)
-    limits.set(model)
-    with limits.watching(model):
-        run(model)
-    if model.getInfo().primal_solution_status != highspy.SolutionStatus.kSolutionStatusFeasible:
-        return None
-    return np.round(system.expanded(model.getSolution().col_value))
+    program = _program(system.reduced, whole=np.arange(cost.size), presolve="choose")
+    program.price(cost)
+    program.set(mip_rel_gap=0.0, mip_max_nodes=nodes)
+    limits = Limits(seconds, _LOOKS * nodes)
+    limits.set(program)
+    with limits.watching(program):
+        program.run()
+    return np.round(system.expanded(program.point)) if program.has_point else None
 
 
 def _floats(ends: Ends) -> tuple[float, float]:
     low, high = ends
-    return (
-        -highspy.kHighsInf if low is None else float(low),
-        highspy.kHighsInf if high is None else float(high),
-    )
+    return -np.inf if low is None else float(low), np.inf if high is None else float(high)
 
 
 def _irregular(system: FactSystem) -> tuple[Floats, Floats]:
@@ -238,7 +195,9 @@ def _irregular(system: FactSystem) -> tuple[Floats, Floats]:
     return every[:cells], every[cells:]
 
 
-def _model(system: FactSystem, boxes: Boxes | None = None, wider: float = 0.0) -> Any:
+def _program(
+    system: FactSystem, boxes: Boxes | None = None, wider: float = 0.0, **options: Any
+) -> Program:
     """The system for HiGHS. Without presolve, so that the multipliers belong to the given facts."""
     changed = boxes or {}
     cells, facts = len(system.names), len(system.facts)
@@ -250,7 +209,7 @@ def _model(system: FactSystem, boxes: Boxes | None = None, wider: float = 0.0) -
     rows = [_floats(ends) for ends in system.ends]
     beyond, above = _irregular(system)
     wide = _pair(rows, wider * above), _pair(columns, wider * beyond)
-    return highs_model(matrix, *wide, presolve="off")
+    return Program(matrix, *wide, **({"presolve": "off"} | options))
 
 
 def _pair(ends: list[tuple[float, float]], wider: Floats) -> tuple[Floats, Floats]:

@@ -20,13 +20,7 @@ from lustrum.model.arrays import Floats, Ints
 from lustrum.model.chance import Seed, any_generator
 from lustrum.model.errors import choices
 from lustrum.model.workers import workers as processors
-from lustrum.numeric.solve.highs_model import (
-    FINE,
-    highs_model,
-    is_infeasible,
-    single_optimum,
-    solved,
-)
+from lustrum.numeric.solve.highs import FINE, Program, single_optimum, solved
 
 # The tables from which chains start, all far from the middle of the fibre.
 
@@ -89,15 +83,15 @@ def any_table(block: FibreBlock, rng: np.random.Generator, seconds: float = 60.0
     program = block.matrix, (block.totals, block.totals), (block.low, block.high)
     # The corner with the least cost is the same everywhere, and nearly always whole.
     irregular = single_optimum(cost.astype(np.float64))
-    fine = highs_model(*program, irregular, time_limit=seconds, dual_feasibility_tolerance=FINE)
+    fine = Program(*program, irregular, time_limit=seconds, dual_feasibility_tolerance=FINE)
     corner = solved(fine)
     if corner is not None and block.holds(np.rint(corner).astype(np.int64)):
         return np.rint(corner).astype(np.int64)
     # Any table will do; no proof of optimality is needed.
     every = np.arange(len(block))
-    model = highs_model(*program, cost, every, time_limit=seconds, mip_rel_gap=0.5)
+    model = Program(*program, cost, every, time_limit=seconds, mip_rel_gap=0.5)
     point = solved(model)
-    if is_infeasible(model):
+    if model.ended == "infeasible":
         raise ContradictionError(CONTRADICTION + "no table of whole numbers fits.")
     if point is not None:
         table: Ints = np.rint(point).astype(np.int64)

@@ -236,7 +236,7 @@ def suppress(
     power: Annotated[float, typer.Option(help="The power of the cost box-cox.")] = 0.5,
     algorithm: Annotated[
         str,
-        typer.Option(help="auto, exact, decomposition, elimination, heuristic, boxes or quick."),
+        typer.Option(help="auto, exact, quick or boxes."),
     ] = "auto",
     work: Annotated[
         int | None, typer.Option(help="Most steps of the search; the result stays safe.", min=0)

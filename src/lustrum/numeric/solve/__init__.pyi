@@ -1,5 +1,3 @@
-from .duality import Prover as Prover
-from .duality import lower_bound as lower_bound
 from .highs import Highs as Highs
 from .network import Network as Network
 from .network import NetworkFlow as NetworkFlow
@@ -8,7 +6,9 @@ from .problem import LinearProblem as LinearProblem
 from .problem import Loaded as Loaded
 from .problem import Optimum as Optimum
 from .problem import Outcome as Outcome
+from .problem import Prover as Prover
 from .problem import Solver as Solver
+from .problem import lower_bound as lower_bound
 from .quadratic import QuadraticOptimum as QuadraticOptimum
 from .quadratic import QuadraticProblem as QuadraticProblem
 from .quadratic import minimise_quadratic as minimise_quadratic

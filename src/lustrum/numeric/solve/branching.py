@@ -18,13 +18,11 @@ import math
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-import highspy
 import numpy as np
 
 from lustrum.model.arrays import Floats, Indices
-from lustrum.numeric.solve.highs_model import FINE, SIMPLEX, highs_model, single_optimum
+from lustrum.numeric.solve.highs import FINE, SIMPLEX, Program, single_optimum
 from lustrum.numeric.solve.products import cleared, dot, power_of_two
-from lustrum.numeric.solve.running import run
 
 # scipy ships no types; this stands for scipy.sparse.csr_array.
 Sparse: TypeAlias = Any
@@ -74,9 +72,9 @@ def finished_search(
         # have no ties.
         chance = 1.0 + np.random.default_rng(cost.size).random(cost.size)
         irregular = cost + chance / (4.0 * cost.size)
-    model = highs_model(
+    program = Program(
         matrix,
-        (side, np.full(side.size, highspy.kHighsInf)),
+        (side, np.full(side.size, np.inf)),
         (np.zeros(cost.size), np.ones(cost.size)),
         irregular,
         np.arange(cost.size),
@@ -86,18 +84,15 @@ def finished_search(
         **_NO_HEURISTICS,
     )
     if np.isfinite(below):
-        model.setOptionValue("objective_bound", below + 0.5)
+        program.set(objective_bound=below + 0.5)
     if start is not None:
-        known = highspy.HighsSolution()
-        known.col_value = list(start)
-        model.setSolution(known)
-    run(model)
-    status = model.getModelStatus()
-    if status in (highspy.HighsModelStatus.kInfeasible, highspy.HighsModelStatus.kObjectiveBound):
+        program.start(start)
+    ended = program.run()
+    if ended in ("infeasible", "bound"):
         return WholeSearch(None, np.inf, 0, True)
-    if status != highspy.HighsModelStatus.kOptimal:
+    if ended != "optimal":
         return None
-    x = np.round(np.array(model.getSolution().col_value))
+    x = np.round(program.point)
     least = dot(cost, x)
     return WholeSearch(x if least <= below + 1e-6 else None, least, 0, True)
 
@@ -119,19 +114,11 @@ class _Search:
         self, matrix: Sparse, side: Floats, cost: Floats, start: Floats | None, below: float
     ) -> None:
         self.cost = cost
-        rows = side, np.full(side.size, highspy.kHighsInf)
+        rows = side, np.full(side.size, np.inf)
         ends = np.zeros(cost.size), np.ones(cost.size)
-        self._value = highs_model(matrix, rows, ends, cost, None, **SIMPLEX)
-        self._point = highs_model(
-            matrix,
-            rows,
-            ends,
-            single_optimum(cost),
-            None,
-            dual_feasibility_tolerance=FINE,
-            **SIMPLEX,
-        )
-        self._ends = {id(self._value): ends, id(self._point): ends}
+        fine: dict[str, object] = {"dual_feasibility_tolerance": FINE, **SIMPLEX}
+        self._value = Program(matrix, rows, ends, cost, None, **SIMPLEX)
+        self._point = Program(matrix, rows, ends, single_optimum(cost), None, **fine)
         self._whole = bool((cost == np.rint(cost)).all())
         self._grid = power_of_two(float(np.abs(cost).sum()) or 1.0)
         self.best = start
@@ -247,26 +234,12 @@ class _Search:
         """The least cost of the linear program, rounded; infinite where it has no point."""
         if self._solved(self._value, low, high) is None:
             return np.inf
-        value = float(self._value.getInfo().objective_function_value)
-        return float(cleared(np.array([value]), _VALUE_BITS, self._grid)[0])
+        return float(cleared(np.array([self._value.value]), _VALUE_BITS, self._grid)[0])
 
-    def _solved(self, model: Any, low: Floats, high: Floats) -> Floats | None:
+    def _solved(self, program: Program, low: Floats, high: Floats) -> Floats | None:
         self.programs += 1
-        before = self._ends[id(model)]
-        changed = np.flatnonzero((low != before[0]) | (high != before[1])).astype(np.int32)
-        if changed.size:
-            model.changeColsBounds(changed.size, changed, low[changed], high[changed])
-        self._ends[id(model)] = low, high
-        run(model)
-        if model.getModelStatus() not in _ENDED:
-            model.clearSolver()
-            run(model)
-        if model.getModelStatus() != highspy.HighsModelStatus.kOptimal:
-            return None
-        return np.array(model.getSolution().col_value)
-
-
-_ENDED = (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kInfeasible)
+        program.bound(low, high)
+        return program.point if program.finds() else None
 
 
 def _at(ends: Floats, column: int, value: float) -> Floats:

@@ -8,24 +8,30 @@ solver says is rounded far above its noise before anything depends on it.
 A solver that meets several optima takes the first on its way, and the way differs between processors. So x
 comes from a program with small irregular costs added, which has one optimum, and the multipliers come from
 one with sides that are a little lower, which has one optimum too.
+
+Further rows follow from those there are (:func:`zero_half_cuts`). For rows ``a_k x >= b_k`` of whole numbers,
+half of their sum is an inequality too. With whole x that are not negative its coefficients can be rounded up,
+and then its side. Where the sides add up to an odd number, a point violates the result if the slack of the rows
+and the values of columns with odd coefficients add up to less than 1. Sums with few such columns are found by
+elimination modulo 2, the largest values first (Koster, Zymolka and Kutschka 2009).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
-import highspy
 import numpy as np
 from scipy import sparse
 
 from lustrum.model.arrays import Floats, Indices, Mask
+from lustrum.numeric.compiled import compiled
 from lustrum.numeric.solve.branching import finished_search, search_whole
-from lustrum.numeric.solve.highs_model import FINE, SIMPLEX, highs_model, single_optimum
-from lustrum.numeric.solve.products import cleared, dot, floored, sparse_product
-from lustrum.numeric.solve.running import run
+from lustrum.numeric.solve.highs import FINE, SIMPLEX, Program, single_optimum
+from lustrum.numeric.solve.products import cleared, dot, floored, sparse_product, uniform
 
 _SIZE = 20  # rows and columns of a search that ends by itself and takes as long as one question
 _NODE = 3  # questions that a node of a search in vain takes as long as
@@ -40,6 +46,11 @@ _AT_ONCE = 200  # kept rows that begin to take part together, those violated mos
 _BITS = 26  # of a column between 0 and 1
 _DUAL_BITS = 40  # of a multiplier, in units of the largest
 _RANK_BITS = 30  # of what rows are ranked by
+# Zero-half cuts: rows that are combined, cuts that are kept, turns of the search.
+_HALVED_ROWS = 1500
+_HALVED_CUTS = 150
+_HALVED_PASSES = 4
+_SLACK_BITS = 26  # of slacks and of what cuts are ranked by; what differs by less is the same
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,20 +105,18 @@ class CuttingProgram:
         self._idle: list[Cut] = []
         self._kept: list[Cut] = []
         self.low, self.high = np.zeros(self.cost.size), np.ones(self.cost.size)
-        self._ends = self.low, self.high
         self._stack: tuple[Any, Floats] | None = None
         self._age = np.zeros(0, dtype=np.int64)
         self._luck = np.random.default_rng(0)
         self._wider = _LOWER * (1.0 + self._luck.random(self.cost.size))
         self._points = self._program(single_optimum(self.cost), dual_feasibility_tolerance=FINE)
         self._prices = self._program(self.cost, primal_feasibility_tolerance=FINE)
-        self._set_ends(np.arange(self.cost.size), self.low, self.high)
         self._fresh = 0
 
-    def _program(self, cost: Floats, **options: object) -> Any:
+    def _program(self, cost: Floats, **options: object) -> Program:
         none, empty = np.zeros(0), sparse.csr_array((0, self.cost.size))
         ends = self.low, self.high
-        return highs_model(empty, (none, none), ends, cost, None, **(SIMPLEX | options))
+        return Program(empty, (none, none), ends, cost, None, **(SIMPLEX | options))
 
     def __len__(self) -> int:
         return len(self.cuts)
@@ -152,15 +161,14 @@ class CuttingProgram:
         ``low`` and ``high`` may fix further columns for this time; the bound is then one for such x.
         """
         self._recall()
-        ends = self.low if low is None else low, self.high if high is None else high
-        changed = np.flatnonzero((ends[0] != self._ends[0]) | (ends[1] != self._ends[1]))
-        self._set_ends(changed, *ends)
-        self._ends = ends
+        least, most = self.low if low is None else low, self.high if high is None else high
+        self._points.bound(least, most)
+        wider = np.where(least < most, self._wider, 0.0)
+        self._prices.bound(least - wider, most + wider)
         while True:
-            if not _optimal(self._points):
+            if not self._points.finds():
                 return None
-            solution = self._points.getSolution()
-            x = cleared(np.clip(np.array(solution.col_value), 0.0, 1.0), _BITS)
+            x = cleared(np.clip(self._points.point, 0.0, 1.0), _BITS)
             late = lacking(self._idle, x) > 1e-6
             again = [c for c, violated in zip(self._idle, late, strict=True) if violated]
             self._idle = [c for c, violated in zip(self._idle, late, strict=True) if not violated]
@@ -169,8 +177,8 @@ class CuttingProgram:
                 break
             self._append(again)
         y = np.zeros(len(self.cuts))
-        if _optimal(self._prices):
-            y = np.maximum(np.array(self._prices.getSolution().row_dual), 0.0)
+        if self._prices.finds():
+            y = np.maximum(self._prices.prices, 0.0)
             y = cleared(y, _DUAL_BITS, float(y.max(initial=1.0)))
         reduced, bound = self._proven(y)
         self._grow_old(y)
@@ -221,29 +229,13 @@ class CuttingProgram:
             bound = np.inf
         return Searched(x, floored(bound), steps, whole_search.finished)
 
-    def _set_ends(self, columns: Indices, low: Floats, high: Floats) -> None:
-        if not columns.size:
-            return
-        places, least, most = columns.astype(np.int32), low[columns], high[columns]
-        self._points.changeColsBounds(columns.size, places, least, most)
-        wider = np.where(least < most, self._wider[columns], 0.0)
-        self._prices.changeColsBounds(columns.size, places, least - wider, most + wider)
-
     def _append(self, cuts: Sequence[Cut]) -> None:
         if not cuts:
             return
         matrix, side = stacked(cuts, self.cost.size)
         lower = side - _LOWER * (1.0 + self._luck.random(side.size))
-        for model, least in ((self._points, side), (self._prices, lower)):
-            model.addRows(
-                len(cuts),
-                least,
-                np.full(side.size, highspy.kHighsInf),
-                matrix.nnz,
-                matrix.indptr[:-1].astype(np.int32),
-                matrix.indices.astype(np.int32),
-                matrix.data,
-            )
+        self._points.add_rows(matrix, side)
+        self._prices.add_rows(matrix, lower)
         self._fresh += len(cuts)
         self.cuts.extend(cuts)
         self._stack = None
@@ -270,8 +262,8 @@ class CuttingProgram:
             return
         mask = np.zeros(len(self.cuts), dtype=np.bool_)
         mask[old] = True
-        for model in (self._points, self._prices):
-            model.deleteRows(old.size, old.astype(np.int32))
+        for program in (self._points, self._prices):
+            program.drop_rows(old)
         self._idle.extend(c for c, gone in zip(self.cuts, mask, strict=True) if gone)
         self.cuts = [c for c, gone in zip(self.cuts, mask, strict=True) if not gone]
         self._age = self._age[~mask]
@@ -288,19 +280,11 @@ class CuttingProgram:
         turned, side = self._stack
         mixed = sparse_product(turned, y)
         reduced = self.cost - mixed
-        by_column = np.where(reduced > 0, reduced * self._ends[0], reduced * self._ends[1])
+        low, high = self._points.low, self._points.high
+        by_column = np.where(reduced > 0, reduced * low, reduced * high)
         bound = dot(y, side) + float(by_column.sum())
         scale = dot(y, np.abs(side)) + float(np.abs(by_column).sum() + np.abs(mixed).sum())
         return reduced, floored(bound - 1e-12 * (1.0 + scale))
-
-
-def _optimal(model: Any) -> bool:
-    """Run a model, from scratch where going on leads nowhere; gives whether it has an optimum."""
-    run(model)
-    if model.getModelStatus() != highspy.HighsModelStatus.kOptimal:
-        model.clearSolver()
-        run(model)
-    return bool(model.getModelStatus() == highspy.HighsModelStatus.kOptimal)
 
 
 def lacking(cuts: Sequence[Cut], x: Floats) -> Floats:
@@ -317,3 +301,111 @@ def stacked(cuts: Sequence[Cut], width: int) -> tuple[Any, Floats]:
     weights = np.concatenate([c.weights for c in cuts]) if cuts else np.zeros(0)
     matrix = sparse.csr_array((weights, columns, indptr), shape=(len(cuts), width))
     return matrix, np.array([c.side for c in cuts], dtype=np.float64)
+
+
+def zero_half_cuts(cuts: Sequence[Cut], x: Floats, violation: float = 0.02) -> list[Cut]:
+    """Cuts of this kind that a point violates, from rows that are nearly tight, the most violated first.
+
+    A column near 1 is looked at as 1 less a column near 0.
+    """
+    slack, rows = [], []
+    for cut, rest in zip(cuts, (-lacking(cuts, x)).tolist(), strict=True):
+        if rest < 1.0 - 2 * violation and _whole(cut):
+            slack.append(max(rest, 0.0))
+            rows.append(cut)
+    even = cleared(np.array(slack), _SLACK_BITS)
+    order = np.argsort(even, kind="stable")[:_HALVED_ROWS]
+    rows = [rows[i] for i in order]
+    turned = x > 0.5
+    near = np.where(turned, 1.0 - x, x)
+    columns = np.flatnonzero(near > 1e-6)
+    if not rows or not columns.size:
+        return []
+    column_index = np.full(x.size, -1, dtype=np.int64)
+    column_index[columns] = np.arange(columns.size)
+    odd = np.zeros((len(rows), columns.size + 1), dtype=np.bool_)
+    for number, row in enumerate(rows):
+        single = row.weights.astype(np.int64) % 2 != 0
+        inside = column_index[row.columns[single]]
+        odd[number, inside[inside >= 0]] = True
+        odd[number, -1] = (int(row.side) + int(turned[row.columns[single]].sum())) % 2 != 0
+    loose = even[order]
+    cuts_by_key: dict[bytes, Cut] = {}
+    luck = np.random.default_rng(0)
+    row_numbers = np.arange(len(rows))
+    for turn in range(_HALVED_PASSES):
+        # Large values first: what they hide is worth most.
+        value = near[columns] * (1.0 if turn == 0 else uniform(luck, 0.5, 1.5, columns.size))
+        by = np.argsort(-value, kind="stable")
+        mixed = np.concatenate([odd[:, :-1][:, by], odd[:, -1:]], axis=1)
+        # Which rows make up each sum, 64 to a word.
+        used = np.zeros((len(rows), len(rows) // 64 + 1), dtype=np.uint64)
+        used[row_numbers, row_numbers // 64] = np.uint64(1) << (row_numbers % 64).astype(np.uint64)
+        left = loose + (0.0 if turn == 0 else uniform(luck, 0.0, 1e-3, loose.size))
+        violated_rows = _eliminate(mixed, used, left, near[columns[by]], 1.0 - 2 * violation)
+        for number in violated_rows[:_HALVED_CUTS].tolist():
+            bits = np.unpackbits(used[number].astype("<u8").view(np.uint8), bitorder="little")
+            cut = _halved([rows[k] for k in np.flatnonzero(bits)], turned)
+            if cut.lacks(x) > violation:
+                cuts_by_key.setdefault(cut.key(), cut)
+    found_cuts = list(cuts_by_key.values())
+    lack = np.array([cut.lacks(x) / np.sqrt(1.0 + cut.columns.size) for cut in found_cuts])
+    ranked = np.argsort(-cleared(lack, _SLACK_BITS), kind="stable")[:_HALVED_CUTS]
+    return [found_cuts[i] for i in ranked.tolist()]
+
+
+def _whole(cut: Cut) -> bool:
+    return bool(cut.side == np.rint(cut.side) and (cut.weights == np.rint(cut.weights)).all())
+
+
+def _halved(rows: Sequence[Cut], turned: Mask) -> Cut:
+    total = np.zeros(turned.size)
+    for row in rows:
+        total[row.columns] += row.weights
+    # Sides and weights are whole numbers.
+    side = math.fsum(row.side for row in rows) - total[turned].sum()
+    weights = np.where(turned, np.floor(total / 2 + 1e-9), np.ceil(total / 2 - 1e-9))
+    columns = np.flatnonzero(weights)
+    side = np.ceil(side / 2 - 1e-9) + weights[turned].sum()
+    return Cut(columns, weights[columns], float(side))
+
+
+@compiled
+def _eliminate(odd: Any, used: Any, slack: Any, x: Any, limit: float) -> Any:  # pragma: no cover
+    """Combine rows so that few odd columns are left; gives the rows that make violated cuts."""
+    height, width = odd.shape[0], odd.shape[1] - 1
+    free = np.ones(height, np.bool_)
+    violated = np.zeros(height, np.bool_)
+    for column in range(width + 1):
+        for row in range(height):
+            if free[row] and not violated[row] and odd[row, width]:
+                lost = slack[row]
+                for k in range(column, width):
+                    if odd[row, k]:
+                        lost += x[k]
+                        if lost >= limit:
+                            break
+                if lost < limit:
+                    violated[row] = True
+                    free[row] = False
+        if column == width:
+            break
+        pivot = -1
+        for row in range(height):
+            if free[row] and odd[row, column] and (pivot < 0 or slack[row] < slack[pivot]):
+                pivot = row
+        if pivot < 0:
+            continue
+        free[pivot] = False
+        for row in range(height):
+            if free[row] and odd[row, column]:
+                if slack[row] + slack[pivot] >= limit:
+                    free[row] = False
+                    continue
+                slack[row] += slack[pivot]
+                # No free row is odd in a column that had its turn.
+                for k in range(column, width + 1):
+                    odd[row, k] ^= odd[pivot, k]
+                for k in range(used.shape[1]):
+                    used[row, k] ^= used[pivot, k]
+    return np.flatnonzero(violated)

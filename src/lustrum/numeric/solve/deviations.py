@@ -12,24 +12,19 @@ wider.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-import highspy
 import numpy as np
 from scipy import sparse
 
 from lustrum.model.arrays import Floats
-from lustrum.numeric.solve.highs_model import FINE, highs_model
+from lustrum.numeric.solve.highs import FINE, NO_LIMIT, SIMPLEX, Program
 from lustrum.numeric.solve.products import cleared, power_of_two, snapped, sparse_product
-from lustrum.numeric.solve.running import run
 
 # scipy ships no types; this stands for scipy.sparse.csr_array.
 Sparse: TypeAlias = Any
 
-_OPTIMAL = highspy.HighsModelStatus.kOptimal
-_DUAL = 1
 _NEARLY = 1e-9  # the limit of a question counts as reached up to this share
 _LEAST_PIVOTS, _PIVOTS_EACH = (
     1000,
@@ -66,79 +61,67 @@ class DeviationProgram:
     def __init__(self, matrix: Sparse, *, independent: bool = False) -> None:
         self.matrix = matrix.tocsr().astype(np.int64)
         self._independent = independent
-        self._far: Any = None
-        self._light: Any = None
-        self._corner: _Corners | None = None
-        self._plain: _Corners | None = None
+        # One program for each kind of question, made when it is first asked.
+        self._programs: dict[str, Program] = {}
         width = self.matrix.shape[1]
-        self._why: Any = None
         self._columns: Sparse = None
-        self._far_ends, self._far_cost = np.zeros(2 * width), np.zeros(2 * width)
-        self._why_ends = np.zeros(width), np.zeros(width)
-        self._asked = -1
         # Between 1 and 2, the same for the same number of columns.
         self._chance = 1.0 + np.random.default_rng(width).random(2 * width)
-        self._light_ends = np.zeros(2 * width)
-        self._light_cost = np.zeros(2 * width)
-        self._held = np.zeros(0, dtype=np.int64)
         self.restarts = 0
 
-    def furthest(
-        self,
-        column: int,
-        sign: int,
-        low: Floats,
-        high: Floats,
-        limit: float,
-    ) -> Furthest:
-        """Move one column as far as possible, up (sign 1) or down (-1), to the limit at most."""
-        low, high = low.copy(), high.copy()
-        low[column], high[column] = -limit, limit
-        weight = np.zeros(low.size)
-        weight[column] = float(sign)
-        point = self.most(weight, low, high)
-        return Furthest(sign * float(point[column]), point)
+    def furthest(self, column: int, sign: int, low: Floats, high: Floats, limit: float) -> Furthest:
+        """Move one column as far as possible, up (sign 1) or down (-1), to the limit at most.
 
-    def most(self, weight: Floats, low: Floats, high: Floats) -> Floats:
-        """The deviation with the most ``weight @ d``, and of these one that moves little."""
+        Of all deviations that do, it is one that moves little.
+        """
         width = self.matrix.shape[1]
-        if self._far is None:
-            both = sparse.hstack([self.matrix, -self.matrix], format="csr")
-            self._far = _model(both, np.zeros(2 * width), np.zeros(2 * width))
-            self._far.setOptionValue("dual_feasibility_tolerance", FINE)
-        model = self._far
         ends = np.concatenate([high, -low])
-        changed = np.flatnonzero(ends != self._far_ends).astype(np.int32)
-        if changed.size:
-            model.changeColsBounds(changed.size, changed, np.zeros(changed.size), ends[changed])
-        self._far_ends = ends
-        scaled = weight * _factor(weight)
-        cost = np.concatenate([-scaled, scaled]) + self._chance * _MOVE
-        moved = np.flatnonzero(cost != self._far_cost).astype(np.int32)
-        if moved.size:
-            model.changeColsCost(moved.size, moved, cost[moved])
-        self._far_cost = cost
+        ends[[column, width + column]] = limit
+        cost = self._chance * _MOVE
+        cost[column] -= sign * _UNIT
+        cost[width + column] += sign * _UNIT
         # No deviation at all, with what is asked about at its end, is dual feasible and near to the answer; to
         # go on from the last basis takes three times as long.
-        model.clearSolver()
-        model.setOptionValue("simplex_strategy", _DUAL)
-        run(model)
-        both_ways = cleared(np.array(model.getSolution().col_value), _BITS)
+        point = self._both_ways(np.zeros(2 * width), ends, cost)
+        point = np.zeros(width) if point is None else point
+        return Furthest(sign * float(point[column]), point)
+
+    def _both_ways(self, low: Floats, high: Floats, cost: Floats) -> Floats | None:
+        """The cheapest deviation, rises and falls counted apart; None where there is none within the ends."""
+        width = self.matrix.shape[1]
+        program = self._programs.get("both ways")
+        if program is None:
+            both = sparse.hstack([self.matrix, -self.matrix], format="csr")
+            program = self._programs["both ways"] = _program(both, dual_feasibility_tolerance=FINE)
+        program.bound(low, high)
+        program.price(cost)
+        program.forget()
+        if program.run() != "optimal":
+            return None
+        both_ways = cleared(program.point, _BITS)
         return np.asarray(both_ways[:width] - both_ways[width:])
 
     def corner(self, weight: Floats, low: Floats, high: Floats) -> Floats:
         """The deviation with the most ``weight @ d``, and of these the one that small irregular costs choose.
 
         It may move columns that need not move, but goes on from the last question, which is up to a hundred
-        times quicker than :meth:`most` on large tables.
+        times quicker than :meth:`furthest` on large tables.
         """
         width = self.matrix.shape[1]
-        if self._corner is None:
-            # Costs of both signs, so that the corner without a question is nowhere special.
-            uneven = np.where(np.arange(width) % 2, self._chance[:width], -self._chance[:width])
-            self._corner = _Corners(self.matrix, uneven * _MOVE, self._go_on)
-        point = self._corner.most(weight * _factor(weight), low, high)
+        # Costs of both signs, so that the corner without a question is nowhere special.
+        uneven = np.where(np.arange(width) % 2, self._chance[:width], -self._chance[:width])
+        point = self._corner("corner", uneven * _MOVE - weight * _factor(weight), low, high)
         return np.clip(cleared(point, _CORNER_BITS), low, high)
+
+    def _corner(self, kind: str, cost: Floats, low: Floats, high: Floats) -> Floats:
+        """The cheapest corner, from that of the last question of its kind."""
+        program = self._programs.get(kind)
+        if program is None:
+            program = self._programs[kind] = _program(self.matrix, dual_feasibility_tolerance=FINE)
+        program.bound(low, high)
+        program.price(cost)
+        self._go_on(program)
+        return program.point
 
     def reasons(
         self, columns: Sparse, position: int, question: tuple[int, int, Floats, Floats, float]
@@ -151,31 +134,25 @@ class DeviationProgram:
         fractions unless the multipliers are no multiples of small ones.
         """
         column, sign, low, high, limit = question
-        if self._why is None:
+        program = self._programs.get("why")
+        if program is None:
             # Where rows follow from others, many mixtures of rows are the same reason here, but not in columns
             # that were left out. Wider rows decide between them.
             wider = _WIDER * (1.0 + np.random.default_rng(1).random(self.matrix.shape[0]))
             rows = None if self._independent else wider
-            self._why = _model(self.matrix, *self._why_ends, rows)
-            self._why.setOptionValue("primal_feasibility_tolerance", FINE)
+            program = _program(self.matrix, rows, primal_feasibility_tolerance=FINE)
+            self._programs["why"] = program
             self._columns = self.matrix.T.tocsr()
-        model = self._why
         unit = power_of_two(limit)
         wider = self._chance[: self.matrix.shape[1]] * _WIDER
         least, most = np.maximum(low / unit, -_FAR) - wider, np.minimum(high / unit, _FAR) + wider
         least[column], most[column] = -limit / unit, limit / unit
-        changed = np.flatnonzero((least != self._why_ends[0]) | (most != self._why_ends[1]))
-        if changed.size:
-            model.changeColsBounds(
-                changed.size, changed.astype(np.int32), least[changed], most[changed]
-            )
-        self._why_ends = least, most
-        if self._asked >= 0:
-            model.changeColCost(self._asked, 0.0)
-        model.changeColCost(column, -float(sign))
-        self._asked = column
-        self._go_on(model)
-        duals = np.array(model.getSolution().row_dual)
+        program.bound(least, most)
+        cost = np.zeros(least.size)
+        cost[column] = -float(sign)
+        program.price(cost)
+        self._go_on(program)
+        duals = program.prices
         mixed, inside = _mixed(columns, duals), _mixed(self._columns, duals)
         column_weight = -sign * float(inside[column])
         mixed[position] = inside[column] = 0.0
@@ -191,11 +168,9 @@ class DeviationProgram:
         unit = power_of_two(limit)
         least, most = np.maximum(low / unit, -_FAR), np.minimum(high / unit, _FAR)
         least[column], most[column] = -limit / unit, limit / unit
-        if self._plain is None:
-            self._plain = _Corners(self.matrix, np.zeros(least.size), self._go_on)
-        weight = np.zeros(least.size)
-        weight[column] = float(sign)
-        point = self._plain.most(weight, least, most)
+        cost = np.zeros(least.size)
+        cost[column] = -float(sign)
+        point = self._corner("plain", cost, least, most)
         return sign * float(point[column]) * unit >= limit * (1.0 - _NEARLY)
 
     def lightest(
@@ -203,78 +178,33 @@ class DeviationProgram:
     ) -> Floats | None:
         """The deviation with the least ``weight @ abs(d)`` that moves one column by an amount, if any does."""
         width = self.matrix.shape[1]
-        if self._light is None:
-            both = sparse.hstack([self.matrix, -self.matrix], format="csr")
-            self._light = _model(both, np.zeros(2 * width), self._light_ends)
-            self._light.setOptionValue("dual_feasibility_tolerance", FINE)
-        model = self._light
-        ends = np.concatenate([np.maximum(high, 0.0), np.maximum(-low, 0.0)])
-        ends[column], ends[width + column] = max(amount, 0.0), max(-amount, 0.0)
+        floor, ends = (
+            np.zeros(2 * width),
+            np.concatenate([np.maximum(high, 0), np.maximum(-low, 0)]),
+        )
+        moved = [column, width + column]
+        ends[moved] = floor[moved] = max(amount, 0.0), max(-amount, 0.0)
         # Small irregular costs decide between deviations that are equally light.
         cost = np.concatenate([weight, weight]) * _factor(weight) + self._chance * _MOVE
-        cost[column] = cost[width + column] = 0.0
-        floor = np.zeros(2 * width)
-        floor[column], floor[width + column] = ends[column], ends[width + column]
-        other = np.flatnonzero((ends != self._light_ends) | (floor != 0.0))
-        changed = np.union1d(other, self._held).astype(np.int32)
-        model.changeColsBounds(changed.size, changed, floor[changed], ends[changed])
-        self._held = np.array([column, width + column])
-        moved = np.flatnonzero(cost != self._light_cost).astype(np.int32)
-        model.changeColsCost(moved.size, moved, cost[moved])
-        self._light_ends, self._light_cost = ends, cost
+        cost[moved] = 0.0
         # With weights of 0 or more no deviation at all is dual feasible; the last basis is neither that nor
         # feasible, and ten times slower to go on from.
-        model.clearSolver()
-        model.setOptionValue("simplex_strategy", _DUAL)
-        run(model)
-        if model.getModelStatus() != _OPTIMAL:
-            return None
-        both_ways = cleared(np.array(model.getSolution().col_value), _BITS)
-        return np.asarray(both_ways[:width] - both_ways[width:])
+        return self._both_ways(floor, ends, cost)
 
-    def _go_on(self, model: Any) -> None:
+    def _go_on(self, program: Program) -> None:
         """Run from the last basis.
 
         All columns have two ends, so any basis is dual feasible once each stands at the right one, and the
         dual method goes on from it. Where ends change much, it may go in circles.
         """
         limit = _LEAST_PIVOTS + _PIVOTS_EACH * sum(self.matrix.shape)
-        model.setOptionValue("simplex_strategy", _DUAL)
-        model.setOptionValue("simplex_iteration_limit", limit)
-        run(model)
-        if model.getModelStatus() != _OPTIMAL:
+        program.set(simplex_iteration_limit=limit)
+        if program.run() != "optimal":
             # No deviation at all is always feasible, so this is a circle or numerical trouble.
             self.restarts += 1
-            model.clearSolver()
-            model.setOptionValue("simplex_iteration_limit", highspy.kHighsIInf)
-            run(model)
-
-
-class _Corners:
-    """Furthest deviations for one matrix with costs of their own, each found from the last one."""
-
-    def __init__(self, matrix: Sparse, cost: Floats, run_on: Callable[[Any], None]) -> None:
-        self._run_on = run_on
-        width = matrix.shape[1]
-        self._own, self._cost = cost, np.zeros(width)
-        self._low, self._high = np.zeros(width), np.zeros(width)
-        self._model = _model(matrix, self._low, self._high)
-        self._model.setOptionValue("dual_feasibility_tolerance", FINE)
-
-    def most(self, weight: Floats, low: Floats, high: Floats) -> Floats:
-        """A corner with the most ``weight @ d`` less the costs."""
-        model = self._model
-        changed = np.flatnonzero((low != self._low) | (high != self._high)).astype(np.int32)
-        if changed.size:
-            model.changeColsBounds(changed.size, changed, low[changed], high[changed])
-        self._low, self._high = low.copy(), high.copy()
-        cost = self._own - weight
-        moved = np.flatnonzero(cost != self._cost).astype(np.int32)
-        if moved.size:
-            model.changeColsCost(moved.size, moved, cost[moved])
-        self._cost = cost
-        self._run_on(model)
-        return np.array(model.getSolution().col_value)
+            program.forget()
+            program.set(simplex_iteration_limit=NO_LIMIT)
+            program.run()
 
 
 def _factor(weight: Floats) -> float:
@@ -297,6 +227,7 @@ def _mixed(columns: Sparse, duals: Floats) -> Floats:
     return mixed
 
 
-def _model(matrix: Sparse, low: Floats, high: Floats, wider: Floats | None = None) -> Any:
+def _program(matrix: Sparse, wider: Floats | None = None, **options: object) -> Program:
     rows = np.zeros(matrix.shape[0]) if wider is None else wider
-    return highs_model(matrix, (-rows, rows), (low, high), presolve="off", solver="simplex")
+    none = np.zeros(matrix.shape[1])
+    return Program(matrix, (-rows, rows), (none, none), None, None, **(SIMPLEX | options))

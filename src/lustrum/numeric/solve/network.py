@@ -142,3 +142,23 @@ def _product(cost: Ints, flow: Ints) -> int:
     if most < _LARGEST:
         return int(cost @ flow)
     return sum(int(c) * int(f) for c, f in zip(cost, flow, strict=True))
+
+
+def slots(tail: Ints, head: Ints, nodes: int) -> tuple[Ints, Ints, Ints, Ints, Ints]:
+    """The arc ends, node by node: where they lead, their mates, their arcs, and the slot of each arc."""
+    arcs = np.arange(tail.size, dtype=np.int64)
+    near, far = np.concatenate([tail, head]), np.concatenate([head, tail])
+    order = np.argsort(near, kind="stable")
+    slot = np.empty(order.size, dtype=np.int64)
+    slot[order] = np.arange(order.size)
+    mate = np.concatenate([slot[tail.size :], slot[: tail.size]])
+    arc = np.concatenate([arcs, ~arcs])
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(near, minlength=nodes))]).astype(np.int64)
+    return indptr, far[order], mate[order], arc[order], slot[: tail.size]
+
+
+def adjacency(tail: Ints, head: Ints, arcs: Ints, nodes: int) -> tuple[Ints, Ints, Ints, Ints]:
+    """The ends of some arcs, node by node: where they lead, their mates, and their arcs."""
+    indptr, to, mate, end_index, _ = slots(tail[arcs], head[arcs], nodes)
+    signed_arcs = np.concatenate([arcs, ~arcs[::-1]])  # ~k counts from the end
+    return indptr, to, mate, signed_arcs[end_index]

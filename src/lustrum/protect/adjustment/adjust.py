@@ -18,12 +18,11 @@ from scipy import sparse
 from lustrum.model import InputError, InternalError
 from lustrum.model.arrays import Floats, Ints
 from lustrum.model.errors import choices
-from lustrum.numeric.solve.threads import one_thread
+from lustrum.numeric.solve.products import one_thread
 from lustrum.numeric.structure import UNBOUNDED
 from lustrum.protect.adjustment.problem import reduce_problem
 from lustrum.protect.adjustment.search import DirectionWord, Norm, search
-from lustrum.protect.adjustment.whole import nearest_whole
-from lustrum.protect.adjustment.whole_moves import whole_moves
+from lustrum.protect.adjustment.whole import nearest_whole, whole_moves
 from lustrum.protect.adjustment.work import STEPS, Work
 
 # scipy ships no types; this stands for scipy.sparse.csr_array.

@@ -14,8 +14,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from lustrum.model.arrays import Floats, Indices
-from lustrum.numeric.solve.dense import cholesky
-from lustrum.numeric.solve.products import dot, sparse_product
+from lustrum.numeric.solve.products import cholesky, dot, sparse_product
 from lustrum.protect.adjustment.problem import AdjustmentProblem
 
 Signs = npt.NDArray[np.int64]

@@ -17,8 +17,7 @@ from lustrum.model.arrays import Floats, Indices
 from lustrum.numeric.solve import Outcome
 from lustrum.numeric.solve.products import power_of_two
 from lustrum.protect.adjustment.problem import AdjustmentProblem, as_floats
-from lustrum.protect.adjustment.programs import WholeProgram
-from lustrum.protect.adjustment.work import Work
+from lustrum.protect.adjustment.work import WholeProgram, Work
 
 Signs = npt.NDArray[np.int64]
 
@@ -88,13 +87,13 @@ class Directed:
             else np.flatnonzero(self._shown != directions)
         )
         up = directions[changed] > 0
-        self._program.row_bounds(
+        self._program.bound_rows(
             changed + self._first,
             np.where(up, problem.up[changed] / self.unit, -np.inf),
             np.where(up, np.inf, -problem.down[changed] / self.unit),
         )
         self._shown = directions.copy()
-        answer = self._program.run(work)
+        answer = self._program.solve(work)
         if answer.point is None or answer.prices is None:
             return None
         x = answer.point
@@ -106,11 +105,11 @@ class Directed:
 
     def mark(self) -> tuple[object, Signs | None]:
         """The present basis of the program."""
-        return self._program.basis(), self._shown
+        return self._program.basis, self._shown
 
     def back(self, mark: tuple[object, Signs | None]) -> None:
         """Return to a basis; the next solve sets the directions."""
-        self._program.return_to(mark[0])
+        self._program.basis = mark[0]
 
 
 def improve(
@@ -210,7 +209,7 @@ class MixedProgram:
 
     def rounded(self, start: DirectedMovement, work: Work | None) -> Signs:
         """Directions from the relaxed program: each variable rounded to its nearer side."""
-        answer = self._program.run(work)
+        answer = self._program.solve(work)
         if answer.point is None:
             return start.directions
         lean = answer.point[2 * self.problem.low.size :] - 0.5
@@ -228,17 +227,19 @@ class MixedProgram:
         With a number of nodes only a search that finishes changes directions: what one that is cut short has
         met by then depends on the solver's way, which differs between processors.
         """
-        problem, count = self.problem, self.problem.low.size
+        count = self.problem.low.size
         chosen = np.clip((start.directions > 0).astype(np.float64), self._least, self._most)
         low, high = chosen.copy(), chosen.copy()
         low[open_choices] = self._least[open_choices]
         high[open_choices] = self._most[open_choices]
-        self._program.column_bounds(np.arange(problem.places.size) + 2 * count, low, high)
+        ends = self._program.low.copy(), self._program.high.copy()
+        ends[0][2 * count :], ends[1][2 * count :] = low, high
+        self._program.bound(*ends)
         if start.feasible:
             moved = start.moved / self.unit
             split = (np.maximum(moved, 0.0), np.maximum(-moved, 0.0), chosen)
             self._program.start(np.concatenate(split))
-        answer = self._program.run(work, nodes)
+        answer = self._program.solve(work, nodes)
         factor = self.unit / self.scale
         unfinished = nodes is not None and answer.outcome is not Outcome.OPTIMAL
         if answer.point is None or unfinished:

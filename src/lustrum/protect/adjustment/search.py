@@ -1,7 +1,10 @@
 """From a problem to directions and a real solution: which heuristics run, in which order.
 
 All steps are counted, not timed, so that the same problem has the same answer. If the steps run out, the
-search ends early, and the answer says so.
+search ends early, and the answer says so. The least sum of weighted absolute changes is that of linear
+programs (:mod:`~lustrum.protect.adjustment.l1`). The least sum of weighted squares for given directions is a
+convex quadratic program without choices: Castro (2006) adjusts tables this way, and spreads the change over
+many cells.
 """
 
 from __future__ import annotations
@@ -15,11 +18,13 @@ import numpy.typing as npt
 from lustrum.model import InputError
 from lustrum.model.arrays import Floats
 from lustrum.numeric.solve import Outcome
+from lustrum.numeric.solve.products import cleared
+from lustrum.numeric.solve.quadratic import QuadraticProblem, minimise_quadratic
 from lustrum.protect.adjustment.directions import alternating, balanced, imbalance, neighbours
 from lustrum.protect.adjustment.l1 import Directed, DirectedMovement, MixedProgram, improve
-from lustrum.protect.adjustment.l2 import CHEAPER, improve_squares, least_squares
-from lustrum.protect.adjustment.problem import NO_ADJUSTMENT, AdjustmentProblem
+from lustrum.protect.adjustment.problem import NO_ADJUSTMENT, AdjustmentProblem, as_floats
 from lustrum.protect.adjustment.work import Work
+from lustrum.runtime.stop import check_stop
 
 Signs = npt.NDArray[np.int64]
 Norm = Literal["l1", "l2"]
@@ -32,6 +37,12 @@ _BLOCK = 8
 _BLOCK_NODES = 50
 _TRIES = 100  # this many flips are tried
 _SMALL = 200  # up to this many groups of cells, blocks of directions are searched too
+_TOLERANCE = 1e-8
+_BITS = 20  # of a movement, in steps of the table, and of a pressure
+_CHEAPER_SQUARES = (
+    1e-6  # a cost that is lower by a smaller share is the same, for all that a solver tells
+)
+_SQUARES_STEPS = 1000  # the work of a quadratic program, in steps of linear ones
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,7 +204,7 @@ def _squares(
         if work.late or np.array_equal(directions, start.directions):
             continue
         other = least_squares(problem, directions, work)
-        if best is None or (other and other.cost < best.cost * (1.0 - CHEAPER)):
+        if best is None or (other and other.cost < best.cost * (1.0 - _CHEAPER_SQUARES)):
             best = other
     if best is None:
         raise InputError(NO_ADJUSTMENT)
@@ -204,3 +215,71 @@ def _squares(
     forced[problem.places] = np.maximum(forced[problem.places], levels)
     bound = best.cost if problem.places.size == 0 else problem.distance(forced, "l2")
     return Solution(best.directions, best.moved, best.cost, min(bound, best.cost), work.late)
+
+
+@dataclass(frozen=True, eq=False)
+class SquaredMovement:
+    """Directions, the real movement of all groups, its weighted squares, and the pressure on each direction."""
+
+    directions: Signs
+    moved: Floats
+    cost: float
+    pull: Floats
+    residual: float
+
+
+def least_squares(
+    problem: AdjustmentProblem, directions: Signs, work: Work | None = None
+) -> SquaredMovement | None:
+    """The optimum for these directions, or None if they cannot be kept or the work ran out."""
+    low, high = problem.bounds(directions)
+    if bool((low > high).any()):
+        return None
+    check_stop()
+    if work is not None:
+        work.spend(_SQUARES_STEPS)
+    scale = 1.0 / max(float(problem.weights.max(initial=0.0)), 1e-300)
+    # Solve the smaller system: that of the free movements, or that of the relations between groups.
+    by_relations = problem.span.shape[1] > problem.relations.shape[0]
+    matrix = problem.relations if by_relations else problem.rest
+    optimum = minimise_quadratic(
+        QuadraticProblem(
+            2.0 * problem.weights * scale,
+            np.zeros(low.size),
+            matrix,
+            np.zeros(matrix.shape[0]),
+            as_floats(low),
+            as_floats(high),
+            span=None if by_relations else problem.floats,
+        ),
+        tolerance=_TOLERANCE,
+    )
+    if optimum.outcome is not Outcome.OPTIMAL or optimum.point is None or optimum.pressure is None:
+        return None
+    pull = optimum.pressure[problem.places] / scale
+    # The optimum is the same everywhere, the last digits of what approaches it need not be.
+    moved = cleared(optimum.point, _BITS)
+    pull = cleared(pull, _BITS, max(float(np.abs(pull).max(initial=0.0)), 1e-300))
+    return SquaredMovement(
+        directions.copy(), moved, problem.distance(moved, "l2"), pull, optimum.residual
+    )
+
+
+def improve_squares(
+    problem: AdjustmentProblem, start: SquaredMovement, work: Work, tries: int = 12
+) -> SquaredMovement:
+    """Flip the direction under the most pressure, and keep the flip if it lowers the cost."""
+    way = (problem.up + problem.down).astype(np.float64)
+    best, failed = start, set[int]()
+    for _ in range(tries):
+        hope = best.pull * best.directions * way
+        order = [c for c in np.argsort(-hope, kind="stable").tolist() if c not in failed]
+        if not order or hope[order[0]] <= 1e-9 * best.cost or work.late:
+            break
+        turned = best.directions.copy()
+        turned[order[0]] = -turned[order[0]]
+        candidate = least_squares(problem, turned, work)
+        failed.add(order[0])
+        if candidate is not None and candidate.cost < best.cost * (1.0 - _CHEAPER_SQUARES):
+            best = candidate
+    return best

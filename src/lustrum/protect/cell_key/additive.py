@@ -32,7 +32,7 @@ from lustrum.model.channel import MatrixChannel
 from lustrum.model.table import inner_cells
 from lustrum.numeric.compiled import compiled
 from lustrum.numeric.solve import Highs, LinearProblem, Outcome
-from lustrum.numeric.solve.highs_model import single_optimum
+from lustrum.numeric.solve.highs import single_optimum
 from lustrum.numeric.structure import Relations, Structure, complete_relations
 from lustrum.protect.cell_key.channel import LookupChannel, support_of
 from lustrum.protect.totals.summed import AxisParts, PublishedSums, Totals, added_totals

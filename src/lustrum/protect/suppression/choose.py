@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from lustrum.model import InputError
 from lustrum.model.arrays import Mask
-from lustrum.model.errors import choices
-from lustrum.numeric.solve.threads import one_thread
+from lustrum.numeric.solve.products import one_thread
 from lustrum.protect.suppression.check import PatternAudit, audit_deviations, audit_pattern
 from lustrum.protect.suppression.explain import unprotectable_cells
 from lustrum.protect.suppression.problem import ContributorView, SuppressionProblem
@@ -19,18 +17,20 @@ from lustrum.protect.suppression.result import Changes, Pattern, Unprotectable, 
 from lustrum.protect.suppression.search.attacks.attack import Attacks, attacks_on, is_network
 from lustrum.protect.suppression.search.attacks.cuts import InfeasibleError
 from lustrum.protect.suppression.search.attacks.tasks import Tasks
-from lustrum.protect.suppression.search.boxes.boxes import protect_by_boxes, simple_bound
+from lustrum.protect.suppression.search.boxes import protect_by_boxes
 from lustrum.protect.suppression.search.heuristic import WitnessedPattern, protect_all
+from lustrum.protect.suppression.search.lower_bounds import simple_bound
 from lustrum.protect.suppression.solve import (
     AlgorithmWord,
     PatternOutcome,
     Progress,
     SearchRequest,
+    algorithm_named,
     solve,
 )
 from lustrum.runtime.stop import best_is_taken
 
-__all__ = ["AlgorithmWord", "Progress", "suppress"]
+__all__ = ["AlgorithmWord", "Progress", "algorithm_named", "suppress"]
 
 _DISCOUNT = 0.5
 _LARGE = 50_000  # with more cells linear programs take too long
@@ -64,17 +64,9 @@ def suppress(
     >>> pattern.safe, np.flatnonzero(pattern.secondary).tolist()
     (True, [1, 3, 4])
     """
-    if algorithm not in get_args(AlgorithmWord):
-        known = choices(str(algorithm), get_args(AlgorithmWord))
-        raise InputError(f"'algorithm' of suppression cannot be {algorithm!r}; {known}.")
+    algorithm = algorithm_named(algorithm)
     if work is not None and (isinstance(work, bool) or work < 0):
         raise InputError("'work' of suppression is a number of steps, 0 or more.")
-    many = problem.values.size > _LARGE and problem.axes is not None and len(problem.axes) > 2
-    if algorithm == "elimination" and many:
-        raise InputError(
-            f"Relations of more than two variables fill in too much for 'elimination' beyond {_LARGE} "
-            "cells; use 'boxes'."
-        )
     before = _previous(problem, previous)
     priced = problem
     if before is not None:
@@ -83,35 +75,39 @@ def suppress(
         priced = problem.with_cost(np.where(before, problem.cost * (1 - discount), problem.cost))
     tell = _Listener(progress)
     asked = SearchRequest(algorithm, work, tell, stopped=tell.has_stopped)
-    large = algorithm == "auto" and problem.values.size > _LARGE
-    if large and is_network(problem):
+    large = problem.values.size > _LARGE
+    if algorithm == "auto" and large and is_network(problem):
         why = f"The table has more than {_LARGE} cells and is a network."
-        asked = replace(asked, algorithm="elimination", why=why)
-    elif algorithm == "boxes" or (
-        large and problem.axes is not None and not _is_taken_apart(problem)
-    ):
+        asked = replace(asked, algorithm="quick", why=why)
+    elif algorithm == "boxes" or (algorithm == "auto" and large and _may_be_boxed(problem)):
         boxed = _by_boxes(problem, priced, before, tell, asked=algorithm == "boxes")
         if boxed is not None:
             return boxed
-    late = {number for number, view in enumerate(priced.views) if _is_late(view)}
-    if (len(priced.views) - len(late)) * int(priced.primary.sum()) > _MANY:
-        late = set(range(len(priced.views)))
+    outcome, audit, hopeless = _solved_and_checked(priced, asked, tell, workers)
+    return _pattern(problem, priced, before, outcome, audit, hopeless)
+
+
+def _solved_and_checked(
+    problem: SuppressionProblem, asked: SearchRequest, tell: _Listener, workers: int | None
+) -> tuple[PatternOutcome, PatternAudit, tuple[Unprotectable, ...]]:
+    """Search and audit, again with attackers that the audit finds; at last repair what is left short."""
+    late = {number for number, view in enumerate(problem.views) if _is_late(view)}
+    if (len(problem.views) - len(late)) * int(problem.primary.sum()) > _MANY:
+        late = set(range(len(problem.views)))
     steps = 0
     while True:
-        active = tuple(view for number, view in enumerate(priced.views) if number not in late)
-        outcome, attacks, hopeless = _searched(replace(priced, views=active), asked)
+        active = tuple(view for number, view in enumerate(problem.views) if number not in late)
+        outcome, attacks, hopeless = _searched(replace(problem, views=active), asked)
         steps += outcome.steps
-        outcome = _named_stopped(priced, outcome, tell)
-        tell("audit", priced.total_cost(outcome.suppressed), outcome.lower_bound)
-        audit = audit_pattern(priced, outcome.suppressed, workers=workers)
+        outcome = _named_stopped(problem, outcome, tell)
+        tell("audit", problem.total_cost(outcome.suppressed), outcome.lower_bound)
+        audit = audit_pattern(problem, outcome.suppressed, workers=workers)
         lost = {cell.cell for cell in hopeless}
         more = late & {view for cell, view in audit.short if cell not in lost}
         if not more:
-            break
+            outcome = replace(outcome, steps=steps)
+            return *_repaired(problem, attacks, outcome, audit, lost, workers), hopeless
         late -= more
-    outcome = replace(outcome, steps=steps)
-    outcome, audit = _repaired(priced, attacks, outcome, audit, hopeless, workers)
-    return _pattern(problem, priced, before, outcome, audit, hopeless)
 
 
 class _Listener:
@@ -140,9 +136,10 @@ def _named_stopped(
     return replace(outcome, why=why)
 
 
-def _is_taken_apart(problem: SuppressionProblem) -> bool:
-    """Whether sub-tables are protected one by one although the table is large: they are small networks."""
-    return problem.axes is not None and len(problem.axes) == 2 and problem.values.size <= _APART
+def _may_be_boxed(problem: SuppressionProblem) -> bool:
+    """Whether a large table has too many sub-tables to protect one by one, or none that are networks."""
+    axes = problem.axes
+    return axes is not None and (len(axes) != 2 or problem.values.size > _APART)
 
 
 def _is_late(view: ContributorView) -> bool:
@@ -188,7 +185,7 @@ def _by_boxes(
         return None
     audit = audit_deviations(priced, boxed.suppressed, boxed.deviations)
     why = (
-        "Asked for."
+        "It was asked for."
         if asked
         else f"The table has more than {_LARGE} cells and its categories nest."
     )
@@ -224,7 +221,7 @@ def _rest_solved(
     except InfeasibleError:
         # The programs disagree about a cell at the edge of what is possible; the audit decides.
         why = "Some cells are at the edge of what can be protected, so all that may be are suppressed."
-        return PatternOutcome(~problem.frozen, 0.0, 0, "heuristic", why)
+        return PatternOutcome(~problem.frozen, 0.0, 0, "quick", why)
 
 
 def _repaired(
@@ -232,11 +229,10 @@ def _repaired(
     attacks: Attacks,
     outcome: PatternOutcome,
     audit: PatternAudit,
-    hopeless: tuple[Unprotectable, ...],
+    lost: set[int],
     workers: int | None,
 ) -> tuple[PatternOutcome, PatternAudit]:
     """Suppress more cells for every task that falls short in the audit, until none does."""
-    lost = {u.cell for u in hopeless}
     suppressed = outcome.suppressed.copy()
     matrix = problem.relations
     while True:

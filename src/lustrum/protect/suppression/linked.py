@@ -13,7 +13,7 @@ from lustrum.audit.knowledge.published import hidden_cube
 from lustrum.model import InputError, Table
 from lustrum.model.arrays import Floats, Ints, Mask
 from lustrum.model.errors import NotJudgedError
-from lustrum.numeric.solve.highs_model import FINE, highs_model, single_optimum, solved
+from lustrum.numeric.solve.highs import FINE, Program, single_optimum, solved
 from lustrum.numeric.structure import Structure, TableLayout, complete_relations
 from lustrum.protect.suppression.choose import Progress, suppress
 from lustrum.protect.suppression.contributors import contributor_views
@@ -172,10 +172,10 @@ def _fitting_cube(relations: Any, values: Ints, cells: int, *, whole: bool) -> I
     program = left[used], (right[used],) * 2, columns
     # The corner that small irregular costs prefer is the same everywhere, and nearly always whole.
     irregular = single_optimum(np.zeros(cells))
-    corner = highs_model(*program, irregular, presolve="off", dual_feasibility_tolerance=FINE)
+    corner = Program(*program, irregular, presolve="off", dual_feasibility_tolerance=FINE)
     cube = _fitting(solved(corner), relations, values)
     if cube is None:
-        model = highs_model(*program, whole=np.arange(cells), mip_max_nodes=_NODES)
+        model = Program(*program, whole=np.arange(cells), mip_max_nodes=_NODES)
         cube = _fitting(solved(model), relations, values)
     if cube is None:
         raise NotJudgedError(

@@ -17,10 +17,10 @@ from lustrum.numeric.structure import UNBOUNDED, Structure
 from lustrum.protect.abilities import Abilities
 from lustrum.protect.method import Kept, MethodSpec, Stage, checked_input, kept_cells, released
 from lustrum.protect.suppression.attackers import RuleOnUnions
-from lustrum.protect.suppression.choose import AlgorithmWord, Progress, suppress
+from lustrum.protect.suppression.check import with_intervals
+from lustrum.protect.suppression.choose import AlgorithmWord, Progress, algorithm_named, suppress
 from lustrum.protect.suppression.contributors import contributor_views
 from lustrum.protect.suppression.costs import CostWord, cell_costs
-from lustrum.protect.suppression.partial import with_intervals
 from lustrum.protect.suppression.problem import AxisSums, ContributorView, SuppressionProblem
 from lustrum.protect.suppression.result import Pattern
 from lustrum.sensitivity import Background, Rule, Sensitivity, Threshold
@@ -72,6 +72,11 @@ class Suppression(MethodSpec):
     zeros: bool = parameter(False, "Whether empty cells may be suppressed.")
     partial: bool = parameter(False, "Whether suppressed cells are published as intervals.")
     reasons: bool = parameter(False, "Whether a release says why each cell is suppressed.")
+
+    def __post_init__(self) -> None:
+        if isinstance(self.algorithm, str):
+            object.__setattr__(self, "algorithm", algorithm_named(self.algorithm))
+        super().__post_init__()
 
     def check_together(self) -> None:
         """Reasons tell nothing about empty cells."""

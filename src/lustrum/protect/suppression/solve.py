@@ -3,40 +3,48 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, cast, get_args
 
 import numpy as np
 
+from lustrum.model import InputError
 from lustrum.model.arrays import Mask
-from lustrum.protect.suppression.decomposition.subtables import SubTable, subtables_of
+from lustrum.model.errors import choices
 from lustrum.protect.suppression.problem import SuppressionProblem
 from lustrum.protect.suppression.result import is_least
 from lustrum.protect.suppression.search.attacks.attack import (
     Attacks,
     FlowAttacks,
-    ProgramAttacks,
     attacks_on,
+    is_network,
 )
 from lustrum.protect.suppression.search.attacks.tasks import Tasks
-from lustrum.protect.suppression.search.boxes.boxes import simple_bound
-from lustrum.protect.suppression.search.exact import BranchAndCut
-from lustrum.protect.suppression.search.heuristic import (
-    WitnessedPattern,
-    clean_up,
-    improve,
-    protect_all,
+from lustrum.protect.suppression.search.decomposition import (
+    SubTable,
+    protect_top_down,
+    repaired,
+    subtables_of,
 )
-from lustrum.protect.suppression.search.merge import Merged, merged_problem
-from lustrum.protect.suppression.search.parts import cut_out, parts_of
-from lustrum.protect.suppression.search.quick import quick_pattern
-from lustrum.protect.suppression.search.start import FirstPattern, published_pattern
+from lustrum.protect.suppression.search.exact import BranchAndCut
+from lustrum.protect.suppression.search.heuristic import WitnessedPattern, protect_all
+from lustrum.protect.suppression.search.lower_bounds import bound_by_parts, simple_bound
+from lustrum.protect.suppression.search.parts import Merged, cut_out, merged_problem, parts_of
+from lustrum.protect.suppression.search.start import (
+    FirstPattern,
+    published_pattern,
+    quick_pattern,
+)
 from lustrum.runtime.stop import best_is_taken
 
-AlgorithmWord = Literal[
-    "auto", "exact", "decomposition", "elimination", "heuristic", "quick", "boxes"
-]
+AlgorithmWord = Literal["auto", "exact", "quick", "boxes"]
+_DROPPED: dict[str, AlgorithmWord] = {
+    "decomposition": "exact",
+    "elimination": "quick",
+    "heuristic": "quick",
+}
 Progress = Callable[[str, float, float], object]
 """Is told what goes on, the cost of the best pattern and a bound; if it gives True, the search ends with it."""
 
@@ -70,57 +78,60 @@ class SearchRequest:
     work: int | None
     tell: Progress
     known: Mask | None = None
-    why: str = "Asked for."
+    why: str = "It was asked for."
     stopped: Callable[[], bool] = best_is_taken
     """Whether somebody ended the search before its end."""
 
 
+def algorithm_named(word: str) -> AlgorithmWord:
+    """The algorithm of this name; earlier names warn and stand for what took their place."""
+    if word in _DROPPED:
+        now = _DROPPED[word]
+        text = f"The algorithm {word!r} of suppression is now {now!r}; name that one."
+        warnings.warn(text, FutureWarning, stacklevel=3)
+        return now
+    if word not in get_args(AlgorithmWord):
+        known = choices(str(word), get_args(AlgorithmWord))
+        raise InputError(f"'algorithm' of suppression cannot be {word!r}; {known}.")
+    return cast("AlgorithmWord", word)
+
+
 def solve(problem: SuppressionProblem, attacks: Attacks, asked: SearchRequest) -> PatternOutcome:
     """A pattern that protects all cells as far as attacks show; raises where one cannot be protected."""
-    if asked.algorithm not in ("auto", "decomposition"):
-        return _together(problem, attacks, asked)
-    subtables = None if isinstance(attacks, FlowAttacks) else subtables_of(problem)
+    subtables = None
+    if asked.algorithm != "quick" and not isinstance(attacks, FlowAttacks):
+        subtables = subtables_of(problem)
     if subtables is None:
+        return _together(problem, attacks, asked)
+    if len(problem) <= _WHOLE and not _are_networks(problem, subtables):
+        if asked.work is None and len(problem) > _ON:
+            asked = replace(asked, work=_WORK_WHOLE)
         outcome = _together(problem, attacks, asked)
-        if asked.algorithm == "auto":
+        cost = problem.total_cost(outcome.suppressed)
+        if is_least(cost, outcome.lower_bound):
             return outcome
-        return replace(outcome, why=f"There are no sub-tables to protect one by one. {outcome.why}")
-    small = asked.algorithm == "auto" and len(problem) <= _WHOLE
-    if small and not _are_networks(problem, subtables):
-        return _whole(problem, attacks, subtables, asked)
+        # Where the whole does not prove its pattern, sub-tables may give a better bound.
+        by_parts, more = bound_by_parts(problem, subtables)
+        bound = max(outcome.lower_bound, min(by_parts, cost))
+        asked.tell("sub-tables", cost, bound)
+        return replace(outcome, lower_bound=bound, steps=outcome.steps + more)
     outcome = _decomposed(problem, attacks, subtables, asked)
-    proven = problem.total_cost(outcome.suppressed) <= outcome.lower_bound * (1 + 1e-9)
-    if proven or asked.algorithm == "decomposition" or len(problem) > _ON:
-        return outcome
-    more = _together(problem, attacks, replace(asked, known=outcome.suppressed))
-    bound = max(outcome.lower_bound, more.lower_bound)
-    steps = outcome.steps + more.steps
-    return replace(more, lower_bound=bound, steps=steps, why=f"{outcome.why} {more.why}")
-
-
-def _whole(
-    problem: SuppressionProblem, attacks: Attacks, subtables: list[SubTable], asked: SearchRequest
-) -> PatternOutcome:
-    """The table as a whole; where that does not prove its pattern, sub-tables may give a better bound."""
-    if asked.work is None and len(problem) > _ON:
-        asked = replace(asked, work=_WORK_WHOLE)
-    outcome = _together(problem, attacks, asked)
     cost = problem.total_cost(outcome.suppressed)
-    if is_least(cost, outcome.lower_bound):
+    if is_least(cost, outcome.lower_bound) or len(problem) > _ON:
         return outcome
-    from lustrum.protect.suppression.decomposition.bound import bound_by_parts
-
-    by_parts, more = bound_by_parts(problem, subtables)
-    bound = max(outcome.lower_bound, min(by_parts, cost))
-    asked.tell("sub-tables", cost, bound)
-    return replace(outcome, lower_bound=bound, steps=outcome.steps + more)
+    whole = _together(problem, attacks, replace(asked, known=outcome.suppressed))
+    return replace(
+        whole,
+        lower_bound=max(outcome.lower_bound, whole.lower_bound),
+        steps=outcome.steps + whole.steps,
+        why=f"{outcome.why} {whole.why}",
+    )
 
 
 def _are_networks(problem: SuppressionProblem, subtables: list[SubTable]) -> bool:
     """Whether a sub-table is a network; those of one table are alike, so the largest one tells."""
     largest = max(subtables, key=lambda sub: sub.cells.size)
-    part = cut_out(problem, largest.cells, largest.rows)
-    return isinstance(attacks_on(Tasks.of(part)), FlowAttacks)
+    return is_network(cut_out(problem, largest.cells, largest.rows))
 
 
 def _cheaper(
@@ -142,9 +153,7 @@ def _decomposed(
     problem: SuppressionProblem, attacks: Attacks, subtables: list[SubTable], asked: SearchRequest
 ) -> PatternOutcome:
     # Imported where they are used: a small table needs none of them.
-    from lustrum.protect.suppression.decomposition.bound import bound_by_parts
-    from lustrum.protect.suppression.decomposition.repair import repaired
-    from lustrum.protect.suppression.decomposition.topdown import protect_top_down
+    from lustrum.protect.suppression.search.lower_bounds import bound_by_parts
 
     steps = 0
     share = _WORK_BELOW
@@ -167,7 +176,7 @@ def _decomposed(
     why = f"The table has hierarchies and was protected from the top down in {len(subtables)} sub-tables."
     bound = max(min(bound, problem.total_cost(state.suppressed)), simple_bound(problem))
     steps += attacks.steps + more
-    return PatternOutcome(state.suppressed, bound, steps, "decomposition", why)
+    return PatternOutcome(state.suppressed, bound, steps, "exact", why)
 
 
 def _together(
@@ -240,57 +249,32 @@ def _part(
     asked: SearchRequest,
 ) -> PatternOutcome:
     """A pattern by the algorithm asked for, or by the one that suits the problem."""
-    algorithm, work, tell = asked.algorithm, asked.work, asked.tell
     tasks = len(attacks.tasks)
     if not tasks:
         why = "No cell needs protection beyond being suppressed itself."
         return PatternOutcome(problem.fixed.copy(), 0.0, 0, "exact", why)
-    kind = "flows" if isinstance(attacks, FlowAttacks) else "linear programs"
-    if algorithm == "quick":
-        state = quick_pattern(attacks, tell)
-        why = f"It was asked for. Levels were tested by {kind}."
-        return PatternOutcome(state.suppressed, simple_bound(problem), attacks.steps, "quick", why)
-    if algorithm == "elimination":
-        from lustrum.protect.suppression.elimination.pattern import eliminated_pattern
-
-        suppressed, steps = eliminated_pattern(attacks, tell, work)
-        why = f"{asked.why} Levels were tested by {kind}."
-        return PatternOutcome(suppressed, simple_bound(problem), steps, "elimination", why)
-    by_flows = not isinstance(attacks, ProgramAttacks)
+    by_flows = isinstance(attacks, FlowAttacks)
+    tested = f" Levels were tested by {'flows' if by_flows else 'linear programs'}."
+    if asked.algorithm == "quick":
+        suppressed = quick_pattern(attacks, asked.work, asked.tell)
+        bound = simple_bound(problem)
+        return PatternOutcome(suppressed, bound, attacks.steps, "quick", asked.why + tested)
     usual = (_WORK_FLOWS if by_flows else _WORK) + _WORK_EACH * tasks * attacks.weight
-    limit = min(usual, _MOST_WORK) if work is None else work
+    limit = min(usual, _MOST_WORK) if asked.work is None else asked.work
     first = None
-    if not isinstance(attacks, ProgramAttacks):
+    if isinstance(attacks, FlowAttacks):
         state = WitnessedPattern(attacks, problem.fixed)
         protect_all(state, problem.cost, np.arange(tasks))
-        tell("heuristic", problem.total_cost(state.suppressed), 0.0)
-        if algorithm == "heuristic":
-            clean_up(state, problem.cost)
-            state = improve(state, problem.cost, limit)
+        asked.tell("heuristic", problem.total_cost(state.suppressed), 0.0)
     else:
-        share = limit if algorithm == "heuristic" else min(int(_SHARE * limit), _SHARE_MOST)
-        state, first = published_pattern(attacks, share, tell)
+        share = min(int(_SHARE * limit), _SHARE_MOST)
+        state, first = published_pattern(attacks, share, asked.tell)
         state = _cheaper(state, first, asked.known)
-    if algorithm == "heuristic":
-        why = f"It was asked for. Levels were tested by {kind}."
-        return PatternOutcome(
-            state.suppressed, simple_bound(problem), attacks.steps, "heuristic", why
-        )
-    outcome = BranchAndCut(
-        attacks,
-        state,
-        limit,
-        tell,
-        near=None if first is None else first.near,
-        anew=None if first is None else first.anew.pattern,
-        known=() if first is None else first.needs.cuts,
-    ).run()
-    why = (
-        "It was asked for."
-        if algorithm == "exact"
-        else f"It was chosen because there are only {tasks} protection levels to keep."
-    )
-    why += f" Levels were tested by {kind}."
+    outcome = BranchAndCut(attacks, state, limit, asked.tell, first).run()
+    why = asked.why
+    if asked.algorithm == "auto":
+        why = f"It was chosen because there are only {tasks} protection levels to keep."
+    why += tested
     bound = max(outcome.lower_bound, min(simple_bound(problem), outcome.cost))
     if not outcome.finished and not is_least(outcome.cost, bound) and not asked.stopped():
         why += (

@@ -15,8 +15,8 @@ from lustrum.model.arrays import Floats, Ints, Mask
 from lustrum.numeric.arithmetic import exp, log, normal_draws
 from lustrum.numeric.solve.products import sparse_product
 from lustrum.protect.suppression.search.attacks.attack import Attacks
+from lustrum.protect.suppression.search.attacks.cuts import Needs
 from lustrum.protect.suppression.search.attacks.joint import Pool
-from lustrum.protect.suppression.search.attacks.needs import Needs
 from lustrum.protect.suppression.search.greedy import (
     PublishedPattern,
     Publisher,

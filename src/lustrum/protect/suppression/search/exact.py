@@ -8,14 +8,19 @@ one. The lower bound and the best safe pattern hold at any stop.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from lustrum.model.arrays import Floats, Mask
-from lustrum.numeric.solve.cutting import Cut, CuttingProgram, Relaxed, stacked
-from lustrum.numeric.solve.halves import zero_half_cuts
+from lustrum.numeric.solve.cutting import (
+    Cut,
+    CuttingProgram,
+    Relaxed,
+    stacked,
+    zero_half_cuts,
+)
 from lustrum.numeric.solve.products import sparse_product
 from lustrum.protect.suppression.result import is_least
 from lustrum.protect.suppression.search.attacks.attack import Attacks
@@ -25,7 +30,7 @@ from lustrum.protect.suppression.search.attacks.cuts import (
     protection_cut,
 )
 from lustrum.protect.suppression.search.heuristic import WitnessedPattern, protect_all
-from lustrum.protect.suppression.search.neighbourhoods import improve_nearby
+from lustrum.protect.suppression.search.start import FirstPattern
 from lustrum.runtime.stop import keeping_best
 
 Tell = Callable[[str, float, float], object]
@@ -35,7 +40,6 @@ _STALLED = 6  # rounds in which the bound hardly moves before the search begins
 _LITTLE = 1e-3  # a rise of the bound by less than this share of the gap is hardly any
 _NODES = 3000  # of one search
 _FEW_COLUMNS = 200  # for searches that look for a good pattern only
-_IN_VAIN = 5  # patterns near the last point of the root that are no cheaper
 _SHARE_ROOT = 0.35  # of the work, where other patterns can be looked for after the root
 _IN_VAIN_ROOT = (
     2  # patterns near points of the root that are no cheaper, where others are looked for later
@@ -78,20 +82,15 @@ class BranchAndCut:
         start: WitnessedPattern,
         work: int,
         tell: Tell,
-        *,
-        gap: float = 0.0,
-        near: Callable[[Floats], WitnessedPattern | None] | None = None,
-        anew: Callable[[Mask, Floats | None], WitnessedPattern | None] | None = None,
-        known: Sequence[Cut] = (),
+        first: FirstPattern | None = None,
     ) -> None:
-        # ``anew`` gives a safe pattern from another one and a fractional point.
-        # ``known`` may grow while patterns near fractional points are looked for.
-        # Gives a safe pattern near a fractional point; by default the cheapest way for each cell in turn.
-        self.near, self.anew = near, anew
+        # Gives safe patterns near fractional points and from other patterns, and learns inequalities meanwhile;
+        # without it the cheapest way for each cell in turn does.
+        self.first = first
         self.attacks, self.problem = attacks, attacks.tasks.problem
         self.best = start
         self.cost = self.problem.total_cost(start.suppressed)
-        self.work, self.tell, self.gap = work, tell, gap
+        self.work, self.tell = work, tell
         self.choice = np.flatnonzero(self.problem.choice)
         self.column = np.full(self.problem.values.size, -1, dtype=np.int64)
         self.column[self.choice] = np.arange(self.choice.size)
@@ -106,7 +105,7 @@ class BranchAndCut:
         self.rounds = self.completed = 0
         self.last: Floats | None = None  # the last fractional optimum
         self.needs: list[Cut] = []
-        self._known, self._taken_in = known, 0
+        self._taken_in = 0
         self._take_in()
 
     @property
@@ -116,9 +115,9 @@ class BranchAndCut:
 
     @property
     def done(self) -> bool:
-        """Whether the best pattern is proven to be good enough."""
+        """Whether the best pattern is proven to be the cheapest."""
         least = float(np.ceil(self.bound - 1e-6)) if self._whole else self.bound
-        return is_least(self.cost, least) or self.cost - least <= self.gap * self.cost
+        return is_least(self.cost, least)
 
     def _say(self, what: str) -> None:
         """Tell what goes on; if nobody wants to wait any longer, no work is left."""
@@ -129,7 +128,7 @@ class BranchAndCut:
         """Search until the best pattern is proven, the work is used up, or somebody takes the best so far."""
         with keeping_best():
             self._run()
-        if not self.done and self.near is None:
+        if not self.done and self.first is None:
             self._clean(self.best)
             self.cost = self.problem.total_cost(self.best.suppressed)
         bound = np.ceil(self.bound - 1e-6) if self._whole else self.bound
@@ -143,7 +142,6 @@ class BranchAndCut:
         self._root()
         self._search(self.spent + (self.work - self.spent) // 2, _SMALL)
         self._anew()
-        self._nearby()
         if not self._is_wide(_TOO_WIDE):
             self._search(self.work)
 
@@ -151,8 +149,8 @@ class BranchAndCut:
         """Cut off fractional optima while that raises the bound."""
         stalled = 0
         # Where patterns can be made anew from the best one, part of the work is left for that.
-        work = self.work if self.anew is None else int(_SHARE_ROOT * self.work)
-        in_vain, most = 0, np.inf if self.anew is None else _IN_VAIN_ROOT
+        work = self.work if self.first is None else int(_SHARE_ROOT * self.work)
+        in_vain, most = 0, np.inf if self.first is None else _IN_VAIN_ROOT
         self.program.add(self._cuts(self._point(np.zeros(self.choice.size)), every=True))
         while not self.done:
             before = self.bound
@@ -162,19 +160,20 @@ class BranchAndCut:
             x = self._point(relaxed.x)
             # A pattern near the point takes as much work as the first one, so not beyond the limit.
             often = self.rounds % _OFTEN == _OFTEN - 1 and in_vain < most
-            if often and (self.near is None or self.spent < work):
+            if often and (self.first is None or self.spent < work):
                 cost = self.cost
                 self._complete(x)
                 in_vain = 0 if self.cost < cost else in_vain + 1
             self._fix(relaxed)
             self.rounds += 1
             cuts = self._cuts(x, every=False)
-            if not self.program.add(cuts) and not self.program.add(self._cuts(x, every=True)):
-                self._explore(x)
-                return
+            nothing_new = not self.program.add(cuts)
+            if nothing_new:
+                nothing_new = not self.program.add(self._cuts(x, every=True))
             stalled = stalled + 1 if self.bound - before < _LITTLE * (self.cost - before) else 0
-            if stalled >= _STALLED:
-                self._explore(x)
+            if nothing_new or stalled >= _STALLED:
+                if self.first is None:
+                    self._complete(x)
                 return
 
     def _relax(self) -> Relaxed | None:
@@ -219,7 +218,7 @@ class BranchAndCut:
     def _complete(self, x: Floats) -> None:
         """A safe pattern near a fractional point: what the point suppresses in part is cheap."""
         self.completed += 1
-        state = None if self.near is None else self.near(x)
+        state = None if self.first is None else self.first.near(x)
         if state is not None:
             self._take_in()
             self._offer(state)
@@ -234,28 +233,15 @@ class BranchAndCut:
 
     def _take_in(self) -> None:
         """Add the inequalities that were learnt elsewhere since the last time; they count cells by number."""
-        fresh = self._known[self._taken_in :]
+        fresh = [] if self.first is None else self.first.needs.cuts[self._taken_in :]
         self._taken_in += len(fresh)
         cuts = [replace(c, columns=self.column[c.columns].astype(np.intp)) for c in fresh]
         self.needs.extend(cuts)
         self.program.keep(cuts)
 
-    def _explore(self, x: Floats) -> None:
-        """Safe patterns near the last fractional point of the root, as long as cheaper ones turn up."""
-        if self.anew is not None and self._is_wide(_WIDE, few=0):
-            return  # patterns made anew from the best one are cheaper to come by
-        half = self.spent + (self.work - self.spent) // 2
-        in_vain, cost = 0, self.cost
-        while self.near is None or self.spent < self.work:
-            self._complete(x)
-            in_vain = 0 if self.cost < cost else in_vain + 1
-            cost = self.cost
-            if self.near is None or self.done or in_vain >= _IN_VAIN or self.spent >= half:
-                return
-
     def _anew(self) -> None:
         """Patterns made anew from the best one where the gap is wide, while cheaper ones turn up."""
-        if self.anew is None or not self._is_wide(_WIDE, few=0):
+        if self.first is None or not self._is_wide(_WIDE, few=0):
             return
         if not self.completed and self.last is not None and self.spent < self.work:
             # The root had no work left for this, and no other step gets as far from the first pattern.
@@ -265,7 +251,7 @@ class BranchAndCut:
         while self.spent < end and in_vain < _IN_VAIN_ANEW and not self.done:
             cost = self.cost
             point = None if self.last is None else self._point(self.last)
-            state = self.anew(self.best.suppressed, point)
+            state = self.first.anew.pattern(self.best.suppressed, point)
             if state is None:
                 break
             self._take_in()
@@ -273,14 +259,6 @@ class BranchAndCut:
             in_vain = 0 if self.cost < cost else in_vain + 1
         # Attempts in vain on the way taught inequalities that raise the bound.
         self._polish()
-
-    def _nearby(self) -> None:
-        """Better patterns near the best one, where the gap is wide and there are many cells to choose from."""
-        if not self._is_wide(_WIDE):
-            return
-        left = self.work - self.spent
-        share = left if self._is_wide(_TOO_WIDE) else 3 * left // 4
-        improve_nearby(self, self.spent + share, self._repair)
 
     def _is_wide(self, share: float, few: int = _FEW_COLUMNS) -> bool:
         """Whether the gap is more than a share of the cost, too much for a search among whole patterns.
@@ -292,31 +270,10 @@ class BranchAndCut:
         wide = self.cost - self.bound > share * self.cost
         return not self.done and free > few and wide and many
 
-    def room(self, bound: float) -> float:
-        """By how much columns can raise a bound before no cheaper pattern is left."""
-        return self.cost - bound - (self.least_step - 1e-6 if self._whole else 0.0) + 1e-7
-
-    @property
-    def least_step(self) -> float:
-        """How much cheaper a pattern is at least that is cheaper at all."""
-        return 1.0 if self._whole else 0.0
-
     def separate(self, x: Floats) -> int:
         """Add inequalities that a fractional point violates; gives how many are new."""
         self.rounds += 1
         return self.program.add(self._cuts(self._point(x), every=False))
-
-    def _repair(self, columns: Floats) -> None:
-        """Make a whole pattern safe at the least further cost, and learn what it violates."""
-        x = self._point(columns)
-        state = WitnessedPattern(self.attacks, x > 0.5)
-        every = np.arange(len(self.attacks.tasks))
-        if state.look(every).size:
-            if not self.program.add(self._cuts(x, every=True)):
-                self.program.add([outside_cut(self.column, x > 0.5)])
-            protect_all(state, self.problem.cost, every)
-        self._clean(state)
-        self._offer(state)
 
     def _clean(self, state: WitnessedPattern) -> None:
         """Publish again what is not needed; known inequalities tell for most cells that they are."""
@@ -356,7 +313,8 @@ class BranchAndCut:
 
     def _fix(self, relaxed: Relaxed) -> None:
         """Columns whose reduced cost exceeds the gap are settled."""
-        room = self.room(relaxed.bound)
+        # By how much columns can raise the bound before no cheaper pattern is left.
+        room = self.cost - relaxed.bound - (1.0 - 1e-6 if self._whole else 0.0) + 1e-7
         none = relaxed.reduced > room
         full = -relaxed.reduced > room
         self.program.fix(none & (self.program.low == 0), full & (self.program.high == 1))

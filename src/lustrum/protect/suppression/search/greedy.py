@@ -16,8 +16,8 @@ from lustrum.model.arrays import Floats, Ints, Mask
 from lustrum.numeric.arithmetic import exp, log, normal_draws
 from lustrum.numeric.solve.products import uniform
 from lustrum.protect.suppression.search.attacks.attack import Attacks, program_weight
+from lustrum.protect.suppression.search.attacks.cuts import Needs, Slack
 from lustrum.protect.suppression.search.attacks.joint import JointWitnesses, Pool
-from lustrum.protect.suppression.search.attacks.needs import Needs, Slack
 from lustrum.protect.suppression.search.attacks.space import DeviationSpace, fixed_order
 from lustrum.protect.suppression.search.attacks.tasks import Tasks
 from lustrum.protect.suppression.search.heuristic import WitnessedPattern

@@ -12,7 +12,7 @@ import numpy as np
 from lustrum.model.arrays import Floats, Ints, Mask
 from lustrum.protect.suppression.search.attacks.attack import Attacks
 from lustrum.protect.suppression.search.attacks.cuts import InfeasibleError
-from lustrum.protect.suppression.search.attacks.shared import SharedMoves
+from lustrum.protect.suppression.search.attacks.tasks import SharedMoves
 
 _ENOUGH = 1.0 - 1e-6
 

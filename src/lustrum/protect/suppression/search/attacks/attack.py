@@ -7,7 +7,7 @@ one variable has a hierarchy), and linear programs for all others.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -15,9 +15,9 @@ from lustrum.audit.bounding.network import BoundNetwork
 from lustrum.audit.knowledge.reduce import Piece, independent_rows
 from lustrum.model.arrays import Floats, Ints, Mask
 from lustrum.numeric.solve.deviations import DeviationProgram
+from lustrum.numeric.solve.network import adjacency
 from lustrum.numeric.solve.products import power_of_two
 from lustrum.protect.suppression.problem import SuppressionProblem
-from lustrum.protect.suppression.search.attacks.graph import adjacency
 from lustrum.protect.suppression.search.attacks.local import FewCells, LocalPrograms
 from lustrum.protect.suppression.search.attacks.tasks import SLIDING, Tasks
 
@@ -49,33 +49,7 @@ class AttackReason:
     bound_move: float = 0.0
 
 
-class Attacks(Protocol):
-    """Questions about patterns of one problem."""
-
-    def forget_prices(self) -> None:
-        """Costs are about to change altogether, so what was cheap need not be so any more."""
-        ...
-
-    tasks: Tasks
-    steps: int
-    weight: int
-    moves: list[tuple[Ints, Floats]]
-    """The deviations of the last question about reach: which cells move, and by how much."""
-
-    def reach(self, picks: Ints, suppressed: Mask) -> tuple[Floats, list[Ints]]:
-        """What share of its level each task reaches, and the cells that move when it does."""
-        ...
-
-    def reasons(self, picks: Ints, x: Floats) -> tuple[Floats, list[AttackReason]]:
-        """The shares at a fractional point, and reasons for tasks that fail."""
-        ...
-
-    def cheapest(self, task: int, cost: Floats, allowed: Mask) -> Ints | None:
-        """Cells that are cheap to suppress and let a task succeed, or None where nothing does."""
-        ...
-
-
-def attacks_on(tasks: Tasks) -> FlowAttacks | ProgramAttacks:
+def attacks_on(tasks: Tasks) -> Attacks:
     """The quickest way to attack: flows where the table is a network."""
     problem = tasks.problem
     network = _network(problem)
@@ -89,19 +63,17 @@ def is_network(problem: SuppressionProblem) -> bool:
 
 def _network(problem: SuppressionProblem) -> tuple[Ints, Ints, int] | None:
     cells = problem.values.size
-    rows = problem.relations.shape[0]
-    piece = Piece(
-        cells=np.arange(cells),
-        matrix=problem.relations,
-        fact_low=np.zeros(rows, dtype=np.int64),
-        fact_high=np.zeros(rows, dtype=np.int64),
-        low=np.full(cells, -1, dtype=np.int64),
-        high=np.ones(cells, dtype=np.int64),
-    )
-    network = BoundNetwork.of(piece)
+    network = BoundNetwork.of(_moves(np.arange(cells), problem.relations))
     if network is None:
         return None
     return network.tail[:cells], network.head[:cells], network.need.size
+
+
+def _moves(cells: Ints, matrix: Sparse) -> Piece:
+    """Moves by one unit at most that keep all relations."""
+    facts = np.zeros(matrix.shape[0], dtype=np.int64)
+    one = np.ones(cells.size, dtype=np.int64)
+    return Piece(cells, matrix, facts, facts, -one, one)
 
 
 class FlowAttacks:
@@ -248,21 +220,14 @@ class ProgramAttacks:
         matrix = problem.relations[:, self.cells].tocsr()
         used = np.flatnonzero(np.diff(matrix.indptr))
         matrix = matrix[used]
-        rows = matrix.shape[0]
-        piece = Piece(
-            cells=self.cells,
-            matrix=matrix,
-            fact_low=np.zeros(rows, dtype=np.int64),
-            fact_high=np.zeros(rows, dtype=np.int64),
-            low=np.full(self.cells.size, -1, dtype=np.int64),
-            high=np.ones(self.cells.size, dtype=np.int64),
-        )
+        piece = _moves(self.cells, matrix)
         self.rows = problem.relations[used[independent_rows(piece)]]
         self._local = LocalPrograms(self.rows) if len(problem) > _LOCAL else None
         self._few: FewCells | None = None
         self._cheap: FewCells | None = None
         self._cheap_is_all = False
         self.steps = 0
+        # The deviations of the last question about reach: which cells move, and by how much.
         self.moves: list[tuple[Ints, Floats]] = []
         # A program is dearer the more cells there are; so that work means about the same everywhere.
         self.weight = program_weight(self.cells.size)
@@ -437,6 +402,9 @@ class ProgramAttacks:
     def _unit(self, task: int) -> float:
         """What moves are counted in: about the level, and a power of two, so that no end is rounded."""
         return power_of_two(float(self.tasks.level[task]))
+
+
+Attacks: TypeAlias = FlowAttacks | ProgramAttacks
 
 
 def program_weight(cells: int) -> int:

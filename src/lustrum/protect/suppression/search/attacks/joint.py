@@ -21,7 +21,7 @@ from lustrum.numeric.solve.deviations import DeviationProgram
 from lustrum.numeric.solve.products import cleared, power_of_two
 from lustrum.protect.suppression.problem import SuppressionProblem
 from lustrum.protect.suppression.search.attacks.attack import AttackReason
-from lustrum.protect.suppression.search.attacks.needs import Needs
+from lustrum.protect.suppression.search.attacks.cuts import Needs
 from lustrum.protect.suppression.search.attacks.space import fixed_order, independent_part
 from lustrum.protect.suppression.search.attacks.tasks import OUTSIDER, Tasks
 

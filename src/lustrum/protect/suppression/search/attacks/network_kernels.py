@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from lustrum.audit.bounding.network import push, reachable
-from lustrum.numeric.compiled import compiled_if_large
+from lustrum.numeric.compiled import compiled, compiled_if_large
+from lustrum.numeric.solve.network_kernels import push, reachable
 
 UNIT = 2**30
 
@@ -253,3 +253,33 @@ def cheapest_return(
             node = to[mate[k]]
         left -= amount
     return True
+
+
+@compiled
+def _root(parent: Any, node: int) -> int:  # pragma: no cover
+    while parent[node] != node:
+        parent[node] = parent[parent[node]]
+        node = parent[node]
+    return int(node)
+
+
+@compiled
+def forests(tail: Any, head: Any, order: Any, nodes: int, most: int) -> Any:  # pragma: no cover
+    """Put arcs in order into the first of ``most`` forests in which they close no cycle; gives its number.
+
+    An arc that closes a cycle in all of them gets ``most``.
+    """
+    parent = np.empty((most, nodes), np.int64)
+    for layer in range(most):
+        for node in range(nodes):
+            parent[layer, node] = node
+    out = np.full(order.size, most, np.int64)
+    for rank in range(order.size):
+        a, b = tail[order[rank]], head[order[rank]]
+        for layer in range(most):
+            one, other = _root(parent[layer], a), _root(parent[layer], b)
+            if one != other:
+                parent[layer, one] = other
+                out[rank] = layer
+                break
+    return out

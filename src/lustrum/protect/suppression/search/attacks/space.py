@@ -21,8 +21,7 @@ from lustrum.audit.knowledge.reduce import echelon
 from lustrum.model.arrays import Floats, Ints, Mask
 from lustrum.numeric.arithmetic import normal_draws
 from lustrum.numeric.compiled import compiled
-from lustrum.numeric.solve.dense import inner_product
-from lustrum.numeric.solve.products import dot, snapped
+from lustrum.numeric.solve.products import dot, inner_product, snapped
 
 # scipy ships no types; this stands for scipy.sparse.csr_array.
 Sparse: TypeAlias = Any

@@ -13,10 +13,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from lustrum.model.arrays import Floats, Ints, Mask
+from lustrum.numeric.compiled import compiled
 from lustrum.protect.suppression.problem import AxisSums, SuppressionProblem
 
 _MOVES = 40  # moves tried for each category
@@ -301,7 +303,6 @@ class _BoxSearch:
         return upper, lower
 
     def _box(self, cell: int, upper: int, lower: int) -> int:
-        from lustrum.protect.suppression.search.boxes.kernels import best_box
 
         coords = np.array(np.unravel_index(cell, self.shape), dtype=np.int64)
         self.steps += 1
@@ -346,78 +347,115 @@ def _from_lengths(lengths: list[int]) -> Ints:
     return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).astype(np.int64)
 
 
-def simple_bound(problem: SuppressionProblem) -> float:
-    """A lower bound without any attack: in each relation others must carry what a primary cell needs.
+@compiled
+def best_box(  # pragma: no cover
+    cell: int,
+    coords: Any,
+    strides: Any,
+    amount_up: float,
+    amount_down: float,
+    cost: Any,
+    count: Any,
+    up: Any,
+    down: Any,
+    axis_first: Any,
+    move_first: Any,
+    entry_first: Any,
+    entry_place: Any,
+    entry_sign: Any,
+    most: int,
+    cells: Any,
+    signs: Any,
+    best_cells: Any,
+    best_signs: Any,
+) -> int:
+    """The cheapest product of moves along the axes that can carry both amounts; gives its size, or 0.
 
-    What the cells suppressed in any case carry is taken off the level. Different relations may be met by the
-    same cell, so what a relation takes of a cell's cost is no longer there for the next (dual ascent). A
-    secondary cell needs a companion itself in relations without a primary cell; in a second ascent it takes
-    over what the cheapest companion costs.
+    Moves of category ``c`` of axis ``k`` are those from ``move_first[axis_first[k] + c]`` on; the entries of
+    a move are its categories and signs, the category itself first. A partial product is given up when it
+    costs as much as the best whole one. At most ``most`` partial products are looked at.
     """
-    rows = [_needs(problem, row) for row in _rows_of(problem, problem.primary)]
-    needs = [need for row_needs in rows for need in row_needs]
-    plain = _ascent(needs, problem.cost.copy())
-    if problem.unions is not None:
-        return plain
-    return max(plain, _ascent(needs, _with_companions(problem, needs)))
-
-
-def _rows_of(problem: SuppressionProblem, cells: Mask) -> Ints:
-    return np.flatnonzero(abs(problem.relations) @ cells.astype(np.int64))
-
-
-def _needs(problem: SuppressionProblem, row: int) -> list[tuple[Ints, Floats]]:
-    """For the primary cells of one relation: cells of which enough must be suppressed, and their weights."""
-    matrix = problem.relations
-    span = slice(matrix.indptr[row], matrix.indptr[row + 1])
-    cells, weights = matrix.indices[span], matrix.data[span]
-    out = []
-    for index in np.flatnonzero(problem.primary[cells]).tolist():
-        cell = cells[index]
-        times = -weights / weights[index]
-        best: tuple[float, Ints, Floats] | None = None
-        for sign, level in ((1, int(problem.upper[cell])), (-1, int(problem.lower[cell]))):
-            rises = sign * times > 0
-            room = np.where(rises, problem.room_up[cells], problem.room_down[cells])
-            carried = np.abs(times) * room
-            carried[index] = 0.0
-            side = level - float(carried[problem.fixed[cells]].sum())
-            useful = problem.choice[cells] & (carried > 0)
-            if side <= 0 or not bool(useful.any()):
-                continue
-            if best is None or side > best[0]:
-                best = side, cells[useful], np.minimum(carried[useful] / side, 1.0)
-        if best is not None:
-            out.append((best[1], best[2]))
-    return out
-
-
-def _ascent(needs: list[tuple[Ints, Floats]], left: Floats) -> float:
-    total = 0.0
-    for cells, weights in needs:
-        least = float((left[cells] / weights).min())
-        if least > 0:
-            left[cells] -= least * weights
-            total += least
-    # What rounding may have added is taken off.
-    return max(total * (1.0 - 1e-9), 0.0)
-
-
-def _with_companions(problem: SuppressionProblem, needs: list[tuple[Ints, Floats]]) -> Floats:
-    """Costs in which useful cells carry the cost of a companion in each relation without a primary cell."""
-    matrix, left = problem.relations, problem.cost.copy()
-    useful = np.zeros(left.size, dtype=np.bool_)
-    for cells, _ in needs:
-        useful[cells] = True
-    free = (abs(matrix) @ problem.fixed.astype(np.int64) == 0) & (
-        abs(matrix) @ useful.astype(np.int64) == 1
-    )
-    for row in np.flatnonzero(free).tolist():
-        cells = matrix.indices[matrix.indptr[row] : matrix.indptr[row + 1]]
-        cells = cells[problem.choice[cells]]
-        others = cells[~useful[cells]]
-        if others.size:
-            least = float(left[others].min())
-            left[others] -= least
-            left[cells[useful[cells]]] += least
-    return left
+    axes = coords.size
+    widest = cells.shape[1]
+    size = np.zeros(axes + 1, np.int64)
+    price = np.zeros(axes + 1, np.float64)
+    turn = np.zeros(axes + 1, np.int64)
+    cells[0, 0], signs[0, 0], size[0] = cell, 1, 1
+    best, best_size, looked = np.inf, 0, 0
+    # Moves that are cheap for the cell itself come first; those that its own line rules out do not come.
+    longest = 0
+    for k in range(axes):
+        slot = axis_first[k] + coords[k]
+        longest = max(longest, move_first[slot + 1] - move_first[slot])
+    ranked = np.zeros((axes, longest), np.int64)
+    usable = np.zeros(axes, np.int64)
+    for k in range(axes):
+        slot = axis_first[k] + coords[k]
+        keys = np.full(move_first[slot + 1] - move_first[slot], np.inf)
+        for i in range(keys.size):
+            move = move_first[slot] + i
+            key = 0.0
+            for e in range(entry_first[move] + 1, entry_first[move + 1]):
+                other = cell + (entry_place[e] - coords[k]) * strides[k]
+                rise, fall = (
+                    (up[other], down[other]) if entry_sign[e] > 0 else (down[other], up[other])
+                )
+                if rise < amount_up or fall < amount_down:
+                    key = np.inf
+                    break
+                key += cost[other] if count[other] == 0 else 0.0
+            keys[i] = key
+            usable[k] += key < np.inf
+        order = np.argsort(keys, kind="mergesort")
+        for i in range(keys.size):
+            ranked[k, i] = move_first[slot] + order[i]
+    depth = 0
+    while depth >= 0:
+        if turn[depth] >= usable[depth] or looked >= most:
+            depth -= 1
+            continue
+        move = ranked[depth, turn[depth]]
+        turn[depth] += 1
+        looked += 1
+        first, last = entry_first[move], entry_first[move + 1]
+        n = size[depth]
+        if n * (last - first) > widest:
+            continue
+        total = price[depth]
+        fits = True
+        m = n
+        for k in range(n):
+            cells[depth + 1, k], signs[depth + 1, k] = cells[depth, k], signs[depth, k]
+        for e in range(first + 1, last):
+            shift = (entry_place[e] - coords[depth]) * strides[depth]
+            for k in range(n):
+                other = cells[depth, k] + shift
+                sign = signs[depth, k] * entry_sign[e]
+                if sign > 0:
+                    fits = up[other] >= amount_up and down[other] >= amount_down
+                else:
+                    fits = down[other] >= amount_up and up[other] >= amount_down
+                if not fits:
+                    break
+                if count[other] == 0:
+                    total += cost[other]
+                    if total >= best:
+                        fits = False
+                        break
+                cells[depth + 1, m], signs[depth + 1, m] = other, sign
+                m += 1
+            if not fits:
+                break
+        if not fits:
+            continue
+        if depth + 1 == axes:
+            best, best_size = total, m
+            for k in range(m):
+                best_cells[k], best_signs[k] = cells[axes, k], signs[axes, k]
+            if best <= 0.0:
+                return int(best_size)
+            continue
+        size[depth + 1], price[depth + 1] = m, total
+        depth += 1
+        turn[depth] = 0
+    return int(best_size)

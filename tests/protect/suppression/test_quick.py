@@ -1,9 +1,9 @@
-"""Elimination beside one in fractions that publishes cell after cell, and ranges that are repaired."""
+"""Quick patterns, the choice between algorithms, and attacks on parts of a pattern."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +16,7 @@ from examples import examples
 from lustrum.model import InputError
 from lustrum.protect.suppression import (
     AxisSums,
+    Suppression,
     SuppressionProblem,
     audit_pattern,
     choose,
@@ -23,23 +24,16 @@ from lustrum.protect.suppression import (
     singleton_views,
     suppress,
 )
-from lustrum.protect.suppression.elimination import pattern as by_elimination
-from lustrum.protect.suppression.elimination import publish
-from lustrum.protect.suppression.elimination.layers import layers_of
-from lustrum.protect.suppression.elimination.publish import undisclosed_pattern
 from lustrum.protect.suppression.problem import ContributorView
+from lustrum.protect.suppression.search import start
 from lustrum.protect.suppression.search.attacks import attack
-from lustrum.protect.suppression.search.attacks.attack import (
-    FlowAttacks,
-    ProgramAttacks,
-    attacks_on,
-)
+from lustrum.protect.suppression.search.attacks.attack import ProgramAttacks
 from lustrum.protect.suppression.search.attacks.local import LocalPrograms
 from lustrum.protect.suppression.search.attacks.tasks import Tasks
 from protect.suppression.test_boxes import FLAT, TREE, table
 from protect.suppression.test_merge import chained
 from protect.suppression.test_optimum import FLAT2, FLAT3, NESTED, OVERLAP, Sums, optimum, small
-from protect.suppression.test_suppress import three_way, two_way
+from protect.suppression.test_suppress import two_way
 
 TABLES: tuple[tuple[Sums, ...], ...] = (
     (FLAT3, FLAT3),
@@ -75,97 +69,9 @@ def problem_of(kind: int, seed: int) -> SuppressionProblem:
 KINDS = st.integers(0, len(TABLES) + 1)
 
 
-def disclosed(matrix: np.ndarray, suppressed: np.ndarray) -> set[int]:
-    """The cells that follow from the relations: their unit vectors are combinations of the rows."""
-    rows = [
-        {int(c): Fraction(int(row[c])) for c in np.flatnonzero(row * suppressed)} for row in matrix
-    ]
-    done: dict[int, dict[int, Fraction]] = {}
-    for row in rows:
-        for cell in list(row):
-            if cell in done and row.get(cell):
-                times = row[cell]
-                for other, weight in done[cell].items():
-                    row[other] = row.get(other, Fraction(0)) - times * weight
-        row = {c: w for c, w in row.items() if w}
-        if not row:
-            continue
-        cell = min(row)
-        row = {c: w / row[cell] for c, w in row.items()}
-        for other in done.values():
-            times = other.get(cell, Fraction(0))
-            if times:
-                for c, w in row.items():
-                    other[c] = other.get(c, Fraction(0)) - times * w
-        done[cell] = row
-        done = {pivot: {c: w for c, w in own.items() if w} for pivot, own in done.items()}
-    return {cell for cell, row in done.items() if len(row) == 1}
-
-
-def published_one_by_one(problem: SuppressionProblem) -> np.ndarray:
-    """Publish the dearest cell first, unless a primary cell would follow that did not before."""
-    matrix = problem.relations.toarray()
-    moves = ~problem.frozen & (problem.low < problem.high)
-    mask = moves.copy()
-    asked = {
-        int(c)
-        for c in np.flatnonzero(problem.primary & moves)
-        if problem.upper[c] + problem.lower[c] + problem.sliding[c] > 0
-    }
-    asked -= disclosed(matrix, mask)
-    choice = np.flatnonzero(problem.choice & moves)
-    for cell in choice[np.argsort(-problem.cost[choice], kind="stable")].tolist():
-        mask[cell] = False
-        if asked & disclosed(matrix, mask):
-            mask[cell] = True
-    return mask | problem.fixed
-
-
-@settings(max_examples=examples(12, 200), deadline=None)
-@given(KINDS, st.integers(0, 5000))
-def test_the_pattern_is_that_of_publishing_one_by_one_in_fractions(kind: int, seed: int) -> None:
-    problem = problem_of(kind, seed)
-    tasks = Tasks.of(problem)
-    expected = published_one_by_one(problem)
-    every = attacks_on(tasks)
-    for attacks in {type(every): every, ProgramAttacks: ProgramAttacks(tasks)}.values():
-        found = undisclosed_pattern(attacks)
-        assert found is not None
-        assert np.array_equal(found.suppressed, expected)
-
-
-@pytest.mark.parametrize("inner", [(6, 7), (3, 3, 4)])
-def test_larger_tables_are_published_as_one_by_one(inner: tuple[int, ...]) -> None:
-    rng = np.random.default_rng(5)
-    make = two_way if len(inner) == 2 else three_way
-    values, relations = make(rng.integers(1, 100, inner))
-    primary = rng.choice(np.flatnonzero(values < 100), 4, replace=False)
-    problem = SuppressionProblem.of(values, relations, primary, [1] * 4)
-    attacks = attacks_on(Tasks.of(problem))
-    assert isinstance(attacks, FlowAttacks if len(inner) == 2 else ProgramAttacks)
-    found = undisclosed_pattern(attacks)
-    assert found is not None
-    # Against the rank of the relations, in floating-point numbers.
-    matrix = problem.relations.toarray().astype(float)
-
-    def follows(mask: np.ndarray) -> bool:
-        rank = np.linalg.matrix_rank(matrix[:, mask])
-        return any(
-            np.linalg.matrix_rank(matrix[:, mask & (np.arange(mask.size) != cell)]) < rank
-            for cell in primary
-        )
-
-    mask = np.ones(values.size, dtype=np.bool_)
-    choice = np.flatnonzero(problem.choice)
-    for cell in choice[np.argsort(-problem.cost[choice], kind="stable")].tolist():
-        mask[cell] = False
-        mask[cell] = follows(mask)
-    assert np.array_equal(found.suppressed, mask)
-
-
 @settings(max_examples=examples(5, 100), deadline=None)
 @given(KINDS, st.integers(0, 5000), st.booleans())
-def test_after_repair_the_audit_finds_all_levels_kept_for_every_attacker(
+def test_a_quick_pattern_keeps_all_levels_for_every_attacker(
     kind: int, seed: int, sliding: bool
 ) -> None:
     problem = problem_of(kind, seed)
@@ -180,7 +86,7 @@ def test_after_repair_the_audit_finds_all_levels_kept_for_every_attacker(
         views = (*views, coalition("two of them", views[:2]))
     width = np.where(problem.primary, problem.upper + problem.lower + 2, 0)
     problem = replace(problem, views=views, sliding=width if sliding else problem.sliding)
-    pattern = suppress(problem, algorithm="elimination")
+    pattern = suppress(problem, algorithm="quick")
     suppressed = np.asarray(pattern.suppressed)
     assert not (suppressed & problem.frozen).any()
     lost = {cell.cell for cell in pattern.unprotectable}
@@ -198,56 +104,41 @@ def test_no_pattern_costs_less_than_the_bound_nor_this_one_less_than_the_optimum
     kind: int, seed: int
 ) -> None:
     problem = problem_of(kind, seed)
-    pattern = suppress(problem, algorithm="elimination")
+    pattern = suppress(problem, algorithm="quick")
     if not pattern.unprotectable:
         least = optimum(problem)
-        assert pattern.algorithm == "elimination" or pattern.cost == 0
         assert pattern.lower_bound <= least + 1e-6
         assert least <= pattern.cost + 1e-6
 
 
-def test_only_cells_of_two_layers_are_left_to_decide_about() -> None:
-    values, relations = two_way(np.random.default_rng(3).integers(1, 50, (5, 6)))
-    problem = SuppressionProblem.of(values, relations, [0, 8], [1, 1])
-    attacks = attacks_on(Tasks.of(problem))
-    assert isinstance(attacks, FlowAttacks)
-    rising = np.argsort(np.where(problem.primary, -1, problem.cost), kind="stable")
-    forests = layers_of(attacks, rising, 3)
-    bases = layers_of(ProgramAttacks(attacks.tasks), rising, 3)
-    assert forests is not None
-    assert bases is not None
-    # Five rows and six columns with a total each make twelve independent relations.
-    assert np.bincount(forests).tolist() == [12, 12, 12, 6]
-    assert np.array_equal(forests, bases)
-
-
 @pytest.mark.parametrize("axes", [(FLAT, FLAT), (TREE, FLAT), (TREE, TREE), (FLAT, FLAT, FLAT)])
-def test_the_order_of_relations_and_workers_do_not_matter(axes: tuple[AxisSums, ...]) -> None:
+@pytest.mark.parametrize("algorithm", ["quick", "exact"])
+def test_the_order_of_relations_and_workers_do_not_matter(
+    axes: tuple[AxisSums, ...], algorithm: Any
+) -> None:
     problem = table(axes, 4)
     order = np.random.default_rng(1).permutation(problem.relations.shape[0])
     turned = replace(problem, relations=sparse.csr_array(problem.relations[order]))
-    first = suppress(problem, algorithm="elimination", workers=1)
-    second = suppress(turned, algorithm="elimination", workers=2)
+    first = suppress(problem, algorithm=algorithm, workers=1)
+    second = suppress(turned, algorithm=algorithm, workers=2)
     assert first.safe
     assert np.array_equal(first.suppressed, second.suppressed)
 
 
-def test_a_network_repaired_among_few_cells_is_repaired_among_all_where_they_do_not_suffice(
+def test_a_quick_pattern_of_a_large_network_uses_few_cells_where_they_suffice(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     values, relations = two_way(np.random.default_rng(8).integers(1, 60, (8, 9)))
     problem = SuppressionProblem.of(values, relations, [0, 11, 33], [40, 30, 20], [0, 0, 0])
-    whole = suppress(problem, algorithm="elimination")
-    told: list[str] = []
-    monkeypatch.setattr(by_elimination, "_FEW", 0)
-    few = suppress(
-        problem, algorithm="elimination", progress=lambda what, cost, bound: told.append(what)
-    )
-    assert told.count("repaired") == 1
+    whole = suppress(problem, algorithm="quick")
+    monkeypatch.setattr(start, "_NARROWED", 0)
+    monkeypatch.setattr(start, "_LAYERS", 2)
+    few = suppress(problem, algorithm="quick")
     assert few.safe
     assert whole.safe
-    monkeypatch.setattr(by_elimination, "carriers", lambda attacks, layers: problem.fixed)
-    alone = suppress(problem, algorithm="elimination")
+    # The cells that are left must be able to carry the levels; otherwise all are looked at.
+    monkeypatch.setattr(start, "_carriers", lambda attacks: np.flatnonzero(problem.fixed))
+    alone = suppress(problem, algorithm="quick")
     assert np.array_equal(alone.suppressed, whole.suppressed)
 
 
@@ -275,17 +166,13 @@ def test_attacks_on_parts_of_a_pattern_reach_as_far_as_on_all_of_it(kind: int, s
             assert whole.reach(np.array([task]), mask)[0][0] > 1 - 1e-6
 
 
-def test_large_tables_with_hierarchies_are_repaired_part_by_part(
+def test_large_tables_with_hierarchies_are_attacked_part_by_part(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(attack, "_LOCAL", 10)
-    monkeypatch.setattr(by_elimination, "_LARGE", 10)
+    monkeypatch.setattr(solving, "_ON", 10)
     problem = table((TREE, TREE), 6)
-    told: list[str] = []
-    found = suppress(
-        problem, algorithm="elimination", progress=lambda what, cost, bound: told.append(what)
-    )
-    assert "cleaned up" in told
+    found = suppress(problem)
     assert found.safe
     assert audit_pattern(problem, np.asarray(found.suppressed)).safe
 
@@ -297,7 +184,7 @@ def test_more_work_makes_the_pattern_of_a_network_no_dearer() -> None:
     costs = [
         suppress(
             problem,
-            algorithm="elimination",
+            algorithm="quick",
             work=work,
             progress=lambda what, cost, bound: told.append((what, cost)),
         ).cost
@@ -309,8 +196,8 @@ def test_more_work_makes_the_pattern_of_a_network_no_dearer() -> None:
 
 def test_what_was_suppressed_before_is_kept_where_it_costs_little() -> None:
     problem = table((FLAT, FLAT), 2)
-    first = suppress(problem, algorithm="elimination")
-    again = suppress(problem, algorithm="elimination", previous=first.suppressed, discount=1.0)
+    first = suppress(problem, algorithm="quick")
+    again = suppress(problem, algorithm="quick", previous=first.suppressed, discount=1.0)
     assert again.safe
     assert again.changes is not None
     assert not again.changes.added.size
@@ -318,27 +205,16 @@ def test_what_was_suppressed_before_is_kept_where_it_costs_little() -> None:
 
 def test_a_cell_that_cannot_be_protected_is_explained() -> None:
     problem = table((TREE, TREE), 2)
-    found = suppress(replace(problem, frozen=~problem.primary), algorithm="elimination")
+    found = suppress(replace(problem, frozen=~problem.primary), algorithm="quick")
     assert not found.safe
     assert found.unprotectable
 
 
-def test_relations_that_fill_in_too_much_are_refused_with_a_way_forward(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(publish, "_STEPS", 10)
-    with pytest.raises(InputError, match="use 'boxes' or 'quick'"):
-        suppress(table((FLAT, FLAT, FLAT), 1), algorithm="elimination")
-    monkeypatch.setattr(choose, "_LARGE", 10)
-    with pytest.raises(InputError, match="more than two variables fill in too much"):
-        suppress(table((FLAT, FLAT, FLAT), 1), algorithm="elimination")
-
-
 @pytest.mark.parametrize(
     ("axes", "taken"),
-    [((FLAT, FLAT), "elimination"), ((TREE, FLAT), "elimination"), ((TREE, TREE), "boxes")],
+    [((FLAT, FLAT), "quick"), ((TREE, FLAT), "quick"), ((TREE, TREE), "boxes")],
 )
-def test_large_tables_are_eliminated_where_they_are_networks(
+def test_large_tables_get_quick_patterns_where_they_are_networks(
     axes: tuple[AxisSums, ...], taken: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(choose, "_LARGE", 10)
@@ -357,6 +233,27 @@ def test_sub_tables_of_a_large_table_with_two_axes_are_protected_one_by_one(
     problem = table((TREE, TREE), 3)
     pattern = suppress(problem)
     assert pattern.safe
-    assert pattern.algorithm == "decomposition"
+    assert pattern.algorithm == "exact"
+    assert "from the top down" in pattern.why
     assert pattern.cost <= suppress(problem, algorithm="boxes").cost
     assert suppress(table((TREE, TREE, FLAT), 3)).algorithm == "boxes"
+
+
+@pytest.mark.parametrize(
+    ("word", "now"),
+    [("decomposition", "exact"), ("elimination", "quick"), ("heuristic", "quick")],
+)
+def test_earlier_names_of_algorithms_warn_and_stand_for_what_took_their_place(
+    word: str, now: str
+) -> None:
+    problem = table((TREE, TREE), 1)
+    with pytest.warns(FutureWarning, match=f"'{word}' of suppression is now '{now}'") as told:
+        pattern = suppress(problem, algorithm=word)  # type: ignore[arg-type]
+    assert len(told) == 1
+    assert np.array_equal(pattern.suppressed, suppress(problem, algorithm=now).suppressed)  # type: ignore[arg-type]
+    with pytest.warns(FutureWarning, match="name that one"):
+        spec = Suppression(algorithm=word)  # type: ignore[arg-type]
+    assert spec == Suppression(algorithm=now)  # type: ignore[arg-type]
+    assert spec.to_mapping()["algorithm"] == now
+    with pytest.raises(InputError, match="'algorithm' of suppression cannot be 'best'"):
+        suppress(problem, algorithm="best")  # type: ignore[arg-type]

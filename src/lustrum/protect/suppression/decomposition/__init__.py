@@ -1,1 +1,0 @@
-"""Tables with hierarchies, taken apart into sub-tables of one level each."""

@@ -1,1 +1,0 @@
-"""Boxes of cells that move together: patterns for very large tables."""
