@@ -90,7 +90,7 @@ def _risk(*names: str) -> tuple[str, ...]:
 
 
 _POPULATION = (
-    "tests/protect/population/test_reports_by_hand.py",
+    "tests/protect/population/test_rates.py",
     "tests/protect/population/test_later.py",
     "tests/protect/population/test_support.py",
     "tests/answer/test_figures_at_once.py",
@@ -299,25 +299,20 @@ GROUPS = {
         ),
     ),
     "population": Group(
-        _in("protect/population", "support", "candidates", "readers", "channel", "public"),
+        _in("protect/population", "support", "readers", "channel", "public"),
         _POPULATION,
     ),
     "population-start": Group(
-        _in("protect/population", "start", "prepare", "together")
-        + _in("protect/population/later", "before", "again", "continued", "refined", "differences"),
+        _in("protect/population", "start", "prepare", "later", "together"),
         (
-            "tests/protect/population/test_start_by_hand.py",
+            "tests/protect/population/test_start.py",
             "tests/protect/population/test_later.py",
         ),
     ),
     "population-search": Group(
-        _in("protect/population/search", "run", "kernels", "exchanges", "replay", "lanes", "walk")
-        + _in("protect/population/search", "moves", "forces", "stages", "levels", "chosen")
-        + _in("protect/population/search", "layout"),
-        (
-            "tests/protect/population/test_moves_by_hand.py",
-            "tests/protect/population/test_search_by_hand.py",
-        ),
+        _in("protect/population/search", "run", "sweep", "moves", "lanes", "large_errors")
+        + _in("protect/population/search", "forces", "stages", "levels", "layout"),
+        ("tests/protect/population/test_search.py",),
         loops=True,
     ),
     "table-entropy": Group(
@@ -366,7 +361,10 @@ GROUPS = {
     ),
     "magnitudes": Group(
         _in("protect/magnitudes", "check", "factors", "method", "units"),
-        ("tests/protect/magnitudes/test_contributions_by_hand.py",),
+        (
+            "tests/protect/magnitudes/test_contributions.py",
+            "tests/protect/magnitudes/test_factors.py",
+        ),
         loops=True,
     ),
     "magnitudes-classes": Group(
@@ -377,23 +375,22 @@ GROUPS = {
         ),
     ),
     "magnitudes-search": Group(
-        _in("protect/magnitudes", "search", "kernels", "carry_kernel", "carriers", "families")
-        + _in("protect/magnitudes", "held", "remembered", "public_errors"),
+        _in("protect/magnitudes", "search", "kernels", "carriers", "remembered", "report"),
         (
-            "tests/protect/magnitudes/test_carriers_by_hand.py",
-            "tests/protect/magnitudes/test_search_by_hand.py",
+            "tests/protect/magnitudes/test_carriers.py",
+            "tests/protect/magnitudes/test_search.py",
             "tests/protect/magnitudes/test_remembered.py",
         ),
         loops=True,
     ),
     "weight-classes": Group(
-        _in("protect/weighted", "classes"), ("tests/protect/weighted/test_classes_by_hand.py",)
+        _in("protect/weighted", "classes"), ("tests/protect/weighted/test_shared_means.py",)
     ),
     "survey": Group(
         _in("protect/weighted", "method", "respondents"),
         (
             "tests/public_room/test_bundle_survey_by_hand.py",
-            "tests/protect/weighted/test_survey_by_hand.py",
+            "tests/protect/weighted/test_protected_survey.py",
         ),
     ),
     "policy": Group(_in("policy", "check", "policy", "read"), ("tests/policy",)),
@@ -423,7 +420,7 @@ GROUPS = {
         ),
     ),
     "shared-means": Group(
-        _in("protect/weighted", "values", "means"),
+        _in("protect/weighted", "means"),
         ("tests/protect/weighted/test_shared_means.py",),
     ),
     "writers": Group(
