@@ -24,8 +24,8 @@ from parts.figures import record
 from lustrum.demo.census.population import people
 from lustrum.demo.descriptions import description_path
 from lustrum.model import Axis, Filter, Group, TableQuery
+from lustrum.model.finest import FinestCells
 from lustrum.protect import CellKey, RandomRounding
-from lustrum.protect.population.cells import FinestCells
 from lustrum.protect.population.method import ProtectedPopulation
 from lustrum.study.table_server_outcomes import _SELECTIONS
 from lustrum.tabulate import FrameEngine, KernelEngine, Secret, finest_cells, read_description

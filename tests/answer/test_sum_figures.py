@@ -20,13 +20,13 @@ from lustrum.numeric.structure import UNBOUNDED
 from lustrum.protect.cell_key import CellKeyMagnitude
 from lustrum.protect.cell_key.magnitudes import flex
 from lustrum.protect.magnitudes.factors import needed_factors
-from lustrum.protect.magnitudes.public_errors import (
+from lustrum.protect.magnitudes.report import (
+    PublicFactors,
     by_variables,
     errors_by_size,
     growth_by_variables,
     relative_errors,
 )
-from lustrum.protect.magnitudes.report import PublicFactors
 from lustrum.protect.rounding.random import RoundingChannel
 from lustrum.public.bundle.sums import sum_bounds
 from lustrum.public.noise import FactorNoise, KeyedNoise

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from examples import examples
 from lustrum.answer.figures.counts import expected_figures
 from lustrum.model import Axis, Dataset, Filter, Group, TableQuery
+from lustrum.model.finest import FinestCells
 from lustrum.policy import Policy
-from lustrum.protect.population.cells import FinestCells
 from lustrum.protect.population.method import ProtectedPopulation
 from lustrum.protect.population.public import PublicReport
 from lustrum.public.bundle.files import Bundle

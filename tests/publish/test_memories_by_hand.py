@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from lustrum.model import Dataset, DatasetError, Release, TableAxis, TableQuery
 from lustrum.policy.read import parse_policy
 from lustrum.protect.magnitudes.remembered import LastShown, RememberedSums
-from lustrum.protect.weighted import mean_weights as limits
-from lustrum.protect.weighted.mean_weights import MeanWeights
+from lustrum.protect.weighted import classes as limits
+from lustrum.protect.weighted.classes import MeanWeights
 from lustrum.public.numbers import CannotProtectError
 from lustrum.publish.bundles.history import ReleaseHistory
 from lustrum.publish.bundles.sum_memory import remembered_sums, sums_bytes

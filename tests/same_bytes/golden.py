@@ -327,9 +327,7 @@ def populations() -> Results:
 
 @group
 def sums() -> Results:
-    from protect.magnitudes.test_carriers_by_hand import SCENES, Scene
-    from protect.magnitudes.test_search_by_hand import DIGESTS as REGISTERS
-    from protect.magnitudes.test_search_by_hand import result
+    from protect.magnitudes.registers import REGISTERS, SCENES, Scene, result
 
     for name, words in SCENES.items():
         found = Scene(*words).carried()

@@ -14,7 +14,7 @@ from lustrum.survey import (
     estimate_totals,
     jackknife,
 )
-from lustrum.survey import quotients as module
+from lustrum.survey import linearised as module
 
 # The schools of one district each, drawn as 15 clusters of 757 (apiclus1 of Lumley's survey package): how many
 # are elementary, high and middle schools.

@@ -13,10 +13,8 @@
 =============================  =====================================================================
 """
 
-from lustrum.survey.design import Design, ReplicateWeights
-from lustrum.survey.estimates import Estimates, Reliability
-from lustrum.survey.linearised import estimate_ratios, estimate_totals
-from lustrum.survey.quotients import Sums, estimate_quotients
+from lustrum.survey.design import Design, Estimates, Reliability, ReplicateWeights
+from lustrum.survey.linearised import Sums, estimate_quotients, estimate_ratios, estimate_totals
 from lustrum.survey.replicates import balanced_half_samples, bootstrap, jackknife
 
 __all__ = [

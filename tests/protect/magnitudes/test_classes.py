@@ -12,8 +12,7 @@ import pytest
 from lustrum.model import Dataset, InputError, Measure, Variable
 from lustrum.model.records import Records
 from lustrum.protect.magnitudes.check import audit_contributors
-from lustrum.protect.magnitudes.classes import OPEN, known_classes
-from lustrum.protect.magnitudes.hidden import Known, is_hidden
+from lustrum.protect.magnitudes.hidden import OPEN, Known, is_hidden, known_classes
 from lustrum.protect.magnitudes.method import ProtectedMagnitudes
 
 KEY = b"sixteen bytes ok"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from itertools import product
 from math import ceil
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -90,6 +91,51 @@ def test_no_small_contribution_is_certain_without_its_direction(percent: int) ->
     assert not certain_within(least, np.maximum(up[1], down[1]), share).any()
 
 
+@given(st.fractions(Fraction(1, 1000), Fraction(65, 100)), st.sampled_from(["known", "secret"]))
+def test_the_least_share_is_p_and_the_largest_keeps_candidates_apart(
+    p: Fraction, directions: Literal["known", "secret"]
+) -> None:
+    least = Fraction(ceil(p * SHARES), SHARES)
+    # Candidates from y / (1 + b) to y / (1 + a) are wider than p on either side by one fiftieth.
+    wide = (1 + least) * (1 + p) / (1 - p) * Fraction(51, 50) - 1
+    most = wide if directions == "known" else least * Fraction(3, 2)
+    if most >= Fraction(99, 100):
+        with pytest.raises(
+            InputError, match="22 percent" if directions == "known" else "65 percent"
+        ):
+            needed_factors(p, directions)
+    else:
+        factors = needed_factors(p, directions)
+        assert (factors.least, factors.most) == (least, Fraction(ceil(most * SHARES), SHARES))
+
+
+@given(
+    st.sampled_from(
+        [needed_factors(Fraction(1, 10), "known"), Factors(SHARES // 100, SHARES // 50)]
+    ),
+    st.one_of(st.integers(0, 200), st.integers(0, 2**61)),
+    st.integers(0, SHARES),
+    st.sampled_from([0, SHARES // 3, SHARES - 1]),
+)
+def test_a_share_moves_by_a_part_of_its_way_to_either_end(
+    factors: Factors, size: int, part: int, room: int
+) -> None:
+    """Amounts are rounded up; where one unit is left to all shares, the upper half of them takes two."""
+    share = factors.low + part * (factors.high - factors.low) // SHARES
+    least, most = ceil(factors.least * size), ceil(factors.most * size)
+    small = size >= 3 and most < 2
+    assert [int(a[0]) for a in factors.amounts(np.array([size]))] == [least, 2 if small else most]
+    amount = ceil(Fraction(size * share, SHARES))
+    down = share - ((share - factors.low) * room) // SHARES
+    up = share + ((factors.high - share) * room) // SHARES
+    ends = ceil(Fraction(size * down, SHARES)), ceil(Fraction(size * up, SHARES))
+    if small:
+        amount = 2 if 2 * share > factors.low + factors.high else amount
+        ends = (least, 2) if room else (amount, amount)
+    found = factors.chosen(np.array([size]), np.array([share]), np.array([room]))
+    assert tuple(int(a[0]) for a in found) == (amount, *ends)
+
+
 @given(PERCENTS, st.integers(0, 50), st.integers(0, SHARES), st.integers(0, SHARES - 1))
 def test_the_search_stays_within_the_public_amounts(
     percent: int, size: int, room: int, place: int
@@ -107,5 +153,7 @@ def test_shares_that_cannot_be_are_refused() -> None:
             needed_factors(p, "known")
     with pytest.raises(InputError, match="65 percent"):
         needed_factors(Fraction(70, 100), "secret")
-    with pytest.raises(InputError, match="0 < low < high < 1"):
-        Factors(5, 5)
+    for ends in ((0, 5), (5, 5), (6, 5), (5, SHARES), (-1, 5)):
+        with pytest.raises(InputError, match="0 < low < high < 1"):
+            Factors(*ends)
+    assert Factors(SHARES - 2, SHARES - 1).least < 1

@@ -12,7 +12,7 @@ from lustrum.demo import businesses, description_path
 from lustrum.model.records import Records
 from lustrum.protect.magnitudes.factors import needed_factors
 from lustrum.protect.magnitudes.method import ProtectedMagnitudes
-from lustrum.protect.magnitudes.public_errors import guesses_by_size
+from lustrum.protect.magnitudes.report import guesses_by_size
 from lustrum.protect.magnitudes.search import balance_leaders
 from lustrum.protect.magnitudes.units import Units
 from lustrum.tabulate import FrameEngine, read_description, records_of

@@ -16,10 +16,9 @@ from lustrum.demo import businesses, description_path
 from lustrum.model import Axis, InputError, Measure, TableQuery
 from lustrum.model.records import Records
 from lustrum.protect.magnitudes.check import audit_contributors
-from lustrum.protect.magnitudes.families import families_of
 from lustrum.protect.magnitudes.method import MagnitudeResult, ProtectedMagnitudes
 from lustrum.protect.magnitudes.search import rank_cells
-from lustrum.protect.magnitudes.units import record_shares, units_of
+from lustrum.protect.magnitudes.units import families_of, record_shares, units_of
 from lustrum.protect.population.search.layout import plan_tables
 from lustrum.sensitivity import Background, PPercent
 from lustrum.tabulate import FrameEngine, RecordsEngine, read_description, records_of

@@ -15,9 +15,8 @@ from lustrum.audit.contribution import candidates, certain_within
 from lustrum.model import InputError
 from lustrum.model.records import Records
 from lustrum.protect.magnitudes.carriers import CarriedRecords
-from lustrum.protect.magnitudes.classes import OPEN, KnownClasses
 from lustrum.protect.magnitudes.factors import SHARES, Factors, amounts, needed_factors
-from lustrum.protect.magnitudes.families import families_of
+from lustrum.protect.magnitudes.hidden import OPEN, KnownClasses
 from lustrum.protect.magnitudes.remembered import (
     RememberedSums,
     keep_noise,
@@ -26,12 +25,12 @@ from lustrum.protect.magnitudes.remembered import (
     remember,
     sums_together,
 )
-from lustrum.protect.magnitudes.units import units_of
-from lustrum.protect.population.start import cell_numbers
+from lustrum.protect.magnitudes.units import families_of, units_of
+from lustrum.protect.population.start import cell_numbers, find
 from lustrum.publish.bundles.sum_memory import remembered_sums, sums_bytes
 from lustrum.sensitivity.background import NOTHING
+from protect.magnitudes.registers import KEY, SPEC, described, register
 from protect.magnitudes.test_classes import register as classed
-from protect.magnitudes.test_search_by_hand import KEY, SPEC, described, register
 
 P = Fraction(1, 10)
 FACTORS = needed_factors(P, "known")
@@ -161,7 +160,7 @@ def test_noise_is_kept_as_a_plain_version_keeps_it_in_all_small_scenes(
     sign, low, high, amount = (a.copy() for a in (units.sign, units.low, units.high, units.amount))
     side = units.side.copy()
     found = keep_noise(units, family, order, records, FACTORS, before)
-    assert before.find(gone)[1].tolist() == [False]
+    assert find(before.record, gone)[1].tolist() == [False]
     locked = np.zeros(owners, dtype=bool)
     kept = changed = 0
     for o in range(owners):
@@ -226,7 +225,7 @@ def test_a_release_remembers_every_record_under_its_number() -> None:
         assert memory.home[:, place].tolist() == home
     assert memory.record[memory.carried].tolist() == [number[r] for r in carried.record.tolist()]
     assert np.array_equal(memory.cell, carried.codes)
-    place, known = memory.find(np.array([0, *number, 200], dtype=np.uint64))
+    place, known = find(memory.record, np.array([0, *number, 200], dtype=np.uint64))
     assert known.tolist() == [False, *[True] * 30, False]
     assert memory.record[place[1:-1]].tolist() == number
 
@@ -278,7 +277,10 @@ def test_a_second_release_after_one_without_records_begins_anew() -> None:
     second = SPEC.protect(records, KEY, previous=empty)
     assert second.memory.release == 1
     assert empty.kept_places(records, second.records).record.size == 0
-    assert [a.tolist() for a in empty.find(np.arange(2, dtype=np.uint64))] == [[0, 0], [False] * 2]
+    assert [a.tolist() for a in find(empty.record, np.arange(2, dtype=np.uint64))] == [
+        [0, 0],
+        [False] * 2,
+    ]
     found = sums_together(empty, second.memory, "wages", SPEC.factors, SPEC.share)
     assert (found.unchanged, found.changed, found.other, found.certain) == (0, 0, 0, 0)
 
@@ -524,14 +526,6 @@ def test_a_firm_that_comes_back_as_it_was_shows_the_number_that_it_showed(pause:
     same = ~resting
     assert back[same].tolist() == first.records["pay"][same].tolist()
     assert (np.sign(back - other) == np.sign(first.records["pay"] - values)).all()
-
-
-def test_half_of_the_leaders_of_about_the_same_size_go_up() -> None:
-    """Each firm is a third of its cell, and leads it."""
-    values = np.random.default_rng(9).permutation(200)[:72] + 500
-    shown = LARGE.protect(firms(values, np.arange(72)), KEY).records["pay"]
-    ranked = np.sign(shown - values)[np.argsort(-values)]
-    assert [int(ranked[start : start + 16].sum()) for start in range(0, 72, 16)] == [0] * 5
 
 
 @pytest.mark.parametrize("share", [-0.25, -0.1, 0.3, 0.9])

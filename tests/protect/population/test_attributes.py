@@ -19,9 +19,8 @@ from lustrum.protect.population.attributes import (
     root_variables,
 )
 from lustrum.protect.population.method import ProtectedPopulation
-from lustrum.protect.population.prepare import prepare
+from lustrum.protect.population.prepare import CANDIDATES, candidates, prepare, sibling_candidates
 from lustrum.protect.population.public import SEARCH
-from lustrum.protect.population.siblings import CANDIDATES, candidates, sibling_candidates
 from lustrum.protect.population.start import cell_numbers
 from protect.population.worlds import KEY, cells_of, town
 

@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 from itertools import combinations_with_replacement, product
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lustrum.model import InputError
+from lustrum.model.finest import FinestCells
 from lustrum.protect.population import prepare as prepare_module
-from lustrum.protect.population.cells import FinestCells
 from lustrum.protect.population.channel import nearest_rates
-from lustrum.protect.population.later.before import EarlierRelease, Redraw
-from lustrum.protect.population.later.continued import FEWEST_SMALL
-from lustrum.protect.population.later.differences import Differences, NumberChange, differences
+from lustrum.protect.population.later import FEWEST_SMALL
 from lustrum.protect.population.method import ProtectedPopulation
 from lustrum.protect.population.prepare import Prepared, prepare
 from lustrum.protect.population.public import PublicReport
 from lustrum.protect.population.start import cell_numbers
 from lustrum.protect.population.support import Support
-from lustrum.protect.population.together import carried_bounds, together
+from lustrum.protect.population.together import (
+    Differences,
+    NumberChange,
+    carried_bounds,
+    differences,
+    together,
+)
 from protect.population.worlds import KEY, dense, town
 
 SIZES = (20, 10, 6)
@@ -147,23 +154,6 @@ def test_numbers_that_cannot_be_kept_have_decoys_on_their_side() -> None:
             real, decoys = int((step & changed).sum()), int((step & ~changed).sum())
             assert real == {0: 30, 6: 10}[one]
             assert (1 - odds) / odds * real <= decoys <= 2 * (1 - odds) / odds * real + 1
-
-
-def test_the_share_drawn_again_is_doubled_until_there_are_decoys() -> None:
-    """The steps are few, so that a share says little about the numbers that could not be kept."""
-    before = EarlierRelease.of(MEMORY, [0, 1, 2], KEY)
-    redraw = Redraw(3, False, True, refresh=0.05, change_odds=0.5)
-    assert before.share(redraw, 100.0, 0) == 0.05
-    assert before.share(redraw, 100.0, 2) == 0.05
-    assert before.share(redraw, 100.0, 3) == 0.1
-    assert before.share(redraw, 100.0, 6) == 0.2
-    assert before.share(redraw, 100.0, 45) == 1.0
-    assert before.share(redraw, 0.0, 1) == 1.0
-    assert [before.decoys(redraw, kind, 0) for kind in range(8)] == [0] * 8
-    drawn = [before.decoys(redraw, kind, 100) for kind in range(8)]
-    assert min(drawn) >= 100
-    assert max(drawn) <= 200
-    assert len(set(drawn)) > 4
 
 
 def test_a_cell_moves_two_steps_only_where_its_count_left_no_other_number() -> None:
@@ -304,51 +294,75 @@ def test_over_twelve_releases_cells_that_differ_mostly_kept_their_records() -> N
     assert (shown_both & ~ever).sum() >= 0.1 * shown_both.sum()
 
 
-def test_differences_are_counted_by_their_steps() -> None:
-    dataset = town((2, 2), zeros=False)
-    keys = np.array([1, 2, 3, 4], dtype=np.uint64)
-    at = np.array(list(product(range(2), range(2)))).T
-    one = FinestCells(dataset, at, [0, 3, 12, 3], keys)
-    two = FinestCells(dataset, at, [3, 3, 18, 0], keys + np.array([0, 0, 5, 5], dtype=np.uint64))
+@given(
+    st.lists(
+        st.tuples(*[st.sampled_from([0, 0, 3, 6, 9, 12, 18])] * 2, st.booleans()),
+        min_size=6,
+        max_size=6,
+    )
+)
+def test_differences_are_counted_by_their_steps(
+    moves: list[tuple[int, int, bool]],
+) -> None:
+    """Numbers of three bases and more are one class; cells that are not listed showed 0 to nobody."""
+    dataset = town((3, 2), zeros=False)
+    at = np.array(list(product(range(3), range(2)))).T
+    keys = np.arange(1, 7, dtype=np.uint64)
+    before, after, other = (np.array(column) for column in zip(*moves, strict=True))
+    own, new = keys * (before > 0), (keys + np.uint64(9) * other) * (after > 0)
+    one, two = (
+        FinestCells(dataset, at[:, shown > 0], shown[shown > 0], held[shown > 0])
+        for shown, held in ((before, own), (after, new))
+    )
     found = differences(one, two, 3)
-    assert (found.cells, found.changed, found.certain) == (3, 2, 1)
+    differ, changed = before != after, own != new
+    assert (found.cells, found.changed) == (differ.sum(), (differ & changed).sum())
+    assert found.certain == (np.abs(after - before) > 3).sum()
+    steps: dict[tuple[int, int], list[bool]] = {}
+    for place in np.flatnonzero(differ):
+        kind = min(before[place], 9), min(after[place], 9)
+        steps.setdefault(kind, []).append(bool(changed[place]))
     assert [(s.before, s.after, s.cells, s.changed) for s in found.steps] == [
-        (0, 3, 1, 0),
-        (3, 0, 1, 1),
-        (9, 9, 1, 1),
+        (*kind, len(inside), sum(inside)) for kind, inside in sorted(steps.items())
     ]
     assert differences(None, two, 3) == Differences()
 
 
-def test_kinds_of_cells_that_changed_too_often_are_named() -> None:
-    steps = [NumberChange(0, 3, 10, 5), NumberChange(3, 0, 10, 6), NumberChange(0, 6, 2, 2)]
-    apart = Differences(22, 13, 2, tuple(steps))
-    # Cells that moved by two steps are counted apart: they have certainly changed.
-    assert apart.beyond(0.5, 3) == [steps[1]]
-    assert apart.beyond(0.4, 3) == steps[:2]
+step_counts = st.tuples(st.sampled_from([19, 20, 40]), st.integers(0, 40)).map(
+    lambda n: (n[0], min(n))
+)
 
 
-def test_a_release_reveals_who_changed_if_a_kind_or_all_cells_are_beyond_the_odds() -> None:
-    few = NumberChange(3, 0, 19, 19)
-    assert Differences(19, 19, 0, (few,)).reveals(0.5, 3) is None, "too few to speak of odds"
-    kind = NumberChange(0, 3, 20, 11)
-    others = NumberChange(3, 0, 100, 5)
-    assert Differences(120, 16, 0, (kind, others)).reveals(0.5, 3) == (20, 11)
-    assert Differences(120, 16, 0, (kind, others)).reveals(0.55, 3) is None
-    # All cells together count those that moved by two steps, which have certainly changed.
-    jumps = NumberChange(0, 6, 20, 20)
-    assert Differences(39, 30, 20, (few, jumps)).reveals(0.5, 3) == (39, 30)
-    assert Differences(139, 24, 20, (jumps, others)).reveals(0.5, 3) is None
+@given(
+    st.lists(
+        st.tuples(st.sampled_from([(0, 3), (3, 0), (6, 9), (0, 6), (9, 9)]), step_counts),
+        max_size=4,
+        unique_by=lambda one: one[0],
+    ),
+    st.sampled_from([0.25, 0.5]),
+)
+def test_a_release_reveals_who_changed_if_a_kind_or_all_cells_are_beyond_the_odds(
+    steps: list[tuple[tuple[int, int], tuple[int, int]]], odds: float
+) -> None:
+    """Twenty cells are enough to speak of; cells that moved by two steps count with all cells only."""
+    kinds = [NumberChange(*ends, *counts) for ends, counts in steps]
+    cells_, changed = (sum(getattr(k, name) for k in kinds) for name in ("cells", "changed"))
+    found = Differences(cells_, changed, 0, tuple(kinds))
+    beyond = [
+        k for k in kinds if abs(k.after - k.before) <= 3 and Fraction(k.changed, k.cells) > odds
+    ]
+    assert found.beyond(odds, 3) == beyond
+    large = [k for k in beyond if k.cells >= 20]
+    revealed = found.reveals(odds, 3)
+    if large:
+        assert revealed in [(k.cells, k.changed) for k in large]
+        assert Fraction(*revealed[::-1]) == max(Fraction(k.changed, k.cells) for k in large)
+    else:
+        together_ = cells_ >= 20 and Fraction(changed, cells_) > odds
+        assert revealed == ((cells_, changed) if together_ else None)
 
 
 # --- what single lines of later releases decide -----------------------------------------------------
-
-
-def test_decoys_are_up_to_twice_as_many_as_the_odds_demand() -> None:
-    before = EarlierRelease.of(MEMORY, [0, 1, 2], KEY)
-    drawn = [before.decoys(Redraw(3, False, True, 0.05, 0.5), kind, 100) for kind in range(64)]
-    assert 100 <= min(drawn) < 110
-    assert 190 < max(drawn) <= 200
 
 
 def test_each_class_of_numbers_has_decoys_of_its_own() -> None:
@@ -626,41 +640,6 @@ def test_bounds_of_parts_and_of_their_sum_are_those_of_all_pairs_that_fit() -> N
         if fit:
             least, most = np.min(fit, axis=0).tolist(), np.max(fit, axis=0).tolist()
             assert (found.low.tolist(), found.high.tolist()) == (least, most)
-
-
-def test_differences_are_told_apart_by_both_numbers() -> None:
-    dataset = town((3, 2), zeros=False)
-    at = np.array(list(product(range(3), range(2)))).T
-    keys = np.arange(1, 7, dtype=np.uint64)
-    one = FinestCells(dataset, at[:, :5], [0, 6, 3, 6, 3], keys[:5])
-    # The last cell is new, and the one before it stays.
-    two = FinestCells(
-        dataset, at, [3, 3, 3, 3, 3, 3], keys + np.array([0, 0, 1, 1, 0, 0], dtype=np.uint64)
-    )
-    found = differences(one, two, 3)
-    assert (found.cells, found.changed, found.certain) == (4, 2, 0)
-    assert [(s.before, s.after, s.cells, s.changed) for s in found.steps] == [
-        (0, 3, 2, 1),
-        (6, 3, 2, 1),
-    ]
-    back = differences(two, one, 3)
-    assert [(s.before, s.after, s.cells) for s in back.steps] == [(3, 0, 2), (3, 6, 2)]
-
-
-def test_the_kind_of_cells_with_the_largest_share_is_the_one_that_is_told() -> None:
-    most, largest, wide = (
-        NumberChange(0, 3, 20, 18),
-        NumberChange(3, 0, 90, 70),
-        NumberChange(6, 9, 40, 30),
-    )
-    for order in ((most, largest, wide), (wide, largest, most)):
-        apart = Differences(150, 118, 0, order)
-        assert apart.beyond(0.5, 3) == list(order)
-        assert apart.reveals(0.5, 3) == (20, 18)
-    # Exactly as many as the odds allow reveal nothing; twenty cells are enough to speak of.
-    assert Differences(20, 10, 0).reveals(0.5, 3) is None
-    assert Differences(20, 11, 0).reveals(0.5, 3) == (20, 11)
-    assert Differences(19, 19, 0).reveals(0.5, 3) is None
 
 
 @pytest.mark.parametrize("small_only", [False, True])

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from examples import examples
 from lustrum.model import InputError
-from lustrum.protect.population.cells import FinestCells
+from lustrum.model.finest import FinestCells
 from lustrum.protect.population.method import ProtectedPopulation
 from lustrum.protect.population.support import Support
 from lustrum.protect.population.together import together

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from lustrum.model import Dataset
-from lustrum.protect.population.cells import FinestCells
+from lustrum.model.finest import FinestCells
 
 KEY = b"a key of the agency of 32 bytes."
 
@@ -46,3 +48,63 @@ def dense(cells: FinestCells) -> np.ndarray:
     out = np.zeros(tuple(len(v.codes) for v in cells.dataset.variables), dtype=np.int64)
     out[tuple(cells.codes.astype(np.intp))] = cells.counts
     return out
+
+
+def counted(sizes: tuple[int, ...], mean: float, seed: int, zeros: bool = True) -> FinestCells:
+    """A town in which every cell holds a few people."""
+    rng = np.random.default_rng(seed)
+    return cells_of(town(sizes, zeros), rng.poisson(mean, sizes), seed)
+
+
+def divided(sizes: tuple[int, ...]) -> Dataset:
+    """The town, where the last code of v1 goes with the last one of v2 alone."""
+    source = dict(town(sizes, zeros=False).source)
+    source["structural_zeros"] = [
+        {"reason": "Only the last.", "where": {"v1": ["13"], "v2": ["20", "21"]}}
+    ]
+    return Dataset.from_mapping(source)
+
+
+def second(
+    first: np.ndarray, later: np.ndarray, shown: Callable[[np.ndarray], np.ndarray], seed: int
+) -> tuple[FinestCells, FinestCells]:
+    """A memory of counts by v0 and v1, and later cells by one more variable or the same ones.
+
+    The first row kept its records, the second one has others, and the last one lost all of them.
+    """
+    rng = np.random.default_rng(seed)
+    keys = rng.integers(1, 2**60, later.shape).astype(np.uint64) * (later > 0)
+    summed = keys if later.ndim == 2 else keys.sum(axis=2, dtype=np.uint64)
+    summed = summed.copy()
+    summed[1] += np.uint64(11)
+    summed[(first > 0) & (summed == 0)] = 5
+    summed[first == 0] = 0
+    dataset = town(first.shape, zeros=False)
+    # Cells that were empty and showed 0 need not be remembered.
+    at = np.nonzero((first > 0) | (shown(first) > 0) | (np.arange(first.shape[1]) == 1))
+    memory = FinestCells(dataset, np.stack(at), shown(first)[at], summed[at])
+    at = np.nonzero(later)
+    own = divided(later.shape) if later.ndim == 3 else town(later.shape, zeros=False)
+    cells = FinestCells(own, np.stack(at), later[at], keys[at])
+    return cells, memory
+
+
+def up_to_three(counts: np.ndarray) -> np.ndarray:
+    """Adjacent multiples of 3, sometimes the upper one; some empty cells show 3."""
+    low = counts // 3 * 3
+    odd = np.arange(counts.size).reshape(counts.shape) % 2
+    return np.where(counts == 0, 3 * odd, low + 3 * ((counts > low) & (odd > 0)))
+
+
+EARLIER = np.array([[4, 2, 9, 0], [7, 1, 0, 3], [5, 0, 0, 8], [1, 2, 0, 6]])
+SAME = np.array([[4, 2, 9, 0], [8, 1, 2, 0], [5, 0, 0, 8], [0, 0, 0, 0]])
+PARTS = np.array(
+    [
+        [[2, 2, 0], [1, 0, 1], [3, 2, 4], [0, 0, 0]],
+        [[3, 3, 2], [1, 0, 0], [0, 1, 1], [0, 0, 0]],
+        [[0, 4, 1], [0, 0, 0], [0, 0, 0], [0, 0, 8]],
+        [[0, 0, 0], [0, 0, 0], [0, 0, 0], [0, 0, 0]],
+    ]
+)
+AGAIN = second(EARLIER, SAME, up_to_three, 3)
+REFINED = second(EARLIER, PARTS, up_to_three, 4)

@@ -24,11 +24,12 @@ from lustrum.protect.weighted import (
 from lustrum.protect.weighted.replicates import (
     GivenReplicates,
     ReplicateFactors,
+    VarianceUnits,
     alike_clusters,
     jackknife_design,
     unit_factors,
+    variance_units,
 )
-from lustrum.protect.weighted.units import VarianceUnits, variance_units
 from lustrum.public.bundle.respondents import respondents_bytes, respondents_of
 from lustrum.survey import (
     Design,

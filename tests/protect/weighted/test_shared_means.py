@@ -7,11 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lustrum.model import InputError
 from lustrum.model.arrays import Ints
-from lustrum.protect.weighted.classes import classes_of, weight_classes
-from lustrum.protect.weighted.mean_weights import class_weights
-from lustrum.protect.weighted.means import class_noise, filled_means, limited_weights
-from lustrum.protect.weighted.values import cut_values, shared_values
+from lustrum.protect.weighted.classes import class_weights, classes_of, weight_classes
+from lustrum.protect.weighted.means import (
+    class_noise,
+    cut_values,
+    filled_means,
+    limited_weights,
+    shared_values,
+)
 
 NUMBERS = np.array([[12, 11], [9, 30], [2, 0], [40, 10]])
 
@@ -211,3 +216,52 @@ def test_classes_without_respondents_have_noise_of_their_own() -> None:
     other = class_noise(b"secret", "x", np.array([0]), np.array([7], dtype=np.uint64), 4)
     assert found[1] == other[0]
     assert found[2:].tolist() == other[2:].tolist()
+
+
+@pytest.mark.parametrize(
+    ("codes", "sizes", "least", "expected"),
+    [
+        # Parts of exactly the least size are large enough.
+        ([[0, 1]], [5, 5], 5, [0, 1]),
+        ([[0, 1]], [5, 4], 5, [0, 0]),
+        ([[0, 1]], [2, 3], 5, [0, 0]),
+        ([[0]], [1], 1, [0]),
+        # Small parts are joined with each other where they are enough together.
+        ([[0, 1, 2]], [9, 2, 3], 5, [0, 1, 1]),
+        # Otherwise they are joined with the smallest of the large parts, the first of several alike.
+        ([[0, 1, 2]], [9, 6, 2], 5, [0, 1, 1]),
+        ([[0, 1, 2]], [6, 6, 2], 5, [1, 0, 1]),
+        ([[0, 1, 2, 3]], [6, 9, 7, 2], 5, [2, 0, 1, 2]),
+        # A single large part beside small ones is left whole, and the next variable divides.
+        ([[0, 0, 1], [0, 1, 0]], [5, 5, 2], 5, [0, 1, 0]),
+        # So it is with a variable of one category, and with one that has no large part.
+        ([[0, 0], [0, 1]], [5, 5], 5, [0, 1]),
+        ([[0, 1, 2, 3], [0, 0, 1, 1]], [3, 3, 3, 3], 5, [0, 0, 1, 1]),
+        # What was joined is not divided again: a difference would be a smaller group.
+        ([[0, 1, 2, 3, 4], [0, 0, 0, 1, 1]], [9, 4, 4, 4, 4], 5, [0, 1, 1, 1, 1]),
+        ([[0, 1, 1, 2], [0, 0, 1, 1]], [12, 5, 5, 2], 5, [0, 1, 1, 1]),
+        # What was divided is divided again.
+        ([[0, 0, 1, 1], [0, 1, 0, 1]], [5, 6, 7, 8], 5, [0, 1, 2, 3]),
+        ([[0, 0, 1, 1], [0, 1, 0, 1]], [9, 9, 6, 2], 5, [0, 1, 2, 2]),
+    ],
+)
+def test_cells_come_into_the_class_that_is_written_here(
+    codes: list[list[int]], sizes: list[int], least: int, expected: list[int]
+) -> None:
+    order = list(range(len(codes)))
+    assert weight_classes(np.array(codes), np.array(sizes), order, least).tolist() == expected
+
+
+def test_the_order_of_the_variables_decides() -> None:
+    codes, sizes = np.array([[0, 1, 0, 1], [0, 0, 1, 1]]), np.array([4, 4, 4, 4])
+    assert weight_classes(codes, sizes, [0, 1], 8).tolist() == [0, 1, 0, 1]
+    assert weight_classes(codes, sizes, [1, 0], 8).tolist() == [0, 0, 1, 1]
+    assert weight_classes(codes, sizes, [], 8).tolist() == [0, 0, 0, 0]
+
+
+def test_too_few_respondents_make_no_class() -> None:
+    codes = np.array([[0, 1]])
+    with pytest.raises(InputError, match="fewer respondents than a weight class needs"):
+        weight_classes(codes, np.array([2, 2]), [0], 5)
+    with pytest.raises(InputError, match="at least 1 respondent"):
+        weight_classes(codes, np.array([2, 2]), [0], 0)

@@ -22,7 +22,7 @@ from lustrum.protect.weighted import (
     SurveyRecords,
     weight_classes,
 )
-from lustrum.protect.weighted.values import cut_values
+from lustrum.protect.weighted.means import cut_values
 from lustrum.survey import Design, Reliability, estimate_totals
 
 KEY = b"sixteen bytes or more"

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lustrum.model import InputError
-from lustrum.protect.weighted.units import variance_units
+from lustrum.protect.weighted.replicates import variance_units
 from lustrum.survey import Design, estimate_totals
 
 

@@ -10,6 +10,10 @@ that no single cell has to carry all of it. Pieces on their own could be recogni
 every cell also carries at least one whole record. Every published sum is therefore a sum of protected records
 and of equal pieces of them, and the promises that hold for every set of records hold for it. Which cell carries
 what follows from protected values, protected counts, codes and the key alone, never from true values.
+
+A third of the cells with one unit show a count anyway. So that sums lose less, *held* cells are those with the
+largest values, as far as the counts of every category allow. One in ten of them is left to chance, so that a
+large sum beside the smallest count does not prove that its firm is there.
 """
 
 from __future__ import annotations
@@ -26,11 +30,11 @@ from lustrum.model import Dataset, InputError
 from lustrum.model.arrays import Array, Floats, Ints, Mask, Words
 from lustrum.model.finest import FinestCells
 from lustrum.model.keys import scramble
-from lustrum.protect.magnitudes.carry_kernel import carry
-from lustrum.protect.magnitudes.kernels import add_amounts
+from lustrum.model.records import Records
+from lustrum.protect.magnitudes.kernels import add_amounts, carry
 from lustrum.protect.population.search.layout import TablePlan
 from lustrum.protect.population.search.levels import controlled_levels
-from lustrum.protect.population.start import cell_numbers, derived
+from lustrum.protect.population.start import cell_numbers, derived, find
 from lustrum.runtime.stop import check_stop, report_progress
 
 _CANDIDATES = 32
@@ -47,13 +51,17 @@ _CLOSE = 0.05
 
 def own_places(dataset: Dataset, codes: Array, shown: FinestCells) -> Ints:
     """The place of every record's own cell among the cells that show somebody; -1 where it shows 0."""
-    known = cell_numbers(dataset, shown.codes)
+    return _cells_of(shown, cell_numbers(dataset, codes))
+
+
+def _cells_of(shown: FinestCells, numbers: Words) -> Ints:
+    """The places of cells, given by number, among those that show somebody; -1 where they show 0."""
+    known = cell_numbers(shown.dataset, shown.codes)
     order = np.argsort(known, kind="stable")
-    record_cells = cell_numbers(dataset, codes)
-    if not known.size:
-        return np.full(record_cells.size, -1, dtype=np.int64)
-    at = order[np.minimum(np.searchsorted(known[order], record_cells), known.size - 1)]
-    return np.where(known[at] == record_cells, at, -1).astype(np.int64)
+    index, there = find(known[order], numbers)
+    out = np.full(numbers.size, -1, dtype=np.int64)
+    out[there] = order[index[there]]
+    return out
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -114,15 +122,9 @@ class KeptPlaces:
         A record whose own cell shows somebody again returns to it, unless it was carried elsewhere because its
         cell could spare it.
         """
-        known = cell_numbers(shown.dataset, shown.codes)
-        order = np.argsort(known, kind="stable")
-        if not known.size:
-            return {}
-        at = order[np.minimum(np.searchsorted(known[order], self.cell), known.size - 1)]
-        there = known[at] == self.cell
         cells_of: dict[int, list[int]] = {}
-        for record, cell, stays in zip(self.record, at, there, strict=True):
-            cells_of.setdefault(int(record), []).append(int(cell) if stays else -1)
+        for record, cell in zip(self.record, _cells_of(shown, self.cell), strict=True):
+            cells_of.setdefault(int(record), []).append(int(cell))
         return {
             record: np.array(cells, dtype=np.int64)
             for record, cells in cells_of.items()
@@ -431,3 +433,59 @@ def _cover(
             "More cells show somebody than there are records to carry sums; take a smaller share of empty "
             "cells ('empty_share'), or state that existence is public."
         )
+
+
+_LEFT_TO_CHANCE = 10
+_BUDGET = 0.4
+"""Which part of the cells that would show their upper number in any case may be chosen."""
+
+
+def held_cells(
+    records: Records, measures: tuple[str, ...], cells: FinestCells, base: int, key: bytes
+) -> Words:
+    """Numbers of the occupied cells that are to show their upper number; from true values, so confidential."""
+    dataset = records.dataset
+    codes = np.stack([records.codes[v.name] for v in dataset.variables])
+    numbers = cell_numbers(dataset, cells.codes)
+    order = np.argsort(numbers, kind="stable")
+    cell_of = order[np.searchsorted(numbers[order], cell_numbers(dataset, codes))]
+    worth = np.zeros(len(cells))
+    for name in measures:
+        size = np.abs(records.numbers[name].astype(np.float64))
+        if size.any():
+            shares = np.bincount(cell_of, weights=size, minlength=len(cells)) / size.sum()
+            worth = np.maximum(worth, shares)
+    residue = cells.counts % base
+    random_words = scramble(derived(key, "held"), cells.keys if cells.keys is not None else numbers)
+    open_to_choice = (cells.counts < base) & (residue > 0) & (worth > 1.0 / max(len(records), 1))
+    open_to_choice &= random_words % np.uint64(_LEFT_TO_CHANCE) != 0
+    wanted = np.flatnonzero(open_to_choice)
+    wanted = wanted[np.lexsort((random_words[wanted], -worth[wanted]))]
+    groups, budget = _budgets(cells, residue / base)
+    chosen = _within(groups[:, wanted], budget)
+    return np.asarray(numbers[wanted[chosen]])
+
+
+def _budgets(cells: FinestCells, rate: Floats) -> tuple[Ints, Floats]:
+    """The category of every cell at every level, numbered, and how many cells of each may be chosen."""
+    row = {v.name: i for i, v in enumerate(cells.dataset.variables)}
+    groups, budgets, first = [], [], 0
+    for name, levels in controlled_levels(cells.dataset).items():
+        for level in levels:
+            categories = level.group_of[cells.codes[row[name]]]
+            groups.append(categories + first)
+            budgets.append(_BUDGET * np.bincount(categories, weights=rate, minlength=level.size))
+            first += level.size
+    return np.stack(groups), np.concatenate(budgets)
+
+
+def _within(groups: Ints, budget: Floats) -> Ints:
+    """Take cells in order while every category of the cell has budget left."""
+    left = budget.copy()
+    chosen = []
+    for cell in range(groups.shape[1]):
+        categories = groups[:, cell]
+        if (left[categories] >= 1.0).all():
+            left[categories] -= 1.0
+            chosen.append(cell)
+    return np.array(chosen, dtype=np.int64)

@@ -14,8 +14,8 @@ from lustrum.audit.contribution import candidates, certain_within
 from lustrum.model.arrays import Array, Ints, Mask
 from lustrum.model.records import Records
 from lustrum.protect.magnitudes.carriers import CarriedRecords, piece_values
-from lustrum.protect.magnitudes.classes import KnownClasses, known_classes
 from lustrum.protect.magnitudes.factors import SHARES, Factors
+from lustrum.protect.magnitudes.hidden import KnownClasses, known_classes
 from lustrum.protect.magnitudes.kernels import (
     FIRST,
     FIRST_NOISE,

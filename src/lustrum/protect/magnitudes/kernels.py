@@ -1,4 +1,4 @@
-"""The hot loops of protected magnitudes: who is largest in every cell, and the balancing of noise."""
+"""The hot loops of protected magnitudes: who is largest, how noise is balanced, which cells carry records."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from lustrum.numeric.compiled import compiled
-from lustrum.protect.population.search.kernels import places
+from lustrum.protect.population.search.forces import place, room
 
 # Columns of the ranking of a cell.
 TOTAL, FIRST, SECOND, OWN, OWNER = 0, 1, 2, 3, 4
@@ -34,16 +34,14 @@ def rank_owners(
     Records come sorted by owner, so that a cell needs to remember one owner only. ``ranking`` has a row of
     five numbers for every cell, the last of them -1 at the beginning.
     """
-    p = np.zeros(layout.variable_of.size, dtype=np.uint64)
-    inner = np.empty(layout.table_offset.size, dtype=np.uint64)
-    base = np.empty(layout.run_offset.size, dtype=np.uint64)
+    lies = room(layout)
     for i in range(values.size):
         if values[i] == 0:
             continue
-        places(layout, codes[i], p, inner, base)
-        for r in range(base.size):
+        place(layout, codes[i], lies)
+        for r in range(lies.base.size):
             for t in range(np.uint64(layout.run_first[r]), np.uint64(layout.run_stop[r])):
-                c = base[r] + inner[t]
+                c = lies.base[r] + lies.inner[t]
                 if ranking[c, OWNER] != owner[i]:
                     _flush(ranking, c)
                     ranking[c, OWNER] = owner[i]
@@ -89,14 +87,12 @@ def rank_noise(
     Of the largest it also notes the records, and how many of them are ``cut``: pieces of a larger one. The
     last column of ``rankings`` is the current owner, -1 at first.
     """
-    p = np.zeros(layout.variable_of.size, dtype=np.uint64)
-    inner = np.empty(layout.table_offset.size, dtype=np.uint64)
-    base = np.empty(layout.run_offset.size, dtype=np.uint64)
+    lies = room(layout)
     for i in range(values.size):
-        places(layout, codes[i], p, inner, base)
-        for r in range(base.size):
+        place(layout, codes[i], lies)
+        for r in range(lies.base.size):
             for t in range(np.uint64(layout.run_first[r]), np.uint64(layout.run_stop[r])):
-                c = base[r] + inner[t]
+                c = lies.base[r] + lies.inner[t]
                 if rankings[c, HOLDER] != owner[i]:
                     _flush_noise(rankings, c)
                     rankings[c, HOLDER] = owner[i]
@@ -111,15 +107,13 @@ def rank_noise(
 @compiled
 def add_amounts(layout: Any, codes: Any, amounts: Any, cells: Any) -> None:  # pragma: no cover
     """Add up amounts of several measures over all controlled cells."""
-    p = np.zeros(layout.variable_of.size, dtype=np.uint64)
-    inner = np.empty(layout.table_offset.size, dtype=np.uint64)
-    base = np.empty(layout.run_offset.size, dtype=np.uint64)
+    lies = room(layout)
     for i in range(amounts.shape[0]):
-        places(layout, codes[i], p, inner, base)
-        for r in range(base.size):
+        place(layout, codes[i], lies)
+        for r in range(lies.base.size):
             for t in range(np.uint64(layout.run_first[r]), np.uint64(layout.run_stop[r])):
                 for j in range(amounts.shape[1]):
-                    cells[base[r] + inner[t], j] += amounts[i, j]
+                    cells[lies.base[r] + lies.inner[t], j] += amounts[i, j]
 
 
 @compiled
@@ -127,41 +121,37 @@ def largest_parts(
     layout: Any, codes: Any, values: Any, scale: Any, parts: Any
 ) -> None:  # pragma: no cover
     """The largest part that each record has of one of its cells; ``scale`` is one over the total of a cell."""
-    p = np.zeros(layout.variable_of.size, dtype=np.uint64)
-    inner = np.empty(layout.table_offset.size, dtype=np.uint64)
-    base = np.empty(layout.run_offset.size, dtype=np.uint64)
+    lies = room(layout)
     for i in range(values.shape[0]):
-        places(layout, codes[i], p, inner, base)
-        for r in range(base.size):
+        place(layout, codes[i], lies)
+        for r in range(lies.base.size):
             for t in range(np.uint64(layout.run_first[r]), np.uint64(layout.run_stop[r])):
                 for j in range(values.shape[1]):
-                    part = scale[base[r] + inner[t], j] * values[i, j]
+                    part = scale[lies.base[r] + lies.inner[t], j] * values[i, j]
                     if part > parts[i]:
                         parts[i] = part
 
 
 @compiled
-def _change(
-    layout: Any, inner: Any, base: Any, errors: Any, change: Any
-) -> None:  # pragma: no cover
-    for r in range(base.size):
+def _change(layout: Any, lies: Any, errors: Any, change: Any) -> None:  # pragma: no cover
+    for r in range(lies.base.size):
         for t in range(np.uint64(layout.run_first[r]), np.uint64(layout.run_stop[r])):
-            at = base[r] + inner[t]
+            at = lies.base[r] + lies.inner[t]
             for j in range(change.size):
                 errors[at, j] += change[j]
 
 
 @compiled
 def _slopes(
-    layout: Any, inner: Any, base: Any, errors: Any, weights: Any, slope: Any, bend: Any
+    layout: Any, lies: Any, errors: Any, weights: Any, slope: Any, bend: Any
 ) -> None:  # pragma: no cover
     """What a change ``c`` of a record's noise costs in its cells: ``2 slope c + bend c**2``, per measure."""
     for j in range(slope.size):
         slope[j] = 0.0
         bend[j] = 0.0
-    for r in range(base.size):
+    for r in range(lies.base.size):
         for t in range(np.uint64(layout.run_first[r]), np.uint64(layout.run_stop[r])):
-            at = base[r] + inner[t]
+            at = lies.base[r] + lies.inner[t]
             for j in range(slope.size):
                 slope[j] += weights[at, j] * errors[at, j]
                 bend[j] += weights[at, j]
@@ -169,16 +159,7 @@ def _slopes(
 
 @compiled
 def _settle(
-    i: Any,
-    way: Any,
-    side: Any,
-    low: Any,
-    high: Any,
-    shown: Any,
-    slope: Any,
-    bend: Any,
-    chosen: Any,
-    change: Any,
+    i: Any, way: Any, units: Any, shown: Any, slope: Any, bend: Any, chosen: Any, change: Any
 ) -> Any:  # pragma: no cover
     """Move the amounts of a record to their best values within bounds, given its direction; returns the cost.
 
@@ -186,7 +167,7 @@ def _settle(
     """
     for _ in range(2):
         for k in range(chosen.size):
-            if low[i, k] == high[i, k]:
+            if units.low[i, k] == units.high[i, k]:
                 continue
             up = 0.0
             down = 0.0
@@ -196,9 +177,11 @@ def _settle(
                     down += bend[j]
             if down <= 0.0:
                 continue
-            sign = np.float64(way * side[i, k])
+            sign = np.float64(way * units.side[i, k])
             best = np.float64(chosen[k]) - sign * up / down
-            best = min(max(np.rint(best), np.float64(low[i, k])), np.float64(high[i, k]))
+            best = min(
+                max(np.rint(best), np.float64(units.low[i, k])), np.float64(units.high[i, k])
+            )
             step = np.int64(best) - chosen[k]
             if step != 0:
                 chosen[k] += step
@@ -212,13 +195,18 @@ def _settle(
 
 
 @compiled
+def _turn(units: Any, o: Any, i: Any, shown: Any, turn: Any) -> None:  # pragma: no cover
+    """What the noise of a record changes by if its owner turns, for every shown measure."""
+    for j in range(turn.size):
+        turn[j] = 0.0
+        for k in range(shown.shape[1]):
+            if shown[j, k]:
+                turn[j] -= 2.0 * units.sign[o] * units.side[i, k] * units.amount[i, k]
+
+
+@compiled
 def balance(
-    layout: Any,
-    units: Any,
-    order: Any,
-    shown: Any,
-    weights: Any,
-    errors: Any,
+    layout: Any, units: Any, order: Any, shown: Any, weights: Any, errors: Any
 ) -> None:  # pragma: no cover
     """Visit owners in the given order: reverse an owner's direction where that helps, and settle its amounts.
 
@@ -227,90 +215,108 @@ def balance(
     ``shown[j, k]`` says whether measure ``k`` is part of the shown measure ``j``; ``errors[c, j]`` is the noise
     of controlled cell ``c`` and ``weights[c, j]`` what its square costs.
     """
-    p = np.zeros(layout.variable_of.size, dtype=np.uint64)
-    inner = np.empty(layout.table_offset.size, dtype=np.uint64)
-    base = np.empty(layout.run_offset.size, dtype=np.uint64)
-    parts = units.amount.shape[1]
-    seen = shown.shape[0]
+    lies = room(layout)
+    seen, parts = shown.shape
     slope, bend = np.empty(seen), np.empty(seen)
-    stay, turn, change = np.empty(seen), np.empty(seen), np.empty(seen)
+    stay, turn = np.empty(seen), np.empty(seen)
     stay_amount = np.empty(parts, dtype=np.int64)
     turned = np.empty(parts, dtype=np.int64)
     for o in order:
         start, stop = units.first[o], units.first[o + 1]
-        if stop - start == 1:
-            i = start
-            places(layout, units.codes[i], p, inner, base)
-            _slopes(layout, inner, base, errors, weights, slope, bend)
-            for j in range(seen):
-                stay[j] = 0.0
-                turn[j] = 0.0
-                for k in range(parts):
-                    if shown[j, k]:
-                        turn[j] -= 2.0 * units.sign[o] * units.side[i, k] * units.amount[i, k]
-            for k in range(parts):
-                stay_amount[k] = units.amount[i, k]
-                turned[k] = units.amount[i, k]
-            way = units.sign[o]
-            cost = _settle(
-                i, way, units.side, units.low, units.high, shown, slope, bend, stay_amount, stay
-            )
-            other = _settle(
-                i, -way, units.side, units.low, units.high, shown, slope, bend, turned, turn
-            )
-            if other < cost:
-                units.sign[o] = -way
-                for k in range(parts):
-                    units.amount[i, k] = turned[k]
-                _change(layout, inner, base, errors, turn)
-            else:
-                for k in range(parts):
-                    units.amount[i, k] = stay_amount[k]
-                _change(layout, inner, base, errors, stay)
-            continue
+        alone = stop - start == 1
         # Several records of one owner may lie in the same cells, so they are reversed one after the other.
-        total = 0.0
-        for i in range(start, stop):
-            places(layout, units.codes[i], p, inner, base)
-            _slopes(layout, inner, base, errors, weights, slope, bend)
-            for j in range(seen):
-                turn[j] = 0.0
-                for k in range(parts):
-                    if shown[j, k]:
-                        turn[j] -= 2.0 * units.sign[o] * units.side[i, k] * units.amount[i, k]
-                total += turn[j] * (2.0 * slope[j] + bend[j] * turn[j])
-            _change(layout, inner, base, errors, turn)
-        back = not total < 0.0
-        if not back:
-            units.sign[o] = -units.sign[o]
-        for i in range(start, stop):
-            places(layout, units.codes[i], p, inner, base)
-            if back:
+        if not alone:
+            total = 0.0
+            for i in range(start, stop):
+                place(layout, units.codes[i], lies)
+                _slopes(layout, lies, errors, weights, slope, bend)
+                _turn(units, o, i, shown, turn)
                 for j in range(seen):
-                    change[j] = 0.0
-                    for k in range(parts):
-                        if shown[j, k]:
-                            change[j] += 2.0 * units.sign[o] * units.side[i, k] * units.amount[i, k]
-                _change(layout, inner, base, errors, change)
+                    total += turn[j] * (2.0 * slope[j] + bend[j] * turn[j])
+                _change(layout, lies, errors, turn)
+            units.sign[o] = -units.sign[o]
+            if not total < 0.0:
+                for i in range(start, stop):
+                    place(layout, units.codes[i], lies)
+                    _turn(units, o, i, shown, turn)
+                    _change(layout, lies, errors, turn)
+                units.sign[o] = -units.sign[o]
         for i in range(start, stop):
-            places(layout, units.codes[i], p, inner, base)
-            _slopes(layout, inner, base, errors, weights, slope, bend)
-            for j in range(seen):
-                stay[j] = 0.0
-            for k in range(parts):
-                stay_amount[k] = units.amount[i, k]
-            _settle(
-                i,
-                units.sign[o],
-                units.side,
-                units.low,
-                units.high,
-                shown,
-                slope,
-                bend,
-                stay_amount,
-                stay,
-            )
-            for k in range(parts):
-                units.amount[i, k] = stay_amount[k]
-            _change(layout, inner, base, errors, stay)
+            place(layout, units.codes[i], lies)
+            _slopes(layout, lies, errors, weights, slope, bend)
+            stay[:] = 0.0
+            stay_amount[:] = units.amount[i]
+            way = units.sign[o]
+            cost = _settle(i, way, units, shown, slope, bend, stay_amount, stay)
+            if alone:
+                _turn(units, o, i, shown, turn)
+                turned[:] = units.amount[i]
+                if _settle(i, -way, units, shown, slope, bend, turned, turn) < cost:
+                    units.sign[o] = -way
+                    units.amount[i] = turned
+                    _change(layout, lies, errors, turn)
+                    continue
+            units.amount[i] = stay_amount
+            _change(layout, lies, errors, stay)
+
+
+@compiled
+def _cost(
+    layout: Any, lies: Any, errors: Any, weights: Any, amount: Any
+) -> Any:  # pragma: no cover
+    """The cost of adding a record's amounts to a finest cell, over the cells of all tables that contain it."""
+    cost = 0.0
+    for r in range(lies.base.size):
+        for t in range(np.uint64(layout.run_first[r]), np.uint64(layout.run_stop[r])):
+            at = lies.base[r] + lies.inner[t]
+            for j in range(amount.size):
+                if amount[j] != 0.0:
+                    cost += weights[at, j] * amount[j] * (2.0 * errors[at, j] + amount[j])
+    return cost
+
+
+@compiled
+def carry(
+    layout: Any,
+    cells: Any,
+    amounts: Any,
+    whole: Any,
+    free: Any,
+    candidates: Any,
+    carriers: Any,
+    holders: Any,
+    weights: Any,
+    errors: Any,
+) -> None:  # pragma: no cover
+    """Move each free record to the cheapest of its candidates, but leave no cell without a whole record.
+
+    ``errors[c, j]`` is the sum of measure ``j`` that controlled cell ``c`` carries, less the sum of its own
+    records.
+    """
+    lies = room(layout)
+    for f in range(free.size):
+        i = free[f]
+        now = carriers[i]
+        if whole[i] and holders[now] < 2:
+            continue
+        amount = amounts[i]
+        place(layout, cells[now], lies)
+        _change(layout, lies, errors, -amount)
+        best = now
+        least = _cost(layout, lies, errors, weights, amount)
+        for k in range(candidates.shape[1]):
+            other = candidates[f, k]
+            if other == now:
+                continue
+            place(layout, cells[other], lies)
+            cost = _cost(layout, lies, errors, weights, amount)
+            if cost < least:
+                least = cost
+                best = other
+        place(layout, cells[best], lies)
+        _change(layout, lies, errors, amount)
+        if best != now:
+            carriers[i] = best
+            if whole[i]:
+                holders[now] -= 1
+                holders[best] += 1

@@ -25,13 +25,17 @@ from lustrum.model.finest import FinestCells, FinestSums
 from lustrum.model.parameters import parameter
 from lustrum.model.records import Records
 from lustrum.protect.abilities import Abilities
-from lustrum.protect.magnitudes.carriers import Carried, CarriedRecords, carried_by
+from lustrum.protect.magnitudes.carriers import Carried, CarriedRecords, carried_by, held_cells
 from lustrum.protect.magnitudes.check import with_classes
-from lustrum.protect.magnitudes.classes import KnownClasses, known_classes, refuse_narrow
 from lustrum.protect.magnitudes.factors import SHARES, Factors, needed_factors
-from lustrum.protect.magnitudes.families import MeasureFamily, check_relations, families_of
-from lustrum.protect.magnitudes.held import held_cells
-from lustrum.protect.magnitudes.hidden import Known, hide, near_ends
+from lustrum.protect.magnitudes.hidden import (
+    Known,
+    KnownClasses,
+    hide,
+    known_classes,
+    near_ends,
+    refuse_narrow,
+)
 from lustrum.protect.magnitudes.kernels import add_amounts
 from lustrum.protect.magnitudes.remembered import (
     RememberedSums,
@@ -51,7 +55,15 @@ from lustrum.protect.magnitudes.search import (
     relative_scale,
     search,
 )
-from lustrum.protect.magnitudes.units import Units, identities, other_amounts, units_of
+from lustrum.protect.magnitudes.units import (
+    MeasureFamily,
+    Units,
+    check_relations,
+    families_of,
+    identities,
+    other_amounts,
+    units_of,
+)
 from lustrum.protect.method import MethodSpec, Stage
 from lustrum.protect.population.search.layout import TablePlan, plan_tables
 from lustrum.protect.population.start import cell_numbers, derived

@@ -24,12 +24,10 @@ from lustrum.model import InputError
 from lustrum.model.arrays import Array, Ints, Mask, Words
 from lustrum.model.records import Records
 from lustrum.protect.magnitudes.carriers import CarriedRecords, KeptPlaces
-from lustrum.protect.magnitudes.classes import OPEN, KnownClasses
 from lustrum.protect.magnitudes.factors import Factors
-from lustrum.protect.magnitudes.families import MeasureFamily
-from lustrum.protect.magnitudes.hidden import DOWN, UP, left_open
-from lustrum.protect.magnitudes.units import Units, identities
-from lustrum.protect.population.start import cell_numbers
+from lustrum.protect.magnitudes.hidden import DOWN, OPEN, UP, KnownClasses, left_open
+from lustrum.protect.magnitudes.units import MeasureFamily, Units, identities
+from lustrum.protect.population.start import cell_numbers, find
 
 _SAME = ("p", "directions", "existence")
 _UNBOUNDED = 1 << 256
@@ -111,10 +109,6 @@ class RememberedSums:
                     "then, or say --never-published if that is so."
                 )
 
-    def find(self, identity: Words) -> tuple[Ints, Mask]:
-        """The place of every record in this memory, and whether it is in it at all."""
-        return _found(self.record, identity)
-
     def contributions(self, measure: str, factors: Factors) -> list[LastShown]:
         """Contributions of this release and resting ones; a record has one of each sign at most."""
         shown_or_resting = [self.resting[measure]] if measure in self.resting else []
@@ -131,7 +125,7 @@ class RememberedSums:
         for held in self.contributions(measure, factors):
             for side in (1, -1):
                 of_side = held.take(np.sign(held.true) == side)
-                index, there = _found(of_side.record, records)
+                index, there = find(of_side.record, records)
                 rows = np.flatnonzero(there & (sides == side))
                 last.true[rows] = of_side.true[index[rows]]
                 last.shown[rows] = of_side.shown[index[rows]]
@@ -154,7 +148,7 @@ class RememberedSums:
 
     def kept_places(self, records: Records, protected_values: Mapping[str, Ints]) -> KeptPlaces:
         """Which cells carried the records whose codes and protected values are the same as before."""
-        index, known = self.find(identities(records, None)[1])
+        index, known = find(self.record, identities(records, None)[1])
         codes = np.stack([records.codes[v.name] for v in records.dataset.variables])
         if not self.record.size or self.home.shape[0] != codes.shape[0]:
             return KeptPlaces.nothing()
@@ -166,14 +160,6 @@ class RememberedSums:
         rows = back[self.carried] >= 0
         cells = cell_numbers(records.dataset, self.cell[:, rows])
         return KeptPlaces(back[self.carried[rows]], cells)
-
-
-def _found(among: Words, wanted: Words) -> tuple[Ints, Mask]:
-    """The place of every number among others in ascending order, and whether it is there at all."""
-    if not among.size:
-        return np.zeros(wanted.size, dtype=np.int64), np.zeros(wanted.size, dtype=np.bool_)
-    index = np.minimum(np.searchsorted(among, wanted), among.size - 1)
-    return index.astype(np.int64), np.asarray(among[index] == wanted)
 
 
 def remember(
@@ -218,7 +204,7 @@ def left_out(
     for name in sorted({*before.true, *before.resting}):
         parts = []
         for held in before.contributions(name, factors):
-            index, there = _found(record_ids[order], held.record)
+            index, there = find(record_ids[order], held.record)
             if name in shown and record_ids.size:
                 there &= np.sign(shown[name][index]) == np.sign(held.true)
             else:

@@ -2,6 +2,12 @@
 
 The agency's report is measured against the truth and is confidential. The public report states how factors were
 made, and typical relative errors by the number of variables, in coarse steps from a secret starting point.
+
+Every public figure is a mean over at least fifty cells, rounded up to a step whose starting point the key
+draws; see :mod:`lustrum.protect.population.public`. Published sums alone decide which cells go into which
+figure, so that the list of figures reveals nothing else. Where a register has too few cells for any figure,
+the largest error that the method allows is stated instead: the mean over a handful of cells would reveal their
+noise.
 """
 
 from __future__ import annotations
@@ -15,18 +21,10 @@ from typing import Any
 import numpy as np
 
 from lustrum.model import InputError
-from lustrum.model.arrays import Array, Floats, Ints
+from lustrum.model.arrays import Array, Floats, Ints, Mask
 from lustrum.protect.magnitudes.factors import Factors
-from lustrum.protect.magnitudes.public_errors import (
-    LARGEST,
-    by_variables,
-    errors_by_size,
-    growth_by_variables,
-    guesses_by_size,
-    relative_errors,
-)
 from lustrum.protect.magnitudes.search import Ranking
-from lustrum.protect.population.public import coarse_error
+from lustrum.protect.population.public import coarse_error, of_kind
 from lustrum.protect.population.search.layout import TablePlan
 
 _RATE = 5.0
@@ -38,7 +36,7 @@ class MeasureErrors:
     """Relative errors of one measure in per cent, over cells that are not sensitive. Confidential.
 
     ``guessed`` says how often contributions are guessed, see
-    :func:`~lustrum.protect.magnitudes.public_errors.guesses_by_size`.
+    :func:`~lustrum.protect.magnitudes.report.guesses_by_size`.
     """
 
     measure: str
@@ -105,12 +103,12 @@ class PublicFactors:
 
     def error(self, measure: str, variables: int) -> float:
         """The typical relative error of a sum by this many variables, in per cent."""
-        return _of_kind(self.errors[measure], variables)
+        return of_kind(self.errors[measure], variables)
 
     def growth_error(self, measure: str, variables: int) -> float | None:
         """The typical error of growth by this many variables, in percentage points."""
         known = self.growth.get(measure)
-        return _of_kind(known, variables) if known else None
+        return of_kind(known, variables) if known else None
 
     def to_mapping(self) -> dict[str, Any]:
         """The words as plain values, for a bundle."""
@@ -147,11 +145,6 @@ class PublicFactors:
             raise InputError("The public words of the protected sums are damaged.") from None
 
 
-def _of_kind(known: Mapping[int, float], variables: int) -> float:
-    fitting = [k for k in sorted(known) if k >= variables]
-    return known[fitting[0] if fitting else max(known)]
-
-
 def _plain(errors: Mapping[str, Mapping[int, float]]) -> dict[str, dict[str, float]]:
     return {
         name: {str(k): v for k, v in sorted(kinds.items())}
@@ -173,9 +166,9 @@ def measured(
     ranked_errors: Sequence[tuple[str, Ranking, Floats]],
     ratio: tuple[int, int],
     key: bytes,
-    earlier: Mapping[str, str] | None = None,
-    firms: Mapping[str, tuple[Ints, Ints]] | None = None,
-    classes: Mapping[str, tuple[str, ...]] | None = None,
+    earlier: Mapping[str, str],
+    firms: Mapping[str, tuple[Ints, Ints]],
+    classes: Mapping[str, tuple[str, ...]],
 ) -> tuple[PublicFactors, MagnitudeReport]:
     """Compute the errors of every measure, and coarse ones for the public.
 
@@ -183,9 +176,7 @@ def measured(
     value of every record, and ``classes`` to the variables that are classes of it.
     """
     share = Fraction(*ratio)
-    guessed = {
-        name: guesses_by_size(*values, factors, share) for name, values in (firms or {}).items()
-    }
+    guessed = {name: guesses_by_size(*values, factors, share) for name, values in firms.items()}
     variables = np.zeros(plan.cells, dtype=np.int64)
     for table in plan.tables:
         variables[table.places().ravel()] = len(table.levels)
@@ -204,7 +195,7 @@ def measured(
             LARGEST if method["existence"] == "secret" else float(ceil(100 * factors.most)),
         )
         by_size[name] = errors_by_size(ranking.net, noise, key, name)
-        before = held.get((earlier or {}).get(name, ""))
+        before = held.get(earlier.get(name, ""))
         if before is not None:
             growth[name] = growth_by_variables(held[name], before, variables, key, name)
     return (
@@ -216,7 +207,7 @@ def measured(
             growth,
             _coarse(guessed, 0, key, "guessed"),
             _coarse(guessed, 1, key, "directed"),
-            dict(classes or {}),
+            dict(classes),
         ),
         MagnitudeReport(tuple(errors)),
     )
@@ -254,3 +245,121 @@ def _errors(
             for k in np.unique(variables[chosen])
         },
     )
+
+
+_FEWEST = 50
+_TENS = np.array([float(10**power) for power in range(23)])
+"""Powers of ten that are exact."""
+LARGEST = 100.0
+"""Errors count as this many per cent at most, as do sums where there is nothing in truth."""
+
+
+def relative_errors(total: Ints, noise: Floats) -> Floats:
+    """The error of every sum in per cent of the true one, which may be negative."""
+    relative = np.full(noise.shape, LARGEST)
+    held = total != 0
+    relative[held] = np.minimum(100 * np.abs(noise[held]) / np.abs(total[held]), LARGEST)
+    return relative
+
+
+def by_variables(
+    errors: Floats, chosen: Mask, variables: Array, key: bytes, name: str, most: float
+) -> dict[int, float]:
+    """Typical errors by the number of variables, never smaller for more of them.
+
+    ``chosen`` are cells that published sums single out. Kinds of tables with few of them are joined with the
+    next; ``most`` is stated where all together are too few.
+    """
+    kinds = [int(k) for k in np.unique(variables) if k > 0]
+    joined = _joined([(k, chosen & (variables == k)) for k in kinds])
+    if not joined:
+        return {max(kinds, default=1): most}
+    return _rising(errors, joined, key, name)
+
+
+def errors_by_size(total: Ints, noise: Floats, key: bytes, name: str) -> dict[int, float]:
+    """Typical relative errors in per cent by powers of ten of published sums, never smaller for smaller sums.
+
+    A class with few cells is joined with the next smaller one, and the smallest with the one before it. Sums
+    below the smallest class take its error. Nothing is stated where all cells together are few.
+    """
+    published = np.abs(total + noise)
+    digits = np.searchsorted(_TENS, np.maximum(published, 1.0), side="right") - 1
+    sizes = sorted(np.unique(digits[published > 0]).tolist(), reverse=True)
+    joined = _joined([(size, (published > 0) & (digits == size)) for size in sizes])
+    errors = _rising(relative_errors(total, noise), joined, key, f"{name} size")
+    return {10**size: error for size, error in errors.items()}
+
+
+def guesses_by_size(
+    true: Ints, shown: Ints, factors: Factors, share: Fraction
+) -> dict[int, tuple[float, float]]:
+    """How often, in per cent, a guess of a contribution is within a share, by powers of ten of shown values.
+
+    The first figure is that of a reader who takes one direction for all contributions, the better of the two;
+    the second is that of one who knows the direction of each. Both take the number that is right for small
+    shares. Sizes of few contributions are joined with the next smaller one.
+    """
+    p, low = float(share), float(factors.least)
+    size, seen = np.abs(true), np.abs(shown)
+    up = np.abs(seen * ((1 - p) / (1 + low)) - size) <= p * size
+    down = np.abs(seen * ((1 + p) / (1 - low)) - size) <= p * size
+    known = np.where(seen > size, up, down)
+    digits = np.searchsorted(_TENS, np.maximum(seen.astype(np.float64), 1.0), side="right") - 1
+    sizes = sorted(np.unique(digits[size > 0]).tolist(), reverse=True)
+    joined = _joined([(one, (size > 0) & (digits == one)) for one in sizes])
+    return {
+        10**one: (
+            100 * int(max(up[rows].sum(), down[rows].sum())) / int(rows.sum()),
+            100 * int(known[rows].sum()) / int(rows.sum()),
+        )
+        for one, rows in joined
+    }
+
+
+def growth_by_variables(
+    now: tuple[Ints, Floats],
+    before: tuple[Ints, Floats],
+    variables: Array,
+    key: bytes,
+    name: str,
+) -> dict[int, float]:
+    """Typical errors of growth in percentage points, over cells that show something in both periods.
+
+    Each period is given by its true totals and their noise. Growth from or to nothing counts as the largest
+    error.
+    """
+    (later, noise), (earlier, old_noise) = now, before
+    shown, shown_before = later + noise, earlier + old_noise
+    chosen = (shown > 0) & (shown_before > 0)
+    held = chosen & (later > 0) & (earlier > 0)
+    points = np.full(shown.shape, LARGEST)
+    shown_growth, true = shown[held] / shown_before[held], later[held] / earlier[held]
+    points[held] = np.minimum(100 * np.abs(shown_growth - true), LARGEST)
+    return by_variables(points, chosen, variables, key, f"{name} growth", LARGEST)
+
+
+def _joined(kinds: Sequence[tuple[int, Mask]]) -> list[tuple[int, Mask]]:
+    """Kinds of tables with their cells, joined until each has many; a small last one joins the one before."""
+    joined: list[tuple[int, Mask]] = []
+    for kind, cells in kinds:
+        if joined and joined[-1][1].sum() < _FEWEST:
+            joined[-1] = (kind, joined[-1][1] | cells)
+        else:
+            joined.append((kind, cells))
+    if len(joined) > 1 and joined[-1][1].sum() < _FEWEST:
+        kind, cells = joined.pop()
+        joined[-1] = (kind, joined[-1][1] | cells)
+    return [one for one in joined if one[1].sum() >= _FEWEST]
+
+
+def _rising(
+    errors: Floats, kinds: Sequence[tuple[int, Mask]], key: bytes, name: str
+) -> dict[int, float]:
+    """The coarse mean error of every kind, none smaller than the one before."""
+    mean_errors: dict[int, float] = {}
+    most = 0.0
+    for kind, cells in kinds:
+        most = max(most, coarse_error(float(errors[cells].mean()), key, f"{name} {kind}"))
+        mean_errors[kind] = most
+    return mean_errors

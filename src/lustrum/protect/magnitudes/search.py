@@ -17,9 +17,8 @@ import numpy as np
 from lustrum.model.arrays import Array, Floats, Ints, Mask, Words
 from lustrum.model.keys import scramble
 from lustrum.numeric.arithmetic import power
-from lustrum.protect.magnitudes.families import MeasureFamily
 from lustrum.protect.magnitudes.kernels import add_amounts, balance, largest_parts, rank_owners
-from lustrum.protect.magnitudes.units import Units
+from lustrum.protect.magnitudes.units import MeasureFamily, Units
 from lustrum.protect.population.search.layout import TablePlan
 from lustrum.protect.population.start import derived
 from lustrum.runtime.stop import check_stop, report_progress

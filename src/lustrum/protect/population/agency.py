@@ -15,13 +15,13 @@ import numpy as np
 from lustrum.model.arrays import Array, Ints
 from lustrum.model.finest import FinestCells
 from lustrum.protect.population.attributes import AttributeRisk, attribute_risks
-from lustrum.protect.population.later.differences import Differences
 from lustrum.protect.population.prepare import Prepared
 from lustrum.protect.population.search.forces import add_errors
 from lustrum.protect.population.search.layout import ControlledTable, TablePlan
 from lustrum.protect.population.search.levels import ControlledLevel
 from lustrum.protect.population.search.run import SearchedPopulation
 from lustrum.protect.population.support import Support, possible_combinations
+from lustrum.protect.population.together import Differences
 from lustrum.runtime.stop import still_working
 
 _SAME = Differences()

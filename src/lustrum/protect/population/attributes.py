@@ -22,6 +22,7 @@ from lustrum.model import Dataset
 from lustrum.model.arrays import Array, Floats, Ints, Mask, Words
 from lustrum.model.finest import FinestCells, possible_cells
 from lustrum.protect.population.search.levels import controlled_levels, dependents
+from lustrum.protect.population.start import find
 from lustrum.runtime.stop import check_stop, report_progress, still_working
 
 BINS = (0.0, 0.05, 0.2, 1.0, 5.0)
@@ -184,9 +185,8 @@ def _risks(
     guess = guessed(rows, codes, counts, first, counts[first])
     expected = rows.expected(codes, counts, first)
     occupied = true.counts > 0
-    row_index = _places(row, rows.numbers(true.codes[:, occupied]))
+    row_index, inside = find(row, rows.numbers(true.codes[:, occupied]))
     still_working()
-    inside = row_index >= 0
     row_index, people = row_index[inside], true.counts[occupied][inside]
     category = true.codes[rows.variable, occupied][inside].astype(np.int64)
     inside_bin = np.searchsorted(np.asarray(bins), expected, side="right")[row_index] - 1
@@ -261,11 +261,3 @@ class _Similar:
         places = member * self._size + self._category[cell]
         held = np.bincount(places, weights=self._counts[cell], minlength=chosen.size * self._size)
         return np.asarray(held.reshape(chosen.size, self._size))
-
-
-def _places(ordered: Words, wanted: Words) -> Ints:
-    """Where each number stands among ordered ones; -1 if it does not."""
-    if not ordered.size:
-        return np.full(wanted.size, -1, dtype=np.int64)
-    index = np.minimum(np.searchsorted(ordered, wanted), ordered.size - 1)
-    return np.where(ordered[index] == wanted, index, -1).astype(np.int64)

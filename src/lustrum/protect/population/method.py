@@ -25,7 +25,6 @@ from lustrum.protect.entropy_left import left_between_multiples
 from lustrum.protect.method import MethodSpec
 from lustrum.protect.method import Stage as MethodStage
 from lustrum.protect.population.agency import AgencyReport, agency_report, true_counts
-from lustrum.protect.population.later.differences import Differences, differences
 from lustrum.protect.population.measure import public_report
 from lustrum.protect.population.prepare import Prepared, prepare
 from lustrum.protect.population.public import (
@@ -41,6 +40,7 @@ from lustrum.protect.population.search.stages import ErrorCost, Stage
 from lustrum.protect.population.start import derived
 from lustrum.protect.population.state import StateFile
 from lustrum.protect.population.support import Support
+from lustrum.protect.population.together import Differences, differences
 from lustrum.runtime.stop import report_progress, reporting_progress, side_by_side, still_working
 
 Progress = Callable[[str, float], None]
@@ -222,7 +222,7 @@ class ProtectedPopulation(MethodSpec):
         ``previous`` is the ``memory`` of an earlier release of the same people. ``state`` names a file in
         which the search keeps where it stands after every sweep; called again with the same input it goes
         on from there and ends with the same bytes. ``held`` are numbers of occupied cells that show their
-        upper number, because large sums are tied to them; see :mod:`lustrum.protect.magnitudes.held`.
+        upper number, because large sums are tied to them; see :mod:`lustrum.protect.magnitudes.carriers`.
 
         A release is refused if so many records changed that readers of both are right about them more often
         than ``change_odds``. With ``new_series`` readers may know which records changed, and it is made.

@@ -2,6 +2,13 @@
 
 A later release of the same people begins with the numbers of the one before;
 see :mod:`lustrum.protect.population.later`.
+
+Empty cells may show somebody in sparse rows, so that a row does not name an attribute. The *row* of a variable
+joins the finest cells that agree in all other variables. A reader who knows these looks at the one category
+that the row shows. Where similar rows say that hardly anybody is to be expected, it would nearly always be the
+right one. So the search may let an empty cell of such a row show the base instead: a *sibling* of a cell below
+the base, in the category of a similar person, which is one of the next in the order of all other variables. In
+the sparsest rows there are two. The search treats all alike, and tables stay close.
 """
 
 from __future__ import annotations
@@ -13,22 +20,24 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.model import InputError
-from lustrum.model.arrays import Ints, Words
-from lustrum.model.finest import FinestCells
+from lustrum.model.arrays import Array, Ints, Words
+from lustrum.model.finest import FinestCells, possible_cells
 from lustrum.model.keys import scramble
-from lustrum.protect.population.later.before import Kept, Redraw, joined
-from lustrum.protect.population.later.continued import continued
+from lustrum.protect.population.attributes import AttributeRows, root_variables
+from lustrum.protect.population.later import Kept, Redraw, continued, joined
+from lustrum.protect.population.search.levels import dependents
 from lustrum.protect.population.search.run import SearchProblem
-from lustrum.protect.population.siblings import candidates
 from lustrum.protect.population.start import (
     Options,
     cell_numbers,
     derived,
+    empty_candidates,
     empty_start,
+    find,
     options,
     start_up,
 )
-from lustrum.runtime.stop import still_working
+from lustrum.runtime.stop import check_stop, report_progress, still_working
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -152,3 +161,106 @@ def _start_groups(
             left[group] -= 1
     if any(left.values()):
         raise InputError("The memory of the earlier release does not belong to these records.")
+
+
+CANDIDATES = 4
+"""Candidates among the empty cells for each that must show somebody."""
+_SIBLINGS = 6
+"""Candidates in sparse rows for each that would show somebody at the start, if these added nobody to totals."""
+SPARSE = 2.0
+"""Rows that are expected to hold more people get no siblings."""
+_HALVES = (0.6, 0.15)
+"""Rows that are expected to hold so many people get half as many first siblings, and second ones."""
+_WINDOWS = (8, 8, 16, 32, 64, 256, 1024, 4096)
+"""How far apart similar people may stand, from one attempt to the next."""
+
+
+def candidates(
+    cells: FinestCells, key: bytes, base: int, needed: float, share: float, people: int
+) -> tuple[Array, float, int]:
+    """All empty cells that may show somebody, how many do so at the start, and one in how many that is.
+
+    ``needed`` is how many must show the base anywhere. Siblings come first, then neighbours of any cells. The
+    start shows so many ``people`` in cells that may move. Siblings share them with occupied cells, so that the
+    chances of both shrink by the same factor.
+    """
+    wanted = ceil(CANDIDATES * needed)
+    empty_codes = empty_candidates(cells, wanted, key)
+    if needed > 0:
+        siblings = sibling_candidates(cells, key, base, share)
+        numbers = cell_numbers(cells.dataset, siblings)
+        still_working()
+        others = empty_codes[:, ~np.isin(cell_numbers(cells.dataset, empty_codes), numbers)]
+        empty_codes = np.concatenate([siblings.astype(empty_codes.dtype), others], axis=1)
+        empty_codes = empty_codes[:, : max(numbers.size, wanted)]
+        more = numbers.size / _SIBLINGS
+        needed = max(needed, more * people / max(people + base * more, 1.0))
+    return empty_codes, needed, max(CANDIDATES, round(empty_codes.shape[1] / max(needed, 1.0)))
+
+
+def sibling_candidates(cells: FinestCells, key: bytes, base: int, share: float) -> Array:
+    """Codes of empty cells that may show somebody in sparse rows, chosen by the key.
+
+    ``share`` is which part of two there are in the sparsest rows for each small cell and variable, at most 1.
+    """
+    roots = root_variables(cells.dataset)
+    small = np.flatnonzero((cells.counts > 0) & (cells.counts < base))
+    sibling_codes = [cells.codes[:, :0]]
+    if share <= 0 or len(roots) < 2 or not small.size:
+        return sibling_codes[0].copy()
+    cell_keys = cell_numbers(cells.dataset, cells.codes) if cells.keys is None else cells.keys
+    cell_keys = cell_keys[small]
+    taken = np.sort(cell_numbers(cells.dataset, cells.codes))
+    for number, index in enumerate(roots):
+        report_progress("choosing empty cells", number / len(roots))
+        rows = AttributeRows.of(cells.dataset, index, roots)
+        expected = rows.expected(cells.codes, cells.counts, small)
+        for turn, half in enumerate(_HALVES):
+            turn_keys = (
+                scramble(derived(key, f"sibling again {turn}"), cell_keys) if turn else cell_keys
+            )
+            chance = np.where(expected <= SPARSE, share / (1 + expected / half), 0.0)
+            drawn = scramble(derived(key, f"sibling {index}"), turn_keys) >> np.uint64(32)
+            chosen = np.flatnonzero(drawn.astype(np.float64) < chance * 2.0**32)
+            done = (number + (1 + turn) / 3) / len(roots)
+            sibling_codes.append(
+                _siblings(rows, cells.codes[:, small], chosen, turn_keys, taken, key, done)
+            )
+    codes = np.concatenate(sibling_codes, axis=1)
+    still_working()
+    _, first = np.unique(cell_numbers(cells.dataset, codes), return_index=True)
+    still_working()
+    return np.ascontiguousarray(codes[:, np.sort(first)])
+
+
+def _siblings(
+    rows: AttributeRows,
+    codes: Array,
+    chosen: Ints,
+    cell_keys: Words,
+    taken: Words,
+    key: bytes,
+    done: float,
+) -> Array:
+    """An empty cell in the row of each chosen one, in the category of a similar one, as far as one is found."""
+    order = np.argsort(rows.numbers(codes), kind="stable")
+    still_working()
+    rank = np.empty(order.size, dtype=np.int64)
+    rank[order] = np.arange(order.size)
+    varying = [rows.variable, *dependents(rows.dataset, rows.variable)]
+    sibling_codes = [codes[:, :0]]
+    waiting = chosen
+    for attempt, window in enumerate(_WINDOWS):
+        check_stop()
+        report_progress("choosing empty cells", done)
+        drawn = scramble(derived(key, f"lender {rows.variable} {attempt}"), cell_keys[waiting])
+        apart = ((drawn >> np.uint64(32)) * np.uint64(2 * window) >> np.uint64(32)).astype(np.int64)
+        apart = apart - window + (apart >= window)
+        lender = order[(rank[waiting] + apart) % order.size]
+        new_codes = codes[:, waiting]
+        new_codes[varying] = codes[np.ix_(varying, lender)]
+        numbers = cell_numbers(rows.dataset, new_codes)
+        good = ~find(taken, numbers)[1] & possible_cells(rows.dataset, new_codes)
+        sibling_codes.append(new_codes[:, good])
+        waiting = waiting[~good]
+    return np.concatenate(sibling_codes, axis=1)

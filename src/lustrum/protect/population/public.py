@@ -83,8 +83,7 @@ class PublicReport:
 
     def error(self, variables: int, *, own_groups: bool = False) -> float:
         """The typical error of a count by this many variables and filters, with own groups or without."""
-        errors = self.group_errors if own_groups else self.errors
-        return errors[_fitting(errors, variables)]
+        return of_kind(self.group_errors if own_groups else self.errors, variables)
 
     def channel(self, variables: int, *, own_groups: bool = False) -> PopulationChannel:
         """How counts of that kind err, for a reader's belief."""
@@ -163,6 +162,6 @@ def stated_search(mapping: Mapping[str, Any]) -> int:
     return int(mapping.get("search", _UNSTATED))
 
 
-def _fitting(known: Mapping[int, Any], variables: int) -> int:
-    """The kind of table that figures are stated for: by this many variables, or the next more."""
-    return min((k for k in known if k >= variables), default=max(known))
+def of_kind(known: Mapping[int, float], variables: int) -> float:
+    """The figure of tables by this many variables, or of the next more for which one is stated."""
+    return known[min((k for k in known if k >= variables), default=max(known))]

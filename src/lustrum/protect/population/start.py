@@ -60,6 +60,14 @@ def cell_numbers(dataset: Dataset, codes: Array) -> Words:
     return numbers
 
 
+def find(ordered: Words, wanted: Words) -> tuple[Ints, Mask]:
+    """Where words stand among ordered ones, and whether they do."""
+    if not ordered.size:
+        return np.zeros(wanted.size, dtype=np.int64), np.zeros(wanted.size, dtype=np.bool_)
+    index = np.minimum(np.searchsorted(ordered, wanted), ordered.size - 1)
+    return index.astype(np.int64), np.asarray(ordered[index] == wanted)
+
+
 def start_up(
     cells: FinestCells, choice: Options, key: bytes, shrink: tuple[int, int] = (1, 1)
 ) -> Mask:
@@ -108,7 +116,7 @@ def empty_candidates(cells: FinestCells, wanted: int, key: bytes) -> Array:
         rolled = _neighbours(occupied_codes, sizes, changeable, stream, key, attempt)
         still_working()
         numbers = cell_numbers(cells.dataset, rolled)
-        fresh = np.flatnonzero(possible_cells(cells.dataset, rolled) & ~_within(numbers, taken))
+        fresh = np.flatnonzero(possible_cells(cells.dataset, rolled) & ~find(taken, numbers)[1])
         still_working()
         fresh_numbers, first = np.unique(numbers[fresh], return_index=True)
         still_working()
@@ -123,11 +131,6 @@ def empty_candidates(cells: FinestCells, wanted: int, key: bytes) -> Array:
 
 
 _ATTEMPTS = 8
-
-
-def _within(numbers: Words, ordered: Words) -> Mask:
-    index = np.minimum(np.searchsorted(ordered, numbers), ordered.size - 1)
-    return np.asarray(ordered[index] == numbers)
 
 
 def _neighbours(

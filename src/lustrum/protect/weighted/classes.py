@@ -7,14 +7,28 @@ least size, and no difference of two classes is a smaller group.
 
 Sizes are protected numbers of respondents: which cells share a class is public, since they share a weight, and
 must not depend on who answered. True respondents are put into these classes afterwards.
+
+A keyed method protects the number of respondents of a cell. A weighted count is this number times the mean
+weight of the classes that the cell is about, which follow from the codes of the class variables in its
+definition and never from who is in it. So a weighted table is a function of the unweighted one and of a public
+table with the mean weight and the protected number of respondents of every class. It tells no more, however
+questions overlap, and the weight of one respondent is never used.
+
+The price is a bias: within a class respondents of every cell get the same weight.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import numpy as np
 
-from lustrum.model import InputError
-from lustrum.model.arrays import Array, Ints
+from lustrum.model import Category, InputError
+from lustrum.model.arrays import Array, Floats, Ints, Words
+from lustrum.numeric.structure import TableLayout
+from lustrum.numeric.structure.atoms import over_members
+from lustrum.protect.weighted.means import class_noise, filled_means, limited_weights
 
 
 def weight_classes(codes: Array, sizes: Ints, order: list[int], least: int) -> Ints:
@@ -98,3 +112,91 @@ def classes_of(codes: Array, group: Ints, order: list[int], records: Array) -> I
         shown = np.asarray(key_index).ravel().astype(np.int64)
     first = np.unique(shown, return_index=True)[1]
     return np.asarray(group[first[nearest]])
+
+
+_MOST = 100_000
+"""Combinations of class variables."""
+
+
+@dataclass(frozen=True, eq=False)
+class MeanWeights:
+    """Of every combination of the class variables its mean weight and its protected number. Public.
+
+    Weights are in units of ``10**-decimals``.
+    """
+
+    variables: tuple[str, ...]
+    weights: Ints
+    numbers: Ints
+    decimals: int = 0
+
+    def weighted(self, layout: TableLayout, counts: Ints) -> Ints:
+        """Protected counts times the mean weights of their classes, in units of ``10**-decimals``."""
+        above = self._summed(layout, self.weights * self.numbers)
+        below = self._summed(layout, self.numbers)
+        # A class that shows nobody has the mean weight of all.
+        every = int((self.weights * self.numbers).sum()), int(self.numbers.sum())
+        top = np.where(below > 0, above, every[0] if every[1] else 10**self.decimals).astype(object)
+        bottom = np.where(below > 0, below, every[1] or 1).astype(object)
+        estimates = (2 * counts.astype(object) * top + bottom) // (2 * bottom)
+        return np.asarray(estimates).astype(np.int64)
+
+    def _summed(self, layout: TableLayout, values: Ints) -> Ints:
+        """The values of all classes that each cell of a table is about, in a shape that fits the table."""
+        sums = values
+        for index, name in enumerate(self.variables):
+            categories = self._categories(layout, name, values.shape[index])
+            sums = over_members(np.add, sums, index, categories)
+        # Class variables in the order of the axes; the others have one entry, and so have other axes.
+        on_axes = [axis.name for axis in layout.axes if axis.name in self.variables]
+        order = [self.variables.index(name) for name in on_axes]
+        rest = [k for k in range(len(self.variables)) if k not in order]
+        shape = [len(axis) if axis.name in on_axes else 1 for axis in layout.axes]
+        return np.asarray(np.transpose(sums, [*order, *rest]).reshape(shape))
+
+    @staticmethod
+    def _categories(layout: TableLayout, name: str, size: int) -> Sequence[Category]:
+        """The categories of a class variable's axis, or of its filter; one of all codes without either."""
+        axis = next((a for a in (*layout.axes, *layout.filters) if a.name == name), None)
+        return (Category("", "", tuple(range(size))),) if axis is None else axis.categories
+
+
+def class_weights(
+    codes: Sequence[Array],
+    numbers: Ints,
+    weights: Floats,
+    keys: Words,
+    *,
+    class_size: int,
+    noise: float,
+    decimals: int,
+    secret: bytes,
+) -> Ints:
+    """The mean weight of every combination of class variables, in units of ``10**-decimals``.
+
+    ``numbers`` are the protected numbers of respondents of all combinations. Those that show fewer than
+    ``class_size`` share a weight with others, empty ones too. Which ones share it follows from protected
+    numbers alone. Means are those of at least ``class_size`` respondents
+    (:mod:`lustrum.protect.weighted.means`), moved by noise of at most ``noise`` that ``secret`` and the record
+    keys draw.
+    """
+    shape, size = numbers.shape, numbers.size
+    combination = np.ravel_multi_index(tuple(np.asarray(c, dtype=np.int64) for c in codes), shape)
+    every = np.stack(np.unravel_index(np.arange(size), shape))
+    group = weight_classes(every, numbers.ravel(), list(range(len(shape))), class_size)
+    count = int(group.max()) + 1
+    limited = limited_weights(group[combination], weights, count, class_size)
+    mean = filled_means(group[combination], limited, count, class_size)
+    moved = mean * (1.0 + noise * class_noise(secret, "weights", group[combination], keys, count))
+    shared = np.maximum(np.rint(moved * float(10**decimals)), 1).astype(np.int64)
+    return np.asarray(shared[group].reshape(shape))
+
+
+def checked_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The number of codes of all class variables, unless they have too many combinations."""
+    size = int(np.prod([float(n) for n in shape]))
+    if size > _MOST:
+        raise InputError(
+            f"The classes of weights have {size:,} combinations; name variables with at most {_MOST:,}."
+        )
+    return shape

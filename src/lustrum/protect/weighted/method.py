@@ -25,11 +25,9 @@ from lustrum.model.parameters import DeclaredSpec, parameter
 from lustrum.protect.population.method import PopulationResult, ProtectedPopulation
 from lustrum.protect.population.public import coarse_error, coarse_share
 from lustrum.protect.weighted.classes import classes_of, weight_classes
-from lustrum.protect.weighted.means import class_noise, filled_means, limited_weights
-from lustrum.protect.weighted.replicates import ReplicateFactors, unit_factors
+from lustrum.protect.weighted.means import class_noise, filled_means, limited_weights, shared_values
+from lustrum.protect.weighted.replicates import ReplicateFactors, unit_factors, variance_units
 from lustrum.protect.weighted.respondents import ProtectedRespondents, SurveyRecords
-from lustrum.protect.weighted.units import variance_units
-from lustrum.protect.weighted.values import shared_values
 
 _SPREAD_STEP = 0.1
 _OF_STRATUM = 0.5

@@ -12,6 +12,7 @@ from lustrum.model import Dataset, InputError
 from lustrum.model.arrays import Array, Floats, Ints, Words
 from lustrum.model.finest import FinestCells
 from lustrum.model.variable import FRAME_ROOM
+from lustrum.protect.population.public import of_kind
 from lustrum.protect.weighted.replicates import GivenReplicates, ReplicateFactors
 from lustrum.survey import (
     Design,
@@ -200,9 +201,7 @@ class ProtectedRespondents:
         totals = np.bincount(cells, weights=amount, minlength=part.count)
         squares = np.bincount(cells, weights=amount * amount, minlength=part.count)
         mean = np.divide(totals, number, out=np.zeros(part.count), where=number > 0)
-        known = sorted(self.count_errors)
-        kind = next((k for k in known if k >= variables), known[-1])
-        counted = (self.count_errors[kind] * mean) ** 2
+        counted = (of_kind(self.count_errors, variables) * mean) ** 2
         # Uniform noise of at most e has the variance e**2 / 3.
         shared = (self.weight_noise * totals) ** 2 / 3.0
         weighted = counted + self.weight_spread * self.weight_spread * squares + shared

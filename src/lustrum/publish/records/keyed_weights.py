@@ -11,7 +11,7 @@ from lustrum.model import Axis, InputError, Release, TableQuery
 from lustrum.model.text import say
 from lustrum.numeric.structure import TableLayout
 from lustrum.policy import Policy
-from lustrum.protect.weighted.mean_weights import MeanWeights, checked_shape, class_weights
+from lustrum.protect.weighted.classes import MeanWeights, checked_shape, class_weights
 from lustrum.public.numbers import CannotProtectError
 from lustrum.publish.records.protected_input import ProtectedInput
 from lustrum.tabulate import KernelEngine

@@ -9,7 +9,7 @@ from pathlib import Path
 from lustrum.model import InputError, PolicyError, QueryError, TableQuery
 from lustrum.model.errors import choices
 from lustrum.policy import Policy
-from lustrum.protect.weighted.mean_weights import MeanWeights
+from lustrum.protect.weighted.classes import MeanWeights
 from lustrum.public.numbers import Described, Views
 from lustrum.publish.records.keyed_weights import mean_weights
 from lustrum.publish.records.open_datasets import OpenDatasets

@@ -9,7 +9,7 @@ import numpy as np
 from lustrum.model import Dataset, InputError, Release, TableQuery
 from lustrum.numeric.counting.cube import View
 from lustrum.policy import Policy, PolicyMethod
-from lustrum.protect.weighted.mean_weights import MeanWeights
+from lustrum.protect.weighted.classes import MeanWeights
 from lustrum.public.numbers import CannotProtectError, KeyedSource, Views
 from lustrum.publish.records.keyed_weights import mean_weights, weighted_release
 from lustrum.publish.records.protected_input import ProtectedInput

@@ -16,8 +16,7 @@ from lustrum.numeric.arithmetic import log2
 from lustrum.numeric.counting.plan import Chunk
 from lustrum.policy import Policy
 from lustrum.protect import CellKey, RandomRounding
-from lustrum.protect.population.candidates import candidates
-from lustrum.protect.population.readers import left_to
+from lustrum.protect.population.readers import candidates, left_to
 from lustrum.public.bundle.files import Bundle
 from lustrum.public.bundle.numbers import BundleNumbers
 from lustrum.publish.bundles.make import MadeBundle

@@ -61,37 +61,49 @@ def set_forces(
         forces[at, 1] = force[kinds[at], index, 1]
 
 
+class Places(NamedTuple):
+    """Where a finest cell lies: room that is filled in for one cell after the other."""
+
+    category: Array  # at every node; the last one is a dummy
+    inner: Array  # the place in one slice, by slice table
+    base: Array  # where its slices begin, by run
+    changed: Array  # controlled cells that a move changes
+
+
 @compiled
-def place_inner(layout: Any, codes: Any, p: Any, inner: Any) -> None:  # pragma: no cover
-    """The place of a finest cell in one slice, by slice table; ``p`` holds its category at every node."""
+def room(layout: Any) -> Any:  # pragma: no cover
+    """Room for the places of a finest cell."""
+    return Places(
+        np.zeros(layout.variable_of.size, dtype=np.uint64),
+        np.empty(layout.table_offset.size, dtype=np.uint64),
+        np.empty(layout.run_offset.size, dtype=np.uint64),
+        np.empty(4 * (layout.run_stop - layout.run_first).sum(), dtype=np.uint64),
+    )
+
+
+@compiled
+def place_inner(layout: Any, codes: Any, lies: Any) -> None:  # pragma: no cover
+    """Find the categories of a finest cell, and its place in one slice."""
+    category, inner = lies.category, lies.inner
     for k in range(layout.variable_of.size - 1):
-        p[k] = layout.position[k, codes[layout.variable_of[k]]]
+        category[k] = layout.position[k, codes[layout.variable_of[k]]]
     for t in range(inner.size):
         parent = inner[layout.table_parent[t]] if t > 0 else np.uint64(0)
-        inner[t] = parent * layout.table_size[t] + p[layout.table_node[t]]
+        inner[t] = parent * layout.table_size[t] + category[layout.table_node[t]]
     for t in range(inner.size):
         inner[t] += layout.table_offset[t]
 
 
 @compiled
-def place_outer(layout: Any, p: Any, base: Any) -> None:  # pragma: no cover
-    """Where the slices of a finest cell begin, by run."""
-    for r in range(base.size):
+def place(layout: Any, codes: Any, lies: Any) -> None:  # pragma: no cover
+    """Find where a finest cell lies: in one slice, and where each of its slices begins."""
+    place_inner(layout, codes, lies)
+    for r in range(lies.base.size):
         at = layout.run_offset[r]
         for j in range(layout.run_node.shape[0]):
-            at += np.int64(p[layout.run_node[j, r]]) * np.int64(layout.run_stride[j, r])
-        base[r] = np.uint64(at)
-
-
-@compiled
-def add_move(
-    layout: Any, errors: Any, forces: Any, inner: Any, base: Any, by: Any, costs: Any
-) -> None:  # pragma: no cover
-    """Change the errors of all tables by what one finest cell changed."""
-    for r in range(base.size):
-        b = base[r]
-        for t in range(np.uint64(layout.run_first[r]), np.uint64(layout.run_stop[r])):
-            change(errors, forces, b + inner[t], by, layout.kind[r, t], costs.force)
+            step = np.int64(layout.run_stride[j, r])
+            at += np.int64(lies.category[layout.run_node[j, r]]) * step
+        lies.base[r] = np.uint64(at)
 
 
 @compiled
@@ -112,9 +124,7 @@ def slice_fields(
     low: Any,
     high: Any,
     forces: Any,
-    p: Any,
-    inner: Any,
-    base: Any,
+    lies: Any,
     sums: Any,
     fields: Any,
 ) -> None:  # pragma: no cover
@@ -122,8 +132,8 @@ def slice_fields(
 
     ``sums`` is room for the forces of one slice. The numbers are the same in both ways of adding up.
     """
-    place_inner(layout, codes[low], p, inner)
-    place_outer(layout, p, base)
+    place(layout, codes[low], lies)
+    inner, base = lies.inner, lies.base
     slices = layout.table_offset.size
     dense = _is_dense(layout, high - low)
     flat_sums = sums.reshape(-1)
@@ -139,7 +149,7 @@ def slice_fields(
             for x in range(into.size):
                 into[x] += some[x]
     for i in range(low, high):
-        place_inner(layout, codes[i], p, inner)
+        place_inner(layout, codes[i], lies)
         pull = np.int64(0)
         both = np.int64(0)
         if dense:
@@ -181,20 +191,18 @@ def _add_slices(
     layout: Any, codes: Any, order: Any, first: Any, by: Any, errors: Any
 ) -> None:  # pragma: no cover
     """Add up the cells of every slice by itself, and then the slice to all runs."""
-    p = np.zeros(layout.variable_of.size, dtype=np.uint64)
-    inner = np.empty(layout.table_offset.size, dtype=np.uint64)
-    base = np.empty(layout.run_offset.size, dtype=np.uint64)
+    lies = room(layout)
+    inner, base = lies.inner, lies.base
     sums = np.zeros(layout.table_end[-1], dtype=errors.dtype)
     for g in range(first.size - 1):
-        place_inner(layout, codes[order[first[g]]], p, inner)
-        place_outer(layout, p, base)
+        place(layout, codes[order[first[g]]], lies)
         dense = _is_dense(layout, first[g + 1] - first[g])
         sums[:] = 0
         for j in range(first[g], first[g + 1]):
             i = order[j]
             if by[i] == 0:
                 continue
-            place_inner(layout, codes[i], p, inner)
+            place_inner(layout, codes[i], lies)
             if dense:
                 for t in range(inner.size):
                     sums[inner[t]] += by[i]

@@ -19,6 +19,8 @@ import numpy as np
 from lustrum.model.arrays import Array
 from lustrum.model.workers import workers
 from lustrum.numeric.compiled import compiled
+from lustrum.protect.population.search.forces import place, room
+from lustrum.protect.population.search.moves import allowed, make, move_cost, moved_places
 
 _LANES = 2
 _LANE_CELLS = 1 << 13
@@ -227,3 +229,66 @@ def _copy_fields(
         for i in range(slice_first[g], slice_first[g + 1]):
             others[i, 0] = fields[i, 0]
             others[i, 1] = fields[i, 1]
+
+
+@compiled
+def replay(
+    layout: Any, cells: Any, first: Any, lane: Any, step: Any, costs: Any
+) -> None:  # pragma: no cover
+    """Make the moves of ``lane`` again, one by one, in the errors of ``first``.
+
+    A move is left out if one of its cells does not stand as it stood for the lane, because an earlier move was
+    left out, if the rule of empty cells forbids it, or if it costs more than it was allowed to.
+    """
+    lies = room(layout)
+    move_count = lane.written[0]
+    # How the first cell of every move stood for the lane is found from the last move to the first.
+    stood = np.empty(move_count, dtype=np.uint8)
+    for x in range(move_count - 1, -1, -1):
+        for column in range(4):
+            c = lane.cells[x, column]
+            if c >= 0:
+                lane.up[c] = 1 - lane.up[c]
+        stood[x] = lane.up[lane.cells[x, 0]]
+    for x in range(move_count):
+        i, j = np.int64(lane.cells[x, 0]), np.int64(lane.cells[x, 1])
+        k, m = np.int64(lane.cells[x, 2]), np.int64(lane.cells[x, 3])
+        if not _stands(cells, stood[x], i, j, k, m):
+            continue
+        if not allowed(cells, first.tally, i, j, k, m):
+            continue
+        place(layout, cells.codes[i], lies)
+        cost = move_cost(layout, cells, first.errors, lies, i, j, k, costs.rise)
+        if cost <= lane.limits[x]:
+            errors, forces, tally = first.errors, first.forces, first.tally
+            make(layout, cells, errors, forces, tally, lies, i, j, k, m, step, costs.force)
+
+
+@compiled
+def _stands(cells: Any, stood: Any, i: Any, j: Any, k: Any, m: Any) -> bool:  # pragma: no cover
+    """Whether the cells of a move stand as they did: the first and the fourth alike, the others opposite."""
+    if cells.up[i] != stood or (m >= 0 and cells.up[m] != stood):
+        return False
+    return not ((j >= 0 and cells.up[j] == stood) or (k >= 0 and cells.up[k] == stood))
+
+
+@compiled
+def follow(layout: Any, cells: Any, first: Any, lane: Any, source: Any) -> None:  # pragma: no cover
+    """Give the first lane's errors, forces and cells to ``lane``, wherever a move of ``source`` changes them.
+
+    It does not matter whether a move was made again.
+    """
+    lies = room(layout)
+    for x in range(source.written[0]):
+        i, j = np.int64(source.cells[x, 0]), np.int64(source.cells[x, 1])
+        k = np.int64(source.cells[x, 2])
+        for column in range(4):
+            c = source.cells[x, column]
+            if c >= 0:
+                lane.up[c] = first.up[c]
+        place(layout, cells.codes[i], lies)
+        for y in range(moved_places(layout, cells, lies, i, j, k)):
+            at = lies.changed[y]
+            lane.errors[at] = first.errors[at]
+            lane.forces[at, 0] = first.forces[at, 0]
+            lane.forces[at, 1] = first.forces[at, 1]

@@ -6,6 +6,11 @@ variables, a *slice table*, for every category of its outer ones. Slice tables t
 lie side by side, in *runs*: a finest cell works out its places in the slice tables once, and finds its cells in
 every run by adding where the run begins. While the search works on one area, what it reads fits the first
 caches.
+
+All tables of few variables are controlled, and of more variables those with the fewest cells. The errors of a
+table that is not controlled grow with the number of finest cells in each of its cells. Tables of more
+variables at coarse levels are the worst, so they are taken smallest first, up to a number of tables that
+bounds the work and a number of cells that bounds the memory.
 """
 
 from __future__ import annotations
@@ -13,7 +18,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations, pairwise
+from heapq import heappop, heappush
+from itertools import combinations, pairwise, product
 from math import prod
 from typing import NamedTuple
 
@@ -21,12 +27,6 @@ import numpy as np
 
 from lustrum.model import Dataset, InputError
 from lustrum.model.arrays import Array
-from lustrum.protect.population.search.chosen import (
-    Nodes,
-    all_tables,
-    choose_extra_tables,
-    nodes_apart,
-)
 from lustrum.protect.population.search.levels import ControlledLevel, controlled_levels, find_level
 
 _MOST_CELLS = 2**31
@@ -35,6 +35,29 @@ _MANY_VARIABLES = 5
 KINDS = ("coarser", "finest", "own", "extra", "single")
 """Kinds of tables, which may cost differently: at coarser levels, at finest ones, the agency's own, those of
 more variables, and those with single finest cells, which cost nothing."""
+
+
+class TablesOf(NamedTuple):
+    """The tables that change with a node, or with two, as stretches of one list."""
+
+    first: Array  # where each stretch begins; one more at the end
+    run: Array
+    table: Array  # the slice table,
+    stride: Array  # how far apart neighbours are, along one node or two,
+    kind: Array  # and the kind of the table
+
+    @classmethod
+    def of(cls, stretches: list[list[tuple[int, ...]]], nodes: int) -> TablesOf:
+        """Lay out lists of run, slice table, kind, and a stride for each node."""
+        flat = np.array([e for many in stretches for e in many], dtype=np.int64)
+        flat = flat.reshape(-1, 3 + nodes)
+        return cls(
+            np.cumsum([0, *(len(many) for many in stretches)]).astype(np.int64),
+            flat[:, 0].astype(np.uint32),
+            flat[:, 1].astype(np.uint32),
+            np.ascontiguousarray(flat[:, 3] if nodes == 1 else flat[:, 3:]),
+            flat[:, 2].astype(np.uint8),
+        )
 
 
 class SearchLayout(NamedTuple):
@@ -60,18 +83,8 @@ class SearchLayout(NamedTuple):
     run_stop: Array  # ... to
     kind: Array  # (runs, tables): see ``KINDS``
     cell_kind: Array  # the same for every controlled cell
-    entry_first: Array  # node -> its first entry; one more at the end
-    entry_run: Array  # every table cell that changes with a node: its run,
-    entry_table: Array  # its slice table,
-    entry_stride: Array  # how far apart neighbours are,
-    entry_kind: Array  # and the kind of the table
-    pair_first: (
-        Array  # node * nodes + node -> its first entry, for two nodes of different variables
-    )
-    pair_run: Array  # every table cell that changes with both
-    pair_table: Array
-    pair_stride: Array  # (entries, 2)
-    pair_kind: Array
+    nodes: TablesOf  # of every node
+    pairs: TablesOf  # node * nodes + node -> of two nodes of different variables, the earlier one first
 
 
 @dataclass(frozen=True)
@@ -347,11 +360,9 @@ class _Builder:
                     entries[k].append((*table, stride))
                 for (k, one), (other, two) in combinations(both, 2):
                     pairs[k * self.dummy + other].append((*table, one, two))
-        flat = np.array([e for many in entries for e in many], dtype=np.int64).reshape(-1, 4)
         # The tables that weigh most come first: they tell soonest that an exchange is not worth it.
         rank = [KINDS.index(kind) for kind in ("own", "finest", "extra", "coarser", "single")]
         pairs = [sorted(many, key=lambda entry: rank.index(entry[2])) for many in pairs]
-        twice = np.array([e for many in pairs for e in many], dtype=np.int64).reshape(-1, 5)
         return SearchLayout(
             variable_of=variable_of,
             position=position,
@@ -373,16 +384,8 @@ class _Builder:
             run_stop=np.array([run[4] for run in self.runs], dtype=np.int64),
             kind=kind,
             cell_kind=self._cell_kinds(kind),
-            entry_first=np.cumsum([0, *(len(many) for many in entries)]).astype(np.int64),
-            entry_run=flat[:, 0].astype(np.uint32),
-            entry_table=flat[:, 1].astype(np.uint32),
-            entry_stride=np.ascontiguousarray(flat[:, 3]),
-            entry_kind=flat[:, 2].astype(np.uint8),
-            pair_first=np.cumsum([0, *(len(many) for many in pairs)]).astype(np.int64),
-            pair_run=twice[:, 0].astype(np.uint32),
-            pair_table=twice[:, 1].astype(np.uint32),
-            pair_stride=np.ascontiguousarray(twice[:, 3:]),
-            pair_kind=twice[:, 2].astype(np.uint8),
+            nodes=TablesOf.of(entries, 1),
+            pairs=TablesOf.of(pairs, 2),
         )
 
     def _cell_kinds(self, kind: Array) -> Array:
@@ -392,3 +395,62 @@ class _Builder:
             slice_kinds = np.repeat(kind[r, first:stop], sizes[first:stop])
             parts.append(np.tile(slice_kinds, self._size(outer)))
         return np.concatenate(parts)
+
+
+Nodes = tuple[int, ...]
+_APART = 2
+_RARER = 4
+
+
+def all_tables(nodes: Sequence[tuple[int, ControlledLevel]], max_variables: int) -> list[Nodes]:
+    """All tables of at most ``max_variables`` variables.
+
+    A table is given by its nodes, in the order of their variables.
+    """
+    variables = sorted({variable for variable, _ in nodes})
+    of_variable = {v: [k for k, (owner, _) in enumerate(nodes) if owner == v] for v in variables}
+    return [
+        table
+        for order in range(max_variables + 1)
+        for chosen in combinations(variables, order)
+        for table in product(*(of_variable[v] for v in chosen))
+    ]
+
+
+def nodes_apart(nodes: Sequence[tuple[int, ControlledLevel]]) -> list[int]:
+    """The finest level of every variable and those that are at least twice as coarse as the one before.
+
+    What lies between two such levels errs little more than the finer of them.
+    """
+    selected: list[int] = []
+    last: dict[int, int] = {}
+    for k, (variable, level) in sorted(enumerate(nodes), key=lambda one: -one[1][1].size):
+        if variable not in last or _APART * level.size <= last[variable]:
+            last[variable] = level.size
+            selected.append(k)
+    return sorted(selected)
+
+
+def choose_extra_tables(
+    nodes: Sequence[tuple[int, ControlledLevel]], max_variables: int, tables: int, cells: int
+) -> list[Nodes]:
+    """Tables of more than ``max_variables`` variables, those with the fewest cells first.
+
+    ``tables`` is how many there may be at most, and ``cells`` how many cells each may have. People ask less
+    often for tables of more variables, so each further variable counts like four times the cells.
+    """
+    apart = nodes_apart(nodes)
+    waiting: list[tuple[int, Nodes]] = [(1, ())]
+    extra_tables: list[Nodes] = []
+    # A table counts for more than those it extends, so that the smallest one waiting is the next.
+    while waiting and len(extra_tables) < tables:
+        size, table = heappop(waiting)
+        if len(table) > max_variables:
+            extra_tables.append(table)
+        after = nodes[table[-1]][0] if table else -1
+        rarer = _RARER if len(table) > max_variables else 1
+        for k in apart:
+            variable, level = nodes[k]
+            if variable > after and size * level.size * rarer <= cells:
+                heappush(waiting, (size * level.size * rarer, (*table, k)))
+    return extra_tables

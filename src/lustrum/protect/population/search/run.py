@@ -19,25 +19,21 @@ import numpy as np
 
 from lustrum.model.arrays import Array
 from lustrum.numeric.stream import next_word
-from lustrum.protect.population.search.exchanges import fill_slots
 from lustrum.protect.population.search.forces import add_errors, set_forces
-from lustrum.protect.population.search.kernels import (
-    all_fields,
-    shuffle,
-    sweep_slices,
-)
 from lustrum.protect.population.search.lanes import (
     Lane,
     Lanes,
     Together,
+    follow,
+    replay,
     share_out,
     working_together,
 )
-from lustrum.protect.population.search.large_errors import visited_to_end
-from lustrum.protect.population.search.layout import KINDS, TablePlan
-from lustrum.protect.population.search.replay import follow, replay
+from lustrum.protect.population.search.large_errors import visited_cells, visited_to_end, walk
+from lustrum.protect.population.search.layout import TablePlan
+from lustrum.protect.population.search.moves import fill_slots
 from lustrum.protect.population.search.stages import Stage
-from lustrum.protect.population.search.walk import walk
+from lustrum.protect.population.search.sweep import Pace, all_fields, shuffle, sweep_slices
 from lustrum.runtime.stop import check_stop, report_progress, still_working
 
 _PARTS = 16
@@ -257,7 +253,7 @@ def _sweep(
     if stage.to_the_end:
         visited = visited_to_end(stage, sweep, cells, errors, majors, together)
     else:
-        visited = _visited(stage, cells.codes, errors, state)
+        visited = visited_cells(stage, cells.codes, errors, state)
     if not visited.any():
         report(1.0)
         return 0
@@ -293,30 +289,27 @@ def _sweep(
     )
     still_working()
 
+    pace = Pace(
+        np.int32(problem.step),
+        temperature,
+        stage.slack * temperature,
+        stage.lost * temperature,
+        stage.rings,
+        stage.near,
+    )
+
     def again(first: Lane, lane: Lane) -> None:
-        replay(layout, cells, first, lane, np.int32(problem.step), costs)
+        replay(layout, cells, first, lane, pace.step, costs)
 
     def told(first: Lane, lane: Lane, source: Lane) -> None:
-        follow(layout, cells, first, lane, source, len(stage.plan.tables))
+        follow(layout, cells, first, lane, source)
 
     for slices, finished in zip(shares.rounds, shares.cells, strict=True):
         check_stop()
 
         def work(lane: Lane, slices: list[Array] = slices) -> None:
-            sweep_slices(
-                layout,
-                cells._replace(up=lane.up),
-                slices[lane.number],
-                lane,
-                np.int32(problem.step),
-                costs,
-                temperature,
-                stage.slack * temperature,
-                stage.lost * temperature,
-                stage.rings,
-                stage.near,
-                visited,
-            )
+            own = cells._replace(up=lane.up)
+            sweep_slices(layout, own, slices[lane.number], lane, costs, pace, visited)
 
         lanes.round(slices, work, again, told)
         report(finished / shares.cells[-1])
@@ -330,39 +323,6 @@ def _visits(visited: Array, slice_first: Array) -> Array:
         return np.diff(slice_first)
     sums = np.r_[0, np.cumsum(visited, dtype=np.int64)]
     return np.diff(sums[slice_first])
-
-
-def _visited(stage: Stage, codes: Array, errors: Array, state: Array) -> Array:
-    """The finest cells that a sweep visits: all, or those in large errors, of too many an even share."""
-    if not stage.beyond:
-        return np.ones(len(codes), dtype=np.uint8)
-    visited = _beyond(stage.plan, codes, errors, stage.beyond)
-    marked_cells, most = np.flatnonzero(visited), max(1, int(stage.most * len(codes)))
-    if marked_cells.size > most:
-        apart = -(-marked_cells.size // most)
-        visited[:] = 0
-        visited[marked_cells[int(next_word(state)) % apart :: apart]] = 1
-    return visited
-
-
-def _beyond(plan: TablePlan, codes: Array, errors: Array, beyond: int) -> Array:
-    """Which finest cells lie in a controlled cell with an error larger than ``beyond``.
-
-    Extra tables are left aside, and so are those with single finest cells.
-    """
-    marks = np.zeros(len(codes), dtype=np.uint8)
-    far = np.abs(errors) > beyond
-    far &= plan.layout.cell_kind < KINDS.index("extra")
-    if not far.any():
-        return marks
-    column = {name: index for index, name in enumerate(plan.variables)}
-    for number in np.unique(plan.table_of_cell[far]):
-        table = plan.tables[number]
-        at = np.full(len(codes), table.start, dtype=np.int64)
-        for level, stride in zip(table.levels, table.strides, strict=True):
-            at += stride * level.group_of[codes[:, column[level.variable]]]
-        marks |= far[at]
-    return marks
 
 
 def _lack(problem: SearchProblem, cells: SearchCells) -> int:

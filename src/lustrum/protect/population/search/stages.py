@@ -110,16 +110,16 @@ class Stage:
     def shares(self, rises: Array) -> Array:
         """For every node, the weight of the tables that have it among all tables."""
         layout, weights = self.plan.layout, self.weights(rises)
-        entries = weights[layout.entry_kind]
+        entries = weights[layout.nodes.kind]
         total = np.r_[0.0, np.cumsum(entries)]
-        share = total[layout.entry_first[1:]] - total[layout.entry_first[:-1]]
+        share = total[layout.nodes.first[1:]] - total[layout.nodes.first[:-1]]
         return np.asarray(share / self._unit(weights))
 
     def pair_shares(self, rises: Array) -> Array:
         """For every pair of nodes, the weight of the tables that have both among all tables."""
         layout, weights = self.plan.layout, self.weights(rises)
-        total = np.r_[0.0, np.cumsum(weights[layout.pair_kind])]
-        share = total[layout.pair_first[1:]] - total[layout.pair_first[:-1]]
+        total = np.r_[0.0, np.cumsum(weights[layout.pairs.kind])]
+        share = total[layout.pairs.first[1:]] - total[layout.pairs.first[:-1]]
         return np.asarray(share / self._unit(weights))
 
     def _unit(self, weights: Array) -> float:

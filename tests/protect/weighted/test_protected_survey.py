@@ -1,4 +1,4 @@
-"""A protected survey of a few respondents, held against the words of its documentation."""
+"""A protected survey of a few respondents: every figure of the file against a plain recomputation."""
 
 from __future__ import annotations
 
@@ -14,12 +14,10 @@ from lustrum.model.finest import FinestCells
 from lustrum.model.variable import FRAME_ROOM
 from lustrum.protect.population.public import coarse_error, coarse_share
 from lustrum.protect.weighted.classes import classes_of, weight_classes
-from lustrum.protect.weighted.means import class_noise, filled_means, limited_weights
-from lustrum.protect.weighted.method import ProtectedSurvey, _derived, _donors, _renumbered
-from lustrum.protect.weighted.replicates import GivenReplicates, unit_factors
+from lustrum.protect.weighted.means import class_noise, filled_means, limited_weights, shared_values
+from lustrum.protect.weighted.method import ProtectedSurvey, _derived
+from lustrum.protect.weighted.replicates import GivenReplicates, unit_factors, variance_units
 from lustrum.protect.weighted.respondents import SurveyRecords
-from lustrum.protect.weighted.units import variance_units
-from lustrum.protect.weighted.values import shared_values
 from lustrum.survey import Design
 
 KEY = b"sixteen bytes or more"
@@ -134,29 +132,32 @@ def test_a_frame_may_be_off_by_its_room() -> None:
 @pytest.mark.parametrize("decimals", [0, 2])
 @pytest.mark.parametrize("total", [None, 600])
 @pytest.mark.parametrize("classes", [(), ("area",), ("area", "sex")])
-def test_a_class_shares_its_mean_weight_with_keyed_noise(
+def test_a_class_shares_its_mean_weight_and_its_values_with_keyed_noise(
     decimals: int, total: int | None, classes: tuple[str, ...]
 ) -> None:
-    records = surveyed()
+    """A private name derives the secret of the draws, which no caller sees."""
+    records = surveyed(measures=True)
     if total is not None:
         scale = total / records.design.weights.sum()
         design = replace(records.design, weights=records.design.weights * scale)
         records = replace(records, design=design, total=total)
     made = counted(records)
-    spec = ProtectedSurvey(class_size=5, noise=0.04, classes=classes, decimals=decimals)
+    spec = ProtectedSurvey(5, 0.04, classes, classes[::-1], decimals)
     found = spec.with_counts(records, made, KEY)
     codes, shown = made.cells.codes, made.cells.counts
-    order = {(): [0, 1], ("area",): [1], ("area", "sex"): [1, 0]}[classes]
-    group = weight_classes(codes, shown, order, 5)
-    theirs = records.codes[:, records.order]
-    of_record = classes_of(codes, group, order, theirs)
-    weight = records.design.weights[records.order]
-    count = int(group.max()) + 1
-    limited = limited_weights(of_record, weight, count, 5)
-    mean = filled_means(of_record, limited, count, 5)
-    keys = records.keys[records.order]
-    noise = class_noise(_derived(KEY, "survey"), "weights", of_record, keys, count)
     rows = np.repeat(np.arange(len(shown)), shown)
+    secret, keys = _derived(KEY, "survey"), records.keys[records.order]
+
+    def grouped(names: tuple[str, ...]) -> tuple[Any, Any, int]:
+        order = [("sex", "area").index(name) for name in names or ("sex", "area")]
+        group = weight_classes(codes, shown, order, 5)
+        of_record = classes_of(codes, group, order, records.codes[:, records.order])
+        return group, of_record, int(group.max()) + 1
+
+    group, of_record, count = grouped(classes)
+    limited = limited_weights(of_record, records.design.weights[records.order], count, 5)
+    mean = filled_means(of_record, limited, count, 5)
+    noise = class_noise(secret, "weights", of_record, keys, count)
     wanted = (mean * (1 + 0.04 * noise))[group[rows]]
     if total is not None:
         wanted = wanted * (total / wanted.sum())
@@ -169,8 +170,14 @@ def test_a_class_shares_its_mean_weight_with_keyed_noise(
     assert found.weight_noise == found.value_noise == 0.04
     assert found.count_errors == {1: 0.5, 2: 1.0}
     assert found.decimals == decimals
-    assert found.values == {}
-    assert found.value_spreads == {}
+    group, of_record, count = grouped(classes[::-1])
+    assert set(found.values) == {"income", "age"}
+    for name, values in found.values.items():
+        noise = class_noise(secret, f"measure {name}", of_record, keys, count)
+        true = records.measures[name][records.order]
+        held, apart = shared_values(of_record, true, count, 5, 0.04 * noise)
+        assert values.tolist() == held[group[rows]].tolist()
+        assert found.value_spreads[name] == coarse_error(apart, KEY, f"spread of {name}", 0.1)
 
 
 def test_no_weight_is_below_one_unit() -> None:
@@ -180,74 +187,31 @@ def test_no_weight_is_below_one_unit() -> None:
     assert (found.weights == 1).all()
 
 
-@pytest.mark.parametrize("classes", [(), ("area",)])
-def test_values_are_those_of_a_class_of_their_own(classes: tuple[str, ...]) -> None:
-    records = surveyed(measures=True)
-    made = counted(records)
-    spec = ProtectedSurvey(class_size=6, noise=0.04, classes=("sex",), measure_classes=classes)
-    found = spec.with_counts(records, made, KEY)
-    codes, shown = made.cells.codes, made.cells.counts
-    order = [1] if classes else [0, 1]
-    alike = weight_classes(codes, shown, order, 6)
-    at = classes_of(codes, alike, order, records.codes[:, records.order])
-    rows = np.repeat(np.arange(len(shown)), shown)
-    assert set(found.values) == {"income", "age"}
-    for name in ("income", "age"):
-        count, keys = int(alike.max()) + 1, records.keys[records.order]
-        noise = class_noise(_derived(KEY, "survey"), f"measure {name}", at, keys, count)
-        held, apart = shared_values(
-            at, records.measures[name][records.order], count, 6, 0.04 * noise
-        )
-        assert found.values[name].tolist() == held[alike[rows]].tolist()
-        assert found.value_spreads[name] == coarse_error(apart, KEY, f"spread of {name}", 0.1)
-
-
-@pytest.mark.parametrize("replicates", [False, True])
-def test_units_of_protected_respondents_are_drawn_from_their_class_or_stratum(
-    replicates: bool,
-) -> None:
-    records = surveyed(replicates=replicates)
-    made = counted(records)
-    found = ProtectedSurvey(class_size=5).with_counts(records, made, KEY)
-    # Within one stratum a cluster stays in it, and numbers have no gaps.
-    for cluster in range(int(found.clusters.max()) + 1):
-        inside = found.clusters == cluster
-        assert inside.any()
-        assert len(set(found.strata[inside].tolist())) == 1
-    assert sorted(set(found.strata.tolist())) == [0, 1]
-    if replicates:
-        assert found.joined is None
-        assert found.replicates is not None
-        assert found.replicates.factors.shape == (found.clusters.max() + 1, 3)
-    else:
-        assert found.replicates is None
-        assert found.joined is not None
-        assert len(found.joined) == found.clusters.max() + 1
-        assert (found.joined >= 1).all()
-
-
 @pytest.mark.parametrize("replicates", [False, True])
 def test_a_unit_of_the_file_is_made_of_what_it_was_drawn_from(replicates: bool) -> None:
-    """Small clusters are joined and large ones are not; every unit is drawn among so many."""
+    """Small clusters are joined and large ones are not; numbers have no gaps, and a unit has one stratum."""
     records = surveyed(replicates=replicates)
-    sizes = np.repeat(np.arange(12), [1, 1, 2, 2, 3, 3, 4, 4, 10, 10, 10, 10])
-    design = replace(records.design, strata=None, clusters=sizes)
+    strata = np.repeat([0, 1], 30)
+    sizes = np.repeat(np.arange(12), [1, 1, 2, 2, 12, 12, 3, 3, 4, 5, 5, 10])
+    design = replace(records.design, strata=strata, clusters=sizes)
     records = replace(records, design=design)
     cells = records.cells()
     shown = FinestCells(records.dataset, cells.codes, np.full(len(cells), 90))
     made: Any = SimpleNamespace(cells=shown, public=SimpleNamespace(errors={1: 0.5}))
     found = ProtectedSurvey(class_size=5).with_counts(records, made, KEY)
-    rng = np.random.default_rng(list(_derived(KEY, "survey")))
-    units = variance_units(design, 5, rng)
+    units = variance_units(design, 5, np.random.default_rng(list(_derived(KEY, "survey"))))
     joined = np.bincount(units.of_cluster)
     assert len(set(joined.tolist())) > 1
+    assert np.bincount(found.clusters).min() > 0
+    assert sorted(set(found.strata.tolist())) == list(range(int(units.strata.max()) + 1))
+    for cluster in range(int(found.clusters.max()) + 1):
+        assert len(set(found.strata[found.clusters == cluster].tolist())) == 1
     if records.replicates is None:
+        assert found.replicates is None
         assert found.joined is not None
         assert sorted(found.joined.tolist()) == sorted(joined.tolist())
-        # Larger units are drawn more often; a unit that is one large cluster has ten of sixty.
-        held = np.bincount(found.clusters)
-        assert (held > 0).all()
     else:
+        assert found.joined is None
         assert found.replicates is not None
         wanted = unit_factors(design, units, records.replicates)
         assert sorted(found.replicates.factors.tolist()) == sorted(wanted.factors.tolist())
@@ -288,33 +252,6 @@ def test_about_half_take_their_unit_from_the_whole_stratum() -> None:
         assert 0.125 < min(share, 1 - share) < 0.375
 
 
-def test_donors_are_records_of_the_class_or_of_anybody() -> None:
-    of_record = np.array([2, 0, 2, 4, 0, 2])
-    klass = np.array([0] * 300 + [2] * 300 + [1] * 300 + [6] * 300 + [4] * 50)
-    donors = _donors(klass, of_record, np.random.default_rng(1))
-    assert set(donors[:300].tolist()) == {1, 4}
-    assert set(donors[300:600].tolist()) == {0, 2, 5}
-    assert set(donors[600:900].tolist()) == set(range(6))  # a class without records
-    assert set(donors[900:1200].tolist()) == set(range(6))
-    assert set(donors[1200:].tolist()) == {3}
-    words = np.random.default_rng(1).random(klass.size)
-    held = {0: [1, 4], 2: [0, 2, 5], 4: [3]}
-    anybody = [1, 4, 0, 2, 5, 3]  # in the order of their classes
-    for k, one in enumerate(klass.tolist()):
-        from_these = held.get(one, anybody)
-        assert donors[k] == from_these[int(words[k] * len(from_these))]
-
-
-def test_a_class_of_few_records_is_filled_up_with_anybody() -> None:
-    of_record = np.array([0] * 5 + [1] * 20)
-    klass = np.repeat([0, 1], 4000)
-    donors = _donors(klass, of_record, np.random.default_rng(2), 20)
-    # A quarter comes from the class itself, and a fifth of the rest by chance: 0.4 in all; six errors are 186.
-    assert abs(int((donors[:4000] < 5).sum()) - 1600) < 186
-    assert set(donors[:4000].tolist()) == set(range(25))
-    assert set(donors[4000:].tolist()) == set(range(5, 25))
-
-
 def test_strata_of_a_class_of_few_records_are_those_of_anybody() -> None:
     """Four records of a class stand in one of two strata; the file does not tell in which."""
     place = np.arange(800)
@@ -334,13 +271,6 @@ def test_strata_of_a_class_of_few_records_are_those_of_anybody() -> None:
     assert mine.size == 200
     # A fifth of the class itself and half of the rest stand in the first stratum: 120; six errors are 42.
     assert abs(int(np.bincount(mine, minlength=2).max()) - 120) < 42
-
-
-def test_numbers_are_drawn_anew_and_groups_stay() -> None:
-    numbers = np.array([7, 7, 3, 90, 3])
-    found = _renumbered(numbers, np.random.default_rng(5))
-    order = np.random.default_rng(5).permutation(3)
-    assert found.tolist() == [order[1], order[1], order[0], order[2], order[0]]
 
 
 class Population:
@@ -391,13 +321,3 @@ def test_words_that_do_not_fit_are_refused(
     with pytest.raises(InputError, match=sentence):
         ProtectedSurvey(class_size=5, **words).protect(surveyed(), Population(), key)  # type: ignore[arg-type]
     ProtectedSurvey(class_size=5).protect(surveyed(), Population(), KEY[:16])  # type: ignore[arg-type]
-
-
-def test_words_of_a_policy() -> None:
-    spec = ProtectedSurvey(7, 0.1, ["a", "b"], ["c"], 2)  # type: ignore[arg-type]
-    assert spec.to_mapping() == {
-        "class_size": 7, "noise": 0.1, "classes": ["a", "b"], "measure_classes": ["c"],
-        "decimals": 2,
-    }  # fmt: skip
-    assert spec.classes == ("a", "b")
-    assert spec.measure_classes == ("c",)
