@@ -249,9 +249,6 @@ def _cube_axes(
 # Only elimination finds all of these.
 
 
-# scipy ships no types; this stands for scipy.sparse.csr_array.
-Sparse: TypeAlias = Any
-
 _PRIME = 2**31 - 1
 _MOST_DENOMINATOR = 64
 _MOST_NUMERATOR = 2**20
