@@ -9,14 +9,7 @@ from importlib import import_module
 from itertools import product
 from typing import Any
 
-
-@dataclass(frozen=True)
-class RefusalReason:
-    """Why something is not shown, and what would help."""
-
-    rule: str
-    text: str
-    way_forward: str
+from lustrum.decided import Reason as RefusalReason
 
 
 @dataclass(frozen=True)

@@ -133,9 +133,7 @@ def router(questions: Questions) -> APIRouter:
             cells=seen.cells,
             most=snapshot.policy.rules.max_cells,
             passes=seen.passes,
-            reasons=[
-                ReasonOut(rule=r.rule, text=r.text, way_forward=r.way_forward) for r in seen.reasons
-            ],
+            reasons=[ReasonOut(**vars(reason)) for reason in seen.reasons],
         )
 
     return routes

@@ -106,18 +106,13 @@ class ServedAnswer:
         whole = {
             "id": self.id,
             "decision": decision.verdict.value,
-            "reasons": [
-                {"rule": r.rule, "text": r.text, "way_forward": r.way_forward}
-                for r in decision.reasons
-            ],
+            "reasons": [vars(reason) for reason in decision.reasons],
             "table": None if release is None else jsonstat(release, self.title),
             "risk": {"before": decision.risk_before, "after": decision.risk_after},
             "utility": decision.utility,
             "sums": [asdict(figures) for figures in decision.sums],
             "bounds": None if release is None or "bounds" not in include else _bounds(release),
-            "trace": [
-                {"step": s.step, "outcome": s.outcome, "text": s.text} for s in decision.trace
-            ],
+            "trace": [vars(step) for step in decision.trace],
             "query": self.query.to_mapping(),
             "notes": list(self.notes),
             "links": {"page": host + self.page, "self": host + self.api()}
