@@ -411,9 +411,7 @@ GROUPS = {
         _in("public/prepared", "folder", "table_words") + _in("publish", "prepared"),
         _public("prepared_by_hand"),
     ),
-    "jobs": Group(
-        _in("server/service", "jobs"), ("tests/server/test_jobs_by_hand.py",), patience=60
-    ),
+    "jobs": Group(_in("server/service", "jobs"), ("tests/server/test_jobs.py",), patience=60),
     "table-files": Group(
         _in("readers", "releases"),
         (
@@ -428,15 +426,15 @@ GROUPS = {
     ),
     "writers": Group(
         _in("formats", "cell_text", "csv", "jsonstat", "parquet"),
-        _formats("writers_by_hand", "cell_text", "formats", "never_zero", "parquet", "statistics"),
+        _formats("writers", "cell_text", "formats", "never_zero", "parquet", "statistics"),
     ),
     "workbooks": Group(
-        _in("formats", "workbook", "placing", "xlsx", "xlsx_large"),
-        _formats("workbooks_by_hand", "xlsx", "statistics"),
+        _in("formats", "xlsx", "xlsx_large"),
+        _formats("workbooks", "statistics"),
     ),
     "frames": Group(
         _in("formats", "frames") + _in("local", "protected_table"),
-        (*_formats("frames_by_hand"), "tests/local/test_crosstabs_by_hand.py"),
+        (*_formats("frames"), "tests/local/test_crosstabs_by_hand.py"),
     ),
     "crosstabs": Group(
         _in("local", "crosstabs", "secrets"),

@@ -11,14 +11,12 @@ from enum import StrEnum
 from typing import Any, Literal
 
 
-def _of(description: str, default: object = MISSING, **more: object) -> Any:
-    """A field with its description."""
-    metadata = {"description": description, **more}
-    return (
-        field(default=default, metadata=metadata)
-        if default is not MISSING
-        else field(metadata=metadata)
-    )
+def said(description: str = "", default: object = MISSING, **more: object) -> Any:
+    """A field with what the API says of it."""
+    metadata = {"description": description, **more} if description else {}
+    if default is MISSING:
+        return field(metadata=metadata)
+    return field(default=default, metadata=metadata)
 
 
 class Verdict(StrEnum):
@@ -33,9 +31,9 @@ class Verdict(StrEnum):
 class Reason:
     """Why something is not shown, and what would help."""
 
-    rule: str = _of("Short name of the rule.", examples=["mean-cell-size"])
-    text: str = _of("The reason, in a sentence.")
-    way_forward: str = _of("What would help; empty where nothing would.", default="")
+    rule: str = said("Short name of the rule.", examples=["mean-cell-size"])
+    text: str = said("The reason, in a sentence.")
+    way_forward: str = said("What would help; empty where nothing would.", default="")
 
 
 @dataclass(frozen=True)
@@ -52,15 +50,15 @@ class AttackerFigures:
     """What one attacker can say about a largest contributor from the release alone."""
 
     attacker: Literal["outsider", "second-largest", "second-largest-with-direction"]
-    published: float = _of("The sum that is shown where the attacker can say most.")
-    left: float = _of("The least that the attacker is left with there.")
-    low: float = _of("The least that the contribution can be there.")
-    high: float = _of("The most that it can be there.")
-    bits: float = _of("The entropy of the attacker's belief there.")
-    risk: float | None = _of("One over it; null where nothing is left open.")
-    typical_bits: float = _of("The entropy in a typical cell.")
-    typical_risk: float | None = _of("One over it.")
-    within: float | None = _of(
+    published: float = said("The sum that is shown where the attacker can say most.")
+    left: float = said("The least that the attacker is left with there.")
+    low: float = said("The least that the contribution can be there.")
+    high: float = said("The most that it can be there.")
+    bits: float = said("The entropy of the attacker's belief there.")
+    risk: float | None = said("One over it; null where nothing is left open.")
+    typical_bits: float = said("The entropy in a typical cell.")
+    typical_risk: float | None = said("One over it.")
+    within: float | None = said(
         "The chance of the best guess to be within p percent, in a typical cell.", default=None
     )
 
@@ -71,8 +69,8 @@ class SizeFigures:
 
     least: float
     most: float
-    cells: int = _of("How many sums of the table have this size.")
-    error: float = _of("The expected relative error in per cent.")
+    cells: int = said("How many sums of the table have this size.")
+    error: float = said("The expected relative error in per cent.")
 
 
 @dataclass(frozen=True)
@@ -82,9 +80,9 @@ class SumFigures:
     measure: str
     label: str
     unit: str
-    p: float | None = _of("The percentage that the method protects, if it states one.")
-    attackers: tuple[AttackerFigures, ...]
-    errors: tuple[SizeFigures, ...]
-    growth: float | None = _of(
+    p: float | None = said("The percentage that the method protects, if it states one.")
+    attackers: tuple[AttackerFigures, ...] = said()
+    errors: tuple[SizeFigures, ...] = said()
+    growth: float | None = said(
         "The expected error of growth since the period before, in percentage points.", default=None
     )

@@ -124,7 +124,8 @@ def _draw_wages(section: Positions, employees: Positions, rng: np.random.Generat
     """The wage bill in thousand euro; none without employees."""
     per_head = 18.0 + 0.12 * np.minimum(_TURNOVER[section], 250.0)
     scale = exp(0.35 * _normal(rng, len(section)))
-    return np.rint(employees * per_head * scale).astype(np.int64)
+    wages: Positions = np.rint(employees * per_head * scale).astype(np.int64)
+    return wages
 
 
 def _draw_investment(

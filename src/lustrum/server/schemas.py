@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from lustrum.decided import AttackerFigures, Reason, SizeFigures, SumFigures, TraceStep
+from lustrum.decided import AttackerFigures, Reason, SizeFigures, SumFigures, TraceStep, said
 
 
 class GroupIn(BaseModel):
@@ -140,8 +140,8 @@ class SumFiguresOut(SumFigures):
     """Risk and utility of the sums of one measure."""
 
     __pydantic_config__ = SENT
-    attackers: tuple[AttackerOut, ...]
-    errors: tuple[SizeOut, ...]
+    attackers: tuple[AttackerOut, ...] = said()
+    errors: tuple[SizeOut, ...] = said()
 
 
 class HintOut(BaseModel):
