@@ -13,7 +13,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from lustrum.agency.maps.map_methods import MAP_METHODS, MapMethod, methods_of
+from lustrum.agency.maps.inputs import MAP_METHODS, MapMethod, methods_of
 from lustrum.cli import app
 from lustrum.cli.maps import methods_of_words
 from lustrum.model import InputError
