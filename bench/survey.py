@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import time
-import tomllib
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -20,8 +19,8 @@ import numpy as np
 import pyarrow as pa
 from parts.figures import record
 
-from lustrum.demo.labour_force.description import LABOUR_FORCE, REPLICATES
-from lustrum.demo.labour_force.survey import frame, survey
+from lustrum.demo.descriptions import described
+from lustrum.demo.labour_force import REPLICATES, frame, survey
 from lustrum.model import Dataset
 from lustrum.protect import ProtectedPopulation
 from lustrum.protect.weighted import (
@@ -98,7 +97,7 @@ def main() -> None:
     )
     arguments.add_argument("--keys", type=int, default=5, help="keys to protect with")
     asked = arguments.parse_args()
-    dataset = Dataset.from_mapping(tomllib.loads(LABOUR_FORCE.to_toml()))
+    dataset = Dataset.from_mapping(described("survey"))
     table, whole = survey(asked.persons), frame(asked.persons)
     codes = positions(table, dataset)
     design = Design(

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from examples import examples
-from lustrum.agency.maps.map_methods import MAP_METHODS, MapMethod, methods_of
+from lustrum.agency.maps.inputs import MAP_METHODS, MapMethod, methods_of
 from lustrum.cli import app
 from lustrum.cli.maps import methods_of_words
 from lustrum.model import InputError

@@ -12,7 +12,7 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 from lustrum.agency import create_agency_app
-from lustrum.agency.loopback import listen
+from lustrum.agency.app import listen
 from lustrum.model import InputError
 
 HERE = "http://127.0.0.1:8001"

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lustrum as lu
-from lustrum.agency.maps.policy_file import policy_text, toml, write_policy
+from lustrum.agency.maps.inputs import policy_text, toml, write_policy
 from lustrum.model import InputError, Table
 from lustrum.policy import read_policy
 from lustrum.rumap import BeforeCounting, HypercubeTables, HypercubeView, RUMap, grid

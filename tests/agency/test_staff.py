@@ -17,9 +17,9 @@ from starlette.testclient import TestClient
 
 from agency.towns import people
 from lustrum.agency import create_agency_app
-from lustrum.agency.effect import MOST, question_of
-from lustrum.agency.loopback import MOST_OF_FORM
-from lustrum.agency.usage import jobs_at_hand, read_usage, usage_of
+from lustrum.agency.app import MOST_OF_FORM
+from lustrum.agency.state import MOST, question_of
+from lustrum.agency.usage_pages import jobs_at_hand, read_usage, usage_of
 from lustrum.model import InputError
 from lustrum.policy.read import is_sealed, parse_policy
 from lustrum.server.operation.metrics import Metrics

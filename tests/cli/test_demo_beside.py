@@ -13,7 +13,7 @@ from lustrum.cli import work
 from lustrum.demo import setup
 from lustrum.model import Dataset, DatasetError, InputError, LustrumError
 from lustrum.model.errors import NotReadyError
-from lustrum.server.operation.warmup import warm_up
+from lustrum.server.operation.lifecycle import warm_up
 from lustrum.server.service.catalogue import catalogue
 
 LONG = "import sys, time, pathlib; pathlib.Path(sys.argv[1], 'survey').touch(); time.sleep(600)"

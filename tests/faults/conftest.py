@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import gc
+from pathlib import Path
 
 import pytest
+
+from faults.world import build
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -17,3 +20,9 @@ def _frozen() -> None:
     """
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(scope="session")
+def house(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An agency's data folder that no test changes."""
+    return build(tmp_path_factory.mktemp("house") / "data")

@@ -8,14 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from faults.world import ASKED, asked, build, observe
+from faults.world import ASKED, asked, observe
 from lustrum.local import local_service
 from lustrum.tabulate import Store
-
-
-@pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build(tmp_path_factory.mktemp("bytes") / "data")
 
 
 def files_of(root: Path) -> dict[str, Path]:

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from faults.world import ASKED, WORK, build, job_wrong, observe, verdict
+from faults.world import ASKED, WORK, job_wrong, observe, verdict
 from lustrum.server.service import job_store
 from lustrum.server.service.job_store import JobStore
 
@@ -46,11 +46,6 @@ class Clock:
         hands.time, hands.monotonic = self.time, self.monotonic
         patch.setattr(job_store, "time", hands)
         return self
-
-
-@pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build(tmp_path_factory.mktemp("clock") / "data")
 
 
 @pytest.mark.parametrize("jump", [YEARS, -YEARS])

@@ -16,7 +16,7 @@ from lustrum.answer.archive import read_decision, write_decision
 from lustrum.local import local_service
 from lustrum.model import Axis, Dataset, LustrumError, TableQuery
 from lustrum.runtime.durable import write_whole
-from lustrum.server.http.problems import ProblemError
+from lustrum.server.http.errors import ProblemError
 from lustrum.server.service import job_store
 from lustrum.server.service.job_store import JobStore
 from lustrum.tabulate import FrameSource, Secret, Store, ingest

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-from decimal import Decimal
 
 import numpy as np
 import openpyxl
@@ -12,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lustrum.formats import Csv, Xlsx, cell_text, release_as_arrow, xlsx, xlsx_large
+from lustrum.formats import Csv, Xlsx, cell_text, xlsx, xlsx_large
 from lustrum.formats.cell_text import inert, number_text
 from lustrum.formats.write import release_as_csv
 from lustrum.model import Category, Release, TableAxis
@@ -105,54 +104,6 @@ def test_columns_give_the_bytes_of_single_cells(release: Release, piece: int) ->
         patch.setattr(cell_text, "_PIECE", piece)
         assert Csv().write(release) == _by_cells(release, labels=True, end="\r\n", more=True)
         assert release_as_csv(release) == _by_cells(release, labels=False, end="\n", more=False)
-
-
-@settings(max_examples=60, deadline=None)
-@given(releases())
-def test_an_arrow_table_has_nulls_for_what_is_not_shown_and_exact_decimals(
-    release: Release,
-) -> None:
-    table = release_as_arrow(release)
-    scale = 10**release.decimals
-    wanted = [
-        (Decimal(v) / scale if scale > 1 else v) if s else None
-        for v, s in zip(
-            release.published.ravel().tolist(), release.shown.ravel().tolist(), strict=True
-        )
-    ]
-    assert table.column("value").to_pylist() == wanted
-    assert table.column("status").to_pylist() == release.status.ravel().tolist()
-    table.validate(full=True)
-
-
-def test_no_hidden_value_stands_behind_a_null() -> None:
-    axis = TableAxis("a", "a", tuple(Category(str(i), str(i), (i,)) for i in range(3)))
-    secret = 987_654_321_123
-    for decimals in (0, 2):
-        release = Release(
-            (axis,),
-            np.array([1, secret, 3]),
-            np.array(["F", "N", "F"]),
-            {"method": "suppression"},
-            decimals=decimals,
-        )
-        column = release_as_arrow(release).column("value").combine_chunks()
-        held = b"".join(bytes(b) for b in column.buffers() if b is not None)
-        assert int(secret).to_bytes(8, "little") not in held
-
-
-def test_pieces_of_a_large_file_stay_small() -> None:
-    axis = TableAxis("a", "a", tuple(Category(str(i), str(i), (i,)) for i in range(300)))
-    shape = (300, 300)
-    release = Release(
-        (axis, TableAxis("b", "b", axis.categories)),
-        np.zeros(shape, dtype=np.int64),
-        np.full(shape, "F"),
-        {"method": "none"},
-    )
-    sizes = [piece.count("\r\n") for piece in Csv().pieces(release)]
-    assert sum(sizes) == 300 * 300 + 1
-    assert max(sizes) <= 50_000
 
 
 @settings(max_examples=60, deadline=None)

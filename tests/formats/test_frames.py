@@ -1,22 +1,37 @@
-"""Frames of tables, releases and decisions: hidden is missing, numbers are numbers, a refusal tells why."""
+"""Frames and pages of notebooks tell of each cell what the release tells, and of a table no number."""
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
-from functools import cache
+from html import unescape
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
-import lustrum as lu
+from formats.told_cells import (
+    AREA,
+    HIDDEN,
+    OPEN,
+    RELEASES,
+    SEX,
+    axis,
+    decimals_of,
+    made,
+    names_beside,
+    number,
+    told,
+)
+from lustrum.formats.frames import release_html, table_html, to_arrow, to_pandas, to_polars, two_way
 from lustrum.model import (
     Axis,
+    CellStatus,
     Decision,
     InputError,
     Reason,
@@ -26,172 +41,303 @@ from lustrum.model import (
     TableQuery,
     Verdict,
 )
-from lustrum.model.release import DescribedStatistic
-from lustrum.publish.frames import suppress
 
-RNG = np.random.default_rng(3)
-FIRMS = pd.DataFrame(
-    {
-        "nace": RNG.choice(["C10", "C11", "D1"], 60),
-        "area": RNG.choice(["n", "s", "w"], 60),
-        "turnover": np.round(RNG.lognormal(4, 1.6, 60), 2),
-    }
-)
-AXES = (
-    TableAxis("age", "Age", TableAxis.plain("age", ["1", "2"], ["Young", "Old"]).categories),
-    TableAxis("what", "", TableAxis.plain("what", ["n", "mean"], ["Persons", "Mean"]).categories),
-)
-STATISTICS = Release(
-    axes=AXES,
-    published=np.array([[7000, 1250], [-(2**62), 0]]),
-    status=np.array([["F", "F"], ["N", "F"]]),
-    method={"method": "cell-key"},
-    low=np.array([[6000, 1000], [0, 0]]),
-    high=np.array([[8000, 1500], [2**62, 0]]),
-    decimals=3,
-    statistics=(DescribedStatistic("n", "Persons", "", 0), DescribedStatistic("mean", "Mean", "€", 2)),
-    undefined=np.array([[False, False], [False, True]]),
-    errors=np.array([[100, 30], [100, -1]]),
-    grades=np.array([["reliable", "caution"], ["reliable", ""]]),
-    label="Figures",
-)  # fmt: skip
+FRAMES = {
+    "pandas": lambda item, **words: _of_pandas(to_pandas(item, **words), **words),
+    "polars": lambda item, **words: _of_rows(to_polars(item, **words)),
+    "arrow": lambda item, **words: _of_arrow(to_arrow(item, **words)),
+}
 
 
-@cache
-def sums() -> Release:
-    """Turnover with hidden cells; made when it is first needed, not while tests are collected."""
-    return suppress(FIRMS, ["nace", "area"], {"rule": "p-percent", "p": 15}, measure="turnover")
+def _exact(value: Any) -> Any:
+    if value is None or pd.isna(value):
+        return None
+    return Decimal(str(value)) if isinstance(value, (int, float)) else value
 
 
-def forms(item: Any, **words: bool) -> list[list[dict[str, Any]]]:
-    """The rows of the same frame by way of pandas, polars and Arrow, gaps as None."""
-    by_pandas = item.to_pandas(**words)
-    rows = [
-        {name: None if pd.isna(value) else value for name, value in row.items()}
-        for row in by_pandas.reset_index(drop=not words.get("wide")).to_dict("records")
-    ]
-    return [rows, item.to_polars(**words).to_dicts(), item.to_arrow(**words).to_pylist()]
+def _of_pandas(frame: pd.DataFrame, labels: bool = True, wide: bool = False) -> Any:
+    if wide and frame.index.names != [None]:
+        frame = frame.reset_index()
+    columns = [[_exact(v) for v in frame.iloc[:, i].tolist()] for i in range(frame.shape[1])]
+    return list(frame.columns), list(map(list, zip(*columns, strict=True)))
 
 
-@pytest.mark.parametrize("wide", [False, True])
-@pytest.mark.parametrize("labels", [False, True])
-@pytest.mark.parametrize("item", [sums, lambda: STATISTICS], ids=["sums", "statistics"])
-def test_pandas_polars_and_arrow_get_the_same_cells(
-    item: Callable[[], Release], labels: bool, wide: bool
+def _of_rows(frame: Any) -> Any:
+    return frame.columns, [[_exact(v) for v in row] for row in frame.rows()]
+
+
+def _of_arrow(table: pa.Table) -> Any:
+    table.validate(full=True)
+    for column in table.columns:
+        for chunk in column.chunks:
+            # What is hidden does not stand behind a null either.
+            held = b"".join(bytes(b) for b in chunk.buffers() if b is not None)
+            for scale in (1, 10, 100, 1000):
+                assert HIDDEN.to_bytes(8, "little") not in held
+                assert np.float64(HIDDEN / scale).tobytes() not in held
+    rows = zip(*(column.to_pylist() for column in table.columns), strict=True)
+    return table.column_names, [[_exact(v) for v in row] for row in rows]
+
+
+def wanted(release: Release, labels: bool) -> tuple[list[str], list[list[Any]]]:
+    called = names_beside(release)
+    facts = ["value", *(["unit"] if release.statistics else []), "status"]
+    facts += ["low", "high"] if release.low is not None and release.high is not None else []
+    facts += ["standard_error"] if release.errors is not None else []
+    facts += ["reliability"] if release.grades is not None else []
+    head = []
+    for own in release.axes:
+        head += [own.name, *([called[f"{own.name}_label"]] if labels else [])]
+    rows = []
+    for cell in told(release):
+        at = cell["at"]
+        row = []
+        for code, label in zip(cell["codes"], cell["labels"], strict=True):
+            row += [code, label] if labels else [code]
+        for end, far in (("low", -OPEN), ("high", OPEN)):
+            # Of a number that is shown both ends; of a hidden one those that are stated.
+            ends = getattr(release, end)
+            if cell["value"] is not None and ends is not None and ends[at] != far:
+                cell[end] = number(release, ends[at], cell["decimals"])
+        if cell["value"] is not None and release.errors is not None and release.errors[at] >= 0:
+            cell["standard_error"] = number(release, release.errors[at], cell["decimals"])
+        if cell["value"] is not None and release.errors is None and release.grades is not None:
+            cell["reliability"] = str(release.grades[at])
+        rows.append(row + [cell[fact] for fact in facts])
+    return head + [called[fact] for fact in facts], rows
+
+
+EXACT = [name for name in RELEASES if name != "large numbers"]  # floats have 53 bits
+
+
+@pytest.mark.parametrize("labels", [True, False])
+@pytest.mark.parametrize("form", FRAMES)
+@pytest.mark.parametrize("name", EXACT)
+def test_a_frame_tells_of_each_cell_what_the_release_tells(
+    name: str, form: str, labels: bool
 ) -> None:
-    first, second, third = forms(item(), labels=labels, wide=wide)
-    assert first == second == third
+    release = RELEASES[name]
+    assert FRAMES[form](release, labels=labels) == wanted(release, labels)
 
 
-@pytest.mark.parametrize("wide", [False, True])
-def test_what_is_hidden_is_missing_and_never_a_number_that_stands_for_it(wide: bool) -> None:
-    assert not sums().shown.all()
-    for item in (sums(), STATISTICS):
-        for rows in forms(item, wide=wide):
-            numbers = [v for row in rows for v in row.values() if isinstance(v, (int, float))]
-            assert max(map(abs, numbers)) < 2**60
-            missing = [v for row in rows for k, v in row.items() if v is None and k != "high"]
-            assert len(missing) >= (~item.shown).sum()
-        assert str(2**62) not in item._repr_html_().replace(",", "")
-    values = sums().to_pandas().value
-    assert values.isna().tolist() == (~sums().shown).ravel().tolist()
+@pytest.mark.parametrize("labels", [True, False])
+@pytest.mark.parametrize("form", FRAMES)
+@pytest.mark.parametrize("name", EXACT)
+def test_a_wide_frame_tells_of_each_cell_what_the_release_tells(
+    name: str, form: str, labels: bool
+) -> None:
+    release = RELEASES[name]
+    cells = {cell["at"]: cell["value"] for cell in told(release)}
+    head, rows = FRAMES[form](release, labels=labels, wide=True)
+    own = release.axes if len(release.axes) < 2 else release.axes[:-1]
+    names = [axis.name for axis in own]
+    last = release.axes[-1] if len(release.axes) > 1 else None
+    columns = ["value"] if last is None else list(last.labels if labels else last.codes)
+    assert head == [*names, *columns]
+    shape = tuple(len(axis) for axis in own)
+    assert len(rows) == int(np.prod(shape))
+    for at, row in zip(np.ndindex(*shape), rows, strict=True):
+        called = [a.labels[i] if labels else a.codes[i] for a, i in zip(own, at, strict=True)]
+        values = [cells[at if last is None else (*at, k)] for k in range(len(columns))]
+        assert row == [*called, *values]
 
 
-def test_sums_are_floating_point_numbers_and_counts_stay_whole() -> None:
-    frame = sums().to_pandas()
-    assert frame.value.dtype == "Float64"
-    assert not any(isinstance(v, Decimal) for v in sums().to_arrow()["value"].to_pylist())
-    shown = sums().published[sums().shown] / 100
-    assert frame.value.dropna().tolist() == shown.tolist()
-    counts = lu.protect.ConventionalRounding(base=5).apply(Table.from_counts([[8, 3], [4, 9]]))
-    assert counts.to_pandas().value.dtype == "Int64"
-    assert counts.to_pandas(wide=True)["1"].tolist() == [10, 5]
+def test_whole_numbers_stay_whole_and_hidden_ones_are_missing() -> None:
+    counts, sums, many = (RELEASES[n] for n in ("hidden", "intervals", "statistics"))
+    assert str(to_pandas(counts).value.dtype) == "Int64"
+    assert str(to_pandas(sums).value.dtype) == "Float64"
+    assert str(to_pandas(counts).area.dtype).startswith("str")
+    assert to_arrow(counts).schema.field("value").type == pa.int64()
+    assert to_polars(counts).schema["value"] == __import__("polars").Int64
+    assert to_polars(sums).schema["value"] == __import__("polars").Float64
+    wide = to_pandas(many, wide=True)
+    assert [str(kind) for kind in wide.dtypes] == ["Int64", "Float64", "Float64"]
+    assert (wide.index.name, wide.columns.name) == ("area", "what")
+    four = to_pandas(RELEASES["four variables"], wide=True)
+    assert (four.index.names, four.columns.name) == (["area", "sex", "age"], "own")
+    assert to_pandas(made(SEX, values=[1, 2]), wide=True).columns.name is None
 
 
-def test_codes_labels_bounds_units_and_standard_errors_are_kept() -> None:
-    rows = STATISTICS.to_polars().to_dicts()
-    assert rows[0] == {
-        "age": "1", "age_label": "Young", "what": "n", "what_label": "Persons", "value": 7.0,
-        "unit": "", "status": "F", "low": 6.0, "high": 8.0, "standard_error": 0.0,
-        "reliability": "reliable",
-    }  # fmt: skip
-    assert rows[1]["value"] == 1.25
-    assert rows[1]["unit"] == "€"
-    assert (rows[1]["standard_error"], rows[1]["reliability"]) == (0.03, "caution")
-    hidden, undefined = rows[2:]
-    assert (hidden["value"], hidden["high"], hidden["status"]) == (None, None, "N")
-    assert hidden["standard_error"] is None
-    assert hidden["reliability"] is None
-    assert (undefined["value"], undefined["status"]) == (None, "F")
-    wide = STATISTICS.to_pandas(wide=True)
-    assert wide.index.tolist() == ["Young", "Old"]
-    assert wide.columns.tolist() == ["Persons", "Mean"]
-    assert [str(kind) for kind in wide.dtypes] == ["Int64", "Float64"]
+@pytest.mark.parametrize("form", FRAMES)
+def test_no_column_is_lost_where_labels_read_alike(form: str) -> None:
+    same = TableAxis.plain("x", list("123"), ["same", "same", "same (1)"])
+    release = made(SEX, same, values=range(6))
+    head, rows = FRAMES[form](release, wide=True)
+    assert head == ["sex", "same (1)", "same (2)", "same (1)_"]
+    assert [row[1:] for row in rows] == [[0, 1, 2], [3, 4, 5]]
+    page = release_html(release)
+    assert re.findall(r">(\d)</td>", page) == list("012345")
+    # A column of values called like a variable keeps its own place too.
+    clash = made(axis("area", "a b"), TableAxis.plain("x", ["area", "y"]), values=range(4))
+    if form != "pandas":
+        assert FRAMES[form](clash, wide=True) == (
+            ["area", "area_", "y"],
+            [["a", 0, 1], ["b", 2, 3]],
+        )
 
 
-def test_three_axes_make_rows_of_two_and_equal_labels_get_their_codes() -> None:
-    table = Table.from_counts(np.arange(8).reshape(2, 2, 2), names=["a", "b", "value"])
-    frame = table.to_pandas(wide=True)
-    assert frame.index.names == ["a", "b"]
-    assert frame.loc[("2", "1")].tolist() == [4, 5]
-    assert table.to_pandas(labels=False).columns.tolist() == ["a", "b", "value", "value_"]
-    axis = TableAxis.plain("x", ["1", "2"], ["same", "same"])
-    twins = Table((TableAxis.plain("y", ["p"]), axis), np.array([[3, 4]]))
-    assert twins.to_polars(wide=True).columns == ["y", "same (1)", "same (2)"]
+def test_a_confidential_table_has_frames_with_values_and_contributors() -> None:
+    values = np.array([[1250, 0], [375, 20]])
+    count = np.array([[4, 0], [2, 1]])
+    axes = (axis("area", "n s"), SEX)
+    table = Table(axes, values, kind="magnitude", decimals=2, contributors=count)
+    for form in FRAMES.values():
+        head, rows = form(table, labels=False)
+        assert head == ["area", "sex", "value", "contributors"]
+        assert [row[2:] for row in rows] == [
+            [Decimal("12.5"), 4],
+            [0, 0],
+            [Decimal("3.75"), 2],
+            [Decimal("0.2"), 1],
+        ]
+        assert form(table, wide=True)[1] == [
+            ["n", Decimal("12.5"), 0],
+            ["s", Decimal("3.75"), Decimal("0.2")],
+        ]
+    counts = Table(axes, count, contributors=count)
+    assert list(to_pandas(counts).columns) == ["area", "area_label", "sex", "sex_label", "value"]
+    assert "contributors" not in to_pandas(replace(table, contributors=None))
 
 
-def test_tables_of_one_and_of_no_variable_have_frames() -> None:
-    one = Table.from_counts([4, 6], names=["a"])
-    assert one.to_pandas(wide=True).value.tolist() == [4, 6]
-    nobody = Table((), np.array(9))
-    assert nobody.to_pandas().value.tolist() == [9]
-    assert nobody.to_pandas(wide=True).value.tolist() == [9]
-    assert "everybody" in nobody._repr_html_()
+@pytest.mark.parametrize("word", ["labels", "wide"])
+@pytest.mark.parametrize("frame", [to_pandas, to_polars, to_arrow])
+def test_a_wrong_word_is_one_sentence(frame: Any, word: str) -> None:
+    with pytest.raises(InputError, match=f"'{word}' is True or False, not 'yes'"):
+        frame(RELEASES["counts"], **{word: "yes"})
 
 
-def test_a_confidential_table_gives_its_numbers_to_a_frame_and_shows_none_in_a_notebook() -> None:
-    table = Table.from_counts([[54321, 2], [3, 98765]], names=["area", "<b>"])
-    assert table.to_pandas().value.tolist() == [54321, 2, 3, 98765]
-    html = table._repr_html_()
-    assert "54321" not in html.replace(",", "")
-    assert "&lt;b&gt;" in html
-    assert "<b>" not in html
+def test_pages_and_frames_are_made_of_releases_and_tables_only() -> None:
+    class Axes:
+        axes = ()
+
+    for call in (release_html, lambda it: two_way(it, 1)):
+        with pytest.raises(InputError, match="needs a lustrum Release"):
+            call(Axes())  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="needs a lustrum Table"):
+        table_html(RELEASES["counts"])  # type: ignore[arg-type]
+    for wide in (True, False):
+        with pytest.raises(InputError, match="needs a lustrum Table"):
+            to_pandas(Axes(), wide=wide)  # type: ignore[arg-type]
 
 
-def test_the_page_of_a_release_shows_numbers_gaps_and_notes() -> None:
-    html = sums()._repr_html_()
-    assert html.count("×</span>") == (~sums().shown).sum()
-    assert all(str(note) in html for note in sums().notes)
-    shown = sums().published[sums().shown].max() / 100
-    assert f"{shown:,.2f}" in html
-    assert "–</span>" in STATISTICS._repr_html_()
-    large = lu.protect.ConventionalRounding(base=5).apply(
-        Table.from_counts(np.full((70, 30), 5, dtype=np.int64))
+def page_cells(page: str) -> list[list[str]]:
+    """The texts of the cells of a table of HTML, row by row."""
+    rows = re.findall(r"<tr>(.*?)</tr>", page, re.DOTALL)
+    texts = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in rows]
+    return [[unescape(re.sub(r"<[^>]*>", "", text)) for text in row] for row in texts]
+
+
+@pytest.mark.parametrize("name", RELEASES)
+def test_the_page_of_a_release_tells_of_each_cell_what_the_release_tells(name: str) -> None:
+    release = RELEASES[name]
+    page = release_html(release)
+    assert str(HIDDEN) not in re.sub(r"[.,]", "", page)
+    cells = {cell["at"]: cell for cell in told(release)}
+    own = release.axes if len(release.axes) < 2 else release.axes[:-1]
+    last = release.axes[-1] if len(release.axes) > 1 else None
+    shape = tuple(len(a) for a in own)
+    columns = 1 if last is None else len(last)
+    head, *rows = page_cells(page)
+    assert (
+        head
+        == [*(a.name for a in own), *(["value"] if last is None else last.labels)][: len(own) + 20]
     )
-    assert "10 more rows and 10 more columns" in large._repr_html_()
+    places = list(np.ndindex(*shape))
+    assert len(rows) == min(len(places), 60)
+    for at, row in zip(places, rows, strict=False):
+        assert row[: len(own)] == [a.labels[i] for a, i in zip(own, at, strict=True)]
+        for k, text in enumerate(row[len(own) :]):
+            cell = cells[at if last is None else (*at, k)]
+            if cell["value"] is not None:
+                exact = f"{cell['value']:,.{decimals_of(release, cell['at'])}f}"
+                assert text == exact or name == "large numbers"
+            else:
+                assert text == ("–" if cell["status"] == "F" else "×")
+    hidden = [cell["status"] for cell in cells.values() if cell["status"] != "F"]
+    assert ("× not shown" in page) == bool(hidden)
+    for letter in set(hidden):
+        if columns <= 20 and len(places) <= 60:
+            assert page.count(str(CellStatus(letter).meaning)) == hidden.count(letter)
+    for note in release.notes:
+        assert note in page
 
 
-def refusal() -> Decision:
-    query = TableQuery("demo", (Axis("age"),))
-    return Decision(
-        query, Verdict.REFUSAL, (Reason("cells", "Too <many> cells.", "Ask for fewer."),)
-    )
+def test_a_page_says_what_it_leaves_out() -> None:
+    def page(rows: int, columns: int) -> str:
+        axes = (
+            axis("r", " ".join(map(str, range(rows)))),
+            axis("c", " ".join(map(str, range(columns)))),
+        )
+        return release_html(made(*axes, values=range(rows * columns)))
+
+    assert "more" not in page(60, 20)
+    assert "to_pandas" not in page(60, 20)
+    assert "and 2 more rows; to_pandas() has all" in page(62, 20)
+    assert "and 3 more columns; to_pandas() has all" in page(60, 23)
+    assert "and 1 more rows and 1 more columns; to_pandas() has all" in page(61, 21)
+    assert [len(row) for row in page_cells(page(61, 21))] == [21] * 61
+    assert "<caption" in page(1, 1)
+    assert ">R x C</caption>" in page(1, 1)
+    assert ">Turnover: Sex</caption>" in release_html(made(SEX, values=[1, 2], label="Turnover"))
+    plain = made(TableAxis("sex", "", SEX.categories), values=[1, 2])
+    assert ">sex</caption>" in release_html(plain)
+    assert ">everybody</caption>" in release_html(RELEASES["nobody else"])
+
+
+def test_no_text_of_a_release_becomes_a_tag() -> None:
+    bad = "<script>x</script>"
+    own = TableAxis(bad, bad, SEX.categories)
+    labels = TableAxis.plain("y", ["1"], [bad])
+    page = release_html(made(own, labels, values=[1, 2], notes=(bad,), label=bad))
+    assert "<script" not in page
+    table = table_html(Table((own, labels), np.array([[5], [6]])))
+    assert "<script" not in table
+
+
+def test_the_page_of_a_table_names_its_variables_and_shows_no_number() -> None:
+    long = axis("age", "a b c d e f g")
+    table = Table((long, AREA), np.full((7, 3), HIDDEN))
+    page = table_html(table)
+    assert str(HIDDEN) not in page.replace(",", "")
+    head, *rows = page_cells(page)
+    assert head == ["variable", "categories", "such as"]
+    assert rows == [
+        ["age", "7", "a, b, c, d, e, f and more"],
+        ["area", "3", "North, South, Total"],
+    ]
+    assert "and more" not in table_html(Table((axis("age", "a b c d e f"),), np.arange(6)))
+
+
+@pytest.mark.parametrize("rows", [0, 1, 2, 3])
+@pytest.mark.parametrize("name", ["hidden", "intervals", "four variables", "counts"])
+def test_rows_and_columns_of_a_cross_tabulation_hold_their_cells(name: str, rows: int) -> None:
+    release = RELEASES[name]
+    rows = min(rows, len(release.axes))
+    frame = two_way(release, rows)
+    reasons = two_way(release, rows, np.char.add("because ", release.status).astype(object))
+    down, across = release.axes[:rows], release.axes[rows:]
+    for cell in told(release):
+        labels = cell["labels"]
+        row = tuple(labels[:rows]) if rows > 1 else labels[0] if rows else "value"
+        column = tuple(labels[rows:]) if len(across) > 1 else labels[rows] if across else "value"
+        assert _exact(frame.at[row, column]) == cell["value"]
+        assert reasons.at[row, column] == f"because {cell['status']}"
+    for index, axes in ((frame.index, down), (frame.columns, across)):
+        assert list(index.names) == ([a.name for a in axes] or [None])
+    assert frame.index.equals(reasons.index)
+    assert frame.columns.equals(reasons.columns)
 
 
 def test_a_refusal_tells_why_and_is_never_an_empty_frame() -> None:
-    refused = refusal()
+    why = Reason("cells", "Too <many> cells.", "Ask for fewer.")
+    refused = Decision(TableQuery("demo", (Axis("age"),)), Verdict.REFUSAL, (why,))
     for frame in (refused.to_pandas, refused.to_polars, refused.to_arrow):
         with pytest.raises(InputError, match=r"refused.*Too <many> cells\. Ask for fewer\."):
             frame()
     assert "Too &lt;many&gt; cells. Ask for fewer." in refused._repr_html_()
-    answered = replace(refused, verdict=Verdict.PARTIAL, release=sums())
-    assert answered.to_pandas().equals(sums().to_pandas())
+    answered = replace(refused, verdict=Verdict.PARTIAL, release=RELEASES["hidden"])
+    assert answered.to_pandas().equals(RELEASES["hidden"].to_pandas())
     assert "Ask for fewer." in answered._repr_html_()
-
-
-def test_a_wrong_word_is_one_sentence() -> None:
-    with pytest.raises(InputError, match="'wide' is True or False, not 'yes'"):
-        sums().to_pandas(wide="yes")  # type: ignore[arg-type]
 
 
 def test_a_frame_imports_only_the_library_that_was_asked_for() -> None:

@@ -124,38 +124,3 @@ def test_groups_of_rows_are_those_that_pyarrow_writes_and_files_have_the_same_by
         assert release_as_parquet(release) == sink.getvalue()
         write_release(release, tmp_path / "out.parquet")
         assert (tmp_path / "out.parquet").read_bytes() == sink.getvalue()
-
-
-def test_no_column_takes_the_place_of_another_whatever_variables_are_called() -> None:
-    names = ("value", "sex", "sex_label", "status")
-    release = Release(
-        tuple(axis(name, 2) for name in names),
-        np.arange(16).reshape(2, 2, 2, 2),
-        np.full((2, 2, 2, 2), "F"),
-        {"method": "none"},
-    )
-    made = parquet.read_table(io.BytesIO(Parquet().write(release)))
-    assert len(made.column_names) == 2 * len(names) + 2
-    assert [made.column(name).to_pylist()[-1] for name in names] == [
-        f"'{own.codes[-1]}" if own.codes[-1][0] in "=+-" else own.codes[-1] for own in release.axes
-    ]
-    assert made.column("value_").to_pylist() == list(range(16))
-    assert set(made.column("status_").to_pylist()) == {"F"}
-
-
-@pytest.mark.parametrize("kind", ["<U1", "<U9"])
-def test_files_do_not_depend_on_errors_and_grades_that_are_not_shown(kind: str) -> None:
-    def made(grade: str, error: int, value: int) -> bytes:
-        hidden = np.array([True, False, False])
-        return Parquet().write(
-            Release(
-                (axis("v", 3),),
-                np.array([value, 4, 7]),
-                np.where(hidden, "N", "F"),
-                {"method": "none"},
-                errors=np.array([error, 2, -1]),
-                grades=np.array([grade, "A", grade], dtype=kind),
-            )
-        )
-
-    assert made("D", 9, 5) == made("A", 1, 8) == made("C", 0, 0)

@@ -1,4 +1,4 @@
-"""Releases made by hand, and what any file of them may tell of each cell, worked out cell by cell."""
+"""Small releases, and what any file of them may tell of each cell, worked out cell by cell."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import socket
 import threading
 from collections.abc import Coroutine, Iterator
@@ -92,6 +93,18 @@ def fill(root: Path, persons: int = 20_000, seed: int = 2001) -> Path:
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A data folder that no test changes."""
     return fill(tmp_path_factory.mktemp("server") / "data")
+
+
+@pytest.fixture(scope="session")
+def small_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A smaller data folder that no test changes."""
+    return fill(tmp_path_factory.mktemp("small") / "data", 6000)
+
+
+@pytest.fixture
+def own_root(small_root: Path, tmp_path: Path) -> Path:
+    """The same, for a test that changes it or serves it from a process of its own."""
+    return Path(shutil.copytree(small_root, tmp_path / "data"))
 
 
 @pytest.fixture(scope="session")

@@ -28,8 +28,8 @@ from lustrum.model import (
     Verdict,
 )
 from lustrum.server import create_app
+from lustrum.server.pages.answer import calls, citation
 from lustrum.server.table_view import layout
-from lustrum.server.table_view.cite import calls, citation
 
 QUERY = "by=age:ten-year&by=sex&totals=on"
 TABLE = f"/datasets/demo/table?{QUERY}"

@@ -11,14 +11,14 @@ from fastapi.testclient import TestClient
 
 from lustrum.answer import TableService
 from lustrum.server import create_app
-from lustrum.server.operation import arenas as arenas_module
+from lustrum.server.operation import lifecycle as arenas_module
 from waiting import until
 
 # Each thread takes a little memory from the C library and stays; an arena is a range of 64 MiB of addresses.
 PROGRAM = """
 import ctypes, sys, threading
 if sys.argv[1] == "few":
-    from lustrum.server.operation.arenas import keep_arenas_few
+    from lustrum.server.operation.lifecycle import keep_arenas_few
     assert keep_arenas_few()
 library = ctypes.CDLL(None)
 library.malloc.restype = ctypes.c_void_p
@@ -34,16 +34,10 @@ for thread in threads:
 for thread in threads:
     thread.join()
 print(len({address >> 26 for address in found}))
-"""
-
-
+if sys.argv[1] == "many":
+    sys.exit()
 # Of 64 MiB in small pieces every sixteenth is kept: pages between them are free, and nobody can use them.
-HOLES = """
-import ctypes
-from lustrum.server.operation.arenas import give_back
-library = ctypes.CDLL(None)
-library.malloc.restype = ctypes.c_void_p
-library.malloc.argtypes = [ctypes.c_size_t]
+from lustrum.server.operation.lifecycle import give_back
 library.free.argtypes = [ctypes.c_void_p]
 def resident():
     return int(open("/proc/self/statm").read().split()[1]) * 4096 >> 20
@@ -59,26 +53,19 @@ print(before - resident())
 """
 
 
-def arenas(how: str) -> int:
-    return printed(PROGRAM, how)
-
-
-def printed(program: str, *words: str) -> int:
-    ran = subprocess.run(
-        [sys.executable, "-c", program, *words], capture_output=True, text=True, check=True
-    )
-    return int(ran.stdout)
+def printed(how: str) -> list[int]:
+    command = [sys.executable, "-c", PROGRAM, how]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True)
+    return [int(line) for line in ran.stdout.split()]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="arenas of glibc")
-def test_threads_of_a_server_share_two_arenas() -> None:
+def test_threads_share_two_arenas_and_what_is_free_between_others_goes_back_to_the_system() -> None:
+    (many,) = printed("many")
+    few, given_back = printed("few")
     # The first arena grows with the heap, which may begin near a border.
-    assert arenas("few") <= 3 < arenas("many")
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="arenas of glibc")
-def test_what_is_free_between_things_that_are_kept_goes_back_to_the_system() -> None:
-    assert printed(HOLES) >= 30
+    assert few <= 3 < many
+    assert given_back >= 30
 
 
 def test_a_server_gives_memory_back_for_as_long_as_it_runs(

@@ -19,9 +19,9 @@ from lustrum.model import Axis, Dataset, Filter, Reason, TableQuery
 from lustrum.policy import Policy
 from lustrum.public.numbers import Described, KeyedNumbers
 from lustrum.server import create_app
-from lustrum.server.http.problems import Problem, ProblemError
+from lustrum.server.http.errors import Problem, ProblemError
 from lustrum.server.pages.builder import form
-from lustrum.server.pages.hints import hint
+from lustrum.server.pages.catalogue import hint
 from lustrum.server.pages.pickers import LONG
 from lustrum.server.pages.variable import typed
 from lustrum.server.service.served_dataset import ServedDataset

@@ -323,21 +323,6 @@ def test_everything_works_without_scripts(browser: Browser, address: str) -> Non
         expect(page.get_by_role("heading", level=1)).to_have_text(re.compile("^Sex by age"))
 
 
-def test_a_long_list_is_chosen_from_without_scripts(browser: Browser, address: str) -> None:
-    with visit(browser, address, java_script_enabled=False) as page:
-        page.goto("/datasets/demo?by=area&by=sex&totals=on")
-        page.locator("#codes-1 summary").click()
-        alone = page.locator("#codes-1").get_by_role("link", name="on a page of its own")
-        arrive(page, alone, "**/variables/area?**")
-        page.get_by_label("Merrow Old Town").check()
-        page.get_by_label("Find a category").fill("calder")
-        arrive(page, page.get_by_role("button", name="Search"), "**q=calder**")
-        page.get_by_label("Calder Docks").check()
-        page.get_by_role("button", name="Use these").click()
-        settled(page, "2 × 2 = 4 cells of at most 20,000.")
-        assert ("codes", "area:1-01-001,2-01-001") in asked(page)
-
-
 class Loose(TableService):
     """The same data under rules that allow own groups, judge areas one by one and keep variables apart."""
 

@@ -15,8 +15,8 @@ from lustrum.numeric.structure import UNBOUNDED
 from lustrum.server.http.templating import DESIGN, STATIC
 from lustrum.server.table_view import chart
 from lustrum.server.table_view.arrange import arrange
-from lustrum.server.table_view.bars import LEFT, SPACE
 from lustrum.server.table_view.chart import Chart, draw
+from lustrum.server.table_view.marks import LEFT, SPACE
 from lustrum.server.urls.display import TableView
 
 

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from itertools import combinations, pairwise
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lustrum.demo import description_path
+from lustrum.model import Release, TableAxis
+from lustrum.server.table_view.arrange import arrange
+from lustrum.server.table_view.chart import draw
 from lustrum.server.table_view.classes import MOST_CLASSES, classed
+from lustrum.server.table_view.layout import lay_out
+from lustrum.server.table_view.map import draw_map
+from lustrum.server.urls.display import TableView
+from lustrum.tabulate import read_description
 
 VALUES = st.lists(st.integers(0, 400), min_size=1, max_size=40)
 
@@ -41,3 +50,43 @@ def test_natural_breaks_leave_the_least_spread(values: list[int]) -> None:
     made = classed(ranked, "natural", most=3)
     cuts = tuple(ranked.index(low) for low, _ in made.ends[1:])
     assert spread(cuts) == pytest.approx(best)
+
+
+DEMO = read_description(description_path("demo"))
+DISTRICTS = next(v for v in DEMO.variable("area").levels if v.name == "district").categories
+
+
+def shaded(values: list[int], margin: int | None, drawing: str) -> dict[int, int]:
+    """The shade of each figure of a table, in a drawing of it."""
+    axes = [TableAxis("area", "Area", tuple(DISTRICTS))]
+    if drawing == "chart":
+        axes = [TableAxis.plain("a", list("1234567")), TableAxis.plain("b", list("12"))]
+    published = np.array(values).reshape([len(axis) for axis in axes])
+    status = np.full(published.shape, "F")
+    release = Release(tuple(axes), published, status, {"method": "none"}, margin=margin)
+    if drawing == "table":
+        rows = lay_out(release, TableView(heat="on")).blocks[0].rows
+        found = [row.cells[0].shade for row in rows]
+    elif drawing == "map":
+        made = draw_map(arrange(release, TableView(form="map"), "area"), DEMO)
+        found = [shape.shade for shape in made.shapes]
+    else:
+        (panel,) = draw(arrange(release, TableView(form="chart", chart="heat"))).panels
+        found = [int(mark.look[1:]) for mark in panel.marks if mark.shape == "rect"]
+    assert len(found) == len(values)
+    return dict(zip(values, found, strict=True))
+
+
+@pytest.mark.parametrize("drawing", ["table", "map", "chart"])
+@given(
+    st.lists(st.integers(0, 200), min_size=14, max_size=14, unique=True),
+    st.integers(1, 60),
+)
+def test_shades_of_a_drawing_never_show_what_protection_may_have_changed(
+    drawing: str, values: list[int], margin: int
+) -> None:
+    assert len(set(shaded(values, None, drawing).values())) > 1
+    shades = shaded(values, margin, drawing)
+    first = [min(v for v in values if shades[v] == shade) for shade in sorted(set(shades.values()))]
+    for low, following in pairwise(first):
+        assert following - low >= 2 * margin

@@ -12,7 +12,7 @@ from fastapi.testclient import TestClient
 from lustrum.answer import TableService
 from lustrum.policy.read import sealed
 from lustrum.server import Settings, create_app
-from lustrum.server.operation.signals import read_policies_again
+from lustrum.server.operation.lifecycle import read_policies_again
 from server.conftest import STRICT
 
 ASKED = "/api/v1/tables?dataset=demo&by=sex&by=region"

@@ -19,7 +19,7 @@ from lustrum.answer.records_line import RecordsLine
 from lustrum.answer.separate_process import SeparateRecordsService
 from lustrum.server import Settings, create_app
 from lustrum.server.service.catalogue import catalogue
-from server.conftest import STRICT, fill, served
+from server.conftest import STRICT, served
 from waiting import LONG, has_ended, until
 
 SILENCE = 5.0
@@ -32,12 +32,11 @@ pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="needs SI
 
 
 @pytest.fixture
-def both(tmp_path: Path, bundle: Path) -> Path:
+def both(own_root: Path, bundle: Path) -> Path:
     """A census served from its bundle, and a register served from its records."""
-    root = fill(tmp_path / "data", 2000)
-    shutil.copytree(bundle, root / "bundles" / "demo")
-    (root / "policies" / "demo.toml").write_text(STRICT)
-    return root
+    shutil.copytree(bundle, own_root / "bundles" / "demo")
+    (own_root / "policies" / "demo.toml").write_text(STRICT)
+    return own_root
 
 
 @contextmanager
@@ -160,10 +159,9 @@ def test_nobody_waits_for_a_records_process_that_is_gone_and_it_comes_back(
 
 
 def test_a_server_that_can_answer_nothing_is_not_ready_and_recovers_by_itself(
-    tmp_path: Path,
+    own_root: Path,
 ) -> None:
-    root = fill(tmp_path / "data", 2000)
-    with running(root, 3600.0) as (records, url):
+    with running(own_root, 3600.0) as (records, url):
         until(lambda: get(f"{url}/health/ready").status_code == 200)
         os.kill(pid_of(records), signal.SIGSTOP)
         # A sign of life may have been under way.

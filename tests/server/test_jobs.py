@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import resource
 import signal
 import sqlite3
@@ -18,9 +19,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lustrum.model import Decision, QueryError, Release, TableAxis, TableQuery, Verdict
+from lustrum.model import (
+    Decision,
+    LustrumError,
+    QueryError,
+    Release,
+    TableAxis,
+    TableQuery,
+    Verdict,
+)
 from lustrum.runtime.stop import check_stop, report_progress
-from lustrum.server.http.problems import ProblemError
+from lustrum.server.http.errors import UNAVAILABLE, Problem, ProblemError
 from lustrum.server.operation.metrics import Metrics
 from lustrum.server.service import job_store
 from lustrum.server.service import jobs as jobs_module
@@ -50,21 +59,30 @@ def until(jobs: Jobs, job: Job, *states: str) -> Job:
     raise AssertionError(f"the job is {found.state}")
 
 
+@contextmanager
+def working(jobs: Jobs) -> Iterator[None]:
+    """The jobs are worked on meanwhile."""
+    jobs.start()
+    try:
+        yield
+    finally:
+        jobs.stop()
+
+
 def test_a_job_is_done_in_the_background_and_its_answer_kept(tmp_path: Path) -> None:
     metrics = Metrics()
     jobs = Jobs(tmp_path, decided, Settings(), metrics)
     job = jobs.submit(QUERY, "v1")
     assert job.state == "waiting"
     assert jobs.result(job.id) is None
-    jobs.start()
-    try:
+    with working(jobs):
         until(jobs, job, "done")
-    finally:
-        jobs.stop()
     found = jobs.result(job.id)
     assert found is not None
     assert found.release is not None
     assert found.release.published.tolist() == [3, 6]
+    assert jobs.result(job.id, "v1") is not None
+    assert jobs.result(job.id, "v2") is None  # of other data or another policy
     assert metrics.registry.get_sample_value("lustrum_jobs_total", {"state": "done"}) == 1
 
 
@@ -88,8 +106,7 @@ def test_progress_is_told_and_a_job_can_be_cancelled_unless_others_wait(tmp_path
             time.sleep(0.01)
 
     jobs = Jobs(tmp_path, slow, Settings())
-    jobs.start()
-    try:
+    with working(jobs):
         job = jobs.submit(QUERY, "v1")
         other = jobs.submit(QUERY, "v1")
         assert other.id == job.id
@@ -111,26 +128,33 @@ def test_progress_is_told_and_a_job_can_be_cancelled_unless_others_wait(tmp_path
         begun.clear()
         jobs.submit(OTHER, "v1")
         assert begun.wait(LONG)
-    finally:
-        jobs.stop()
 
 
-def test_what_goes_wrong_is_a_sentence_without_a_word_of_the_exception(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (QueryError("There is no level 'x'."), "There is no level 'x'."),
+        (
+            ProblemError(Problem("busy", "Busy", 503, "Please try again.")),
+            "Please try again.",
+        ),
+        (LustrumError("/srv/secret is gone"), str(UNAVAILABLE)),
+        (ValueError("4711 people"), "This is our mistake, not yours."),
+    ],
+)
+def test_what_goes_wrong_is_a_sentence_and_no_word_of_an_exception_gets_out(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, error: Exception, sentence: str
+) -> None:
     def broken(query: TableQuery) -> Decision:
-        if query == QUERY:
-            raise ValueError("4711 people")
-        raise QueryError("There is no level 'x'.")
+        raise error
 
-    jobs = Jobs(tmp_path, broken, Settings())
-    jobs.start()
-    try:
-        ours = until(jobs, jobs.submit(QUERY, "v1"), "failed")
-        theirs = until(jobs, jobs.submit(OTHER, "v1"), "failed")
-    finally:
-        jobs.stop()
-    assert "4711" not in ours.sentence
-    assert ours.sentence.startswith("This is our mistake")
-    assert theirs.sentence == "There is no level 'x'."
+    metrics = Metrics()
+    jobs = Jobs(tmp_path, broken, Settings(), metrics)
+    with working(jobs):
+        assert until(jobs, jobs.submit(QUERY, "v1"), "failed").sentence == sentence
+    assert metrics.registry.get_sample_value("lustrum_jobs_total", {"state": "failed"}) == 1
+    assert len(caplog.messages) == (not isinstance(error, QueryError))
+    assert not re.search("4711|secret", caplog.text)
 
 
 def test_a_job_that_takes_too_long_fails(tmp_path: Path) -> None:
@@ -140,11 +164,8 @@ def test_a_job_that_takes_too_long_fails(tmp_path: Path) -> None:
             time.sleep(0.01)
 
     jobs = Jobs(tmp_path, endless, Settings(background_seconds=0.2))
-    jobs.start()
-    try:
+    with working(jobs):
         assert "too long" in until(jobs, jobs.submit(QUERY, "v1"), "failed").sentence
-    finally:
-        jobs.stop()
 
 
 def test_a_job_under_way_waits_for_the_next_start(tmp_path: Path) -> None:
@@ -163,11 +184,8 @@ def test_a_job_under_way_waits_for_the_next_start(tmp_path: Path) -> None:
     jobs.stop()
     assert until(jobs, job, "waiting").state == "waiting"
     again = Jobs(tmp_path, decided, Settings())
-    again.start()
-    try:
+    with working(again):
         until(again, job, "done")
-    finally:
-        again.stop()
 
 
 CRASHING = """
@@ -205,11 +223,8 @@ def test_a_job_of_a_process_that_was_killed_is_taken_up_by_another(
     assert jobs.store.claim() is None  # the claim of the dead still holds
     monkeypatch.setattr(job_store, "LEASE", 0.5)
     time.sleep(0.6)
-    jobs.start()
-    try:
+    with working(jobs):
         until(jobs, job, "done")
-    finally:
-        jobs.stop()
     assert jobs.result(name) is not None
 
 
@@ -229,11 +244,8 @@ def full_disk(most: int) -> Iterator[None]:
 def test_finished_results_can_be_read_while_the_disk_is_full(tmp_path: Path) -> None:
     jobs = Jobs(tmp_path, decided, Settings())
     job = jobs.submit(QUERY, "v1")
-    jobs.start()
-    try:
+    with working(jobs):
         until(jobs, job, "done")
-    finally:
-        jobs.stop()
     for fresh in (jobs, Jobs(tmp_path, decided, Settings())):  # also after a restart
         with full_disk(0):
             with pytest.raises(ProblemError):
@@ -275,11 +287,8 @@ def test_a_full_disk_is_a_sentence_and_leaves_nothing_half_written(tmp_path: Pat
 
 def test_old_jobs_are_forgotten(tmp_path: Path) -> None:
     jobs = Jobs(tmp_path, decided, Settings(keep_hours=1e-9))
-    jobs.start()
-    try:
+    with working(jobs):
         job = until(jobs, jobs.submit(QUERY, "v1"), "done")
-    finally:
-        jobs.stop()
     time.sleep(0.01)
     jobs.submit(OTHER, "v1")
     assert jobs.find(job.id) is None
@@ -331,14 +340,11 @@ def test_the_thread_of_jobs_survives_any_error_of_its_file(
     jobs = Jobs(tmp_path, decided, Settings(), metrics)
     job = jobs.submit(QUERY, "v1")
     faults = Faulty(monkeypatch, word, 5, error)
-    jobs.start()
-    try:
+    with working(jobs):
         end = time.monotonic() + LONG
         while faults.left and time.monotonic() < end:
             time.sleep(0.01)
         until(jobs, job, "done")
-    finally:
-        jobs.stop()
     assert jobs.result(job.id) is not None
     failed = metrics.registry.get_sample_value("lustrum_job_errors_total")
     assert failed is not None
@@ -376,14 +382,11 @@ def test_a_damaged_file_of_jobs_is_set_aside(tmp_path: Path) -> None:
     for path in tmp_path.glob("jobs.sqlite-*"):
         path.unlink()
     (tmp_path / "jobs.sqlite").write_bytes(b"no database at all" * 500)
-    jobs.start()
-    try:
+    with working(jobs):
         end = time.monotonic() + LONG
         while not list(tmp_path.glob("jobs-damaged-*")) and time.monotonic() < end:
             time.sleep(0.02)
         until(jobs, jobs.submit(QUERY, "v1"), "done")
-    finally:
-        jobs.stop()
     assert len(list(tmp_path.glob("jobs-damaged-*"))) == 1
 
 
@@ -404,13 +407,10 @@ def test_a_file_of_the_first_version_is_taken_over(tmp_path: Path) -> None:
         )
     base.close()
     jobs = Jobs(tmp_path, decided, Settings())
-    jobs.start()
-    try:
+    with working(jobs):
         old = jobs.find("old")
         assert old is not None
         until(jobs, old, "done")
-    finally:
-        jobs.stop()
 
 
 def claimed(store: JobStore) -> str | None:
@@ -503,9 +503,6 @@ def test_an_answer_made_while_data_or_policy_changed_is_made_again(tmp_path: Pat
 
     jobs = Jobs(tmp_path, work, Settings(), mark=lambda _: next(marks))
     job = jobs.submit(QUERY, "old")
-    jobs.start()
-    try:
+    with working(jobs):
         until(jobs, job, "done")
-    finally:
-        jobs.stop()
     assert len(made) == 2

@@ -19,11 +19,11 @@ from lustrum.answer import Snapshot, TableService
 from lustrum.client import Client, ServerError
 from lustrum.local import local_service
 from lustrum.server import Settings, create_app
+from lustrum.server.http.errors import ProblemError
 from lustrum.server.http.languages import ENGLISH, languages
-from lustrum.server.http.problems import ProblemError
-from lustrum.server.operation.gate import Gate
 from lustrum.server.run import _bound
 from lustrum.server.service.jobs import Jobs
+from lustrum.server.service.questions import Gate
 from waiting import LONG, until
 
 

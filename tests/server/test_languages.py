@@ -6,7 +6,6 @@ import importlib.util
 import re
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from datetime import date
 from html.parser import HTMLParser
@@ -26,8 +25,7 @@ from lustrum.model.parameters import spec_from_words
 from lustrum.model.plugins import load
 from lustrum.model.text import Message, say, say_many
 from lustrum.server import create_app
-from lustrum.server.http import languages as language_pages
-from lustrum.server.http.languages import LOCALES, languages
+from lustrum.server.http.languages import LOCALES, in_language, languages
 from lustrum.server.http.templating import labels_language
 from lustrum.server.settings import Settings
 from lustrum.server.table_view.titles import title
@@ -171,26 +169,21 @@ def _texts(path: Path) -> Iterator[str]:
     yield from (text for key, text in own.items() if key and isinstance(text, str))
 
 
-def test_only_one_is_singular_in_german() -> None:
-    def cells(number: int) -> Any:
+def test_the_singular_goes_by_the_rules_of_the_language() -> None:
+    def cells(code: str, number: int) -> Any:
         one, many = "{number:,} cell of at most {most:,}.", "{number:,} cells of at most {most:,}."
-        return languages()["de"].say(say_many(one, many, number, most=20_000))
+        return languages()[code].say(say_many(one, many, number, most=20_000))
 
-    assert cells(0) == "0 Zellen von höchstens 20.000."
-    assert cells(1) == "1 Zelle von höchstens 20.000."
-    assert cells(1234) == "1.234 Zellen von höchstens 20.000."
-
-
-def test_none_and_one_share_a_form_in_french() -> None:
-    french = languages()["fr"]
-
-    def cells(number: int) -> Any:
-        one, many = "{number:,} cell of at most {most:,}.", "{number:,} cells of at most {most:,}."
-        return french.say(say_many(one, many, number, most=20_000))
-
-    assert cells(0) == f"0 case sur 20{THIN}000 au plus."
-    assert cells(1) == f"1 case sur 20{THIN}000 au plus."
-    assert cells(1234) == f"1{THIN}234 cases sur 20{THIN}000 au plus."
+    assert [cells("de", number) for number in (0, 1, 1234)] == [
+        "0 Zellen von höchstens 20.000.",
+        "1 Zelle von höchstens 20.000.",
+        "1.234 Zellen von höchstens 20.000.",
+    ]
+    assert [cells("fr", number) for number in (0, 1, 1234)] == [
+        f"0 case sur 20{THIN}000 au plus.",
+        f"1 case sur 20{THIN}000 au plus.",
+        f"1{THIN}234 cases sur 20{THIN}000 au plus.",
+    ]
 
 
 def test_numbers_are_written_as_the_language_does() -> None:
@@ -299,14 +292,14 @@ def test_labels_are_the_translations_of_the_dataset_and_of_nobody_else(client: T
 def test_titles_are_in_one_language_where_labels_have_no_translation() -> None:
     dataset = read_description(description_path("demo"))
     query = TableQuery("demo", (Axis("age"), Axis("sex")))
-    with in_language("fr"):
+    with in_language("fr", "/"):
         assert labels_language(dataset).say(title(query, dataset)).startswith("Âge × sexe")
-    with in_language("de"):
+    with in_language("de", "/"):
         # Nouns keep their capitals inside a title.
         assert labels_language(dataset).say(title(query, dataset)) == (
             "Alter nach Geschlecht, Personen insgesamt"
         )
-    with in_language("fr"):
+    with in_language("fr", "/"):
         bare = Dataset.from_mapping(
             {k: v for k, v in dataset.source.items() if k != "translations"}
         )
@@ -316,34 +309,24 @@ def test_titles_are_in_one_language_where_labels_have_no_translation() -> None:
         assert labels_language(german).code == "de"
 
 
-def test_figures_are_grouped_by_narrow_spaces(client: TestClient) -> None:
-    pieces = Text(client.get(f"/fr{TABLE}").text).pieces
-    assert any(re.fullmatch(rf"\d{{1,3}}({THIN}\d{{3}})+", piece) for piece in pieces)
-    shares = Text(client.get(f"/fr{TABLE}&show=row-percent").text).pieces
-    assert "100,0" in shares
-    assert not any(re.fullmatch(r"\d+\.\d+", piece) for piece in shares)
-
-
-def test_figures_are_grouped_by_points_in_german(client: TestClient) -> None:
+@pytest.mark.parametrize(("code", "group"), [("fr", THIN), ("de", ".")])
+def test_figures_are_grouped_as_the_language_does(
+    client: TestClient, code: str, group: str
+) -> None:
     english = Text(client.get(TABLE).text).pieces
-    german = Text(client.get(f"/de{TABLE}").text).pieces
+    other = Text(client.get(f"/{code}{TABLE}").text).pieces
     grouped = [piece for piece in english if re.fullmatch(r"\d{1,3}(,\d{3})+", piece)]
     assert grouped
-    assert [p for p in german if re.fullmatch(r"\d{1,3}(\.\d{3})+", p)] == [
-        piece.replace(",", ".") for piece in grouped
+    assert [p for p in other if re.fullmatch(rf"\d{{1,3}}({re.escape(group)}\d{{3}})+", p)] == [
+        piece.replace(",", group) for piece in grouped
     ]
-    assert "100,0" in Text(client.get(f"/de{TABLE}&show=row-percent").text).pieces
+    shares = Text(client.get(f"/{code}{TABLE}&show=row-percent").text).pieces
+    assert "100,0" in shares
+    assert not any(re.fullmatch(r"\d+\.\d", piece) for piece in shares)
 
 
 def _guide(address: str) -> bool:
     return address.endswith(("/accessibility", "/api", "/protection"))
-
-
-@contextmanager
-def in_language(code: str) -> Iterator[None]:
-    before = language_pages._current.set(code)
-    yield
-    language_pages._current.reset(before)
 
 
 @pytest.mark.parametrize("path", PAGES.values(), ids=list(PAGES))

@@ -19,11 +19,11 @@ from lustrum.demo import description_path
 from lustrum.model import Axis, TableQuery
 from lustrum.runtime.stop import Stopped, stopping
 from lustrum.server import Settings, create_app
-from lustrum.server.http import askers
-from lustrum.server.http.problems import ProblemError
-from lustrum.server.operation.gate import MOST_OF_ONE, Gate
-from lustrum.server.service import estimate as estimating
-from lustrum.server.service.estimate import available_memory, estimate
+from lustrum.server.http import middleware as askers
+from lustrum.server.http.errors import ProblemError
+from lustrum.server.service import suggestions as estimating
+from lustrum.server.service.questions import MOST_OF_ONE, Gate
+from lustrum.server.service.suggestions import available_memory, estimate
 from lustrum.server.urls import forms
 from lustrum.tabulate import read_description
 from server.conftest import started
@@ -42,7 +42,7 @@ class Queue:
 
     def ask(self, asker: str, name: str, **options: Any) -> None:
         def pass_through() -> None:
-            askers._current.set(asker)
+            askers._asker.set(asker)
             with self.gate.pass_through(**options):
                 self.order.append(name)
 
@@ -75,10 +75,10 @@ def test_one_asker_cannot_hold_all_places() -> None:
     with queue.gate.pass_through():
         for i in range(MOST_OF_ONE):
             queue.ask("many", str(i))
-        token = askers._current.set("many")
+        token = askers._asker.set("many")
         with pytest.raises(ProblemError) as caught, queue.gate.pass_through():
             raise AssertionError
-        askers._current.reset(token)
+        askers._asker.reset(token)
         assert caught.value.problem.status == 503
         assert caught.value.problem.retry
         queue.ask("other", "other")

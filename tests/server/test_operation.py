@@ -19,11 +19,10 @@ from lustrum.model import InputError
 from lustrum.runtime.log_lines import JsonLines
 from lustrum.runtime.stop import Stopped, check_stop
 from lustrum.server import Settings, create_app
-from lustrum.server.http.disconnects import DisconnectWatcher
-from lustrum.server.http.problems import ProblemError
-from lustrum.server.operation.gate import Gate
+from lustrum.server.http.errors import ProblemError
+from lustrum.server.http.middleware import DisconnectWatcher
+from lustrum.server.service.questions import Gate
 from lustrum.tabulate import FrameSource, Secret, Store, ingest, read_description
-from server.conftest import fill
 from waiting import LONG, until
 
 LINK = "dataset=demo&by=age:ten-year&by=sex"
@@ -40,6 +39,11 @@ def made(root: Path, **settings: Any) -> TestClient:
         ({"rate": "often"}, "such as 120/minute"),
         ({"seconds": 0}, "'seconds' must be a number above 0"),
         ({"concurrency": -1}, "'concurrency' must be a whole number of 0 or more"),
+        ({"patience": "20"}, "'patience' must be a number above 0"),
+        ({"cors": 1}, "'cors' must be true or false"),
+        ({"trusted_proxies": 1}, "'trusted_proxies' must be a text"),
+        ({"connections": 0}, "'connections' must be a whole number of 1 or more"),
+        ({"records_seconds": 1}, "'records_seconds' must be a number of"),
     ],
 )
 def test_a_wrong_setting_is_one_sentence(words: dict[str, Any], sentence: str) -> None:
@@ -52,6 +56,20 @@ def test_settings_reach_another_process_as_they_are() -> None:
     assert Settings.from_text(settings.to_text()) == settings
     with pytest.raises(InputError, match="no setting 'rates'"):
         Settings.from_text('{"rates": 3}')
+
+
+def test_settings_in_a_file_give_way_to_options(tmp_path: Path) -> None:
+    file = tmp_path / "server.toml"
+    file.write_text('rate = "9/hour"\nseconds = 7\nallowed_host = ["a.example", ".b.example"]')
+    found = Settings.from_file(file, rate="5/second")
+    assert found == Settings(rate="5/second", seconds=7, allowed_host="a.example,.b.example")
+    assert Settings.from_file(None, seconds=7) == Settings(seconds=7)
+    for text, sentence in (("rates = 3", "no setting 'rates'"), ("rate", "not valid TOML")):
+        file.write_text(text)
+        with pytest.raises(InputError, match=sentence):
+            Settings.from_file(file)
+    with pytest.raises(InputError, match="cannot be read"):
+        Settings.from_file(tmp_path / "missing.toml")
 
 
 def test_who_asks_too_often_is_asked_to_wait_and_told_how_long(root: Path) -> None:
@@ -268,16 +286,15 @@ def test_a_large_table_is_made_in_the_background_for_people(root: Path) -> None:
         assert "<table" in answer.text
 
 
-def test_a_finished_job_is_not_shown_under_another_policy(tmp_path: Path) -> None:
-    root = fill(tmp_path / "data", 6000)
-    app = create_app(local_service(root, workers=1), Settings(background_cells=10))
+def test_a_finished_job_is_not_shown_under_another_policy(own_root: Path) -> None:
+    app = create_app(local_service(own_root, workers=1), Settings(background_cells=10))
     with TestClient(app, base_url="http://lustrum.test", follow_redirects=False) as client:
         address = client.get(f"/api/v1/tables?{LINK}").headers["location"]
         end = time.monotonic() + LONG
         while (job := client.get(address).json())["state"] != "done" and time.monotonic() < end:
             time.sleep(0.05)
         assert client.get(job["links"]["result"]).status_code == 200
-        policy = root / "policies" / "demo.toml"
+        policy = own_root / "policies" / "demo.toml"
         policy.write_text(policy.read_text().replace("base = 3", "base = 5"))
         stale = client.get(job["links"]["result"])
         assert stale.status_code == 409
@@ -294,9 +311,8 @@ def test_a_refused_question_is_not_worth_a_job(root: Path) -> None:
     assert body["decision"] == "refusal"
 
 
-def test_data_may_be_replaced_while_they_are_served(tmp_path: Path) -> None:
-    root = fill(tmp_path / "data", 6000)
-    client = made(root, rate="")
+def test_data_may_be_replaced_while_they_are_served(own_root: Path) -> None:
+    client = made(own_root, rate="")
     path = f"/api/v1/tables?{LINK}&include="
     old = client.get(path).json()["table"]["value"]
     seen: list[Any] = []
@@ -313,7 +329,7 @@ def test_data_may_be_replaced_while_they_are_served(tmp_path: Path) -> None:
         until(lambda: seen)
         description = read_description(description_path("demo"))
         secret = Secret(bytes(range(32)))
-        ingest(FrameSource(people(8000, 5)), description, Store(root), secret=secret)
+        ingest(FrameSource(people(8000, 5)), description, Store(own_root), secret=secret)
     finally:
         over.set()
         thread.join()

@@ -11,7 +11,7 @@ from fastapi.testclient import TestClient
 from lustrum.answer import TableService
 from lustrum.model import InputError
 from lustrum.server import Settings, create_app
-from lustrum.server.http.askers import asker_of
+from lustrum.server.http.middleware import asker_of
 from server.conftest import started
 
 

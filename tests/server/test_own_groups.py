@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import io
 import re
+import shutil
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,13 +19,13 @@ from lustrum.answer import TableService
 from lustrum.model import Axis, Filter, Group, QueryError, TableQuery
 from lustrum.server import Settings, create_app
 from lustrum.server.urls import forms
-from server.conftest import fill, served, started
+from server.conftest import served, started
 
 
 @pytest.fixture(scope="module")
-def free(tmp_path_factory: pytest.TempPathFactory) -> TableService:
+def free(small_root: Path, tmp_path_factory: pytest.TempPathFactory) -> TableService:
     """The demo under a policy that allows own groups and three filters."""
-    root = fill(tmp_path_factory.mktemp("groups") / "data", 6000)
+    root = shutil.copytree(small_root, tmp_path_factory.mktemp("groups") / "data")
     path: Path = root / "policies" / "demo.toml"
     text = path.read_text().replace("nested_only = true", "nested_only = false")
     text = re.sub(r"max_filters = \d+", "max_filters = 3", text)

@@ -15,8 +15,8 @@ from lustrum.answer import Snapshot, TableService
 from lustrum.local import local_service
 from lustrum.model import Decision, TableQuery
 from lustrum.server import create_app
-from lustrum.server.http.languages import MOST_PATH
-from lustrum.server.http.middleware import MAX_BODY, MAX_QUERY
+from lustrum.server.http.languages import MOST_PATH, MOST_QUERY
+from lustrum.server.http.middleware import MAX_BODY
 from lustrum.server.service.answers import MOST_NAMES
 
 
@@ -52,7 +52,7 @@ BAD = [
     ("GET", f"{TABLES}?dataset=demo&query=7", {}, 400),
     ("GET", f"{TABLES}?dataset=demo&query=%7B%7D&by=sex", {}, 400),
     ("GET", f"{TABLES}?dataset=demo&by=area&by=age&format=csv", {}, 406),
-    ("GET", f"{TABLES}?dataset=demo&by={'x' * MAX_QUERY}", {}, 414),
+    ("GET", f"{TABLES}?dataset=demo&by={'x' * MOST_QUERY}", {}, 414),
     ("POST", TABLES, {"json": {"dataset": "demo", "by": ["sexx"]}}, 400),
     ("POST", TABLES, {"json": {"dataset": "demo", "by": "sex"}}, 400),
     ("POST", TABLES, {"json": {"dataset": "demo", "by": [7]}}, 400),
@@ -95,7 +95,7 @@ BAD_PAGES = [
     ("/datasets/demo/table?by=sex&where=region:99", 400),
     ("/datasets/demo/table?by=sex&format=csv", 400),
     ("/datasets/demo/table?query=%7B%22dataset%22%3A%22businesses%22%7D", 400),
-    (f"/?q={'x' * MAX_QUERY}", 414),
+    (f"/?q={'x' * MOST_QUERY}", 414),
     (f"/{'x' * MOST_PATH}", 414),
 ]
 

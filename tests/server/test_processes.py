@@ -138,40 +138,6 @@ def test_nobody_waits_for_a_sign_and_a_process_that_gives_none_is_replaced(
     assert told == ["started"]
 
 
-def test_a_process_that_answers_in_time_is_asked_again_and_stays(
-    made: Callable[[], Made], clock: Clock
-) -> None:
-    parent, (one, two), _ = made()
-    for _ in range(5):
-        parent.keep_subprocess_alive()
-        assert [one.pong(), two.pong()] == [1, 1]  # one question at a time
-        clock.now += SIGN - 1
-        parent.keep_subprocess_alive()
-        assert [one.pong(), two.pong()] == [1, 1]
-    assert parent.processes == [one, two]
-
-
-def test_a_process_that_died_is_replaced_at_once_unless_the_server_ends(
-    made: Callable[[], Made], clock: Clock, caplog: pytest.LogCaptureFixture
-) -> None:
-    parent, (one, two), _ = made()
-    one.process.lives = False
-    parent.keep_subprocess_alive()
-    assert parent.processes[0] is not one
-    assert parent.processes[1:] == [two]
-    assert caplog.messages == [f"process {one.pid} died and is started again"]
-    # Its end of the pipe is closed: it is going away.
-    two.kept.close()
-    parent.keep_subprocess_alive()
-    assert parent.processes[1] is not two
-    last = list(parent.processes)
-    for process in last:
-        process.process.lives = False  # type: ignore[attr-defined]
-    parent.should_exit.set()
-    parent.keep_subprocess_alive()
-    assert parent.processes == last
-
-
 def test_a_server_whose_processes_cannot_start_ends(
     made: Callable[[], Made], clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -24,7 +24,7 @@ from lustrum.answer import Snapshot, TableService, pipeline
 from lustrum.publish.bundles.write import write_bundle
 from lustrum.runtime.log_lines import FIELDS
 from lustrum.server import Settings, create_app
-from lustrum.server.api.repeated import Answered, RepeatedRequests
+from lustrum.server.api.tables import Answered, RepeatedRequests
 from lustrum.server.operation.metrics import Metrics
 from lustrum.server.service import remembered_answers
 from lustrum.server.service.questions import Questions

@@ -13,8 +13,8 @@ from limits.strategies import MovingWindowRateLimiter
 
 from lustrum.local import local_service
 from lustrum.server import Settings, create_app
-from lustrum.server.http import shared_rates
-from lustrum.server.http.shared_rates import FILE, SharedHits
+from lustrum.server.http import rates as shared_rates
+from lustrum.server.http.rates import FILE, SharedHits
 from waiting import LONG
 
 KEY = "ab" * 32
@@ -53,7 +53,7 @@ def test_hits_are_forgotten_when_their_time_is_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = [1000.0]
-    monkeypatch.setattr("lustrum.server.http.shared_rates.time.time", lambda: now[0])
+    monkeypatch.setattr("lustrum.server.http.rates.time.time", lambda: now[0])
     (one,) = limiters(tmp_path, 1)
     limit = parse("2/minute")
     assert one.hit(limit, "a")
@@ -99,7 +99,7 @@ def test_processes_whose_file_fails_allow_no_more_than_the_limit_together_and_tr
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = [1000.0]
-    monkeypatch.setattr("lustrum.server.http.shared_rates.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("lustrum.server.http.rates.time.monotonic", lambda: now[0])
     both = limiters(tmp_path, 2)
     limit = parse("5/day")
     for process in both:

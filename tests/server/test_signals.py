@@ -18,7 +18,6 @@ from pathlib import Path
 
 import pytest
 
-from server.conftest import fill
 from waiting import LONG, has_ended, listeners, unshared_port, until
 
 SERVER = """
@@ -83,15 +82,14 @@ def workers_of(parent: int) -> set[int]:
     return found
 
 
-def test_a_hangup_reads_the_policies_again_and_ends_nothing(tmp_path: Path) -> None:
-    root = fill(tmp_path / "data", 2000)
-    with serving(root, 1) as (process, url, log):
+def test_a_hangup_reads_the_policies_again_and_ends_nothing(own_root: Path) -> None:
+    with serving(own_root, 1) as (process, url, log):
         until(lambda: status(f"{url}/health/ready") == 200)
         for times in range(1, 4):
             process.send_signal(signal.SIGHUP)
             until(lambda times=times: log.read_text().count("policy of demo read again") == times)
             until(lambda: status(f"{url}/health/ready") == 200)
-        broken = root / "policies" / "businesses.toml"
+        broken = own_root / "policies" / "businesses.toml"
         broken.write_text("dataset = [")
         process.send_signal(signal.SIGHUP)
         until(lambda: "policy of businesses refused" in log.read_text())
@@ -103,11 +101,10 @@ def test_a_hangup_reads_the_policies_again_and_ends_nothing(tmp_path: Path) -> N
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
 def test_workers_answer_alike_are_replaced_hear_hangups_and_leave_with_their_parent(
-    tmp_path: Path,
+    own_root: Path,
 ) -> None:
-    root = fill(tmp_path / "data", 6000)
     metrics_port = unshared_port()
-    with serving(root, 2, metrics_port) as (process, url, log):
+    with serving(own_root, 2, metrics_port) as (process, url, log):
         host, _, port = url.removeprefix("http://").partition(":")
         # The server is announced when one of them listens; until the other does, nobody may die.
         until(lambda: listeners(int(port)) == 2)

@@ -24,7 +24,7 @@ from lustrum.formats.jsonstat import JsonStat
 from lustrum.model import Quantity, TableQuery
 from lustrum.publish.bundles.make import make_bundle
 from lustrum.server import create_app
-from lustrum.server.service.estimate import estimate
+from lustrum.server.service.suggestions import estimate
 from lustrum.server.settings import Settings
 from lustrum.tabulate import FrameSource, Secret, Store, ingest, read_description
 from server.conftest import served, started

@@ -10,9 +10,8 @@ from clocks import bend_clock
 from lustrum.answer import Snapshot, TableService
 from lustrum.model import Axis, Decision, Filter, Group, TableQuery
 from lustrum.runtime.stop import Stopped, stopping
-from lustrum.server.service.estimate import estimate
 from lustrum.server.service.served_dataset import ServedDataset
-from lustrum.server.service.suggestions import advice, passing, suggestions
+from lustrum.server.service.suggestions import advice, estimate, passing, suggestions
 
 REFUSED = [
     TableQuery("demo", (Axis("area"), Axis("age"))),

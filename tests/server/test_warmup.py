@@ -15,7 +15,7 @@ from lustrum.demo import description_path
 from lustrum.model import Dataset, LustrumError, TableQuery
 from lustrum.model.errors import NotAnsweringError, NotReadyError
 from lustrum.runtime.stop import Stopped
-from lustrum.server.operation import warmup
+from lustrum.server.operation import lifecycle as warmup
 from lustrum.tabulate import read_description
 
 DEMO = read_description(description_path("demo"))

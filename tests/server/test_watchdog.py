@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from lustrum.server.operation.watchdog import feed_watchdog, notify, watchdog_seconds
-from server.conftest import fill, run_alone
+from lustrum.server.operation.lifecycle import feed_watchdog, notify, watchdog_seconds
+from server.conftest import run_alone
 from server.test_signals import SERVER
 from waiting import LONG
 
@@ -118,12 +118,11 @@ def test_without_a_watchdog_nothing_is_fed(monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.mark.parametrize("workers", ["1", pytest.param("2", marks=pytest.mark.slow)])
 def test_a_server_says_that_it_is_ready_and_alive_and_that_it_stops(
-    tmp_path: Path, system: socket.socket, workers: str
+    tmp_path: Path, own_root: Path, system: socket.socket, workers: str
 ) -> None:
-    root = fill(tmp_path / "data", 2000)
     script = tmp_path / "server.py"
     script.write_text(SERVER)
-    command = [sys.executable, str(script), str(root), workers, "0"]
+    command = [sys.executable, str(script), str(own_root), workers, "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
         try:
             heard = {system.recv(100)}

@@ -1,2 +1,2 @@
 from .app import create_agency_app as create_agency_app
-from .run import serve_agency as serve_agency
+from .app import serve_agency as serve_agency

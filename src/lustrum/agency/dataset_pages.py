@@ -11,16 +11,18 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from lustrum.agency.effect import Effect, effect, usual_questions
 from lustrum.agency.state import (
     DatasetState,
+    Effect,
     draft_path,
+    effect,
     policy_path,
     read_report,
     read_state,
     state_of,
     states,
     unsealed,
+    usual_questions,
 )
 from lustrum.agency.tasks import AgencyTasks
 from lustrum.agency.templating import AgencyPages, form_of

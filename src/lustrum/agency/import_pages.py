@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import re
+import shutil
+import tempfile
+import tomllib
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 
 from starlette.concurrency import run_in_threadpool
@@ -9,11 +16,14 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from lustrum.agency.intake import ENDINGS, Intake, Intakes
 from lustrum.agency.tasks import AgencyTasks
 from lustrum.agency.templating import AgencyPages, Handler, form_of
-from lustrum.model import InputError, LustrumError
+from lustrum.model import Dataset, InputError, LustrumError
+from lustrum.model.errors import choices
 from lustrum.runtime.data_folder import datasets_in
+from lustrum.runtime.durable import outages
+from lustrum.tabulate import FileSource
+from lustrum.tabulate.draft import ColumnChoice, Draft, look_at
 
 
 class ImportPages:
@@ -109,3 +119,174 @@ class ImportPages:
 
     def _guarded(self, handler: Handler) -> Handler:
         return self._pages.guarded(handler, "/import")
+
+
+# --- A file on its way in: what was looked at, what a person said of it, and the description that follows
+# Files that are dropped in are kept in a folder of the data folder that only its owner may read, until the
+# pages are closed. Files on this machine are read where they are.
+
+MOST_BYTES = 4 << 30
+MOST = 10
+PREVIEW = 8
+ENDINGS = (".csv", ".tsv", ".txt", ".parquet", ".csv.gz", ".tsv.gz")
+FOLDER = ".import-"
+_NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
+
+
+@dataclass(eq=False)
+class Intake:
+    """One file, with the choices of a person."""
+
+    number: int
+    path: Path
+    shown: str
+    draft: Draft = field(repr=False)
+    rows: list[list[str]] = field(repr=False)
+    columns: list[str]
+    choices: dict[str, ColumnChoice] = field(default_factory=dict)
+    name: str = ""
+    title: str = ""
+    unit: str = "person"
+    units: str = "people"
+
+    def take(self, form: Mapping[str, str]) -> None:
+        """Take the fields of the form in."""
+        self.name = form.get("name", "").strip()
+        self.title = form.get("title", "").strip()
+        self.unit = form.get("unit", "").strip() or "record"
+        self.units = form.get("units", "").strip() or "records"
+        self.choices = {
+            guess.name: ColumnChoice(
+                form.get(f"role.{guess.name}") or None,
+                form.get(f"label.{guess.name}"),
+                form.get(f"unit.{guess.name}", "").strip(),
+                form.get(f"missing.{guess.name}", "").strip(),
+                f"levels.{guess.name}" in form or f"role.{guess.name}" not in form,
+            )
+            for guess in self.draft.guesses()
+        }
+
+    def description(self) -> str:
+        """The description that follows, checked; every mistake is one sentence."""
+        name = self.name or self.draft.name
+        if not _NAME.fullmatch(name):
+            raise InputError(
+                f"The name of a dataset has lower-case letters, digits, '-' and '_', unlike {name!r}."
+            )
+        text = self.draft.text(
+            self.choices, name=name, title=self.title or None, unit=self.unit, units=self.units
+        )
+        Dataset.from_mapping(tomllib.loads(text))
+        return text
+
+
+class Intakes:
+    """The files that are on their way in, by number."""
+
+    def __init__(self, data: Path) -> None:
+        self._data = data
+        self._intakes: dict[int, Intake] = {}
+        self._folder: Path | None = None
+        self._next = 1
+
+    def get(self, number: int) -> Intake:
+        """A file by its number."""
+        intake = self._intakes.get(number)
+        if intake is None:
+            raise InputError(
+                f"There is no file {number} any more; "
+                f"{choices(str(number), map(str, self._intakes))}. Drop it in again."
+            )
+        return intake
+
+    def all(self) -> list[Intake]:
+        """All files, the newest first."""
+        return sorted(self._intakes.values(), key=lambda one: -one.number)
+
+    async def receive(self, name: str, body: AsyncIterator[bytes]) -> Path:
+        """Keep a file that is dropped in, for its owner alone."""
+        plain = Path(name.replace("\\", "/")).name
+        if not plain.lower().endswith(ENDINGS):
+            raise InputError(f"{plain!r} cannot be read; drop in a .csv, .tsv or .parquet file.")
+        folder = Path(tempfile.mkdtemp(dir=self._own()))
+        path, size = folder / plain, 0
+        try:
+            with outages(path), path.open("xb") as file:
+                path.chmod(0o600)
+                async for block in body:
+                    size += len(block)
+                    if size > MOST_BYTES:
+                        raise InputError(
+                            f"A file that is dropped in may have up to {MOST_BYTES // (1 << 30)} GB; name a "
+                            "larger one by its place on this machine."
+                        )
+                    file.write(block)
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        return path
+
+    def look(self, path: Path, *, dropped: bool) -> Intake:
+        """Look at all rows of a file, once."""
+        source = FileSource(path)
+        shown = path.name if dropped else str(path)
+        try:
+            draft = look_at(source)
+            columns = source.columns()
+            rows = _first_rows(source, [column.name for column in draft.columns])
+        except InputError as error:
+            raise InputError(str(error).replace(str(path), shown)) from None
+        intake = Intake(
+            self._next, path, shown, draft, rows, columns, name=draft.name, title=_title(draft.name)
+        )
+        self._next += 1
+        for number in list(self._intakes)[: max(0, len(self._intakes) - MOST + 1)]:
+            self.forget(number)
+        self._intakes[intake.number] = intake
+        return intake
+
+    def described(self, intake: Intake) -> Path:
+        """Write the description of a file beside the files that were dropped in."""
+        text = intake.description()
+        path = Path(tempfile.mkdtemp(dir=self._own())) / "description.toml"
+        with outages(path):
+            path.write_text(text, encoding="utf-8")
+        return path
+
+    def forget(self, number: int) -> None:
+        """Give a file up; one that was dropped in is removed."""
+        intake = self._intakes.pop(number, None)
+        if intake is not None and self._folder is not None:
+            parent = intake.path.parent
+            if parent.parent == self._folder:
+                shutil.rmtree(parent, ignore_errors=True)
+
+    def clear(self) -> None:
+        """Remove all that was dropped in."""
+        self._intakes.clear()
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder = None
+
+    def _own(self) -> Path:
+        """The folder for what is dropped in."""
+        if self._folder is None:
+            with outages(self._data):
+                self._data.mkdir(parents=True, exist_ok=True, mode=0o700)
+                self._folder = Path(tempfile.mkdtemp(".part", FOLDER, self._data))
+        return self._folder
+
+
+def _first_rows(source: FileSource, columns: list[str]) -> list[list[str]]:
+    """The first rows of a file as texts."""
+    for table, _ in source.batches(columns):
+        lists = [table[column].slice(0, PREVIEW).to_pylist() for column in columns]
+        return [
+            ["" if value is None else str(value) for value in row]
+            for row in islice(zip(*lists, strict=True), PREVIEW)
+        ]
+    return []
+
+
+def _title(name: str) -> str:
+    return name.replace("-", " ").replace("_", " ").capitalize()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import secrets
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
 from urllib.parse import parse_qsl
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -44,11 +43,11 @@ class AgencyPages:
         )
         self._environment.filters["number"] = lambda value: f"{value:,}"
 
-    def part(self, template: str, **values: Any) -> str:
+    def part(self, template: str, **values: object) -> str:
         """A part of a page."""
         return self._environment.get_template(template).render({"token": self.token, **values})
 
-    def page(self, template: str, here: str, status: int = 200, **values: Any) -> HTMLResponse:
+    def page(self, template: str, here: str, status: int = 200, **values: object) -> HTMLResponse:
         """A page; ``here`` is the section that it belongs to."""
         known = {"version": __version__, "sections": self._sections, "here": here}
         return HTMLResponse(self.part(template, **known, **values), status_code=status)

@@ -44,8 +44,8 @@ def write_decision(decision: Decision) -> str:
         {
             "query": decision.query.to_mapping(),
             "verdict": decision.verdict.value,
-            "reasons": [[r.rule, _text(r.text), _text(r.way_forward)] for r in decision.reasons],
-            "trace": [[s.step, s.outcome, _text(s.text)] for s in decision.trace],
+            "reasons": [_texts(reason) for reason in decision.reasons],
+            "trace": [_texts(step) for step in decision.trace],
             "risk_before": decision.risk_before,
             "risk_after": decision.risk_after,
             "utility": decision.utility,
@@ -83,14 +83,18 @@ def read_decision(text: str) -> Decision:
     return Decision(
         query=TableQuery.from_mapping(raw["query"]),
         verdict=Verdict(raw["verdict"]),
-        reasons=tuple(Reason(rule, _said(t), _said(w)) for rule, t, w in raw["reasons"]),
-        trace=tuple(TraceStep(step, outcome, _said(t)) for step, outcome, t in raw["trace"]),
+        reasons=tuple(Reason(*map(_said, texts)) for texts in raw["reasons"]),
+        trace=tuple(TraceStep(*map(_said, texts)) for texts in raw["trace"]),
         risk_before=raw["risk_before"],
         risk_after=raw["risk_after"],
         utility=raw["utility"],
         sums=tuple(_sum_figures(figures) for figures in raw["sums"]),
         release=None if raw["release"] is None else _read_release(raw["release"]),
     )
+
+
+def _texts(record: Reason | TraceStep) -> list[Any]:
+    return [_text(value) for value in vars(record).values()]
 
 
 def _sum_figures(figures: Mapping[str, Any]) -> SumFigures:

@@ -66,12 +66,12 @@ class Client:
     def hint(
         self,
         dataset: str,
-        by: Sequence[str | Mapping[str, Any]],
+        by: Sequence[str | Mapping[str, object]],
         where: Mapping[str, str | Sequence[str]] | None = None,
         *,
         totals: bool = False,
         measure: str | None = None,
-        statistics: Sequence[str | Mapping[str, Any]] = (),
+        statistics: Sequence[str | Mapping[str, object]] = (),
         weight: str | None = None,
     ) -> Hint:
         """What the preliminary rules would say to a question."""
@@ -85,12 +85,12 @@ class Client:
     def table(
         self,
         dataset: str,
-        by: Sequence[str | Mapping[str, Any]],
+        by: Sequence[str | Mapping[str, object]],
         where: Mapping[str, str | Sequence[str]] | None = None,
         *,
         totals: bool = False,
         measure: str | None = None,
-        statistics: Sequence[str | Mapping[str, Any]] = (),
+        statistics: Sequence[str | Mapping[str, object]] = (),
         weight: str | None = None,
         include: Sequence[str] = ("risk", "sums", "utility"),
     ) -> Answer:
@@ -184,11 +184,11 @@ class Client:
 
 def _query(
     dataset: str,
-    by: Sequence[str | Mapping[str, Any]],
+    by: Sequence[str | Mapping[str, object]],
     where: Mapping[str, str | Sequence[str]] | None,
     totals: bool,
-) -> dict[str, Any]:
-    axes: list[Any] = []
+) -> dict[str, object]:
+    axes: list[object] = []
     for axis in [by] if isinstance(by, str) else by:
         if isinstance(axis, str) and ":" in axis:
             variable, _, level = axis.partition(":")
@@ -200,10 +200,10 @@ def _query(
 
 
 def _shown(
-    measure: str | None, statistics: Sequence[str | Mapping[str, Any]], weight: str | None
-) -> dict[str, Any]:
+    measure: str | None, statistics: Sequence[str | Mapping[str, object]], weight: str | None
+) -> dict[str, object]:
     listed = [statistics] if isinstance(statistics, str) else list(statistics)
-    said: dict[str, Any] = {"measure": measure, "statistics": listed or None, "weight": weight}
+    said: dict[str, object] = {"measure": measure, "statistics": listed or None, "weight": weight}
     return {key: value for key, value in said.items() if value is not None}
 
 

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from importlib import import_module
 from itertools import product
 from typing import Any
 
+from lustrum.decided import Reason
 
-@dataclass(frozen=True)
-class RefusalReason:
-    """Why something is not shown, and what would help."""
+RefusalReason = Reason
+"""Why something is not shown, and what would help."""
 
-    rule: str
-    text: str
-    way_forward: str
+Column = tuple[str, Sequence[float | str | None]]
+"""The values of a column, with their kind."""
 
 
 @dataclass(frozen=True)
@@ -57,12 +56,12 @@ class Answer:
     table: Mapping[str, Any] | None = field(repr=False)
     notes: tuple[str, ...] = field(repr=False)
     links: Mapping[str, str] = field(repr=False)
-    query: Mapping[str, Any] = field(repr=False)
+    query: Mapping[str, object] = field(repr=False)
     risk_before: float | None = None
     risk_after: float | None = None
     utility: float | None = None
     bounds: Mapping[str, Any] | None = field(default=None, repr=False)
-    sums: tuple[Mapping[str, Any], ...] = field(default=(), repr=False)
+    sums: tuple[Mapping[str, object], ...] = field(default=(), repr=False)
 
     @classmethod
     def of(cls, body: Mapping[str, Any]) -> Answer:
@@ -174,7 +173,11 @@ class Answer:
         """The same as a polars frame."""
         import polars as pl
 
-        kinds: dict[str, Any] = {"Int64": pl.Int64, "Float64": pl.Float64, "str": pl.String}
+        kinds: dict[str, pl.DataType | type[pl.DataType]] = {
+            "Int64": pl.Int64,
+            "Float64": pl.Float64,
+            "str": pl.String,
+        }
         return pl.DataFrame(
             [
                 pl.Series(name, values, dtype=kinds[kind])
@@ -211,13 +214,13 @@ class Answer:
         notes = "".join(f"<div>{escape(note)}</div>" for note in self.notes)
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{notes}{reasons}"
 
-    def _columns(self, labels: bool, wide: bool) -> dict[str, tuple[str, list[Any]]]:
+    def _columns(self, labels: bool, wide: bool) -> dict[str, Column]:
         """Columns with their kinds: those of the variables, then the numbers."""
         if self.table is None:
             why = " ".join(f"{reason.text} {reason.way_forward}".strip() for reason in self.reasons)
             raise LookupError(f"The table was refused, so there is no frame of it. {why}".rstrip())
         cells = list(self.cells())
-        out: dict[str, tuple[str, list[Any]]] = {}
+        out: dict[str, Column] = {}
         if wide:
             across = self.codes(self.variables[-1]) if len(self.variables) > 1 else []
             rows = cells[:: len(across) or 1]
@@ -238,7 +241,7 @@ class Answer:
             if labels:
                 own_name = _free(f"{name}_label", taken)
                 out[own_name] = ("str", [cell.labels[name] for cell in cells])
-        facts = {
+        facts: dict[str, Column] = {
             "value": _numbers([cell.value for cell in cells]),
             "status": ("str", [cell.status for cell in cells]),
         }
@@ -258,7 +261,7 @@ def _free(name: str, taken: Mapping[str, object]) -> str:
     return name
 
 
-def _numbers(values: list[float | None]) -> tuple[str, list[Any]]:
+def _numbers(values: Sequence[float | None]) -> Column:
     """Numbers with their kind: whole ones stay whole."""
     whole = all(value is None or float(value).is_integer() for value in values)
     if whole:
@@ -266,7 +269,7 @@ def _numbers(values: list[float | None]) -> tuple[str, list[Any]]:
     return "Float64", values
 
 
-def _shown(value: Any) -> str:
+def _shown(value: float | str | None) -> str:
     if value is None:
         return "×"
     return escape(str(value)) if isinstance(value, str) else f"{value:,}"

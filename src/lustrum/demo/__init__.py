@@ -6,9 +6,9 @@
 - :func:`description_path`: where those descriptions are.
 """
 
-from lustrum.demo.census.population import people
+from lustrum.demo.census import people
 from lustrum.demo.descriptions import description_path
-from lustrum.demo.labour_force.survey import survey
-from lustrum.demo.register.businesses import businesses
+from lustrum.demo.labour_force import survey
+from lustrum.demo.register import businesses
 
 __all__ = ["businesses", "description_path", "people", "survey"]

@@ -1,27 +1,19 @@
-"""The dataset descriptions shipped with the demo, and where they are."""
+"""The dataset descriptions shipped with the demo: the generators take their codes from these same files."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import tomllib
+from functools import cache
 from pathlib import Path
+from typing import Any
 
-from lustrum.demo.census.description import PEOPLE
-from lustrum.demo.labour_force.description import LABOUR_FORCE
-from lustrum.demo.register.description import BUSINESSES
-from lustrum.demo.translated import translations
-from lustrum.demo.vocabulary import Description
+import numpy as np
+import pyarrow as pa
 
-MAP = "areas.topojson"
-"""The file of the invented map."""
+from lustrum.demo.draws import Positions
 
-DESCRIPTIONS: dict[str, Description] = {
-    dataset.name: replace(
-        dataset,
-        translations=translations(dataset),
-        maps=tuple(("area", MAP) for v in dataset.variables if v.name == "area"),
-    )
-    for dataset in (PEOPLE, BUSINESSES, LABOUR_FORCE)
-}
+NAMES = ("demo", "businesses", "survey")
+"""The demo datasets."""
 
 
 def description_path(name: str) -> Path:
@@ -30,6 +22,30 @@ def description_path(name: str) -> Path:
     >>> description_path("demo").name
     'demo.toml'
     """
-    if name not in DESCRIPTIONS:
-        raise ValueError(f"no demo dataset {name!r}; there are {', '.join(DESCRIPTIONS)}")
+    if name not in NAMES:
+        raise ValueError(f"no demo dataset {name!r}; there are {', '.join(NAMES)}")
     return Path(__file__).parent / "files" / f"{name}.toml"
+
+
+@cache
+def described(name: str) -> dict[str, Any]:
+    """What the description of a demo dataset says."""
+    return tomllib.loads(description_path(name).read_text(encoding="utf-8"))
+
+
+def codes(dataset: str, variable: str) -> list[str]:
+    """The finest codes of a variable; the generators work with positions in this list."""
+    (found,) = (v for v in described(dataset)["variables"] if v["name"] == variable)
+    return [code for code, _ in found["codes"]]
+
+
+def categories(dataset: str, **positions: Positions) -> dict[str, pa.DictionaryArray]:
+    """A dictionary column for each variable, with every code in the order of its description."""
+    columns = {}
+    for name, position in positions.items():
+        listed = codes(dataset, name)
+        index = np.uint8 if len(listed) <= np.iinfo(np.uint8).max else np.uint16
+        columns[name] = pa.DictionaryArray.from_arrays(
+            pa.array(position.astype(index)), pa.array(listed, type=pa.string())
+        )
+    return columns

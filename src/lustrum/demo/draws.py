@@ -7,6 +7,8 @@ lines between points by :func:`between`, since numpy's may be fused.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import numpy.typing as npt
 
@@ -15,7 +17,14 @@ from lustrum.model.arrays import Floats
 Positions = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
+#: Called with the share of the work done, from 0 to 1.
+Progress = Callable[[float], None]
+
 _DECIMALS = 12
+
+
+def silent(_: float) -> None:
+    """Report no progress."""
 
 
 def generators(seed: int, count: int) -> list[np.random.Generator]:
@@ -62,3 +71,20 @@ def pick_by_row(uniform: Floats, cumulative: Floats, rows: Positions) -> Positio
     for column in range(cumulative.shape[1] - 1):
         positions += uniform >= cumulative[:, column][rows]
     return positions
+
+
+def draw_given(uniform: Floats, *factors: tuple[Floats, Positions]) -> Positions:
+    """Positions whose weights are products of factors, each in the row of the record's own trait.
+
+    A factor is a table with one column for each position, and the row in it that holds for each record.
+
+    >>> sunny, windy = np.array([[1.0, 1.0], [0.0, 1.0]]), np.array([[1.0, 0.0]])
+    >>> draw_given(np.array([0.4]), (sunny, np.array([0])), (windy, np.array([0]))).tolist()
+    [0]
+    """
+    weights = np.ones((1, factors[0][0].shape[1]))
+    rows = np.zeros(len(uniform), dtype=np.int64)
+    for table, row in factors:
+        weights = (weights[:, None, :] * table).reshape(-1, table.shape[1])
+        rows = rows * len(table) + row
+    return pick_by_row(uniform, distribution(weights), rows)

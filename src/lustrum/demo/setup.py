@@ -8,10 +8,10 @@ from threading import Lock
 
 import pyarrow as pa
 
-from lustrum.demo.census.population import people
-from lustrum.demo.descriptions import description_path
-from lustrum.demo.labour_force.survey import survey
-from lustrum.demo.register.businesses import businesses
+from lustrum.demo.census import people
+from lustrum.demo.descriptions import NAMES, description_path
+from lustrum.demo.labour_force import survey
+from lustrum.demo.register import businesses
 from lustrum.policy import Policy, read_policy
 from lustrum.policy.read import sealed
 from lustrum.public.bundle.files import is_made_by, other_search, stated_method
@@ -19,9 +19,6 @@ from lustrum.publish.bundles.make import make_bundle
 from lustrum.runtime.durable import write_whole
 from lustrum.runtime.stop import side_by_side
 from lustrum.tabulate import FrameSource, Store, ingest, read_description
-
-NAMES = ("demo", "businesses", "survey")
-"""The demo datasets."""
 
 Progress = Callable[[str, float], None]
 """Called with what is being done and how far it is, from 0 to 1."""

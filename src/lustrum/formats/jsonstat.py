@@ -28,7 +28,7 @@ class JsonStat:
         return json.dumps(dataset(release, label), ensure_ascii=False)
 
 
-def dataset(release: Release, label: str = "") -> dict[str, Any]:
+def dataset(release: Release, label: str = "") -> dict[str, object]:
     """The release as a JSON-stat dataset object."""
     check_release(release, "A JSON-stat file")
     shown = release.known.ravel()
@@ -90,11 +90,11 @@ def dataset(release: Release, label: str = "") -> dict[str, Any]:
     return out
 
 
-def _plain(release: Release, values: Ints) -> list[Any]:
+def _plain(release: Release, values: Ints) -> list[float | None]:
     """The values as numbers, each with the decimals of its statistic; those without decimals are whole."""
     flat = values.ravel()
     many = max(len(release.statistics), 1)
-    out: list[Any] = [None] * flat.size
+    out: list[float | None] = [None] * flat.size
     for index in range(many):
         decimals = release.decimals_at(index)
         whole = flat[index::many] // 10 ** (release.decimals - decimals)

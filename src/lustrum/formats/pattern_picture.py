@@ -97,12 +97,10 @@ def pattern_svg(releases: Release | Sequence[Release], titles: str | Sequence[st
 def pattern_page(
     releases: Release | Sequence[Release],
     titles: str | Sequence[str] = "",
-    notes: Sequence[str] = (),
 ) -> str:
     """The pictures on a page of their own, with the figures of each table that is not too large."""
     tables, names = _several(releases, titles)
     head = (names[0] or "Suppression") if len(tables) == 1 else "Suppression of linked tables"
-    lines = "".join(element("p", escaped(note)) for note in notes)
     parts = []
     for release, name in zip(tables, names, strict=True):
         if len(tables) > 1:
@@ -115,7 +113,7 @@ def pattern_page(
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
         f"<title>{escaped(head)}</title><style>{_COLOURS}{_PAGE}</style></head>"
-        f'<body class="pattern"><h1>{escaped(head)}</h1>{lines}{"".join(parts)}</body></html>\n'
+        f'<body class="pattern"><h1>{escaped(head)}</h1>{"".join(parts)}</body></html>\n'
     )
 
 

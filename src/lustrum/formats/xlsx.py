@@ -10,17 +10,22 @@ import io
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from itertools import product
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from lustrum.formats.placing import Placing, usual_placing
-from lustrum.formats.workbook import MOST_DIGITS, NO_NUMBER, cell_heads, fits
+from lustrum.formats.cell_text import Placing, usual_placing
+from lustrum.formats.xlsx_large import MOST_DIGITS, NO_NUMBER, Samples, cell_heads, fits
 from lustrum.model import CellStatus, Release, TableAxis
 from lustrum.model.arrays import Ints
 from lustrum.model.release import check_release
 from lustrum.model.text import opening
 from lustrum.numeric.structure import UNBOUNDED
+
+if TYPE_CHECKING:
+    from xlsxwriter.format import Format
+    from xlsxwriter.workbook import Workbook
+    from xlsxwriter.worksheet import Worksheet
 
 KEPT_IN_MEMORY = 20_000
 """The rows of more cells than this are joined from samples, since single ones take microseconds and memory."""
@@ -53,9 +58,6 @@ class Xlsx:
             first = _table_head(table, pen, label, columns)
             _cells_head(cells, pen)
             if large:
-                # Imported here, since most tables are small.
-                from lustrum.formats.xlsx_large import Samples
-
                 samples = Samples(table, pen, first)
             else:
                 _table_body(table, pen, first, columns)
@@ -67,7 +69,7 @@ class Xlsx:
 class _Pen:
     """Writes into sheets: what is a number as a number, everything else as a text."""
 
-    def __init__(self, book: Any, release: Release) -> None:
+    def __init__(self, book: Workbook, release: Release) -> None:
         self.release = release
         self.shown = release.shown
         self.known = release.known
@@ -83,7 +85,9 @@ class _Pen:
         self.bold = book.add_format({"bold": True})
         self.wrapped = book.add_format({"text_wrap": True, "valign": "top"})
 
-    def text(self, sheet: Any, row: int, column: int, text: str, look: Any = None) -> None:
+    def text(
+        self, sheet: Worksheet, row: int, column: int, text: str, look: Format | None = None
+    ) -> None:
         """A text, whatever it begins with."""
         if text.startswith("<r>"):
             # xlsxwriter would take it for XML of its own; the parts of a text it writes as texts.
@@ -93,7 +97,7 @@ class _Pen:
             sheet.write_string(row, column, text, look)
 
     def value(
-        self, sheet: Any, row: int, column: int, at: tuple[int, ...], total: bool = False
+        self, sheet: Worksheet, row: int, column: int, at: tuple[int, ...], total: bool = False
     ) -> None:
         """The published value of a cell, or its letter."""
         if self.known[at]:
@@ -105,7 +109,7 @@ class _Pen:
 
     def whole(
         self,
-        sheet: Any,
+        sheet: Worksheet,
         row: int,
         column: int,
         value: int,
@@ -124,7 +128,7 @@ class _Pen:
         self.text(sheet, row, column, f"{'-' if units < 0 else ''}{digits[:cut]}{fraction}", look)
 
 
-def _number_formats(book: Any, decimals: int) -> tuple[Any, Any]:
+def _number_formats(book: Workbook, decimals: int) -> tuple[Format, Format]:
     """How numbers with this many decimals look, and totals of them."""
     digits = "#,##0" + (f".{'0' * decimals}" if decimals else "")
     return (
@@ -139,7 +143,7 @@ def usual_columns(release: Release) -> list[tuple[int, ...]]:
     return list(product(*(range(len(release.axes[i])) for i in placing.columns)))
 
 
-def _table_head(sheet: Any, pen: _Pen, label: str, columns: list[tuple[int, ...]]) -> int:
+def _table_head(sheet: Worksheet, pen: _Pen, label: str, columns: list[tuple[int, ...]]) -> int:
     """The title and the headers of the table as a page shows it; gives the row below them."""
     release = pen.release
     placing = usual_placing(release.shape)
@@ -173,7 +177,7 @@ def _table_head(sheet: Any, pen: _Pen, label: str, columns: list[tuple[int, ...]
     return row
 
 
-def _table_body(sheet: Any, pen: _Pen, row: int, columns: list[tuple[int, ...]]) -> None:
+def _table_body(sheet: Worksheet, pen: _Pen, row: int, columns: list[tuple[int, ...]]) -> None:
     release = pen.release
     for cut, name, cells in _lines(release, usual_placing(release.shape), columns):
         if cut:
@@ -210,7 +214,7 @@ def _lines(
             cut = ""
 
 
-def _cells_head(sheet: Any, pen: _Pen) -> None:
+def _cells_head(sheet: Worksheet, pen: _Pen) -> None:
     names, every, unit, estimated = cell_heads(pen.release)
     heads = [*names, *every, *unit, *estimated]
     for column, name in enumerate(heads):
@@ -219,7 +223,7 @@ def _cells_head(sheet: Any, pen: _Pen) -> None:
     sheet.set_column(0, len(names) + 4, 14)
 
 
-def _cells_body(sheet: Any, pen: _Pen) -> None:
+def _cells_body(sheet: Worksheet, pen: _Pen) -> None:
     """One row a cell."""
     release = pen.release
     names, _, unit, _ = cell_heads(release)
@@ -248,7 +252,7 @@ def _estimated(pen: _Pen, at: tuple[int, ...]) -> bool:
 
 
 def _end(
-    sheet: Any, pen: _Pen, cell: tuple[int, int], ends: Ints | None, at: tuple[int, ...]
+    sheet: Worksheet, pen: _Pen, cell: tuple[int, int], ends: Ints | None, at: tuple[int, ...]
 ) -> None:
     """What is known of a true value at one end; of a suppressed one only what the release states itself."""
     if ends is None or not (pen.known[at] or pen.stated[at]):
@@ -260,7 +264,7 @@ def _end(
         pen.whole(sheet, *cell, end, at)
 
 
-def _notes(sheet: Any, pen: _Pen, label: str, about: Mapping[str, str | float]) -> None:
+def _notes(sheet: Worksheet, pen: _Pen, label: str, about: Mapping[str, str | float]) -> None:
     """What a reader should know."""
     release = pen.release
     sheet.set_column(0, 0, 24)

@@ -4,88 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from html import escape
 from typing import Any
 
+from lustrum.decided import AttackerFigures as AttackerFigures
+from lustrum.decided import Reason as Reason
+from lustrum.decided import SizeFigures as SizeFigures
+from lustrum.decided import SumFigures as SumFigures
+from lustrum.decided import TraceStep as TraceStep
+from lustrum.decided import Verdict as Verdict
 from lustrum.model.errors import InputError
 from lustrum.model.query import TableQuery
 from lustrum.model.release import Release
 from lustrum.model.table import Framed
-
-
-class Verdict(StrEnum):
-    """How a question ended."""
-
-    ANSWER = "answer"
-    PARTIAL = "partial"
-    REFUSAL = "refusal"
-
-
-@dataclass(frozen=True)
-class Reason:
-    """Why something is not shown, and what would help."""
-
-    rule: str
-    text: str
-    way_forward: str = ""
-
-
-@dataclass(frozen=True)
-class TraceStep:
-    """What one step decided, in words that may be shown to anybody."""
-
-    step: str
-    outcome: str
-    text: str
-
-
-@dataclass(frozen=True)
-class AttackerFigures:
-    """What one attacker can say about a largest contributor, where it can say most and in a typical cell.
-
-    ``published`` is the sum of the cell where it can say most, ``left`` the least that it is left with there.
-    The contribution lies from ``low`` to ``high``. ``bits`` is the entropy of the attacker's belief and
-    ``risk`` one over it, None where the contribution is known. ``within`` is the chance of the best guess to be
-    within p percent in a typical cell.
-    """
-
-    attacker: str
-    published: float
-    left: float
-    low: float
-    high: float
-    bits: float
-    risk: float | None
-    typical_bits: float
-    typical_risk: float | None
-    within: float | None = None
-
-
-@dataclass(frozen=True)
-class SizeFigures:
-    """The expected relative error, in per cent, of the sums from ``least`` to below ``most``."""
-
-    least: float
-    most: float
-    cells: int
-    error: float
-
-
-@dataclass(frozen=True)
-class SumFigures:
-    """Risk and utility of the sums of one measure, as a reader can work them out.
-
-    ``growth`` is the expected error of growth since the period before, in percentage points.
-    """
-
-    measure: str
-    label: str
-    unit: str
-    p: float | None
-    attackers: tuple[AttackerFigures, ...]
-    errors: tuple[SizeFigures, ...]
-    growth: float | None = None
 
 
 @dataclass(frozen=True)

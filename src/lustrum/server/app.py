@@ -7,7 +7,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from anyio.to_thread import current_default_thread_limiter
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI, Request
+from fastapi.responses import JSONResponse
 from limits.storage import MemoryStorage
 from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
@@ -16,31 +17,59 @@ from starlette.staticfiles import StaticFiles
 from lustrum.answer import TableService
 from lustrum.server.api import datasets as api_datasets
 from lustrum.server.api import jobs as job_routes
-from lustrum.server.api import prepared as api_prepared
 from lustrum.server.api import tables as api
-from lustrum.server.api.repeated import RepeatedRequests
+from lustrum.server.api.tables import RepeatedRequests
 from lustrum.server.http import errors
-from lustrum.server.http.askers import AskerContext
-from lustrum.server.http.disconnects import DisconnectWatcher
-from lustrum.server.http.etags import ETags, PageCompression
-from lustrum.server.http.languages import LanguagePrefix
-from lustrum.server.http.middleware import HeadAsGet, SecurityHeaders, SizeLimits, UnexpectedErrors
+from lustrum.server.http.middleware import (
+    AskerContext,
+    DisconnectWatcher,
+    ETags,
+    HeadAsGet,
+    LanguagePrefix,
+    PageCompression,
+    SecurityHeaders,
+    SizeLimits,
+    UnexpectedErrors,
+)
 from lustrum.server.http.origins import AllowedHosts, SameOriginWrites
 from lustrum.server.http.rates import Rates
 from lustrum.server.http.templating import DESIGN, STATIC, Pages
-from lustrum.server.operation import health
-from lustrum.server.operation.arenas import keep_memory_small
-from lustrum.server.operation.gate import THREADS
-from lustrum.server.operation.logs import log_request
-from lustrum.server.operation.metrics import Metrics, RequestMetrics, RouteLabel
-from lustrum.server.operation.warmup import warm_up
-from lustrum.server.operation.watchdog import feed_watchdog
+from lustrum.server.operation.lifecycle import feed_watchdog, keep_memory_small, warm_up
+from lustrum.server.operation.metrics import Metrics, RequestMetrics, RouteLabel, log_request
 from lustrum.server.pages import answer as answer_pages
 from lustrum.server.pages import catalogue as pages
 from lustrum.server.pages import guides
 from lustrum.server.pages import prepared as prepared_pages
-from lustrum.server.service.questions import Questions
+from lustrum.server.service.questions import THREADS, Questions
 from lustrum.server.settings import Settings
+
+# --- Whether the server is up, for monitoring
+
+health_routes = APIRouter(include_in_schema=False)
+
+
+@health_routes.get("/health")
+def health() -> dict[str, str]:
+    """Up. Nothing is said about the data: watching a server must teach nothing about them."""
+    return {"status": "ok"}
+
+
+@health_routes.get("/health/ready")
+def ready(request: Request) -> JSONResponse:
+    """Whether questions are answered: after the warm-up, until the server shuts down, and about which datasets.
+
+    One dataset that is damaged, or whose records do not answer, does not make the server unready: it answers
+    about the others, and shows prepared tables. It is unready where nothing can be answered, also where the
+    folder of data is gone.
+    """
+    if not request.app.state.ready:
+        return JSONResponse({"status": "not ready"}, 503)
+    service = request.app.state.questions.service
+    states = service.states()
+    some = "ready" in states.values() or bool(service.prepared_folders.names())
+    whole = all(state == "ready" for state in states.values())
+    status = ("ready" if whole else "degraded") if some else "not ready"
+    return JSONResponse({"status": status, "datasets": states}, 200 if some else 503)
 
 
 def create_app(
@@ -106,7 +135,7 @@ def create_app(
     app.state.questions = questions
     errors.install(app, templates)
     app.include_router(api_datasets.router(service))
-    app.include_router(api_prepared.router(service))
+    app.include_router(prepared_pages.api_router(service))
     app.include_router(api.router(questions))
     app.include_router(job_routes.api_router(questions))
     app.include_router(pages.router(service, templates))
@@ -114,7 +143,7 @@ def create_app(
     app.include_router(guides.router(service, templates))
     app.include_router(answer_pages.router(questions, templates))
     app.include_router(job_routes.router(questions, templates))
-    app.include_router(health.router)
+    app.include_router(health_routes)
     files = StaticFiles(directory=STATIC, packages=[("lustrum", DESIGN.name)])
     app.mount("/static", files, name="static")
     return app

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
+
+from lustrum.decided import AttackerFigures, Reason, SizeFigures, SumFigures, TraceStep, said
 
 
 class GroupIn(BaseModel):
@@ -84,12 +87,21 @@ class TableQueryIn(BaseModel):
     totals: bool = Field(False, description="Whether to add a total to every variable.")
 
 
-class ReasonOut(BaseModel):
+def _always_sent(schema: dict[str, Any]) -> None:
+    """Say that every field is there, also one that the record has a default for."""
+    schema["required"] = list(schema["properties"])
+    for one in schema["properties"].values():
+        one.pop("default", None)
+
+
+SENT = ConfigDict(json_schema_extra=_always_sent)
+
+
+@dataclass(frozen=True)
+class ReasonOut(Reason):
     """Why something is not shown."""
 
-    rule: str = Field(description="Short name of the rule.", examples=["mean-cell-size"])
-    text: str = Field(description="The reason, in a sentence.")
-    way_forward: str = Field(description="What would help; empty where nothing would.")
+    __pydantic_config__ = SENT
 
 
 class RiskOut(BaseModel):
@@ -99,12 +111,9 @@ class RiskOut(BaseModel):
     after: float | None = Field(description="Of the protected table.")
 
 
-class TraceOut(BaseModel):
+@dataclass(frozen=True)
+class TraceOut(TraceStep):
     """What one of the five steps decided."""
-
-    step: str
-    outcome: str
-    text: str
 
 
 class BoundsOut(BaseModel):
@@ -114,46 +123,25 @@ class BoundsOut(BaseModel):
     high: list[float | None] = Field(description="The most; null where nothing is known.")
 
 
-class AttackerOut(BaseModel):
+@dataclass(frozen=True)
+class AttackerOut(AttackerFigures):
     """What one attacker can say about a largest contributor from the release alone."""
 
-    attacker: Literal["outsider", "second-largest", "second-largest-with-direction"]
-    published: float = Field(description="The sum that is shown where the attacker can say most.")
-    left: float = Field(description="The least that the attacker is left with there.")
-    low: float = Field(description="The least that the contribution can be there.")
-    high: float = Field(description="The most that it can be there.")
-    bits: float = Field(description="The entropy of the attacker's belief there.")
-    risk: float | None = Field(description="One over it; null where nothing is left open.")
-    typical_bits: float = Field(description="The entropy in a typical cell.")
-    typical_risk: float | None = Field(description="One over it.")
-    within: float | None = Field(
-        description="The chance of the best guess to be within p percent, in a typical cell."
-    )
+    __pydantic_config__ = SENT
 
 
-class SizeOut(BaseModel):
+@dataclass(frozen=True)
+class SizeOut(SizeFigures):
     """How far sums of one size are expected to be off."""
 
-    least: float
-    most: float
-    cells: int = Field(description="How many sums of the table have this size.")
-    error: float = Field(description="The expected relative error in per cent.")
 
-
-class SumFiguresOut(BaseModel):
+@dataclass(frozen=True)
+class SumFiguresOut(SumFigures):
     """Risk and utility of the sums of one measure."""
 
-    measure: str
-    label: str
-    unit: str
-    p: float | None = Field(
-        description="The percentage that the method protects, if it states one."
-    )
-    attackers: list[AttackerOut]
-    errors: list[SizeOut]
-    growth: float | None = Field(
-        description="The expected error of growth since the period before, in percentage points."
-    )
+    __pydantic_config__ = SENT
+    attackers: tuple[AttackerOut, ...] = said()
+    errors: tuple[SizeOut, ...] = said()
 
 
 class HintOut(BaseModel):

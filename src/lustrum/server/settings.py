@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import ipaddress
 import json
+import re
+import tomllib
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
+from pathlib import Path
 from typing import Any
 
 from limits import parse_many
@@ -12,7 +17,60 @@ from lustrum.answer.separate_process import LEAST_SILENCE, SILENCE
 from lustrum.model import InputError
 from lustrum.model.errors import choices
 from lustrum.model.workers import workers as processors
-from lustrum.server.host_names import listed_hosts
+
+# --- Names and addresses of hosts, as settings list them and as requests name them
+
+_NAME = re.compile(r"[a-z0-9](?:[a-z0-9_-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9_-]*[a-z0-9])?)*\.?")
+_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
+_PORT = re.compile(r"(?::[0-9]{0,5})?")
+
+
+def listed_hosts(text: str) -> tuple[str, ...]:
+    """The names in a setting, with commas between them; one that begins with a dot stands for all below it.
+
+    >>> listed_hosts("tables.example.org, .stat.example")
+    ('tables.example.org', '.stat.example')
+    """
+    names = tuple(name.strip().lower() for name in text.split(",") if name.strip())
+    for name in names:
+        named = _NAME.fullmatch(name.removeprefix(".")) is not None
+        if name != "*" and not named and host_address(name) is None:
+            raise InputError(
+                "An allowed host is a name such as tables.example.org or .example.org, without http:// "
+                f"and without a port, not {name!r}."
+            )
+    return names
+
+
+def requested_host(header: str) -> str | None:
+    """The name in a ``Host`` header without its port, or nothing if it is none.
+
+    >>> requested_host("Tables.example.org:8000"), requested_host("[::1]:80"), requested_host("a/b")
+    ('tables.example.org', '::1', None)
+    >>> requested_host("127.0.0.1"), requested_host("2130706433")
+    ('127.0.0.1', None)
+    """
+    text = header.strip().lower()
+    if text.startswith("["):
+        name, closed, port = text[1:].partition("]")
+        whole = bool(closed) and _PORT.fullmatch(port) is not None
+        return name if whole and host_address(name) is not None else None
+    name, colon, port = text.partition(":")
+    if not _NAME.fullmatch(name) or not _PORT.fullmatch(colon + port):
+        return None
+    name = name.removesuffix(".")
+    # A browser takes 2130706433 and 0x7f.1 for addresses; written so, nobody means this server.
+    if _NUMBER.fullmatch(name.rpartition(".")[2]) and host_address(name) is None:
+        return None
+    return name
+
+
+def host_address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """The address that a name is, if it is one."""
+    try:
+        return ipaddress.ip_address(name)
+    except ValueError:
+        return None
 
 
 @dataclass(frozen=True)
@@ -63,37 +121,24 @@ class Settings:
     answers_disk: int = 256
 
     def __post_init__(self) -> None:
-        for name in (
-            "patience",
-            "seconds",
-            "background_seconds",
-            "keep_hours",
-            "header_seconds",
-            "body_seconds",
-            "idle_seconds",
-            "send_seconds",
-        ):
-            if not getattr(self, name) > 0:
+        for field in fields(self):
+            name, value = field.name, getattr(self, field.name)
+            number = isinstance(value, int | float) and not isinstance(value, bool)
+            if field.type == "float" and not (number and value > 0):
                 raise InputError(f"The setting {name!r} must be a number above 0.")
+            if field.type == "int" and (type(value) is not int or value < 0):
+                raise InputError(f"The setting {name!r} must be a whole number of 0 or more.")
+            if field.type == "bool" and type(value) is not bool:
+                raise InputError(f"The setting {name!r} must be true or false.")
+            if field.type == "str" and not isinstance(value, str):
+                raise InputError(f"The setting {name!r} must be a text in quotes.")
         if not self.records_seconds >= LEAST_SILENCE:
             raise InputError(
                 f"The setting 'records_seconds' must be a number of {LEAST_SILENCE:g} or more: a sign of life "
                 "comes each second."
             )
-        for name in (
-            "concurrency",
-            "background_cells",
-            "memory",
-            "connections",
-            "answers_memory",
-            "answers_disk",
-        ):
-            if type(getattr(self, name)) is not int or getattr(self, name) < 0:
-                raise InputError(f"The setting {name!r} must be a whole number of 0 or more.")
         if not self.connections:
             raise InputError("The setting 'connections' must be a whole number of 1 or more.")
-        if type(self.cors) is not bool:
-            raise InputError("The setting 'cors' must be true or false.")
         listed_hosts(self.allowed_host)
         if self.rate:
             try:
@@ -120,7 +165,29 @@ class Settings:
     @classmethod
     def from_text(cls, text: str) -> Settings:
         """The settings that another process was given."""
-        raw: dict[str, Any] = json.loads(text)
+        return cls._of(json.loads(text))
+
+    @classmethod
+    def from_file(cls, path: Path | None, **given: object) -> Settings:
+        """The settings in a TOML file, if there is one; those that are given win over it.
+
+        ``allowed_host`` may be a list there.
+        """
+        raw: dict[str, object] = {}
+        if path is not None:
+            try:
+                raw = tomllib.loads(path.read_text(encoding="utf-8"))
+            except OSError as error:
+                raise InputError(f"{path} cannot be read: {error.strerror}.") from None
+            except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+                raise InputError(f"{path} is not valid TOML: {error}.") from None
+        hosts = raw.get("allowed_host")
+        if isinstance(hosts, list):
+            raw["allowed_host"] = ",".join(map(str, hosts))
+        return cls._of(raw | given)
+
+    @classmethod
+    def _of(cls, raw: Mapping[str, Any]) -> Settings:
         known = [field.name for field in fields(cls)]
         for name in raw:
             if name not in known:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import tomllib
+from copy import deepcopy
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from lustrum.demo.labour_force.description import LABOUR_FORCE
-from lustrum.demo.labour_force.survey import survey
+from lustrum.demo import survey
+from lustrum.demo.descriptions import described
 from lustrum.model import Dataset, DescriptionError, InputError
 from lustrum.model.arrays import Ints
 from lustrum.model.finest import FinestCells
@@ -45,7 +45,7 @@ KEY = b"sixteen bytes or more"
 
 @pytest.fixture(scope="module")
 def drawn() -> tuple[Dataset, np.ndarray, Design]:
-    dataset = Dataset.from_mapping(tomllib.loads(LABOUR_FORCE.to_toml()))
+    dataset = Dataset.from_mapping(described("survey"))
     table = survey(20_000)
     codes = np.stack(
         [
@@ -291,7 +291,7 @@ def test_the_file_keeps_its_replicates_and_damaged_ones_are_refused(
     ],
 )
 def test_wrong_descriptions_of_replicates_are_one_sentence(words: object, said: str) -> None:
-    raw = tomllib.loads(LABOUR_FORCE.to_toml())
+    raw = deepcopy(described("survey"))
     raw["weights"][0]["replicates"] = words
     with pytest.raises(DescriptionError, match=said) as error:
         Dataset.from_mapping(raw)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import replace
 from itertools import combinations
 
@@ -11,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lustrum.demo.labour_force.description import LABOUR_FORCE
-from lustrum.demo.labour_force.survey import frame, survey
+from lustrum.demo.descriptions import described
+from lustrum.demo.labour_force import frame, survey
 from lustrum.model import Dataset, InputError
 from lustrum.protect import ProtectedPopulation
 from lustrum.protect.weighted import (
@@ -37,7 +36,7 @@ def positions(table, names):  # type: ignore[no-untyped-def]
 
 @pytest.fixture(scope="module")
 def dataset() -> Dataset:
-    return Dataset.from_mapping(tomllib.loads(LABOUR_FORCE.to_toml()))
+    return Dataset.from_mapping(described("survey"))
 
 
 @pytest.fixture(scope="module")

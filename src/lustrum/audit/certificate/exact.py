@@ -140,7 +140,7 @@ class FactSystem:
             self.decimals,
         )
 
-    def expanded(self, values: Sequence[float]) -> npt.NDArray[np.float64]:
+    def expanded(self, values: npt.ArrayLike) -> npt.NDArray[np.float64]:
         """Values of all cells: the open ones given here, and the fixed ones."""
         out = self._lows.copy()
         out[self._open_index] = values

@@ -2,120 +2,127 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
+from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
-from lustrum.cli.inputs.options import (
-    HERE,
-    Data,
-    app,
-)
+from lustrum.cli.inputs.options import HERE, Data, app
 from lustrum.model import InputError
+
+SETTINGS_FILE = "server.toml"
+
+
+_served = partial(typer.Option, rich_help_panel="What is served")
+_network = partial(typer.Option, rich_help_panel="Network")
+_operation = partial(typer.Option, rich_help_panel="Operation")
+
+_SETTINGS: dict[str, tuple[type, str]] = {
+    "rate": (str, "Most tables an address may ask for; '' for no limit."),
+    "concurrency": (int, "Tables counted at once in a process; 0: one a processor."),
+    "patience": (float, "Seconds that a question waits for its turn."),
+    "seconds": (float, "Longest that a table may take while somebody waits."),
+    "background_cells": (int, "Larger tables are made in the background."),
+    "background_seconds": (float, "Longest that a table may take in the background."),
+    "keep_hours": (float, "How long tables made in the background are kept."),
+    "memory": (int, "Most memory for a question, in MiB; 0: by the machine."),
+    "connections": (int, "Connections of a process at the same time."),
+    "header_seconds": (float, "Longest that the headers of a request may take."),
+    "body_seconds": (float, "Longest that the body of a request may take."),
+    "idle_seconds": (float, "How long a connection stays open between two requests."),
+    "send_seconds": (float, "Longest that a client may take to read an answer."),
+    "records_seconds": (float, "Longest silence of the process that holds the records."),
+    "answers_memory": (int, "MiB of answers from bundles kept in memory; 0: none at all."),
+    "answers_disk": (int, "MiB of answers from bundles kept on disk; 0: none."),
+}
+"""Settings of a server that belong into its file, and are still taken as options, which win over the file."""
+
+
+def _with_settings(command: Callable[..., None]) -> Callable[..., None]:
+    """Add a hidden option for each of them to a command that takes them by name."""
+    signature = inspect.signature(command, eval_str=True)
+    own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+    added = [
+        inspect.Parameter(
+            name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=None,
+            annotation=Annotated[kind | None, typer.Option(help=text, hidden=True)],
+        )
+        for name, (kind, text) in _SETTINGS.items()
+    ]
+    command.__signature__ = signature.replace(parameters=[*own, *added])  # type: ignore[attr-defined]
+    command.__annotations__ |= {parameter.name: parameter.annotation for parameter in added}
+    return command
 
 
 @app.command()
+@_with_settings
 def serve(
     data: Data = HERE,
-    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port to listen on.", min=0, max=65535)] = 8000,
     demo: Annotated[
-        bool, typer.Option("--demo", help="Make the demo data if they are missing.")
+        bool,
+        _served("--demo", help="Make the demo data if they are missing."),
     ] = False,
     bundle: Annotated[
         list[Path] | None,
-        typer.Option(
-            help="Serve this public bundle, without any data folder; several if repeated."
-        ),
+        _served(help="Serve this public bundle, without any data folder; several if repeated."),
     ] = None,
     prepared: Annotated[
         list[Path] | None,
-        typer.Option(help="Serve this public folder of prepared tables, without any data folder."),
+        _served(help="Serve this public folder of prepared tables, without any data folder."),
     ] = None,
     state: Annotated[
         Path | None,
-        typer.Option(help="With --bundle: a folder to keep jobs in between two starts."),
+        _served(help="With --bundle: a folder to keep jobs in between two starts."),
     ] = None,
-    workers: Annotated[
-        int, typer.Option(help="Processes that share the work; all give the same answers.", min=1)
-    ] = 1,
-    rate: Annotated[
-        str, typer.Option(help="Most tables an address may ask for; '' for no limit.")
-    ] = "300/minute",
-    concurrency: Annotated[
-        int, typer.Option(help="Tables counted at once in a process; 0: one a processor.", min=0)
-    ] = 0,
-    patience: Annotated[
-        float, typer.Option(help="Seconds that a question waits for its turn.")
-    ] = 20.0,
-    seconds: Annotated[
-        float, typer.Option(help="Longest that a table may take while somebody waits.")
-    ] = 30.0,
-    background_cells: Annotated[
-        int, typer.Option(help="Larger tables are made in the background.", min=0)
-    ] = 50_000,
-    background_seconds: Annotated[
-        float, typer.Option(help="Longest that a table may take in the background.")
-    ] = 600.0,
-    keep_hours: Annotated[
-        float, typer.Option(help="How long tables made in the background are kept.")
-    ] = 24.0,
-    trusted_proxies: Annotated[
-        str, typer.Option(help="Proxies that may state the address of a client.")
-    ] = "",
+    production: Annotated[
+        bool,
+        _served("--production", help="Follow sealed policies only."),
+    ] = False,
+    host: Annotated[str, _network(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, _network(help="Port to listen on.", min=0, max=65535)] = 8000,
     allowed_host: Annotated[
         list[str] | None,
-        typer.Option(help="A name that the server answers to; .example.org for all below it."),
+        _network(help="A name that the server answers to; .example.org for all below it."),
+    ] = None,
+    trusted_proxies: Annotated[
+        str | None,
+        _network(help="Proxies that may state the address of a client."),
     ] = None,
     cors: Annotated[
         bool,
-        typer.Option(
+        _network(
             "--cors",
             help="Let pages of other sites read the API in the browsers of their visitors.",
         ),
     ] = False,
-    memory: Annotated[
-        int, typer.Option(help="Most memory for a question, in MiB; 0: by the machine.", min=0)
-    ] = 0,
-    connections: Annotated[
-        int, typer.Option(help="Connections of a process at the same time.", min=1)
-    ] = 1000,
-    header_seconds: Annotated[
-        float, typer.Option(help="Longest that the headers of a request may take.")
-    ] = 10.0,
-    body_seconds: Annotated[
-        float, typer.Option(help="Longest that the body of a request may take.")
-    ] = 20.0,
-    idle_seconds: Annotated[
-        float, typer.Option(help="How long a connection stays open between two requests.")
-    ] = 5.0,
-    send_seconds: Annotated[
-        float, typer.Option(help="Longest that a client may take to read an answer.")
-    ] = 30.0,
-    records_seconds: Annotated[
-        float,
-        typer.Option(help="Longest silence of the process that holds the records."),
-    ] = 15.0,
-    answers_memory: Annotated[
-        int, typer.Option(help="MiB of answers from bundles kept in memory; 0: none at all.", min=0)
-    ] = 64,
-    answers_disk: Annotated[
-        int, typer.Option(help="MiB of answers from bundles kept on disk; 0: none.", min=0)
-    ] = 256,
+    workers: Annotated[
+        int,
+        _operation(help="Processes that share the work; all give the same answers.", min=1),
+    ] = 1,
+    settings: Annotated[
+        Path | None,
+        _operation(
+            help="File of limits on rate, time, memory and connections; by default server.toml in "
+            "the data folder, if there is one."
+        ),
+    ] = None,
     metrics_port: Annotated[
         int | None,
-        typer.Option(help="Port for Prometheus, on this machine only.", min=1, max=65535),
+        _operation(help="Port for Prometheus, on this machine only.", min=1, max=65535),
     ] = None,
     logs: Annotated[
-        str | None, typer.Option(help="Log lines of JSON from this level on: info, warning, error.")
+        str | None,
+        _operation(help="Log lines of JSON from this level on: info, warning, error."),
     ] = None,
-    production: Annotated[
-        bool, typer.Option("--production", help="Follow sealed policies only.")
-    ] = False,
+    **limits: str | float | None,
 ) -> None:
     """Serve tables: pages for people, an API for programs."""
     from lustrum.cli.inputs.extras import need_server
@@ -126,33 +133,21 @@ def serve(
 
     if logs not in (None, "debug", "info", "warning", "error"):
         raise InputError(f"--logs is 'info', 'warning' or 'error', not {logs!r}.")
-    settings = Settings(
-        rate=rate,
-        concurrency=concurrency,
-        patience=patience,
-        seconds=seconds,
-        background_cells=background_cells,
-        background_seconds=background_seconds,
-        keep_hours=keep_hours,
-        trusted_proxies=trusted_proxies,
-        allowed_host=",".join(allowed_host or ()),
-        cors=cors,
-        memory=memory,
-        connections=connections,
-        header_seconds=header_seconds,
-        body_seconds=body_seconds,
-        idle_seconds=idle_seconds,
-        send_seconds=send_seconds,
-        records_seconds=records_seconds,
-        answers_memory=answers_memory,
-        answers_disk=answers_disk,
-    )
     alone = bool(bundle or prepared)
     if demo and alone:
         raise InputError("--demo makes data of its own; leave it out to serve public folders.")
     if state is not None and not alone:
         raise InputError("--state is for public folders; jobs of a data folder are kept in it.")
+    if settings is None and not alone and (data / SETTINGS_FILE).is_file():
+        settings = data / SETTINGS_FILE
+    given: dict[str, object] = {
+        "allowed_host": ",".join(allowed_host) if allowed_host else None,
+        "trusted_proxies": trusted_proxies,
+        "cors": cors or None,
+        **limits,
+    }
     with ExitStack() as open_:
+        chosen = Settings.from_file(settings, **{k: v for k, v in given.items() if v is not None})
         coming = open_.enter_context(work.demo_beside(data)) if demo else []
         work.run_server(
             None if alone else data,
@@ -162,7 +157,7 @@ def serve(
             bundles=bundle or (),
             prepared=prepared or (),
             state=state,
-            settings=settings,
+            settings=chosen,
             workers=workers,
             metrics_port=metrics_port,
             logs=logs,

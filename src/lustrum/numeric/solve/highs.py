@@ -118,7 +118,7 @@ class Program:
                 "HiGHS did not take the program; a bound or an entry is not a number."
             )
 
-    def set(self, **options: object) -> None:
+    def set(self, **options: bool | int | float | str) -> None:
         """Set options of HiGHS by their own names."""
         for name, value in options.items():
             self.model.setOptionValue(name, value)
@@ -223,7 +223,7 @@ class Program:
                 for callback in places:
                     callback.unsubscribe(look)
         if model.getModelStatus() == _STATUS.kInterrupt:
-            model.enableCallbacks()  # otherwise HiGHS keeps the interrupt for the next run
+            model.enableCallbacks()  # type: ignore[no-untyped-call] # otherwise HiGHS keeps the interrupt for the next run
         if errors or stopped:
             model.clearSolver()  # another question to this model begins from scratch
             raise errors[0] if errors else Stopped
@@ -407,7 +407,7 @@ class _Loaded:
         return twin
 
     def _opened(self) -> Program:
-        options: dict[str, object] = {"presolve": "off", "solver": "simplex", **self._fine}
+        options: dict[str, Any] = {"presolve": "off", "solver": "simplex", **self._fine}
         return _program(self.problem, self._scale, **options)
 
     def _slide(self, cost: Floats, limits: Limits) -> Optimum:
@@ -455,7 +455,7 @@ class _Loaded:
 
     def _ray(self, program: Program) -> Floats | None:
         """Multipliers that prove that nothing is feasible (Farkas), if the solver has them."""
-        _, has, ray = program.model.getDualRay()
+        _, has, ray = program.model.getDualRay()  # type: ignore[attr-defined]
         if not has:
             return None
         signed = [np.array(ray), -np.array(ray)]

@@ -12,7 +12,7 @@ from fastapi import APIRouter, Query, Request
 from lustrum.answer import TableService
 from lustrum.model import Dataset, Hierarchy, Level, Variable
 from lustrum.model.search_text import words_of
-from lustrum.server.http.problems import documented
+from lustrum.server.http.errors import documented
 from lustrum.server.schemas import (
     Categories,
     CategoryOut,

@@ -9,8 +9,8 @@ from fastapi.responses import JSONResponse, RedirectResponse, Response
 from pydantic import SkipValidation
 
 from lustrum.model.text import say
+from lustrum.server.http.errors import Problem, ProblemError, documented, not_found
 from lustrum.server.http.languages import current
-from lustrum.server.http.problems import Problem, ProblemError, documented, not_found
 from lustrum.server.http.templating import Pages
 from lustrum.server.schemas import AnswerOut, JobOut, TableQueryIn
 from lustrum.server.service.answers import INCLUDE, included, only, question

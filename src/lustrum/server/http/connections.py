@@ -1,8 +1,9 @@
 """Connections: how many there may be, and how long each may take to send, to read and to say nothing.
 
 The web server closes a connection that is idle between two requests, but waits without limit for the
-rest of a request, and for a client that does not read its answer. Here every phase of a connection has an end.
-Where there are too many connections, the one that has kept the server waiting longest gives way.
+rest of a request, and for a client that does not read its answer; uvicorn has no setting for either. Here
+every phase of a connection has an end. Where there are too many connections, the one that has kept the server
+waiting longest gives way.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import h11
+from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.flow_control import CLOSE_HEADER
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
@@ -110,10 +112,10 @@ class BoundedProtocol(H11Protocol):
         if limits.turns:
             self.app = self._counted(self.app)
 
-    def _counted(self, app: Any) -> Any:
+    def _counted(self, app: ASGIApp) -> ASGIApp:
         """The application; after enough requests each response closes the connection, as if asked for."""
 
-        async def counted(scope: Any, receive: Any, send: Any) -> None:
+        async def counted(scope: Scope, receive: Receive, send: Send) -> None:
             self._turns += 1
             if self._turns >= self.limits.turns and CLOSE_HEADER not in scope["headers"]:
                 scope["headers"].append(CLOSE_HEADER)

@@ -9,14 +9,14 @@ by what the browser prefers.
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import date
 from functools import cache
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 from babel import Locale
 from babel.dates import format_date
@@ -24,12 +24,8 @@ from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po
 from babel.numbers import format_decimal, format_percent, get_decimal_symbol, get_group_symbol
 from babel.support import NullTranslations, Translations
-from starlette.datastructures import Headers
-from starlette.responses import RedirectResponse
-from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lustrum.model.text import translated
-from lustrum.server.http.accept import preferred
 
 LOCALES = Path(__file__).parent.parent / "locales"
 ENGLISH = "en"
@@ -44,7 +40,7 @@ class Language:
     """A language with its translations."""
 
     code: str
-    translations: Any
+    translations: NullTranslations
 
     @property
     def name(self) -> str:
@@ -78,7 +74,7 @@ class Language:
         """A number with its digits grouped."""
         return str(format_decimal(value, locale=self.code))
 
-    def formatted(self, value: Any, spec: str) -> str:
+    def formatted(self, value: float, spec: str) -> str:
         """A number as a format of Python says, with the signs of this language: ``0,25``, ``20 %``."""
         if spec == ",":
             return self.number(value)
@@ -118,60 +114,41 @@ def current() -> Language:
     return languages()[_current.get()]
 
 
+@contextmanager
+def in_language(code: str, address: str) -> Iterator[None]:
+    """While this holds, the request under way is in a language and was sent to an address."""
+    tokens = _current.set(code), _here.set(address)
+    try:
+        yield
+    finally:
+        _current.reset(tokens[0])
+        _here.reset(tokens[1])
+
+
 def here() -> str:
     """The address of the request under way, without its language."""
     return _here.get()
 
 
-class LanguagePrefix:
-    """Takes the language out of the address; the start page goes by what the browser prefers."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on in its language."""
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
-        path: str = scope["path"]
-        code, rest = _split(path)
-        if path == "/" and not scope["query_string"]:
-            wanted = _preferred(Headers(scope=scope).get("accept-language", ""))
-            if wanted != ENGLISH:
-                other = RedirectResponse(
-                    f"/{wanted}/", status_code=307, headers={"Vary": "Accept-Language"}
-                )
-                await other(scope, receive, send)
-                return
-        tokens = _current.set(code), _here.set(_address(rest, scope["query_string"]))
-        try:
-            if rest != path:
-                scope = {**scope, "path": rest, "raw_path": quote(rest).encode()}
-            await self.app(scope, receive, send)
-        finally:
-            _current.reset(tokens[0])
-            _here.reset(tokens[1])
+# --- Headers that list what an asker prefers: ``Accept`` and ``Accept-Language``
 
 
-def _address(path: str, query: bytes) -> str:
-    """An address on this server: two slashes at its beginning would name another one."""
-    local_path = "/" + quote(path.lstrip("/")) if len(path) <= MOST_PATH else "/"
-    return (
-        f"{local_path}?{query.decode('latin-1')}"
-        if query and len(query) <= MOST_QUERY
-        else local_path
-    )
+def preferred(header: str) -> list[str]:
+    """The entries of such a header in small letters, most wanted first; those of weight 0 are left out.
 
-
-def _split(path: str) -> tuple[str, str]:
-    head, _, rest = path[1:].partition("/")
-    if head in languages():
-        return head, f"/{rest}"
-    return ENGLISH, path
-
-
-def _preferred(header: str) -> str:
-    """The first language of an ``Accept-Language`` header that there is."""
-    tags = (tag.partition("-")[0] for tag in preferred(header))
-    return next((tag for tag in tags if tag in languages()), ENGLISH)
+    >>> preferred("text/csv;q=0.5, application/json, text/html;q=0")
+    ['application/json', 'text/csv']
+    """
+    ranked: list[tuple[float, str]] = []
+    for entry in header.split(","):
+        wanted, *parameters = (part.strip() for part in entry.split(";"))
+        weight = 1.0
+        for parameter in parameters:
+            if parameter.startswith("q="):
+                try:
+                    weight = float(parameter[2:])
+                except ValueError:
+                    weight = 0.0
+        if wanted and weight > 0:
+            ranked.append((-weight, wanted.lower()))
+    return [wanted for _, wanted in sorted(ranked, key=lambda pair: pair[0])]

@@ -15,16 +15,16 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lustrum.model.text import say
-from lustrum.server.host_names import host_address, requested_host
-from lustrum.server.http.errors import response
-from lustrum.server.http.problems import Problem
+from lustrum.server.http.errors import Problem, response
+from lustrum.server.http.middleware import HttpLayer
 from lustrum.server.http.templating import Pages
+from lustrum.server.settings import host_address, requested_host
 
 _RESERVED = (".localhost", ".test")  # RFC 6761: nobody can register a name below them
 _PORTS = {"http": "80", "https": "443"}
 
 
-class AllowedHosts:
+class AllowedHosts(HttpLayer):
     """Answers only requests that name this server by a name it has.
 
     Without a list, these are names that nobody else can own: addresses, names without a dot, and names below
@@ -32,14 +32,14 @@ class AllowedHosts:
     """
 
     def __init__(self, app: ASGIApp, hosts: Collection[str], pages: Pages) -> None:
-        self.app = app
+        super().__init__(app)
         self.hosts = frozenset(hosts)
         self.pages = pages
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on if its host is ours."""
         # Health says nothing that a name could change, and those who watch it use all kinds of names.
-        if scope["type"] != "http" or scope["path"].startswith("/health"):
+        if scope["path"].startswith("/health"):
             await self.app(scope, receive, send)
             return
         host = Headers(scope=scope).get("host")
@@ -68,19 +68,19 @@ class AllowedHosts:
         )
 
 
-class SameOriginWrites:
+class SameOriginWrites(HttpLayer):
     """Refuses a request that changes something if a page of another site made the browser send it.
 
     Browsers say where a request comes from (``Sec-Fetch-Site``, ``Origin``); programs say nothing and pass.
     """
 
     def __init__(self, app: ASGIApp, pages: Pages) -> None:
-        self.app = app
+        super().__init__(app)
         self.pages = pages
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on unless it comes from another site."""
-        if scope["type"] != "http" or scope["method"] in ("GET", "HEAD", "OPTIONS"):
+        if scope["method"] in ("GET", "HEAD", "OPTIONS"):
             await self.app(scope, receive, send)
             return
         headers = Headers(scope=scope)

@@ -6,7 +6,8 @@ that changed into place; so there is one place where the form is made, and that 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 from urllib.parse import parse_qsl
@@ -14,23 +15,23 @@ from urllib.parse import parse_qsl
 from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 
-from lustrum.answer import TableService
+from lustrum.answer import Precheck, TableService
 from lustrum.answer.preliminary import inner_count
-from lustrum.model import QueryError, TableQuery, Variable
+from lustrum.model import QueryError, Reason, TableQuery, Variable
 from lustrum.model.text import say
+from lustrum.server.http.errors import ProblemError
 from lustrum.server.http.languages import current
 from lustrum.server.http.templating import Pages
 from lustrum.server.pages import cut_points
 from lustrum.server.pages import variable as variable_pages
 from lustrum.server.pages.answer import answer_values, refusal_values
 from lustrum.server.pages.builder import form
-from lustrum.server.pages.hints import PageHint, hint, mistaken
+from lustrum.server.pages.prepared import programmes
 from lustrum.server.pages.workspace import default_query, fitting, search, workspace
-from lustrum.server.service.catalogue import catalogue
-from lustrum.server.service.programmes import programmes
+from lustrum.server.service.catalogue import catalogue, means, meant
 from lustrum.server.service.questions import Questions
 from lustrum.server.service.served_dataset import ServedDataset, find, fitted
-from lustrum.server.service.synonyms import means, meant
+from lustrum.server.service.suggestions import advice
 from lustrum.server.table_view.arrange import arrange
 from lustrum.server.urls import display, forms
 from lustrum.server.urls.display import TableView
@@ -227,3 +228,51 @@ def _search(request: Request) -> str:
         if name != "q":
             raise QueryError(say("There is no parameter {name!r}; there is: q.", name=name))
     return request.query_params.get("q", "").strip()[:200]
+
+
+# --- A hint for the builder: what would likely become of the question, and a change that would help
+
+
+@dataclass(frozen=True)
+class PageHint:
+    """What would likely happen: ``likely``, ``part``, ``refused`` or ``mistake``; and the help there is.
+
+    ``change`` says what would help, ``address`` is the query string of the question so changed.
+    """
+
+    state: str
+    verdict: str
+    reasons: tuple[Reason, ...] = ()
+    change: str = ""
+    address: str = ""
+
+
+def hint(
+    served: ServedDataset, query: TableQuery, precheck: Callable[[TableQuery], Precheck]
+) -> PageHint | None:
+    """The hint for a question; none while no variable is chosen, or while the server is too busy to tell."""
+    if not query.by:
+        return None
+    try:
+        seen = precheck(query)
+        if seen.passes and not seen.reasons:
+            return PageHint(
+                "likely",
+                say("Likely answered. The risk is measured when the table is made."),
+            )
+        if seen.passes:
+            return PageHint("part", say("Likely answered in part."), seen.reasons)
+        help_ = advice(query, seen.reasons, served, precheck)
+    except QueryError as error:
+        return mistaken(error)
+    except ProblemError:
+        return None
+    verdict = say("Likely refused.")
+    if help_ is None:
+        return PageHint("refused", verdict, seen.reasons)
+    return PageHint("refused", verdict, seen.reasons, help_.text, forms.write(help_.query))
+
+
+def mistaken(error: QueryError) -> PageHint:
+    """The hint for a question that cannot be read."""
+    return PageHint("mistake", error.args[0])

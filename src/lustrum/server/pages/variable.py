@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
 from fastapi import APIRouter, Request
@@ -15,8 +14,8 @@ from lustrum.model import Category, Filter, QueryError, TableQuery, Variable
 from lustrum.model.errors import choices
 from lustrum.model.search_text import words_of
 from lustrum.model.text import say
+from lustrum.server.http.errors import not_found
 from lustrum.server.http.languages import current
-from lustrum.server.http.problems import not_found
 from lustrum.server.http.templating import Pages
 from lustrum.server.service.served_dataset import ServedDataset, find, fitted
 from lustrum.server.urls import forms
@@ -202,6 +201,6 @@ def _offset(text: str, total: int) -> int:
     return min(int(text), max(total - 1, 0)) // PAGE * PAGE
 
 
-def _link(changed: dict[str, Any], level: str, wanted: str) -> str:
+def _link(changed: dict[str, object], level: str, wanted: str) -> str:
     pairs = {"level": level, "q": wanted} | changed
     return "?" + urlencode({k: v for k, v in pairs.items() if v})

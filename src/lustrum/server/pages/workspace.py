@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from urllib.parse import parse_qsl
 
-from lustrum.formats.placing import Placing, usual_placing
+from lustrum.formats.cell_text import Placing, usual_placing
 from lustrum.model import Axis, Category, Filter, TableQuery, Variable
 from lustrum.model.text import say
 from lustrum.server.pages import cut_points
+from lustrum.server.service.catalogue import means, meant
 from lustrum.server.service.served_dataset import ServedDataset
-from lustrum.server.service.synonyms import means, meant
 from lustrum.server.table_view import titles
 from lustrum.server.urls import forms
 from lustrum.server.urls.display import TableView

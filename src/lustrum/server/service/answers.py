@@ -7,7 +7,6 @@ import json
 from collections.abc import Collection
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -100,24 +99,19 @@ class ServedAnswer:
         text = json.dumps(self.query.to_mapping(), sort_keys=True, ensure_ascii=False)
         return hashlib.sha256(text.encode()).hexdigest()[:24]
 
-    def body(self, host: str, include: Collection[str] = DEFAULT) -> dict[str, Any]:
+    def body(self, host: str, include: Collection[str] = DEFAULT) -> dict[str, object]:
         """The JSON form; the same for every asker, and for a refusal the same for any data."""
         decision, release = self.decision, self.release
         whole = {
             "id": self.id,
             "decision": decision.verdict.value,
-            "reasons": [
-                {"rule": r.rule, "text": r.text, "way_forward": r.way_forward}
-                for r in decision.reasons
-            ],
+            "reasons": [vars(reason) for reason in decision.reasons],
             "table": None if release is None else jsonstat(release, self.title),
             "risk": {"before": decision.risk_before, "after": decision.risk_after},
             "utility": decision.utility,
             "sums": [asdict(figures) for figures in decision.sums],
             "bounds": None if release is None or "bounds" not in include else _bounds(release),
-            "trace": [
-                {"step": s.step, "outcome": s.outcome, "text": s.text} for s in decision.trace
-            ],
+            "trace": [vars(step) for step in decision.trace],
             "query": self.query.to_mapping(),
             "notes": list(self.notes),
             "links": {"page": host + self.page, "self": host + self.api()}
@@ -130,13 +124,13 @@ class ServedAnswer:
         return {k: v for k, v in whole.items() if k not in INCLUDABLE or k in include}
 
 
-def _bounds(release: Release) -> dict[str, Any] | None:
+def _bounds(release: Release) -> dict[str, list[float | None]] | None:
     """What anybody can know of each true value from its cell alone, in the order of the table's values."""
     if release.low is None or release.high is None:
         return None
     scale = 10**release.decimals
 
-    def plain(values: npt.NDArray[np.int64]) -> list[Any]:
+    def plain(values: npt.NDArray[np.int64]) -> list[float | None]:
         shown = zip(values.ravel().tolist(), release.known.ravel().tolist(), strict=True)
         return [
             None if not seen or abs(v) >= UNBOUNDED else v if scale == 1 else v / scale

@@ -22,7 +22,7 @@ from pathlib import Path
 from lustrum.model import LustrumError, TableQuery
 from lustrum.model.text import say
 from lustrum.runtime.log_lines import where_it_happened
-from lustrum.server.http.problems import Problem, ProblemError
+from lustrum.server.http.errors import Problem, ProblemError
 
 log = logging.getLogger("lustrum.server")
 

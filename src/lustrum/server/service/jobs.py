@@ -21,9 +21,8 @@ from lustrum.model import Decision, InputError, LustrumError, QueryError, TableQ
 from lustrum.model.text import say
 from lustrum.runtime.log_lines import where_it_happened
 from lustrum.runtime.stop import Stopped, reporting_progress, stopping
-from lustrum.server.http.askers import current_asker
-from lustrum.server.http.errors import UNAVAILABLE
-from lustrum.server.http.problems import ProblemError
+from lustrum.server.http.errors import UNAVAILABLE, ProblemError
+from lustrum.server.http.middleware import current_asker
 from lustrum.server.operation.metrics import Metrics
 from lustrum.server.service.job_store import ENDED, Job, JobStore, StoreError, key_of
 from lustrum.server.settings import Settings

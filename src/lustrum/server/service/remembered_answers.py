@@ -12,7 +12,7 @@ or host. A fast answer shows that somebody asked the same before; nothing else f
 Entries are private to the server's own user, written as a whole, and checked when they are read: one that is
 damaged, or stands under another key, is as good as none. Those of earlier numbers or policies are removed.
 Where the disk is full, half of them are removed, so that jobs and other files have room, and answers are kept
-in memory alone for a while; then one is tried again.
+in memory alone for a while; then one is tried again. No dependency of ours bounds a memory by bytes.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from lustrum.answer import Snapshot, TableService
 from lustrum.model import Dataset, Level, Measure, TableQuery, Variable, Weight
 from lustrum.model.text import listed, say, say_many
 from lustrum.policy import Policy, Rules
-from lustrum.server.http.problems import not_found
+from lustrum.server.http.errors import not_found
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.formats.placing import Placing, usual_placing
+from lustrum.formats.cell_text import Placing, usual_placing
 from lustrum.model import Category, CellStatus, QueryError, Release, TableAxis
 from lustrum.model.arrays import Mask
 from lustrum.model.errors import choices

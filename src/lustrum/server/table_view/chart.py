@@ -16,12 +16,18 @@ import numpy.typing as npt
 
 from lustrum.model.text import listed, lowered, say, say_many
 from lustrum.server.table_view.arrange import Arrangement
-from lustrum.server.table_view.bars import ChartPanel, bars_panel
 from lustrum.server.table_view.classes import Classes, classed
 from lustrum.server.table_view.drawing import PanelPlan, Pen, Reach, ends_of, reach_of
 from lustrum.server.table_view.figures import ENGLISH_SIGNS, Signs
 from lustrum.server.table_view.layout import named
-from lustrum.server.table_view.marks import MarksPanel, heat_panel, lines_panel, pyramid_panel
+from lustrum.server.table_view.marks import (
+    ChartPanel,
+    MarksPanel,
+    bars_panel,
+    heat_panel,
+    lines_panel,
+    pyramid_panel,
+)
 
 MOST_SERIES = 6
 MOST_CATEGORIES = 40

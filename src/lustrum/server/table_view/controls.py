@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, urlsplit
 
-from lustrum.formats.placing import Placing
+from lustrum.formats.cell_text import Placing
 from lustrum.model.text import say
 from lustrum.server.table_view.arrange import Arrangement
 from lustrum.server.table_view.chart import fitting_kind, kind_of, kinds

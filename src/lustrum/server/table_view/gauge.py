@@ -4,6 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from lustrum.answer.figures.words import (
+    AttackerWords,
+    attacker_words,
+    error_words,
+    growth_words,
+    summary,
+)
 from lustrum.model import Decision, TraceStep
 from lustrum.model.text import say
 
@@ -82,3 +89,35 @@ def gauge(decision: Decision, limit: float) -> Gauge | None:
         return None
     top = 0.5 if max(before, after, limit) <= 0.45 else 1.0
     return Gauge(before, after, limit, decision.utility, top)
+
+
+# --- Risk and utility of sums as the page of an answer shows them
+
+
+@dataclass(frozen=True)
+class SumView:
+    """The figures of one measure in words."""
+
+    measure: str
+    label: str
+    p: float | None
+    summary: str
+    attackers: tuple[AttackerWords, ...]
+    errors: tuple[str, ...]
+    growth: str
+
+
+def sum_views(decision: Decision) -> tuple[SumView, ...]:
+    """Those of every measure that is summed."""
+    return tuple(
+        SumView(
+            one.measure,
+            one.label,
+            one.p,
+            summary(one),
+            attacker_words(one),
+            tuple(error_words(size, one.unit) for size in one.errors),
+            growth_words(one),
+        )
+        for one in decision.sums
+    )

@@ -8,7 +8,7 @@ from math import ceil
 
 import numpy as np
 
-from lustrum.formats.placing import WIDEST
+from lustrum.formats.cell_text import WIDEST
 from lustrum.model import Category, CellStatus, Release, TableAxis
 from lustrum.model.text import lowered, opening, say
 from lustrum.model.variable import TOTAL_CODE

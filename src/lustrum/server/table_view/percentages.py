@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from lustrum.model import Release
+import numpy as np
+
+from lustrum.model import Release, TableAxis
 from lustrum.model.described_statistic import PERCENT
 from lustrum.model.text import say
 from lustrum.server.table_view.arrange import arrange, placed
+from lustrum.server.table_view.figures import whole
 from lustrum.server.urls.display import TableView
 
 SHARES = {
@@ -43,3 +46,46 @@ def as_shown(release: Release, view: TableView) -> Release:
         grades=None,
         margin=None,
     )
+
+
+# --- Whether the totals of a table are the sums of their parts, as any reader can check
+
+
+@dataclass(frozen=True)
+class SumCheck:
+    """How many totals were compared with the sums of their parts, how many differ, and by how much at most.
+
+    ``wider`` names the variables whose total holds more than the categories that are shown.
+    """
+
+    compared: int
+    differing: int
+    largest: int
+    wider: tuple[str, ...]
+
+
+def sums(release: Release) -> SumCheck:
+    """Add the published parts up and compare them with the published totals; means have no sums."""
+    compared = differing = largest = 0
+    wider = []
+    for position, axis in enumerate(release.axes):
+        total = whole(axis)
+        if total is None:
+            continue
+        inner = np.flatnonzero(axis.inner)
+        held = [m for i in inner for m in axis.categories[i].members]
+        if set(held) < axis.categories[total].member_set:
+            wider.append(axis.label)
+        if not release.additive or not _partitions(axis, held, total):
+            continue
+        shown = np.take(release.shown, [*inner, total], axis=position).all(axis=position)
+        parts = np.take(release.published, inner, axis=position).sum(axis=position)
+        gaps = np.abs(np.take(release.published, total, axis=position) - parts)[shown]
+        compared += gaps.size
+        differing += int(np.count_nonzero(gaps))
+        largest = max(largest, int(gaps.max(initial=0)))
+    return SumCheck(compared, differing, largest, tuple(wider))
+
+
+def _partitions(axis: TableAxis, held: list[int], total: int) -> bool:
+    return sorted(held) == sorted(axis.categories[total].members)

@@ -18,12 +18,9 @@ from formats.told_cells import AREA, HIDDEN, RELEASES, SEX, axis, made, names_be
 from lustrum.client import Answer
 from lustrum.formats import Csv, JsonStat, Parquet, cell_text, release_as_arrow, write_release
 from lustrum.formats import parquet as parquet_file
-from lustrum.formats.cell_text import csv_lines, field, free_name, inert
 from lustrum.formats.jsonstat import dataset
-from lustrum.formats.parquet import letters, spread
+from lustrum.formats.parquet import spread
 from lustrum.model import CellStatus, InputError, Release, TableAxis
-from lustrum.readers.columns import ColumnNames
-from lustrum.readers.read import read_table
 
 NUMBERS = ("value", "low", "high", "standard_error")
 
@@ -99,21 +96,6 @@ def test_files_that_are_read_back_have_the_same_columns_and_cells(
     write_release(release, tmp_path / "out.parquet")
     assert of_arrow(parquet.read_table(tmp_path / "out.parquet")) == (head, rows)
     assert of_arrow(release_as_arrow(release)) == (head, rows)
-
-
-@pytest.mark.parametrize("ending", ["csv", "parquet"])
-def test_a_variable_called_value_is_read_back_where_its_columns_are_named(
-    ending: str, tmp_path: Path
-) -> None:
-    axes = (axis("value", "x y"), axis("status", "p q"))
-    release = made(*axes, values=[5, 6, 7, HIDDEN], status=list("FFFN"))
-    path = tmp_path / f"out.{ending}"
-    write_release(release, path)
-    names = ColumnNames(values=("value_",), by=("value", "status"), status="status_")
-    file = read_table(path, names)
-    assert file.values["value_"] == (Decimal(5), Decimal(6), Decimal(7), None)
-    assert file.status["value_"] == ("F", "F", "F", "N")
-    assert file.dimensions == ("value", "status")
 
 
 @pytest.mark.parametrize("name", RELEASES)
@@ -260,24 +242,6 @@ def test_a_file_says_the_same_in_pieces_of_any_size(
     assert all(made_of)
 
 
-def test_texts_are_stored_once_and_not_again_for_every_row() -> None:
-    """Readers without the types of Arrow see plain texts, and files with them the same."""
-    release = made(axis("area", " ".join(f"area-{i}" for i in range(50))), SEX, values=range(100))
-    own, plain = (
-        parquet.ParquetFile(io.BytesIO(data)).schema_arrow
-        for data in (Parquet().write(release), b"".join(_plain_parquet(release)))
-    )
-    assert own.field("area").type == pa.string()
-    assert own.field("status").type == pa.string()
-    assert plain.field("area").type == pa.string()
-
-
-def _plain_parquet(release: Release) -> list[bytes]:
-    from lustrum.formats.write import release_as_parquet
-
-    return [release_as_parquet(release)]
-
-
 def test_no_text_stands_twice_among_those_that_a_file_stores() -> None:
     """Arrow would fill the room of the second with whatever stands in memory, and publish that."""
     names = pa.array(["euro", "people", "euro", "euro", "people"])
@@ -314,68 +278,6 @@ def test_an_empty_table_is_a_file_without_rows() -> None:
     assert found.column_names == ["area", "area_label", "sex", "sex_label", "value", "status"]
     for one in (release, made(SEX, axis("area", ""), values=[])):
         assert Csv().write(one).count("\r\n") == 1
-
-
-@pytest.mark.parametrize("kind", ["<U1", "<U6"])
-def test_letters_tell_what_is_there_and_nothing_behind_what_is_hidden(kind: str) -> None:
-    texts = np.array(list("zbac"), dtype=kind)
-    hidden = np.array([True, False, False, True])
-    found = letters(texts, 0, 4, hidden)
-    assert found.to_pylist() == [None, "b", "a", None]
-    assert set(found.dictionary.to_pylist()) <= {"", "a", "b"}
-    assert letters(np.array(["", "a"], dtype=kind), 0, 2).to_pylist() == ["", "a"]
-    assert letters(texts, 1, 3).to_pylist() == ["b", "a"]
-    assert letters(texts, 2, 4, hidden[2:]).to_pylist() == ["a", None]
-    assert letters(texts, 0, 0).to_pylist() == []
-
-
-FORMULAS = ("=1", "+1", "-1", "@a", "\tx", "\rx", "\nx")
-
-
-@pytest.mark.parametrize("text", FORMULAS)
-def test_units_notes_and_names_are_no_formulas_either(text: str) -> None:
-    own = TableAxis("v", "V", (axis("v", "x", text).categories[0],))
-    release = made(own, values=[1], unit=text, label="Turnover")
-    head, rows = parsed(Csv().write(release))
-    found = dict(zip(head, rows[0], strict=True))
-    assert found["unit"] == found["v_members"] == f"'{text}"
-    table = parquet.read_table(io.BytesIO(Parquet().write(release))).to_pylist()
-    assert table[0]["unit"] == table[0]["v_members"] == f"'{text}"
-    assert inert(f"a{text}") == f"a{text}"
-
-
-@pytest.mark.parametrize(
-    ("text", "written"),
-    [
-        ("a", "a"),
-        ("", ""),
-        ("a,b", '"a,b"'),
-        ('a"b', '"a""b"'),
-        ("a\r\nb", '"a\r\nb"'),
-        ("a\nb", '"a\nb"'),
-    ],
-)
-def test_a_field_has_quotation_marks_where_it_needs_them(text: str, written: str) -> None:
-    assert field(text) == written
-
-
-def test_a_name_that_was_given_away_is_not_free_again() -> None:
-    taken = {"value"}
-    assert [free_name(name, taken) for name in ("value", "value", "unit", "unit")] == [
-        "value_",
-        "value__",
-        "unit",
-        "unit_",
-    ]
-
-
-def test_columns_of_another_length_than_the_cells_are_a_fault() -> None:
-    with pytest.raises(ValueError, match="zip"):
-        list(
-            csv_lines(
-                ["a", "v", "w"], [["x", "y"]], lambda low, high: [["1", "2"], ["3"] * 3], "\n"
-            )
-        )
 
 
 def test_files_say_how_they_are_called() -> None:

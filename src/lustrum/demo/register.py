@@ -5,15 +5,49 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from lustrum.demo.columns import categorical
-from lustrum.demo.draws import Positions, distribution, generators, pick, pick_by_row
+from lustrum.demo.descriptions import categories, described
+from lustrum.demo.draws import (
+    Positions,
+    Progress,
+    distribution,
+    draw_given,
+    generators,
+    pick,
+    silent,
+)
 from lustrum.demo.geography import area_kinds, area_regions, area_shares
-from lustrum.demo.progress import Progress, silent
-from lustrum.demo.register.activities import SECTIONS
-from lustrum.demo.register.description import ACTIVITY, AREA, REGION, SIZE, SIZE_FROM
 from lustrum.model.arrays import Floats, Mask
 from lustrum.numeric.arithmetic import exp, log, normal_quantile, power
 
+#: What businesses of each section are like: its weight among all businesses, the typical turnover per person
+#: engaged in thousand euro, how unequal businesses are, how much more often they have many employees, and the
+#: typical share sold abroad.
+_SHARE, _TURNOVER, _SPREAD, _LARGE, _EXPORT = np.array(
+    [
+        (9.0, 70, 0.9, 0.3, 0.1),  # A: Agriculture, forestry and fishing
+        (0.15, 260, 1.3, 2.5, 0.25),  # B: Mining and quarrying
+        (7.5, 170, 1.1, 3.0, 0.35),  # C: Manufacturing
+        (0.3, 900, 1.5, 2.0, 0.08),  # D: Electricity and gas supply
+        (0.5, 220, 1.0, 2.2, 0.05),  # E: Water supply and waste
+        (12.0, 120, 0.9, 1.0, 0.03),  # F: Construction
+        (20.0, 300, 1.1, 1.0, 0.1),  # G: Trade and repair of vehicles
+        (4.5, 140, 1.0, 1.6, 0.2),  # H: Transport and storage
+        (6.5, 50, 0.7, 1.3, 0.02),  # I: Hotels and restaurants
+        (4.0, 140, 1.1, 1.4, 0.25),  # J: Information and communication
+        (1.8, 350, 1.5, 1.3, 0.15),  # K: Finance and insurance
+        (4.5, 260, 1.2, 0.3, 0.01),  # L: Real estate
+        (11.5, 95, 1.0, 0.6, 0.12),  # M: Professional and technical services
+        (4.2, 80, 1.0, 2.0, 0.06),  # N: Administrative and support services
+        (0.3, 60, 0.5, 5.0, 0.0),  # O: Public administration
+        (1.9, 45, 0.7, 2.0, 0.02),  # P: Education
+        (5.0, 60, 0.8, 1.6, 0.01),  # Q: Health and social work
+        (2.4, 60, 1.1, 0.7, 0.05),  # R: Arts and recreation
+        (4.0, 45, 0.7, 0.5, 0.01),  # S: Other services
+    ]
+).T
+
+#: Fewest employees of each size class.
+SIZE_FROM = (0, 2, 10, 20, 50, 250)
 _SIZES = np.array([0.62, 0.27, 0.055, 0.033, 0.018, 0.004])
 _LARGEST = 6000
 
@@ -40,18 +74,13 @@ def _normal(rng: np.random.Generator, count: int) -> Floats:
     return normal_quantile(np.maximum(rng.random(count), 1e-12))
 
 
-def _per_section(attribute: str) -> Floats:
-    return np.array([getattr(section, attribute) for section in SECTIONS], dtype=np.float64)
-
-
 def _draw_activities(count: int, rng: np.random.Generator) -> tuple[Positions, Positions]:
     """Division and section of each business; divisions of a section thin out by rank."""
-    section_of = np.repeat(np.arange(len(SECTIONS)), [len(s.divisions) for s in SECTIONS])
-    within = np.concatenate(
-        [_skewed(len(section.divisions)) * section.share for section in SECTIONS]
-    )
-    activity = pick(rng.random(count), distribution(within))
-    return activity, section_of[activity]
+    sections = described("businesses")["variables"][0]["hierarchies"][0]["levels"][0]["groups"]
+    divisions = [len(section["members"]) for section in sections]
+    within = [_skewed(n) * share for n, share in zip(divisions, _SHARE, strict=True)]
+    activity = pick(rng.random(count), distribution(np.concatenate(within)))
+    return activity, np.repeat(np.arange(len(divisions)), divisions)[activity]
 
 
 def _skewed(count: int) -> Floats:
@@ -64,8 +93,8 @@ def _skewed(count: int) -> Floats:
 
 def _draw_sizes(section: Positions, rng: np.random.Generator) -> tuple[Positions, Positions]:
     """Size class and number of employees, log-uniform within the class."""
-    tilt = exp(log(_per_section("large"))[:, None] * np.linspace(0, 1.6, 6))
-    size = pick_by_row(rng.random(len(section)), distribution(_SIZES * tilt), section)
+    tilt = exp(log(_LARGE)[:, None] * np.linspace(0, 1.6, 6))
+    size = draw_given(rng.random(len(section)), (_SIZES * tilt, section))
     low = np.array(SIZE_FROM, dtype=np.float64)[size]
     high = np.array([*SIZE_FROM[1:], _LARGEST], dtype=np.float64)[size]
     # The tail of the top class is skewed further, so that a giant stays a rarity.
@@ -78,8 +107,8 @@ def _draw_sizes(section: Positions, rng: np.random.Generator) -> tuple[Positions
 
 def _draw_turnover(section: Positions, employees: Positions, rng: np.random.Generator) -> Positions:
     """Log-normal turnover in thousand euro around the section's turnover per head."""
-    typical = log(_per_section("turnover")[section] * (employees + 0.7))
-    spread = _per_section("spread")[section] * _normal(rng, len(section))
+    typical = log(_TURNOVER[section] * (employees + 0.7))
+    spread = _SPREAD[section] * _normal(rng, len(section))
     return np.maximum(np.rint(exp(typical + spread)), 1).astype(np.int64)
 
 
@@ -93,9 +122,10 @@ def _make_giants(size: Positions, turnover: Positions, rng: np.random.Generator)
 
 def _draw_wages(section: Positions, employees: Positions, rng: np.random.Generator) -> Positions:
     """The wage bill in thousand euro; none without employees."""
-    per_head = 18.0 + 0.12 * np.minimum(_per_section("turnover")[section], 250.0)
+    per_head = 18.0 + 0.12 * np.minimum(_TURNOVER[section], 250.0)
     scale = exp(0.35 * _normal(rng, len(section)))
-    return np.rint(employees * per_head * scale).astype(np.int64)
+    wages: Positions = np.rint(employees * per_head * scale).astype(np.int64)
+    return wages
 
 
 def _draw_investment(
@@ -103,7 +133,7 @@ def _draw_investment(
 ) -> Positions:
     """Lumpy investment in thousand euro: many small businesses have none in a year."""
     invests = rng.random(len(size)) < np.array([0.25, 0.45, 0.7, 0.85, 0.95, 1.0])[size]
-    typical = 0.04 * np.sqrt(_per_section("large"))[section]
+    typical = 0.04 * np.sqrt(_LARGE)[section]
     share = typical * exp(1.1 * _normal(rng, len(size)))
     return np.where(invests, np.rint(turnover * np.minimum(share, 1.5)), 0).astype(np.int64)
 
@@ -120,7 +150,7 @@ def _draw_export(
     section: Positions, size: Positions, turnover: Positions, rng: np.random.Generator
 ) -> Positions:
     """Turnover abroad, never more than the whole; most small businesses have none."""
-    typical = _per_section("export")[section]
+    typical = _EXPORT[section]
     exports = rng.random(len(section)) < np.minimum(typical * (1 + size), 0.95)
     share = np.minimum(typical * 2.2 * rng.random(len(section)), 0.98)
     return np.where(exports, np.floor(turnover * share), 0).astype(np.int64)
@@ -159,8 +189,8 @@ def businesses(count: int = 60_000, seed: int = 2001, progress: Progress | None 
     """
     if count < 1:
         raise ValueError(f"a register needs at least one business, not {count}")
-    tell = progress or silent
-    tell(0.0)
+    report = progress or silent
+    report(0.0)
     places, kinds, sizes, sales, exports, owners, giants, pay, machines, births, earlier = (
         generators(seed, 11)
     )
@@ -168,7 +198,7 @@ def businesses(count: int = 60_000, seed: int = 2001, progress: Progress | None 
     area = pick(places.random(count), distribution(density))
     activity, section = _draw_activities(count, kinds)
     size, employees = _draw_sizes(section, sizes)
-    tell(0.5)
+    report(0.5)
     turnover = _make_giants(size, _draw_turnover(section, employees, sales), giants)
     wages = _draw_wages(section, employees, pay)
     investment = _draw_investment(section, size, turnover, machines)
@@ -178,10 +208,9 @@ def businesses(count: int = 60_000, seed: int = 2001, progress: Progress | None 
         {
             "business_id": pa.array(np.arange(1, count + 1, dtype=np.int64)),
             "holding_id": pa.array(_draw_holdings(size, owners)),
-            "activity": categorical(activity, ACTIVITY),
-            "size": categorical(size, SIZE),
-            "region": categorical(area_regions()[area], REGION),
-            "area": categorical(area, AREA),
+            **categories(
+                "businesses", activity=activity, size=size, region=area_regions()[area], area=area
+            ),
             "employees": pa.array(employees),
             "turnover": pa.array(turnover),
             "turnover_domestic": pa.array(turnover - export),
@@ -194,5 +223,5 @@ def businesses(count: int = 60_000, seed: int = 2001, progress: Progress | None 
             "weight": pa.array(_weights(section, size, turnover)),
         }
     )
-    tell(1.0)
+    report(1.0)
     return table

@@ -5,20 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from lustrum.demo.census.description import AREA, EDUCATION, EMPLOYMENT, SEX
-from lustrum.demo.census.population import people
-from lustrum.demo.columns import categorical
-from lustrum.demo.draws import generators
-from lustrum.demo.geography import areas, districts
-from lustrum.demo.labour_force.description import (
-    AGE_FROM,
-    AGE_GROUP,
-    DISTRICT,
-    REPLICATES,
-    SCHOOLING,
-    SCHOOLING_OF,
-)
-from lustrum.demo.progress import Progress, silent
+from lustrum.demo.census import people
+from lustrum.demo.descriptions import categories, described
+from lustrum.demo.draws import Progress, generators, silent
+from lustrum.demo.geography import area_districts
 from lustrum.model.arrays import Floats, Ints, Mask
 from lustrum.numeric.arithmetic import normal_draws
 from lustrum.survey import Design, bootstrap
@@ -26,6 +16,13 @@ from lustrum.survey import Design, bootstrap
 FRAME = 150_000
 """People of all ages in the frame that the survey is drawn from."""
 
+#: The columns of bootstrap weights.
+REPLICATES: tuple[str, ...] = tuple(described("survey")["weights"][0]["replicates"]["columns"])
+
+#: The first five-year band of the census in each age group of the survey.
+_AGE_FROM = np.array([3, 5, 7, 9, 11, 13, 15])
+#: The level of education in the survey for each level of the census, from 'not applicable' on.
+_SCHOOLING_OF = np.array([3, 0, 0, 0, 1, 1, 2, 2, 3])
 _HOUSEHOLDS = 60
 #: Households of a block, and the share of them that is asked.
 _ASKED = 0.5
@@ -42,25 +39,24 @@ def frame(persons: int = FRAME, seed: int = 2001) -> pa.Table:
     """Everybody of 15 and over, with the district, the block and the variables of the survey."""
     census = people(persons, seed)
     band = _positions(census, "age")
-    adult = np.flatnonzero(band >= AGE_FROM[0])
-    names = [code for code, _ in districts()]
-    district_of = np.array([names.index(area.district) for area in areas()], dtype=np.int64)
-    assert [area.code for area in areas()] == list(AREA.code_list)
-    district = district_of[_positions(census, "area")[adult]]
+    adult = np.flatnonzero(band >= _AGE_FROM[0])
+    district = area_districts()[_positions(census, "area")[adult]]
     home = census.column("household_id").to_numpy()[adult]
-    age = np.searchsorted(np.array(AGE_FROM), band[adult], side="right") - 1
-    schooling = np.array(SCHOOLING_OF)[_positions(census, "education")[adult]]
-    assert len(SCHOOLING_OF) == len(EDUCATION)
+    age = np.searchsorted(_AGE_FROM, band[adult], side="right") - 1
+    employment = _positions(census, "employment")[adult]
     return pa.table(
         {
             "household_id": home,
             "block": _blocks(district, home),
-            "district": categorical(district, DISTRICT),
-            "sex": categorical(_positions(census, "sex")[adult], SEX),
-            "age": categorical(age, AGE_GROUP),
-            "employment": categorical(_positions(census, "employment")[adult], EMPLOYMENT),
-            "education": categorical(schooling, SCHOOLING),
-            "hours": _hours(_positions(census, "employment")[adult], age, seed),
+            **categories(
+                "survey",
+                district=district,
+                sex=_positions(census, "sex")[adult],
+                age=age,
+                employment=employment,
+                education=_SCHOOLING_OF[_positions(census, "education")[adult]],
+            ),
+            "hours": _hours(employment, age, seed),
         }
     )
 
@@ -79,10 +75,10 @@ def survey(persons: int = FRAME, seed: int = 2001, progress: Progress | None = N
     >>> survey(persons=3000).column_names[:3]
     ['respondent_id', 'stratum', 'block']
     """
-    tell = progress or silent
-    tell(0.0)
+    report = progress or silent
+    report(0.0)
     everybody = frame(persons, seed)
-    tell(0.7)
+    report(0.7)
     draws, homes, answers = generators(seed + 1, 3)
     district = _positions(everybody, "district")
     block = everybody.column("block").to_numpy()
@@ -94,26 +90,26 @@ def survey(persons: int = FRAME, seed: int = 2001, progress: Progress | None = N
     sex = _positions(everybody, "sex")
     margins = (district, sex * len(_ANSWERS) + age)
     weight = _calibrated(drawn, there, margins)
-    tell(0.8)
+    report(0.8)
     (again,) = generators(seed + 3, 1)
     sampled = Design(drawn, district[there], block[there], lonely="certainty")
     replicates = bootstrap(sampled, len(REPLICATES), again).replicates
     repeated = [_calibrated(column, there, margins) for column in replicates.T]
-    tell(1.0)
+    report(1.0)
     sample = everybody.take(pa.array(there)).drop_columns(["household_id", "block"])
-    lead = pa.table(
+    return pa.table(
         {
             "respondent_id": np.arange(1, there.size + 1),
             "stratum": district[there] + 1,
             "block": block[there] + 1,
+            **dict(zip(sample.column_names, sample.columns, strict=True)),
+            "weight": _to_cents(weight, len(age)),
+            **{
+                name: np.rint(column * _CENTS) / _CENTS
+                for name, column in zip(REPLICATES, repeated, strict=True)
+            },
         }
     )
-    for name in sample.column_names:
-        lead = lead.append_column(name, sample.column(name))
-    lead = lead.append_column("weight", pa.array(_to_cents(weight, len(age))))
-    for name, column in zip(REPLICATES, repeated, strict=True):
-        lead = lead.append_column(name, pa.array(np.rint(column * _CENTS) / _CENTS))
-    return lead
 
 
 def _positions(table: pa.Table, name: str) -> Ints:

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 import openpyxl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from xlsxwriter.utility import xl_rowcol_to_cell
 
 from formats.told_cells import (
@@ -28,9 +30,9 @@ from formats.told_cells import (
     number,
     told,
 )
-from lustrum.formats import Xlsx, workbook, xlsx, xlsx_large
-from lustrum.formats.placing import Placing, usual_placing
-from lustrum.model import CellStatus, InputError, Release, TableAxis
+from lustrum.formats import Xlsx, xlsx, xlsx_large
+from lustrum.formats.cell_text import Placing, usual_placing
+from lustrum.model import Category, CellStatus, InputError, Release, TableAxis
 
 Value = Decimal | str | None
 ODD = {
@@ -313,7 +315,7 @@ def test_a_sheet_ends_where_no_more_fits_and_the_notes_say_so(
         (181, True, True),
     ):
         monkeypatch.setattr(xlsx_large, "MOST_ROWS", most)
-        monkeypatch.setattr(workbook, "MOST_ROWS", most)
+        monkeypatch.setattr(xlsx_large, "MOST_ROWS", most)
         cut = {n: plain(rows) for n, rows in opened(release, True).items()}
         for name, complete in (("Table", whole_table), ("Cells", whole_cells)):
             assert most - 2 <= len(cut[name]) <= most or complete
@@ -321,7 +323,7 @@ def test_a_sheet_ends_where_no_more_fits_and_the_notes_say_so(
             assert (cut[name] == whole[name]) == complete
         assert (said in [row[:2] for row in cut["Notes"]]) != (whole_table and whole_cells)
     monkeypatch.setattr(xlsx_large, "MOST_COLUMNS", 3)
-    monkeypatch.setattr(workbook, "MOST_COLUMNS", 3)
+    monkeypatch.setattr(xlsx_large, "MOST_COLUMNS", 3)
     cut = {n: plain(rows) for n, rows in opened(release, True).items()}
     rows = cut["Table"][4:]
     assert [row[:3] for row in rows] == [row[:3] for row in whole["Table"][4:]]
@@ -351,83 +353,56 @@ def test_a_table_fits_where_its_rows_its_columns_and_its_cells_do(
     assert max(map(len, sheet)) == columns + 1
     most = max(rows, release.published.size + 1)
     for spare_rows, spare_columns in ((0, 0), (-1, 0), (0, -1)):
-        monkeypatch.setattr(workbook, "MOST_ROWS", most + spare_rows)
-        monkeypatch.setattr(workbook, "MOST_COLUMNS", columns + 1 + spare_columns)
-        assert workbook.fits(release) == (spare_rows == spare_columns == 0)
-
-
-def test_very_many_labels_find_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(xlsx, "KEPT_IN_MEMORY", -1)
-    release = made(axis("a", " ".join(f"n{i}" for i in range(1200))), values=range(1200))
-    book = openpyxl.load_workbook(io.BytesIO(Xlsx().write(release)), read_only=True)
-    found = [row[:3] for row in book["Cells"].iter_rows(values_only=True)][1:]
-    assert found == [(f"a{i}", f"n{i}", i) for i in range(1200)]
+        monkeypatch.setattr(xlsx_large, "MOST_ROWS", most + spare_rows)
+        monkeypatch.setattr(xlsx_large, "MOST_COLUMNS", columns + 1 + spare_columns)
+        assert xlsx_large.fits(release) == (spare_rows == spare_columns == 0)
 
 
 def test_a_sheet_ends_at_the_last_cell_of_spreadsheets() -> None:
-    assert xl_rowcol_to_cell(workbook.MOST_ROWS - 1, workbook.MOST_COLUMNS - 1) == "XFD1048576"
+    assert xl_rowcol_to_cell(xlsx_large.MOST_ROWS - 1, xlsx_large.MOST_COLUMNS - 1) == "XFD1048576"
 
 
-@pytest.mark.parametrize("large", [False, True])
-def test_sheets_are_laid_out_to_be_read(large: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Heads stand out and stay in sight, columns are as wide as their texts."""
-    monkeypatch.setattr(xlsx, "KEPT_IN_MEMORY", -1 if large else 10**9)
+NASTY = (
+    "=1+1",
+    "+1",
+    "-1",
+    "@SUM(A1)",
+    "{=1}",
+    "http://example.org/",
+    "mailto:x@example.org",
+    "007",
+)
 
-    def book(release: Release) -> tuple[Any, dict[str, list[tuple[str, str, str]]], bytes]:
-        data = Xlsx().write(release, "t" * 300, {"Licence": "CC BY"})
-        with zipfile.ZipFile(io.BytesIO(data)) as parts:
-            sheets = [parts.read(f"xl/worksheets/sheet{i}.xml").decode() for i in (1, 2, 3)]
-            about = parts.read("docProps/core.xml")
-        widths = [re.findall(r'<col min="(\d+)" max="(\d+)" width="(\d+)', s) for s in sheets]
-        names = ("Table", "Cells", "Notes")
-        return (
-            openpyxl.load_workbook(io.BytesIO(data)),
-            dict(zip(names, widths, strict=True)),
-            about,
-        )
 
-    odd = axis("odd", "<r>x</r> plain")
-    made_of = made(AREA, SEX, odd, values=range(12), low=[-OPEN] * 12, high=[OPEN] * 12)
-    file, widths, about = book(made_of)
-    assert f"<dc:title>{'t' * 255}</dc:title>".encode() in about
-    assert widths == {
-        "Table": [("1", "1", "14"), ("2", "5", "13")],
-        "Cells": [("1", "11", "14")],
-        "Notes": [("1", "1", "24"), ("2", "2", "100")],
-    }
-    table, cells, notes = file["Table"], file["Cells"], file["Notes"]
-    assert (table.freeze_panes, cells.freeze_panes, notes.freeze_panes) == ("B5", "A2", None)
-    assert (table["A1"].font.b, table["A1"].font.sz) == (True, 13)
-    # The names of the variables and of the categories above the columns, the inner ones above numbers.
-    for place in ("A3", "B3", "D3", "A4", "B4", "C4"):
-        assert table[place].font.b, place
-    for place, side in (("B3", None), ("B4", "right"), ("C4", "right")):
-        looks = table[place].alignment
-        assert (looks.horizontal, looks.wrap_text) == (side, True)
-    assert not table["A5"].font.b
-    assert all(cell.font.b for cell in cells[1])
-    assert not cells["A2"].font.b
-    unknown = cells["I2"]
-    assert (unknown.value, unknown.font.i, unknown.alignment.horizontal) == (
-        "not known",
-        True,
-        "right",
-    )
-    assert [notes.cell(i, 1).font.b for i in (1, 2)] == [True, True]
-    assert (notes["B1"].alignment.wrap_text, notes["B1"].alignment.vertical) == (True, "top")
-    # A single variable, and one with long labels; parts of a table have their heads.
-    for length, width in ((13, "15"), (58, "60"), (70, "60")):
-        file, widths, _ = book(made(axis("a", "x" * length + " y"), values=[1, 2], unit="people"))
-        assert widths["Table"] == [("1", "1", width), ("2", "2", "13")]
-        assert file["Table"].freeze_panes == "B4"
-        assert file["Table"]["A3"].font.b
-        assert file["Table"]["B3"].font.b
-        assert file["Table"]["B3"].alignment.horizontal == "right"
-    file, widths, _ = book(RELEASES["nobody else"])
-    assert widths["Table"][0] == ("1", "1", "14")
-    file, _, _ = book(RELEASES["wide"])
-    cut = [row[0] for row in file["Table"].iter_rows() if str(row[0].value).startswith("Size: ")]
-    assert len(cut) == 40
-    assert all(cell.font.b for cell in cut)
-    hidden = book(RELEASES["statistics"])[0]["Table"]["D5"]
-    assert (hidden.value, hidden.font.i, hidden.alignment.horizontal) == ("\u2013", True, "right")
+def test_no_text_becomes_a_formula_a_link_or_a_number() -> None:
+    nasty = TableAxis("=x", "=y", tuple(Category(t, t, (i,)) for i, t in enumerate(NASTY)))
+    data = Xlsx().write(made(nasty, values=range(8), unit="=z", notes=NASTY), "=1+1", {"=k": "=v"})
+    for sheet in openpyxl.load_workbook(io.BytesIO(data)).worksheets:
+        for row in sheet.iter_rows():
+            for cell in row:
+                assert cell.data_type in ("s", "n", "inlineStr")
+                assert cell.hyperlink is None
+                if cell.data_type == "n":
+                    assert cell.value is None or isinstance(cell.value, int)
+    with zipfile.ZipFile(io.BytesIO(data)) as parts:
+        assert not any("hyperlink" in parts.read(n).decode() for n in parts.namelist())
+    assert [
+        row[0] for row in list(openpyxl.load_workbook(io.BytesIO(data))["Cells"].values)[1:]
+    ] == list(NASTY)
+
+
+@pytest.mark.parametrize("kept", [0, 1000])
+def test_the_same_table_gives_the_same_bytes(monkeypatch: pytest.MonkeyPatch, kept: int) -> None:
+    monkeypatch.setattr(xlsx, "KEPT_IN_MEMORY", kept)
+    release = RELEASES["four variables"]
+    first = Xlsx().write(release, "A")
+    assert first == Xlsx().write(release, "A")
+    with zipfile.ZipFile(io.BytesIO(first)) as parts:
+        assert {info.date_time[0] for info in parts.infolist()} == {1980}
+        assert b"2000-01-01" in parts.read("docProps/core.xml")
+
+
+@given(st.lists(st.integers(1, 40), max_size=5))
+def test_every_variable_has_one_place(sizes: list[int]) -> None:
+    placing = usual_placing(sizes)
+    assert sorted((*placing.rows, *placing.columns, *placing.wafers)) == list(range(len(sizes)))

@@ -1,1 +1,0 @@
-"""The demo census: what it asks, and the households and people who answer."""

@@ -1,1 +1,0 @@
-"""The demo business register: what it holds, and the businesses in it."""
