@@ -94,7 +94,7 @@ class Program:
         columns: tuple[npt.ArrayLike, npt.ArrayLike],
         cost: npt.ArrayLike | None = None,
         whole: npt.NDArray[np.intp] | None = None,
-        **options: object,
+        **options: bool | int | float | str,
     ) -> None:
         csc = matrix.tocsc().astype(np.float64)
         lp = highspy.HighsLp()
@@ -492,7 +492,7 @@ def _program(
     problem: LinearProblem,
     scale: float,
     whole: npt.NDArray[np.intp] | None = None,
-    **options: object,
+    **options: bool | int | float | str,
 ) -> Program:
     rows = problem.row_low / scale, problem.row_high / scale
     columns = problem.low / scale, problem.high / scale
