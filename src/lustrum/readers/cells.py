@@ -1,0 +1,283 @@
+"""The cells of a file as its layout says, in one cube over all variables of its tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from math import prod
+
+import numpy as np
+
+from lustrum.model import InputError
+from lustrum.model.arrays import Ints, Mask
+from lustrum.model.errors import NotJudgedError, choices
+from lustrum.numeric.structure import UNBOUNDED
+from lustrum.readers.container import Container, Grid
+from lustrum.readers.layout import MEASURE, Between, Layout, TableLayout
+from lustrum.readers.published.number_text import Style, decimals_of, printed, without_tails
+
+_MOST_CELLS = 2_000_000
+_EXACT = 2**53
+ALL = "(all)"
+"""The code of a table that does not have a variable: all of it together."""
+
+
+@dataclass(frozen=True)
+class ReadCell:
+    """One cell of one table as it stands in the file.
+
+    ``value`` is the number that is shown, ``low`` and ``high`` what the file says of the true one. ``asked`` cells
+    are those that were not published as they are.
+    """
+
+    key: dict[str, str]
+    text: str
+    value: Decimal | None
+    low: Decimal | None
+    high: Decimal | None
+    place: str
+    asked: bool = False
+
+
+@dataclass
+class Reading:
+    """All cells of a file, and what in it has no role: symbols, letters, columns, lines, each with places."""
+
+    cells: list[ReadCell] = field(default_factory=list)
+    symbols: dict[str, list[str]] = field(default_factory=dict)
+    letters: dict[str, list[str]] = field(default_factory=dict)
+    lines: list[str] = field(default_factory=list)
+    columns: list[str] = field(default_factory=list)
+    standing: list[ReadCell] = field(default_factory=list)
+
+
+def read_cells(container: Container, layout: Layout) -> Reading:
+    """Read all tables of a file; every field outside of them is named."""
+    reading = Reading()
+    by_name = {grid.name: grid for grid in container.grids}
+    covered: dict[str, set[int]] = {name: set() for name in by_name}
+    for table in layout.tables:
+        if table.sheet not in by_name:
+            raise InputError(
+                f"{container.source}: there is no sheet {table.sheet!r}; {choices(table.sheet, by_name)}."
+            )
+        _read_table(by_name[table.sheet], table, layout, reading, covered[table.sheet], container.source)
+    for name, grid in by_name.items():
+        for index, line in enumerate(grid.lines):
+            if index not in covered[name] and any(text.strip() for text in line):
+                reading.lines.append(grid.places[index])
+    return reading
+
+
+def names_of(grid: Grid, table: TableLayout, source: str) -> tuple[list[str], list[int]]:
+    """The names of all columns, and the lines of cells.
+
+    A column without a name is called by its number, and of several with one name the later ones get theirs too.
+    """
+    for number in table.head:
+        if number not in grid.numbers:
+            raise InputError(f"{source}: there is no line {number} for the names of columns.")
+    heads = [list(grid.numbers).index(number) for number in table.head]
+    inside = [
+        i
+        for i in range(heads[-1] + 1, len(grid.lines))
+        if (table.last is None or grid.numbers[i] <= table.last)
+        and any(text.strip() for text in grid.lines[i])
+    ]
+    width = max((len(grid.lines[i]) for i in (*heads, *inside)), default=0)
+    rows = []
+    for row, head in enumerate(heads):
+        line = [text.strip() for text in grid.lines[head]]
+        if len(line) == width - 1 and inside and all(len(grid.lines[i]) == width for i in inside):
+            line = ["", *line]  # R leaves out the name of its first column
+        line += [""] * (width - len(line))
+        if row < len(heads) - 1:
+            for column in range(1, width):
+                line[column] = line[column] or line[column - 1]
+        rows.append(line)
+    names: list[str] = []
+    for column, parts in enumerate(zip(*rows, strict=True)):
+        name = " / ".join(filter(None, parts)) or f"column {column + 1}"
+        names.append(name if name not in names else f"{name} ({column + 1})")
+    return names, inside
+
+
+def _read_table(
+    grid: Grid, table: TableLayout, layout: Layout, reading: Reading, covered: set[int], source: str
+) -> None:
+    names, body = names_of(grid, table, source)
+    numbers = list(grid.numbers)
+    covered |= {*(numbers.index(n) for n in table.head), *body}
+    index_of = {name: i for i, name in enumerate(names)}
+    for name in table.columns:
+        if name not in index_of:
+            raise InputError(f"{source}: there is no column {name!r}; {choices(name, index_of)}.")
+    reading.columns += [n for i, n in enumerate(names) if n not in table.columns and _filled(grid, body, i)]
+    codes = {n: c.dimension or n for n, c in table.columns.items() if c.role == "code"}
+    values = [n for n, c in table.columns.items() if c.role == "value"]
+    if not values:
+        raise InputError(f"{source}: no column has the role 'value'.")
+    status = {c.of: n for n, c in table.columns.items() if c.role == "status"}
+    across = table.across or ((MEASURE,) if len(values) > 1 else ())
+    fields_of = _Fields(layout)
+    above: dict[str, str] = {}
+    for i in body:
+        fields = [text.strip() for text in grid.lines[i]] + [""] * (len(names) - len(grid.lines[i]))
+        key = {name: fields[index_of[name]] for name in codes}
+        if table.fill:
+            key = {name: code or above.get(name, "") for name, code in key.items()}
+        above = key
+        named = {codes[name]: code for name, code in key.items() if name not in table.nested}
+        if table.nested:
+            named[codes[table.nested[-1]]] = " / ".join(filter(None, (key[n] for n in table.nested)))
+        for value in values:
+            column = status.get(value, status.get(""))
+            letter = fields[index_of[column]] if column is not None else ""
+            place = f"{grid.places[i]}, {value}" if len(values) > 1 else grid.places[i]
+            head = value.split(" / ", len(across) - 1) if across else []
+            full = {**table.fixed, **named, **dict(zip(across, head, strict=True))}
+            fields_of.read(fields[index_of[value]], letter, full, place, reading)
+
+
+def _filled(grid: Grid, body: Sequence[int], column: int) -> bool:
+    return any(column < len(grid.lines[i]) and grid.lines[i][column].strip() for i in body)
+
+
+class _Fields:
+    """Reads single fields as a layout says: a number with its marks, or a symbol in its place."""
+
+    def __init__(self, layout: Layout) -> None:
+        self._symbols = {text.lower(): meaning for text, meaning in layout.symbols.items()}
+        self._letters = layout.letters
+        self._style = Style(layout.decimal)
+        self._rounding = layout.rounding
+        self._least = Decimal(1) if layout.zeros_shown else None if layout.signed else Decimal(0)
+
+    def _ends(self, value: Decimal) -> tuple[Decimal, Decimal]:
+        """What a shown number says of the true one."""
+        if self._rounding is None:
+            return value, value
+        exponent = value.as_tuple().exponent
+        unit = Decimal(1).scaleb(exponent if isinstance(exponent, int) else 0)
+        base = Decimal(self._rounding.base)
+        room = {"nearest": base / 2, "adjacent": base - 1, "last digit": unit / 2}[self._rounding.how]
+        low = value - room
+        return (max(low, Decimal(0)) if self._least is not None and value >= 0 else low), value + room
+
+    def read(self, text: str, letter: str, key: dict[str, str], place: str, reading: Reading) -> None:
+        """Put one cell into the reading."""
+        low = high = value = None
+        symbol = self._symbols.get(text.lower())
+        number = None if symbol is not None else printed(text.removesuffix("%").strip(), self._style)
+        if number is not None:
+            value = number.value
+            low, high = self._ends(value)
+        elif symbol is None:
+            reading.symbols.setdefault(text, []).append(place)
+        elif symbol in ("zero", "impossible"):
+            value = low = high = Decimal(0)
+        elif isinstance(symbol, Between):
+            low, high = symbol.low, symbol.high
+        if value is None:
+            low = self._least if low is None else low
+        hidden = False
+        for one in filter(None, (letter, number.mark if number else "")):
+            meaning = self._letters.get(one)
+            if meaning is None:
+                reading.letters.setdefault(one, []).append(place)
+            elif meaning == "hidden":
+                hidden = True
+            elif isinstance(meaning, Between) and value is None:
+                low = max((end for end in (low, meaning.low) if end is not None), default=None)
+                high = min((end for end in (high, meaning.high) if end is not None), default=None)
+        rounded = self._rounding is not None and self._rounding.how != "last digit"
+        cell = ReadCell(key, text, value, low, high, place, value is None or (rounded and number is not None))
+        reading.cells.append(cell)
+        if hidden and number is not None:
+            reading.standing.append(cell)
+
+
+@dataclass(frozen=True, eq=False)
+class Cube:
+    """Every combination of codes of all variables, in units of the last decimal.
+
+    ``known`` cells show a number, ``asked`` ones are not published as they are. ``low`` and ``high`` are what the
+    file states. ``listed`` cells stand in the file; ``places`` say where.
+    """
+
+    source: str
+    names: tuple[str, ...]
+    codes: tuple[tuple[str, ...], ...]
+    value: Ints
+    known: Mask
+    low: Ints
+    high: Ints
+    listed: Mask
+    asked: Mask
+    places: dict[int, str]
+    decimals: int
+    signed: bool
+
+    def name_of(self, flat: int) -> str:
+        """A cell in words: the codes of its variables."""
+        at = np.unravel_index(flat, self.value.shape)
+        pairs = [(n, c[int(i)]) for n, c, i in zip(self.names, self.codes, at, strict=True) if len(c) > 1]
+        return ", ".join(f"{n}={c}" for n, c in pairs if c != ALL) or "all"
+
+    def lines(self, axis: int) -> tuple[Ints, Mask]:
+        """Values and which of them are known, a row for each code of a variable and a column for each line."""
+        size = len(self.codes[axis])
+        value = np.moveaxis(self.value, axis, 0).reshape(size, -1)
+        return value, np.moveaxis(self.known, axis, 0).reshape(size, -1)
+
+
+def cube_of(source: str, reading: Reading, layout: Layout) -> Cube:
+    """The cells of a reading in one cube; a cell that stands twice must say the same."""
+    names = tuple(dict.fromkeys(name for cell in reading.cells for name in cell.key))
+    lists: dict[str, dict[str, None]] = {name: {} for name in names}
+    alls = {name: layout.dimensions[name].all if name in layout.dimensions else ALL for name in names}
+    for cell in reading.cells:
+        for name in names:
+            lists[name][cell.key.get(name, alls[name])] = None
+    for name in names:
+        if name in layout.dimensions:
+            lists[name] |= dict.fromkeys(sorted(layout.dimensions[name].settled()))
+    codes = tuple(tuple(lists[name]) for name in names)
+    shape = tuple(map(len, codes))
+    if prod(shape) > _MOST_CELLS:
+        raise NotJudgedError(
+            f"{source}: all combinations of codes are {prod(shape):,} cells, more than {_MOST_CELLS:,}; name "
+            "nested columns in the layout, or audit fewer tables together."
+        )
+    exact = without_tails([cell.value for cell in reading.cells])[0]
+    stated = [
+        (v, v, v) if v is not None and c.low == c.high else (v, c.low, c.high)
+        for v, c in zip(exact, reading.cells, strict=True)
+    ]
+    decimals = max((decimals_of(end) for ends in stated for end in ends), default=0)
+    signed = layout.signed or any(c.value is not None and c.value < 0 for c in reading.cells)
+    index_of = [{code: i for i, code in enumerate(list_)} for list_ in codes]
+    value, known = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.bool_)
+    low = np.full(shape, -UNBOUNDED if signed else 0, dtype=np.int64)
+    high = np.full(shape, UNBOUNDED, dtype=np.int64)
+    listed, asked = np.zeros(shape, dtype=np.bool_), np.zeros(shape, dtype=np.bool_)
+    places: dict[int, str] = {}
+    for cell, one in zip(reading.cells, stated, strict=True):
+        at = tuple(i[cell.key.get(n, alls[n])] for n, i in zip(names, index_of, strict=True))
+        ends = [None if e is None else int(e.scaleb(decimals)) for e in one]
+        if any(e is not None and abs(e) > _EXACT for e in ends):
+            raise InputError(f"{source}, {cell.place}: the number has more digits than can be computed with.")
+        if ends[0] is not None:
+            if known[at] and value[at] != ends[0]:
+                raise NotJudgedError(
+                    f"{source}: a cell stands in {places[int(np.ravel_multi_index(at, shape))]} and in "
+                    f"{cell.place} with different values; name all columns of codes."
+                )
+            value[at], known[at] = ends[0], True
+        low[at] = low[at] if ends[1] is None else max(low[at], ends[1])
+        high[at] = high[at] if ends[2] is None else min(high[at], ends[2])
+        asked[at] = cell.asked and (asked[at] or not listed[at])
+        listed[at] = True
+        places.setdefault(int(np.ravel_multi_index(at, shape)), cell.place)
+    return Cube(source, names, codes, value, known, low, high, listed, asked, places, decimals, signed)
