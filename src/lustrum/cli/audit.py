@@ -41,7 +41,10 @@ def audit_files(
     equations_only: bool = False,
 ) -> int:
     """Audit files, print the report and write what was asked for; gives the exit code."""
-    opened = [open_file(path, layout) for path, layout in zip(files, _layouts(files, layouts), strict=True)]
+    opened = [
+        open_file(path, layout)
+        for path, layout in zip(files, _layouts(files, layouts), strict=True)
+    ]
     if proposal is not None:
         _write_proposal(opened, proposal, console)
     if protect is not None and not truth:
@@ -54,12 +57,19 @@ def audit_files(
     with Progress(*columns, console=Console(stderr=True, markup=False), transient=True) as bar:
         bar.add_task("Auditing", total=None)
         judged = judge(
-            opened, close=close, narrow=narrow, levels=levels, seconds=seconds, equations_only=equations_only
+            opened,
+            close=close,
+            narrow=narrow,
+            levels=levels,
+            seconds=seconds,
+            equations_only=equations_only,
         )
     report = judged.report
     _show(report, close, narrow, console)
     if equations_only:
-        console.print(Text("Only equations were used; an audit without --equations-only may find more."))
+        console.print(
+            Text("Only equations were used; an audit without --equations-only may find more.")
+        )
     if json is not None:
         write_whole(json, report.model_dump_json(indent=1).encode())
         console.print(Text(f"The report is in {json}."))
@@ -83,7 +93,9 @@ def _layouts(files: Sequence[Path], layouts: Sequence[Path]) -> list[Layout | No
     if not layouts:
         return [None] * len(files)
     if len(layouts) not in (1, len(files)):
-        raise InputError(f"There are {len(files)} files and {len(layouts)} layouts; give one layout, or one for each.")
+        raise InputError(
+            f"There are {len(files)} files and {len(layouts)} layouts; give one layout, or one for each."
+        )
     read: list[Layout | None] = [read_layout(path) for path in layouts]
     return read * len(files) if len(read) == 1 else read
 
@@ -97,7 +109,10 @@ def _write_proposal(opened: Sequence[OpenedFile], path: Path, console: Console) 
     questions = "".join(f"# Open: {q.role}: {q.text}\n" for q in proposal.questions)
     write_whole(path, (questions + layout_text(proposal.layout, proposal.reasons)).encode())
     console.print(
-        Text(f"The proposed layout is in {path}; settle what stands under 'open', and audit with --layout {path}.")
+        Text(
+            f"The proposed layout is in {path}; settle what stands under 'open', and audit with "
+            f"--layout {path}."
+        )
     )
 
 
@@ -110,7 +125,9 @@ def _show(report: Report, close: float, narrow: int, console: Console) -> None:
     exact = sum(value.finding == "exact" for value in report.values)
     verb = "was" if report.hidden == 1 else "were"
     cells = "1 cell" if report.hidden == 1 else f"{report.hidden:,} cells"
-    console.print(Text(f"{cells} {verb} not published as they are; {exact} can be worked out exactly."))
+    console.print(
+        Text(f"{cells} {verb} not published as they are; {exact} can be worked out exactly.")
+    )
     for place in report.standing:
         console.print(Text(f"A number stands beside the word that it is hidden: {place}."))
     for finding, title in (
@@ -121,11 +138,15 @@ def _show(report: Report, close: float, narrow: int, console: Console) -> None:
     ):
         _list(title, [value for value in report.values if value.finding == finding], console)
     if report.closest is not None and not report.disclosed:
-        console.print(Text(f"The closest open value is {report.closest.cell}: {_range(report.closest)}."))
+        console.print(
+            Text(f"The closest open value is {report.closest.cell}: {_range(report.closest)}.")
+        )
     if report.if_confirmed and not report.disclosed:
         _list("Disclosed if the proposed roles are right", report.if_confirmed, console)
     for number, question in enumerate(report.questions, start=1):
-        console.print(Text(f"Question {number} ({question.file}, {question.role}): {question.text}"))
+        console.print(
+            Text(f"Question {number} ({question.file}, {question.role}): {question.text}")
+        )
     for word in report.on_word if report.exit == 0 else ():
         console.print(Text(f"Taken on your word: {word}."))
     verdict = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from itertools import product
 from math import prod
 
 import numpy as np
@@ -15,7 +16,7 @@ from lustrum.model.errors import NotJudgedError, choices
 from lustrum.numeric.structure import UNBOUNDED
 from lustrum.readers.container import Container, Grid
 from lustrum.readers.layout import MEASURE, Between, Layout, TableLayout
-from lustrum.readers.published.number_text import Style, decimals_of, printed, without_tails
+from lustrum.readers.number_text import Style, decimals_of, printed, without_tails
 
 _MOST_CELLS = 2_000_000
 _EXACT = 2**53
@@ -27,8 +28,8 @@ ALL = "(all)"
 class ReadCell:
     """One cell of one table as it stands in the file.
 
-    ``value`` is the number that is shown, ``low`` and ``high`` what the file says of the true one. ``asked`` cells
-    are those that were not published as they are.
+    ``value`` is the number that is shown, ``low`` and ``high`` what the file says of the true one. ``asked``
+    cells are those that were not published as they are.
     """
 
     key: dict[str, str]
@@ -50,6 +51,7 @@ class Reading:
     lines: list[str] = field(default_factory=list)
     columns: list[str] = field(default_factory=list)
     standing: list[ReadCell] = field(default_factory=list)
+    unlisted: list[str] = field(default_factory=list)
 
 
 def read_cells(container: Container, layout: Layout) -> Reading:
@@ -62,7 +64,9 @@ def read_cells(container: Container, layout: Layout) -> Reading:
             raise InputError(
                 f"{container.source}: there is no sheet {table.sheet!r}; {choices(table.sheet, by_name)}."
             )
-        _read_table(by_name[table.sheet], table, layout, reading, covered[table.sheet], container.source)
+        _read_table(
+            by_name[table.sheet], table, layout, reading, covered[table.sheet], container.source
+        )
     for name, grid in by_name.items():
         for index, line in enumerate(grid.lines):
             if index not in covered[name] and any(text.strip() for text in line):
@@ -113,7 +117,9 @@ def _read_table(
     for name in table.columns:
         if name not in index_of:
             raise InputError(f"{source}: there is no column {name!r}; {choices(name, index_of)}.")
-    reading.columns += [n for i, n in enumerate(names) if n not in table.columns and _filled(grid, body, i)]
+    reading.columns += [
+        n for i, n in enumerate(names) if n not in table.columns and _filled(grid, body, i)
+    ]
     codes = {n: c.dimension or n for n, c in table.columns.items() if c.role == "code"}
     values = [n for n, c in table.columns.items() if c.role == "value"]
     if not values:
@@ -121,6 +127,7 @@ def _read_table(
     status = {c.of: n for n, c in table.columns.items() if c.role == "status"}
     across = table.across or ((MEASURE,) if len(values) > 1 else ())
     fields_of = _Fields(layout)
+    first = len(reading.cells)
     above: dict[str, str] = {}
     for i in body:
         fields = [text.strip() for text in grid.lines[i]] + [""] * (len(names) - len(grid.lines[i]))
@@ -130,7 +137,9 @@ def _read_table(
         above = key
         named = {codes[name]: code for name, code in key.items() if name not in table.nested}
         if table.nested:
-            named[codes[table.nested[-1]]] = " / ".join(filter(None, (key[n] for n in table.nested)))
+            named[codes[table.nested[-1]]] = " / ".join(
+                filter(None, (key[n] for n in table.nested))
+            )
         for value in values:
             column = status.get(value, status.get(""))
             letter = fields[index_of[column]] if column is not None else ""
@@ -138,6 +147,32 @@ def _read_table(
             head = value.split(" / ", len(across) - 1) if across else []
             full = {**table.fixed, **named, **dict(zip(across, head, strict=True))}
             fields_of.read(fields[index_of[value]], letter, full, place, reading)
+    _fill_up(reading, first, table, layout)
+
+
+def _fill_up(reading: Reading, first: int, table: TableLayout, layout: Layout) -> None:
+    """Every combination of codes that a table does not list, as what the layout says it is."""
+    cells = reading.cells[first:]
+    names = list(dict.fromkeys(name for cell in cells for name in cell.key))
+    codes = [list(dict.fromkeys(cell.key.get(name, ALL) for cell in cells)) for name in names]
+    if prod(map(len, codes)) > _MOST_CELLS:
+        raise NotJudgedError(
+            f"All combinations of codes are {prod(map(len, codes)):,} cells, more than {_MOST_CELLS:,}; name "
+            "nested columns in the layout."
+        )
+    listed = {tuple(cell.key.get(name, ALL) for name in names) for cell in cells}
+    zero = Decimal(0) if table.missing in ("zero", "impossible") else None
+    least = None if layout.signed else Decimal(0)
+    for key in product(*codes):
+        if key in listed:
+            continue
+        named = dict(zip(names, key, strict=True))
+        if zero is None:
+            reading.cells.append(ReadCell(named, "", None, least, None, "not listed", asked=True))
+        else:
+            reading.cells.append(ReadCell(named, "", zero, zero, zero, "not listed"))
+        if table.missing is None:
+            reading.unlisted.append(", ".join(f"{n}={c}" for n, c in named.items()))
 
 
 def _filled(grid: Grid, body: Sequence[int], column: int) -> bool:
@@ -161,15 +196,23 @@ class _Fields:
         exponent = value.as_tuple().exponent
         unit = Decimal(1).scaleb(exponent if isinstance(exponent, int) else 0)
         base = Decimal(self._rounding.base)
-        room = {"nearest": base / 2, "adjacent": base - 1, "last digit": unit / 2}[self._rounding.how]
+        room = {"nearest": base / 2, "adjacent": base - 1, "last digit": unit / 2}[
+            self._rounding.how
+        ]
         low = value - room
-        return (max(low, Decimal(0)) if self._least is not None and value >= 0 else low), value + room
+        return (
+            max(low, Decimal(0)) if self._least is not None and value >= 0 else low
+        ), value + room
 
-    def read(self, text: str, letter: str, key: dict[str, str], place: str, reading: Reading) -> None:
+    def read(
+        self, text: str, letter: str, key: dict[str, str], place: str, reading: Reading
+    ) -> None:
         """Put one cell into the reading."""
         low = high = value = None
         symbol = self._symbols.get(text.lower())
-        number = None if symbol is not None else printed(text.removesuffix("%").strip(), self._style)
+        number = (
+            None if symbol is not None else printed(text.removesuffix("%").strip(), self._style)
+        )
         if number is not None:
             value = number.value
             low, high = self._ends(value)
@@ -192,7 +235,9 @@ class _Fields:
                 low = max((end for end in (low, meaning.low) if end is not None), default=None)
                 high = min((end for end in (high, meaning.high) if end is not None), default=None)
         rounded = self._rounding is not None and self._rounding.how != "last digit"
-        cell = ReadCell(key, text, value, low, high, place, value is None or (rounded and number is not None))
+        cell = ReadCell(
+            key, text, value, low, high, place, value is None or (rounded and number is not None)
+        )
         reading.cells.append(cell)
         if hidden and number is not None:
             reading.standing.append(cell)
@@ -202,8 +247,8 @@ class _Fields:
 class Cube:
     """Every combination of codes of all variables, in units of the last decimal.
 
-    ``known`` cells show a number, ``asked`` ones are not published as they are. ``low`` and ``high`` are what the
-    file states. ``listed`` cells stand in the file; ``places`` say where.
+    ``known`` cells show a number, ``asked`` ones are not published as they are. ``low`` and ``high`` are
+    what the file states. ``listed`` cells stand in the file; ``places`` say where.
     """
 
     source: str
@@ -222,7 +267,9 @@ class Cube:
     def name_of(self, flat: int) -> str:
         """A cell in words: the codes of its variables."""
         at = np.unravel_index(flat, self.value.shape)
-        pairs = [(n, c[int(i)]) for n, c, i in zip(self.names, self.codes, at, strict=True) if len(c) > 1]
+        pairs = [
+            (n, c[int(i)]) for n, c, i in zip(self.names, self.codes, at, strict=True) if len(c) > 1
+        ]
         return ", ".join(f"{n}={c}" for n, c in pairs if c != ALL) or "all"
 
     def lines(self, axis: int) -> tuple[Ints, Mask]:
@@ -236,7 +283,9 @@ def cube_of(source: str, reading: Reading, layout: Layout) -> Cube:
     """The cells of a reading in one cube; a cell that stands twice must say the same."""
     names = tuple(dict.fromkeys(name for cell in reading.cells for name in cell.key))
     lists: dict[str, dict[str, None]] = {name: {} for name in names}
-    alls = {name: layout.dimensions[name].all if name in layout.dimensions else ALL for name in names}
+    alls = {
+        name: layout.dimensions[name].all if name in layout.dimensions else ALL for name in names
+    }
     for cell in reading.cells:
         for name in names:
             lists[name][cell.key.get(name, alls[name])] = None
@@ -267,7 +316,9 @@ def cube_of(source: str, reading: Reading, layout: Layout) -> Cube:
         at = tuple(i[cell.key.get(n, alls[n])] for n, i in zip(names, index_of, strict=True))
         ends = [None if e is None else int(e.scaleb(decimals)) for e in one]
         if any(e is not None and abs(e) > _EXACT for e in ends):
-            raise InputError(f"{source}, {cell.place}: the number has more digits than can be computed with.")
+            raise InputError(
+                f"{source}, {cell.place}: the number has more digits than can be computed with."
+            )
         if ends[0] is not None:
             if known[at] and value[at] != ends[0]:
                 raise NotJudgedError(
@@ -280,4 +331,6 @@ def cube_of(source: str, reading: Reading, layout: Layout) -> Cube:
         asked[at] = cell.asked and (asked[at] or not listed[at])
         listed[at] = True
         places.setdefault(int(np.ravel_multi_index(at, shape)), cell.place)
-    return Cube(source, names, codes, value, known, low, high, listed, asked, places, decimals, signed)
+    return Cube(
+        source, names, codes, value, known, low, high, listed, asked, places, decimals, signed
+    )

@@ -1,4 +1,5 @@
-"""A published file, part by part: grids of fields that a layout gives roles, and parts that nobody reads as cells.
+"""A published file, part by part: grids of fields that a layout gives roles, and parts that nobody reads as
+cells.
 
 Whatever can carry a number is either a field of a grid or named as :class:`Unread`, so that a file can only be
 called safe if all of it was looked at.
@@ -104,7 +105,7 @@ def read_container(path: Path) -> Container:
         grids, notes = (grid,), ()
     else:
         text, notes = decoded(content, source)
-        grids, unread = (_csv(text, source),), ()
+        grids, unread = (_csv(text, source),), []
     return Container(source, grids, hashlib.sha256(content).hexdigest(), tuple(unread), notes)
 
 
@@ -187,7 +188,9 @@ def _eurostat(text: str, source: str) -> Grid:
 
 
 def _field(text: str) -> str:
-    """A field without the quote that keeps a spreadsheet from taking it for a formula; blanks before it stay."""
+    """A field without the quote that keeps a spreadsheet from taking it for a formula; blanks before
+    it stay.
+    """
     plain = text.strip().removeprefix("'")
     return plain if inert(plain) == text.strip() and text.strip() != plain else text.rstrip()
 

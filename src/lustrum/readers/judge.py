@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from lustrum.numeric.structure import UNBOUNDED
 from lustrum.readers.cells import ALL, Cube, Reading, cube_of, read_cells
 from lustrum.readers.container import Container, read_container
 from lustrum.readers.layout import Dimension, Layout, read_layout
-from lustrum.readers.propose import Question, propose
+from lustrum.readers.propose import Question, propose, unlisted_words
 from lustrum.readers.relations import (
     CHANCE,
     Relation,
@@ -41,7 +42,7 @@ class OpenedFile:
 
     container: Container
     layout: Layout
-    origin: str
+    origin: Literal["given", "beside the file", "proposed"]
     questions: tuple[Question, ...]
     reading: Reading
 
@@ -54,7 +55,7 @@ def sidecar(path: Path) -> Path:
 def open_file(path: Path, layout: Layout | None = None) -> OpenedFile:
     """Read a file by a layout, by the one that stands beside it for these bytes, or by a proposal."""
     container = read_container(path)
-    origin = "given"
+    origin: Literal["given", "beside the file", "proposed"] = "given"
     if layout is None and sidecar(path).is_file():
         beside = read_layout(sidecar(path))
         if beside.digest == container.digest:
@@ -63,12 +64,18 @@ def open_file(path: Path, layout: Layout | None = None) -> OpenedFile:
         proposal = propose(container)
         questions: list[Question] = list(proposal.questions)
         layout, origin = proposal.layout, "proposed"
-        return OpenedFile(container, layout, origin, tuple(questions), read_cells(container, layout))
+        return OpenedFile(
+            container, layout, origin, tuple(questions), read_cells(container, layout)
+        )
     if layout.digest and layout.digest != container.digest:
-        raise InputError(f"{path}: the layout is of a file with other bytes; propose it anew, or correct 'digest'.")
+        raise InputError(
+            f"{path}: the layout is of a file with other bytes; propose it anew, or correct 'digest'."
+        )
     reading = read_cells(container, layout)
     questions = [Question(role, f"The layout leaves {role!r} open.") for role in layout.open]
-    return OpenedFile(container, layout, origin, (*questions, *_without_role(container, reading, layout)), reading)
+    return OpenedFile(
+        container, layout, origin, (*questions, *_without_role(container, reading, layout)), reading
+    )
 
 
 def _without_role(container: Container, reading: Reading, layout: Layout) -> Iterable[Question]:
@@ -76,20 +83,29 @@ def _without_role(container: Container, reading: Reading, layout: Layout) -> Ite
     for text, places in reading.symbols.items():
         yield Question("symbols", f"What does {text!r} stand for ({places[0]})?", len(places))
     for text, places in reading.letters.items():
-        yield Question("letters", f"What does {text!r} say beside a number ({places[0]})?", len(places))
+        yield Question(
+            "letters", f"What does {text!r} say beside a number ({places[0]})?", len(places)
+        )
     for column in reading.columns:
         yield Question(f"column:{column}", f"What is the column {column!r}?")
     if reading.lines and layout.notes is None:
-        yield Question("notes", f"Do lines outside the tables ({reading.lines[0]}) say anything about hidden cells?")
+        yield Question(
+            "notes",
+            f"Do lines outside the tables ({reading.lines[0]}) say anything about hidden cells?",
+        )
     if container.unread and layout.parts is None:
         yield Question("parts", f"The file holds more than its cells: {container.unread[0]}.")
+    if reading.unlisted:
+        yield Question("missing", unlisted_words(reading), len(reading.unlisted))
     names = dict.fromkeys(name for cell in reading.cells for name in cell.key)
     for name in names:
         codes = dict.fromkeys(cell.key[name] for cell in reading.cells if name in cell.key)
         settled = layout.dimensions[name].settled() if name in layout.dimensions else set()
         left = [code for code in codes if code not in settled]
         if left and len(codes) > 1:
-            yield Question(f"codes:{name}", f"What are the codes {', '.join(map(repr, left[:5]))} of {name!r}?")
+            yield Question(
+                f"codes:{name}", f"What are the codes {', '.join(map(repr, left[:5]))} of {name!r}?"
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,10 +130,19 @@ def judge(
     layout = _merged(files)
     reading = Reading(cells=[cell for file in files for cell in file.reading.cells])
     cube = cube_of(", ".join(file.container.source for file in files), reading, layout)
-    questions = [OpenQuestion(file=f.container.source, role=q.role, text=q.text) for f in files for q in f.questions]
+    questions = [
+        OpenQuestion(file=f.container.source, role=q.role, text=q.text)
+        for f in files
+        for q in f.questions
+    ]
     whole, doubts = _across_files(cube, layout)
     questions += doubts
-    given = {name for f in files if not f.layout.open and f.origin != "proposed" for name in f.layout.dimensions}
+    given = {
+        name
+        for f in files
+        if not f.layout.open and f.origin != "proposed"
+        for name in f.layout.dimensions
+    }
     every = [r for name, d in layout.dimensions.items() for r in relations_of(name, d)] + whole
     sure = [r for r in every if (r.axis in given and r not in whole) or _shown(cube, r)]
     options = _Options(close, narrow, levels, seconds, equations_only, _kind(files))
@@ -130,22 +155,34 @@ def judge(
     open_symbols = any("symbols" in f.layout.open for f in files)
     values = tuple(v for v in values if not (open_symbols and v.finding == "exact" and v.low == 0))
     if options.kind is None and any(v.finding == "close" for v in values):
-        questions.append(OpenQuestion(file=cube.source, role="kind", text="Are the numbers counts or sums?"))
+        questions.append(
+            OpenQuestion(file=cube.source, role="kind", text="Are the numbers counts or sums?")
+        )
         if_confirmed = tuple(v for v in values if v.finding == "close")
         values = tuple(v for v in values if v.finding != "close")
     if questions and not any(v.finding != "few values" for v in values):
-        tried = [r for n, d in layout.dimensions.items() for r in relations_of(n, d, complete=True)] + whole
+        tried = [
+            r for n, d in layout.dimensions.items() for r in relations_of(n, d, complete=True)
+        ] + whole
         with suppress(ContradictionError):
             more = options.values(cube, layout, tried)[1]
             if_confirmed += tuple(v for v in more if v.finding == "exact" and v not in if_confirmed)
     standing = tuple(
-        f"{f.container.source}, {c.place}" for f in files if "letters" not in f.layout.open for c in f.reading.standing
+        f"{f.container.source}, {c.place}"
+        for f in files
+        if "letters" not in f.layout.open
+        for c in f.reading.standing
     )
     found = standing or any(v.finding != "few values" for v in values)
     report = Report(
         exit=3 if found else 4 if questions else 0,
         files=tuple(
-            AuditedFile(name=f.container.source, digest=f.container.digest, layout=f.origin, notes=f.container.notes)  # type: ignore[arg-type]
+            AuditedFile(
+                name=f.container.source,
+                digest=f.container.digest,
+                layout=f.origin,
+                notes=f.container.notes,
+            )
             for f in files
         ),
         hidden=int(cube.asked.sum()),
@@ -178,10 +215,13 @@ def _merged(files: Sequence[OpenedFile]) -> Layout:
             before, more = dimensions[name].model_dump(), dimension.model_dump()
             for role, content in more.items():
                 if isinstance(content, dict):
-                    clash = next((k for k, v in content.items() if before[role].get(k, v) != v), None)
+                    clash = next(
+                        (k for k, v in content.items() if before[role].get(k, v) != v), None
+                    )
                     if clash is not None:
                         raise InputError(
-                            f"The code {clash!r} of {name!r} has different roles in different files; name one of the "
+                            f"The code {clash!r} of {name!r} has different roles in different "
+                            f"files; name one of the "
                             "variables otherwise."
                         )
                     before[role] = {**before[role], **content}
@@ -203,12 +243,18 @@ def _across_files(cube: Cube, layout: Layout) -> tuple[list[Relation], list[Open
         dimension = layout.dimensions.get(name, Dimension())
         below = {part for parts in dimension.totals.values() for part in parts}
         below |= {code for group in dimension.subsets.values() for code in group.codes}
-        below |= {*dimension.same, *dimension.differences, *dimension.units, *dimension.not_additive}
+        below |= {
+            *dimension.same,
+            *dimension.differences,
+            *dimension.units,
+            *dimension.not_additive,
+        }
         tops = [code for code in cube.codes[axis] if code not in below and code != ALL]
         relation = Relation.total(name, ALL, tops)
         relations.append(relation)
         if not _shown(cube, relation):
-            text = f"A file without {name!r}: does it cover all of {', '.join(tops[:4])}? Say so by 'all' of {name!r}."
+            listed = ", ".join(tops[:4])
+            text = f"A file without {name!r}: does it cover all of {listed}? Say so by 'all' of {name!r}."
             questions.append(OpenQuestion(file=cube.source, role=f"all:{name}", text=text))
     return relations, questions
 
@@ -224,15 +270,21 @@ def _shown(cube: Cube, relation: Relation) -> bool:
     return shown is not None and shown[0] > 0 and shown[1] < CHANCE
 
 
-def _on_word(cube: Cube, layout: Layout, files: Sequence[OpenedFile], sure: Sequence[Relation]) -> tuple[str, ...]:
+def _on_word(
+    cube: Cube, layout: Layout, files: Sequence[OpenedFile], sure: Sequence[Relation]
+) -> tuple[str, ...]:
     """The roles that rest on a person's word alone."""
     out = []
     for file in files:
         if file.origin == "proposed":
             continue
         name, given = Path(file.container.source).name, file.layout
-        out += [f"{name}: {text!r} means {_words(meaning)}" for text, meaning in given.symbols.items()]
-        out += [f"{name}: the letter {text!r} means {_words(m)}" for text, m in given.letters.items()]
+        out += [
+            f"{name}: {text!r} means {_words(meaning)}" for text, meaning in given.symbols.items()
+        ]
+        out += [
+            f"{name}: the letter {text!r} means {_words(m)}" for text, m in given.letters.items()
+        ]
         if given.notes and file.reading.lines:
             out.append(f"{name}: lines outside the tables state nothing")
         if given.parts and file.container.unread:
@@ -248,7 +300,11 @@ def _on_word(cube: Cube, layout: Layout, files: Sequence[OpenedFile], sure: Sequ
 
 
 def _words(meaning: object) -> str:
-    return meaning if isinstance(meaning, str) else f"{getattr(meaning, 'low', '')} to {getattr(meaning, 'high', '')}"
+    return (
+        meaning
+        if isinstance(meaning, str)
+        else f"{getattr(meaning, 'low', '')} to {getattr(meaning, 'high', '')}"
+    )
 
 
 @dataclass(frozen=True)
@@ -275,8 +331,12 @@ class _Options:
         out: list[AuditedValue] = []
         closest: tuple[float, AuditedValue] | None = None
         unit = 10.0**-cube.decimals
-        for cell, low, high, sharp in zip(picks.tolist(), bounds.low, bounds.high, bounds.sharp, strict=True):
-            finding = self._finding(float(low), float(high), bool(follows[cell]))
+        for cell, low, high, sharp in zip(
+            picks.tolist(), bounds.low, bounds.high, bounds.sharp, strict=True
+        ):
+            finding = self._finding(
+                float(low), float(high), bool(follows[cell]) and not cube.known.flat[cell]
+            )
             if wanted is not None and finding in ("open", "few values"):
                 least, most = (float(ends.ravel()[cell]) for ends in wanted)
                 if low > least or high < most:
@@ -285,8 +345,12 @@ class _Options:
             value = AuditedValue(
                 cell=cube.name_of(cell),
                 place=cube.places[cell],
-                low=None if low <= -UNBOUNDED or not np.isfinite(low) else round(float(low) * unit, cube.decimals),
-                high=None if not np.isfinite(high) or high >= UNBOUNDED else round(float(high) * unit, cube.decimals),
+                low=None
+                if low <= -UNBOUNDED or not np.isfinite(low)
+                else round(float(low) * unit, cube.decimals),
+                high=None
+                if not np.isfinite(high) or high >= UNBOUNDED
+                else round(float(high) * unit, cube.decimals),
                 sharp=bool(sharp),
                 finding=finding,  # type: ignore[arg-type]
                 follows=reasons,
@@ -300,15 +364,18 @@ class _Options:
     def _finding(self, low: float, high: float, by_sums: bool) -> str:
         if low == high:
             return "exact"
-        if self.kind != "counts" and np.isfinite(high - low) and high < UNBOUNDED:
-            if 100 * (high - low) <= self.close * abs(high + low) or by_sums:
-                return "close"
+        bounded = np.isfinite(high - low) and high < UNBOUNDED
+        near = by_sums or (bounded and 100 * (high - low) <= self.close * abs(high + low))
+        if self.kind != "counts" and bounded and near:
+            return "close"
         return "few values" if high - low < self.narrow else "open"
 
 
 def _by_sums(cube: Cube, known: Knowledge) -> Knowledge:
     """The same facts as if every shown number were exact: what follows then follows but for rounding."""
-    shown: Mask = (cube.known | ~cube.listed & (known.low == known.high).reshape(cube.known.shape)).ravel()
+    shown: Mask = (
+        cube.known | ~cube.listed & (known.low == known.high).reshape(cube.known.shape)
+    ).ravel()
     low = np.where(shown, 0, -UNBOUNDED)
     high = np.where(shown, 0, UNBOUNDED)
     equations = known.fact_low == known.fact_high

@@ -1,7 +1,7 @@
 """A layout: what everything in a published file is, in one TOML file.
 
-A layout is declared by a person or proposed from the file. A proposal lists under ``open`` the roles for which it
-has no evidence; a role counts as soon as somebody takes it off that list, or changes it.
+A layout is declared by a person or proposed from the file. A proposal lists under ``open`` the roles for
+which it has no evidence; a role counts as soon as somebody takes it off that list, or changes it.
 
 .. code-block:: toml
 
@@ -81,17 +81,18 @@ class TableLayout(_Declared):
     of its left neighbour. ``across`` are the variables whose codes are the names of the columns of values, one
     for each line of names. ``nested`` columns of codes are one variable, from the coarsest to the finest.
     ``fill`` says that a blank code is that of the line above. ``fixed`` are codes of the whole table, as of a
-    file that holds one year.
+    file that holds one year. ``missing`` says what a combination of codes is that the table does not list.
     """
 
     sheet: str = ""
     head: tuple[int, ...] = (1,)
-    last: int | None = Field(None, ge=1)
+    last: Annotated[int, Field(ge=1)] | None = None
     columns: dict[str, Column]
     across: tuple[str, ...] = ()
     nested: tuple[str, ...] = ()
     fill: bool = False
     fixed: dict[str, str] = {}
+    missing: Literal["hidden", "zero", "impossible"] | None = None
 
     @model_validator(mode="after")
     def _fits(self) -> TableLayout:
@@ -114,10 +115,9 @@ class Dimension(_Declared):
     """The roles of the codes of one variable.
 
     ``totals`` are sums of their parts, ``differences`` the first code less the others, ``units`` the same
-    numbers in another unit or computed from them (``"100 * EUR / EUR[geo=Total]"``). ``independent`` codes add up
-    along other variables and to nothing along this one; ``not_additive`` ones, such as an index or a mean,
-    add up to nothing. ``missing`` says what a combination of codes is that the file does not list, ``all`` the
-    code of tables without this variable.
+    numbers in another unit or computed from them (``"100 * EUR / EUR[geo=Total]"``). ``independent`` codes
+    add up along other variables and to nothing along this one; ``not_additive`` ones, such as an index or a
+    mean, add up to nothing. ``all`` is the code of tables without this variable.
     """
 
     totals: dict[str, tuple[str, ...]] = {}
@@ -127,7 +127,6 @@ class Dimension(_Declared):
     units: dict[str, str] = {}
     independent: tuple[str, ...] = ()
     not_additive: tuple[str, ...] = ()
-    missing: Literal["hidden", "zero", "impossible"] = "hidden"
     all: str = ""
 
     def settled(self) -> set[str]:
@@ -142,7 +141,9 @@ class Dimension(_Declared):
 
 
 class Rounding(_Declared):
-    """Numbers that were rounded: to a base, to its nearest or an adjacent multiple; or each to its last digit."""
+    """Numbers that were rounded: to a base, to its nearest or an adjacent multiple; or each to its
+    last digit.
+    """
 
     base: int = Field(ge=1)
     how: Literal["nearest", "adjacent", "last digit"] = "nearest"
@@ -151,9 +152,9 @@ class Rounding(_Declared):
 class Layout(_Declared):
     """What everything in a file is.
 
-    ``zeros_shown`` says that a hidden count is not 0, ``signed`` that a hidden value may be negative. ``notes`` and
-    ``parts`` are the word of a person that lines outside the tables, and parts of a workbook that are no cells,
-    state nothing about hidden values.
+    ``zeros_shown`` says that a hidden count is not 0, ``signed`` that a hidden value may be negative.
+    ``notes`` and ``parts`` are the word of a person that lines outside the tables, and parts of a workbook
+    that are no cells, state nothing about hidden values.
     """
 
     format: Literal[1] = 1
@@ -233,7 +234,9 @@ def layout_text(layout: Layout, reasons: Mapping[str, str]) -> str:
                 lines.append(f"{role} = {_value(content)}")
                 continue
             lines += [
-                _line(f"{role}.{_key(code)}", parts, reasons.get(f"code:{name}:{code}"), quoted=True)
+                _line(
+                    f"{role}.{_key(code)}", parts, reasons.get(f"code:{name}:{code}"), quoted=True
+                )
                 for code, parts in content.items()
             ]
     return "\n".join(lines) + "\n"

@@ -13,7 +13,7 @@ from lustrum.model import InputError
 from lustrum.model.arrays import Floats
 from lustrum.readers.cells import Cube
 from lustrum.readers.judge import Levels
-from lustrum.readers.published.number_text import plain_number
+from lustrum.readers.number_text import plain_number
 from lustrum.readers.table_file import Number, TableFile
 
 DefaultLevel = tuple[Decimal, bool]
@@ -41,7 +41,9 @@ def levels_of(truth: Sequence[TableFile], default: DefaultLevel | None = None) -
         for file in truth:
             missing = next((name for name in file.dimensions if name not in cube.names), None)
             if missing is not None:
-                raise InputError(f"{file.source}: the published tables have no variable {missing!r}.")
+                raise InputError(
+                    f"{file.source}: the published tables have no variable {missing!r}."
+                )
             index_of = [{code: i for i, code in enumerate(codes)} for codes in cube.codes]
             for row, key in enumerate(file.cells):
                 codes = dict(zip(file.dimensions, key, strict=True))
@@ -55,7 +57,8 @@ def levels_of(truth: Sequence[TableFile], default: DefaultLevel | None = None) -
                 value = file.values[file.responses[0]][row]
                 if value is None:
                     raise InputError(
-                        f"{file.source}, {file.places[row]}: a cell that needs protection has no true value; give it."
+                        f"{file.source}, {file.places[row]}: a cell that needs protection has no "
+                        f"true value; give it."
                     )
                 exact = Fraction(value)
                 lower, upper = (_usual(exact, default) if g is None else Fraction(g) for g in given)

@@ -1,7 +1,7 @@
 """A layout proposed from a file, with the reason for each role; what only a name suggests stays open.
 
-Proposals may be as clever as they like, because nothing rests on them: a role counts by evidence in the numbers,
-by the file's own description, or by the word of a person.
+Proposals may be as clever as they like, because nothing rests on them: a role counts by evidence in the
+numbers, by the file's own description, or by the word of a person.
 """
 
 from __future__ import annotations
@@ -17,19 +17,17 @@ from lustrum.model.arrays import Ints, Mask
 from lustrum.model.errors import NotJudgedError
 from lustrum.readers.cells import ALL, Cube, Reading, cube_of, names_of, read_cells
 from lustrum.readers.container import Container, Grid
+from lustrum.readers.dimensions import TOTAL_NAMES
 from lustrum.readers.layout import MEASURE, Column, Dimension, Layout, Subsets, Symbol, TableLayout
-from lustrum.readers.published.number_text import Style, printed, style_of
-from lustrum.readers.published.reading import bound_of_words
+from lustrum.readers.number_text import Style, bound_of_words, printed, style_of
 from lustrum.readers.relations import CHANCE, evidence
 
-TOTAL_NAMES = frozenset(
-    "total totals all alle t _t sum summe gesamt insgesamt zusammen ensemble totale totaal i_alt totalt yhteensä "
-    "koko_maa w_total celkem razem összesen suma both persons everyone".split()
+_VALUES = re.compile(
+    r"(obs_?)?values?|v4_\d|wert|valeur|valor|anzahl|count|n|amount|number", re.IGNORECASE
 )
-_VALUES = re.compile(r"(obs_?)?values?|v4_\d|wert|valeur|valor|anzahl|count|n|amount|number", re.IGNORECASE)
 _STATUS = re.compile(r".*(status|flag|marking|conf|symbol|footnote|vlag|statut).*", re.IGNORECASE)
 _INSIDE = re.compile(
-    r"(of which|of whom|darunter|davon|dont|waarvan|herav|heraf|varav|memo|including|incl\.|thereof|di cui|de los)\b",
+    r"(of which|of whom|darunter|davon|dont|waarvan|herav|heraf|varav|memo|including|incl\.|thereof|di cui)\b",
     re.IGNORECASE,
 )
 _SYMBOL = 6  # letters of a symbol that stands in place of a number
@@ -63,8 +61,12 @@ def propose(container: Container) -> Proposal:
         if table is not None:
             tables.append(table)
     if not tables:
-        raise NotJudgedError(f"{container.source}: no table was recognised; say with a layout where it stands.")
-    layout = Layout(tables=tuple(tables), decimal="," if decimal == "," else ".", digest=container.digest)
+        raise NotJudgedError(
+            f"{container.source}: no table was recognised; say with a layout where it stands."
+        )
+    layout = Layout(
+        tables=tuple(tables), decimal="," if decimal == "," else ".", digest=container.digest
+    )
     reading = read_cells(container, layout)
     symbols, letters = _symbols(reading, questions)
     layout = layout.model_copy(update={"symbols": symbols, "letters": letters})
@@ -74,8 +76,15 @@ def propose(container: Container) -> Proposal:
     for axis, name in enumerate(cube.names):
         dimensions[name] = _dimension(cube, axis, reasons, questions)
     _outside(container, reading, questions)
-    if reasons.keys() & {f"code:{n}:{t}" for n, d in dimensions.items() for t in d.totals if "chance" in reasons[f"code:{n}:{t}"]}:
-        questions = [q for q in questions if q.role != "decimal"]  # sums hold with the numbers as they were read
+    if reasons.keys() & {
+        f"code:{n}:{t}"
+        for n, d in dimensions.items()
+        for t in d.totals
+        if "chance" in reasons[f"code:{n}:{t}"]
+    }:
+        questions = [
+            q for q in questions if q.role != "decimal"
+        ]  # sums hold with the numbers as they were read
     order = sorted(questions, key=lambda q: -q.cells)
     layout = layout.model_copy(
         update={"dimensions": dimensions, "open": tuple(q.role for q in order)}
@@ -134,8 +143,12 @@ def _table(
         columns |= {name: Column(role="status") for name in status[:1]}
         reasons |= {f"column:{name}": "by its contents" for name in columns}
         for name in texts:
-            if name not in columns or (name in labels and _numbers_in(texts[name]) - _numbers_in(texts[labels[name]])):
-                questions.append(Question(f"column:{name}", f"What is the column {name!r}?", len(body)))
+            if name not in columns or (
+                name in labels and _numbers_in(texts[name]) - _numbers_in(texts[labels[name]])
+            ):
+                questions.append(
+                    Question(f"column:{name}", f"What is the column {name!r}?", len(body))
+                )
                 columns.setdefault(name, Column(role="note"))
     if not values:
         return None, decimal
@@ -144,21 +157,31 @@ def _table(
             decimal = ","
         if styles[name].doubt:
             questions.append(
-                Question("decimal", f"Do {styles[name].doubt} in {name!r} separate thousands or decimals?", len(body))
+                Question(
+                    "decimal",
+                    f"Do {styles[name].doubt} in {name!r} separate thousands or decimals?",
+                    len(body),
+                )
             )
     across = (MEASURE,) if len(values) > 1 else ()
     return place.model_copy(update={"columns": columns, "across": across, "fill": fill}), decimal
 
 
 def _block(grid: Grid) -> tuple[int, int | None] | None:
-    """The index of the line of names, and the number of the last line of cells: the lines of the usual width."""
+    """The index of the line of names, and the number of the last line of cells: the lines of the usual
+    width.
+    """
     filled = [sum(bool(text.strip()) for text in line) for line in grid.lines]
     wide = Counter(len(line) for line, n in zip(grid.lines, filled, strict=True) if n > 1)
     if not wide:
         return None
     width = max(wide.items(), key=lambda item: (item[1], item[0]))[0]
     usual = max(n for line, n in zip(grid.lines, filled, strict=True) if len(line) == width)
-    inside = [i for i, line in enumerate(grid.lines) if len(line) == width and filled[i] > min(usual, 3) // 2]
+    inside = [
+        i
+        for i, line in enumerate(grid.lines)
+        if len(line) == width and filled[i] > min(usual, 3) // 2
+    ]
     if len(inside) < 2:
         return None
     head, last = inside[0], inside[-1]
@@ -180,14 +203,20 @@ def _is_numeric(texts: Sequence[str], style: Style) -> bool:
 
 
 def _is_code(name: str, texts: dict[str, list[str]], numeric: Sequence[str]) -> bool:
-    """Whether a column of numbers holds codes: one throughout, years, or each beside one word of another column."""
+    """Whether a column of numbers holds codes: one throughout, years, or each beside one word of
+    another column.
+    """
     column = texts[name]
     if len(numeric) < 2 or _VALUES.fullmatch(name):
         return False
     if len(set(column)) == 1 or all(re.fullmatch(r"(19|20)\d\d", text) for text in column):
         return True
     return any(
-        1 < len(set(zip(column, other, strict=True))) == len(set(column)) == len(set(other)) < len(column)
+        1
+        < len(set(zip(column, other, strict=True)))
+        == len(set(column))
+        == len(set(other))
+        < len(column)
         for word, other in texts.items()
         if word not in numeric
     )
@@ -205,11 +234,12 @@ def _labels(texts: dict[str, Sequence[str]]) -> dict[str, str]:
     for name, column in texts.items():
         for code in texts:
             pairs = set(zip(texts[code], column, strict=True))
-            if code != name and code not in labels and name not in labels.values():
-                if len(pairs) == len(set(texts[code])) == len(set(column)) > 1:
-                    shorter = sum(map(len, set(texts[code]))) <= sum(map(len, set(column)))
-                    labels.update({name: code} if shorter else {code: name})
-                    break
+            if code == name or code in labels or name in labels.values():
+                continue
+            if len(pairs) == len(set(texts[code])) == len(set(column)) > 1:
+                shorter = sum(map(len, set(texts[code]))) <= sum(map(len, set(column)))
+                labels.update({name: code} if shorter else {code: name})
+                break
     return labels
 
 
@@ -222,7 +252,9 @@ def _numbers_in(texts: Sequence[str]) -> set[str]:
     return {number for text in texts for number in re.findall(r"\d+", text)}
 
 
-def _symbols(reading: Reading, questions: list[Question]) -> tuple[dict[str, Symbol], dict[str, str]]:
+def _symbols(
+    reading: Reading, questions: list[Question]
+) -> tuple[dict[str, Symbol], dict[str, str]]:
     """Everything that stands in place of a number or beside one, with the meaning that its name suggests."""
     symbols: dict[str, Symbol] = {}
     for text in reading.symbols:
@@ -232,13 +264,19 @@ def _symbols(reading: Reading, questions: list[Question]) -> tuple[dict[str, Sym
         cells = sum(map(len, reading.symbols.values()))
         listed = ", ".join(f"{text!r} ({len(reading.symbols[text])} cells)" for text in symbols)
         questions.append(
-            Question("symbols", f"What do these stand for: {listed}? A hidden value, 0, or a range?", cells)
+            Question(
+                "symbols",
+                f"What do these stand for: {listed}? A hidden value, 0, or a range?",
+                cells,
+            )
         )
-    letters = {text: "note" for text in reading.letters}
+    letters = dict.fromkeys(reading.letters, "note")
     if letters:
         cells = sum(map(len, reading.letters.values()))
         listed = ", ".join(f"{text!r} ({len(reading.letters[text])})" for text in letters)
-        questions.append(Question("letters", f"What do these say beside a number: {listed}?", cells))
+        questions.append(
+            Question("letters", f"What do these say beside a number: {listed}?", cells)
+        )
     return Layout(tables=(_NO_TABLE,), symbols=symbols).symbols, letters
 
 
@@ -250,27 +288,49 @@ def _outside(container: Container, reading: Reading, questions: list[Question]) 
     if reading.lines:
         first = ", ".join(reading.lines[:3]) + (", ..." if len(reading.lines) > 3 else "")
         questions.append(
-            Question("notes", f"Do the lines outside the table ({first}) say anything about hidden cells?")
+            Question(
+                "notes",
+                f"Do the lines outside the table ({first}) say anything about hidden cells?",
+            )
         )
+    if reading.unlisted:
+        questions.append(Question("missing", unlisted_words(reading), len(reading.unlisted)))
     if container.unread:
-        first = "; ".join(map(str, container.unread[:3])) + ("; ..." if len(container.unread) > 3 else "")
+        first = "; ".join(map(str, container.unread[:3])) + (
+            "; ..." if len(container.unread) > 3 else ""
+        )
         questions.append(
-            Question("parts", f"The file holds more than its cells: {first}. Does it say anything about hidden cells?")
+            Question(
+                "parts",
+                f"The file holds more than its cells: {first}. Does it say anything about hidden cells?",
+            )
         )
 
 
-def _dimension(cube: Cube, axis: int, reasons: dict[str, str], questions: list[Question]) -> Dimension:
+def unlisted_words(reading: Reading) -> str:
+    """A question about combinations of codes that a table does not list."""
+    number, first = len(reading.unlisted), reading.unlisted[0]
+    return f"{number:,} combinations are not listed, such as {first}: are they hidden, 0 or impossible?"
+
+
+def _dimension(
+    cube: Cube, axis: int, reasons: dict[str, str], questions: list[Question]
+) -> Dimension:
     """The roles of the codes of one variable, as far as numbers or names tell."""
     name, codes = cube.names[axis], cube.codes[axis]
     value, known = cube.lines(axis)
-    listed = np.moveaxis(cube.listed, axis, 0).reshape(len(codes), -1).any(axis=1)
+    listed: Mask = np.asarray(np.moveaxis(cube.listed, axis, 0).reshape(len(codes), -1).any(axis=1))
     search = _Search(name, codes, value, known, listed)
     totals = search.totals()
     shown = dict(totals)
     for total, (parts_, lines) in search.weak.items():
-        if total not in totals and not {total, *parts_} & {p for one in totals.values() for p in one}:
+        if total not in totals and not {total, *parts_} & {
+            p for one in totals.values() for p in one
+        }:
             totals[total] = parts_
-            reasons[f"code:{name}:{total}"] = f"sum of {len(parts_)} codes in {lines} of {lines} lines, too few to show it"
+            reasons[f"code:{name}:{total}"] = (
+                f"sum of {len(parts_)} codes in {lines} of {lines} lines, too few to show it"
+            )
     for total, (lines, chance) in search.found.items():
         reasons[f"code:{name}:{total}"] = (
             f"sum of {len(totals[total])} codes in {lines} of {lines} lines; by chance {chance:.0e}"
@@ -298,14 +358,20 @@ def _dimension(cube: Cube, axis: int, reasons: dict[str, str], questions: list[Q
         first = ", ".join(repr(c) for c in unsettled[:5]) + (", ..." if len(unsettled) > 5 else "")
         hidden = int((~known & listed[:, None]).sum())
         questions.append(
-            Question(f"codes:{name}", f"Which codes of {name!r} add up to which? Nothing shows it for {first}.", hidden)
+            Question(
+                f"codes:{name}",
+                f"Which codes of {name!r} add up to which? Nothing shows it for {first}.",
+                hidden,
+            )
         )
     return Dimension(totals=totals, subsets=subsets)
 
 
 @dataclass
 class _Search:
-    """Looks for totals among the codes of one variable by their numbers: runs of codes, prefixes, all others."""
+    """Looks for totals among the codes of one variable by their numbers: runs of codes, prefixes, all
+    others.
+    """
 
     name: str
     codes: tuple[str, ...]
@@ -338,7 +404,9 @@ class _Search:
         return {self.codes[t]: tuple(self.codes[p] for p in parts) for t, parts in groups.items()}
 
     def _candidates(self, total: int, inside: set[int], step: int) -> Iterator[tuple[int, ...]]:
-        """Sets of codes that could be the parts of one: those behind or before it, of its prefix, all others."""
+        """Sets of codes that could be the parts of one: those behind or before it, of its prefix, all
+        others.
+        """
         ahead = range(total + 1, len(self.codes)) if step < 0 else range(total - 1, -1, -1)
         free = [i for i in ahead if i not in inside]
         for size in range(2, len(free) + 1):
@@ -348,6 +416,8 @@ class _Search:
             yield tuple(others)
         code = self.codes[total].strip()
         if code:
-            prefixed = [i for i in others if self.codes[i].startswith(code) and self.codes[i] != code]
+            prefixed = [
+                i for i in others if self.codes[i].startswith(code) and self.codes[i] != code
+            ]
             if len(prefixed) > 1:
                 yield tuple(prefixed)

@@ -1,7 +1,7 @@
 """The roles of codes as linear relations over a cube, and the evidence that a file itself gives for them.
 
-Every role becomes the same thing: a weighted sum of cells along one variable that lies between two ends. Totals,
-differences, subsets, other units, shares and equal codes differ in their weights only.
+Every role becomes the same thing: a weighted sum of cells along one variable that lies between two ends.
+Totals, differences, subsets, other units, shares and equal codes differ in their weights only.
 """
 
 from __future__ import annotations
@@ -70,9 +70,6 @@ def relations_of(name: str, dimension: Dimension, *, complete: bool = False) -> 
 
 def knowledge_of(cube: Cube, layout: Layout, relations: Sequence[Relation]) -> Knowledge:
     """What a reader knows of all cells of a cube: its numbers, what it states, and the relations."""
-    low, high = cube.low.copy(), cube.high.copy()
-    if any(name in layout.dimensions and layout.dimensions[name].missing != "hidden" for name in cube.names):
-        low[~cube.listed], high[~cube.listed] = 0, 0
     matrices, ends = [], []
     cells = cube.value.size
     number = np.arange(cells).reshape(cube.value.shape)
@@ -85,28 +82,37 @@ def knowledge_of(cube: Cube, layout: Layout, relations: Sequence[Relation]) -> K
         for other, mask in additive.items():
             if other != relation.axis:
                 at = [n for n in cube.names if n != relation.axis].index(other)
-                keep &= np.moveaxis(np.broadcast_to(mask, (*_less(keep.shape, at), mask.size)), -1, at)
+                keep &= np.moveaxis(
+                    np.broadcast_to(mask, (*_less(keep.shape, at), mask.size)), -1, at
+                )
         columns = np.stack([one[keep] for one in slices], axis=1)
         weights = np.array([weight for _, weight in relation.terms], dtype=np.int64)
         rows = np.repeat(np.arange(len(columns)), len(weights))
         matrices.append(
             sparse.csr_array(
-                (np.tile(weights, len(columns)), (rows, columns.ravel())), shape=(len(columns), cells)
+                (np.tile(weights, len(columns)), (rows, columns.ravel())),
+                shape=(len(columns), cells),
             )
         )
         ends.append((np.full(len(columns), relation.low), np.full(len(columns), relation.high)))
     for terms, least, most in _unit_facts(cube, layout):
         row = sparse.csr_array(
-            ([w for _, w in terms], ([0] * len(terms), [c for c, _ in terms])), shape=(1, cells), dtype=np.int64
+            ([w for _, w in terms], ([0] * len(terms), [c for c, _ in terms])),
+            shape=(1, cells),
+            dtype=np.int64,
         )
         matrices.append(row)
         ends.append((np.array([least]), np.array([most])))
-    matrix = sparse.vstack(matrices, format="csr") if matrices else sparse.csr_array((0, cells), dtype=np.int64)
+    matrix = (
+        sparse.vstack(matrices, format="csr")
+        if matrices
+        else sparse.csr_array((0, cells), dtype=np.int64)
+    )
     none = np.zeros(0, dtype=np.int64)
     return Knowledge(
         names=_Names(cube),
-        low=low.ravel(),
-        high=high.ravel(),
+        low=cube.low.ravel(),
+        high=cube.high.ravel(),
         matrix=matrix,
         fact_low=np.concatenate([e[0] for e in ends]) if ends else none,
         fact_high=np.concatenate([e[1] for e in ends]) if ends else none,
@@ -146,9 +152,7 @@ def _additive(cube: Cube, layout: Layout) -> dict[str, Mask]:
     return out
 
 
-def _unit_facts(
-    cube: Cube, layout: Layout
-) -> Iterator[tuple[list[tuple[int, int]], int, int]]:
+def _unit_facts(cube: Cube, layout: Layout) -> Iterator[tuple[list[tuple[int, int]], int, int]]:
     """What numbers in another unit, shares and means say of the cells that they are computed from."""
     unit = 10**cube.decimals
     for axis, name in enumerate(cube.names):
@@ -161,7 +165,8 @@ def _unit_facts(
             formula = _UNIT.fullmatch(text)
             if formula is None:
                 raise InputError(
-                    f"The unit {code!r} of {name!r} cannot be read; write it like '100 * EUR / EUR[geo=Total]' or "
+                    f"The unit {code!r} of {name!r} cannot be read; write it like '100 * EUR / "
+                    f"EUR[geo=Total]' or "
                     "'EUR / 1000'."
                 )
             if code not in cube.codes[axis]:
@@ -190,9 +195,12 @@ def _unit_facts(
                 whole = int(np.ravel_multi_index(tuple(at), cube.value.shape))
                 if whole == target:
                     continue
-                if cube.signed and not (cube.known.ravel()[whole] and cube.value.ravel()[whole] > 0):
+                if cube.signed and not (
+                    cube.known.ravel()[whole] and cube.value.ravel()[whole] > 0
+                ):
                     raise NotJudgedError(
-                        f"The unit {code!r} of {name!r} is a share of a number that can be negative; such shares "
+                        f"The unit {code!r} of {name!r} is a share of a number that can be "
+                        f"negative; such shares "
                         "are not judged."
                     )
                 for end, upper in ((ends[0], False), (ends[1], True)):
@@ -237,18 +245,24 @@ def _elsewhere(text: str, cube: Cube) -> list[tuple[int, int]]:
     for part in filter(None, (p.strip() for p in text.split(","))):
         name, equals, code = part.partition("=")
         if not equals or name.strip() not in cube.names:
-            raise InputError(f"A unit names cells like [geo=Total]; {choices(name.strip(), cube.names)}.")
+            raise InputError(
+                f"A unit names cells like [geo=Total]; {choices(name.strip(), cube.names)}."
+            )
         axis = cube.names.index(name.strip())
-        out.append((axis, cube.codes[axis].index(_code(code.strip(), name.strip(), cube.codes[axis]))))
+        out.append(
+            (axis, cube.codes[axis].index(_code(code.strip(), name.strip(), cube.codes[axis])))
+        )
     return out
 
 
-def evidence(value: Ints, known: Mask, total: int, parts: Sequence[int]) -> tuple[int, float] | None:
+def evidence(
+    value: Ints, known: Mask, total: int, parts: Sequence[int]
+) -> tuple[int, float] | None:
     """In how many fully shown lines a total is the sum of its parts, and by what chance a wrong part would fit.
 
-    ``value`` and ``known`` have a row for each code. A part that stands for another row would have to be equal to
-    it in every line, by a chance of one in ``1 + v`` for a number ``v``; zeros and hidden numbers show nothing.
-    None if a line contradicts the sum.
+    ``value`` and ``known`` have a row for each code. A part that stands for another row would have to be
+    equal to it in every line, by a chance of one in ``1 + v`` for a number ``v``; zeros and hidden numbers
+    show nothing. None if a line contradicts the sum.
     """
     rows = [total, *parts]
     full = known[rows].all(axis=0)

@@ -48,8 +48,8 @@ class Report(_Part):
     """The outcome of ``lustrum audit``.
 
     ``exit`` is 0 if everything has a role and nothing is disclosed, 3 if something is, 4 if roles are open.
-    ``values`` are all findings but open ones; ``if_confirmed`` what would be disclosed if the proposed roles were
-    confirmed. ``on_word`` are roles that rest on a person's word.
+    ``values`` are all findings but open ones; ``if_confirmed`` what would be disclosed if the proposed roles
+    were confirmed. ``on_word`` are roles that rest on a person's word.
     """
 
     format: Literal[1] = 1

@@ -1,7 +1,7 @@
 """A workbook walked part by part: what a spreadsheet shows as cells, and everything else that it carries.
 
-A number can stand behind a format that shows a letter, under a white font, in a comment, a formula, a hidden row,
-a cache of a chart or a text that no cell uses any more. Each of these is named; none is taken for a cell.
+A number can stand behind a format that shows a letter, under a white font, in a comment, a formula, a hidden
+row, a cache of a chart or a text that no cell uses any more. Each of these is named; none is taken for a cell.
 """
 
 from __future__ import annotations
@@ -40,7 +40,9 @@ def walk_workbook(content: bytes, source: str) -> tuple[tuple[Grid, ...], list[U
             strings = _strings(parts) if "xl/sharedStrings.xml" in names else []
         formulas = openpyxl.load_workbook(io.BytesIO(content), keep_links=True)
         results = openpyxl.load_workbook(io.BytesIO(content), data_only=True)
-        unread = [Unread("part of the workbook", name) for name in names if not _READ.fullmatch(name)]
+        unread = [
+            Unread("part of the workbook", name) for name in names if not _READ.fullmatch(name)
+        ]
         unread += list(_of_book(formulas))
         grids, used = [], set[str]()
         for sheet in results.worksheets:
@@ -75,7 +77,9 @@ def _of_book(book: Any) -> Iterator[Unread]:
         yield Unread("document property", name)
 
 
-def _sheet(sheet: Any, formulas: Any, used: set[str]) -> tuple[list[tuple[str, ...]], list[str], list[Unread]]:
+def _sheet(
+    sheet: Any, formulas: Any, used: set[str]
+) -> tuple[list[tuple[str, ...]], list[str], list[Unread]]:
     """The fields of a sheet as a person sees them, and what stands behind or beside them."""
     title = sheet.title
     unread: list[Unread] = []
@@ -91,7 +95,14 @@ def _sheet(sheet: Any, formulas: Any, used: set[str]) -> tuple[list[tuple[str, .
         ("data validation", getattr(sheet.data_validations, "dataValidation", ())),
         ("conditional format", len(sheet.conditional_formatting)),
     ) if there]  # fmt: skip
-    for where in ("oddHeader", "oddFooter", "evenHeader", "evenFooter", "firstHeader", "firstFooter"):
+    for where in (
+        "oddHeader",
+        "oddFooter",
+        "evenHeader",
+        "evenFooter",
+        "firstHeader",
+        "firstFooter",
+    ):
         part = getattr(sheet, where)
         if any((getattr(part, side).text or "").strip() for side in ("left", "center", "right")):
             unread.append(Unread("header or footer", title))
@@ -118,7 +129,9 @@ def _sheet(sheet: Any, formulas: Any, used: set[str]) -> tuple[list[tuple[str, .
 
 def _covered(cell: Any) -> bool:
     """Whether a cell shows something else than what stands in it: by its number format, or by its colours."""
-    if isinstance(cell.value, int | float) and not _PLAIN_FORMAT.fullmatch(cell.number_format or ""):
+    if isinstance(cell.value, int | float) and not _PLAIN_FORMAT.fullmatch(
+        cell.number_format or ""
+    ):
         return True
     if isinstance(cell.value, str) and (cell.number_format or "").count(";") >= 3:
         return True

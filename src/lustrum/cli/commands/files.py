@@ -12,7 +12,6 @@ from rich.console import Console
 from lustrum.cli.importing import without_collection
 from lustrum.cli.inputs.options import (
     By,
-    HiddenSymbol,
     HierarchyFile,
     NoTotals,
     Rest,
@@ -20,7 +19,6 @@ from lustrum.cli.inputs.options import (
     Values,
     app,
 )
-from lustrum.model import InputError
 
 
 @app.command()
@@ -30,7 +28,9 @@ def audit(
     ],
     layout: Annotated[
         list[Path] | None,
-        typer.Option(help="What everything in the files is (TOML): one for all, or one for each file."),
+        typer.Option(
+            help="What everything in the files is (TOML): one for all, or one for each file."
+        ),
     ] = None,
     propose: Annotated[
         Path | None, typer.Option(help="Write a proposed layout of the file here, with reasons.")
@@ -51,7 +51,9 @@ def audit(
     ] = None,
     close: Annotated[
         float,
-        typer.Option(help="A sum that is known to within this many percent counts as disclosed.", min=0),
+        typer.Option(
+            help="A sum that is known to within this many percent counts as disclosed.", min=0
+        ),
     ] = 1.0,
     narrow: Annotated[
         int, typer.Option(help="List cells with at most this many values left.", min=2)
@@ -68,8 +70,8 @@ def audit(
 ) -> None:
     """Say what a reader of these files can work out, and whether everything in them has a role.
 
-    Exit code 0: everything has a role, by evidence or by the layout, and nothing hidden is disclosed. Exit code 3:
-    something is. Exit code 4: roles are open; the report asks about them.
+    Exit code 0: everything has a role, by evidence or by the layout, and nothing hidden is disclosed. Exit
+    code 3: something is. Exit code 4: roles are open; the report asks about them.
     """
     with without_collection():
         from lustrum.cli.audit import audit_files

@@ -23,7 +23,8 @@ select, button, textarea { font: inherit; color: inherit; background: transparen
   border-radius: .3rem; padding: .15rem .4rem }
 textarea { width: 100%; min-height: 16rem; font-family: ui-monospace, monospace; font-size: .85rem }
 fieldset { border: 1px solid #c9ccd8; border-radius: .4rem; margin: 1rem 0 }
-label { display: grid; grid-template-columns: minmax(8rem, 1fr) auto auto; gap: .5rem; align-items: center; margin: .2rem 0 }
+label { display: grid; grid-template-columns: minmax(8rem, 1fr) auto auto; gap: .5rem; margin: .2rem 0;
+  align-items: center }
 :focus-visible { outline: 3px solid #5468c4; outline-offset: 1px }
 @media (prefers-color-scheme: dark) { body { background: #14161f; color: #e8e9f0 } option { color: #1a1f36 } }
 """
@@ -43,8 +44,9 @@ _VERDICTS = {
 _SCRIPT = """
 const quote = s => JSON.stringify(s);
 const key = s => /^[A-Za-z0-9_-]+$/.test(s) ? s : quote(s);
+const pair = ([k, x]) => key(k) + " = " + value(x);
 const value = v => Array.isArray(v) ? "[" + v.map(value).join(", ") + "]" : typeof v === "object"
-  ? "{ " + Object.entries(v).filter(e => e[1] !== null).map(([k, x]) => key(k) + " = " + value(x)).join(", ") + " }"
+  ? "{ " + Object.entries(v).filter(e => e[1] !== null).map(pair).join(", ") + " }"
   : typeof v === "string" ? quote(v) : String(v);
 function rows(layout) {
   const out = [];
@@ -53,7 +55,8 @@ function rows(layout) {
       out.push(key(k) + " = " + value(v));
   for (const table of layout.tables || []) {
     out.push("", "[[tables]]");
-    for (const [k, v] of Object.entries(table)) if (k !== "columns" && v !== null) out.push(key(k) + " = " + value(v));
+    for (const entry of Object.entries(table))
+      if (entry[0] !== "columns" && entry[1] !== null) out.push(pair(entry));
     out.push("[tables.columns]");
     for (const [k, v] of Object.entries(table.columns)) out.push(key(k) + " = " + value(v));
   }
@@ -77,7 +80,10 @@ for (const editor of document.querySelectorAll("[data-layout]")) {
     for (const s of editor.querySelectorAll("select[data-letter]")) layout.letters[s.dataset.letter] = s.value;
     for (const f of editor.querySelectorAll("fieldset[data-dimension]")) {
       const d = layout.dimensions[f.dataset.dimension] = {};
-      const put = (role, head, code) => { d[role] = d[role] || {}; (d[role][head] = d[role][head] || []).push(code); };
+      const put = (role, head, code) => {
+        d[role] = d[role] || {};
+        (d[role][head] = d[role][head] || []).push(code);
+      };
       for (const l of f.querySelectorAll("label")) {
         const [role, head] = l.querySelectorAll("select"), code = l.dataset.code;
         head.hidden = !["part", "subset", "same"].includes(role.value);
@@ -112,7 +118,9 @@ def page(report: Report, layouts: Sequence[Layout]) -> str:
     )
     if report.if_confirmed:
         findings += _findings("Disclosed if the proposed roles are right", report.if_confirmed)
-    questions = "".join(f"<li><b>{escape(q.role)}</b>: {escape(q.text)}</li>" for q in report.questions)
+    questions = "".join(
+        f"<li><b>{escape(q.role)}</b>: {escape(q.text)}</li>" for q in report.questions
+    )
     words = "".join(f"<li>{escape(word)}</li>" for word in report.on_word)
     editors = "".join(
         _editor(file.name, layout)
@@ -140,10 +148,12 @@ def _findings(title: str, values: Sequence[AuditedValue]) -> str:
         f"<td>{escape('; '.join(v.follows))}</td></tr>"
         for v in values
     )
-    heads = "".join(f"<th scope=col>{head}</th>" for head in ("cell", "least", "greatest", "follows from"))
+    heads = "".join(
+        f"<th scope=col>{head}</th>" for head in ("cell", "least", "greatest", "follows from")
+    )
     return (
-        f'<h2>{title}</h2><div class="scroll" tabindex="0" role="region" aria-label="{title}"><table><tr>{heads}</tr>'
-        f"{rows}</table></div>"
+        f'<h2>{title}</h2><div class="scroll" tabindex="0" role="region" aria-label="{title}">'
+        f"<table><tr>{heads}</tr>{rows}</table></div>"
     )
 
 
@@ -167,17 +177,23 @@ def _editor(name: str, layout: Layout) -> str:
     if layout.letters:
         rows = "".join(
             f"<label>{escape(text)}"
-            + _select(f'data-letter="{escape(text)}"', ("note", "hidden"), meaning if isinstance(meaning, str) else "note")
+            + _select(
+                f'data-letter="{escape(text)}"',
+                ("note", "hidden"),
+                meaning if isinstance(meaning, str) else "note",
+            )
             + "</label>"
             for text, meaning in layout.letters.items()
         )
         parts.append(f"<fieldset><legend>Beside a number</legend>{rows}</fieldset>")
     for dimension, roles in layout.dimensions.items():
         heads = {part: ("part", total) for total, codes in roles.totals.items() for part in codes}
-        heads |= {code: ("subset", head) for head, group in roles.subsets.items() for code in group.codes}
+        heads |= {
+            code: ("subset", head) for head, group in roles.subsets.items() for code in group.codes
+        }
         heads |= {code: ("same", other) for code, other in roles.same.items()}
-        heads |= {code: ("independent", "") for code in roles.independent}
-        heads |= {code: ("not_additive", "") for code in roles.not_additive}
+        heads |= dict.fromkeys(roles.independent, ("independent", ""))
+        heads |= dict.fromkeys(roles.not_additive, ("not_additive", ""))
         codes = sorted({*roles.settled()}) or []
         if len(codes) < 2:
             continue
@@ -190,12 +206,15 @@ def _editor(name: str, layout: Layout) -> str:
             for code in codes
         )  # fmt: skip
         parts.append(
-            f'<fieldset data-dimension="{escape(dimension)}"><legend>{escape(dimension)}</legend>{rows}</fieldset>'
+            f'<fieldset data-dimension="{escape(dimension)}"><legend>{escape(dimension)}</legend>'
+            f"{rows}</fieldset>"
         )
     for role, text in (("notes", "Lines outside the tables"), ("parts", "Other parts of the file")):
         if role in layout.open:
-            parts.append(f'<p><input type="checkbox" name="{role}" id="{role}"> <label style="display:inline" for="{role}">'
-                         f"{text} say nothing about hidden cells</label></p>")  # fmt: skip
+            parts.append(
+                f'<p><input type="checkbox" name="{role}" id="{role}"> '
+                f'<label style="display:inline" for="{role}">{text} say nothing about hidden cells</label></p>'
+            )
     return (
         f"<section data-layout='{escape(json.dumps(data))}'><h2>Roles in {escape(name)}</h2>{''.join(parts)}"
         '<p><button type="button">Download the layout</button></p>'
@@ -205,7 +224,8 @@ def _editor(name: str, layout: Layout) -> str:
 
 def _select(attributes: str, options: Sequence[str], chosen: str) -> str:
     inside = "".join(
-        f'<option value="{escape(o)}"{" selected" if o == chosen else ""}>{escape(o.replace("_", " "))}</option>'
-        for o in options
+        f'<option value="{escape(option)}"{" selected" if option == chosen else ""}>'
+        f"{escape(option.replace('_', ' '))}</option>"
+        for option in options
     )
     return f"<select {attributes}>{inside}</select>"

@@ -7,76 +7,15 @@ from decimal import Decimal
 
 import numpy as np
 
-from lustrum.model import CellStatus, InputError, Release, Table, TableAxis
-from lustrum.model.arrays import Ints
-from lustrum.model.errors import NotJudgedError
-from lustrum.numeric.structure import UNBOUNDED, Structure
+from lustrum.model import InputError, Table, TableAxis
+from lustrum.numeric.structure import Structure
 from lustrum.readers.contributions import (
     CheckedContributions,
     check_totals,
     checked_contributions,
 )
-from lustrum.readers.recognition import Recognition, recognise
+from lustrum.readers.recognition import Recognition
 from lustrum.readers.table_file import TableFile
-
-
-def releases_of(
-    files: Sequence[TableFile],
-    recognition: Recognition | None = None,
-    responses: Sequence[str] | None = None,
-) -> list[Release]:
-    """Published tables over one population, in one unit; ``responses`` picks a column of each file.
-
-    A cell that is not published has no value in the release; where the file states an interval for it, the
-    release has that interval.
-    """
-    recognised = recognise(files) if recognition is None else recognition
-    picked = [f.responses[0] for f in files] if responses is None else list(responses)
-    decimals = max((file.decimals for file in files), default=0)
-    pairs = zip(files, picked, strict=True)
-    return [_release(file, name, recognised, decimals) for file, name in pairs]
-
-
-def _release(file: TableFile, response: str, recognition: Recognition, decimals: int) -> Release:
-    values, known = file.dense(file.values[response], decimals)
-    letters = {letter.value for letter in CellStatus}
-    other = CellStatus.NOT_FOR_PUBLICATION.value
-    status = np.full(file.shape, other)
-    status[file.positions] = [s if s in letters else other for s in file.status[response]]
-    status[~known & (status == CellStatus.FREE.value)] = other
-    status[known] = CellStatus.FREE.value
-    low: Ints | None = None
-    high: Ints | None = None
-    bounds = file.bounds.get(response, ())
-    stated = any(end is not None for bound in bounds for end in bound)
-    if file.interval is not None or stated or file.signed:
-        ends = [] if file.interval is None else [file.interval]
-        if stated:
-            ends.append((tuple(b[0] for b in bounds), tuple(b[1] for b in bounds)))
-        # An end that is left blank says nothing: a hidden value is not negative unless others can be.
-        below = any(end is not None and end < 0 for pair in ends for one in pair for end in one)
-        negative = file.signed or below or bool((known & (values < 0)).any())
-        low = np.where(known, values, -UNBOUNDED if negative else 0)
-        high = np.where(known, values, UNBOUNDED)
-        for pair in ends:
-            (least, has_least), (most, has_most) = (file.dense(e, decimals) for e in pair)
-            low = np.where(~known & has_least, np.maximum(low, least), low)
-            high = np.where(~known & has_most, np.minimum(high, most), high)
-        crossed = low[file.positions] > high[file.positions]
-        if crossed.any():
-            raise NotJudgedError(
-                f"{file.source}, {file.places[int(np.argmax(crossed))]}: what the file states about the hidden "
-                "value cannot all be true; its interval has the lower end above the upper one."
-            )
-    return Release(
-        recognition.axes(file),
-        values,
-        status,
-        {"method": "unknown"},
-        low=low,
-        high=high,
-        decimals=decimals,
-    )
 
 
 def confidential_table(

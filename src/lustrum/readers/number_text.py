@@ -189,3 +189,37 @@ def decimals_of(value: Decimal | None) -> int:
     """How many digits a number has after its point, without zeros at its end."""
     exponent = 0 if value is None else _EXACTLY.normalize(value).as_tuple().exponent
     return -exponent if isinstance(exponent, int) and exponent < 0 else 0
+
+
+Bound = tuple[Decimal | None, Decimal | None]
+"""The least and the greatest value that a symbol stands for; None where it says nothing."""
+
+_BOUND = re.compile(r"(<=|>=|<|>|≤|≥)\s*(\d+(?:\.\d+)?)")
+_CLASS = re.compile(r"(\d+)\s*(?:-|–|\bto\b)\s*(\d+)")
+
+
+def bound_of_words(text: str, *, whole: bool = True, signed: bool = False) -> Bound | None:
+    """The values that a symbol names itself, if it does.
+
+    >>> bound_of_words("<5"), bound_of_words("10-19"), bound_of_words("x")
+    ((Decimal('0'), Decimal('4')), (Decimal('10'), Decimal('19')), None)
+    >>> bound_of_words("<5", whole=False, signed=True)
+    (None, Decimal('5'))
+    """
+    match = _BOUND.fullmatch(text)
+    if match:
+        end, least = Decimal(match[2]), None if signed else Decimal(0)
+        # The next whole number; where values have decimals the end itself is kept, which is wider.
+        step = 1 if whole and end == end.to_integral_value() else 0
+        return {
+            "<": (least, end - step),
+            "<=": (least, end),
+            "≤": (least, end),
+            ">": (end + step, None),
+            ">=": (end, None),
+            "≥": (end, None),
+        }[match[1]]
+    match = _CLASS.fullmatch(text)
+    if match and int(match[1]) <= int(match[2]):
+        return Decimal(match[1]), Decimal(match[2])
+    return None
