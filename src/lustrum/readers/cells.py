@@ -168,7 +168,8 @@ def _fill_up(reading: Reading, first: int, table: TableLayout, layout: Layout) -
             continue
         named = dict(zip(names, key, strict=True))
         if zero is None:
-            reading.cells.append(ReadCell(named, "", None, least, None, "not listed", asked=True))
+            hidden = table.missing == "hidden"
+            reading.cells.append(ReadCell(named, "", None, least, None, "not listed", hidden))
         else:
             reading.cells.append(ReadCell(named, "", zero, zero, zero, "not listed"))
         if table.missing is None:
