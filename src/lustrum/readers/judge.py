@@ -160,14 +160,18 @@ def judge(
         )
         if_confirmed = tuple(v for v in values if v.finding == "close")
         values = tuple(v for v in values if v.finding != "close")
-    maybe = [g for d in layout.dimensions.values() for g in d.subsets.values() if g.complete is None]
+    maybe = [
+        g for d in layout.dimensions.values() for g in d.subsets.values() if g.complete is None
+    ]
     if (questions or maybe) and not any(v.finding != "few values" for v in values):
         tried = [r for n, d in layout.dimensions.items() for r in relations_of(n, d, complete=True)]
         with suppress(ContradictionError):
             more = options.values(cube, layout, tried + whole)[1]
             if_confirmed += tuple(v for v in more if v.finding == "exact" and v not in if_confirmed)
         if maybe and if_confirmed and not questions:
-            text = f"Are {', '.join(maybe[0].codes[:4])} all of it? Then something can be worked out."
+            text = (
+                f"Are {', '.join(maybe[0].codes[:4])} all of it? Then something can be worked out."
+            )
             questions.append(OpenQuestion(file=cube.source, role="complete", text=text))
     standing = tuple(
         f"{f.container.source}, {c.place}"

@@ -11,11 +11,13 @@ import re
 import zipfile
 import zlib
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 from lustrum.model import InputError
 from lustrum.readers.container import Grid, Unread, text_of
+from lustrum.runtime.durable import write_whole
 
 _READ = re.compile(
     r"\[Content_Types\]\.xml|_rels/\.rels|docProps/(core|app)\.xml|xl/(workbook|styles|sharedStrings)\.xml"
@@ -37,12 +39,14 @@ def walk_workbook(content: bytes, source: str) -> tuple[tuple[Grid, ...], list[U
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as parts:
             names = parts.namelist()
+            beyond = [n for n in names if "worksheets/sheet" in n and b"<extLst" in parts.read(n)]
             strings = _strings(parts) if "xl/sharedStrings.xml" in names else []
         formulas = openpyxl.load_workbook(io.BytesIO(content), keep_links=True)
         results = openpyxl.load_workbook(io.BytesIO(content), data_only=True)
         unread = [
             Unread("part of the workbook", name) for name in names if not _READ.fullmatch(name)
         ]
+        unread += [Unread("extension of a sheet", name) for name in beyond]
         unread += list(_of_book(formulas))
         grids, used = [], set[str]()
         for sheet in results.worksheets:
@@ -152,3 +156,36 @@ def _rgb(colour: Any) -> str | None:
     if colour.type == "indexed":
         return {0: "000000", 1: "FFFFFF", 8: "000000", 9: "FFFFFF"}.get(colour.indexed)
     return None
+
+
+def clean_workbook(source: Path, target: Path) -> list[Unread]:
+    """Write a copy with the visible values of the visible sheets and nothing else; gives what was left out.
+
+    A field whose format or colour hides what stands in it is left blank: what nobody saw is not written.
+    """
+    import openpyxl
+    import xlsxwriter
+
+    content = source.read_bytes()
+    _, unread = walk_workbook(content, str(source))
+    book = openpyxl.load_workbook(io.BytesIO(content), data_only=True)
+    out = io.BytesIO()
+    with xlsxwriter.Workbook(out, {"in_memory": True, "strings_to_formulas": False}) as written:
+        for sheet in book.worksheets:
+            if sheet.sheet_state != "visible":
+                continue
+            copy = written.add_worksheet(sheet.title)
+            rows = [n for n, one in sheet.row_dimensions.items() if one.hidden]
+            columns = [n for n, one in sheet.column_dimensions.items() if one.hidden]
+            for line in sheet.iter_rows():
+                for cell in line:
+                    seen = cell.row not in rows and cell.column_letter not in columns
+                    if cell.value is not None and seen and not _covered(cell):
+                        value = (
+                            cell.value
+                            if isinstance(cell.value, int | float | str)
+                            else str(cell.value)
+                        )
+                        copy.write(cell.row - 1, cell.column - 1, value)
+    write_whole(target, out.getvalue())
+    return unread
