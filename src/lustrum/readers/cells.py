@@ -15,7 +15,7 @@ from lustrum.model.arrays import Ints, Mask
 from lustrum.model.errors import NotJudgedError, choices
 from lustrum.numeric.structure import UNBOUNDED
 from lustrum.readers.container import Container, Grid
-from lustrum.readers.layout import MEASURE, Between, Layout, TableLayout
+from lustrum.readers.layout import MEASURE, Between, Dimension, Layout, TableLayout
 from lustrum.readers.number_text import Style, decimals_of, printed, without_tails
 
 _MOST_CELLS = 2_000_000
@@ -147,10 +147,10 @@ def _read_table(
             head = value.split(" / ", len(across) - 1) if across else []
             full = {**table.fixed, **named, **dict(zip(across, head, strict=True))}
             fields_of.read(fields[index_of[value]], letter, full, place, reading)
-    _fill_up(reading, first, table, layout)
+    _fill_up(reading, first, table)
 
 
-def _fill_up(reading: Reading, first: int, table: TableLayout, layout: Layout) -> None:
+def _fill_up(reading: Reading, first: int, table: TableLayout) -> None:
     """Every combination of codes that a table does not list, as what the layout says it is."""
     cells = reading.cells[first:]
     names = list(dict.fromkeys(name for cell in cells for name in cell.key))
@@ -162,14 +162,13 @@ def _fill_up(reading: Reading, first: int, table: TableLayout, layout: Layout) -
         )
     listed = {tuple(cell.key.get(name, ALL) for name in names) for cell in cells}
     zero = Decimal(0) if table.missing in ("zero", "impossible") else None
-    least = None if layout.signed else Decimal(0)
     for key in product(*codes):
         if key in listed:
             continue
         named = dict(zip(names, key, strict=True))
         if zero is None:
             hidden = table.missing == "hidden"
-            reading.cells.append(ReadCell(named, "", None, least, None, "not listed", hidden))
+            reading.cells.append(ReadCell(named, "", None, None, None, "not listed", hidden))
         else:
             reading.cells.append(ReadCell(named, "", zero, zero, zero, "not listed"))
         if table.missing is None:
@@ -188,7 +187,8 @@ class _Fields:
         self._letters = layout.letters
         self._style = Style(layout.decimal)
         self._rounding = layout.rounding
-        self._least = Decimal(1) if layout.zeros_shown else None if layout.signed else Decimal(0)
+        self._least = Decimal(1) if layout.zeros_shown else None
+        self._signed = layout.signed
 
     def _ends(self, value: Decimal) -> tuple[Decimal, Decimal]:
         """What a shown number says of the true one."""
@@ -201,9 +201,7 @@ class _Fields:
             self._rounding.how
         ]
         low = value - room
-        return (
-            max(low, Decimal(0)) if self._least is not None and value >= 0 else low
-        ), value + room
+        return (low if self._signed or value < 0 else max(low, Decimal(0))), value + room
 
     def read(
         self, text: str, letter: str, key: dict[str, str], place: str, reading: Reading
@@ -249,7 +247,8 @@ class Cube:
     """Every combination of codes of all variables, in units of the last decimal.
 
     ``known`` cells show a number, ``asked`` ones are not published as they are. ``low`` and ``high`` are
-    what the file states. ``listed`` cells stand in the file; ``places`` say where.
+    what the file states. ``listed`` cells stand in the file; ``places`` say where. ``twice``
+    are numbers that two rows show alike, ``revealed`` cells that one row hides and another shows.
     """
 
     source: str
@@ -264,6 +263,8 @@ class Cube:
     places: dict[int, str]
     decimals: int
     signed: bool
+    twice: tuple[int, ...] = ()
+    revealed: tuple[str, ...] = ()
 
     def name_of(self, flat: int) -> str:
         """A cell in words: the codes of its variables."""
@@ -280,13 +281,23 @@ class Cube:
         return value, np.moveaxis(self.known, axis, 0).reshape(size, -1)
 
 
+def whole_of(dimension: Dimension | None) -> str:
+    """The code of a table without a variable: as declared, or the one total above all other codes."""
+    if dimension is None or dimension.all:
+        return ALL if dimension is None else dimension.all
+    below = {part for parts in dimension.totals.values() for part in parts}
+    below |= {code for group in dimension.subsets.values() for code in group.codes}
+    below |= {*dimension.same, *dimension.differences, *dimension.units}
+    tops = [code for code in dimension.totals if code not in below]
+    alone = dimension.settled() - below - {*dimension.totals}
+    return tops[0] if len(tops) == 1 and not alone else ALL
+
+
 def cube_of(source: str, reading: Reading, layout: Layout) -> Cube:
     """The cells of a reading in one cube; a cell that stands twice must say the same."""
     names = tuple(dict.fromkeys(name for cell in reading.cells for name in cell.key))
     lists: dict[str, dict[str, None]] = {name: {} for name in names}
-    alls = {
-        name: layout.dimensions[name].all if name in layout.dimensions else ALL for name in names
-    }
+    alls = {name: whole_of(layout.dimensions.get(name)) for name in names}
     for cell in reading.cells:
         for name in names:
             lists[name][cell.key.get(name, alls[name])] = None
@@ -313,6 +324,8 @@ def cube_of(source: str, reading: Reading, layout: Layout) -> Cube:
     high = np.full(shape, UNBOUNDED, dtype=np.int64)
     listed, asked = np.zeros(shape, dtype=np.bool_), np.zeros(shape, dtype=np.bool_)
     places: dict[int, str] = {}
+    twice: list[int] = []
+    revealed: list[str] = []
     for cell, one in zip(reading.cells, stated, strict=True):
         at = tuple(i[cell.key.get(n, alls[n])] for n, i in zip(names, index_of, strict=True))
         ends = [None if e is None else int(e.scaleb(decimals)) for e in one]
@@ -320,18 +333,36 @@ def cube_of(source: str, reading: Reading, layout: Layout) -> Cube:
             raise InputError(
                 f"{source}, {cell.place}: the number has more digits than can be computed with."
             )
+        first = places.get(int(np.ravel_multi_index(at, shape)), "")
         if ends[0] is not None:
             if known[at] and value[at] != ends[0]:
                 raise NotJudgedError(
-                    f"{source}: a cell stands in {places[int(np.ravel_multi_index(at, shape))]} and in "
-                    f"{cell.place} with different values; name all columns of codes."
+                    f"{source}: a cell stands in {first} and in {cell.place} with different values; name all "
+                    "columns of codes."
                 )
+            if known[at]:
+                twice.append(ends[0])
             value[at], known[at] = ends[0], True
+        if first and bool(known[at]) and bool(asked[at]) != cell.asked:
+            revealed.append(f"{first} and {cell.place}")
         low[at] = low[at] if ends[1] is None else max(low[at], ends[1])
         high[at] = high[at] if ends[2] is None else min(high[at], ends[2])
         asked[at] = cell.asked and (asked[at] or not listed[at])
         listed[at] = True
         places.setdefault(int(np.ravel_multi_index(at, shape)), cell.place)
     return Cube(
-        source, names, codes, value, known, low, high, listed, asked, places, decimals, signed
+        source=source,
+        names=names,
+        codes=codes,
+        value=value,
+        known=known,
+        low=low,
+        high=high,
+        listed=listed,
+        asked=asked,
+        places=places,
+        decimals=decimals,
+        signed=signed,
+        twice=tuple(twice),
+        revealed=tuple(revealed),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from math import exp, log
 from pathlib import Path
 from typing import Literal
 
@@ -135,7 +136,7 @@ def judge(
         for f in files
         for q in f.questions
     ]
-    whole, doubts = _across_files(cube, layout)
+    whole, doubts = _across_files(cube, layout, files)
     questions += doubts
     given = {
         name
@@ -179,6 +180,7 @@ def judge(
         if "letters" not in f.layout.open
         for c in f.reading.standing
     )
+    standing += tuple(f"hidden in one of {places}" for places in cube.revealed)
     found = standing or any(v.finding != "few values" for v in values)
     report = Report(
         exit=3 if found else 4 if questions else 0,
@@ -240,28 +242,44 @@ def _merged(files: Sequence[OpenedFile]) -> Layout:
     return Layout(tables=files[0].layout.tables, dimensions=dimensions, signed=signed)
 
 
-def _across_files(cube: Cube, layout: Layout) -> tuple[list[Relation], list[OpenQuestion]]:
-    """What a table without a variable is: all of it, which is its total or the sum of its codes."""
+def _across_files(
+    cube: Cube, layout: Layout, files: Sequence[OpenedFile]
+) -> tuple[list[Relation], list[OpenQuestion]]:
+    """What a table without a variable is: its total, or the sum of its codes; shown by numbers in both."""
     relations, questions = [], []
+    shown = exp(-sum(log(1 + abs(number)) for number in cube.twice)) < CHANCE
     for axis, name in enumerate(cube.names):
-        if ALL not in cube.codes[axis]:
-            continue
         dimension = layout.dimensions.get(name, Dimension())
-        below = {part for parts in dimension.totals.values() for part in parts}
-        below |= {code for group in dimension.subsets.values() for code in group.codes}
-        below |= {
-            *dimension.same,
-            *dimension.differences,
-            *dimension.units,
-            *dimension.not_additive,
-        }
-        tops = [code for code in cube.codes[axis] if code not in below and code != ALL]
-        relation = Relation.total(name, ALL, tops)
-        relations.append(relation)
-        if not _shown(cube, relation):
-            listed = ", ".join(tops[:4])
-            text = f"A file without {name!r}: does it cover all of {listed}? Say so by 'all' of {name!r}."
+        if all(name in cell.key for file in files for cell in file.reading.cells) or dimension.all:
+            continue
+        relation = None
+        if ALL in cube.codes[axis]:
+            below = {part for parts in dimension.totals.values() for part in parts}
+            below |= {code for group in dimension.subsets.values() for code in group.codes}
+            below |= {
+                *dimension.same,
+                *dimension.differences,
+                *dimension.units,
+                *dimension.not_additive,
+            }
+            tops = [code for code in cube.codes[axis] if code not in below and code != ALL]
+            relation = Relation.total(name, ALL, tops)
+            relations.append(relation)
+        if not shown and (relation is None or not _shown(cube, relation)):
+            text = f"Does the table without {name!r} cover all of it? Say so by 'all' of {name!r}."
             questions.append(OpenQuestion(file=cube.source, role=f"all:{name}", text=text))
+    for name in cube.names:
+        listed = [{c.key[name] for c in f.reading.cells if name in c.key} for f in files]
+        listed = [codes for codes in listed if codes]
+        union = set().union(*listed)
+        related = any(
+            union <= f.layout.dimensions[name].settled()
+            for f in files
+            if name in f.layout.dimensions
+        )
+        if any(codes != union for codes in listed) and len(union) > 1 and not related:
+            text = f"The files list different codes of {name!r}; say in one layout how all of them relate."
+            questions.append(OpenQuestion(file=cube.source, role=f"codes:{name}", text=text))
     return relations, questions
 
 
