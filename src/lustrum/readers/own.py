@@ -27,7 +27,9 @@ def own_layout(release: Release, content: bytes, kind: Kind) -> str:
     columns[value] = Column(role="value")
     columns[status] = Column(role="status", of=value)
     dimensions = {
-        axis.name: Dimension(totals=(found := totals_of(axis)), independent=_alone(axis, found))
+        axis.name: Dimension(
+            totals=(found := totals_of(axis)), independent=_alone(axis, found), all=_everybody(axis)
+        )
         for axis in release.axes
         if len(axis) > 1
     }
@@ -73,6 +75,12 @@ def totals_of(axis: TableAxis) -> dict[str, tuple[str, ...]]:
         if parts:
             totals[code] = (*parts, f"{code}, not listed") if left else tuple(parts)
     return totals
+
+
+def _everybody(axis: TableAxis) -> str:
+    """The code that holds all members, so that tables without the variable are about it; none if none does."""
+    members = frozenset().union(*(category.members for category in axis.categories))
+    return next((c.code for c in axis.categories if frozenset(c.members) == members), "")
 
 
 def _alone(axis: TableAxis, totals: dict[str, tuple[str, ...]]) -> tuple[str, ...]:
