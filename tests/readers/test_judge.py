@@ -155,12 +155,13 @@ def _one(codes: str, rows: dict[str, str], unit: str = "") -> tuple[str, str]:
          "what=A2", None),
         # The same value in another unit, or as a share of a total that is shown.
         ('units.PC = "100 * EUR / Total"\nindependent = ["Total"]',
-         {"Total": "1000", "EUR": "x", "PC": "42.90"}, "what=EUR", "close"),
-        ('units.THS = "EUR / 1000"', {"EUR": "x", "THS": "42.917"}, "what=EUR", "close"),
+         {"Total": "1000", "EUR": "x", "PC": "42.90"}, "what=EUR", "exact"),
+        ('units.THS = "EUR / 1000"', {"EUR": "x", "THS": "42.917"}, "what=EUR", "exact"),
         ('differences."Total excluding F" = ["Total", "F"]',
          {"Total": "80", "Total excluding F": "63", "F": "x"}, "what=F", "exact"),
         ('same.copy = "A"', {"A": "x", "copy": "31"}, "what=A", "exact"),
-        ('units.low = "<= A"\nunits.high = ">= A"', {"A": "x", "low": "300", "high": "301"}, "what=A", "close"),
+        ('units.low = "<= A"\nunits.high = ">= A"', {"A": "x", "low": "300.2", "high": "301.9"},
+         "what=A", "exact"),
         ('independent = ["2024", "2025"]', {"2024": "31", "2025": "x"}, "what=2025", None),
     ],
 )  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import product
@@ -247,8 +247,9 @@ class Cube:
     """Every combination of codes of all variables, in units of the last decimal.
 
     ``known`` cells show a number, ``asked`` ones are not published as they are. ``low`` and ``high`` are
-    what the file states. ``listed`` cells stand in the file; ``places`` say where. ``twice``
-    are numbers that two rows show alike, ``revealed`` cells that one row hides and another shows.
+    what the file states. ``listed`` cells stand in the file; ``places`` say where. ``figures`` are printed
+    numbers of codes that are computed from others. ``twice`` are numbers that two rows show alike,
+    ``revealed`` cells that one row hides and another shows.
     """
 
     source: str
@@ -263,6 +264,7 @@ class Cube:
     places: dict[int, str]
     decimals: int
     signed: bool
+    figures: Mapping[tuple[int, ...], Decimal] = field(default_factory=dict)
     twice: tuple[int, ...] = ()
     revealed: tuple[str, ...] = ()
 
@@ -316,7 +318,12 @@ def cube_of(source: str, reading: Reading, layout: Layout) -> Cube:
         (v, v, v) if v is not None and c.low == c.high else (v, c.low, c.high)
         for v, c in zip(exact, reading.cells, strict=True)
     ]
-    decimals = max((decimals_of(end) for ends in stated for end in ends), default=0)
+    computed = {n: {*layout.dimensions[n].units} for n in names if n in layout.dimensions}
+    figures_at = [
+        any(c.key.get(n) in codes_ for n, codes_ in computed.items()) for c in reading.cells
+    ]
+    plain = [ends for ends, figure in zip(stated, figures_at, strict=True) if not figure]
+    decimals = max((decimals_of(end) for ends in plain for end in ends), default=0)
     signed = layout.signed or any(c.value is not None and c.value < 0 for c in reading.cells)
     index_of = [{code: i for i, code in enumerate(list_)} for list_ in codes]
     value, known = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.bool_)
@@ -326,8 +333,14 @@ def cube_of(source: str, reading: Reading, layout: Layout) -> Cube:
     places: dict[int, str] = {}
     twice: list[int] = []
     revealed: list[str] = []
-    for cell, one in zip(reading.cells, stated, strict=True):
+    figures: dict[tuple[int, ...], Decimal] = {}
+    for cell, one, figure in zip(reading.cells, stated, figures_at, strict=True):
         at = tuple(i[cell.key.get(n, alls[n])] for n, i in zip(names, index_of, strict=True))
+        if figure:
+            # A computed figure is a statement about other cells, and no cell itself.
+            if cell.value is not None:
+                figures[at] = cell.value
+            continue
         ends = [None if e is None else int(e.scaleb(decimals)) for e in one]
         if any(e is not None and abs(e) > _EXACT for e in ends):
             raise InputError(
@@ -363,6 +376,7 @@ def cube_of(source: str, reading: Reading, layout: Layout) -> Cube:
         places=places,
         decimals=decimals,
         signed=signed,
+        figures=figures,
         twice=tuple(twice),
         revealed=tuple(revealed),
     )

@@ -7,7 +7,7 @@ Totals, differences, subsets, other units, shares and equal codes differ in thei
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, floor, lcm, log
@@ -28,11 +28,10 @@ CHANCE = 1e-4
 
 _NAME = r"(?:'[^']+'|`[^`]+`|[^\s*/\[\]+]+)"
 _UNIT = re.compile(
-    rf"\s*(?:(?P<factor>\d+(?:\.\d+)?)\s*\*\s*)?(?P<value>{_NAME})"
+    rf"\s*(?P<end><=|>=)?\s*(?:(?P<factor>\d+(?:\.\d+)?)\s*\*\s*)?(?P<value>{_NAME})"
     rf"(?:\s*/\s*(?:(?P<divisor>\d+(?:\.\d+)?)|(?P<base>{_NAME})(?:\[(?P<codes>[^\]]*)\])?))?"
     r"(?:\s*(?P<sign>[+-])\s*(?P<constant>\d+(?:\.\d+)?))?\s*"
 )
-_BOUND = re.compile(rf"\s*(?P<sign><=|>=)\s*(?P<value>{_NAME})\s*")
 
 
 @dataclass(frozen=True)
@@ -153,83 +152,71 @@ def _additive(cube: Cube, layout: Layout) -> dict[str, Mask]:
 
 
 def _unit_facts(cube: Cube, layout: Layout) -> Iterator[tuple[list[tuple[int, int]], int, int]]:
-    """What numbers in another unit, shares and means say of the cells that they are computed from."""
+    """What numbers in another unit, shares, means and stated ends say of the cells that they are about."""
     unit = 10**cube.decimals
     for axis, name in enumerate(cube.names):
         dimension = layout.dimensions.get(name)
         for code, text in ({} if dimension is None else dimension.units).items():
-            bound = _BOUND.fullmatch(text)
-            if bound is not None and code in cube.codes[axis]:
-                yield from _stated_bounds(cube, axis, code, bound)
-                continue
             formula = _UNIT.fullmatch(text)
             if formula is None:
                 raise InputError(
-                    f"The unit {code!r} of {name!r} cannot be read; write it like '100 * EUR / "
-                    f"EUR[geo=Total]' or "
-                    "'EUR / 1000'."
+                    f"The unit {code!r} of {name!r} cannot be read; write it like "
+                    "'100 * EUR / EUR[geo=Total]', 'EUR / 1000' or '<= EUR'."
                 )
             if code not in cube.codes[axis]:
                 continue
+            own = cube.codes[axis].index(code)
+            figures = {at: figure for at, figure in cube.figures.items() if at[axis] == own}
+            places = max((-int(f.as_tuple().exponent) for f in figures.values()), default=0)
+            half = Fraction(1, 2 * 10 ** max(places, 0))
             factor = Fraction(formula["factor"] or 1) / Fraction(formula["divisor"] or 1)
             constant = Fraction(formula["constant"] or 0) * (-1 if formula["sign"] == "-" else 1)
-            source = _code(formula["value"], name, cube.codes[axis])
-            base = formula["base"] and _code(formula["base"], name, cube.codes[axis])
+            source = _place(formula["value"], cube, axis)
+            base = None if formula["base"] is None else _place(formula["base"], cube, axis)
             other = _elsewhere(formula["codes"] or "", cube)
-            half = Fraction(1, 2 * 10 ** _printed_decimals(cube, axis, code))
-            slice_ = [slice(None)] * len(cube.names)
-            slice_[axis] = slice(cube.codes[axis].index(code), cube.codes[axis].index(code) + 1)
-            for at in np.argwhere(cube.known[tuple(slice_)]):
-                at[axis] = cube.codes[axis].index(code)
-                middle = Fraction(int(cube.value[tuple(at)]), unit) - constant
-                at[axis] = cube.codes[axis].index(source)
-                target = int(np.ravel_multi_index(tuple(at), cube.value.shape))
-                ends = (middle - half, middle + half)
-                if base is None:
-                    low, high = (end / factor * unit for end in ends)
-                    yield [(target, 1)], ceil(low), floor(high)
-                    continue
-                at[axis] = cube.codes[axis].index(base)
-                for a, c in other:
-                    at[a] = c
-                whole = int(np.ravel_multi_index(tuple(at), cube.value.shape))
-                if whole == target:
-                    continue
-                if cube.signed and not (
-                    cube.known.ravel()[whole] and cube.value.ravel()[whole] > 0
-                ):
-                    raise NotJudgedError(
-                        f"The unit {code!r} of {name!r} is a share of a number that can be "
-                        f"negative; such shares "
-                        "are not judged."
+            for at, figure in figures.items():
+                middle = Fraction(figure) - constant
+                target = _flat(cube, at, {axis: source})
+                if formula["end"]:
+                    end = middle * unit
+                    yield (
+                        [(target, 1)],
+                        *(
+                            (ceil(end), UNBOUNDED)
+                            if formula["end"] == "<="
+                            else (-UNBOUNDED, floor(end))
+                        ),
                     )
-                for end, upper in ((ends[0], False), (ends[1], True)):
-                    times = lcm(factor.denominator, end.denominator)
-                    terms = [(target, int(factor * times)), (whole, -int(end * times))]
-                    yield terms, *((-UNBOUNDED, 0) if upper else (0, UNBOUNDED))
+                elif base is None:
+                    low, high = (end / factor * unit for end in (middle - half, middle + half))
+                    yield [(target, 1)], ceil(low), floor(high)
+                else:
+                    whole = _flat(cube, at, {axis: base, **other})
+                    yield from _share(cube, target, whole, factor, middle - half, middle + half)
 
 
-def _stated_bounds(
-    cube: Cube, axis: int, code: str, bound: re.Match[str]
+def _share(
+    cube: Cube, target: int, whole: int, factor: Fraction, low: Fraction, high: Fraction
 ) -> Iterator[tuple[list[tuple[int, int]], int, int]]:
-    """Numbers that are the lower or upper ends of others."""
-    target = cube.codes[axis].index(_code(bound["value"], cube.names[axis], cube.codes[axis]))
-    own = cube.codes[axis].index(code)
-    for at in np.argwhere(cube.known):
-        if at[axis] == own:
-            end = int(cube.value[tuple(at)])
-            at[axis] = target
-            cell = int(np.ravel_multi_index(tuple(at), cube.value.shape))
-            yield [(cell, 1)], *((end, UNBOUNDED) if bound["sign"] == "<=" else (-UNBOUNDED, end))
+    """``low * whole <= factor * target <= high * whole``, for a whole that is not negative."""
+    if whole == target:
+        return
+    if cube.signed and not (cube.known.flat[whole] and cube.value.flat[whole] > 0):
+        raise NotJudgedError(
+            f"A share of {cube.name_of(whole)}, which can be negative, is not judged; leave the figure out."
+        )
+    for end, ends in ((low, (0, UNBOUNDED)), (high, (-UNBOUNDED, 0))):
+        times = lcm(factor.denominator, end.denominator)
+        yield [(target, int(factor * times)), (whole, -int(end * times))], *ends
 
 
-def _printed_decimals(cube: Cube, axis: int, code: str) -> int:
-    values = np.take(cube.value, cube.codes[axis].index(code), axis=axis)
-    shown = values[np.take(cube.known, cube.codes[axis].index(code), axis=axis)]
-    for decimals in range(cube.decimals + 1):
-        if not (shown % 10 ** (cube.decimals - decimals)).any():
-            return decimals
-    return cube.decimals
+def _flat(cube: Cube, at: tuple[int, ...], other: Mapping[int, int]) -> int:
+    place = tuple(other.get(axis, index) for axis, index in enumerate(at))
+    return int(np.ravel_multi_index(place, cube.value.shape))
+
+
+def _place(text: str, cube: Cube, axis: int) -> int:
+    return cube.codes[axis].index(_code(text, cube.names[axis], cube.codes[axis]))
 
 
 def _code(text: str, name: str, codes: Sequence[str]) -> str:
@@ -239,19 +226,16 @@ def _code(text: str, name: str, codes: Sequence[str]) -> str:
     return code
 
 
-def _elsewhere(text: str, cube: Cube) -> list[tuple[int, int]]:
+def _elsewhere(text: str, cube: Cube) -> dict[int, int]:
     """Codes of other variables in brackets, as axes and places."""
-    out = []
+    out = {}
     for part in filter(None, (p.strip() for p in text.split(","))):
         name, equals, code = part.partition("=")
         if not equals or name.strip() not in cube.names:
-            raise InputError(
-                f"A unit names cells like [geo=Total]; {choices(name.strip(), cube.names)}."
-            )
+            names = choices(name.strip(), cube.names)
+            raise InputError(f"A unit names cells like [geo=Total]; {names}.")
         axis = cube.names.index(name.strip())
-        out.append(
-            (axis, cube.codes[axis].index(_code(code.strip(), name.strip(), cube.codes[axis])))
-        )
+        out[axis] = _place(code.strip(), cube, axis)
     return out
 
 
