@@ -134,12 +134,10 @@ def _read_table(
         key = {name: fields[index_of[name]] for name in codes}
         if table.fill:
             key = {name: code or above.get(name, "") for name, code in key.items()}
-        above = key
-        named = {codes[name]: code for name, code in key.items() if name not in table.nested}
+        above = dict(key)
         if table.nested:
-            named[codes[table.nested[-1]]] = " / ".join(
-                filter(None, (key[n] for n in table.nested))
-            )
+            key[table.nested[-1]] = " / ".join(filter(None, (key[n] for n in table.nested)))
+        named = {codes[n]: code for n, code in key.items() if n not in table.nested[:-1]}
         for value in values:
             column = status.get(value, status.get(""))
             letter = fields[index_of[column]] if column is not None else ""
