@@ -27,6 +27,7 @@ which it has no evidence; a role counts as soon as somebody takes it off that li
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
@@ -40,6 +41,19 @@ from lustrum.model.errors import choices
 
 MEASURE = "measure"
 """The variable whose codes are columns of values, where nothing else is said."""
+
+_NAME = r"(?:'[^']+'|`[^`]+`|[^\s*/\[\]+]+)"
+UNIT = re.compile(
+    rf"\s*(?P<end><=|>=)?\s*(?:(?P<factor>\d+(?:\.\d+)?)\s*\*\s*)?(?P<value>{_NAME})"
+    rf"(?:\s*/\s*(?:(?P<divisor>\d+(?:\.\d+)?)|(?P<base>{_NAME})(?:\[(?P<codes>[^\]]*)\])?))?"
+    r"(?:\s*(?P<sign>[+-])\s*(?P<constant>\d+(?:\.\d+)?))?\s*"
+)
+"""How a unit is computed from other codes, or which end of another code it is."""
+
+
+def bare(name: str) -> str:
+    """A code of a formula without its quotes."""
+    return name[1:-1] if name[:1] in ("'", "`") and len(name) > 1 else name
 
 
 class _Declared(BaseModel):
@@ -137,6 +151,8 @@ class Dimension(_Declared):
             codes |= set(parts)
         for group in self.subsets.values():
             codes |= set(group.codes)
+        for formula in filter(None, map(UNIT.fullmatch, self.units.values())):
+            codes |= {bare(name) for name in formula.group("value", "base") if name}
         return codes
 
 

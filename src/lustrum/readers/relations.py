@@ -6,7 +6,6 @@ Totals, differences, subsets, other units, shares and equal codes differ in thei
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -21,17 +20,10 @@ from lustrum.model.arrays import Ints, Mask
 from lustrum.model.errors import NotJudgedError, choices
 from lustrum.numeric.structure import UNBOUNDED
 from lustrum.readers.cells import Cube
-from lustrum.readers.layout import Dimension, Layout
+from lustrum.readers.layout import UNIT, Dimension, Layout, bare
 
 CHANCE = 1e-4
 """A sum counts as shown by the numbers if a wrong one would hold by chance less often than this."""
-
-_NAME = r"(?:'[^']+'|`[^`]+`|[^\s*/\[\]+]+)"
-_UNIT = re.compile(
-    rf"\s*(?P<end><=|>=)?\s*(?:(?P<factor>\d+(?:\.\d+)?)\s*\*\s*)?(?P<value>{_NAME})"
-    rf"(?:\s*/\s*(?:(?P<divisor>\d+(?:\.\d+)?)|(?P<base>{_NAME})(?:\[(?P<codes>[^\]]*)\])?))?"
-    r"(?:\s*(?P<sign>[+-])\s*(?P<constant>\d+(?:\.\d+)?))?\s*"
-)
 
 
 @dataclass(frozen=True)
@@ -157,7 +149,7 @@ def _unit_facts(cube: Cube, layout: Layout) -> Iterator[tuple[list[tuple[int, in
     for axis, name in enumerate(cube.names):
         dimension = layout.dimensions.get(name)
         for code, text in ({} if dimension is None else dimension.units).items():
-            formula = _UNIT.fullmatch(text)
+            formula = UNIT.fullmatch(text)
             if formula is None:
                 raise InputError(
                     f"The unit {code!r} of {name!r} cannot be read; write it like "
@@ -220,7 +212,7 @@ def _place(text: str, cube: Cube, axis: int) -> int:
 
 
 def _code(text: str, name: str, codes: Sequence[str]) -> str:
-    code = text[1:-1] if text[:1] in "'`" and len(text) > 1 else text
+    code = bare(text)
     if code not in codes:
         raise InputError(f"{name!r} has no code {code!r}; {choices(code, codes)}.")
     return code
