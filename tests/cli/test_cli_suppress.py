@@ -22,7 +22,8 @@ from lustrum.audit import Bounds, PublishedTable, best_bounds, from_release
 from lustrum.audit.report import known_and_places
 from lustrum.cli.application import app
 from lustrum.model import InputError
-from lustrum.readers import read_table, recognise, releases_of
+from lustrum.readers import read_table, recognise
+from released import releases_of
 
 # n/a is dominated by one contributor; every hidden value has digits that stand nowhere else.
 TABLE = """area,job,value,n,x1,x2

@@ -25,9 +25,9 @@ from lustrum.readers import (
     read_groups,
     read_table,
     recognise,
-    releases_of,
     table_of_csv,
 )
+from released import releases_of
 
 TEXT = (
     "area,area_label,job,value,status\nn,North,a,3,F\nn,North,b,,A\nn,North,_T,9,F\ns,South,a,4,D\n"
@@ -258,13 +258,6 @@ def test_a_total_that_is_not_the_sum_asks_for_the_subtotals_or_the_rest() -> Non
         recognise([table_of_csv(part, "x.csv")])
     open_ended = recognise([table_of_csv(part, "x.csv")], StatedTotals(rest=frozenset({"a"})))
     assert open_ended.dimensions["a"].members("Total") == (0, 1, 2)
-
-
-def test_rounded_totals_may_be_off_by_the_base() -> None:
-    text = "a,value\n1,3\n2,3\n3,6\nTotal,15\n"
-    with pytest.raises(InputError, match="is not the sum"):
-        recognise([table_of_csv(text, "x.csv")])
-    assert recognise([table_of_csv(text, "x.csv")], slack=3).dimensions["a"].totals == ("Total",)
 
 
 def test_a_dimension_that_another_file_leaves_out_needs_no_total() -> None:

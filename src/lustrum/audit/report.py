@@ -263,7 +263,7 @@ def audit_tables(
             shape = tables[table].layout.shape
             position = tuple(int(p) for p in np.unravel_index(cell - span.start, shape))
             if low == high and cell not in reasons and len(reasons) < explain:
-                reasons[cell] = _follows(known, cell)
+                reasons[cell] = explained(known, cell)
             verdict = ProtectionVerdict.NOT_ASKED
             if protection is not None:
                 verdict = _verdict(
@@ -371,7 +371,7 @@ def _verdict(
     return wanted.verdict(position, low, high, sharp=sharp)
 
 
-def _follows(known: Knowledge, cell: int, most: int = 12) -> tuple[str, ...]:
+def explained(known: Knowledge, cell: int, most: int = 12) -> tuple[str, ...]:
     """The published cells in the facts that prove both bounds of a disclosed cell."""
     from lustrum.audit.certificate import certify
     from lustrum.audit.certificate.exact import Leaf

@@ -1,8 +1,8 @@
 from .columns import ColumnNames as ColumnNames
+from .confidential import confidential_table as confidential_table
 from .hierarchy_files import Groups as Groups
 from .hierarchy_files import groups_of_text as groups_of_text
 from .hierarchy_files import read_groups as read_groups
-from .published.reading import Reading as Reading
 from .read import read_table as read_table
 from .read import table_of_csv as table_of_csv
 from .recognition import TOTAL_NAMES as TOTAL_NAMES
@@ -10,7 +10,5 @@ from .recognition import Dimension as Dimension
 from .recognition import Recognition as Recognition
 from .recognition import StatedTotals as StatedTotals
 from .recognition import recognise as recognise
-from .releases import confidential_table as confidential_table
-from .releases import releases_of as releases_of
 from .table_file import HIDDEN_SYMBOLS as HIDDEN_SYMBOLS
 from .table_file import TableFile as TableFile

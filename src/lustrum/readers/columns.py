@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from lustrum.model import InputError
 from lustrum.model.errors import choices
 from lustrum.readers.rows import Rows
-from lustrum.readers.status_letters import TRUTH_COLUMNS, StatusList, is_letter
+from lustrum.readers.status_letters import TRUTH_COLUMNS, StatusList
 
 _STATUS = ("CONF_STATUS", "conf_status", "OBS_STATUS", "obs_status", "status")
 _COUNT = ("n", "contributors")
@@ -78,15 +78,8 @@ class FileColumns:
 def find_columns(
     rows: Rows,
     named: ColumnNames = ColumnNames(),  # noqa: B008 - frozen
-    *,
-    published: bool = False,
-    figures: Collection[str] = (),
 ) -> FileColumns:
-    """Sort the columns of a file; every name that is missing is one clear sentence.
-
-    In a published file status columns have more names, and a column that repeats another one is no variable;
-    neither are ``figures``, columns that hold numbers about the cells.
-    """
+    """Sort the columns of a file; every name that is missing is one clear sentence."""
     head = list(rows.columns)
     many = (named.values, named.by or (), named.largest or (), named.holdings or (), named.beside)
     for name in (name for names in many for name in names):
@@ -97,12 +90,11 @@ def find_columns(
     status = {
         value: named.status
         or _first(rows, (f"{value}_status", *(_STATUS if len(named.values) == 1 else ())))
-        or (_flags(rows, named, value) if published else None)
         for value in named.values
     }
     count = named.count or _first(rows, _COUNT)
-    largest = named.largest or _numbered(rows, _LARGEST, published=published)
-    holdings = named.holdings or _numbered(rows, _HOLDING, published=published)
+    largest = named.largest or _numbered(rows, _LARGEST)
+    holdings = named.holdings or _numbered(rows, _HOLDING)
     if holdings and len(holdings) != len(largest):
         raise InputError(
             f"{rows.source}: there are {len(holdings)} columns of holdings but {len(largest)} of largest "
@@ -115,11 +107,7 @@ def find_columns(
     roles |= set(interval or ())
     if named.by is None:
         left = [name for name in head if name not in roles and name not in named.beside]
-        dimensions, ignored = _dimensions(rows, [n for n in left if n not in figures])
-        if published:
-            variables = _variables(rows, [n for n in dimensions if not is_flag(rows, n)])
-            ignored = tuple(n for n in left if n not in variables)
-            dimensions = variables
+        dimensions, ignored = _dimensions(rows, left)
     else:
         dimensions = named.by
         ignored = tuple(n for n in head if n not in roles and n not in (*dimensions, *named.beside))
@@ -147,87 +135,6 @@ def find_columns(
     )
 
 
-def _flags(rows: Rows, named: ColumnNames, value: str) -> str | None:
-    """A column of letters by a name that published files use."""
-    flag_names = [f"{value}_{end}".lower() for end in ("f", "flag", "flags", "status")]
-    wanted = flag_names if len(named.values) > 1 else [*flag_names, *_FLAGS]
-    for want in wanted:
-        for name, texts in rows.columns.items():
-            if (
-                name.lower().removeprefix("is_") == want
-                and name not in (named.by or ())
-                and rows.fact(name) == name
-                and all(map(is_letter, texts))
-            ):
-                return name
-    return None
-
-
-def is_flag(rows: Rows, name: str) -> bool:
-    """Whether a column that has no other meaning is one of letters."""
-    usual = name.lower().removeprefix("is_") in _FLAGS and rows.fact(name) == name
-    return usual and all(map(is_letter, rows.columns[name]))
-
-
-def _variables(rows: Rows, names: Sequence[str]) -> tuple[str, ...]:
-    """The columns of codes without those that only repeat another one: labels, parents, numbers of rows."""
-    variables = list(names)
-    for name in reversed(names):
-        texts = rows.columns[name]
-        if [*texts] == [str(i) for i in range(len(texts))] and len(variables) > 1:
-            variables.remove(name)
-            continue
-        size = len(set(texts))
-        if size == 1 and re.search(r"\s", texts[0]) and len(variables) > 1:
-            variables.remove(name)
-            continue
-        for other in variables:
-            pairs = set(zip(rows.columns[other], texts, strict=True))
-            there = len(set(rows.columns[other]))
-            if other == name or len(pairs) != there:
-                continue
-            parent = set(texts) <= {*rows.columns[other], ""}
-            # One name for each code is a label; fewer names are a property of the code.
-            if size > 1 and (there == size or there < len(rows) or parent):
-                variables.remove(name)
-                break
-    for name in reversed(list(variables)):
-        others = [n for n in variables if n != name]
-        keys = set(zip(*(rows.columns[n] for n in others), strict=True))
-        # A column that no row needs to be told apart is a remark on the cell, not a variable.
-        if others and len(set(rows.columns[name])) > 1 and len(keys) == len(rows) > 1:
-            variables.remove(name)
-    return tuple(variables)
-
-
-def value_column(
-    rows: Rows, numeric: Callable[[str], tuple[int, int]]
-) -> tuple[str | None, tuple[str, ...]]:
-    """The column of values of a published file in which none is called ``value``, and other columns of numbers.
-
-    It is None if several could be. ``numeric`` gives how many numbers a column holds, and how many symbols
-    in their place; (0, 0) if it holds text.
-    """
-    head = list(rows.columns)
-    for usual in _VALUES:
-        candidates = [name for name in head if name.lower() == usual]
-        if len(candidates) == 1:
-            return candidates[0], ()
-    shares = {name: numeric(name) for name in head}
-    candidates = [
-        name
-        for name in head
-        if shares[name][0]
-        and not all(_YEAR.fullmatch(v) for v in rows.columns[name])
-        and len(set(rows.columns[name])) > 1
-    ]
-    hiding = [name for name in candidates if shares[name][1]]
-    if len(candidates) == 1:
-        return candidates[0], ()
-    chosen = hiding[0] if len(hiding) == 1 else None
-    return chosen, tuple(name for name in candidates if name != chosen)
-
-
 def _require(rows: Rows, name: str) -> None:
     if name not in rows.columns:
         raise InputError(
@@ -240,12 +147,12 @@ def _first(rows: Rows, names: Sequence[str]) -> str | None:
     return next((name for name in map(rows.fact, names) if name in rows.columns), None)
 
 
-def _numbered(rows: Rows, pattern: re.Pattern[str], *, published: bool) -> tuple[str, ...]:
+def _numbered(rows: Rows, pattern: re.Pattern[str]) -> tuple[str, ...]:
     """Columns such as x1, x2 in the order of their numbers; in a confidential file none is left out."""
     head = [name for name in rows.columns if rows.fact(name) == name]
     numbered = {int(name[1:]): name for name in head if pattern.fullmatch(name)}
     missing = next((n for n in range(1, max(numbered, default=0)) if n not in numbered), None)
-    if missing is not None and not published:
+    if missing is not None:
         last = numbered[max(numbered)]
         raise InputError(
             f"{rows.source}: there is a column {last!r} but no column {last[0]}{missing}; the largest "

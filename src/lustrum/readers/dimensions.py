@@ -44,8 +44,7 @@ class StatedTotals:
 
     ``named`` are codes of totals, ``groups`` the parts of subtotals. ``none`` are dimensions without totals,
     and ``rest`` those whose total holds more than the codes that the files list; ``open_groups`` are
-    subtotals that do. ``flat`` are dimensions whose codes have nothing to do with each other, even if they
-    begin alike. With ``rounded`` every number was rounded on its own, so that sums may be off.
+    subtotals that do.
     """
 
     named: Mapping[str, frozenset[str]] = field(default_factory=dict)
@@ -53,8 +52,6 @@ class StatedTotals:
     none: frozenset[str] = frozenset()
     rest: frozenset[str] = frozenset()
     open_groups: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    flat: frozenset[str] = frozenset()
-    rounded: bool = False
 
     def without_totals(self, dimension: str) -> bool:
         """Whether a dimension has no total, as the user says."""
@@ -118,15 +115,9 @@ class Dimension:
 
 @dataclass(frozen=True)
 class Recognition:
-    """What was recognised in some files that are about one population.
-
-    ``doubts`` say what could not be told; ``off`` are the sources whose sums are off by rounding.
-    """
+    """What was recognised in some files that are about one population."""
 
     dimensions: Mapping[str, Dimension]
-    doubts: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-    off: frozenset[str] = frozenset()
 
     def sentences(self) -> tuple[str, ...]:
         """A sentence for each dimension."""

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
 from math import ceil, floor
 
 import numpy as np
-import numpy.typing as npt
 
-from lustrum.audit import Protection
-from lustrum.model import CellStatus, InputError, Release
-from lustrum.readers.published.number_text import plain_number
+from lustrum.model import InputError
+from lustrum.model.arrays import Floats
+from lustrum.readers.cells import Cube
+from lustrum.readers.judge import Levels
+from lustrum.readers.number_text import plain_number
 from lustrum.readers.table_file import Number, TableFile
-
-_EXACT = 2**53
 
 DefaultLevel = tuple[Decimal, bool]
 """A level for cells that have none of their own: a number, and whether it is percent."""
@@ -28,61 +28,50 @@ def default_level(text: str) -> DefaultLevel:
     return number, text.strip().endswith("%")
 
 
-def protection_of(
-    true: TableFile,
-    release: Release,
-    default: DefaultLevel | None = None,
-    *,
-    rounded: bool = False,
-) -> Protection:
-    """The protection that the cells of a published table need.
+def levels_of(truth: Sequence[TableFile], default: DefaultLevel | None = None) -> Levels:
+    """The range that a reader's must hold for every cell that was not published as it is.
 
-    The levels are the columns ``lower`` and ``upper`` of the true table. Where these are empty or missing, the
-    default holds for all cells that are hidden for their own sake, or for all cells that were rounded.
+    The levels are the columns ``lower`` and ``upper`` of the true tables. Where these are empty or missing, the
+    default holds.
     """
-    names = [axis.name for axis in release.axes]
-    if sorted(true.dimensions) != sorted(names):
-        raise InputError(
-            f"{true.source}: the variables are {', '.join(true.dimensions)}; those of the published table are "
-            f"{', '.join(names)}."
-        )
-    order = [true.dimensions.index(name) for name in names]
-    rows = {tuple(key[i] for i in order): row for row, key in enumerate(true.cells)}
-    values = true.values[true.responses[0]]
-    shape = release.published.shape
-    arrays: list[npt.NDArray[np.int64]] = [np.zeros(shape, dtype=np.int64) for _ in range(3)]
-    needed = np.zeros(shape, dtype=np.bool_)
-    scale = 10**release.decimals
-    wanted = np.ones(shape, dtype=np.bool_) if rounded else ~release.shown
-    for position in zip(*np.nonzero(wanted), strict=True):
-        key = tuple(a.codes[int(i)] for a, i in zip(release.axes, position, strict=True))
-        row = rows.get(key)
-        given = [_own(column, row) for column in (true.lower, true.upper)]
-        secondary = release.status[position] == CellStatus.SECONDARY.value
-        if given == [None, None] and (default is None or secondary):
-            continue
-        value = None if row is None else values[row]
-        if value is None:
-            raise InputError(
-                f"{true.source}: a cell that needs protection has no true value; give it."
-            )
-        needed[position] = True
-        exact = Fraction(value)
-        lower, upper = (_usual(exact, default) if g is None else Fraction(g) for g in given)
-        # In whole units of the published table, and never less than the level.
-        middle = round(exact * scale)
-        low, high = floor((exact - lower) * scale), ceil((exact + upper) * scale)
-        if max(abs(low), abs(high)) > _EXACT:
-            raise InputError(
-                f"{true.source}: a value or a level has more digits than can be computed with exactly."
-            )
-        for array, number in zip(arrays, (middle, middle - low, high - middle), strict=True):
-            array[position] = number
-    return Protection.of(arrays[0], arrays[1], arrays[2], needed)
+
+    def levels(cube: Cube) -> tuple[Floats, Floats]:
+        low, high = np.full(cube.value.shape, np.nan), np.full(cube.value.shape, np.nan)
+        scale = 10**cube.decimals
+        for file in truth:
+            missing = next((name for name in file.dimensions if name not in cube.names), None)
+            if missing is not None:
+                raise InputError(
+                    f"{file.source}: the published tables have no variable {missing!r}."
+                )
+            index_of = [{code: i for i, code in enumerate(codes)} for codes in cube.codes]
+            for row, key in enumerate(file.cells):
+                codes = dict(zip(file.dimensions, key, strict=True))
+                at = tuple(
+                    index.get(codes.get(name, "(all)"), -1)
+                    for name, index in zip(cube.names, index_of, strict=True)
+                )
+                given = [_own(column, row) for column in (file.lower, file.upper)]
+                if -1 in at or not cube.asked[at] or (given == [None, None] and default is None):
+                    continue
+                value = file.values[file.responses[0]][row]
+                if value is None:
+                    raise InputError(
+                        f"{file.source}, {file.places[row]}: a cell that needs protection has no "
+                        f"true value; give it."
+                    )
+                exact = Fraction(value)
+                lower, upper = (_usual(exact, default) if g is None else Fraction(g) for g in given)
+                # In whole units of the published tables, and never less than the level.
+                low[at] = floor((exact - lower) * scale)
+                high[at] = ceil((exact + upper) * scale)
+        return low, high
+
+    return levels
 
 
-def _own(column: tuple[Number, ...] | None, row: int | None) -> Number:
-    return None if column is None or row is None else column[row]
+def _own(column: tuple[Number, ...] | None, row: int) -> Number:
+    return None if column is None else column[row]
 
 
 def _usual(value: Fraction, default: DefaultLevel | None) -> Fraction:

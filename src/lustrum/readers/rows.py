@@ -72,11 +72,6 @@ def read_rows(path: Path) -> Rows:
     return _rows(path, lambda content: rows_of_csv(content.decode("utf-8"), str(path)))
 
 
-def read_published_rows(path: Path, csv_rows: Callable[[bytes], Rows]) -> Rows:
-    """The same for a published file, of which CSV is read in another way."""
-    return _rows(path, csv_rows)
-
-
 def _rows(path: Path, csv_rows: Callable[[bytes], Rows]) -> Rows:
     try:
         if path.suffix.lower() == ".xlsx":

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from decimal import Decimal
 
 import numpy as np
@@ -16,29 +15,9 @@ from lustrum.readers.table_file import TableFile
 _UNLISTED = "\0"  # stands for codes that no file lists
 
 
-def may_be_negative(file: TableFile, values: Ints) -> bool:
-    return file.signed or bool((values < 0).any())
-
-
-def shown_at_all(file: TableFile, name: str, code: str) -> bool:
-    """Whether some value of a code is known."""
-    codes = file.codes[file.dimensions.index(name)]
-    return code in codes and bool(along(file, name)[1][codes.index(code)].any())
-
-
-def shown_whole(file: TableFile, dimension: Dimension, code: str) -> bool:
-    """Whether a column shows a group and all of its finest codes, with values that are not all 0."""
-    codes = file.codes[file.dimensions.index(dimension.name)]
-    parts = [dimension.finest[p] for p in dimension.groups[code] if p < len(dimension.finest)]
-    if (
-        code not in codes
-        or len(parts) < len(dimension.groups[code])
-        or not set(parts) <= set(codes)
-    ):
-        return False
-    values, known = along(file, dimension.name)
-    rows = [codes.index(c) for c in (code, *parts)]
-    return bool((known[rows].all(axis=0) & (values[rows[0]] != 0)).any())
+def may_be_negative(values: Ints) -> bool:
+    """Whether a value is below 0, so that a part can be larger than its total."""
+    return bool((values < 0).any())
 
 
 def add_up(
@@ -46,7 +25,6 @@ def add_up(
     files: Sequence[TableFile],
     code: str,
     parts: Sequence[str],
-    slack: int,
 ) -> str:
     """Whether a code is the sum of others in the files: 'agrees', 'more' or 'less' parts, or 'open'."""
     verdict = "open"
@@ -59,23 +37,14 @@ def add_up(
         row = codes.index(code)
         sums = np.where(known[at], values[at], 0).sum(axis=0)
         every = known[at].all(axis=0) & known[row] & (len(at) == len(parts))
-        room = room_of(file, len(at), slack)
-        if not may_be_negative(file, values) and bool(
-            (known[row] & (sums > values[row] + room)).any()
-        ):
+        room = (len(at) + 1) // 2
+        if not may_be_negative(values) and bool((known[row] & (sums > values[row] + room)).any()):
             return "more"
         if bool((every & (np.abs(sums - values[row]) > room)).any()):
             return "less"
         if bool((every & (values[row] != 0)).any()):
             verdict = "agrees"
     return verdict
-
-
-def room_of(file: TableFile, parts: int, slack: int) -> int:
-    """By how much a sum may be off: every number by the rounding base, or by half a unit of its last digit."""
-    if slack:
-        return int(slack * 10**file.decimals * (parts + 1))
-    return (parts + 1) // 2
 
 
 def worst_difference(file: TableFile, dimension: Dimension, code: str) -> tuple[int, str]:
@@ -95,7 +64,7 @@ def worst_difference(file: TableFile, dimension: Dimension, code: str) -> tuple[
         whole = len(inside) == len(cover)
         every = known[inside].all(axis=0) & known[row[code]] & whole
         differences = np.where(every, sums - values[row[code]], 0)
-        if not may_be_negative(file, values):
+        if not may_be_negative(values):
             over = np.where(known[row[code]], np.maximum(sums - values[row[code]], 0), 0)
             differences = np.where(every, differences, over)
         less = np.where(np.abs(differences) > np.abs(less), differences, less)
@@ -153,42 +122,11 @@ def along(file: TableFile, name: str) -> tuple[Ints, Mask]:
     return np.hstack([r[0] for r in rows]), np.hstack([r[1] for r in rows])
 
 
-def doubt_about_brackets(file: TableFile, dimensions: Iterable[Dimension]) -> str:
-    """A sentence if numbers in brackets could be marked ones as well as negative ones.
-
-    Sums settle it: with plus signs they do not add up.
-    """
-    marked = {response: set(rows) for response, rows in file.bracketed.items() if rows}
-    if not marked:
-        return ""
-    plus = replace(
-        file,
-        values={
-            response: tuple(
-                -v if v is not None and row in marked.get(response, ()) else v
-                for row, v in enumerate(numbers)
-            )
-            for response, numbers in file.values.items()
-        },
-    )
-    for dimension in dimensions:
-        if dimension.name in file.dimensions and any(
-            worst_difference(plus, dimension, code)[0] for code in dimension.groups
-        ):
-            return ""
-    first = next(iter(marked))
-    return (
-        f"{file.source}: numbers in brackets in the column {first!r} could be negative or only marked; say "
-        "--signed if they are negative, or --status '()=shown'."
-    )
-
-
-def check_sums(file: TableFile, dimension: Dimension, slack: int) -> None:
+def check_sums(file: TableFile, dimension: Dimension) -> None:
     """Every group of a file must be the sum of its parts where all of them are known."""
     codes = file.codes[file.dimensions.index(dimension.name)]
     row = {code: i for i, code in enumerate(codes)}
     values, known = along(file, dimension.name)
-    unit = slack * 10**file.decimals
     for code, parts in dimension.groups.items():
         if code not in row:
             continue
@@ -200,10 +138,9 @@ def check_sums(file: TableFile, dimension: Dimension, slack: int) -> None:
         whole = len(inside) == len(parts)
         sums = np.where(known[inside], values[inside], 0).sum(axis=0)
         every = known[inside].all(axis=0) & known[row[code]]
-        room = unit * (len(inside) + 1)
-        wrong = every & (np.abs(sums - values[row[code]]) > room) if whole else np.zeros(0, bool)
+        wrong = every & (sums != values[row[code]]) if whole else np.zeros(0, bool)
         if not bool((values < 0).any()):
-            over = known[row[code]] & (sums > values[row[code]] + room)
+            over = known[row[code]] & (sums > values[row[code]])
             wrong = over | wrong if whole else over
         if bool(wrong.any()):
             kind = "total" if parts == dimension.everything else "subtotal"

@@ -17,10 +17,7 @@ import numpy.typing as npt
 
 from lustrum.model import InputError
 from lustrum.readers.columns import ColumnNames, FileColumns, find_columns
-from lustrum.readers.published.formulas import CellFact
-from lustrum.readers.published.number_text import decimals_of, plain_number
-from lustrum.readers.published.reading import Bound
-from lustrum.readers.published.values import HIDDEN_SYMBOLS
+from lustrum.readers.number_text import decimals_of, plain_number
 from lustrum.readers.rows import Rows
 from lustrum.readers.status_letters import judged
 
@@ -29,7 +26,28 @@ __all__ = ["HIDDEN_SYMBOLS", "TableFile", "labels_of", "table_of_rows", "unexpla
 Key = tuple[str, ...]
 Number = Decimal | None
 
-_PLAIN = ColumnNames()
+HIDDEN_SYMBOLS = frozenset(
+    [
+        "x",
+        "c",
+        "s",
+        "..",
+        "...",
+        ".",
+        ":",
+        "*",
+        "**",
+        "(x)",
+        "(c)",
+        "#",
+        "na",
+        "n.a.",
+        "nan",
+        "null",
+    ]
+)
+"""What stands for a value that is not published, in small letters."""
+
 _DIGIT = re.compile(r"\d")
 _EXACT = 2**53
 _EXACTLY = Context(prec=1000, rounding=ROUND_HALF_EVEN)
@@ -43,10 +61,7 @@ class TableFile:
     ``values`` has a list for each response, with None where the value is not known. ``codes`` are the codes of
     each dimension in the order in which they are first met. ``standing`` are the rows whose number still
     stands in the file though its status says that it is hidden. ``doubts`` say what in the file could not be
-    understood, so that nobody may call it safe, and ``notes`` how it was read. ``bounds`` are what symbols and
-    letters state about hidden values, ``facts`` what columns beside them do. ``parents`` are codes by a column
-    that names their groups; ``coarse`` responses have a name that says that they are rounded. ``bracketed`` are
-    rows whose number is taken for a negative one because it stands in brackets.
+    understood, so that nobody may call it safe.
     """
 
     source: str
@@ -67,14 +82,6 @@ class TableFile:
     standing: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     doubts: tuple[str, ...] = ()
     places: Sequence[str] = field(default=())
-    notes: tuple[str, ...] = ()
-    bounds: Mapping[str, tuple[Bound, ...]] = field(default_factory=dict)
-    facts: tuple[CellFact, ...] = ()
-    parents: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    maybe_zero: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    bracketed: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    signed: bool = False
-    coarse: frozenset[str] = frozenset()
 
     def __repr__(self) -> str:
         return f"TableFile({self.source!r}, {' x '.join(self.dimensions)}, {len(self.cells)} cells)"
@@ -93,9 +100,6 @@ class TableFile:
     def decimals(self) -> int:
         """The most decimals that a value, contribution or interval is written with."""
         columns = [*self.values.values(), *self.largest, *(self.interval or ())]
-        columns += [
-            tuple(end for bound in bounds for end in bound) for bounds in self.bounds.values()
-        ]
         return max((decimals_of(v) for column in columns for v in column), default=0)
 
     def rounded(self, decimals: int) -> TableFile:
@@ -202,16 +206,11 @@ def unexplained(
     rows: Rows,
     columns: FileColumns,
     named: ColumnNames,
-    explained: Iterable[str] = (),
-    *,
-    published: bool = False,
 ) -> list[str]:
     """Columns of numbers that nobody explained: a mean or a share beside a hidden value can reveal it."""
     names = [*columns.ignored, *columns.largest]
     names += [name for name in (columns.lower, columns.upper) if name is not None]
-    if published and columns.count is not None and columns.count not in columns.values:
-        names.append(columns.count)
-    settled = {*named.beside, *explained}
+    settled = {*named.beside}
     unsettled = [
         name
         for name in names
@@ -223,11 +222,7 @@ def unexplained(
         return []
     listed = ", ".join(repr(name) for name in unsettled)
     which = "column" if len(unsettled) == 1 else "columns"
-    return [
-        f"nobody said what the numbers in the {which} {listed} are; name values with --value, say how "
-        f"they follow "
-        f"from values with --formula, or say --beside {unsettled[0]} if they tell nothing about hidden cells."
-    ]
+    return [f"nobody said what the numbers in the {which} {listed} are; name values with --value."]
 
 
 def _tells_nothing(rows: Rows, name: str, columns: FileColumns) -> bool:

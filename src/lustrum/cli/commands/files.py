@@ -12,7 +12,6 @@ from rich.console import Console
 from lustrum.cli.importing import without_collection
 from lustrum.cli.inputs.options import (
     By,
-    HiddenSymbol,
     HierarchyFile,
     NoTotals,
     Rest,
@@ -20,46 +19,47 @@ from lustrum.cli.inputs.options import (
     Values,
     app,
 )
-from lustrum.model import InputError
 
 
 @app.command()
 def audit(
     files: Annotated[
-        list[Path],
-        typer.Argument(
-            help="Published tables, CSV or Parquet; RESPONSE=FILE where relations are given."
-        ),
+        list[Path], typer.Argument(help="Published files: CSV, XLSX, JSON-stat or Parquet.")
     ],
-    rounded: Annotated[
-        int | None, typer.Option(help="All cells were rounded on their own to this base.", min=2)
+    layout: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="What everything in the files is (TOML): one for all, or one for each file."
+        ),
     ] = None,
-    how: Annotated[
-        str, typer.Option(help="Rounded to an 'adjacent' multiple (at random) or the 'nearest'.")
-    ] = "adjacent",
+    propose: Annotated[
+        Path | None, typer.Option(help="Write a proposed layout of the file here, with reasons.")
+    ] = None,
+    json: Annotated[Path | None, typer.Option(help="Write the report for programs here.")] = None,
+    html: Annotated[
+        Path | None, typer.Option(help="Write a page with the findings and the roles to choose.")
+    ] = None,
+    certificate: Annotated[
+        Path | None, typer.Option(help="Write the proof of every bound, for 'lustrum verify'.")
+    ] = None,
+    truth: Annotated[
+        list[Path] | None, typer.Option(help="The true tables, for --protect; never printed.")
+    ] = None,
+    protect: Annotated[
+        str | None,
+        typer.Option(help="How far from the truth a range must reach, as '10%' or '5'."),
+    ] = None,
+    close: Annotated[
+        float,
+        typer.Option(
+            help="A sum that is known to within this many percent counts as disclosed.", min=0
+        ),
+    ] = 1.0,
     narrow: Annotated[
         int, typer.Option(help="List cells with at most this many values left.", min=2)
     ] = 5,
     seconds: Annotated[
         float | None, typer.Option(help="Stop after this many seconds; bounds stay valid.")
-    ] = None,
-    html: Annotated[
-        Path | None, typer.Option(help="Write a page that colours cells by what can be worked out.")
-    ] = None,
-    certificate: Annotated[
-        Path | None, typer.Option(help="Write the proof of every bound, for 'lustrum verify'.")
-    ] = None,
-    relation: Annotated[
-        list[str] | None,
-        typer.Option(help="Between responses, as 'turnover = domestic + export'."),
-    ] = None,
-    truth: Annotated[
-        list[Path] | None,
-        typer.Option(help="The true tables, in the order of the files; never printed."),
-    ] = None,
-    protect: Annotated[
-        str | None,
-        typer.Option(help="How far from the truth a range must reach, as '10%' or '5'."),
     ] = None,
     equations_only: Annotated[
         bool,
@@ -67,137 +67,51 @@ def audit(
             "--equations-only", help="Find only the cells that sums alone disclose; quick."
         ),
     ] = False,
-    by: By = "",
-    value: Values = None,
-    total: Total = None,
-    hierarchy: HierarchyFile = None,
-    no_totals: NoTotals = None,
-    rest: Rest = None,
-    hidden: HiddenSymbol = None,
-    status_codes: Annotated[
-        str,
-        typer.Option(
-            help="The code list of status letters: confidentiality or observation (SDMX)."
-        ),
-    ] = "",
-    beside: Annotated[
-        list[str] | None,
-        typer.Option(help="A column of numbers that tell nothing about hidden cells."),
-    ] = None,
-    status: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="What a status letter or a mark behind numbers means: A=shown, N=hidden, z=0, a=1..4."
-        ),
-    ] = None,
-    status_column: Annotated[str, typer.Option(help="The column of status letters.")] = "",
-    formula: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="How a column follows from values, as 'share = 100 * value / value[Total]' or "
-            "'lower <= value <= upper'."
-        ),
-    ] = None,
-    rule: Annotated[
-        str,
-        typer.Option(help="The rule that readers know, as threshold=3, for counts with letters."),
-    ] = "",
-    zeros_shown: Annotated[
-        bool, typer.Option("--zeros-shown", help="Zeros are shown: a hidden count is at least 1.")
-    ] = False,
-    signed: Annotated[
-        bool, typer.Option("--signed", help="Hidden values may be negative.")
-    ] = False,
-    off_by_rounding: Annotated[
-        bool,
-        typer.Option(
-            "--off-by-rounding",
-            help="Every number was rounded to its last digit, so that sums may be off.",
-        ),
-    ] = False,
-    decimals: Annotated[
-        int | None, typer.Option(help="Round the numbers of the files to so many decimals.", min=0)
-    ] = None,
-    thousands: Annotated[
-        str, typer.Option(help="What separates thousands: , . ' space or none.")
-    ] = "",
-    wide: Annotated[
-        str, typer.Option(help="The name of a variable whose codes are the names of columns.")
-    ] = "",
-    flat: Annotated[
-        list[str] | None,
-        typer.Option(help="A dimension whose codes begin alike by coincidence."),
-    ] = None,
-    alias: Annotated[
-        list[str] | None,
-        typer.Option(help="Two names of one variable in different files, as 'area=geo'."),
-    ] = None,
-    unrelated: Annotated[
-        bool,
-        typer.Option("--unrelated", help="Columns of values have nothing to do with each other."),
-    ] = False,
-    notes_read: Annotated[
-        bool,
-        typer.Option(
-            "--notes-read",
-            help="Lines above and below the table say nothing more about hidden values.",
-        ),
-    ] = False,
-    close: Annotated[
-        float,
-        typer.Option(help="A hidden value known to within so many percent is disclosed.", min=0),
-    ] = 1.0,
 ) -> None:
-    """Say what a reader of these files can work out.
+    """Say what a reader of these files can work out, and whether everything in them has a role.
 
-    Totals and subtotals are those that are named, or recognised by their names, codes or numbers; the report
-    says which. What cannot be understood is said with the option that settles it.
-
-    Exit code 3: a cell is exactly disclosed, or known more closely than its protection allows. Exit code 4:
-    something in the files could not be understood, so that nobody may call them safe.
+    Exit code 0: everything has a role, by evidence or by the layout, and nothing hidden is disclosed. Exit
+    code 3: something is. Exit code 4: roles are open; the report asks about them.
     """
     with without_collection():
         from lustrum.cli.audit import audit_files
-        from lustrum.cli.inputs.table_options import FileOptions
 
-    if how not in ("adjacent", "nearest"):
-        raise InputError(f"--how is 'adjacent' or 'nearest', not {how!r}.")
     outcome = audit_files(
         files,
         Console(markup=False),
-        rounded=rounded,
-        how="nearest" if how == "nearest" else "adjacent",
-        narrow=narrow,
-        seconds=seconds,
+        layouts=layout or (),
+        proposal=propose,
+        json=json,
         html=html,
         certificate=certificate,
-        relations=relation or (),
         truth=truth or (),
         protect=protect,
-        equations_only=equations_only,
-        options=replace(
-            FileOptions.of(value, by, total, hierarchy, no_totals, rest, hidden),
-            status_codes=status_codes,
-            beside=beside or (),
-            status=status or (),
-            status_column=status_column,
-            formula=formula or (),
-            rule=rule,
-            zeros_shown=zeros_shown,
-            signed=signed,
-            off_by_rounding=off_by_rounding,
-            decimals=decimals,
-            thousands=thousands,
-            wide=wide,
-            flat=flat or (),
-            alias=alias or (),
-            notes_read=notes_read,
-        ),
-        unrelated=unrelated,
         close=close,
+        narrow=narrow,
+        seconds=seconds,
+        equations_only=equations_only,
     )
     if outcome:
-        raise typer.Exit(int(outcome))
+        raise typer.Exit(outcome)
+
+
+@app.command()
+def clean(
+    file: Annotated[Path, typer.Argument(help="A workbook (.xlsx).")],
+    out: Annotated[Path, typer.Option(help="The copy to write.")],
+) -> None:
+    """Write a copy of a workbook with its visible values only: no comments, formulas or hidden rows."""
+    from lustrum.model import InputError
+    from lustrum.readers.workbook import clean_workbook
+
+    if file.suffix.lower() not in (".xlsx", ".xlsm") or out.suffix.lower() != ".xlsx":
+        raise InputError("'clean' reads a workbook (.xlsx) and writes one.")
+    if out.exists():
+        raise InputError(f"{out} exists already; name another file.")
+    console = Console(markup=False)
+    for part in clean_workbook(file, out):
+        console.print(f"Left out: {part}.")
+    console.print(f"The values are in {out}.")
 
 
 @app.command()

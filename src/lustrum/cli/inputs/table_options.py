@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias, get_args
+from typing import TypeAlias
 
 from lustrum.model import InputError
 from lustrum.readers import ColumnNames, Groups, StatedTotals, read_groups
-from lustrum.readers.published.reading import Reading, said_letters, said_symbols
-from lustrum.readers.status_letters import StatusList
 
 _EVERY = "all"
 
@@ -32,21 +30,7 @@ class FileOptions:
     contributors: str = ""
     largest: str = ""
     holdings: str = ""
-    status_codes: str = ""
-    beside: Sequence[str] = ()
-    status: Sequence[str] = ()
-    status_column: str = ""
-    thousands: str = ""
     decimals: int | None = None
-    notes_read: bool = False
-    wide: str = ""
-    formula: Sequence[str] = ()
-    rule: str = ""
-    zeros_shown: bool = False
-    signed: bool = False
-    alias: Sequence[str] = ()
-    flat: Sequence[str] = ()
-    off_by_rounding: bool = False
 
     @classmethod
     def of(
@@ -72,8 +56,6 @@ class FileOptions:
             count=self.contributors or None,
             largest=_names(self.largest),
             holdings=_names(self.holdings),
-            status_list=_status_list(self.status_codes),
-            beside=tuple(self.beside),
         )
 
     def said(self) -> StatedTotals:
@@ -107,59 +89,7 @@ class FileOptions:
             dimensions(self.no_totals),
             dimensions(whole),
             open_groups=parts,
-            flat=dimensions(self.flat),
-            rounded=self.off_by_rounding,
         )
-
-    def reading(self) -> Reading:
-        """How published files are read."""
-        if self.thousands and self.thousands not in ("none", "space", ",", ".", "'"):
-            raise InputError(
-                f"--thousands is ',', '.', \"'\", space or none, not {self.thousands!r}."
-            )
-        aliases = {}
-        for word in self.alias:
-            first, equals, second = word.partition("=")
-            if not equals:
-                raise InputError(
-                    f"--alias is NAME=COLUMN, such as area=geo for one variable of two names, not {word!r}."
-                )
-            aliases[second] = first
-        return Reading(
-            published=True,
-            symbols=said_symbols(self.hidden),
-            letters=said_letters(self.status),
-            status=self.status_column or None,
-            thousands=self.thousands or None,
-            decimals=self.decimals,
-            notes_read=self.notes_read,
-            wide=self.wide or None,
-            formulas=tuple(self.formula),
-            threshold=_threshold(self.rule),
-            zeros_shown=self.zeros_shown,
-            signed=self.signed,
-            aliases=aliases,
-        )
-
-
-def _threshold(word: str) -> int | None:
-    name, _, number = word.partition("=")
-    if not word:
-        return None
-    if name.strip() != "threshold" or not number.strip().isdigit() or int(number) < 2:
-        raise InputError(f"--rule of an audit is threshold=N with N of 2 or more, not {word!r}.")
-    return int(number)
-
-
-def _status_list(word: str) -> StatusList | None:
-    for known in get_args(StatusList):
-        if word == known:
-            return known  # type: ignore[no-any-return]
-    if word:
-        raise InputError(
-            f"--status-codes is 'confidentiality', 'observation' or 'flags', not {word!r}."
-        )
-    return None
 
 
 def _names(text: str) -> tuple[str, ...] | None:

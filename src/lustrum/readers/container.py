@@ -1,0 +1,320 @@
+"""A published file, part by part: grids of fields that a layout gives roles, and parts that nobody reads as
+cells.
+
+Whatever can carry a number is either a field of a grid or named as :class:`Unread`, so that a file can only be
+called safe if all of it was looked at.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import gzip
+import hashlib
+import io
+import itertools
+import json
+import math
+import zlib
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from lustrum.formats.cell_text import inert
+from lustrum.model import InputError
+
+_DELIMITERS = (",", ";", "\t", "|")
+
+
+@dataclass(frozen=True)
+class Unread:
+    """A part of a file that is no field of a table: what it is, and where it stands."""
+
+    what: str
+    where: str
+
+    def __str__(self) -> str:
+        return f"{self.what} ({self.where})"
+
+
+@dataclass(frozen=True)
+class OwnStructure:
+    """What a file's own machine-readable description says: its variables, and the names of its other columns.
+
+    ``labels`` are columns of labels by variable, ``values`` and ``status`` the columns of numbers and letters.
+    """
+
+    variables: tuple[str, ...]
+    values: tuple[str, ...]
+    labels: dict[str, str] = field(default_factory=dict)
+    status: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """One sheet: lines of fields as they are written, each with its number and its place for messages."""
+
+    name: str
+    lines: tuple[tuple[str, ...], ...]
+    numbers: Sequence[int]
+    places: Sequence[str]
+    structure: OwnStructure | None = None
+
+    def __repr__(self) -> str:
+        return f"Grid({self.name!r}, {len(self.lines)} lines)"
+
+
+@dataclass(frozen=True, eq=False)
+class Container:
+    """All grids of a file, what was not read, and the digest of its bytes."""
+
+    source: str
+    grids: tuple[Grid, ...]
+    digest: str
+    unread: tuple[Unread, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"Container({self.source!r}, {len(self.grids)} grids)"
+
+
+def read_container(path: Path) -> Container:
+    """Read a file by its ending: XLSX, JSON-stat, Parquet, or else CSV, which may be compressed with gzip."""
+    source, ending = str(path), path.suffix.lower()
+    try:
+        content = path.read_bytes()
+        if ending == ".gz":
+            content = gzip.decompress(content)
+    except (gzip.BadGzipFile, EOFError, zlib.error):
+        raise InputError(f"{path} is not compressed with gzip, though its name says so.") from None
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or error}.") from None
+    if ending in (".xlsx", ".xlsm"):
+        from lustrum.readers.workbook import walk_workbook
+
+        grids, unread = walk_workbook(content, source)
+        notes: tuple[str, ...] = ()
+    elif ending == ".json":
+        grid, unread = _jsonstat(_utf8(content, source), source)
+        grids, notes = (grid,), ()
+    elif ending in (".parquet", ".pq"):
+        grid, unread = _parquet(content, source)
+        grids, notes = (grid,), ()
+    else:
+        text, notes = decoded(content, source)
+        grids, unread = (_csv(text, source),), []
+    return Container(source, grids, hashlib.sha256(content).hexdigest(), tuple(unread), notes)
+
+
+def _utf8(content: bytes, source: str) -> str:
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise InputError(f"{source} is not UTF-8; save it in that encoding.") from None
+
+
+def decoded(content: bytes, source: str) -> tuple[str, tuple[str, ...]]:
+    """The text of a file, and a sentence if it is not UTF-8."""
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        try:
+            return content.decode("utf-16"), ("read as UTF-16.",)
+        except UnicodeDecodeError:
+            raise InputError(f"{source} begins as UTF-16 and is not; save it as UTF-8.") from None
+    if b"\0" in content:
+        raise InputError(
+            f"{source} holds zero bytes, so its encoding is not clear; save it as UTF-8."
+        )
+    try:
+        return content.decode("utf-8-sig"), ()
+    except UnicodeDecodeError:
+        pass
+    try:
+        return content.decode("cp1252"), ("read as Windows-1252, because it is not UTF-8.",)
+    except UnicodeDecodeError:
+        return content.decode("latin-1"), ("read as Latin-1, because it is not UTF-8.",)
+
+
+def _csv(text: str, source: str) -> Grid:
+    """All lines, split by the delimiter with which most lines have the same number of fields, more than one."""
+    first = text.partition("\n")[0]
+    if "\\" in first and "\t" in first:
+        return _eurostat(text, source)
+    parsed = [p for delimiter in _DELIMITERS if (p := _records(text, delimiter))]
+    if not parsed:
+        raise InputError(
+            f"{source}: no line has two fields; a table needs codes and values, separated by commas, "
+            "semicolons, tabs or '|'."
+        )
+    _, _, records = max(parsed, key=lambda p: p[:2])
+    lines = tuple(tuple(_field(text) for text in fields) for _, fields in records)
+    numbers = [number for number, _ in records]
+    return Grid("", lines, numbers, [f"line {number}" for number in numbers])
+
+
+def _records(text: str, delimiter: str) -> tuple[int, int, list[tuple[int, list[str]]]] | None:
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+    try:
+        records = [(reader.line_num, fields) for fields in reader]
+    except csv.Error:
+        return None
+    records = [(n, fields) for n, fields in records if any(f.strip() for f in fields)]
+    sizes = Counter(len(fields) for _, fields in records if len(fields) > 1)
+    if not sizes:
+        return None
+    width, lines = max(sizes.items(), key=lambda item: (item[1], item[0]))
+    return lines, width, records
+
+
+def _eurostat(text: str, source: str) -> Grid:
+    """Codes joined by commas in the first field, and flags behind the values: each gets a column of its own."""
+    rows = [(n, line.split("\t")) for n, line in enumerate(text.splitlines(), 1) if line.strip()]
+    names = [name.strip() for name in rows[0][1][0].replace("\\", ",").split(",")]
+    periods = [field.strip() for field in rows[0][1][1:]]
+    lines = [(*names, "value", "flag")]
+    numbers, places = [1], ["line 1"]
+    for number, fields in rows[1:]:
+        codes = [code.strip() for code in fields[0].split(",")]
+        if len(codes) != len(names) - 1 or len(fields) != len(periods) + 1:
+            raise InputError(f"{source}, line {number}: the fields do not fit the line of names.")
+        for period, text_ in zip(periods, fields[1:], strict=True):
+            value, _, flag = text_.strip().partition(" ")
+            lines.append((*codes, period, value, flag.strip()))
+            numbers.append(number)
+            places.append(f"line {number}, {period}")
+    return Grid("", tuple(lines), numbers, places)
+
+
+def _field(text: str) -> str:
+    """A field without the quote that keeps a spreadsheet from taking it for a formula; blanks before
+    it stay.
+    """
+    plain = text.strip().removeprefix("'")
+    return plain if inert(plain) == text.strip() and text.strip() != plain else text.rstrip()
+
+
+def text_of(value: Any) -> str:
+    """A value as text; a number that is none is an empty field."""
+    if value is None or value != value:
+        return ""
+    if isinstance(value, bool):
+        return str(value)
+    if isinstance(value, float):
+        return format(Decimal(repr(value)), "f").removesuffix(".0")
+    if isinstance(value, Decimal):
+        return format(value, "f")
+    return str(value).rstrip()
+
+
+def _parquet(content: bytes, source: str) -> tuple[Grid, list[Unread]]:
+    import pyarrow
+    from pyarrow import parquet
+
+    try:
+        file = parquet.ParquetFile(io.BytesIO(content))
+        table = file.read()
+    except (pyarrow.ArrowException, OSError):
+        raise InputError(f"{source} is not a Parquet file, though its name says so.") from None
+    names = table.column_names
+    columns = [[text_of(value) for value in table.column(i).to_pylist()] for i in range(len(names))]
+    lines = (tuple(names), *zip(*columns, strict=True))
+    unread = [
+        Unread("metadata", f"key {key.decode('utf-8', 'replace')!r}")
+        for key in (file.metadata.metadata or {})
+        if key not in (b"ARROW:schema", b"pandas")
+    ]
+    for group, column in itertools.product(range(file.num_row_groups), range(len(names))):
+        part = file.metadata.row_group(group).column(column)
+        seen = file.read_row_group(group, columns=[part.path_in_schema]).column(0)
+        shown = [value for value in seen.to_pylist() if value is not None]
+        stated = part.statistics
+        if stated is not None and stated.has_min_max and shown:
+            if (stated.min, stated.max) != (min(shown), max(shown)):
+                unread.append(Unread("statistics", f"column {names[column]!r}"))
+        elif stated is not None and stated.has_min_max:
+            unread.append(Unread("statistics", f"column {names[column]!r}"))
+    places = ["the names", *(f"row {i + 1}" for i in range(table.num_rows))]
+    return Grid("", lines, range(1, len(places) + 1), places), unread
+
+
+def _jsonstat(text: str, source: str) -> tuple[Grid, list[Unread]]:
+    """The cells of a JSON-stat dataset, one a line, with the variables that it names itself."""
+    wrong = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
+    try:
+        dataset = json.loads(text, parse_float=Decimal)
+        sizes = [int(size) for size in dataset["size"]]
+        axes = {name: _categories(dataset["dimension"][name]["category"]) for name in dataset["id"]}
+        if [len(entries) for entries in axes.values()] != sizes:
+            raise ValueError("sizes that do not fit")
+        cells = math.prod(sizes)
+        if not isinstance(dataset["value"], list | dict):
+            raise ValueError("values that are not a list or an object")
+        facts = {"value": _each_cell(dataset["value"], cells)}
+        if dataset.get("status") is not None:
+            facts["status"] = _each_cell(dataset["status"], cells)
+    except wrong:
+        raise InputError(f"{source} is not a dataset of JSON-stat 2.0.") from None
+    head: list[str] = []
+    columns: list[list[str]] = []
+    labels: dict[str, str] = {}
+    places = list(itertools.product(*(range(size) for size in sizes)))
+    for axis, (name, entries) in enumerate(axes.items()):
+        head.append(name)
+        columns.append([entries[at[axis]][0] for at in places])
+        if any(code != label for code, label in entries):
+            labels[name] = free_name(f"{name}_label", {*axes, *head})
+            head.append(labels[name])
+            columns.append([entries[at[axis]][1] for at in places])
+    called = {fact: free_name(fact, set(head)) for fact in facts}
+    for fact, entries_ in facts.items():
+        head.append(called[fact])
+        columns.append([text_of(value) for value in entries_])
+    structure = OwnStructure(tuple(axes), (called["value"],), labels, called.get("status"))
+    known = {"version", "class", "id", "size", "dimension", "value", "status", "href", "role"}
+    unread = [
+        Unread("member of the dataset", name)
+        for name in dataset
+        if name not in known and any(c.isdigit() for c in json.dumps(dataset[name], default=str))
+    ]
+    unread += [
+        Unread("member of a dimension", f"{name}.{member}")
+        for name in axes
+        for member in dataset["dimension"][name]
+        if member not in ("label", "category")
+    ]
+    lines = (tuple(head), *zip(*columns, strict=True))
+    where = ["the dimensions", *(f"cell {i + 1}" for i in range(cells))]
+    return Grid("", lines, range(1, len(where) + 1), where, structure), unread
+
+
+def free_name(name: str, taken: set[str]) -> str:
+    """A name that nothing else has, with as many underscores behind it as that needs."""
+    while name in taken:
+        name += "_"
+    return name
+
+
+def _categories(category: Any) -> list[tuple[str, str]]:
+    """The codes of a dimension of JSON-stat in their order, each with its label."""
+    index = category.get("index") or list(category["label"])
+    codes = sorted(index, key=lambda c: index[c]) if isinstance(index, dict) else list(index)
+    if isinstance(index, dict) and [index[code] for code in codes] != list(range(len(codes))):
+        raise ValueError("places of categories that are not 0, 1, 2 ...")
+    labels = category.get("label", {})
+    return [(str(code), str(labels.get(code, code))) for code in codes]
+
+
+def _each_cell(given: Any, cells: int) -> list[Any]:
+    """A value for every cell, from a list, an object by cell number, or one word for all."""
+    if isinstance(given, dict):
+        numbers = [str(i) for i in range(cells)]
+        if not given.keys() <= set(numbers):
+            raise ValueError("a cell that is not there")
+        return [given.get(number) for number in numbers]
+    if isinstance(given, list):
+        if len(given) != cells:
+            raise ValueError("a list of another length")
+        return list(given)
+    return [given] * cells

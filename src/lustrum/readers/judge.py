@@ -1,0 +1,410 @@
+"""The verdict on published files: what is disclosed, and whether everything in them has a role."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from math import exp, log
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from lustrum.audit import Knowledge
+from lustrum.audit.best import best_bounds
+from lustrum.audit.bounding.elimination import exactly_disclosed
+from lustrum.audit.knowledge.facts import ContradictionError
+from lustrum.audit.report import explained
+from lustrum.model import InputError
+from lustrum.model.arrays import Floats, Mask
+from lustrum.numeric.structure import UNBOUNDED
+from lustrum.readers.cells import ALL, Cube, Reading, cube_of, read_cells
+from lustrum.readers.container import Container, read_container
+from lustrum.readers.layout import Dimension, Layout, read_layout
+from lustrum.readers.propose import Question, propose, unlisted_words
+from lustrum.readers.relations import (
+    CHANCE,
+    Relation,
+    evidence,
+    knowledge_of,
+    relations_of,
+)
+from lustrum.readers.report import AuditedFile, AuditedValue, OpenQuestion, Report
+
+_EXPLAINED = 20
+Levels = Callable[[Cube], tuple[Floats, Floats]]
+"""For every cell of a cube, the range that a reader's must hold; nan where nothing is asked."""
+
+
+@dataclass(frozen=True, eq=False)
+class OpenedFile:
+    """A file with its layout, and the questions that the layout leaves open."""
+
+    container: Container
+    layout: Layout
+    origin: Literal["given", "beside the file", "proposed"]
+    questions: tuple[Question, ...]
+    reading: Reading
+
+
+def sidecar(path: Path) -> Path:
+    """Where the layout of a file stands beside it."""
+    return path.with_name(path.name + ".layout.toml")
+
+
+def open_file(path: Path, layout: Layout | None = None) -> OpenedFile:
+    """Read a file by a layout, by the one that stands beside it for these bytes, or by a proposal."""
+    container = read_container(path)
+    origin: Literal["given", "beside the file", "proposed"] = "given"
+    if layout is None and sidecar(path).is_file():
+        beside = read_layout(sidecar(path))
+        if beside.digest == container.digest:
+            layout, origin = beside, "beside the file"
+    if layout is None:
+        proposal = propose(container)
+        questions: list[Question] = list(proposal.questions)
+        layout, origin = proposal.layout, "proposed"
+        return OpenedFile(
+            container, layout, origin, tuple(questions), read_cells(container, layout)
+        )
+    if layout.digest and layout.digest != container.digest:
+        raise InputError(
+            f"{path}: the layout is of a file with other bytes; propose it anew, or correct 'digest'."
+        )
+    reading = read_cells(container, layout)
+    questions = [Question(role, f"The layout leaves {role!r} open.") for role in layout.open]
+    return OpenedFile(
+        container, layout, origin, (*questions, *_without_role(container, reading, layout)), reading
+    )
+
+
+def _without_role(container: Container, reading: Reading, layout: Layout) -> Iterable[Question]:
+    """What a layout that somebody gave does not speak of."""
+    for text, places in reading.symbols.items():
+        yield Question("symbols", f"What does {text!r} stand for ({places[0]})?", len(places))
+    for text, places in reading.letters.items():
+        yield Question(
+            "letters", f"What does {text!r} say beside a number ({places[0]})?", len(places)
+        )
+    for column in reading.columns:
+        yield Question(f"column:{column}", f"What is the column {column!r}?")
+    if reading.lines and layout.notes is None:
+        yield Question(
+            "notes",
+            f"Do lines outside the tables ({reading.lines[0]}) say anything about hidden cells?",
+        )
+    if container.unread and layout.parts is None:
+        yield Question("parts", f"The file holds more than its cells: {container.unread[0]}.")
+    if reading.unlisted:
+        yield Question("missing", unlisted_words(reading), len(reading.unlisted))
+    names = dict.fromkeys(name for cell in reading.cells for name in cell.key)
+    for name in names:
+        codes = dict.fromkeys(cell.key[name] for cell in reading.cells if name in cell.key)
+        settled = layout.dimensions[name].settled() if name in layout.dimensions else set()
+        left = [code for code in codes if code not in settled]
+        if left and len(codes) > 1:
+            yield Question(
+                f"codes:{name}", f"What are the codes {', '.join(map(repr, left[:5]))} of {name!r}?"
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """The report, and the facts behind it with the cells that were asked about."""
+
+    report: Report
+    known: Knowledge | None
+    cells: Sequence[int]
+
+
+def judge(
+    files: Sequence[OpenedFile],
+    *,
+    close: float = 1.0,
+    narrow: int = 5,
+    levels: Levels | None = None,
+    seconds: float | None = None,
+    equations_only: bool = False,
+) -> Judged:
+    """Judge files that one reader holds together."""
+    layout = _merged(files)
+    reading = Reading(cells=[cell for file in files for cell in file.reading.cells])
+    cube = cube_of(", ".join(file.container.source for file in files), reading, layout)
+    questions = [
+        OpenQuestion(file=f.container.source, role=q.role, text=q.text)
+        for f in files
+        for q in f.questions
+    ]
+    whole, doubts = _across_files(cube, layout, files)
+    questions += doubts
+    given = {
+        name
+        for f in files
+        if not f.layout.open and f.origin != "proposed"
+        for name in f.layout.dimensions
+    }
+    every = [r for name, d in layout.dimensions.items() for r in relations_of(name, d)] + whole
+    sure = [r for r in every if (r.axis in given and r not in whole) or _shown(cube, r)]
+    options = _Options(close, narrow, levels, seconds, equations_only, _kind(files))
+    if_confirmed: tuple[AuditedValue, ...] = ()
+    try:
+        known, values, left, closest = options.values(cube, layout, sure)
+    except ContradictionError as error:
+        known, values, left, closest = None, (), 0, None
+        questions.insert(0, OpenQuestion(file=cube.source, role="codes", text=str(error)))
+    open_symbols = any("symbols" in f.layout.open for f in files)
+    values = tuple(v for v in values if not (open_symbols and v.finding == "exact" and v.low == 0))
+    if options.kind is None and any(v.finding == "close" for v in values):
+        questions.append(
+            OpenQuestion(file=cube.source, role="kind", text="Are the numbers counts or sums?")
+        )
+        if_confirmed = tuple(v for v in values if v.finding == "close")
+        values = tuple(v for v in values if v.finding != "close")
+    maybe = [
+        g for d in layout.dimensions.values() for g in d.subsets.values() if g.complete is None
+    ]
+    if (questions or maybe) and not any(v.finding != "few values" for v in values):
+        tried = [r for n, d in layout.dimensions.items() for r in relations_of(n, d, complete=True)]
+        with suppress(ContradictionError):
+            more = options.values(cube, layout, tried + whole)[1]
+            if_confirmed += tuple(v for v in more if v.finding == "exact" and v not in if_confirmed)
+        if maybe and if_confirmed and not questions:
+            text = (
+                f"Are {', '.join(maybe[0].codes[:4])} all of it? Then something can be worked out."
+            )
+            questions.append(OpenQuestion(file=cube.source, role="complete", text=text))
+    standing = tuple(
+        f"{f.container.source}, {c.place}"
+        for f in files
+        if "letters" not in f.layout.open
+        for c in f.reading.standing
+    )
+    standing += tuple(f"hidden in one of {places}" for places in cube.revealed)
+    found = standing or any(v.finding != "few values" for v in values)
+    report = Report(
+        exit=3 if found else 4 if questions else 0,
+        files=tuple(
+            AuditedFile(
+                name=f.container.source,
+                digest=f.container.digest,
+                layout=f.origin,
+                notes=f.container.notes,
+            )
+            for f in files
+        ),
+        hidden=int(cube.asked.sum()),
+        open=left,
+        values=values,
+        standing=standing,
+        questions=tuple(dict.fromkeys(questions)),
+        if_confirmed=if_confirmed,
+        on_word=_on_word(cube, layout, files, sure),
+        closest=closest,
+    )
+    asked = np.flatnonzero((cube.asked & cube.listed).ravel())
+    cells = [] if known is None else asked[known.low[asked] < known.high[asked]].tolist()
+    return Judged(report, known, cells)
+
+
+def _kind(files: Sequence[OpenedFile]) -> str | None:
+    kinds = {file.layout.kind for file in files}
+    return kinds.pop() if len(kinds) == 1 else None
+
+
+def _merged(files: Sequence[OpenedFile]) -> Layout:
+    """One layout of all files: their variables by name, each with the roles that any of them gives."""
+    dimensions: dict[str, Dimension] = {}
+    for file in files:
+        for name, dimension in file.layout.dimensions.items():
+            if name not in dimensions:
+                dimensions[name] = dimension
+                continue
+            before, more = dimensions[name].model_dump(), dimension.model_dump()
+            for role, content in more.items():
+                if isinstance(content, dict):
+                    clash = next(
+                        (k for k, v in content.items() if before[role].get(k, v) != v), None
+                    )
+                    if clash is not None:
+                        raise InputError(
+                            f"The code {clash!r} of {name!r} has different roles in different "
+                            f"files; name one of the "
+                            "variables otherwise."
+                        )
+                    before[role] = {**before[role], **content}
+                elif isinstance(content, tuple):
+                    before[role] = tuple(dict.fromkeys((*before[role], *content)))
+                else:
+                    before[role] = before[role] or content
+            dimensions[name] = Dimension.model_validate(before)
+    signed = any(file.layout.signed for file in files)
+    return Layout(tables=files[0].layout.tables, dimensions=dimensions, signed=signed)
+
+
+def _across_files(
+    cube: Cube, layout: Layout, files: Sequence[OpenedFile]
+) -> tuple[list[Relation], list[OpenQuestion]]:
+    """What a table without a variable is: its total, or the sum of its codes; shown by numbers in both."""
+    relations, questions = [], []
+    shown = exp(-sum(log(1 + abs(number)) for number in cube.twice)) < CHANCE
+    for axis, name in enumerate(cube.names):
+        dimension = layout.dimensions.get(name, Dimension())
+        if all(name in cell.key for file in files for cell in file.reading.cells) or dimension.all:
+            continue
+        relation = None
+        if ALL in cube.codes[axis]:
+            below = {part for parts in dimension.totals.values() for part in parts}
+            below |= {code for group in dimension.subsets.values() for code in group.codes}
+            below |= {
+                *dimension.same,
+                *dimension.differences,
+                *dimension.units,
+                *dimension.not_additive,
+            }
+            tops = [code for code in cube.codes[axis] if code not in below and code != ALL]
+            relation = Relation.total(name, ALL, tops)
+            relations.append(relation)
+        if not shown and (relation is None or not _shown(cube, relation)):
+            text = f"Does the table without {name!r} cover all of it? Say so by 'all' of {name!r}."
+            questions.append(OpenQuestion(file=cube.source, role=f"all:{name}", text=text))
+    for name in cube.names:
+        listed = [{c.key[name] for c in f.reading.cells if name in c.key} for f in files]
+        listed = [codes for codes in listed if codes]
+        union = set().union(*listed)
+        related = any(
+            union <= f.layout.dimensions[name].settled()
+            for f in files
+            if name in f.layout.dimensions
+        )
+        if any(codes != union for codes in listed) and len(union) > 1 and not related:
+            text = f"The files list different codes of {name!r}; say in one layout how all of them relate."
+            questions.append(OpenQuestion(file=cube.source, role=f"codes:{name}", text=text))
+    return relations, questions
+
+
+def _shown(cube: Cube, relation: Relation) -> bool:
+    """Whether the numbers of the files show a sum."""
+    if (relation.low, relation.high) != (0, 0) or relation.terms[0][1] != -1:
+        return False
+    axis = cube.names.index(relation.axis)
+    value, known = cube.lines(axis)
+    total, *parts = (cube.codes[axis].index(code) for code, _ in relation.terms)
+    shown = evidence(value, known, total, parts)
+    return shown is not None and shown[0] > 0 and shown[1] < CHANCE
+
+
+def _on_word(
+    cube: Cube, layout: Layout, files: Sequence[OpenedFile], sure: Sequence[Relation]
+) -> tuple[str, ...]:
+    """The roles that rest on a person's word alone."""
+    out = []
+    for file in files:
+        if file.origin == "proposed":
+            continue
+        name, given = Path(file.container.source).name, file.layout
+        out += [
+            f"{name}: {text!r} means {_words(meaning)}" for text, meaning in given.symbols.items()
+        ]
+        out += [
+            f"{name}: the letter {text!r} means {_words(m)}" for text, m in given.letters.items()
+        ]
+        if given.notes and file.reading.lines:
+            out.append(f"{name}: lines outside the tables state nothing")
+        if given.parts and file.container.unread:
+            out.append(f"{name}: other parts of the file state nothing")
+    for relation in sure:
+        if not _shown(cube, relation):
+            head, *others = (code for code, _ in relation.terms)
+            out.append(f"{relation.axis}: {head} and {', '.join(others[:4])} belong together")
+    for axis, dimension in layout.dimensions.items():
+        out += [f"{axis}: {code} is independent" for code in dimension.independent]
+        out += [f"{axis}: {code} does not add up" for code in dimension.not_additive]
+    return tuple(dict.fromkeys(out))
+
+
+def _words(meaning: object) -> str:
+    return (
+        meaning
+        if isinstance(meaning, str)
+        else f"{getattr(meaning, 'low', '')} to {getattr(meaning, 'high', '')}"
+    )
+
+
+@dataclass(frozen=True)
+class _Options:
+    close: float
+    narrow: int
+    levels: Levels | None
+    seconds: float | None
+    equations_only: bool
+    kind: str | None
+
+    def values(
+        self, cube: Cube, layout: Layout, relations: Sequence[Relation]
+    ) -> tuple[Knowledge, tuple[AuditedValue, ...], int, AuditedValue | None]:
+        """Every value that is disclosed or nearly so, how many are open, and the closest of these."""
+        known = knowledge_of(cube, layout, relations)
+        picks = np.flatnonzero((cube.asked & cube.listed).ravel())
+        picks = picks[known.low[picks] < known.high[picks]]
+        follows = exactly_disclosed(_by_sums(cube, known))
+        if self.equations_only:
+            picks = picks[follows[picks]]
+        bounds = best_bounds(known, picks.tolist(), seconds=self.seconds)
+        wanted = None if self.levels is None else self.levels(cube)
+        out: list[AuditedValue] = []
+        closest: tuple[float, AuditedValue] | None = None
+        unit = 10.0**-cube.decimals
+        for cell, low, high, sharp in zip(
+            picks.tolist(), bounds.low, bounds.high, bounds.sharp, strict=True
+        ):
+            finding = self._finding(
+                float(low), float(high), bool(follows[cell]) and not cube.known.flat[cell]
+            )
+            if wanted is not None and finding in ("open", "few values"):
+                least, most = (float(ends.ravel()[cell]) for ends in wanted)
+                if low > least or high < most:
+                    finding = "within protection"
+            reasons = explained(known, cell) if finding == "exact" and len(out) < _EXPLAINED else ()
+            value = AuditedValue(
+                cell=cube.name_of(cell),
+                place=cube.places[cell],
+                low=None
+                if low <= -UNBOUNDED or not np.isfinite(low)
+                else round(float(low) * unit, cube.decimals),
+                high=None
+                if not np.isfinite(high) or high >= UNBOUNDED
+                else round(float(high) * unit, cube.decimals),
+                sharp=bool(sharp),
+                finding=finding,  # type: ignore[arg-type]
+                follows=reasons,
+            )
+            if finding != "open":
+                out.append(value)
+            elif np.isfinite(high - low) and (closest is None or high - low < closest[0]):
+                closest = (float(high - low), value)
+        return known, tuple(out), len(picks) - len(out), closest and closest[1]
+
+    def _finding(self, low: float, high: float, by_sums: bool) -> str:
+        if low == high:
+            return "exact"
+        bounded = np.isfinite(high - low) and high < UNBOUNDED
+        near = by_sums or (bounded and 100 * (high - low) <= self.close * abs(high + low))
+        if self.kind != "counts" and bounded and near:
+            return "close"
+        return "few values" if high - low < self.narrow else "open"
+
+
+def _by_sums(cube: Cube, known: Knowledge) -> Knowledge:
+    """The same facts as if every shown number were exact: what follows then follows but for rounding."""
+    shown: Mask = (
+        cube.known | ~cube.listed & (known.low == known.high).reshape(cube.known.shape)
+    ).ravel()
+    low = np.where(shown, 0, -UNBOUNDED)
+    high = np.where(shown, 0, UNBOUNDED)
+    equations = known.fact_low == known.fact_high
+    return Knowledge(
+        names=known.names, low=low, high=high, matrix=known.matrix[np.flatnonzero(equations)],
+        fact_low=np.zeros(int(equations.sum()), dtype=np.int64),
+        fact_high=np.zeros(int(equations.sum()), dtype=np.int64),
+    )  # fmt: skip

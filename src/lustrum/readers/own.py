@@ -1,0 +1,89 @@
+"""The public layout of a table that this project wrote: what its columns and codes are, and nothing else."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Literal
+
+from lustrum.formats.cell_text import HeadNames
+from lustrum.model import CellStatus, Release, TableAxis
+from lustrum.readers.layout import MEASURE, Column, Dimension, Layout, TableLayout, layout_text
+
+Kind = Literal["counts", "sums"]
+
+
+def own_layout(release: Release, content: bytes, kind: Kind) -> str:
+    """The layout of a release written as CSV or Parquet with these bytes, as TOML.
+
+    It follows from the release alone, which is public.
+    """
+    called = HeadNames.of(release.axes)
+    columns: dict[str, Column] = {}
+    for axis, label in zip(release.axes, called.labels, strict=True):
+        columns[axis.name] = Column(role="code")
+        if axis.labels != axis.codes:
+            columns[label] = Column(role="label", of=axis.name)
+    value, status = called.facts["value"], called.facts["status"]
+    columns[value] = Column(role="value")
+    columns[status] = Column(role="status", of=value)
+    dimensions = {
+        axis.name: Dimension(
+            totals=(found := totals_of(axis)), independent=_alone(axis, found), all=_everybody(axis)
+        )
+        for axis in release.axes
+        if len(axis) > 1
+    }
+    if release.low is not None and release.high is not None and release.stated.any():
+        ends = [called.facts["low"], called.facts["high"]]
+        columns |= {name: Column(role="value") for name in ends}
+        dimensions[MEASURE] = Dimension(units={ends[0]: f"<= {value}", ends[1]: f">= {value}"})
+    shown = CellStatus.FREE.value
+    hidden = sorted({str(letter) for letter in release.status.ravel()} - {shown})
+    return layout_text(
+        Layout(
+            kind=kind,
+            digest=hashlib.sha256(content).hexdigest(),
+            signed=bool((release.published[release.known] < 0).any()),
+            symbols={"": "hidden"},
+            letters={shown: "note", **dict.fromkeys(hidden, "hidden")},
+            tables=(TableLayout(columns=columns),),
+            dimensions=dimensions,
+        ),
+        {},
+    )
+
+
+def totals_of(axis: TableAxis) -> dict[str, tuple[str, ...]]:
+    """The codes that are sums of others, with the largest codes inside them that do not overlap.
+
+    Members that no listed code holds make up a part that is not listed.
+
+    >>> from lustrum.model import Category
+    >>> codes = {"T": (0, 1, 2), "A": (0, 1), "a": (0,), "b": (1,), "c": (2,)}
+    >>> totals_of(TableAxis("x", "x", tuple(Category(c, c, m) for c, m in codes.items())))
+    {'T': ('A', 'c'), 'A': ('a', 'b')}
+    """
+    members = {category.code: frozenset(category.members) for category in axis.categories}
+    totals = {}
+    for code, held in members.items():
+        parts: list[str] = []
+        left = held
+        for other in sorted(members, key=lambda c: -len(members[c])):
+            if members[other] < held and members[other] <= left:
+                parts.append(other)
+                left -= members[other]
+        if parts:
+            totals[code] = (*parts, f"{code}, not listed") if left else tuple(parts)
+    return totals
+
+
+def _everybody(axis: TableAxis) -> str:
+    """The code that holds all members, so that tables without the variable are about it; none if none does."""
+    members = frozenset().union(*(category.members for category in axis.categories))
+    return next((c.code for c in axis.categories if frozenset(c.members) == members), "")
+
+
+def _alone(axis: TableAxis, totals: dict[str, tuple[str, ...]]) -> tuple[str, ...]:
+    """The codes that are neither a total nor a part of one."""
+    inside = {*totals, *(part for parts in totals.values() for part in parts)}
+    return tuple(code for code in axis.codes if code not in inside)

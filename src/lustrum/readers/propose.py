@@ -1,0 +1,423 @@
+"""A layout proposed from a file, with the reason for each role; what only a name suggests stays open.
+
+Proposals may be as clever as they like, because nothing rests on them: a role counts by evidence in the
+numbers, by the file's own description, or by the word of a person.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from lustrum.model.arrays import Ints, Mask
+from lustrum.model.errors import NotJudgedError
+from lustrum.readers.cells import ALL, Cube, Reading, cube_of, names_of, read_cells
+from lustrum.readers.container import Container, Grid
+from lustrum.readers.dimensions import TOTAL_NAMES
+from lustrum.readers.layout import MEASURE, Column, Dimension, Layout, Subsets, Symbol, TableLayout
+from lustrum.readers.number_text import Style, bound_of_words, printed, style_of
+from lustrum.readers.relations import CHANCE, evidence
+
+_VALUES = re.compile(
+    r"(obs_?)?values?|v4_\d|wert|valeur|valor|anzahl|count|n|amount|number", re.IGNORECASE
+)
+_STATUS = re.compile(r".*(status|flag|marking|conf|symbol|footnote|vlag|statut).*", re.IGNORECASE)
+_INSIDE = re.compile(
+    r"(of which|of whom|darunter|davon|dont|waarvan|herav|heraf|varav|memo|including|incl\.|thereof|di cui)\b",
+    re.IGNORECASE,
+)
+_SYMBOL = 6  # letters of a symbol that stands in place of a number
+
+
+@dataclass(frozen=True)
+class Question:
+    """A role that nothing in the file settles: where it stands in the layout, and what to say about it."""
+
+    role: str
+    text: str
+    cells: int = 0
+
+
+@dataclass
+class Proposal:
+    """A layout, why each role was chosen, and the questions that are left, most useful first."""
+
+    layout: Layout
+    reasons: dict[str, str] = field(default_factory=dict)
+    questions: list[Question] = field(default_factory=list)
+
+
+def propose(container: Container) -> Proposal:
+    """Propose what everything in a file is."""
+    reasons: dict[str, str] = {}
+    questions: list[Question] = []
+    tables, decimal = [], "."
+    for grid in container.grids:
+        table, decimal = _table(grid, reasons, questions, decimal)
+        if table is not None:
+            tables.append(table)
+    if not tables:
+        raise NotJudgedError(
+            f"{container.source}: no table was recognised; say with a layout where it stands."
+        )
+    layout = Layout(
+        tables=tuple(tables), decimal="," if decimal == "," else ".", digest=container.digest
+    )
+    reading = read_cells(container, layout)
+    symbols, letters = _symbols(reading, questions)
+    layout = layout.model_copy(update={"symbols": symbols, "letters": letters})
+    reading = read_cells(container, layout)
+    cube = cube_of(container.source, reading, layout)
+    dimensions = {}
+    for axis, name in enumerate(cube.names):
+        dimensions[name] = _dimension(cube, axis, reasons, questions)
+    _outside(container, reading, questions)
+    if reasons.keys() & {
+        f"code:{n}:{t}"
+        for n, d in dimensions.items()
+        for t in d.totals
+        if "chance" in reasons[f"code:{n}:{t}"]
+    }:
+        questions = [
+            q for q in questions if q.role != "decimal"
+        ]  # sums hold with the numbers as they were read
+    order = sorted(questions, key=lambda q: -q.cells)
+    layout = layout.model_copy(
+        update={"dimensions": dimensions, "open": tuple(q.role for q in order)}
+    )
+    return Proposal(layout, reasons, order)
+
+
+def _table(
+    grid: Grid, reasons: dict[str, str], questions: list[Question], decimal: str
+) -> tuple[TableLayout | None, str]:
+    """The table of a sheet: the line of names, the last line, and what each column is."""
+    block = _block(grid)
+    if block is None:
+        return None, decimal
+    head, last = block
+    place = TableLayout(sheet=grid.name, head=(grid.numbers[head],), last=last, columns={})
+    names, body = names_of(grid, place, "")
+    texts = {
+        name: [grid.lines[i][c].strip() if c < len(grid.lines[i]) else "" for i in body]
+        for c, name in enumerate(names)
+    }
+    texts = {name: column for name, column in texts.items() if any(column)}
+    own = grid.structure
+    styles = {name: style_of(column, "") for name, column in texts.items()}
+    numeric = [name for name in texts if _is_numeric(texts[name], styles[name])]
+    numeric = [name for name in numeric if not _is_code(name, texts, numeric)]
+    fill = False
+    if own is not None:
+        codes, values = list(own.variables), list(own.values)
+        columns = {name: Column(role="code") for name in codes}
+        columns |= {label: Column(role="label", of=code) for code, label in own.labels.items()}
+        columns |= {name: Column(role="value") for name in values}
+        if own.status is not None:
+            columns[own.status] = Column(role="status")
+        reasons |= {f"column:{name}": "the file says so" for name in columns}
+    else:
+        named = [name for name in numeric if _VALUES.fullmatch(name)]
+        status = [name for name in texts if name not in numeric and _is_status(name, texts[name])]
+        others = [name for name in texts if name not in numeric and name not in status]
+        if not _unique(texts, others) and _unique(texts, [*others, *status]):
+            status = []  # what tells rows apart is a code, however short
+        words = [name for name in texts if name not in numeric and name not in status]
+        values = named or numeric
+        labels = _labels({name: texts[name] for name in words})
+        codes = [name for name in words if name not in labels]
+        # Numbers that tell rows apart, such as years, are codes.
+        for name in [n for n in numeric if n not in named or len(named) > 1]:
+            if _unique(texts, codes) or (name in values and len(values) == 1):
+                break
+            codes.append(name)
+            values = [v for v in values if v != name]
+        fill = not _unique(texts, codes) and any("" in texts[c] and texts[c][0] for c in codes)
+        columns = {name: Column(role="code") for name in codes}
+        columns |= {name: Column(role="label", of=of) for name, of in labels.items()}
+        columns |= {name: Column(role="value") for name in values}
+        columns |= {name: Column(role="status") for name in status[:1]}
+        reasons |= {f"column:{name}": "by its contents" for name in columns}
+        for name in texts:
+            if name not in columns or (
+                name in labels and _numbers_in(texts[name]) - _numbers_in(texts[labels[name]])
+            ):
+                questions.append(
+                    Question(f"column:{name}", f"What is the column {name!r}?", len(body))
+                )
+                columns.setdefault(name, Column(role="note"))
+    if not values:
+        return None, decimal
+    for name in values:
+        if styles[name].decimal == ",":
+            decimal = ","
+        if styles[name].doubt:
+            questions.append(
+                Question(
+                    "decimal",
+                    f"Do {styles[name].doubt} in {name!r} separate thousands or decimals?",
+                    len(body),
+                )
+            )
+    across = (MEASURE,) if len(values) > 1 else ()
+    return place.model_copy(update={"columns": columns, "across": across, "fill": fill}), decimal
+
+
+def _block(grid: Grid) -> tuple[int, int | None] | None:
+    """The index of the line of names, and the number of the last line of cells: the lines of the usual
+    width.
+    """
+    filled = [sum(bool(text.strip()) for text in line) for line in grid.lines]
+    wide = Counter(len(line) for line, n in zip(grid.lines, filled, strict=True) if n > 1)
+    if not wide:
+        return None
+    width = max(wide.items(), key=lambda item: (item[1], item[0]))[0]
+    usual = max(n for line, n in zip(grid.lines, filled, strict=True) if len(line) == width)
+    inside = [
+        i
+        for i, line in enumerate(grid.lines)
+        if len(line) == width and filled[i] > min(usual, 3) // 2
+    ]
+    if len(inside) < 2:
+        return None
+    head, last = inside[0], inside[-1]
+    data = any(printed(text.strip(), Style()) for text in grid.lines[head][1:])
+    if head and data and len(grid.lines[head - 1]) == width - 1 == filled[head - 1]:
+        head -= 1  # R leaves out the name of its first column
+    return head, grid.numbers[last] if last + 1 < len(grid.lines) else None
+
+
+def _is_numeric(texts: Sequence[str], style: Style) -> bool:
+    """Whether a column holds numbers, and beside them nothing longer than a symbol."""
+    numbers = 0
+    for text in filter(None, texts):
+        if printed(text.removesuffix("%").strip(), style) is not None:
+            numbers += 1
+        elif len(text) > _SYMBOL and bound_of_words(text) is None:
+            return False
+    return numbers > 0
+
+
+def _is_code(name: str, texts: dict[str, list[str]], numeric: Sequence[str]) -> bool:
+    """Whether a column of numbers holds codes: one throughout, years, or each beside one word of
+    another column.
+    """
+    column = texts[name]
+    if len(numeric) < 2 or _VALUES.fullmatch(name):
+        return False
+    if len(set(column)) == 1 or all(re.fullmatch(r"(19|20)\d\d", text) for text in column):
+        return True
+    return any(
+        1
+        < len(set(zip(column, other, strict=True)))
+        == len(set(column))
+        == len(set(other))
+        < len(column)
+        for word, other in texts.items()
+        if word not in numeric
+    )
+
+
+def _is_status(name: str, texts: Sequence[str]) -> bool:
+    words = {text for text in texts if text}
+    short = max(map(len, words)) <= 3 and len(words) < 8
+    return short and ("" in texts or bool(_STATUS.fullmatch(name)))
+
+
+def _labels(texts: dict[str, Sequence[str]]) -> dict[str, str]:
+    """Columns that name the codes of another one: the same text beside the same code, and only there."""
+    labels: dict[str, str] = {}
+    for name, column in texts.items():
+        for code in texts:
+            pairs = set(zip(texts[code], column, strict=True))
+            if code == name or code in labels or name in labels.values():
+                continue
+            if len(pairs) == len(set(texts[code])) == len(set(column)) > 1:
+                shorter = sum(map(len, set(texts[code]))) <= sum(map(len, set(column)))
+                labels.update({name: code} if shorter else {code: name})
+                break
+    return labels
+
+
+def _unique(texts: dict[str, list[str]], codes: Sequence[str]) -> bool:
+    rows = list(zip(*(texts[code] for code in codes), strict=True))
+    return bool(codes) and len(set(rows)) == len(rows)
+
+
+def _numbers_in(texts: Sequence[str]) -> set[str]:
+    return {number for text in texts for number in re.findall(r"\d+", text)}
+
+
+def _symbols(
+    reading: Reading, questions: list[Question]
+) -> tuple[dict[str, Symbol], dict[str, str]]:
+    """Everything that stands in place of a number or beside one, with the meaning that its name suggests."""
+    symbols: dict[str, Symbol] = {}
+    for text in reading.symbols:
+        stated = bound_of_words(text)
+        symbols[text] = "hidden" if stated is None else {"low": stated[0], "high": stated[1]}  # type: ignore[assignment]
+    if symbols:
+        cells = sum(map(len, reading.symbols.values()))
+        listed = ", ".join(f"{text!r} ({len(reading.symbols[text])} cells)" for text in symbols)
+        questions.append(
+            Question(
+                "symbols",
+                f"What do these stand for: {listed}? A hidden value, 0, or a range?",
+                cells,
+            )
+        )
+    letters = dict.fromkeys(reading.letters, "note")
+    if letters:
+        cells = sum(map(len, reading.letters.values()))
+        listed = ", ".join(f"{text!r} ({len(reading.letters[text])})" for text in letters)
+        questions.append(
+            Question("letters", f"What do these say beside a number: {listed}?", cells)
+        )
+    return Layout(tables=(_NO_TABLE,), symbols=symbols).symbols, letters
+
+
+_NO_TABLE = TableLayout(columns={"value": Column(role="value")})
+
+
+def _outside(container: Container, reading: Reading, questions: list[Question]) -> None:
+    """Lines and parts that no table holds."""
+    if reading.lines:
+        first = ", ".join(reading.lines[:3]) + (", ..." if len(reading.lines) > 3 else "")
+        questions.append(
+            Question(
+                "notes",
+                f"Do the lines outside the table ({first}) say anything about hidden cells?",
+            )
+        )
+    if reading.unlisted:
+        questions.append(Question("missing", unlisted_words(reading), len(reading.unlisted)))
+    if container.unread:
+        first = "; ".join(map(str, container.unread[:3])) + (
+            "; ..." if len(container.unread) > 3 else ""
+        )
+        questions.append(
+            Question(
+                "parts",
+                f"The file holds more than its cells: {first}. Does it say anything about hidden cells?",
+            )
+        )
+
+
+def unlisted_words(reading: Reading) -> str:
+    """A question about combinations of codes that a table does not list."""
+    number, first = len(reading.unlisted), reading.unlisted[0]
+    return f"{number:,} combinations are not listed, such as {first}: are they hidden, 0 or impossible?"
+
+
+def _dimension(
+    cube: Cube, axis: int, reasons: dict[str, str], questions: list[Question]
+) -> Dimension:
+    """The roles of the codes of one variable, as far as numbers or names tell."""
+    name, codes = cube.names[axis], cube.codes[axis]
+    value, known = cube.lines(axis)
+    listed: Mask = np.asarray(np.moveaxis(cube.listed, axis, 0).reshape(len(codes), -1).any(axis=1))
+    search = _Search(name, codes, value, known, listed)
+    totals = search.totals()
+    shown = dict(totals)
+    for total, (parts_, lines) in search.weak.items():
+        if total not in totals and not {total, *parts_} & {
+            p for one in totals.values() for p in one
+        }:
+            totals[total] = parts_
+            reasons[f"code:{name}:{total}"] = (
+                f"sum of {len(parts_)} codes in {lines} of {lines} lines, too few to show it"
+            )
+    for total, (lines, chance) in search.found.items():
+        reasons[f"code:{name}:{total}"] = (
+            f"sum of {len(totals[total])} codes in {lines} of {lines} lines; by chance {chance:.0e}"
+        )
+    subsets: dict[str, Subsets] = {}
+    parts = {part for one in totals.values() for part in one}
+    for index, code in enumerate(codes):
+        if _INSIDE.search(code) and code not in parts and index:
+            head = next((c for c in reversed(codes[:index]) if not _INSIDE.search(c)), None)
+            if head is not None:
+                group = subsets.get(head)
+                subsets[head] = Subsets(codes=(*(group.codes if group else ()), code))
+                reasons[f"code:{name}:{head}"] = "by name only"
+    inside = {c for group in subsets.values() for c in group.codes}
+    left = [c for c in codes if c not in totals and c not in parts and c not in inside]
+    named = [c for c in left if c.casefold().strip() in TOTAL_NAMES or c == ALL]
+    for total in named[:1]:
+        rest = [c for c in (*left, *(t for t in totals if t not in parts)) if c != total]
+        if len(rest) > 1:
+            totals[total] = tuple(dict.fromkeys(rest))
+            reasons[f"code:{name}:{total}"] = "by name only"
+    settled = {*shown, *(p for one in shown.values() for p in one)}
+    unsettled = [c for c in codes if c not in settled]
+    if unsettled and len(codes) > 1:
+        first = ", ".join(repr(c) for c in unsettled[:5]) + (", ..." if len(unsettled) > 5 else "")
+        hidden = int((~known & listed[:, None]).sum())
+        questions.append(
+            Question(
+                f"codes:{name}",
+                f"Which codes of {name!r} add up to which? Nothing shows it for {first}.",
+                hidden,
+            )
+        )
+    return Dimension(totals=totals, subsets=subsets)
+
+
+@dataclass
+class _Search:
+    """Looks for totals among the codes of one variable by their numbers: runs of codes, prefixes, all
+    others.
+    """
+
+    name: str
+    codes: tuple[str, ...]
+    value: Ints
+    known: Mask
+    listed: Mask
+    found: dict[str, tuple[int, float]] = field(default_factory=dict)
+    weak: dict[str, tuple[tuple[str, ...], int]] = field(default_factory=dict)
+
+    def totals(self) -> dict[str, tuple[str, ...]]:
+        """The totals that the numbers show, with their parts."""
+        groups: dict[int, tuple[int, ...]] = {}
+        inside: set[int] = set()
+        tries = 0
+        for order in (range(len(self.codes) - 1, -1, -1), range(len(self.codes))):
+            for total in order:
+                if total in groups:
+                    continue
+                for parts in self._candidates(total, inside, order.step):
+                    tries += 1
+                    shown = evidence(self.value, self.known, total, parts)
+                    if shown is not None and shown[0] and shown[1] * tries < CHANCE:
+                        groups[total] = parts
+                        inside |= set(parts)
+                        self.found[self.codes[total]] = shown
+                        break
+                    if shown is not None and shown[0] and shown[1] < 1:
+                        names = tuple(self.codes[p] for p in parts)
+                        self.weak.setdefault(self.codes[total], (names, shown[0]))
+        return {self.codes[t]: tuple(self.codes[p] for p in parts) for t, parts in groups.items()}
+
+    def _candidates(self, total: int, inside: set[int], step: int) -> Iterator[tuple[int, ...]]:
+        """Sets of codes that could be the parts of one: those behind or before it, of its prefix, all
+        others.
+        """
+        ahead = range(total + 1, len(self.codes)) if step < 0 else range(total - 1, -1, -1)
+        free = [i for i in ahead if i not in inside]
+        for size in range(2, len(free) + 1):
+            yield tuple(free[:size])
+        others = [i for i in range(len(self.codes)) if i != total and i not in inside]
+        if len(others) > 1:
+            yield tuple(others)
+        code = self.codes[total].strip()
+        if code:
+            prefixed = [
+                i for i in others if self.codes[i].startswith(code) and self.codes[i] != code
+            ]
+            if len(prefixed) > 1:
+                yield tuple(prefixed)

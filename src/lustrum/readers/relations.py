@@ -1,0 +1,249 @@
+"""The roles of codes as linear relations over a cube, and the evidence that a file itself gives for them.
+
+Every role becomes the same thing: a weighted sum of cells along one variable that lies between two ends.
+Totals, differences, subsets, other units, shares and equal codes differ in their weights only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, floor, lcm, log
+
+import numpy as np
+from scipy import sparse
+
+from lustrum.audit import Knowledge
+from lustrum.model import InputError
+from lustrum.model.arrays import Ints, Mask
+from lustrum.model.errors import NotJudgedError, choices
+from lustrum.numeric.structure import UNBOUNDED
+from lustrum.readers.cells import Cube
+from lustrum.readers.layout import UNIT, Dimension, Layout, bare
+
+CHANCE = 1e-4
+"""A sum counts as shown by the numbers if a wrong one would hold by chance less often than this."""
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A weighted sum of codes of one variable, for every combination of the others, lies between two ends."""
+
+    axis: str
+    terms: tuple[tuple[str, int], ...]
+    low: int = 0
+    high: int = 0
+
+    @classmethod
+    def total(cls, axis: str, total: str, parts: Sequence[str]) -> Relation:
+        """A total is the sum of its parts."""
+        return cls(axis, ((total, -1), *((part, 1) for part in parts)))
+
+
+def relations_of(name: str, dimension: Dimension, *, complete: bool = False) -> list[Relation]:
+    """All relations along one variable; with ``complete``, subsets that may be all of a code are all of it."""
+    out = [Relation.total(name, total, parts) for total, parts in dimension.totals.items()]
+    for code, (first, *others) in dimension.differences.items():
+        out.append(Relation(name, ((code, -1), (first, 1), *((other, -1) for other in others))))
+    for code, other in dimension.same.items():
+        out.append(Relation(name, ((code, 1), (other, -1))))
+    for code, group in dimension.subsets.items():
+        if group.complete or (complete and group.complete is None and group.disjoint):
+            out.append(Relation.total(name, code, group.codes))
+            continue
+        sets = [group.codes] if group.disjoint else [(one,) for one in group.codes]
+        for codes in sets:
+            terms = ((code, 1), *((one, -1) for one in codes))
+            out.append(Relation(name, terms, 0, UNBOUNDED))
+    return out
+
+
+def knowledge_of(cube: Cube, layout: Layout, relations: Sequence[Relation]) -> Knowledge:
+    """What a reader knows of all cells of a cube: its numbers, what it states, and the relations."""
+    matrices, ends = [], []
+    cells = cube.value.size
+    number = np.arange(cells).reshape(cube.value.shape)
+    additive = _additive(cube, layout)
+    for relation in relations:
+        axis = cube.names.index(relation.axis)
+        codes = cube.codes[axis]
+        slices = [np.take(number, codes.index(code), axis=axis) for code, _ in relation.terms]
+        keep = np.ones(slices[0].shape, dtype=np.bool_)
+        for other, mask in additive.items():
+            if other != relation.axis:
+                at = [n for n in cube.names if n != relation.axis].index(other)
+                keep &= np.moveaxis(
+                    np.broadcast_to(mask, (*_less(keep.shape, at), mask.size)), -1, at
+                )
+        columns = np.stack([one[keep] for one in slices], axis=1)
+        weights = np.array([weight for _, weight in relation.terms], dtype=np.int64)
+        rows = np.repeat(np.arange(len(columns)), len(weights))
+        matrices.append(
+            sparse.csr_array(
+                (np.tile(weights, len(columns)), (rows, columns.ravel())),
+                shape=(len(columns), cells),
+            )
+        )
+        ends.append((np.full(len(columns), relation.low), np.full(len(columns), relation.high)))
+    for terms, least, most in _unit_facts(cube, layout):
+        row = sparse.csr_array(
+            ([w for _, w in terms], ([0] * len(terms), [c for c, _ in terms])),
+            shape=(1, cells),
+            dtype=np.int64,
+        )
+        matrices.append(row)
+        ends.append((np.array([least]), np.array([most])))
+    matrix = (
+        sparse.vstack(matrices, format="csr")
+        if matrices
+        else sparse.csr_array((0, cells), dtype=np.int64)
+    )
+    none = np.zeros(0, dtype=np.int64)
+    return Knowledge(
+        names=_Names(cube),
+        low=cube.low.ravel(),
+        high=cube.high.ravel(),
+        matrix=matrix,
+        fact_low=np.concatenate([e[0] for e in ends]) if ends else none,
+        fact_high=np.concatenate([e[1] for e in ends]) if ends else none,
+        decimals=cube.decimals,
+    )
+
+
+def _less(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:
+    return (*shape[:axis], *shape[axis + 1 :])
+
+
+class _Names(Sequence[str]):
+    """The names of all cells of a cube, put together when one is asked for."""
+
+    def __init__(self, cube: Cube) -> None:
+        self._cube = cube
+
+    def __len__(self) -> int:
+        return int(self._cube.value.size)
+
+    def __getitem__(self, index):  # type: ignore[no-untyped-def]
+        if isinstance(index, slice):
+            return [self._cube.name_of(i) for i in range(*index.indices(len(self)))]
+        if not 0 <= index < len(self):
+            raise IndexError(index)
+        return self._cube.name_of(int(index))
+
+
+def _additive(cube: Cube, layout: Layout) -> dict[str, Mask]:
+    """For each variable with codes that do not add up along others: which of its codes do."""
+    out = {}
+    for name, codes in zip(cube.names, cube.codes, strict=True):
+        dimension = layout.dimensions.get(name)
+        if dimension is not None and (dimension.units or dimension.not_additive):
+            without = {*dimension.units, *dimension.not_additive}
+            out[name] = np.array([code not in without for code in codes])
+    return out
+
+
+def _unit_facts(cube: Cube, layout: Layout) -> Iterator[tuple[list[tuple[int, int]], int, int]]:
+    """What numbers in another unit, shares, means and stated ends say of the cells that they are about."""
+    unit = 10**cube.decimals
+    for axis, name in enumerate(cube.names):
+        dimension = layout.dimensions.get(name)
+        for code, text in ({} if dimension is None else dimension.units).items():
+            formula = UNIT.fullmatch(text)
+            if formula is None:
+                raise InputError(
+                    f"The unit {code!r} of {name!r} cannot be read; write it like "
+                    "'100 * EUR / EUR[geo=Total]', 'EUR / 1000' or '<= EUR'."
+                )
+            if code not in cube.codes[axis]:
+                continue
+            own = cube.codes[axis].index(code)
+            figures = {at: figure for at, figure in cube.figures.items() if at[axis] == own}
+            places = max((-int(f.as_tuple().exponent) for f in figures.values()), default=0)
+            half = Fraction(1, 2 * 10 ** max(places, 0))
+            factor = Fraction(formula["factor"] or 1) / Fraction(formula["divisor"] or 1)
+            constant = Fraction(formula["constant"] or 0) * (-1 if formula["sign"] == "-" else 1)
+            source = _place(formula["value"], cube, axis)
+            base = None if formula["base"] is None else _place(formula["base"], cube, axis)
+            other = _elsewhere(formula["codes"] or "", cube)
+            for at, figure in figures.items():
+                middle = Fraction(figure) - constant
+                target = _flat(cube, at, {axis: source})
+                if formula["end"]:
+                    end = middle * unit
+                    yield (
+                        [(target, 1)],
+                        *(
+                            (ceil(end), UNBOUNDED)
+                            if formula["end"] == "<="
+                            else (-UNBOUNDED, floor(end))
+                        ),
+                    )
+                elif base is None:
+                    low, high = (end / factor * unit for end in (middle - half, middle + half))
+                    yield [(target, 1)], ceil(low), floor(high)
+                else:
+                    whole = _flat(cube, at, {axis: base, **other})
+                    yield from _share(cube, target, whole, factor, middle - half, middle + half)
+
+
+def _share(
+    cube: Cube, target: int, whole: int, factor: Fraction, low: Fraction, high: Fraction
+) -> Iterator[tuple[list[tuple[int, int]], int, int]]:
+    """``low * whole <= factor * target <= high * whole``, for a whole that is not negative."""
+    if whole == target:
+        return
+    if cube.signed and not (cube.known.flat[whole] and cube.value.flat[whole] > 0):
+        raise NotJudgedError(
+            f"A share of {cube.name_of(whole)}, which can be negative, is not judged; leave the figure out."
+        )
+    for end, ends in ((low, (0, UNBOUNDED)), (high, (-UNBOUNDED, 0))):
+        times = lcm(factor.denominator, end.denominator)
+        yield [(target, int(factor * times)), (whole, -int(end * times))], *ends
+
+
+def _flat(cube: Cube, at: tuple[int, ...], other: Mapping[int, int]) -> int:
+    place = tuple(other.get(axis, index) for axis, index in enumerate(at))
+    return int(np.ravel_multi_index(place, cube.value.shape))
+
+
+def _place(text: str, cube: Cube, axis: int) -> int:
+    return cube.codes[axis].index(_code(text, cube.names[axis], cube.codes[axis]))
+
+
+def _code(text: str, name: str, codes: Sequence[str]) -> str:
+    code = bare(text)
+    if code not in codes:
+        raise InputError(f"{name!r} has no code {code!r}; {choices(code, codes)}.")
+    return code
+
+
+def _elsewhere(text: str, cube: Cube) -> dict[int, int]:
+    """Codes of other variables in brackets, as axes and places."""
+    out = {}
+    for part in filter(None, (p.strip() for p in text.split(","))):
+        name, equals, code = part.partition("=")
+        if not equals or name.strip() not in cube.names:
+            names = choices(name.strip(), cube.names)
+            raise InputError(f"A unit names cells like [geo=Total]; {names}.")
+        axis = cube.names.index(name.strip())
+        out[axis] = _place(code.strip(), cube, axis)
+    return out
+
+
+def evidence(
+    value: Ints, known: Mask, total: int, parts: Sequence[int]
+) -> tuple[int, float] | None:
+    """In how many fully shown lines a total is the sum of its parts, and by what chance a wrong part would fit.
+
+    ``value`` and ``known`` have a row for each code. A part that stands for another row would have to be
+    equal to it in every line, by a chance of one in ``1 + v`` for a number ``v``; zeros and hidden numbers
+    show nothing. None if a line contradicts the sum.
+    """
+    rows = [total, *parts]
+    full = known[rows].all(axis=0)
+    numbers = value[:, full]
+    if bool((numbers[total] != numbers[list(parts)].sum(axis=0)).any()):
+        return None
+    chances = [sum(log(1 + abs(int(v))) for v in numbers[part]) for part in parts]
+    return int(full.sum()), float(np.exp(-min(chances, default=0.0)))

@@ -1,0 +1,70 @@
+"""What an audit found, as one documented document: the terminal and the page are drawn from it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class AuditedFile(_Part):
+    """A file that was audited: its digest, and where its layout came from."""
+
+    name: str
+    digest: str
+    layout: Literal["given", "beside the file", "proposed"]
+    notes: tuple[str, ...] = ()
+
+
+class AuditedValue(_Part):
+    """A value that was not published as it is, and the range in which a reader knows it to be.
+
+    An end that is not there is not bounded. ``sharp`` ends are reached by some table that fits. ``follows``
+    names published cells from which a disclosed value follows.
+    """
+
+    cell: str
+    place: str
+    low: float | None
+    high: float | None
+    sharp: bool
+    finding: Literal["exact", "close", "within protection", "few values", "open"]
+    follows: tuple[str, ...] = ()
+
+
+class OpenQuestion(_Part):
+    """A role that nothing settles. ``role`` is its name in the layout."""
+
+    file: str
+    role: str
+    text: str
+
+
+class Report(_Part):
+    """The outcome of ``lustrum audit``.
+
+    ``exit`` is 0 if everything has a role and nothing is disclosed, 3 if something is, 4 if roles are open.
+    ``values`` are all findings but open ones; ``if_confirmed`` what would be disclosed if the proposed roles
+    were confirmed. ``on_word`` are roles that rest on a person's word.
+    """
+
+    format: Literal[1] = 1
+    exit: Literal[0, 3, 4]
+    files: tuple[AuditedFile, ...]
+    hidden: int
+    open: int
+    values: tuple[AuditedValue, ...]
+    standing: tuple[str, ...] = ()
+    questions: tuple[OpenQuestion, ...] = ()
+    if_confirmed: tuple[AuditedValue, ...] = ()
+    on_word: tuple[str, ...] = ()
+    closest: AuditedValue | None = None
+
+    @property
+    def disclosed(self) -> tuple[AuditedValue, ...]:
+        """The values that count as disclosed."""
+        return tuple(v for v in self.values if v.finding in ("exact", "close", "within protection"))

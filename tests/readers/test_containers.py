@@ -1,0 +1,175 @@
+"""Whatever a file carries beside its cells is named, and is a question before the file is judged."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import openpyxl
+import pyarrow as pa
+import pytest
+import xlsxwriter
+from openpyxl.comments import Comment
+from openpyxl.styles import Font, PatternFill
+from openpyxl.workbook.defined_name import DefinedName
+from pyarrow import parquet
+
+from lustrum.formats.jsonstat import JsonStat
+from lustrum.model import Release, TableAxis
+from lustrum.readers.container import read_container
+from lustrum.readers.judge import judge, open_file
+from lustrum.readers.layout import layout_of_text
+from lustrum.readers.workbook import clean_workbook
+
+ROLES = """kind = "counts"
+[symbols]
+x = "hidden"
+"" = "hidden"
+[[tables]]
+sheet = "Sheet"
+[tables.columns]
+area = { role = "code" }
+value = { role = "value" }
+[dimensions.area]
+totals.Total = ["n", "s", "w"]
+"""
+ROWS = [("area", "value"), ("Total", 90), ("n", "x"), ("s", "x"), ("w", 20)]
+
+
+def workbook(path: Path, change: Callable[[Any], None] = lambda book: None) -> Path:
+    """A harmless workbook with one change."""
+    book = openpyxl.Workbook()
+    for row in ROWS:
+        book.active.append(row)
+    change(book)
+    book.save(path)
+    return path
+
+
+def code(path: Path) -> int:
+    return judge([open_file(path, layout_of_text(ROLES, "l.toml"))]).report.exit
+
+
+def test_a_plain_workbook_is_cleared(tmp_path: Path) -> None:
+    path = workbook(tmp_path / "t.xlsx")
+    assert read_container(path).unread == ()
+    assert code(path) == 0
+
+
+def _set(cell: str, name: str, value: object) -> Callable[[Any], None]:
+    return lambda book: setattr(book.active[cell], name, value)
+
+
+def _number_behind(number_format: str) -> Callable[[Any], None]:
+    def change(book: Any) -> None:
+        book.active["B3"] = 41
+        book.active["B3"].number_format = number_format
+
+    return change
+
+
+def _white(book: Any) -> None:
+    book.active["D9"] = 41
+    book.active["D9"].font = Font(color="FFFFFFFF")
+
+
+def _same_as_fill(book: Any) -> None:
+    book.active["D9"] = 41
+    book.active["D9"].font = Font(color="FF336699")
+    book.active["D9"].fill = PatternFill("solid", fgColor="FF336699")
+
+
+def _hidden_row(book: Any) -> None:
+    book.active.append(("memo", 41))
+    book.active.row_dimensions[6].hidden = True
+
+
+def _hidden_sheet(book: Any) -> None:
+    book.create_sheet("more")["A1"] = 41
+    book["more"].sheet_state = "veryHidden"
+
+
+def _chart(book: Any) -> None:
+    from openpyxl.chart import BarChart, Reference
+
+    chart = BarChart()
+    chart.add_data(Reference(book.active, min_col=2, min_row=1, max_row=5))
+    book.active.add_chart(chart, "F2")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        _set("B3", "comment", Comment("it is 41", "me")),
+        _set("B3", "value", "=20+21"),
+        _number_behind('"x"'),
+        _number_behind(";;;"),
+        _white,
+        _same_as_fill,
+        _hidden_row,
+        _hidden_sheet,
+        _chart,
+        lambda book: book.defined_names.add(DefinedName("north", attr_text="41")),
+        lambda book: setattr(book.properties, "description", "north is 41"),
+        lambda book: setattr(book.active.oddFooter.center, "text", "north is 41"),
+        lambda book: book.active.column_dimensions.__getitem__("H").__setattr__("hidden", True),
+    ],
+)
+def test_every_other_part_of_a_workbook_is_a_question(
+    tmp_path: Path, change: Callable[[Any], None]
+) -> None:
+    path = workbook(tmp_path / "t.xlsx", change)
+    assert read_container(path).unread
+    assert code(path) != 0
+    left_out = clean_workbook(path, tmp_path / "clean.xlsx")
+    assert left_out
+    assert read_container(tmp_path / "clean.xlsx").unread == ()
+    with zipfile.ZipFile(tmp_path / "clean.xlsx") as parts:
+        assert not any(b"41" in parts.read(name) for name in parts.namelist() if "sheet" in name)
+
+
+def test_a_text_that_no_cell_uses_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "t.xlsx"
+    with xlsxwriter.Workbook(path) as book:
+        sheet = book.add_worksheet("Sheet")
+        for number, row in enumerate(ROWS):
+            sheet.write_row(number, 0, row)
+    assert code(path) == 0
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(path) as old, zipfile.ZipFile(buffer, "w") as new:
+        for name in old.namelist():
+            content = old.read(name)
+            if name == "xl/sharedStrings.xml":
+                content = content.replace(b"</sst>", b"<si><t>north was 41</t></si></sst>")
+            new.writestr(name, content)
+        new.writestr("xl/customXml/item1.xml", "<a>41</a>")
+    path.write_bytes(buffer.getvalue())
+    assert {part.what for part in read_container(path).unread} == {
+        "text that no cell uses",
+        "part of the workbook",
+    }
+    assert code(path) == 4
+
+
+def test_statistics_and_metadata_of_parquet_are_looked_at(tmp_path: Path) -> None:
+    table = pa.table({"area": ["Total", "n"], "value": [90, None]})
+    parquet.write_table(table, tmp_path / "plain.parquet")
+    assert read_container(tmp_path / "plain.parquet").unread == ()
+    parquet.write_table(
+        table.replace_schema_metadata({"note": "n is 41"}), tmp_path / "note.parquet"
+    )
+    assert [part.what for part in read_container(tmp_path / "note.parquet").unread] == ["metadata"]
+
+
+def test_members_of_a_jsonstat_dataset_that_are_no_cells_are_named(tmp_path: Path) -> None:
+    axes = (TableAxis.plain("area", ["n", "s"]),)
+    release = Release(axes, np.array([3, 4]), np.array(["F", "F"]), {"method": "none"})
+    data = json.loads(JsonStat().write(release, "people"))
+    data["extension"] = {"true": [41]}
+    (tmp_path / "t.json").write_text(json.dumps(data))
+    assert "extension" in [part.where for part in read_container(tmp_path / "t.json").unread]
