@@ -14,7 +14,7 @@ from lustrum.model import InputError
 from lustrum.model.arrays import Ints, Mask
 from lustrum.model.errors import NotJudgedError, choices
 from lustrum.numeric.structure import UNBOUNDED
-from lustrum.readers.container import Container, Grid
+from lustrum.readers.grids import Container, Grid
 from lustrum.readers.layout import MEASURE, Between, Dimension, Layout, TableLayout
 from lustrum.readers.number_text import Style, decimals_of, printed, without_tails
 

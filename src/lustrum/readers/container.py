@@ -17,68 +17,16 @@ import json
 import math
 import zlib
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 from lustrum.formats.cell_text import inert
 from lustrum.model import InputError
+from lustrum.readers.grids import Container, Grid, OwnStructure, Unread, text_of
+from lustrum.readers.workbook import walk_workbook
 
 _DELIMITERS = (",", ";", "\t", "|")
-
-
-@dataclass(frozen=True)
-class Unread:
-    """A part of a file that is no field of a table: what it is, and where it stands."""
-
-    what: str
-    where: str
-
-    def __str__(self) -> str:
-        return f"{self.what} ({self.where})"
-
-
-@dataclass(frozen=True)
-class OwnStructure:
-    """What a file's own machine-readable description says: its variables, and the names of its other columns.
-
-    ``labels`` are columns of labels by variable, ``values`` and ``status`` the columns of numbers and letters.
-    """
-
-    variables: tuple[str, ...]
-    values: tuple[str, ...]
-    labels: dict[str, str] = field(default_factory=dict)
-    status: str | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class Grid:
-    """One sheet: lines of fields as they are written, each with its number and its place for messages."""
-
-    name: str
-    lines: tuple[tuple[str, ...], ...]
-    numbers: Sequence[int]
-    places: Sequence[str]
-    structure: OwnStructure | None = None
-
-    def __repr__(self) -> str:
-        return f"Grid({self.name!r}, {len(self.lines)} lines)"
-
-
-@dataclass(frozen=True, eq=False)
-class Container:
-    """All grids of a file, what was not read, and the digest of its bytes."""
-
-    source: str
-    grids: tuple[Grid, ...]
-    digest: str
-    unread: tuple[Unread, ...] = ()
-    notes: tuple[str, ...] = ()
-
-    def __repr__(self) -> str:
-        return f"Container({self.source!r}, {len(self.grids)} grids)"
 
 
 def read_container(path: Path) -> Container:
@@ -93,8 +41,6 @@ def read_container(path: Path) -> Container:
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror or error}.") from None
     if ending in (".xlsx", ".xlsm"):
-        from lustrum.readers.workbook import walk_workbook
-
         grids, unread = walk_workbook(content, source)
         notes: tuple[str, ...] = ()
     elif ending == ".json":
@@ -193,19 +139,6 @@ def _field(text: str) -> str:
     """
     plain = text.strip().removeprefix("'")
     return plain if inert(plain) == text.strip() and text.strip() != plain else text.rstrip()
-
-
-def text_of(value: Any) -> str:
-    """A value as text; a number that is none is an empty field."""
-    if value is None or value != value:
-        return ""
-    if isinstance(value, bool):
-        return str(value)
-    if isinstance(value, float):
-        return format(Decimal(repr(value)), "f").removesuffix(".0")
-    if isinstance(value, Decimal):
-        return format(value, "f")
-    return str(value).rstrip()
 
 
 def _parquet(content: bytes, source: str) -> tuple[Grid, list[Unread]]:

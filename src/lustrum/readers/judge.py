@@ -11,8 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from lustrum.audit import Knowledge
-from lustrum.audit.best import best_bounds
+from lustrum.audit import Knowledge, best_bounds
 from lustrum.audit.bounding.elimination import exactly_disclosed
 from lustrum.audit.knowledge.facts import ContradictionError
 from lustrum.audit.report import explained
@@ -20,7 +19,8 @@ from lustrum.model import InputError
 from lustrum.model.arrays import Floats, Mask
 from lustrum.numeric.structure import UNBOUNDED
 from lustrum.readers.cells import ALL, Cube, Reading, cube_of, read_cells
-from lustrum.readers.container import Container, read_container
+from lustrum.readers.container import read_container
+from lustrum.readers.grids import Container
 from lustrum.readers.layout import Dimension, Layout, read_layout
 from lustrum.readers.propose import Question, propose, unlisted_words
 from lustrum.readers.relations import (

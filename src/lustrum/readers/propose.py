@@ -16,8 +16,8 @@ import numpy as np
 from lustrum.model.arrays import Ints, Mask
 from lustrum.model.errors import NotJudgedError
 from lustrum.readers.cells import ALL, Cube, Reading, cube_of, names_of, read_cells
-from lustrum.readers.container import Container, Grid
 from lustrum.readers.dimensions import TOTAL_NAMES
+from lustrum.readers.grids import Container, Grid
 from lustrum.readers.layout import MEASURE, Column, Dimension, Layout, Subsets, Symbol, TableLayout
 from lustrum.readers.number_text import Style, bound_of_words, printed, style_of
 from lustrum.readers.relations import CHANCE, evidence

@@ -16,7 +16,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from lustrum.model import InputError
-from lustrum.readers.container import Grid, Unread, text_of
+from lustrum.readers.grids import Grid, Unread, text_of
 from lustrum.runtime.durable import write_whole
 
 _READ = re.compile(

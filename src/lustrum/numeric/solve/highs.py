@@ -94,7 +94,7 @@ class Program:
         columns: tuple[npt.ArrayLike, npt.ArrayLike],
         cost: npt.ArrayLike | None = None,
         whole: npt.NDArray[np.intp] | None = None,
-        **options: bool | int | float | str,
+        **options: Any,
     ) -> None:
         csc = matrix.tocsc().astype(np.float64)
         lp = highspy.HighsLp()
@@ -118,7 +118,7 @@ class Program:
                 "HiGHS did not take the program; a bound or an entry is not a number."
             )
 
-    def set(self, **options: bool | int | float | str) -> None:
+    def set(self, **options: Any) -> None:
         """Set options of HiGHS by their own names."""
         for name, value in options.items():
             self.model.setOptionValue(name, value)
@@ -492,7 +492,7 @@ def _program(
     problem: LinearProblem,
     scale: float,
     whole: npt.NDArray[np.intp] | None = None,
-    **options: bool | int | float | str,
+    **options: Any,
 ) -> Program:
     rows = problem.row_low / scale, problem.row_high / scale
     columns = problem.low / scale, problem.high / scale

@@ -1,0 +1,73 @@
+"""What a file consists of: grids of fields, and parts that are no fields of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Unread:
+    """A part of a file that is no field of a table: what it is, and where it stands."""
+
+    what: str
+    where: str
+
+    def __str__(self) -> str:
+        return f"{self.what} ({self.where})"
+
+
+@dataclass(frozen=True)
+class OwnStructure:
+    """What a file's own machine-readable description says: its variables, and the names of its other columns.
+
+    ``labels`` are columns of labels by variable, ``values`` and ``status`` the columns of numbers and letters.
+    """
+
+    variables: tuple[str, ...]
+    values: tuple[str, ...]
+    labels: dict[str, str] = field(default_factory=dict)
+    status: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """One sheet: lines of fields as they are written, each with its number and its place for messages."""
+
+    name: str
+    lines: tuple[tuple[str, ...], ...]
+    numbers: Sequence[int]
+    places: Sequence[str]
+    structure: OwnStructure | None = None
+
+    def __repr__(self) -> str:
+        return f"Grid({self.name!r}, {len(self.lines)} lines)"
+
+
+@dataclass(frozen=True, eq=False)
+class Container:
+    """All grids of a file, what was not read, and the digest of its bytes."""
+
+    source: str
+    grids: tuple[Grid, ...]
+    digest: str
+    unread: tuple[Unread, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"Container({self.source!r}, {len(self.grids)} grids)"
+
+
+def text_of(value: Any) -> str:
+    """A value as text; a number that is none is an empty field."""
+    if value is None or value != value:
+        return ""
+    if isinstance(value, bool):
+        return str(value)
+    if isinstance(value, float):
+        return format(Decimal(repr(value)), "f").removesuffix(".0")
+    if isinstance(value, Decimal):
+        return format(value, "f")
+    return str(value).rstrip()
