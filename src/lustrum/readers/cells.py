@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from itertools import product
 from math import prod
 
@@ -15,7 +15,15 @@ from lustrum.model.arrays import Ints, Mask
 from lustrum.model.errors import NotJudgedError, choices
 from lustrum.numeric.structure import UNBOUNDED
 from lustrum.readers.grids import Container, Grid
-from lustrum.readers.layout import MEASURE, Between, Dimension, Layout, TableLayout
+from lustrum.readers.layout import (
+    MEASURE,
+    UNIT,
+    Between,
+    Dimension,
+    Layout,
+    TableLayout,
+    bare,
+)
 from lustrum.readers.number_text import Style, decimals_of, printed, without_tails
 
 _MOST_CELLS = 2_000_000
@@ -222,6 +230,9 @@ class _Fields:
         if value is None:
             low = self._least if low is None else low
         hidden = False
+        if number is not None and number.value == 0 and self._letters.get(letter) == "hidden":
+            # Offices print 0 beside the letter of a hidden value: it holds the place and says nothing.
+            number, value, low, high = None, None, self._least, None
         for one in filter(None, (letter, number.mark if number else "")):
             meaning = self._letters.get(one)
             if meaning is None:
@@ -320,8 +331,9 @@ def cube_of(source: str, reading: Reading, layout: Layout) -> Cube:
     figures_at = [
         any(c.key.get(n) in codes_ for n, codes_ in computed.items()) for c in reading.cells
     ]
-    plain = [ends for ends, figure in zip(stated, figures_at, strict=True) if not figure]
-    decimals = max((decimals_of(end) for ends in plain for end in ends), default=0)
+    # A stated range has whole units inside; only shown numbers say how fine the units are.
+    shown = [e for e, f in zip(stated, figures_at, strict=True) if not f and e[0] is not None]
+    decimals = max((decimals_of(end) for ends in shown for end in ends), default=0)
     signed = layout.signed or any(c.value is not None and c.value < 0 for c in reading.cells)
     index_of = [{code: i for i, code in enumerate(list_)} for list_ in codes]
     value, known = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.bool_)
@@ -339,7 +351,10 @@ def cube_of(source: str, reading: Reading, layout: Layout) -> Cube:
             if cell.value is not None:
                 figures[at] = cell.value
             continue
-        ends = [None if e is None else int(e.scaleb(decimals)) for e in one]
+        ends = [
+            None if e is None else int(e.scaleb(decimals).to_integral_value(rounding))
+            for e, rounding in zip(one, (ROUND_CEILING, ROUND_CEILING, ROUND_FLOOR), strict=True)
+        ]
         if any(e is not None and abs(e) > _EXACT for e in ends):
             raise InputError(
                 f"{source}, {cell.place}: the number has more digits than can be computed with."
@@ -361,6 +376,17 @@ def cube_of(source: str, reading: Reading, layout: Layout) -> Cube:
         asked[at] = cell.asked and (asked[at] or not listed[at])
         listed[at] = True
         places.setdefault(int(np.ravel_multi_index(at, shape)), cell.place)
+    for axis, name in enumerate(names):
+        # What a share is computed from is judged, even if the file does not list it.
+        formulas = layout.dimensions[name].units if name in layout.dimensions else {}
+        for formula in filter(None, map(UNIT.fullmatch, formulas.values())):
+            code = bare(formula["value"])
+            at_code = [slice(None)] * len(names)
+            at_code[axis] = slice(index_of[axis][code], index_of[axis][code] + 1)
+            if not listed[tuple(at_code)].any():
+                listed[tuple(at_code)] = asked[tuple(at_code)] = True
+                flats = np.arange(value.size).reshape(shape)[tuple(at_code)].ravel()
+                places |= dict.fromkeys(flats.tolist(), "not listed")
     return Cube(
         source=source,
         names=names,

@@ -158,6 +158,15 @@ def _parquet(content: bytes, source: str) -> tuple[Grid, list[Unread]]:
         for key in (file.metadata.metadata or {})
         if key not in (b"ARROW:schema", b"pandas")
     ]
+    words = [name for name in names if pyarrow.types.is_string(table.schema.field(name).type)
+             or pyarrow.types.is_dictionary(table.schema.field(name).type)]  # fmt: skip
+    coded = (
+        parquet.ParquetFile(io.BytesIO(content), read_dictionary=words).read() if words else table
+    )
+    for name in words:
+        for chunk in coded.column(name).chunks:
+            if set(chunk.dictionary.to_pylist()) - set(chunk.to_pylist()):
+                unread.append(Unread("text that no row uses", f"column {name!r}"))
     for group, column in itertools.product(range(file.num_row_groups), range(len(names))):
         part = file.metadata.row_group(group).column(column)
         seen = file.read_row_group(group, columns=[part.path_in_schema]).column(0)

@@ -17,6 +17,7 @@ from lustrum.audit.knowledge.facts import ContradictionError
 from lustrum.audit.report import explained
 from lustrum.model import InputError
 from lustrum.model.arrays import Floats, Mask
+from lustrum.model.errors import choices
 from lustrum.numeric.structure import UNBOUNDED
 from lustrum.readers.cells import ALL, Cube, Reading, cube_of, read_cells
 from lustrum.readers.container import read_container
@@ -73,6 +74,12 @@ def open_file(path: Path, layout: Layout | None = None) -> OpenedFile:
             f"{path}: the layout is of a file with other bytes; propose it anew, or correct 'digest'."
         )
     reading = read_cells(container, layout)
+    names = {name for cell in reading.cells for name in cell.key}
+    unknown = next((name for name in layout.dimensions if name not in names), None)
+    if unknown is not None:
+        raise InputError(
+            f"{path}: its tables have no variable {unknown!r}; {choices(unknown, names)}."
+        )
     questions = [Question(role, f"The layout leaves {role!r} open.") for role in layout.open]
     return OpenedFile(
         container, layout, origin, (*questions, *_without_role(container, reading, layout)), reading
@@ -203,7 +210,7 @@ def judge(
         closest=closest,
     )
     asked = np.flatnonzero((cube.asked & cube.listed).ravel())
-    cells = [] if known is None else asked[known.low[asked] < known.high[asked]].tolist()
+    cells = [] if known is None else asked.tolist()
     return Judged(report, known, cells)
 
 
@@ -346,7 +353,6 @@ class _Options:
         """Every value that is disclosed or nearly so, how many are open, and the closest of these."""
         known = knowledge_of(cube, layout, relations)
         picks = np.flatnonzero((cube.asked & cube.listed).ravel())
-        picks = picks[known.low[picks] < known.high[picks]]
         follows = exactly_disclosed(_by_sums(cube, known))
         if self.equations_only:
             picks = picks[follows[picks]]

@@ -231,8 +231,8 @@ def _fields(location: tuple[int | str, ...]) -> list[str]:
 def layout_text(layout: Layout, reasons: Mapping[str, str]) -> str:
     """A layout as TOML, with the reason for each role behind it as a comment."""
     data = layout.model_dump(exclude_defaults=True, mode="json")
-    lines = [f"{_key(name)} = {_value(data.pop(name))}" for name in list(data)
-             if not isinstance(data[name], dict) and name != "tables"]  # fmt: skip
+    apart = ("tables", "symbols", "letters", "dimensions")
+    lines = [f"{_key(name)} = {_value(data.pop(name))}" for name in list(data) if name not in apart]
     for table in data.pop("tables", []):
         columns = table.pop("columns")
         lines += ["", "[[tables]]", *(f"{_key(k)} = {_value(v)}" for k, v in table.items())]

@@ -64,6 +64,8 @@ def propose(container: Container) -> Proposal:
         raise NotJudgedError(
             f"{container.source}: no table was recognised; say with a layout where it stands."
         )
+    if len(tables) > 1:
+        tables = [table.model_copy(update={"fixed": {"sheet": table.sheet}}) for table in tables]
     layout = Layout(
         tables=tuple(tables), decimal="," if decimal == "," else ".", digest=container.digest
     )
