@@ -9,7 +9,6 @@ import pytest
 
 from lustrum.protect.population.method import ProtectedPopulation
 from lustrum.protect.population.prepare import prepare
-from lustrum.protect.population.search.layout import KINDS, plan_tables
 from lustrum.protect.population.search.run import DRIFT
 from protect.population.worlds import cells_of, dense, town
 
@@ -49,17 +48,3 @@ def test_the_transition_of_small_counts_stays_near_the_keyed_start(
         chance = expected / number
         error = sqrt(chance * (1 - chance) / number)
         assert abs(up / number - chance) < float(DRIFT) + 0.02 + ERRORS * error
-
-
-@pytest.mark.parametrize("extra", [0, 50])
-def test_only_tables_with_single_finest_cells_cost_nothing(extra: int) -> None:
-    plan = plan_tables(town((6, 4, 3, 2)), 3, extra_tables=extra)
-    single = KINDS.index("single")
-    free = {
-        table.label
-        for table in plan.tables
-        if (plan.layout.cell_kind[table.places()] == single).all()
-    }
-    costly = [t for t in plan.tables if len(t.levels) < 4]
-    assert not free & {table.label for table in costly}
-    assert len(free) == (1 if extra else 0)

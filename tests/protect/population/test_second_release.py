@@ -5,12 +5,10 @@ from __future__ import annotations
 from itertools import product
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from examples import examples
-from lustrum.model import InputError
 from lustrum.model.finest import FinestCells
 from lustrum.protect.population.method import ProtectedPopulation
 from lustrum.protect.population.support import Support
@@ -109,22 +107,3 @@ def test_what_both_releases_tell_is_what_enumeration_leaves() -> None:
     assert (both.low[0], both.high[0]) == (kept[:, 0].min(), kept[:, 0].max())
     assert both.left() == {6: 1}
     assert both.to_mapping()["pinned"] == 0
-
-
-def test_a_second_release_that_cannot_follow_is_refused() -> None:
-    rng = np.random.default_rng(5)
-    dataset = town((3, 3), zeros=False)
-    cells = cells_of(dataset, rng.poisson(2.0, (3, 3)))
-    first = METHOD.protect(cells, KEY)
-    with pytest.raises(InputError, match="record keys"):
-        METHOD.protect(cells, KEY, previous=first.cells)
-    fewer = cells_of(town((3,), zeros=False), rng.poisson(2.0, 3))
-    with pytest.raises(InputError, match="missing now"):
-        METHOD.protect(fewer, KEY, previous=first.memory)
-    other = cells_of(town((4, 3), zeros=False), rng.poisson(2.0, (4, 3)))
-    with pytest.raises(InputError, match="differ"):
-        METHOD.protect(other, KEY, previous=first.memory)
-    small = ProtectedPopulation(cells="small", sweeps=1)
-    more = cells_of(town((3, 3, 2), zeros=False), rng.poisson(2.0, (3, 3, 2)))
-    with pytest.raises(InputError, match="exact"):
-        small.protect(more, KEY, previous=small.protect(cells, KEY).memory)
