@@ -218,6 +218,30 @@ def test_a_unit_of_the_file_is_made_of_what_it_was_drawn_from(replicates: bool) 
         assert found.replicates.scale == wanted.scale
 
 
+def test_no_number_of_a_stratum_or_unit_reveals_its_place() -> None:
+    """Under twenty keys the first unit and the first stratum of the sample get several numbers."""
+    place = np.arange(400)
+    area = place % 2
+    records = SurveyRecords(
+        described(),
+        np.stack([np.zeros(400, int), area]),
+        Design(np.ones(400), place // 200, place // 50),
+        place.astype(np.uint64) + np.uint64(1),
+    )
+    cells = FinestCells(records.dataset, records.cells().codes, np.array([600, 600]))
+    made: Any = SimpleNamespace(cells=cells, public=SimpleNamespace(errors={1: 0.5}))
+    strata_first, ascending = set(), 0
+    for number in range(20):
+        found = ProtectedSurvey(class_size=5).with_counts(records, made, b"%016d" % number)
+        assert found.clusters.max() == 7
+        # Units of a stratum stand next to each other in the sample; numbers do not say so.
+        stratum_of = [int(found.strata[found.clusters == unit][0]) for unit in range(8)]
+        strata_first.add(stratum_of[0])
+        ascending += stratum_of == sorted(stratum_of) or stratum_of == sorted(stratum_of)[::-1]
+    assert strata_first == {0, 1}
+    assert ascending < 5
+
+
 def test_people_who_were_drawn_one_by_one_are_clusters_of_one() -> None:
     records = surveyed(clusters=False)
     made = counted(records)
