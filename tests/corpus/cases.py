@@ -149,7 +149,8 @@ def answer(layout: Layout, truth: Layout, role: str) -> Layout:
         )
     elif kind == "column":
         # Who says what a column is also says how columns belong together.
-        new["tables"] = truth.tables
+        kept = {n: d for n, d in layout.dimensions.items() if n in truth.dimensions}
+        new = {"tables": truth.tables, "dimensions": kept}
     elif kind in ("codes", "all", "complete"):
         new = _dimensions(layout, truth, name)
     return layout.model_copy(update={**new, "open": tuple(r for r in layout.open if r != role)})
@@ -159,7 +160,8 @@ def _dimensions(layout: Layout, truth: Layout, name: str) -> dict[str, Any]:
     """The codes of a variable, or of all where cells contradict each other."""
     across = truth.tables[0].across
     nested = {column for table in truth.tables for column in table.nested or ()}
-    if name == "measure" and name not in truth.dimensions and len(across or ()) == 1:
+    same = len(across or ()) == 1 and layout.tables[0].across == (name,)
+    if same and name not in truth.dimensions:
         return {"dimensions": {**layout.dimensions, name: truth.dimensions[across[0]]}}
     if name in truth.dimensions and name not in nested:
         return {"dimensions": {**layout.dimensions, name: truth.dimensions[name]}}
