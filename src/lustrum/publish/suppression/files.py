@@ -15,6 +15,8 @@ from lustrum.formats.cell_text import free_name, inert, number_text
 from lustrum.formats.write import check_ending, write_csv, write_release
 from lustrum.model import CellStatus, InputError, Release, Table
 from lustrum.model.arrays import Floats, Ints
+from lustrum.readers.judge import sidecar
+from lustrum.readers.own import Kind, own_layout
 from lustrum.runtime.durable import outages, replace_together, write_whole
 
 if TYPE_CHECKING:
@@ -115,10 +117,15 @@ def write_tables(
         drafts = [Path(held) / name for name in names]
         for one, draft in zip(tables, drafts, strict=True):
             write_release(one.release, draft)
+            if draft.suffix.lower() in (".csv", ".parquet", ".pq"):
+                kind: Kind = "counts" if one.table.kind == "count" else "sums"
+                layout = own_layout(one.release, draft.read_bytes(), kind)
+                write_whole(sidecar(draft), layout.encode())
         if not judge(drafts):
             return False
         with outages(folder):
-            replace_together(drafts, folder)
+            beside = [sidecar(draft) for draft in drafts if sidecar(draft).exists()]
+            replace_together([*drafts, *beside], folder)
         for draft in drafts:
             say(f"The protected table is in {folder / draft.name}.")
     return True
