@@ -19,9 +19,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
-from lustrum.demo.census.population import people
 from parts.figures import record
 
+from lustrum.demo.census import people
 from lustrum.demo.descriptions import description_path
 from lustrum.model import Axis, Filter, Group, TableQuery
 from lustrum.model.finest import FinestCells

@@ -19,11 +19,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from lustrum.demo.register.businesses import businesses
 from parts.figures import record
 from pyarrow import csv as arrow_csv
 
 from lustrum.demo.descriptions import description_path
+from lustrum.demo.register import businesses
 from lustrum.model import CellStatus, Release, TableAxis
 from lustrum.numeric.structure import UNBOUNDED
 from lustrum.publish.programme.audit import audit_ranges

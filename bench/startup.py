@@ -64,7 +64,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="lustrum-startup-") as folder:
         table = Path(folder) / "table.csv"
         table.write_text(TABLE)
-        audit = [*LUSTRUM, "audit", str(table), "--rounded", "3"]
+        audit = [*LUSTRUM, "audit", str(table)]
         warm = Path(folder) / "warm"
         took = seconds([sys.executable, "-m", "lustrum.cli.warm"], warm)
         ready, cold = [], []

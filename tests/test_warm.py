@@ -48,8 +48,8 @@ CONTRIBUTIONS = (
     "T,M,185,5,90,33\nT,F,192,6,41,38\nT,T,377,11,90,41\n"
 )
 NOT_FOR_SUPPRESSION = NOT_FOR_A_FILE | {
-    *("lustrum.audit.belief", "lustrum.audit.certificate", "lustrum.audit.closed"),
-    *("lustrum.audit.report", "lustrum.formats.pattern_picture", "lustrum.formats.xlsx"),
+    *("lustrum.audit.belief", "lustrum.audit.certificate"),
+    *("lustrum.formats.pattern_picture", "lustrum.formats.xlsx"),
     "lustrum.sensitivity.rules.disclosure",
 }
 
@@ -59,7 +59,6 @@ NOT_FOR_SUPPRESSION = NOT_FOR_A_FILE | {
     [
         (["suppress", "--rule", "threshold=4", "--out", "out.csv"], TABLE, NOT_FOR_SUPPRESSION),
         (["suppress", "--rule", "p=10", "--out", "out.csv"], CONTRIBUTIONS, NOT_FOR_SUPPRESSION),
-        (["audit", "--rounded", "3"], TABLE, NOT_FOR_A_FILE),
     ],
 )
 def test_a_small_file_needs_neither_the_compiler_nor_other_heavy_modules(

@@ -20,8 +20,8 @@ from functools import partial
 import numpy as np
 import pandas as pd
 from figures import record
-from lustrum.demo.census.population import people
 
+from lustrum.demo.census import people
 from lustrum.demo.descriptions import description_path
 from lustrum.model import Records
 from lustrum.protect.swapping import RecordSwapping, SwapReport

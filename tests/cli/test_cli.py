@@ -379,12 +379,22 @@ def test_an_audit_names_what_is_disclosed_and_why(run: Run, tmp_path: Path) -> N
     (tmp_path / "p.csv").write_text(PUBLISHED)
     words = ["--html", str(tmp_path / "p.html"), "--certificate", str(tmp_path / "p.json")]
     done = run("audit", str(tmp_path / "p.csv"), *words, data=tmp_path)
-    assert done.returncode == 3
-    assert "1 of them are exactly disclosed" in done.stdout
+    assert done.returncode == 4
+    assert "Question 1" in done.stdout
+    layout = tmp_path / "l.toml"
+    assert (
+        run("audit", str(tmp_path / "p.csv"), "--propose", str(layout), data=tmp_path).returncode
+        == 4
+    )
+    settled = [line for line in layout.read_text().splitlines() if not line.startswith("open")]
+    layout.write_text("\n".join(settled))
+    (tmp_path / "p.json").unlink()
+    words += ["--layout", str(layout), "--json", str(tmp_path / "r.json")]
+    done = run("audit", str(tmp_path / "p.csv"), *words, data=tmp_path)
+    assert done.returncode == 3, done.stdout
     assert "area=w, job=c" in done.stdout
-    page = (tmp_path / "p.html").read_text()
-    assert '<td class="exact">1</td>' in page
-    assert '<td class="open">4 to 12</td>' in page
+    assert json.loads((tmp_path / "r.json").read_text())["exit"] == 3
+    assert "area=w, job=c" in (tmp_path / "p.html").read_text()
     checked = run("verify", str(tmp_path / "p.json"), data=tmp_path)
     assert checked.returncode == 0
     assert "The certificate holds" in checked.stdout
@@ -393,32 +403,12 @@ def test_an_audit_names_what_is_disclosed_and_why(run: Run, tmp_path: Path) -> N
     assert run("verify", str(tmp_path / "p.json"), data=tmp_path).returncode == 1
 
 
-def test_a_protected_table_of_our_own_discloses_nothing(
-    run: Run, data: Path, tmp_path: Path
-) -> None:
-    asked = run(
-        "table",
-        "--dataset",
-        "demo",
-        "--by",
-        "sex,citizenship",
-        "--totals",
-        "--format",
-        "csv",
-        data=data,
-    )
-    (tmp_path / "p.csv").write_text(asked.stdout)
-    done = run("audit", str(tmp_path / "p.csv"), "--rounded", "3", data=data)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "0 of them are exactly disclosed" in done.stdout
-
-
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
         (["none.csv"], "none.csv cannot be read: No such file"),
-        (["{file}", "--rounded", "3"], "A rounded value is not a multiple of the base 3"),
-        (["{file}", "--how", "down"], "--how is 'adjacent' or 'nearest'"),
+        (["{file}", "--protect", "10%"], "--protect needs the true tables"),
+        (["{file}", "--layout", "none.toml"], "none.toml cannot be read: No such file"),
     ],
 )
 def test_a_mistake_in_an_audit_is_one_sentence(

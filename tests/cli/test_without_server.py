@@ -45,8 +45,9 @@ def test_serving_without_the_extra_is_one_sentence(words: list[str], tmp_path: P
 
 def test_other_commands_and_the_library_need_no_web_server(tmp_path: Path) -> None:
     (tmp_path / "table.csv").write_text(TABLE)
-    done = run(["audit", "table.csv", "--rounded", "3"], tmp_path)
-    assert done.returncode == 0, done.stderr
+    done = run(["audit", "table.csv"], tmp_path)
+    assert done.returncode in (3, 4), done.stderr
+    assert "ModuleNotFoundError" not in done.stderr
     for words in (["describe", "table.csv"], ["map", "table.csv", "--method", "none"]):
         done = run(words, tmp_path)
         assert "ModuleNotFoundError" not in done.stderr

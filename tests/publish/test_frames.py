@@ -98,7 +98,7 @@ def test_records_are_counted_without_a_measure() -> None:
         ({"rule": AnyOf(Threshold(3), PPercent(p=10))}, "name the column that is added up"),
         ({"rule": Request(), "measure": "turnover"}, "nobody is named here"),
         ({"rule": AnyOf(Threshold(3), Request()), "measure": "turnover"}, "nobody is named here"),
-        ({"rule": "p=10"}, r"must be a rule, such as PPercent\(p=10\)"),
+        ({"rule": "p=10"}, "'rule' must be a Rule or a Mapping"),
         ({"groups": {"size": {"x": ["y"]}}}, "which does not span the table"),
         ({"groups": {"nace": {"C": ["C10", "C12"]}}}, "holds 'C12', which is no code"),
     ],

@@ -15,6 +15,7 @@ from rich.console import Console
 from lustrum.cli.protect import protect_dataset
 from lustrum.demo import businesses, description_path
 from lustrum.model import InputError
+from lustrum.protect.population.start import find
 from lustrum.publish.bundles.make import MadeBundle
 from lustrum.publish.doctor import examine
 from lustrum.tabulate import FrameSource, Secret, Store, ingest, read_description
@@ -94,7 +95,7 @@ def both(house: House, measure: str) -> tuple[Any, ...]:
     assert first is not None
     assert second is not None
     before, after = first.memory, second.memory
-    place, known = before.find(after.record)
+    place, known = find(before.record, after.record)
     assert known.sum() == COUNT - 10
     return (
         before.true[measure][place][known],
@@ -213,7 +214,7 @@ def test_firms_that_come_back_show_the_numbers_that_they_had(house: House, tmp_p
     assert house.second.magnitudes is not None
     assert third.magnitudes is not None
     first, after = house.first.magnitudes.memory, third.magnitudes.memory
-    gone = ~house.second.magnitudes.memory.find(first.record)[1]
+    gone = ~find(house.second.magnitudes.memory.record, first.record)[1]
     assert gone.sum() == 10
     assert first.record.tolist() == after.record.tolist()
     for measure in ("turnover_domestic", "wages", "employees"):

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from lustrum.formats.write import write_release
 from lustrum.model import Category, Table, TableAxis
 from lustrum.protect.suppression import Suppression
-from lustrum.readers.judge import judge, open_file, sidecar
-from lustrum.readers.own import own_layout
+from lustrum.readers.judge import judge, open_file
+from lustrum.readers.own import own_layout, sidecar
 
 
 def _table(seed: int) -> Table:

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from lustrum.demo.census.population import people
 
+from lustrum.demo.census import people
 from lustrum.demo.descriptions import description_path
 from lustrum.model import Dataset
 from lustrum.model.finest import FinestCells

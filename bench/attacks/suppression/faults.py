@@ -100,44 +100,6 @@ def _narrow(right: Any) -> Any:
     return stated
 
 
-def _unseen(right: Any) -> Any:
-    """Values that stand beside a letter that hides them are taken for hidden."""
-
-    def judge(made: Any, *args: Any) -> Any:
-        for row in right(made, *args):
-            made.values[row] = None
-        return set()
-
-    return judge
-
-
-def _blanked(right: Any) -> Any:
-    """Every letter but F hides the number beside it."""
-
-    def judge(made: Any, letters: Any, *args: Any) -> Any:
-        for row, letter in enumerate(letters):
-            if letter not in ("", "F"):
-                made.values[row] = None
-        return set()
-
-    return judge
-
-
-def _not_below_0(right: Any) -> Any:
-    """Hidden values are taken for 0 at least, though the file shows losses."""
-
-    def seen(release: Any, *args: Any) -> Any:
-        made = right(release, *args)
-        return replace(made, low=np.where(release.shown, made.low, np.maximum(made.low, 0)))
-
-    return seen
-
-
-def _undoubting(right: Any) -> Any:
-    """What cannot be told about sums stops no all-clear."""
-    return lambda *args, **kwargs: replace(right(*args, **kwargs), doubts=())
-
-
 def _broken(right: Any) -> Any:
     def crash(*args: Any, **kwargs: Any) -> Any:
         raise OverflowError("Python int too large to convert to C long")
@@ -159,21 +121,6 @@ FAULTS = (
     Fault("no cube behind linked files", ("3 linked",),
           {f"{_SUPPRESSION}.linked.cube_behind": _always(None),
            "lustrum.publish.suppression.tables.cube_behind": _always(None)}, first=2),
-    Fault("audits miss subtotals that codes show", ("audit, subtotals",),
-          {f"{_FILES}.recognition._by_code": _always({}),
-           "lustrum.cli.audit.recognise": _undoubting}),
-    Fault("audits miss totals with names of their own", ("audit",),
-          {f"{_FILES}.recognition.unnamed_total": lambda right: lambda made, *args: made,
-           f"{_FILES}.recognition.groups_by_numbers": _always({})}, first=53),
-    Fault("audits take normal letters for hidden values", ("audit",),
-          {f"{_FILES}.published.values._judge_letters": _blanked}, first=14),
-    Fault("audits bound losses by 0", ("audit, negative",),
-          {"lustrum.cli.audit._seen": _not_below_0}, first=29),
-    Fault("audits overlook columns beside values", ("audit",),
-          {f"{_FILES}.table_file.unexplained": _always([]),
-           f"{_FILES}.published_file.unexplained": _always([])}, first=4),
-    Fault("audits overlook values that still stand", ("audit",),
-          {f"{_FILES}.published.values._judge_letters": _unseen}, first=7),
     Fault("nobody inside attacks", ("sums, 2 ways",),
           {f"{_SUPPRESSION}.method.attacker_of": _always("outsider"),
            "lustrum.cli.suppress.attacker_of": _always("outsider")}),

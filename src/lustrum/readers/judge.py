@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from math import exp, log
+from math import prod
 from pathlib import Path
 from typing import Literal
 
@@ -23,6 +23,7 @@ from lustrum.readers.cells import ALL, Cube, Reading, cube_of, read_cells
 from lustrum.readers.container import read_container
 from lustrum.readers.grids import Container
 from lustrum.readers.layout import Dimension, Layout, read_layout
+from lustrum.readers.own import sidecar
 from lustrum.readers.propose import Question, propose, unlisted_words
 from lustrum.readers.relations import (
     CHANCE,
@@ -47,11 +48,6 @@ class OpenedFile:
     origin: Literal["given", "beside the file", "proposed"]
     questions: tuple[Question, ...]
     reading: Reading
-
-
-def sidecar(path: Path) -> Path:
-    """Where the layout of a file stands beside it."""
-    return path.with_name(path.name + ".layout.toml")
 
 
 def open_file(path: Path, layout: Layout | None = None) -> OpenedFile:
@@ -254,7 +250,7 @@ def _across_files(
 ) -> tuple[list[Relation], list[OpenQuestion]]:
     """What a table without a variable is: its total, or the sum of its codes; shown by numbers in both."""
     relations, questions = [], []
-    shown = exp(-sum(log(1 + abs(number)) for number in cube.twice)) < CHANCE
+    shown = 1 / prod(1 + abs(number) for number in cube.twice) < CHANCE
     for axis, name in enumerate(cube.names):
         dimension = layout.dimensions.get(name, Dimension())
         if all(name in cell.key for file in files for cell in file.reading.cells) or dimension.all:

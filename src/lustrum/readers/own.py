@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from pathlib import Path
 from typing import Literal
 
 from lustrum.formats.cell_text import HeadNames
@@ -10,6 +11,11 @@ from lustrum.model import CellStatus, Release, TableAxis
 from lustrum.readers.layout import MEASURE, Column, Dimension, Layout, TableLayout, layout_text
 
 Kind = Literal["counts", "sums"]
+
+
+def sidecar(path: Path) -> Path:
+    """Where the layout of a file stands beside it."""
+    return path.with_name(path.name + ".layout.toml")
 
 
 def own_layout(release: Release, content: bytes, kind: Kind) -> str:

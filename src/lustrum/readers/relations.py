@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil, floor, lcm, log
+from math import ceil, floor, lcm, prod
 
 import numpy as np
 from scipy import sparse
@@ -245,5 +245,5 @@ def evidence(
     numbers = value[:, full]
     if bool((numbers[total] != numbers[list(parts)].sum(axis=0)).any()):
         return None
-    chances = [sum(log(1 + abs(int(v))) for v in numbers[part]) for part in parts]
-    return int(full.sum()), float(np.exp(-min(chances, default=0.0)))
+    fits = min((prod(1 + abs(int(v)) for v in numbers[part]) for part in parts), default=1)
+    return int(full.sum()), 1 / fits

@@ -15,8 +15,6 @@ from lustrum.formats.cell_text import free_name, inert, number_text
 from lustrum.formats.write import check_ending, write_csv, write_release
 from lustrum.model import CellStatus, InputError, Release, Table
 from lustrum.model.arrays import Floats, Ints
-from lustrum.readers.judge import sidecar
-from lustrum.readers.own import Kind, own_layout
 from lustrum.runtime.durable import outages, replace_together, write_whole
 
 if TYPE_CHECKING:
@@ -108,6 +106,8 @@ def write_tables(
     say: Callable[[str], None],
 ) -> bool:
     """Write the protected tables beside their places, and put them there if ``judge`` finds them safe."""
+    from lustrum.readers.own import Kind, own_layout, sidecar  # not before something is written
+
     if files.out is None:
         return True
     several = len(tables) > 1
