@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from lustrum.readers.report import Report
+from lustrum.readers.report import FileReport
 from readers.drawn_files import draw_file
 from readers.test_judge import audited, exact
 
 
-def _checked(folder: Path, seed: int, *, disclosing: bool) -> tuple[Report, Report]:
+def _checked(folder: Path, seed: int, *, disclosing: bool) -> tuple[FileReport, FileReport]:
     """The reports without and with the layout; nothing in them may be false."""
     file = draw_file(seed, disclosing=disclosing)
     bare, told = audited(folder, file.text), audited(folder, file.text, file.layout)

@@ -13,11 +13,11 @@ from examples import examples
 from lustrum.model import InputError
 from lustrum.readers.judge import judge, open_file
 from lustrum.readers.layout import layout_of_text
-from lustrum.readers.report import Report
+from lustrum.readers.report import FileReport
 from readers.drawn import draw
 
 
-def audited(folder: Path, text: str, layout: str | None = None, name: str = "t.csv") -> Report:
+def audited(folder: Path, text: str, layout: str | None = None, name: str = "t.csv") -> FileReport:
     """The report on a file with these contents."""
     path = folder / name
     path.write_text(text, encoding="utf-8")
@@ -25,7 +25,7 @@ def audited(folder: Path, text: str, layout: str | None = None, name: str = "t.c
     return judge([open_file(path, given)]).report
 
 
-def exact(report: Report) -> dict[str, float | None]:
+def exact(report: FileReport) -> dict[str, float | None]:
     return {value.cell: value.low for value in report.values if value.finding == "exact"}
 
 

@@ -14,11 +14,11 @@ from lustrum.audit.certificate import certify
 from lustrum.cli.terminal.audit_page import page
 from lustrum.model import InputError
 from lustrum.readers import read_table
-from lustrum.readers.judge import Judged, OpenedFile, judge, open_file
+from lustrum.readers.judge import JudgedFiles, OpenedFile, judge, open_file
 from lustrum.readers.layout import Layout, layout_text, read_layout
 from lustrum.readers.levels import default_level, levels_of
 from lustrum.readers.propose import propose
-from lustrum.readers.report import AuditedValue, Report
+from lustrum.readers.report import AuditedValue, FileReport
 from lustrum.runtime.durable import write_whole
 
 _SHOWN, _FOLLOWS = 50, 4
@@ -82,7 +82,7 @@ def audit_files(
     return report.exit
 
 
-def _certify(judged: Judged, path: Path) -> None:
+def _certify(judged: JudgedFiles, path: Path) -> None:
     if judged.known is None:
         raise InputError("There is nothing to prove: the published cells contradict each other.")
     certify(judged.known, list(judged.cells)).write(path)
@@ -116,7 +116,7 @@ def _write_proposal(opened: Sequence[OpenedFile], path: Path, console: Console) 
     )
 
 
-def _show(report: Report, close: float, narrow: int, console: Console) -> None:
+def _show(report: FileReport, close: float, narrow: int, console: Console) -> None:
     for file in report.files:
         for note in file.notes:
             console.print(Text(f"{file.name}: {note}"))

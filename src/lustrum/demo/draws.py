@@ -78,7 +78,7 @@ def draw_given(uniform: Floats, *factors: tuple[Floats, Positions]) -> Positions
 
     A factor is a table with one column for each position, and the row in it that holds for each record.
 
-    >>> sunny, windy = np.array([[1.0, 1.0], [0.0, 1.0]]), np.array([[1.0, 0.0]])
+    >>> sunny, windy = np.array([[1.0, 1.0], [0.0, 1.0]]), np.array([[1.0, 0.5]])
     >>> draw_given(np.array([0.4]), (sunny, np.array([0])), (windy, np.array([0]))).tolist()
     [0]
     """

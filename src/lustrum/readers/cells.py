@@ -14,14 +14,14 @@ from lustrum.model import InputError
 from lustrum.model.arrays import Ints, Mask
 from lustrum.model.errors import NotJudgedError, choices
 from lustrum.numeric.structure import UNBOUNDED
-from lustrum.readers.grids import Container, Grid
+from lustrum.readers.grids import Container, FieldGrid
 from lustrum.readers.layout import (
     MEASURE,
     UNIT,
     Between,
-    Dimension,
+    CodeRoles,
+    DeclaredTable,
     Layout,
-    TableLayout,
     bare,
 )
 from lustrum.readers.number_text import Style, decimals_of, printed, without_tails
@@ -82,7 +82,7 @@ def read_cells(container: Container, layout: Layout) -> Reading:
     return reading
 
 
-def names_of(grid: Grid, table: TableLayout, source: str) -> tuple[list[str], list[int]]:
+def names_of(grid: FieldGrid, table: DeclaredTable, source: str) -> tuple[list[str], list[int]]:
     """The names of all columns, and the lines of cells.
 
     A column without a name is called by its number, and of several with one name the later ones get theirs too.
@@ -116,7 +116,12 @@ def names_of(grid: Grid, table: TableLayout, source: str) -> tuple[list[str], li
 
 
 def _read_table(
-    grid: Grid, table: TableLayout, layout: Layout, reading: Reading, covered: set[int], source: str
+    grid: FieldGrid,
+    table: DeclaredTable,
+    layout: Layout,
+    reading: Reading,
+    covered: set[int],
+    source: str,
 ) -> None:
     names, body = names_of(grid, table, source)
     numbers = list(grid.numbers)
@@ -156,7 +161,7 @@ def _read_table(
     _fill_up(reading, first, table)
 
 
-def _fill_up(reading: Reading, first: int, table: TableLayout) -> None:
+def _fill_up(reading: Reading, first: int, table: DeclaredTable) -> None:
     """Every combination of codes that a table does not list, as what the layout says it is."""
     cells = reading.cells[first:]
     names = list(dict.fromkeys(name for cell in cells for name in cell.key))
@@ -181,7 +186,7 @@ def _fill_up(reading: Reading, first: int, table: TableLayout) -> None:
             reading.unlisted.append(", ".join(f"{n}={c}" for n, c in named.items()))
 
 
-def _filled(grid: Grid, body: Sequence[int], column: int) -> bool:
+def _filled(grid: FieldGrid, body: Sequence[int], column: int) -> bool:
     return any(column < len(grid.lines[i]) and grid.lines[i][column].strip() for i in body)
 
 
@@ -252,7 +257,7 @@ class _Fields:
 
 
 @dataclass(frozen=True, eq=False)
-class Cube:
+class CellCube:
     """Every combination of codes of all variables, in units of the last decimal.
 
     ``known`` cells show a number, ``asked`` ones are not published as they are. ``low`` and ``high`` are
@@ -292,7 +297,7 @@ class Cube:
         return value, np.moveaxis(self.known, axis, 0).reshape(size, -1)
 
 
-def whole_of(dimension: Dimension | None) -> str:
+def whole_of(dimension: CodeRoles | None) -> str:
     """The code of a table without a variable: as declared, or the one total above all other codes."""
     if dimension is None or dimension.all:
         return ALL if dimension is None else dimension.all
@@ -304,7 +309,7 @@ def whole_of(dimension: Dimension | None) -> str:
     return tops[0] if len(tops) == 1 and not alone else ALL
 
 
-def cube_of(source: str, reading: Reading, layout: Layout) -> Cube:
+def cube_of(source: str, reading: Reading, layout: Layout) -> CellCube:
     """The cells of a reading in one cube; a cell that stands twice must say the same."""
     names = tuple(dict.fromkeys(name for cell in reading.cells for name in cell.key))
     lists: dict[str, dict[str, None]] = {name: {} for name in names}
@@ -387,7 +392,7 @@ def cube_of(source: str, reading: Reading, layout: Layout) -> Cube:
                 listed[tuple(at_code)] = asked[tuple(at_code)] = True
                 flats = np.arange(value.size).reshape(shape)[tuple(at_code)].ravel()
                 places |= dict.fromkeys(flats.tolist(), "not listed")
-    return Cube(
+    return CellCube(
         source=source,
         names=names,
         codes=codes,

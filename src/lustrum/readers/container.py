@@ -23,7 +23,7 @@ from typing import Any
 
 from lustrum.formats.cell_text import inert
 from lustrum.model import InputError
-from lustrum.readers.grids import Container, Grid, OwnStructure, Unread, text_of
+from lustrum.readers.grids import Container, FieldGrid, OwnStructure, Unread, text_of
 from lustrum.readers.workbook import walk_workbook
 
 _DELIMITERS = (",", ";", "\t", "|")
@@ -83,7 +83,7 @@ def decoded(content: bytes, source: str) -> tuple[str, tuple[str, ...]]:
         return content.decode("latin-1"), ("read as Latin-1, because it is not UTF-8.",)
 
 
-def _csv(text: str, source: str) -> Grid:
+def _csv(text: str, source: str) -> FieldGrid:
     """All lines, split by the delimiter with which most lines have the same number of fields, more than one."""
     first = text.partition("\n")[0]
     if "\\" in first and "\t" in first:
@@ -97,7 +97,7 @@ def _csv(text: str, source: str) -> Grid:
     _, _, records = max(parsed, key=lambda p: p[:2])
     lines = tuple(tuple(_field(text) for text in fields) for _, fields in records)
     numbers = [number for number, _ in records]
-    return Grid("", lines, numbers, [f"line {number}" for number in numbers])
+    return FieldGrid("", lines, numbers, [f"line {number}" for number in numbers])
 
 
 def _records(text: str, delimiter: str) -> tuple[int, int, list[tuple[int, list[str]]]] | None:
@@ -114,7 +114,7 @@ def _records(text: str, delimiter: str) -> tuple[int, int, list[tuple[int, list[
     return lines, width, records
 
 
-def _eurostat(text: str, source: str) -> Grid:
+def _eurostat(text: str, source: str) -> FieldGrid:
     """Codes joined by commas in the first field, and flags behind the values: each gets a column of its own."""
     rows = [(n, line.split("\t")) for n, line in enumerate(text.splitlines(), 1) if line.strip()]
     names = [name.strip() for name in rows[0][1][0].replace("\\", ",").split(",")]
@@ -130,7 +130,7 @@ def _eurostat(text: str, source: str) -> Grid:
             lines.append((*codes, period, value, flag.strip()))
             numbers.append(number)
             places.append(f"line {number}, {period}")
-    return Grid("", tuple(lines), numbers, places)
+    return FieldGrid("", tuple(lines), numbers, places)
 
 
 def _field(text: str) -> str:
@@ -141,7 +141,7 @@ def _field(text: str) -> str:
     return plain if inert(plain) == text.strip() and text.strip() != plain else text.rstrip()
 
 
-def _parquet(content: bytes, source: str) -> tuple[Grid, list[Unread]]:
+def _parquet(content: bytes, source: str) -> tuple[FieldGrid, list[Unread]]:
     import pyarrow
     from pyarrow import parquet
 
@@ -178,10 +178,10 @@ def _parquet(content: bytes, source: str) -> tuple[Grid, list[Unread]]:
         elif stated is not None and stated.has_min_max:
             unread.append(Unread("statistics", f"column {names[column]!r}"))
     places = ["the names", *(f"row {i + 1}" for i in range(table.num_rows))]
-    return Grid("", lines, range(1, len(places) + 1), places), unread
+    return FieldGrid("", lines, range(1, len(places) + 1), places), unread
 
 
-def _jsonstat(text: str, source: str) -> tuple[Grid, list[Unread]]:
+def _jsonstat(text: str, source: str) -> tuple[FieldGrid, list[Unread]]:
     """The cells of a JSON-stat dataset, one a line, with the variables that it names itself."""
     wrong = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
     try:
@@ -228,7 +228,7 @@ def _jsonstat(text: str, source: str) -> tuple[Grid, list[Unread]]:
     ]
     lines = (tuple(head), *zip(*columns, strict=True))
     where = ["the dimensions", *(f"cell {i + 1}" for i in range(cells))]
-    return Grid("", lines, range(1, len(where) + 1), where, structure), unread
+    return FieldGrid("", lines, range(1, len(where) + 1), where, structure), unread
 
 
 def free_name(name: str, taken: set[str]) -> str:

@@ -33,7 +33,7 @@ class OwnStructure:
 
 
 @dataclass(frozen=True, eq=False)
-class Grid:
+class FieldGrid:
     """One sheet: lines of fields as they are written, each with its number and its place for messages."""
 
     name: str
@@ -43,7 +43,7 @@ class Grid:
     structure: OwnStructure | None = None
 
     def __repr__(self) -> str:
-        return f"Grid({self.name!r}, {len(self.lines)} lines)"
+        return f"FieldGrid({self.name!r}, {len(self.lines)} lines)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +51,7 @@ class Container:
     """All grids of a file, what was not read, and the digest of its bytes."""
 
     source: str
-    grids: tuple[Grid, ...]
+    grids: tuple[FieldGrid, ...]
     digest: str
     unread: tuple[Unread, ...] = ()
     notes: tuple[str, ...] = ()

@@ -19,23 +19,23 @@ from lustrum.model import InputError
 from lustrum.model.arrays import Floats, Mask
 from lustrum.model.errors import choices
 from lustrum.numeric.structure import UNBOUNDED
-from lustrum.readers.cells import ALL, Cube, Reading, cube_of, read_cells
+from lustrum.readers.cells import ALL, CellCube, Reading, cube_of, read_cells
 from lustrum.readers.container import read_container
 from lustrum.readers.grids import Container
-from lustrum.readers.layout import Dimension, Layout, read_layout
+from lustrum.readers.layout import CodeRoles, Layout, read_layout
 from lustrum.readers.own import sidecar
-from lustrum.readers.propose import Question, propose, unlisted_words
+from lustrum.readers.propose import RoleQuestion, propose, unlisted_words
 from lustrum.readers.relations import (
     CHANCE,
-    Relation,
+    CodeRelation,
     evidence,
     knowledge_of,
     relations_of,
 )
-from lustrum.readers.report import AuditedFile, AuditedValue, OpenQuestion, Report
+from lustrum.readers.report import AuditedFile, AuditedValue, FileReport, OpenQuestion
 
 _EXPLAINED = 20
-Levels = Callable[[Cube], tuple[Floats, Floats]]
+Levels = Callable[[CellCube], tuple[Floats, Floats]]
 """For every cell of a cube, the range that a reader's must hold; nan where nothing is asked."""
 
 
@@ -46,7 +46,7 @@ class OpenedFile:
     container: Container
     layout: Layout
     origin: Literal["given", "beside the file", "proposed"]
-    questions: tuple[Question, ...]
+    questions: tuple[RoleQuestion, ...]
     reading: Reading
 
 
@@ -60,7 +60,7 @@ def open_file(path: Path, layout: Layout | None = None) -> OpenedFile:
             layout, origin = beside, "beside the file"
     if layout is None:
         proposal = propose(container)
-        questions: list[Question] = list(proposal.questions)
+        questions: list[RoleQuestion] = list(proposal.questions)
         layout, origin = proposal.layout, "proposed"
         return OpenedFile(
             container, layout, origin, tuple(questions), read_cells(container, layout)
@@ -76,47 +76,47 @@ def open_file(path: Path, layout: Layout | None = None) -> OpenedFile:
         raise InputError(
             f"{path}: its tables have no variable {unknown!r}; {choices(unknown, names)}."
         )
-    questions = [Question(role, f"The layout leaves {role!r} open.") for role in layout.open]
+    questions = [RoleQuestion(role, f"The layout leaves {role!r} open.") for role in layout.open]
     return OpenedFile(
         container, layout, origin, (*questions, *_without_role(container, reading, layout)), reading
     )
 
 
-def _without_role(container: Container, reading: Reading, layout: Layout) -> Iterable[Question]:
+def _without_role(container: Container, reading: Reading, layout: Layout) -> Iterable[RoleQuestion]:
     """What a layout that somebody gave does not speak of."""
     for text, places in reading.symbols.items():
-        yield Question("symbols", f"What does {text!r} stand for ({places[0]})?", len(places))
+        yield RoleQuestion("symbols", f"What does {text!r} stand for ({places[0]})?", len(places))
     for text, places in reading.letters.items():
-        yield Question(
+        yield RoleQuestion(
             "letters", f"What does {text!r} say beside a number ({places[0]})?", len(places)
         )
     for column in reading.columns:
-        yield Question(f"column:{column}", f"What is the column {column!r}?")
+        yield RoleQuestion(f"column:{column}", f"What is the column {column!r}?")
     if reading.lines and layout.notes is None:
-        yield Question(
+        yield RoleQuestion(
             "notes",
             f"Do lines outside the tables ({reading.lines[0]}) say anything about hidden cells?",
         )
     if container.unread and layout.parts is None:
-        yield Question("parts", f"The file holds more than its cells: {container.unread[0]}.")
+        yield RoleQuestion("parts", f"The file holds more than its cells: {container.unread[0]}.")
     if reading.unlisted:
-        yield Question("missing", unlisted_words(reading), len(reading.unlisted))
+        yield RoleQuestion("missing", unlisted_words(reading), len(reading.unlisted))
     names = dict.fromkeys(name for cell in reading.cells for name in cell.key)
     for name in names:
         codes = dict.fromkeys(cell.key[name] for cell in reading.cells if name in cell.key)
         settled = layout.dimensions[name].settled() if name in layout.dimensions else set()
         left = [code for code in codes if code not in settled]
         if left and len(codes) > 1:
-            yield Question(
+            yield RoleQuestion(
                 f"codes:{name}", f"What are the codes {', '.join(map(repr, left[:5]))} of {name!r}?"
             )
 
 
 @dataclass(frozen=True, eq=False)
-class Judged:
+class JudgedFiles:
     """The report, and the facts behind it with the cells that were asked about."""
 
-    report: Report
+    report: FileReport
     known: Knowledge | None
     cells: Sequence[int]
 
@@ -129,7 +129,7 @@ def judge(
     levels: Levels | None = None,
     seconds: float | None = None,
     equations_only: bool = False,
-) -> Judged:
+) -> JudgedFiles:
     """Judge files that one reader holds together."""
     layout = _merged(files)
     reading = Reading(cells=[cell for file in files for cell in file.reading.cells])
@@ -185,7 +185,7 @@ def judge(
     )
     standing += tuple(f"hidden in one of {places}" for places in cube.revealed)
     found = standing or any(v.finding != "few values" for v in values)
-    report = Report(
+    report = FileReport(
         exit=3 if found else 4 if questions else 0,
         files=tuple(
             AuditedFile(
@@ -207,7 +207,7 @@ def judge(
     )
     asked = np.flatnonzero((cube.asked & cube.listed).ravel())
     cells = [] if known is None else asked.tolist()
-    return Judged(report, known, cells)
+    return JudgedFiles(report, known, cells)
 
 
 def _kind(files: Sequence[OpenedFile]) -> str | None:
@@ -217,7 +217,7 @@ def _kind(files: Sequence[OpenedFile]) -> str | None:
 
 def _merged(files: Sequence[OpenedFile]) -> Layout:
     """One layout of all files: their variables by name, each with the roles that any of them gives."""
-    dimensions: dict[str, Dimension] = {}
+    dimensions: dict[str, CodeRoles] = {}
     for file in files:
         for name, dimension in file.layout.dimensions.items():
             if name not in dimensions:
@@ -240,19 +240,19 @@ def _merged(files: Sequence[OpenedFile]) -> Layout:
                     before[role] = tuple(dict.fromkeys((*before[role], *content)))
                 else:
                     before[role] = before[role] or content
-            dimensions[name] = Dimension.model_validate(before)
+            dimensions[name] = CodeRoles.model_validate(before)
     signed = any(file.layout.signed for file in files)
     return Layout(tables=files[0].layout.tables, dimensions=dimensions, signed=signed)
 
 
 def _across_files(
-    cube: Cube, layout: Layout, files: Sequence[OpenedFile]
-) -> tuple[list[Relation], list[OpenQuestion]]:
+    cube: CellCube, layout: Layout, files: Sequence[OpenedFile]
+) -> tuple[list[CodeRelation], list[OpenQuestion]]:
     """What a table without a variable is: its total, or the sum of its codes; shown by numbers in both."""
     relations, questions = [], []
     shown = 1 / prod(1 + abs(number) for number in cube.twice) < CHANCE
     for axis, name in enumerate(cube.names):
-        dimension = layout.dimensions.get(name, Dimension())
+        dimension = layout.dimensions.get(name, CodeRoles())
         if all(name in cell.key for file in files for cell in file.reading.cells) or dimension.all:
             continue
         relation = None
@@ -266,7 +266,7 @@ def _across_files(
                 *dimension.not_additive,
             }
             tops = [code for code in cube.codes[axis] if code not in below and code != ALL]
-            relation = Relation.total(name, ALL, tops)
+            relation = CodeRelation.total(name, ALL, tops)
             relations.append(relation)
         if not shown and (relation is None or not _shown(cube, relation)):
             text = f"Does the table without {name!r} cover all of it? Say so by 'all' of {name!r}."
@@ -286,7 +286,7 @@ def _across_files(
     return relations, questions
 
 
-def _shown(cube: Cube, relation: Relation) -> bool:
+def _shown(cube: CellCube, relation: CodeRelation) -> bool:
     """Whether the numbers of the files show a sum."""
     if (relation.low, relation.high) != (0, 0) or relation.terms[0][1] != -1:
         return False
@@ -298,7 +298,7 @@ def _shown(cube: Cube, relation: Relation) -> bool:
 
 
 def _on_word(
-    cube: Cube, layout: Layout, files: Sequence[OpenedFile], sure: Sequence[Relation]
+    cube: CellCube, layout: Layout, files: Sequence[OpenedFile], sure: Sequence[CodeRelation]
 ) -> tuple[str, ...]:
     """The roles that rest on a person's word alone."""
     out = []
@@ -344,7 +344,7 @@ class _Options:
     kind: str | None
 
     def values(
-        self, cube: Cube, layout: Layout, relations: Sequence[Relation]
+        self, cube: CellCube, layout: Layout, relations: Sequence[CodeRelation]
     ) -> tuple[Knowledge, tuple[AuditedValue, ...], int, AuditedValue | None]:
         """Every value that is disclosed or nearly so, how many are open, and the closest of these."""
         known = knowledge_of(cube, layout, relations)
@@ -397,7 +397,7 @@ class _Options:
         return "few values" if high - low < self.narrow else "open"
 
 
-def _by_sums(cube: Cube, known: Knowledge) -> Knowledge:
+def _by_sums(cube: CellCube, known: Knowledge) -> Knowledge:
     """The same facts as if every shown number were exact: what follows then follows but for rounding."""
     shown: Mask = (
         cube.known | ~cube.listed & (known.low == known.high).reshape(cube.known.shape)

@@ -56,11 +56,11 @@ def bare(name: str) -> str:
     return name[1:-1] if name[:1] in ("'", "`") and len(name) > 1 else name
 
 
-class _Declared(BaseModel):
+class _LayoutPart(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Between(_Declared):
+class Between(_LayoutPart):
     """A value between two ends, both included; an end that is left out says nothing."""
 
     low: Decimal | None = None
@@ -80,7 +80,7 @@ Letter = Literal["note", "hidden"] | Between
 """What stands beside a number: a remark, the claim that it is hidden, or a range of the hidden value."""
 
 
-class Column(_Declared):
+class ColumnRole(_LayoutPart):
     """What a column holds. ``of`` names the codes of a label, or the values of a status."""
 
     role: Literal["code", "value", "label", "status", "note"]
@@ -88,7 +88,7 @@ class Column(_Declared):
     dimension: str = ""
 
 
-class TableLayout(_Declared):
+class DeclaredTable(_LayoutPart):
     """One table: where it stands, and what its columns are.
 
     ``head`` are the lines of names; with several, a column has the name ``upper / lower``, and a blank one that
@@ -101,7 +101,7 @@ class TableLayout(_Declared):
     sheet: str = ""
     head: tuple[int, ...] = (1,)
     last: Annotated[int, Field(ge=1)] | None = None
-    columns: dict[str, Column]
+    columns: dict[str, ColumnRole]
     across: tuple[str, ...] = ()
     nested: tuple[str, ...] = ()
     fill: bool = False
@@ -109,7 +109,7 @@ class TableLayout(_Declared):
     missing: Literal["hidden", "zero", "impossible"] | None = None
 
     @model_validator(mode="after")
-    def _fits(self) -> TableLayout:
+    def _fits(self) -> DeclaredTable:
         if not self.head or any(n < 1 for n in self.head):
             raise ValueError("the lines of names are numbers from 1 on")
         if self.across and len(self.across) != len(self.head):
@@ -117,7 +117,7 @@ class TableLayout(_Declared):
         return self
 
 
-class Subsets(_Declared):
+class Subsets(_LayoutPart):
     """Codes that are inside another one: "of which". Whether they are all of it may be left open."""
 
     codes: tuple[str, ...] = Field(min_length=1)
@@ -125,7 +125,7 @@ class Subsets(_Declared):
     complete: bool | None = None
 
 
-class Dimension(_Declared):
+class CodeRoles(_LayoutPart):
     """The roles of the codes of one variable.
 
     ``totals`` are sums of their parts, ``differences`` the first code less the others, ``units`` the same
@@ -156,7 +156,7 @@ class Dimension(_Declared):
         return codes
 
 
-class Rounding(_Declared):
+class Rounding(_LayoutPart):
     """Numbers that were rounded: to a base, to its nearest or an adjacent multiple; or each to its
     last digit.
     """
@@ -165,7 +165,7 @@ class Rounding(_Declared):
     how: Literal["nearest", "adjacent", "last digit"] = "nearest"
 
 
-class Layout(_Declared):
+class Layout(_LayoutPart):
     """What everything in a file is.
 
     ``zeros_shown`` says that a hidden count is not 0, ``signed`` that a hidden value may be negative.
@@ -185,8 +185,8 @@ class Layout(_Declared):
     parts: Literal["nothing"] | None = None
     symbols: dict[str, Symbol] = {}
     letters: dict[str, Letter] = {}
-    tables: tuple[TableLayout, ...] = Field(min_length=1)
-    dimensions: dict[str, Dimension] = {}
+    tables: tuple[DeclaredTable, ...] = Field(min_length=1)
+    dimensions: dict[str, CodeRoles] = {}
     open: tuple[str, ...] = ()
 
 
@@ -220,7 +220,7 @@ def layout_of_text(text: str, source: str) -> Layout:
 
 def _fields(location: tuple[int | str, ...]) -> list[str]:
     kinds: dict[str, type[BaseModel]] = {
-        "tables": TableLayout, "columns": Column, "dimensions": Dimension, "subsets": Subsets,
+        "tables": DeclaredTable, "columns": ColumnRole, "dimensions": CodeRoles, "subsets": Subsets,
     }  # fmt: skip
     kind: type[BaseModel] = Layout
     for part in location:

@@ -11,7 +11,7 @@ import numpy as np
 
 from lustrum.model import InputError
 from lustrum.model.arrays import Floats
-from lustrum.readers.cells import Cube
+from lustrum.readers.cells import CellCube
 from lustrum.readers.judge import Levels
 from lustrum.readers.number_text import plain_number
 from lustrum.readers.table_file import Number, TableFile
@@ -35,7 +35,7 @@ def levels_of(truth: Sequence[TableFile], default: DefaultLevel | None = None) -
     default holds.
     """
 
-    def levels(cube: Cube) -> tuple[Floats, Floats]:
+    def levels(cube: CellCube) -> tuple[Floats, Floats]:
         low, high = np.full(cube.value.shape, np.nan), np.full(cube.value.shape, np.nan)
         scale = 10**cube.decimals
         for file in truth:

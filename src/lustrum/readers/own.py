@@ -8,7 +8,14 @@ from typing import Literal
 
 from lustrum.formats.cell_text import HeadNames
 from lustrum.model import CellStatus, Release, TableAxis
-from lustrum.readers.layout import MEASURE, Column, Dimension, Layout, TableLayout, layout_text
+from lustrum.readers.layout import (
+    MEASURE,
+    CodeRoles,
+    ColumnRole,
+    DeclaredTable,
+    Layout,
+    layout_text,
+)
 
 Kind = Literal["counts", "sums"]
 
@@ -24,16 +31,16 @@ def own_layout(release: Release, content: bytes, kind: Kind) -> str:
     It follows from the release alone, which is public.
     """
     called = HeadNames.of(release.axes)
-    columns: dict[str, Column] = {}
+    columns: dict[str, ColumnRole] = {}
     for axis, label in zip(release.axes, called.labels, strict=True):
-        columns[axis.name] = Column(role="code")
+        columns[axis.name] = ColumnRole(role="code")
         if axis.labels != axis.codes:
-            columns[label] = Column(role="label", of=axis.name)
+            columns[label] = ColumnRole(role="label", of=axis.name)
     value, status = called.facts["value"], called.facts["status"]
-    columns[value] = Column(role="value")
-    columns[status] = Column(role="status", of=value)
+    columns[value] = ColumnRole(role="value")
+    columns[status] = ColumnRole(role="status", of=value)
     dimensions = {
-        axis.name: Dimension(
+        axis.name: CodeRoles(
             totals=(found := totals_of(axis)), independent=_alone(axis, found), all=_everybody(axis)
         )
         for axis in release.axes
@@ -41,8 +48,8 @@ def own_layout(release: Release, content: bytes, kind: Kind) -> str:
     }
     if release.low is not None and release.high is not None and release.stated.any():
         ends = [called.facts["low"], called.facts["high"]]
-        columns |= {name: Column(role="value") for name in ends}
-        dimensions[MEASURE] = Dimension(units={ends[0]: f"<= {value}", ends[1]: f">= {value}"})
+        columns |= {name: ColumnRole(role="value") for name in ends}
+        dimensions[MEASURE] = CodeRoles(units={ends[0]: f"<= {value}", ends[1]: f">= {value}"})
     shown = CellStatus.FREE.value
     hidden = sorted({str(letter) for letter in release.status.ravel()} - {shown})
     return layout_text(
@@ -52,7 +59,7 @@ def own_layout(release: Release, content: bytes, kind: Kind) -> str:
             signed=bool((release.published[release.known] < 0).any()),
             symbols={"": "hidden"},
             letters={shown: "note", **dict.fromkeys(hidden, "hidden")},
-            tables=(TableLayout(columns=columns),),
+            tables=(DeclaredTable(columns=columns),),
             dimensions=dimensions,
         ),
         {},

@@ -15,10 +15,18 @@ import numpy as np
 
 from lustrum.model.arrays import Ints, Mask
 from lustrum.model.errors import NotJudgedError
-from lustrum.readers.cells import ALL, Cube, Reading, cube_of, names_of, read_cells
+from lustrum.readers.cells import ALL, CellCube, Reading, cube_of, names_of, read_cells
 from lustrum.readers.dimensions import TOTAL_NAMES
-from lustrum.readers.grids import Container, Grid
-from lustrum.readers.layout import MEASURE, Column, Dimension, Layout, Subsets, Symbol, TableLayout
+from lustrum.readers.grids import Container, FieldGrid
+from lustrum.readers.layout import (
+    MEASURE,
+    CodeRoles,
+    ColumnRole,
+    DeclaredTable,
+    Layout,
+    Subsets,
+    Symbol,
+)
 from lustrum.readers.number_text import Style, bound_of_words, printed, style_of
 from lustrum.readers.relations import CHANCE, evidence
 
@@ -34,7 +42,7 @@ _SYMBOL = 6  # letters of a symbol that stands in place of a number
 
 
 @dataclass(frozen=True)
-class Question:
+class RoleQuestion:
     """A role that nothing in the file settles: where it stands in the layout, and what to say about it."""
 
     role: str
@@ -48,13 +56,13 @@ class Proposal:
 
     layout: Layout
     reasons: dict[str, str] = field(default_factory=dict)
-    questions: list[Question] = field(default_factory=list)
+    questions: list[RoleQuestion] = field(default_factory=list)
 
 
 def propose(container: Container) -> Proposal:
     """Propose what everything in a file is."""
     reasons: dict[str, str] = {}
-    questions: list[Question] = []
+    questions: list[RoleQuestion] = []
     tables, decimal = [], "."
     for grid in container.grids:
         table, decimal = _table(grid, reasons, questions, decimal)
@@ -95,14 +103,14 @@ def propose(container: Container) -> Proposal:
 
 
 def _table(
-    grid: Grid, reasons: dict[str, str], questions: list[Question], decimal: str
-) -> tuple[TableLayout | None, str]:
+    grid: FieldGrid, reasons: dict[str, str], questions: list[RoleQuestion], decimal: str
+) -> tuple[DeclaredTable | None, str]:
     """The table of a sheet: the line of names, the last line, and what each column is."""
     block = _block(grid)
     if block is None:
         return None, decimal
     head, last = block
-    place = TableLayout(sheet=grid.name, head=(grid.numbers[head],), last=last, columns={})
+    place = DeclaredTable(sheet=grid.name, head=(grid.numbers[head],), last=last, columns={})
     names, body = names_of(grid, place, "")
     texts = {
         name: [grid.lines[i][c].strip() if c < len(grid.lines[i]) else "" for i in body]
@@ -116,11 +124,11 @@ def _table(
     fill = False
     if own is not None:
         codes, values = list(own.variables), list(own.values)
-        columns = {name: Column(role="code") for name in codes}
-        columns |= {label: Column(role="label", of=code) for code, label in own.labels.items()}
-        columns |= {name: Column(role="value") for name in values}
+        columns = {name: ColumnRole(role="code") for name in codes}
+        columns |= {label: ColumnRole(role="label", of=code) for code, label in own.labels.items()}
+        columns |= {name: ColumnRole(role="value") for name in values}
         if own.status is not None:
-            columns[own.status] = Column(role="status")
+            columns[own.status] = ColumnRole(role="status")
         reasons |= {f"column:{name}": "the file says so" for name in columns}
     else:
         named = [name for name in numeric if _VALUES.fullmatch(name)]
@@ -139,19 +147,19 @@ def _table(
             codes.append(name)
             values = [v for v in values if v != name]
         fill = not _unique(texts, codes) and any("" in texts[c] and texts[c][0] for c in codes)
-        columns = {name: Column(role="code") for name in codes}
-        columns |= {name: Column(role="label", of=of) for name, of in labels.items()}
-        columns |= {name: Column(role="value") for name in values}
-        columns |= {name: Column(role="status") for name in status[:1]}
+        columns = {name: ColumnRole(role="code") for name in codes}
+        columns |= {name: ColumnRole(role="label", of=of) for name, of in labels.items()}
+        columns |= {name: ColumnRole(role="value") for name in values}
+        columns |= {name: ColumnRole(role="status") for name in status[:1]}
         reasons |= {f"column:{name}": "by its contents" for name in columns}
         for name in texts:
             if name not in columns or (
                 name in labels and _numbers_in(texts[name]) - _numbers_in(texts[labels[name]])
             ):
                 questions.append(
-                    Question(f"column:{name}", f"What is the column {name!r}?", len(body))
+                    RoleQuestion(f"column:{name}", f"What is the column {name!r}?", len(body))
                 )
-                columns.setdefault(name, Column(role="note"))
+                columns.setdefault(name, ColumnRole(role="note"))
     if not values:
         return None, decimal
     for name in values:
@@ -159,7 +167,7 @@ def _table(
             decimal = ","
         if styles[name].doubt:
             questions.append(
-                Question(
+                RoleQuestion(
                     "decimal",
                     f"Do {styles[name].doubt} in {name!r} separate thousands or decimals?",
                     len(body),
@@ -169,7 +177,7 @@ def _table(
     return place.model_copy(update={"columns": columns, "across": across, "fill": fill}), decimal
 
 
-def _block(grid: Grid) -> tuple[int, int | None] | None:
+def _block(grid: FieldGrid) -> tuple[int, int | None] | None:
     """The index of the line of names, and the number of the last line of cells: the lines of the usual
     width.
     """
@@ -255,7 +263,7 @@ def _numbers_in(texts: Sequence[str]) -> set[str]:
 
 
 def _symbols(
-    reading: Reading, questions: list[Question]
+    reading: Reading, questions: list[RoleQuestion]
 ) -> tuple[dict[str, Symbol], dict[str, str]]:
     """Everything that stands in place of a number or beside one, with the meaning that its name suggests."""
     symbols: dict[str, Symbol] = {}
@@ -266,7 +274,7 @@ def _symbols(
         cells = sum(map(len, reading.symbols.values()))
         listed = ", ".join(f"{text!r} ({len(reading.symbols[text])} cells)" for text in symbols)
         questions.append(
-            Question(
+            RoleQuestion(
                 "symbols",
                 f"What do these stand for: {listed}? A hidden value, 0, or a range?",
                 cells,
@@ -277,32 +285,32 @@ def _symbols(
         cells = sum(map(len, reading.letters.values()))
         listed = ", ".join(f"{text!r} ({len(reading.letters[text])})" for text in letters)
         questions.append(
-            Question("letters", f"What do these say beside a number: {listed}?", cells)
+            RoleQuestion("letters", f"What do these say beside a number: {listed}?", cells)
         )
     return Layout(tables=(_NO_TABLE,), symbols=symbols).symbols, letters
 
 
-_NO_TABLE = TableLayout(columns={"value": Column(role="value")})
+_NO_TABLE = DeclaredTable(columns={"value": ColumnRole(role="value")})
 
 
-def _outside(container: Container, reading: Reading, questions: list[Question]) -> None:
+def _outside(container: Container, reading: Reading, questions: list[RoleQuestion]) -> None:
     """Lines and parts that no table holds."""
     if reading.lines:
         first = ", ".join(reading.lines[:3]) + (", ..." if len(reading.lines) > 3 else "")
         questions.append(
-            Question(
+            RoleQuestion(
                 "notes",
                 f"Do the lines outside the table ({first}) say anything about hidden cells?",
             )
         )
     if reading.unlisted:
-        questions.append(Question("missing", unlisted_words(reading), len(reading.unlisted)))
+        questions.append(RoleQuestion("missing", unlisted_words(reading), len(reading.unlisted)))
     if container.unread:
         first = "; ".join(map(str, container.unread[:3])) + (
             "; ..." if len(container.unread) > 3 else ""
         )
         questions.append(
-            Question(
+            RoleQuestion(
                 "parts",
                 f"The file holds more than its cells: {first}. Does it say anything about hidden cells?",
             )
@@ -316,13 +324,13 @@ def unlisted_words(reading: Reading) -> str:
 
 
 def _dimension(
-    cube: Cube, axis: int, reasons: dict[str, str], questions: list[Question]
-) -> Dimension:
+    cube: CellCube, axis: int, reasons: dict[str, str], questions: list[RoleQuestion]
+) -> CodeRoles:
     """The roles of the codes of one variable, as far as numbers or names tell."""
     name, codes = cube.names[axis], cube.codes[axis]
     value, known = cube.lines(axis)
     listed: Mask = np.asarray(np.moveaxis(cube.listed, axis, 0).reshape(len(codes), -1).any(axis=1))
-    search = _Search(name, codes, value, known, listed)
+    search = _SumSearch(name, codes, value, known, listed)
     totals = search.totals()
     shown = dict(totals)
     for total, (parts_, lines) in search.weak.items():
@@ -360,17 +368,17 @@ def _dimension(
         first = ", ".join(repr(c) for c in unsettled[:5]) + (", ..." if len(unsettled) > 5 else "")
         hidden = int((~known & listed[:, None]).sum())
         questions.append(
-            Question(
+            RoleQuestion(
                 f"codes:{name}",
                 f"Which codes of {name!r} add up to which? Nothing shows it for {first}.",
                 hidden,
             )
         )
-    return Dimension(totals=totals, subsets=subsets)
+    return CodeRoles(totals=totals, subsets=subsets)
 
 
 @dataclass
-class _Search:
+class _SumSearch:
     """Looks for totals among the codes of one variable by their numbers: runs of codes, prefixes, all
     others.
     """

@@ -19,15 +19,15 @@ from lustrum.model import InputError
 from lustrum.model.arrays import Ints, Mask
 from lustrum.model.errors import NotJudgedError, choices
 from lustrum.numeric.structure import UNBOUNDED
-from lustrum.readers.cells import Cube
-from lustrum.readers.layout import UNIT, Dimension, Layout, bare
+from lustrum.readers.cells import CellCube
+from lustrum.readers.layout import UNIT, CodeRoles, Layout, bare
 
 CHANCE = 1e-4
 """A sum counts as shown by the numbers if a wrong one would hold by chance less often than this."""
 
 
 @dataclass(frozen=True)
-class Relation:
+class CodeRelation:
     """A weighted sum of codes of one variable, for every combination of the others, lies between two ends."""
 
     axis: str
@@ -36,30 +36,30 @@ class Relation:
     high: int = 0
 
     @classmethod
-    def total(cls, axis: str, total: str, parts: Sequence[str]) -> Relation:
+    def total(cls, axis: str, total: str, parts: Sequence[str]) -> CodeRelation:
         """A total is the sum of its parts."""
         return cls(axis, ((total, -1), *((part, 1) for part in parts)))
 
 
-def relations_of(name: str, dimension: Dimension, *, complete: bool = False) -> list[Relation]:
+def relations_of(name: str, dimension: CodeRoles, *, complete: bool = False) -> list[CodeRelation]:
     """All relations along one variable; with ``complete``, subsets that may be all of a code are all of it."""
-    out = [Relation.total(name, total, parts) for total, parts in dimension.totals.items()]
+    out = [CodeRelation.total(name, total, parts) for total, parts in dimension.totals.items()]
     for code, (first, *others) in dimension.differences.items():
-        out.append(Relation(name, ((code, -1), (first, 1), *((other, -1) for other in others))))
+        out.append(CodeRelation(name, ((code, -1), (first, 1), *((other, -1) for other in others))))
     for code, other in dimension.same.items():
-        out.append(Relation(name, ((code, 1), (other, -1))))
+        out.append(CodeRelation(name, ((code, 1), (other, -1))))
     for code, group in dimension.subsets.items():
         if group.complete or (complete and group.complete is None and group.disjoint):
-            out.append(Relation.total(name, code, group.codes))
+            out.append(CodeRelation.total(name, code, group.codes))
             continue
         sets = [group.codes] if group.disjoint else [(one,) for one in group.codes]
         for codes in sets:
             terms = ((code, 1), *((one, -1) for one in codes))
-            out.append(Relation(name, terms, 0, UNBOUNDED))
+            out.append(CodeRelation(name, terms, 0, UNBOUNDED))
     return out
 
 
-def knowledge_of(cube: Cube, layout: Layout, relations: Sequence[Relation]) -> Knowledge:
+def knowledge_of(cube: CellCube, layout: Layout, relations: Sequence[CodeRelation]) -> Knowledge:
     """What a reader knows of all cells of a cube: its numbers, what it states, and the relations."""
     matrices, ends = [], []
     cells = cube.value.size
@@ -118,7 +118,7 @@ def _less(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:
 class _Names(Sequence[str]):
     """The names of all cells of a cube, put together when one is asked for."""
 
-    def __init__(self, cube: Cube) -> None:
+    def __init__(self, cube: CellCube) -> None:
         self._cube = cube
 
     def __len__(self) -> int:
@@ -132,7 +132,7 @@ class _Names(Sequence[str]):
         return self._cube.name_of(int(index))
 
 
-def _additive(cube: Cube, layout: Layout) -> dict[str, Mask]:
+def _additive(cube: CellCube, layout: Layout) -> dict[str, Mask]:
     """For each variable with codes that do not add up along others: which of its codes do."""
     out = {}
     for name, codes in zip(cube.names, cube.codes, strict=True):
@@ -143,7 +143,7 @@ def _additive(cube: Cube, layout: Layout) -> dict[str, Mask]:
     return out
 
 
-def _unit_facts(cube: Cube, layout: Layout) -> Iterator[tuple[list[tuple[int, int]], int, int]]:
+def _unit_facts(cube: CellCube, layout: Layout) -> Iterator[tuple[list[tuple[int, int]], int, int]]:
     """What numbers in another unit, shares, means and stated ends say of the cells that they are about."""
     unit = 10**cube.decimals
     for axis, name in enumerate(cube.names):
@@ -188,7 +188,7 @@ def _unit_facts(cube: Cube, layout: Layout) -> Iterator[tuple[list[tuple[int, in
 
 
 def _share(
-    cube: Cube, target: int, whole: int, factor: Fraction, low: Fraction, high: Fraction
+    cube: CellCube, target: int, whole: int, factor: Fraction, low: Fraction, high: Fraction
 ) -> Iterator[tuple[list[tuple[int, int]], int, int]]:
     """``low * whole <= factor * target <= high * whole``, for a whole that is not negative."""
     if whole == target:
@@ -202,12 +202,12 @@ def _share(
         yield [(target, int(factor * times)), (whole, -int(end * times))], *ends
 
 
-def _flat(cube: Cube, at: tuple[int, ...], other: Mapping[int, int]) -> int:
+def _flat(cube: CellCube, at: tuple[int, ...], other: Mapping[int, int]) -> int:
     place = tuple(other.get(axis, index) for axis, index in enumerate(at))
     return int(np.ravel_multi_index(place, cube.value.shape))
 
 
-def _place(text: str, cube: Cube, axis: int) -> int:
+def _place(text: str, cube: CellCube, axis: int) -> int:
     return cube.codes[axis].index(_code(text, cube.names[axis], cube.codes[axis]))
 
 
@@ -218,7 +218,7 @@ def _code(text: str, name: str, codes: Sequence[str]) -> str:
     return code
 
 
-def _elsewhere(text: str, cube: Cube) -> dict[int, int]:
+def _elsewhere(text: str, cube: CellCube) -> dict[int, int]:
     """Codes of other variables in brackets, as axes and places."""
     out = {}
     for part in filter(None, (p.strip() for p in text.split(","))):

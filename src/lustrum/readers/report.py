@@ -7,11 +7,11 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 
-class _Part(BaseModel):
+class _ReportPart(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class AuditedFile(_Part):
+class AuditedFile(_ReportPart):
     """A file that was audited: its digest, and where its layout came from."""
 
     name: str
@@ -20,7 +20,7 @@ class AuditedFile(_Part):
     notes: tuple[str, ...] = ()
 
 
-class AuditedValue(_Part):
+class AuditedValue(_ReportPart):
     """A value that was not published as it is, and the range in which a reader knows it to be.
 
     An end that is not there is not bounded. ``sharp`` ends are reached by some table that fits. ``follows``
@@ -36,7 +36,7 @@ class AuditedValue(_Part):
     follows: tuple[str, ...] = ()
 
 
-class OpenQuestion(_Part):
+class OpenQuestion(_ReportPart):
     """A role that nothing settles. ``role`` is its name in the layout."""
 
     file: str
@@ -44,7 +44,7 @@ class OpenQuestion(_Part):
     text: str
 
 
-class Report(_Part):
+class FileReport(_ReportPart):
     """The outcome of ``lustrum audit``.
 
     ``exit`` is 0 if everything has a role and nothing is disclosed, 3 if something is, 4 if roles are open.

@@ -16,7 +16,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from lustrum.model import InputError
-from lustrum.readers.grids import Grid, Unread, text_of
+from lustrum.readers.grids import FieldGrid, Unread, text_of
 from lustrum.runtime.durable import write_whole
 
 _READ = re.compile(
@@ -27,7 +27,7 @@ _PLAIN_FORMAT = re.compile(r"(general|@|[#0?,. ]*[#0](\.[0#?]+)?%?)", re.IGNOREC
 _SMALL = 1.0  # a row or column of less than a point cannot be seen
 
 
-def walk_workbook(content: bytes, source: str) -> tuple[tuple[Grid, ...], list[Unread]]:
+def walk_workbook(content: bytes, source: str) -> tuple[tuple[FieldGrid, ...], list[Unread]]:
     """The sheets of a workbook as grids, and everything else that it holds."""
     import openpyxl
     from openpyxl.utils.exceptions import InvalidFileException
@@ -53,7 +53,7 @@ def walk_workbook(content: bytes, source: str) -> tuple[tuple[Grid, ...], list[U
             lines, places, more = _sheet(sheet, formulas[sheet.title], used)
             unread += more
             if any(any(line) for line in lines):
-                grids.append(Grid(sheet.title, tuple(lines), range(1, len(lines) + 1), places))
+                grids.append(FieldGrid(sheet.title, tuple(lines), range(1, len(lines) + 1), places))
     except wrong:
         raise InputError(f"{source} is not a workbook, though its name says so.") from None
     left = [text for text in strings if text not in used and any(c.isdigit() for c in text)]

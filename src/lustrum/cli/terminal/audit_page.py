@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from html import escape
 
 from lustrum.readers.layout import Layout
-from lustrum.readers.report import AuditedValue, Report
+from lustrum.readers.report import AuditedValue, FileReport
 
 _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 62rem; padding: 0 1rem;
@@ -110,7 +110,7 @@ for (const editor of document.querySelectorAll("[data-layout]")) {
 """
 
 
-def page(report: Report, layouts: Sequence[Layout]) -> str:
+def page(report: FileReport, layouts: Sequence[Layout]) -> str:
     """A page of its own, without any other file."""
     findings = "".join(
         _findings(title, [value for value in report.values if value.finding == finding])

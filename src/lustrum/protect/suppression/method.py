@@ -23,6 +23,7 @@ from lustrum.protect.suppression.contributors import contributor_views
 from lustrum.protect.suppression.costs import CostWord, cell_costs
 from lustrum.protect.suppression.problem import AxisSums, ContributorView, SuppressionProblem
 from lustrum.protect.suppression.result import Pattern
+from lustrum.protect.suppression.solve import DROPPED_NAMES
 from lustrum.sensitivity import Background, Rule, Sensitivity, Threshold
 from lustrum.sensitivity.background import NOTHING
 from lustrum.sensitivity.rules.combine import rule_of
@@ -74,8 +75,9 @@ class Suppression(MethodSpec):
     reasons: bool = parameter(False, "Whether a release says why each cell is suppressed.")
 
     def __post_init__(self) -> None:
-        if isinstance(self.algorithm, str):
-            object.__setattr__(self, "algorithm", algorithm_named(self.algorithm))
+        given: object = self.algorithm  # whatever a caller gave; checked below
+        if isinstance(given, str) and given in DROPPED_NAMES:
+            object.__setattr__(self, "algorithm", algorithm_named(given))
         super().__post_init__()
 
     def check_together(self) -> None:

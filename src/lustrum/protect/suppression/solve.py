@@ -40,7 +40,7 @@ from lustrum.protect.suppression.search.start import (
 from lustrum.runtime.stop import best_is_taken
 
 AlgorithmWord = Literal["auto", "exact", "quick", "boxes"]
-_DROPPED: dict[str, AlgorithmWord] = {
+DROPPED_NAMES: dict[str, AlgorithmWord] = {
     "decomposition": "exact",
     "elimination": "quick",
     "heuristic": "quick",
@@ -85,8 +85,8 @@ class SearchRequest:
 
 def algorithm_named(word: str) -> AlgorithmWord:
     """The algorithm of this name; earlier names warn and stand for what took their place."""
-    if word in _DROPPED:
-        now = _DROPPED[word]
+    if word in DROPPED_NAMES:
+        now = DROPPED_NAMES[word]
         text = f"The algorithm {word!r} of suppression is now {now!r}; name that one."
         warnings.warn(text, FutureWarning, stacklevel=3)
         return now

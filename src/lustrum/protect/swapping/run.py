@@ -105,7 +105,7 @@ def groups_of(variable: Variable, level: str | None) -> Ints:
 
 
 @dataclass(frozen=True, eq=False)
-class Places:
+class SwapPlaces:
     """Levels at which households may be unsafe, from coarse to fine; the finest codes come last.
 
     ``levels[i]`` gives each finest code its place at that level; ``scopes[i]`` its places in the areas within
@@ -116,7 +116,7 @@ class Places:
     scopes: tuple[tuple[Ints, ...], ...]
 
     @classmethod
-    def of(cls, variable: Variable, levels: tuple[str, ...], within: str | None) -> Places:
+    def of(cls, variable: Variable, levels: tuple[str, ...], within: str | None) -> SwapPlaces:
         """Check that every level divides the one before it, and that all of them divide the outer area."""
         ladder = [groups_of(variable, within), *(groups_of(variable, name) for name in levels)]
         named = [within, *levels]
@@ -274,7 +274,7 @@ def swap(plan: SwapPlan, records: Records, rng: np.random.Generator, keep: Ints)
         nobody = np.zeros((0, 2), dtype=np.int64)
         return Swapped(records, SwapReport(0, 0, nobody, nobody[:, 0]))
     finest = records.dataset.variable(plan.traded[0])
-    places = Places.of(finest, plan.levels, plan.within)
+    places = SwapPlaces.of(finest, plan.levels, plan.within)
     home = units.one_of(records.codes[finest.name], finest.name)
     rates = _rates(plan, records)
     free = (rates[home] > 0) & ~np.isin(units.ids, keep) & ~_flagged(plan, records, units)
