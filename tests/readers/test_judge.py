@@ -92,6 +92,8 @@ totals.T = ["m", "f"]
 
 def test_an_all_clear_needs_every_single_role(tmp_path: Path) -> None:
     assert audited(tmp_path, HARMLESS, ROLES).exit == 0
+    silent = ROLES.replace('flag = { role = "status" }', 'flag = { role = "note" }')
+    assert "t.csv: the column 'flag' states nothing" in audited(tmp_path, HARMLESS, silent).on_word
     lines = ROLES.splitlines()
     for number, line in enumerate(lines):
         if not line.startswith(('"*"', "x1", "p ", "label", "flag", "totals")):

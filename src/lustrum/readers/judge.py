@@ -312,6 +312,15 @@ def _on_word(
         out += [
             f"{name}: the letter {text!r} means {_words(m)}" for text, m in given.letters.items()
         ]
+        for table in given.tables:
+            notes = [column for column, one in table.columns.items() if one.role == "note"]
+            out += [f"{name}: the column {column!r} states nothing" for column in notes]
+            if table.missing is not None:
+                out.append(f"{name}: combinations that are not listed are {table.missing}")
+        if given.zeros_shown:
+            out.append(f"{name}: zeros are shown")
+        if given.rounding is not None:
+            out.append(f"{name}: numbers are rounded ({given.rounding.how})")
         if given.notes and file.reading.lines:
             out.append(f"{name}: lines outside the tables state nothing")
         if given.parts and file.container.unread:
