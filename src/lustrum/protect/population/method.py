@@ -25,10 +25,11 @@ from lustrum.protect.entropy_left import left_between_multiples
 from lustrum.protect.method import MethodSpec
 from lustrum.protect.method import Stage as MethodStage
 from lustrum.protect.population.agency import AgencyReport, agency_report, true_counts
-from lustrum.protect.population.measure import public_report
+from lustrum.protect.population.measure import coverage_of, public_report
 from lustrum.protect.population.prepare import Prepared, prepare
 from lustrum.protect.population.public import (
     FEW_SWEEPS,
+    LARGEST,
     SEARCH_OF_MANY_CODES,
     PublicReport,
     search_version,
@@ -58,8 +59,6 @@ _LOST = 3.0
 """An exchange is given up when its first tables cost so many temperatures too much."""
 _WALL = 50_000
 """How steeply costs rise in the last stages of few sweeps."""
-LARGEST = 10
-"""No controlled table errs by more than so many times the base, as far as the last stage can reach that."""
 _END, _END_SHARE, _END_WALK = 16, 1 / 16, 400
 """How many more sweeps there are at most until no error is large, each over about this share of all cells at
 most, and how many moves a walk makes for those that are left."""
@@ -342,6 +341,7 @@ class ProtectedPopulation(MethodSpec):
                 differences(previous, memory, self.base),
             ),
         )
+        agency = replace(agency, coverage=coverage_of(plan, searched.errors, truth, public))
         report_progress("measuring errors", 1.0)
         public = replace(
             public,

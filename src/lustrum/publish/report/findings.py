@@ -16,6 +16,7 @@ from lustrum.numeric.arithmetic import log2
 from lustrum.numeric.counting.plan import Chunk
 from lustrum.policy import Policy
 from lustrum.protect import CellKey, RandomRounding
+from lustrum.protect.population.public import LARGEST
 from lustrum.protect.population.readers import candidates, left_to
 from lustrum.public.bundle.files import Bundle
 from lustrum.public.bundle.numbers import BundleNumbers
@@ -116,6 +117,17 @@ def findings(release: MadeBundle, policy: Policy) -> Findings:
         for risk in result.agency.attributes
         if risk.exceeds
     ]
+    warnings += [
+        f"Of {one.cells:,} counts by {one.variables} variables from {one.least:,} on only {one.share:.1%} are "
+        "within the margin of error that is stated."
+        for one in result.agency.coverage
+        if one.is_short
+    ]
+    if result.public.largest is not None:
+        warnings.append(
+            f"Some counts of controlled tables are more than {LARGEST * result.public.support.base} off, which "
+            f"the public report says (up to {result.public.largest:,}); more sweeps take such errors away."
+        )
     if release.both is not None and release.both.pinned:
         warnings.append(
             f"Readers of all releases who take the records for unchanged are left with one count for "
