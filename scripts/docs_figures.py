@@ -1,7 +1,9 @@
-"""A hook of mkdocs: draw the tables and plots of docs/benchmarks.md from bench/figures/*.json.
+"""A hook of mkdocs: draw the tables and plots of docs/benchmarks.md from bench/figures/*.json, and fill in the
+figures of other pages from docs/figures.json, which a test renews (RECORD=1).
 
     <!-- figures: tabulate -->                                      all tables that this bench recorded
     <!-- plot: tabulate | Counting | table | ratio -->              one column of a table as bars
+    <!-- figure: a 1 shows 3 -->                                    one figure within a sentence
 
 Only the page has sentences, and only the files have figures.
 """
@@ -16,13 +18,23 @@ from pathlib import Path
 from typing import Any
 
 FIGURES = Path(__file__).resolve().parent.parent / "bench" / "figures"
+SENTENCES = FIGURES.parent.parent / "docs" / "figures.json"
 PAGE = "benchmarks.md"
+FIGURE = re.compile(r"<!-- figure: (.+?) -->")
 MARK = re.compile(r"^<!-- (figures|plot): (.+) -->$", re.MULTILINE)
 
 
 def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
     """What mkdocs calls with every page."""
-    return drawn(markdown) if page.file.src_uri == PAGE else markdown
+    return drawn(markdown) if page.file.src_uri == PAGE else filled(markdown)
+
+
+def filled(markdown: str) -> str:
+    """A page with the figures that its sentences name."""
+    if not FIGURE.search(markdown):
+        return markdown
+    known = json.loads(SENTENCES.read_text("utf-8"))
+    return FIGURE.sub(lambda mark: as_text(known[mark[1]]), markdown)
 
 
 def drawn(markdown: str) -> str:

@@ -310,9 +310,9 @@ def test_a_bundle_states_its_method_and_its_search_only_as_a_whole(tmp_path: Pat
     write_bundle(place, packed(own))
     assert own.report.search == SEARCH
     assert other_search(place) is None
-    older = replace(own, report=replace(own.report, search=SEARCH - 1))
+    older = replace(own, report=replace(own.report, search=SEARCH - 2))
     write_bundle(place, packed(older))
-    assert other_search(place) == SEARCH - 1
+    assert other_search(place) == SEARCH - 2
     assert stated_method(place) == own.report.method
     words = json.loads((place / "report.json").read_bytes())
     for search in ("newest", None, [1]):
@@ -334,7 +334,7 @@ def test_few_sweeps_over_very_many_codes_are_another_search(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # From 2,048 codes on, and with less than eight sweeps.
-    for sweeps, codes, version in ((7, 2048, 9), (8, 2048, 8), (7, 2047, 8), (1, 190_000, 9)):
+    for sweeps, codes, version in ((7, 2048, 9), (8, 2048, 10), (7, 2047, 10), (1, 190_000, 9)):
         assert public_module.search_version(sweeps, codes) == version
     place = tmp_path / "town"
     own = made_by()

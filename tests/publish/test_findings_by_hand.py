@@ -14,6 +14,7 @@ import pytest
 from lustrum.model import Dataset, InputError, Release, TableQuery
 from lustrum.model.finest import FinestCells
 from lustrum.numeric.counting.plan import Chunk
+from lustrum.protect.population.agency import Coverage
 from lustrum.protect.population.readers import KnownTotals
 from lustrum.protect.population.support import Support
 from lustrum.publish.report import questions
@@ -448,7 +449,9 @@ def report(monkeypatch: pytest.MonkeyPatch) -> Any:
             single_columns=words.get("single", {"in truth and shown": 0, "rows": 0}),
             differences=SimpleNamespace(beyond=words.get("beyond", lambda odds, base: [])),
             attributes=words.get("attributes", ()),
+            coverage=words.get("coverage", ()),
         )
+        own.result.public.largest = words.get("largest")
         own.result.public.method |= words.get("method", {})
         if words.get("nameless"):
             own.cells = SimpleNamespace(
@@ -579,6 +582,12 @@ def both(changed: int = 0, pinned: int = 0) -> Any:
         ({"both": both()}, None),
         ({"both": both(changed=1234)}, "1,234 cells moved by more than one step"),
         ({"both": both(pinned=5)}, "left with one count for 5 cells"),
+        (
+            {"coverage": [Coverage(2, 10, 100, 500, 460)]},
+            "500 counts by 2 variables from 10 on only 92.0%",
+        ),
+        ({"coverage": [Coverage(2, 10, 100, 500, 480)]}, None),
+        ({"largest": 120}, "more than 30 off, which the public report says (up to 120)"),
     ],
 )
 def test_what_must_be_read_first_is_said(report: Any, words: Any, said: str | None) -> None:

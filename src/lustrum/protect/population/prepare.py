@@ -85,7 +85,8 @@ def prepare(
     choice = options(every.counts, base, small_only)
     empty = every.counts == 0
     residue = choice.residue
-    left = total - base * int(needed)
+    # No more empty cells can show somebody than there are.
+    left = total - base * min(int(needed), extra.shape[1])
     if needed == required:
         left = max(left, total // 2)
     shrink = (left, total) if total else (1, 1)
