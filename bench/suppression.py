@@ -175,7 +175,9 @@ def drawn_problem(seed: int) -> SuppressionProblem:
     rng = np.random.default_rng(seed)
     kind, counts = seed % 5, seed % 2 == 0
     ways = 2 if kind < 2 else 3
-    axes = [flat(int(size)) for size in rng.integers(*((6, 41) if ways == 2 else (3, 9)), size=ways)]
+    axes = [
+        flat(int(size)) for size in rng.integers(*((6, 41) if ways == 2 else (3, 9)), size=ways)
+    ]
     if kind in (1, 3):
         axes[0] = grouped(int(rng.integers(2, 5)), int(rng.integers(2, 9 if ways == 2 else 5)))
     shape = tuple(axis.size for axis in axes)
@@ -186,7 +188,9 @@ def drawn_problem(seed: int) -> SuppressionProblem:
     people = rng.uniform(0.3, 0.8) if kind == 4 else rng.uniform(4.0, 20.0)
     count[leaves] = rng.poisson(rng.gamma(1.5, people, inside))
     largest = np.ceil(rng.lognormal(3.5, 1.0, inside)) * (count[leaves] > 0)
-    value[leaves] = largest + np.ceil(largest * rng.beta(2, 3, inside) * (count[leaves] - 1)).clip(0)
+    value[leaves] = largest + np.ceil(largest * rng.beta(2, 3, inside) * (count[leaves] - 1)).clip(
+        0
+    )
     for place, axis in enumerate(axes):
         for table in (count, value):
             lines = np.moveaxis(table, place, -1)
@@ -214,7 +218,9 @@ def drawn_problem(seed: int) -> SuppressionProblem:
         level.ravel()[cells],
         np.minimum(level.ravel()[cells], values),
         whole=counts,
-        views=[ContributorView(f"the one in {own[0]}", own, values[own], values[own]) for own in known],
+        views=[
+            ContributorView(f"the one in {own[0]}", own, values[own], values[own]) for own in known
+        ],
         axes=None if kind == 4 else axes,
     )
 
