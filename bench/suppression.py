@@ -9,7 +9,9 @@ about 400,000 cells, 5 % of them primary; ``five_3k`` and ``five_20k`` are small
 ``h2_2k`` to ``h2_200k`` have groups along two axes, ``h3_4k`` and ``h3_8k`` along two of three, and 3 % of
 their cells are primary; ``t2_250k`` and ``t2_1m`` are two-way tables with about one primary cell in a row, and
 ``h1_200k`` has groups along one of two axes and 1 % of its cells primary. ``s2_24`` to ``s4`` are small.
-Every problem runs in a process of its own. Seconds are those of the processor. It prints markdown.
+``drawn`` stands for 60 small and middle tables from fixed seeds: counts and sums, hierarchies, faces of a cube
+as linked tables, sole contributors as attackers. Every problem runs in a process of its own. Seconds are those
+of the processor; ``--limit`` ends a search with the best pattern so far. It prints markdown.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ import argparse
 import csv
 import gzip
 import json
+import math
 import resource
 import subprocess
 import sys
@@ -28,7 +31,8 @@ from pathlib import Path
 import numpy as np
 from parts.figures import Figure, record
 
-from lustrum.protect.suppression import AxisSums, SuppressionProblem, suppress
+from lustrum.protect.suppression import AxisSums, ContributorView, SuppressionProblem, suppress
+from lustrum.runtime.stop import taking_best
 
 PROBLEMS = (
     "t2_20_p5", "t2_50_p5", "h2_40_p5", "t2_100_p1", "table8", "t3_10_p10", "t3_20_p5",
@@ -166,10 +170,67 @@ MADE: dict[str, Callable[[], tuple[tuple[AxisSums, ...], float, int]]] = {
 }
 
 
+def drawn_problem(seed: int) -> SuppressionProblem:
+    """A small or middle table; its kind follows from the seed, its size and values are drawn."""
+    rng = np.random.default_rng(seed)
+    kind, counts = seed % 5, seed % 2 == 0
+    ways = 2 if kind < 2 else 3
+    axes = [
+        flat(int(size)) for size in rng.integers(*((6, 41) if ways == 2 else (3, 9)), size=ways)
+    ]
+    if kind in (1, 3):
+        axes[0] = grouped(int(rng.integers(2, 5)), int(rng.integers(2, 9 if ways == 2 else 5)))
+    shape = tuple(axis.size for axis in axes)
+    leaves = np.ix_(*(np.array([c for c in range(a.size) if c not in dict(a.sums)]) for a in axes))
+    inside = np.zeros(shape)[leaves].shape
+    count, value, level = (np.zeros(shape, dtype=np.int64) for _ in range(3))
+    # In faces of a cube many cells come together.
+    people = rng.uniform(0.3, 0.8) if kind == 4 else rng.uniform(4.0, 20.0)
+    count[leaves] = rng.poisson(rng.gamma(1.5, people, inside))
+    largest = np.ceil(rng.lognormal(3.5, 1.0, inside)) * (count[leaves] > 0)
+    value[leaves] = largest + np.ceil(largest * rng.beta(2, 3, inside) * (count[leaves] - 1)).clip(
+        0
+    )
+    for place, axis in enumerate(axes):
+        for table in (count, value):
+            lines = np.moveaxis(table, place, -1)
+            for total, parts in axis.sums:
+                lines[..., total] = lines[..., list(parts)].sum(axis=-1)
+    few = (count > 0) & (count < 4)
+    level = np.where(few, 4 - count if counts else np.ceil(value / 4).astype(np.int64), 0)
+    shown = np.ones(shape, dtype=np.bool_)
+    if kind == 4:  # every two of three variables are a table of their own
+        shown[tuple(slice(-1) for _ in axes)] = False
+    cells = np.flatnonzero(shown)
+    place_of = np.cumsum(shown.ravel()) - 1
+    relations = [
+        (place_of[total], [place_of[part] for part in parts])
+        for total, parts in relations_of(tuple(axes))
+        if shown.ravel()[[total, *parts]].all()
+    ]
+    values = (count if counts else value).ravel()[cells]
+    alone = np.flatnonzero((count.ravel()[cells] == 1) & (seed % 3 == 0))
+    known = [np.array([cell]) for cell in alone.tolist()]
+    return SuppressionProblem.of(
+        values,
+        relations,
+        few.ravel()[cells],
+        level.ravel()[cells],
+        np.minimum(level.ravel()[cells], values),
+        whole=counts,
+        views=[
+            ContributorView(f"the one in {own[0]}", own, values[own], values[own]) for own in known
+        ],
+        axes=None if kind == 4 else axes,
+    )
+
+
 def problem_named(name: str, folder: Path) -> SuppressionProblem:
     """A problem of the folder, or one that is made."""
     if name in MADE:
         return large_table(*MADE[name]())
+    if name.startswith("drawn_"):
+        return drawn_problem(int(name[6:]))
     if (folder / "csplib" / f"{name}.json.gz").is_file():
         return from_csplib(folder / "csplib" / f"{name}.json.gz")
     return from_table(folder / "tables" / f"{name}.csv.gz")
@@ -180,15 +241,16 @@ def row_of(name: str, given: argparse.Namespace) -> dict[str, Figure]:
     problem = problem_named(name, given.folder)
     begin = time.process_time()
 
-    def tell(what: str, cost: float, bound: float) -> None:
-        print(f"{time.process_time() - begin:8.1f} {what} {cost:.0f} {bound:.0f}", file=sys.stderr)
+    found_by: dict[int, str] = {}
 
-    pattern = suppress(
-        problem,
-        algorithm=given.algorithm,
-        work=given.work,
-        progress=tell if given.verbose else None,
-    )
+    def tell(what: str, cost: float, bound: float) -> None:
+        found_by.setdefault(round(cost), what)
+        if given.verbose:
+            seconds = time.process_time() - begin
+            print(f"{seconds:8.1f} {what} {cost:.0f} {bound:.0f}", file=sys.stderr)
+
+    with taking_best(lambda: time.process_time() - begin > given.limit):
+        pattern = suppress(problem, algorithm=given.algorithm, work=given.work, progress=tell)
     seconds = time.process_time() - begin
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return {
@@ -202,6 +264,7 @@ def row_of(name: str, given: argparse.Namespace) -> dict[str, Figure]:
         "peak (MiB)": round(peak),
         "audited safe": "yes" if pattern.safe else "no",
         "algorithm": pattern.algorithm,
+        "found by": found_by.get(round(pattern.cost), ""),
     }
 
 
@@ -212,6 +275,7 @@ def main() -> None:
     parser.add_argument("problems", nargs="*", help="names; all if none is given")
     parser.add_argument("--algorithm", default="auto")
     parser.add_argument("--work", type=int)
+    parser.add_argument("--limit", type=float, default=math.inf, help="seconds of one search")
     parser.add_argument("--verbose", action="store_true")
     parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -222,8 +286,12 @@ def main() -> None:
         (name,) = given.problems
         print(json.dumps(row_of(name, given)))
         return
-    for name in given.problems or PROBLEMS:
+    names = given.problems or PROBLEMS
+    if "drawn" in names:
+        names = [name for name in names if name != "drawn"] + [f"drawn_{i}" for i in range(1, 61)]
+    for name in names:
         words = [sys.executable, __file__, str(given.folder), name, "--one"]
+        words += ["--limit", str(given.limit)]
         words += ["--algorithm", given.algorithm]
         words += [] if given.work is None else ["--work", str(given.work)]
         words += ["--verbose"] if given.verbose else []

@@ -62,16 +62,16 @@ def finished_search(
     side: Floats,
     cost: Floats,
     nodes: int,
-    start: Floats | None = None,
     below: float = np.inf,
 ) -> WholeSearch | None:
     """The same by HiGHS; None where it does not finish within these nodes."""
-    irregular = cost
+    irregular, limit = cost, below
     if bool((cost == np.rint(cost)).all()):
         # All together are less than 1/2, so that the best with them is one of the best without. Other costs
         # have no ties.
         chance = 1.0 + np.random.default_rng(cost.size).random(cost.size)
         irregular = cost + chance / (4.0 * cost.size)
+        limit = np.ceil(below - 1e-6) - 0.5
     program = Program(
         matrix,
         (side, np.full(side.size, np.inf)),
@@ -84,9 +84,7 @@ def finished_search(
         **_NO_HEURISTICS,
     )
     if np.isfinite(below):
-        program.set(objective_bound=below + 0.5)
-    if start is not None:
-        program.start(start)
+        program.set(objective_bound=limit)
     ended = program.run()
     if ended in ("infeasible", "bound"):
         return WholeSearch(None, np.inf, 0, True)
@@ -94,7 +92,7 @@ def finished_search(
         return None
     x = np.round(program.point)
     least = dot(cost, x)
-    return WholeSearch(x if least <= below + 1e-6 else None, least, 0, True)
+    return WholeSearch(x if least + 1e-9 * (1.0 + least) < below else None, least, 0, True)
 
 
 def search_whole(
@@ -102,17 +100,14 @@ def search_whole(
     side: Floats,
     cost: Floats,
     nodes: int,
-    start: Floats | None = None,
     below: float = np.inf,
 ) -> WholeSearch:
-    """Search within a number of nodes for x that costs less than a first one and no more than ``below``."""
-    return _Search(matrix, side, cost, start, below).run(nodes)
+    """Search within a number of nodes for the cheapest x that costs less than ``below``."""
+    return _Search(matrix, side, cost, below).run(nodes)
 
 
 class _Search:
-    def __init__(
-        self, matrix: Sparse, side: Floats, cost: Floats, start: Floats | None, below: float
-    ) -> None:
+    def __init__(self, matrix: Sparse, side: Floats, cost: Floats, below: float) -> None:
         self.cost = cost
         rows = side, np.full(side.size, np.inf)
         ends = np.zeros(cost.size), np.ones(cost.size)
@@ -121,9 +116,8 @@ class _Search:
         self._point = Program(matrix, rows, ends, single_optimum(cost), None, **fine)
         self._whole = bool((cost == np.rint(cost)).all())
         self._grid = power_of_two(float(np.abs(cost).sum()) or 1.0)
-        self.best = start
-        self.least = np.inf if start is None else dot(cost, start)
-        self.below = below
+        self.best: Floats | None = None
+        self.least = below
         self.programs = 0
         # How much a column raised the least cost in proportion, down and up, and how often that was seen.
         self._raised = np.zeros((2, cost.size))
@@ -164,7 +158,7 @@ class _Search:
         """Whether nothing that is looked for costs this much."""
         least = np.ceil(value - 1e-6) if self._whole else value
         step = 1.0 - 1e-6 if self._whole else 1e-9 * (1.0 + abs(self.least))
-        return bool(least > self.below + 1e-6 or least > self.least - step)
+        return bool(least > self.least - step)
 
     def _branched(
         self, value: float, low: Floats, high: Floats
@@ -178,7 +172,7 @@ class _Search:
             off = np.flatnonzero(np.abs(x - np.rint(x)) > _WHOLE)
             if not off.size:
                 cost = dot(self.cost, np.rint(x))
-                if cost < self.least and cost <= self.below + 1e-6:
+                if cost < self.least:
                     self.best, self.least = np.rint(x), cost
                 off = np.flatnonzero(low < high)
                 # The small costs may prefer another x than the cheapest.

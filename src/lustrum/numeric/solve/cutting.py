@@ -155,16 +155,12 @@ class CuttingProgram:
         """Close columns for good: at 0, or at 1."""
         self.low, self.high = np.where(at_one, 1.0, self.low), np.where(at_zero, 0.0, self.high)
 
-    def relax(self, low: Floats | None = None, high: Floats | None = None) -> Relaxed | None:
-        """Solve the linear program; None where no x satisfies all rows within the fixed columns.
-
-        ``low`` and ``high`` may fix further columns for this time; the bound is then one for such x.
-        """
+    def relax(self) -> Relaxed | None:
+        """Solve the linear program; None where no x satisfies all rows within the fixed columns."""
         self._recall()
-        least, most = self.low if low is None else low, self.high if high is None else high
-        self._points.bound(least, most)
-        wider = np.where(least < most, self._wider, 0.0)
-        self._prices.bound(least - wider, most + wider)
+        self._points.bound(self.low, self.high)
+        wider = np.where(self.low < self.high, self._wider, 0.0)
+        self._prices.bound(self.low - wider, self.high + wider)
         while True:
             if not self._points.finds():
                 return None
@@ -188,20 +184,16 @@ class CuttingProgram:
     def search(
         self,
         nodes: int,
-        start: Floats | None = None,
+        below: float = np.inf,
         *,
-        low: Floats | None = None,
         high: Floats | None = None,
-        below: float | None = None,
     ) -> Searched:
-        """Search among whole x within a number of nodes, from a first solution if one is known.
+        """Search among whole x that cost less than ``below``, within a number of nodes.
 
-        ``low`` and ``high`` may fix further columns for this time; the bound is then one for such x. With
-        ``below`` only x that cost no more than this are looked for.
+        ``high`` may close further columns for this time; the bound is then one for such x.
         """
         every = [*self.cuts, *self._idle]
-        low = self.low if low is None else low
-        high = self.high if high is None else high
+        low, high = self.low, self.high if high is None else high
         free = np.flatnonzero(low < high)
         matrix, side = stacked(every, self.cost.size)
         side = side - sparse_product(matrix, low)
@@ -210,13 +202,11 @@ class CuttingProgram:
         least = np.asarray(part.minimum(0.0).sum(axis=1)).ravel()
         needed = np.flatnonzero(side > least + 1e-9)
         part, side = part[needed], side[needed]
-        first = None if start is None else np.asarray(start, dtype=np.float64)[free]
-        limit = np.inf if below is None else below - base
         program = part, side, self.cost[free]
-        whole_search = finished_search(*program, nodes, first, limit)
+        whole_search = finished_search(*program, nodes, below - base)
         steps = (part.shape[0] + free.size) // _SIZE
         if whole_search is None:
-            whole_search = search_whole(*program, max(nodes // _AGAIN, 1), first, limit)
+            whole_search = search_whole(*program, max(nodes // _AGAIN, 1), below - base)
             steps += nodes * _NODE + whole_search.programs
         x = None
         if whole_search.x is not None:

@@ -142,7 +142,7 @@ class BranchAndCut:
         self._root()
         self._search(self.spent + (self.work - self.spent) // 2, _SMALL)
         self._anew()
-        if not self._is_wide(_TOO_WIDE):
+        if self.first is None or not self._is_wide(_TOO_WIDE):
             self._search(self.work)
 
     def _root(self) -> None:
@@ -332,23 +332,15 @@ class BranchAndCut:
             self._fix(relaxed)
             mine = self.best.suppressed[self.choice]
             closed = self._distant(relaxed, mine) if near else None
-            start = mine.astype(np.float64)
-            inside = bool(((start >= self.program.low) & (start <= self.program.high)).all())
             high = None if closed is None else np.where(closed, self.program.low, self.program.high)
             node = _NODE * (1 + self.program.entries // _HEAVY)
             nodes = min(_NODES, max((end - self.spent) // node, _NODES_AT_LEAST))
-            solution = self.program.search(nodes, start if inside else None, high=high)
+            solution = self.program.search(nodes, self.cost, high=high)
             self.steps += self.program.work(solution.steps)
             if closed is None:
                 self.bound = max(self.bound, min(solution.bound, self.cost))
             self._say("search")
-            if solution.x is None:
-                if closed is None and solution.finished:
-                    self.bound = self.cost
-                near = False
-            if solution.x is None or self.done:
-                continue
-            if self._judge(solution.x):
+            if solution.x is not None and self._judge(solution.x):
                 self._polish()
             elif closed is None:
                 return
