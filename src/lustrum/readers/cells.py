@@ -16,6 +16,7 @@ from lustrum.model.errors import NotJudgedError, choices
 from lustrum.numeric.structure import UNBOUNDED
 from lustrum.readers.grids import Container, FieldGrid
 from lustrum.readers.layout import (
+    CONFIDENTIAL,
     MEASURE,
     UNIT,
     Between,
@@ -37,7 +38,8 @@ class ReadCell:
     """One cell of one table as it stands in the file.
 
     ``value`` is the number that is shown, ``low`` and ``high`` what the file says of the true one. ``asked``
-    cells are those that were not published as they are.
+    cells are those that were not published as they are. ``letter`` stands in the column of status, ``beside``
+    are the texts of labels and of columns that only confidential files have.
     """
 
     key: dict[str, str]
@@ -47,6 +49,8 @@ class ReadCell:
     high: Decimal | None
     place: str
     asked: bool = False
+    letter: str = ""
+    beside: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -138,6 +142,7 @@ def _read_table(
     if not values:
         raise InputError(f"{source}: no column has the role 'value'.")
     status = {c.of: n for n, c in table.columns.items() if c.role == "status"}
+    kept = [n for n, c in table.columns.items() if c.role == "label" or c.role in CONFIDENTIAL]
     across = table.across or ((MEASURE,) if len(values) > 1 else ())
     fields_of = _Fields(layout)
     first = len(reading.cells)
@@ -151,13 +156,14 @@ def _read_table(
         if table.nested:
             key[table.nested[-1]] = " / ".join(filter(None, (key[n] for n in table.nested)))
         named = {codes[n]: code for n, code in key.items() if n not in table.nested[:-1]}
+        beside = {name: fields[index_of[name]] for name in kept}
         for value in values:
             column = status.get(value, status.get(""))
             letter = fields[index_of[column]] if column is not None else ""
             place = f"{grid.places[i]}, {value}" if len(values) > 1 else grid.places[i]
             head = value.split(" / ", len(across) - 1) if across else []
             full = {**table.fixed, **named, **dict(zip(across, head, strict=True))}
-            fields_of.read(fields[index_of[value]], letter, full, place, reading)
+            fields_of.read(fields[index_of[value]], letter, full, place, reading, beside)
     _fill_up(reading, first, table)
 
 
@@ -215,7 +221,13 @@ class _Fields:
         return (low if self._signed or value < 0 else max(low, Decimal(0))), value + room
 
     def read(
-        self, text: str, letter: str, key: dict[str, str], place: str, reading: Reading
+        self,
+        text: str,
+        letter: str,
+        key: dict[str, str],
+        place: str,
+        reading: Reading,
+        beside: Mapping[str, str],
     ) -> None:
         """Put one cell into the reading."""
         low = high = value = None
@@ -248,9 +260,8 @@ class _Fields:
                 low = max((end for end in (low, meaning.low) if end is not None), default=None)
                 high = min((end for end in (high, meaning.high) if end is not None), default=None)
         rounded = self._rounding is not None and self._rounding.how != "last digit"
-        cell = ReadCell(
-            key, text, value, low, high, place, value is None or (rounded and number is not None)
-        )
+        asked = value is None or (rounded and number is not None)
+        cell = ReadCell(key, text, value, low, high, place, asked, letter, beside)
         reading.cells.append(cell)
         if hidden and number is not None:
             reading.standing.append(cell)
