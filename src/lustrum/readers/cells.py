@@ -31,6 +31,8 @@ _MOST_CELLS = 2_000_000
 _EXACT = 2**53
 ALL = "(all)"
 """The code of a table that does not have a variable: all of it together."""
+UNLISTED = "not listed"
+"""The place of a combination of codes that a table does not list."""
 
 
 @dataclass(frozen=True)
@@ -185,9 +187,9 @@ def _fill_up(reading: Reading, first: int, table: DeclaredTable) -> None:
         named = dict(zip(names, key, strict=True))
         if zero is None:
             hidden = table.missing == "hidden"
-            reading.cells.append(ReadCell(named, "", None, None, None, "not listed", hidden))
+            reading.cells.append(ReadCell(named, "", None, None, None, UNLISTED, hidden))
         else:
-            reading.cells.append(ReadCell(named, "", zero, zero, zero, "not listed"))
+            reading.cells.append(ReadCell(named, "", zero, zero, zero, UNLISTED))
         if table.missing is None:
             reading.unlisted.append(", ".join(f"{n}={c}" for n, c in named.items()))
 
@@ -402,7 +404,7 @@ def cube_of(source: str, reading: Reading, layout: Layout) -> CellCube:
             if not listed[tuple(at_code)].any():
                 listed[tuple(at_code)] = asked[tuple(at_code)] = True
                 flats = np.arange(value.size).reshape(shape)[tuple(at_code)].ravel()
-                places |= dict.fromkeys(flats.tolist(), "not listed")
+                places |= dict.fromkeys(flats.tolist(), UNLISTED)
     return CellCube(
         source=source,
         names=names,

@@ -20,7 +20,7 @@ import numpy as np
 from lustrum.model import InputError
 from lustrum.model.arrays import Ints
 from lustrum.model.errors import choices
-from lustrum.readers.cells import ReadCell, names_of, read_cells
+from lustrum.readers.cells import UNLISTED, ReadCell, names_of, read_cells
 from lustrum.readers.container import read_container
 from lustrum.readers.grids import Container, FieldGrid
 from lustrum.readers.layout import ColumnRole, DeclaredTable, Layout, layout_text
@@ -282,7 +282,7 @@ def _true_file(
     source, (table,) = container.source, layout.tables
     _check_width(grid, table, source)
     reading = read_cells(container, layout)
-    rows = [cell for cell in reading.cells if cell.place != "not listed"]
+    rows = [cell for cell in reading.cells if cell.place != UNLISTED]
     by_role: dict[str, list[str]] = {}
     for name, column in table.columns.items():
         by_role.setdefault(column.role, []).append(name)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from lustrum.formats.cell_text import HeadNames, free_name
 from lustrum.model import CellStatus, Release, TableAxis
-from lustrum.readers.cells import read_cells
+from lustrum.readers.cells import UNLISTED, read_cells
 from lustrum.readers.confidential import Kind
 from lustrum.readers.container import read_container
 from lustrum.readers.layout import (
@@ -84,7 +84,11 @@ def published_cells(path: Path, names: Sequence[str]) -> dict[tuple[str, ...], D
         columns={**columns, value: ColumnRole(role="value")},
     )
     cells = read_cells(container, Layout(tables=(table,))).cells
-    return {tuple(cell.key[name] for name in names): cell.value for cell in cells}
+    return {
+        tuple(cell.key[name] for name in names): cell.value
+        for cell in cells
+        if cell.place != UNLISTED
+    }
 
 
 def totals_of(axis: TableAxis) -> dict[str, tuple[str, ...]]:
