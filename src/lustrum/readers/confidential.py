@@ -194,6 +194,7 @@ def _plain_table(container: Container) -> DeclaredTable:
     twice = next((name for name in head if head.count(name) > 1), None)
     if twice is not None:
         raise InputError(f"{source}: the column {twice!r} occurs twice; use it once.")
+    _check_width(grid, place, source)
     names, body = names_of(grid, place, source)
     columns = _known_columns(names, grid, source)
     left = [name for name in names if name not in columns]
@@ -205,8 +206,10 @@ def _plain_table(container: Container) -> DeclaredTable:
     labels = {name: name.removesuffix("_label") for name in left if name.endswith("_label")}
     labels = {name: code for name, code in labels.items() if code in left}
     codes = [name for name in left if name not in labels]
-    needed = [name for name in codes if not _tells_apart(texts, [c for c in codes if c != name])]
     words = [n for n in codes if not all(printed(t, Style()) for t in texts[n] if t)]
+    # Numbers are codes only where words alone do not tell rows apart.
+    pool = words if _tells_apart(texts, words) else codes
+    needed = [name for name in pool if not _tells_apart(texts, [c for c in pool if c != name])]
     # A word that is the same throughout is a code; whatever else no row needs could be anything.
     sure = {*needed, *(n for n in words if len(set(texts[n])) == 1)} if len(codes) > 1 else {*codes}
     roles = {
