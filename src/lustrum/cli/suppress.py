@@ -30,7 +30,7 @@ from lustrum.publish.suppression.read_back import audit_of_files
 from lustrum.publish.suppression.tables import TablesTogether
 from lustrum.publish.waivers import read_waivers
 from lustrum.readers.confidential import Kind, TrueFile, read_true
-from lustrum.readers.hierarchy_files import read_groups
+from lustrum.readers.hierarchy_files import Groups, read_groups
 from lustrum.readers.layout import Layout, SuppressSettings, layouts_of
 from lustrum.readers.true_tables import members_of, true_table
 
@@ -96,12 +96,12 @@ def _read(paths: Sequence[Path], words: SuppressWords, say: Say) -> _Read:
     """Read the tables; whatever is recognised or assumed about them is said."""
     layouts = layouts_of(paths, words.layouts)
     files = [read_true(path, layout) for path, layout in zip(paths, layouts, strict=True)]
-    groups = {}
+    groups: dict[str, Groups] = {}
     for word in words.hierarchies:
-        name, equals, file = word.partition("=")
+        name, equals, tree = word.partition("=")
         if not equals:
             raise InputError(f"--hierarchy is DIMENSION=FILE, such as nace=nace.hrc, not {word!r}.")
-        groups[name] = {**groups.get(name, {}), **read_groups(Path(file))}
+        groups[name] = {**groups.get(name, {}), **read_groups(Path(tree))}
     codes = members_of(files, groups)
     for one in codes.values():
         say(one.sentence())

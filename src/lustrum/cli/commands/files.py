@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import typer
-from click import Context
 from rich.console import Console
 from typer.core import TyperCommand
 
@@ -126,7 +125,7 @@ class _WithoutMoved(TyperCommand):
         "--no-totals": 'independent = ["n", "s"] under [dimensions.area]',
     }  # fmt: skip
 
-    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Refuse an option that stands in a layout now."""
         from lustrum.model import InputError
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -99,11 +99,16 @@ class WrittenTable:
     pattern: Pattern
     release: Release
 
+    @property
+    def kind(self) -> Literal["counts", "sums"]:
+        """What the numbers are."""
+        return "counts" if self.table.kind == "count" else "sums"
+
 
 @contextmanager
 def drafts(tables: Sequence[WrittenTable], files: SuppressFiles) -> Iterator[list[Path]]:
     """The protected tables as files beside their places, until they are put there or thrown away."""
-    from lustrum.readers.own import Kind, own_layout, sidecar  # not before something is written
+    from lustrum.readers.own import own_layout, sidecar  # not before something is written
 
     if files.out is None:
         yield []
@@ -116,8 +121,7 @@ def drafts(tables: Sequence[WrittenTable], files: SuppressFiles) -> Iterator[lis
         for one, draft in zip(tables, written, strict=True):
             write_release(one.release, draft)
             if draft.suffix.lower() in (".csv", ".parquet", ".pq"):
-                kind: Kind = "counts" if one.table.kind == "count" else "sums"
-                layout = own_layout(one.release, draft.read_bytes(), kind)
+                layout = own_layout(one.release, draft.read_bytes(), one.kind)
                 write_whole(sidecar(draft), layout.encode())
         yield written
 

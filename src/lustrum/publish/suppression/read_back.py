@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -59,8 +58,7 @@ def audit_of_files(
 def _opened(path: Path, one: WrittenTable) -> OpenedFile:
     """A file, read by the layout that its table has and that stands beside it."""
     workbook = path.suffix.lower() == ".xlsx"
-    kind = "counts" if one.table.kind == "count" else "sums"
-    layout = public_layout(one.release, kind, _CELLS if workbook else "")
+    layout = public_layout(one.release, one.kind, _CELLS if workbook else "")
     try:
         beside = sidecar(path)
         if beside.exists() and read_layout(beside).model_copy(update={"digest": ""}) != layout:
@@ -94,10 +92,8 @@ def _facts(file: OpenedFile, one: WrittenTable) -> tuple[Mask, Ints, Ints]:
     axes, shape = one.table.axes, one.table.shape
     places = [{code: i for i, code in enumerate(axis.codes)} for axis in axes]
     called = HeadNames.of(axes).facts
-    ends = {
-        called["low"]: np.full(shape, -_OPEN, dtype=np.int64),
-        called["high"]: np.full(shape, _OPEN, dtype=np.int64),
-    }
+    least, most = (np.full(shape, end, dtype=np.int64) for end in (-_OPEN, _OPEN))
+    ends = {called["low"]: least, called["high"]: most}
     hidden = np.ones(shape, dtype=np.bool_)
     plain = one.release.method.keys() <= {"method"}
     for cell in file.reading.cells:
@@ -107,7 +103,7 @@ def _facts(file: OpenedFile, one: WrittenTable) -> tuple[Mask, Ints, Ints]:
         measure = cell.key.get(MEASURE, called["value"])
         if measure != called["value"]:
             if cell.value is not None:
-                ends[measure][at] = _units(cell.value, one.table.decimals)
+                ends[measure][at] = int(cell.value.scaleb(one.table.decimals))
         elif cell.value is None:
             if plain and cell.letter != _HIDDEN:
                 raise _differs(path, "tells hidden cells apart")
@@ -119,11 +115,7 @@ def _facts(file: OpenedFile, one: WrittenTable) -> tuple[Mask, Ints, Ints]:
         raise _differs(path, "hides other cells")
     if file.questions or file.reading.standing:
         raise _differs(path, "tells more")
-    return hidden, *ends.values()
-
-
-def _units(value: Decimal, decimals: int) -> int:
-    return int(value.scaleb(decimals))
+    return hidden, least, most
 
 
 def _differs(path: Path, how: str) -> InternalError:
