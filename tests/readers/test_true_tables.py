@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import openpyxl
@@ -19,7 +20,7 @@ from examples import examples
 from lustrum.model import InputError
 from lustrum.readers.confidential import TrueFile, read_true
 from lustrum.readers.hierarchy_files import groups_of_text, read_groups
-from lustrum.readers.layout import Layout, layout_of_text
+from lustrum.readers.layout import CodeRoles, ColumnRole, Layout, SuppressSettings, layout_of_text
 from lustrum.readers.true_tables import CodeMembers, members_of, true_table
 
 
@@ -397,3 +398,33 @@ def test_hierarchies_come_from_three_kinds_of_files(tmp_path: Path) -> None:
 def test_a_mistake_in_a_hierarchy_is_one_sentence(text: str, ending: str, sentence: str) -> None:
     with pytest.raises(InputError, match=sentence):
         groups_of_text(text, "g", ending)
+
+
+PAGES = Path(__file__).parents[2] / "docs"
+
+
+def test_the_pages_about_layouts_are_right_and_say_everything() -> None:
+    guide, reference = (
+        (PAGES / folder / name).read_text(encoding="utf-8")
+        for folder, name in (("how-to", "suppress-a-table.md"), ("reference", "layout.md"))
+    )
+    blocks = [
+        text for page in (guide, reference) for text in re.findall(r"```toml\n(.*?)```", page, re.S)
+    ]
+    assert len(blocks) == 2
+    for block in blocks:
+        assert layout_of_text(block, "layout.toml").tables
+    assert len(guide.split()) <= 1000
+    roles = get_args(ColumnRole.model_fields["role"].annotation)
+    words = {word for one in roles for word in (get_args(one) or [one])}
+    for word in (
+        *words,
+        *SuppressSettings.model_fields,
+        *Layout.model_fields,
+        *CodeRoles.model_fields,
+    ):
+        assert word in ("format", "file") or f"`{word}" in reference or f"[{word}" in reference, (
+            word
+        )
+    for line in re.findall(r"\| `(\w+ = [^`]+)` \|", guide):
+        layout_of_text(f"[suppress]\n{line}\n", "layout.toml")

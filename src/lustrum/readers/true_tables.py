@@ -290,7 +290,11 @@ def kind_of(file: TrueFile, said: Kind | None = None, assumed: Kind | None = Non
 
 def _check_sums(file: TrueFile, axes: Sequence[TableAxis], relations: Relations) -> None:
     """Every total is the sum of its parts; the sentence names the cell that is off, and what would help."""
-    off = relations.matrix @ file.dense.ravel()
+
+    def differences(values: Ints) -> Ints:
+        return np.asarray(relations.matrix @ values.ravel())
+
+    off = differences(file.dense)
     wrong = np.flatnonzero(off)
     if not wrong.size:
         return
@@ -307,7 +311,7 @@ def _check_sums(file: TrueFile, axes: Sequence[TableAxis], relations: Relations)
     if len(listed) < file.dense.size:
         sentence += "; rows are missing, which would be 0"
     for decimals in range(file.decimals - 1, -1, -1):
-        if not (relations.matrix @ file.rounded(decimals).dense.ravel()).any():
+        if not differences(file.rounded(decimals).dense).any():
             sentence += (
                 f"; 'decimals = {decimals}' under [suppress] of a layout would round it away"
             )
