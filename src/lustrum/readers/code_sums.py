@@ -47,11 +47,21 @@ class SumSearch:
         """The totals that the numbers show, with their parts."""
         groups: dict[int, tuple[int, ...]] = {}
         inside: set[int] = set()
-        for order in (range(len(self.codes) - 1, -1, -1), range(len(self.codes))):
+        size = np.abs(self.value).sum(axis=1)
+        # Where runs can stand anywhere, subtotals come before what holds them.
+        by_size = np.argsort(size, kind="stable").tolist() if self.known.all() else []
+        passes: list[tuple[Sequence[int], int]] = [
+            (range(len(self.codes) - 1, -1, -1), -1),
+            (range(len(self.codes)), 1),
+            (by_size, 0),
+        ]
+        for order, step in passes:
             for total in order:
                 if total in groups:
                     continue
-                for parts in self._candidates(total, inside, order.step):
+                others = [i for i in range(len(self.codes)) if i != total and i not in inside]
+                near = self._candidates(total, others, step)
+                for parts in near if step else self._runs(total, others):
                     shown = evidence(self.value, self.known, total, parts)
                     if shown is not None and shown[0] and shown[1] * self._tries < CHANCE:
                         groups[total] = parts
@@ -63,29 +73,43 @@ class SumSearch:
                         self.weak.setdefault(self.codes[total], (names, shown[0]))
         return {self.codes[t]: tuple(self.codes[p] for p in parts) for t, parts in groups.items()}
 
-    def _candidates(self, total: int, inside: set[int], step: int) -> Iterator[tuple[int, ...]]:
+    def _runs(self, total: int, others: Sequence[int]) -> Iterator[tuple[int, ...]]:
+        """Codes that stand together anywhere and add up to one in every line."""
+        self._tries += len(others) ** 2 // 2
+        lines = np.argsort(-np.abs(self.value[total]), kind="stable")[:_SCREENED]
+        sums = np.zeros((len(others) + 1, lines.size), dtype=np.int64)
+        np.cumsum(self.value[np.ix_(others, lines)], axis=0, out=sums[1:])
+        wanted = sums + self.value[total, lines]
+        order = np.argsort(sums[:, 0], kind="stable")
+        first, last = (np.searchsorted(sums[order, 0], wanted[:, 0], s) for s in ("left", "right"))
+        for start in np.flatnonzero(first < last).tolist():
+            for stop in order[first[start] : last[start]][:_SCREENED].tolist():
+                if stop > start + 1 and bool((sums[stop] == wanted[start]).all()):
+                    yield tuple(others[start:stop])
+
+    def _candidates(
+        self, total: int, others: Sequence[int], step: int
+    ) -> Iterator[tuple[int, ...]]:
         """Sets of codes that could be the parts of one: those behind or before it, of its prefix, all
         others.
         """
-        ahead = range(total + 1, len(self.codes)) if step < 0 else range(total - 1, -1, -1)
-        free = [i for i in ahead if i not in inside]
+        behind = [i for i in others if i > total]
+        free = behind if step < 0 else [i for i in reversed(others) if i < total]
         before = self._tries
         for size in self._sizes(total, free):
             self._tries = before + size - 1
             yield tuple(free[:size])
         self._tries = before + max(len(free) - 1, 0)
-        others = [i for i in range(len(self.codes)) if i != total and i not in inside]
         if len(others) > 1:
             self._tries += 1
             yield tuple(others)
         code = self.codes[total].strip()
-        if code:
-            prefixed = [
-                i for i in others if self.codes[i].startswith(code) and self.codes[i] != code
-            ]
-            if len(prefixed) > 1:
-                self._tries += 1
-                yield tuple(prefixed)
+        prefixed = [
+            i for i in others if code and self.codes[i].startswith(code) and self.codes[i] != code
+        ]
+        if len(prefixed) > 1:
+            self._tries += 1
+            yield tuple(prefixed)
 
     def _sizes(self, total: int, free: Sequence[int]) -> list[int]:
         """How many of some codes, from the first on and two at least, no line contradicts as the parts."""

@@ -23,7 +23,7 @@ from lustrum.model.errors import choices
 from lustrum.readers.cells import UNLISTED, ReadCell, names_of, read_cells
 from lustrum.readers.container import read_container
 from lustrum.readers.grids import Container, FieldGrid
-from lustrum.readers.layout import ColumnRole, DeclaredTable, Layout, layout_text
+from lustrum.readers.layout import CONFIDENTIAL, ColumnRole, DeclaredTable, Layout, layout_text
 from lustrum.readers.number_text import Style, decimals_of, printed, style_of, without_tails
 
 Kind = Literal["counts", "sums"]
@@ -137,8 +137,10 @@ def read_true(path: Path, layout: Layout | None = None) -> TrueFile:
         raise InputError(f"{source}: the layout leaves {layout.open[0]!r} open; settle it.")
     if layout.digest and layout.digest != container.digest:
         raise InputError(f"{source}: the layout is of a file with other bytes; correct 'digest'.")
-    if len(layout.tables) > 1:
-        raise InputError(f"{source}: a confidential file holds one table; leave the others out.")
+    if len(layout.tables) > 1 or layout.rounding is not None:
+        raise InputError(
+            f"{source}: a confidential file holds one table, of numbers that are exact."
+        )
     if not layout.tables:
         layout = layout.model_copy(update={"tables": (_plain_table(container),)})
     (table,) = layout.tables
@@ -197,6 +199,8 @@ def _plain_table(container: Container) -> DeclaredTable:
     _check_width(grid, place, source)
     names, body = names_of(grid, place, source)
     columns = _known_columns(names, grid, source)
+    if grid.structure is not None:
+        return place.model_copy(update={"columns": columns})
     left = [name for name in names if name not in columns]
     texts = {
         name: [grid.lines[i][c].strip() if c < len(grid.lines[i]) else "" for i in body]
@@ -370,8 +374,9 @@ def _check_reading(
     by_role: Mapping[str, Sequence[str]],
 ) -> None:
     """One column of values, as many holdings as contributions, and no role twice that is one column."""
+    wide = table.across and not CONFIDENTIAL & by_role.keys()
     for role in ("value", "contributors", "lower", "upper", "primary"):
-        if len(by_role.get(role, ())) > 1:
+        if len(by_role.get(role, ())) > 1 and not (role == "value" and wide):
             raise InputError(
                 f"{source}: the columns {', '.join(by_role[role])} all have the role {role!r}; a table has "
                 "one, and the others are notes."

@@ -55,10 +55,13 @@ def public_layout(release: Release, kind: Kind, sheet: str = "") -> Layout:
         for axis in release.axes
         if len(axis) > 1
     }
+    across: tuple[str, ...] = ()
     if sheet or (release.low is not None and release.high is not None and release.stated.any()):
         ends = [called.facts["low"], called.facts["high"]]
         columns |= {name: ColumnRole(role="value") for name in ends}
-        dimensions[MEASURE] = CodeRoles(units={ends[0]: f"<= {value}", ends[1]: f">= {value}"})
+        measure = free_name(MEASURE, {axis.name for axis in release.axes})
+        dimensions[measure] = CodeRoles(units={ends[0]: f"<= {value}", ends[1]: f">= {value}"})
+        across = () if measure == MEASURE else (measure,)
     shown = CellStatus.FREE.value
     hidden = sorted({str(letter) for letter in release.status.ravel()} - {shown})
     # A workbook shows the letter of a hidden cell in place of its value, and words where an end is open.
@@ -68,7 +71,7 @@ def public_layout(release: Release, kind: Kind, sheet: str = "") -> Layout:
         signed=bool((release.published[release.known] < 0).any()),
         symbols=dict.fromkeys(instead, "hidden"),
         letters={shown: "note", **dict.fromkeys(hidden, "hidden")},
-        tables=(DeclaredTable(sheet=sheet, columns=columns),),
+        tables=(DeclaredTable(sheet=sheet, columns=columns, across=across),),
         dimensions=dimensions,
     )
 

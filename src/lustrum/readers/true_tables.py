@@ -103,6 +103,7 @@ def _unsettled(
     """The question about codes that nothing tells anything about, with the lines that would answer it."""
     listed = ", ".join(left[:6]) + (", ..." if len(left) > 6 else "")
     parts = [c for c in left if c != left[-1]] or [c for c in codes if c != left[-1]]
+    parts = parts if len(parts) <= 6 else [*parts[:6], "..."]
     proposed = CodeRoles(totals={**roles.totals, left[-1]: tuple(parts)})
     text = layout_text(Layout(dimensions={name: proposed}), {}).strip()
     return InputError(

@@ -96,11 +96,12 @@ def _facts(file: OpenedFile, one: WrittenTable) -> tuple[Mask, Ints, Ints]:
     ends = {called["low"]: least, called["high"]: most}
     hidden = np.ones(shape, dtype=np.bool_)
     plain = one.release.method.keys() <= {"method"}
+    across = next(iter(file.layout.tables[0].across), MEASURE)
     for cell in file.reading.cells:
         at = tuple(index.get(cell.key[a.name], -1) for index, a in zip(places, axes, strict=True))
         if -1 in at:
             raise _differs(path, "has other codes")
-        measure = cell.key.get(MEASURE, called["value"])
+        measure = cell.key.get(across, called["value"])
         if measure != called["value"]:
             if cell.value is not None:
                 ends[measure][at] = int(cell.value.scaleb(one.table.decimals))
