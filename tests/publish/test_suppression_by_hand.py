@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import openpyxl
 import pytest
 from scipy.optimize import linprog
 
@@ -495,6 +496,36 @@ def hidden_row(rows: list[list[str]]) -> int:
 
 def shown_row(rows: list[list[str]]) -> int:
     return next(k for k, row in enumerate(rows) if k and row[-2] != "")
+
+
+@pytest.mark.parametrize(
+    ("sheet", "place", "word", "said"),
+    [
+        (None, "", "", None),
+        ("Notes", "A9", 1, "tells more"),
+        ("Notes", "A9", "see the hidden ones", None),
+        ("Table", "B4", 777, "tells more"),
+        ("Table", "B4", "=1+1", "tells more"),
+        ("Cells", "J2", 1, "tells more"),
+        ("Cells", "E2", 1, "than what was audited"),
+    ],
+)
+def test_every_sheet_of_a_workbook_is_read_back(
+    tmp_path: Path, sheet: str | None, place: str, word: Any, said: str | None
+) -> None:
+    (one,) = written(TWO[0], paths=[Path("t.xlsx")])
+    path = tmp_path / "t.xlsx"
+    write_release(one.release, path)
+    if sheet is not None:
+        book = openpyxl.load_workbook(path)
+        book[sheet][place] = word
+        book.save(path)
+    problem = together(TWO[0]).attacked()
+    if said is None:
+        assert audit_of_files([path], [one], problem) is None
+        return
+    with pytest.raises(InternalError, match=said):
+        audit_of_files([path], [one], problem)
 
 
 def test_letters_that_the_release_states_may_stand_in_its_file(tmp_path: Path) -> None:

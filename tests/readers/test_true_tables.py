@@ -20,6 +20,7 @@ from examples import examples
 from lustrum.model import InputError
 from lustrum.readers.confidential import TrueFile, read_true
 from lustrum.readers.hierarchy_files import groups_of_text, read_groups
+from lustrum.readers.judge import open_file
 from lustrum.readers.layout import CodeRoles, ColumnRole, Layout, SuppressSettings, layout_of_text
 from lustrum.readers.true_tables import CodeMembers, members_of, true_table
 
@@ -428,3 +429,19 @@ def test_the_pages_about_layouts_are_right_and_say_everything() -> None:
         )
     for line in re.findall(r"\| `(\w+ = [^`]+)` \|", guide):
         layout_of_text(f"[suppress]\n{line}\n", "layout.toml")
+
+
+def test_two_equal_codes_of_which_one_is_a_letter_are_no_total(tmp_path: Path) -> None:
+    file = read(tmp_path, "nace,b,value\nS,q,17\nT,q,17\nS,r,2\nT,r,2\nS,Total,19\nT,Total,19\n")
+    with pytest.raises(InputError, match="no total is recognised among the codes of 'nace'"):
+        members_of([file])
+
+
+def test_an_audit_takes_no_confidential_column_for_one_without_values(tmp_path: Path) -> None:
+    (tmp_path / "p.csv").write_text("a,value,x1\nn,5,3\ns,x,7\nTotal,12,7\n")
+    lines = '[symbols]\nx = "hidden"\n[[tables]]\n[tables.columns]\na = { role = "code" }\n'
+    lines += 'value = { role = "value" }\nx1 = { role = "contribution" }\n'
+    with pytest.raises(InputError, match="'x1' is 'contribution', which only a confidential file"):
+        open_file(tmp_path / "p.csv", layout_of_text(lines, "l.toml"))
+    with pytest.raises(InputError, match=r"the layout has no \[\[tables\]\]"):
+        open_file(tmp_path / "p.csv", layout_of_text('kind = "sums"\n', "l.toml"))

@@ -128,8 +128,7 @@ def _lines(files: Sequence[TrueFile], name: str, codes: Sequence[str]) -> tuple[
         value[at] = own
         there = np.zeros(value.shape, dtype=np.bool_)
         there[at] = True
-        # The same numbers in files of other units would not be comparable.
-        values.append(value * 10 ** (max(f.decimals for f in files) - file.decimals))
+        values.append(value)
         known.append(there)
     return np.hstack(values), np.hstack(known)
 
