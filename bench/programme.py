@@ -31,7 +31,7 @@ from lustrum.publish.programme.judge import Judged, judge, ranks_for
 from lustrum.publish.programme.read import bound_to, read_programme
 from lustrum.publish.programme.source import open_records
 from lustrum.publish.programme.system import ProgrammeSystem, SystemPart, systems_of
-from lustrum.readers import read_table
+from lustrum.readers.own import published_cells
 
 HEAD = """
 [programme]
@@ -139,16 +139,14 @@ def write_parents(axis: TableAxis, path: Path) -> bool:
 
 def written(part: SystemPart, path: Path) -> Release:
     """What a protected file shows of a table of the programme."""
-    file = read_table(path)
     hidden = np.zeros(part.true.shape, dtype=np.bool_)
-    names = [file.dimensions.index(axis.name) for axis in part.true.axes]
     places = [
         {code: i for i, code in enumerate(axis.codes)} | {"Total": axis.codes.index("_T")}
         for axis in part.true.axes
     ]
-    for key, value in zip(file.cells, file.values["value"], strict=True):
+    for key, value in published_cells(path, [axis.name for axis in part.true.axes]).items():
         if value is None:
-            hidden[tuple(place[key[i]] for place, i in zip(places, names, strict=True))] = True
+            hidden[tuple(place[code] for place, code in zip(places, key, strict=True))] = True
     values = part.true.values
     return Release(
         axes=part.true.axes,

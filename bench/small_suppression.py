@@ -129,8 +129,10 @@ def run(table: Drawn) -> dict[str, Figure]:
         out = Path(folder) / ("public" if table.linked else "public.csv")
         if table.linked:
             out.mkdir()
-        words = [*map(str, files), "--rule", table.rule, "--out", str(out), "--zeros"]
-        sys.argv = ["lustrum", "suppress", *words, *(["--counts"] if table.counts else [])]
+        layout = Path(folder) / "layout.toml"
+        layout.write_text("[suppress]\nzeros = true\n", encoding="utf-8")
+        words = [*map(str, files), "--rule", table.rule, "--out", str(out), "--layout", str(layout)]
+        sys.argv = ["lustrum", "suppress", *words, "--kind", "counts" if table.counts else "sums"]
         said = Heard()
         start = time.process_time()
         with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):

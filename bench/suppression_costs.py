@@ -26,7 +26,8 @@ from parts.figures import record
 
 from lustrum.model import InputError, Table
 from lustrum.protect.suppression import Pattern, Suppression, suppress
-from lustrum.readers import confidential_table, read_table, recognise
+from lustrum.readers.confidential import read_true
+from lustrum.readers.true_tables import members_of, true_table
 from lustrum.sensitivity import PPercent, Threshold
 
 NAMES = ("t2_20_p5", "t2_50_p5", "h2_40_p5", "t3_10_p10")
@@ -44,8 +45,8 @@ def table_of(path: Path, *, counts: bool) -> Table:
             writer = csv.writer(file, lineterminator="\n")
             writer.writerow([*names, *(["value"] if counts else kept)])
             writer.writerows([row[name] for name in (*names, *kept)] for row in rows)
-        read = read_table(plain)
-        return confidential_table(read, recognise([read]))
+        read = read_true(plain)
+        return true_table(read, members_of([read]), "counts" if counts else "sums")
 
 
 def of_sums(table: Table, **how: object) -> Iterator[tuple[str, Callable[[], Pattern]]]:

@@ -32,6 +32,7 @@ from lustrum.model.parameters import (
 from lustrum.model.plugins import load, names
 from lustrum.policy.parts import PolicyMethod
 from lustrum.protect.suppression import Suppression
+from lustrum.readers.layout import SuppressSettings
 
 ROOT = Path(__file__).parent.parent
 GROUPS = ("lustrum.methods", "lustrum.rules", "lustrum.risks", "lustrum.utilities")
@@ -260,19 +261,16 @@ def test_the_agencys_page_varies_a_declared_parameter(own: MapMethod) -> None:
     assert [getattr(spec, own.parameter) for spec in made] == values if values else len(made) == 1
 
 
-def test_the_options_of_suppress_are_the_declared_parameters_of_the_method() -> None:
-    command = typer.main.get_command(app).commands["suppress"]  # type: ignore[attr-defined]
-    options = {option.name: option for option in command.params}
-    declared = {field.name: field for field in fields(Suppression)}
-    for one in parameters_of(Suppression):
-        if one.name == "rule":  # the words of rules are shorter on the command line
-            continue
-        option = options[one.name]
-        assert option.default == declared[one.name].default
-        allowed = typing.get_args(typing.get_type_hints(Suppression)[one.name])
-        for word in allowed:
-            if isinstance(word, str):
-                assert word in option.help
+def test_a_layout_takes_the_declared_parameters_of_suppression() -> None:
+    own = {"frozen", "never", "decimals"}
+    assert {*SuppressSettings.model_fields} - own == {*parameter_names(Suppression)}
+    plain = {one.name: getattr(Suppression(), one.name) for one in parameters_of(Suppression)}
+    given = {name: value for name, value in plain.items() if name != "rule" and value is not None}
+    assert Suppression(**SuppressSettings(**given).method()) == Suppression()
+    options = typer.main.get_command(app).commands["suppress"].params  # type: ignore[attr-defined]
+    (attacker,) = [option for option in options if option.name == "attacker"]
+    for word in typing.get_args(typing.get_type_hints(Suppression)["attacker"]):
+        assert word in attacker.help
 
 
 def test_the_command_line_shows_the_parameters_of_a_method() -> None:

@@ -11,13 +11,14 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import openpyxl
 import pytest
 from scipy.optimize import linprog
 
 from lustrum.audit.certificate import verify_file
 from lustrum.formats.write import write_release
 from lustrum.model import Category, DatasetError, InputError, InternalError, Table, TableAxis
-from lustrum.model.keys import text_identity
+from lustrum.numeric.structure import UNBOUNDED
 from lustrum.protect.suppression import Suppression
 from lustrum.publish.suppression import files as files_module
 from lustrum.publish.suppression import long_search as search_module
@@ -27,20 +28,16 @@ from lustrum.publish.suppression.files import (
     SuppressFiles,
     WrittenTable,
     _enough,
+    drafts,
+    publish_drafts,
     write_files,
-    write_tables,
 )
-from lustrum.publish.suppression.inputs import (
-    cells_of_all,
-    previous_masks,
-    rule_for,
-    same_names,
-    taken_as_counts,
-)
+from lustrum.publish.suppression.inputs import cells_of_all, previous_masks, rule_for, same_names
 from lustrum.publish.suppression.long_search import StoppableSearch
 from lustrum.publish.suppression.read_back import audit_of_files
 from lustrum.publish.suppression.tables import TablesTogether
-from lustrum.readers import ColumnNames, confidential_table, read_table, recognise
+from lustrum.readers.confidential import TrueFile, read_true
+from lustrum.readers.true_tables import members_of, true_table
 from lustrum.runtime import durable
 from lustrum.sensitivity import Background, GivenCells, Threshold
 
@@ -157,45 +154,35 @@ def test_no_file_is_written_over_another_one(
 # What is written
 
 
-def test_tables_are_put_in_their_places_if_they_are_found_safe(
+def test_tables_are_put_in_their_places_together_or_leave_nothing_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     synced: list[Path] = []
     monkeypatch.setattr(durable, "sync", synced.append)
     made = written(*TWO)
-    said: list[str] = []
     out = SuppressFiles(out=tmp_path)
-    drafts: list[Path] = []
-
-    def judge(paths: Any) -> bool:
-        drafts.extend(paths)
+    with drafts(made, out) as paths:
         assert [path.name for path in paths] == ["t0.csv", "t1.csv"]
         assert all(path.is_file() for path in paths)
         # Beside their places, so that they can be put there at once, and under a name that says what they are.
         assert {path.parent.parent for path in paths} == {tmp_path}
         assert all(path.parent.name.startswith(".not-audited-") for path in paths)
         assert not list(tmp_path.glob("*.csv"))
-        return len(drafts) > 2
-
-    assert write_tables(made, out, judge, said.append) is False
     assert list(tmp_path.iterdir()) == []
-    assert (said, tmp_path in synced) == ([], False)
-    assert write_tables(made, out, judge, said.append) is True
+    assert tmp_path not in synced
+    with drafts(made, out) as paths:
+        assert publish_drafts(paths) == [tmp_path / "t0.csv", tmp_path / "t1.csv"]
     # Without the earlier ones, and with the new ones.
     assert synced[-2:] == [tmp_path, tmp_path]
     names = [f"t{i}.csv{end}" for i in (0, 1) for end in ("", ".layout.toml")]
     assert sorted(path.name for path in tmp_path.iterdir()) == names
-    assert said == [
-        f"The protected table is in {tmp_path / name}." for name in ("t0.csv", "t1.csv")
-    ]
     for one in made:
         rows = rows_of(tmp_path / one.path.name)
         assert [row["value"] == "" for row in rows] == (~one.release.shown).ravel().tolist()
-    (alone,) = written(TWO[0])
-    single = SuppressFiles(out=tmp_path / "one.csv")
-    assert write_tables([alone], single, lambda paths: True, said.append)
-    assert (tmp_path / "one.csv").is_file()
-    assert write_tables([alone], SuppressFiles(), lambda paths: False, said.append)
+    with drafts(written(TWO[0]), SuppressFiles(out=tmp_path / "one.csv")) as paths:
+        assert publish_drafts(paths) == [tmp_path / "one.csv"]
+    with drafts(made, SuppressFiles()) as paths:
+        assert publish_drafts(paths) == []
 
 
 @pytest.mark.parametrize("failing", range(7))
@@ -218,11 +205,12 @@ def test_an_earlier_table_never_stands_beside_a_new_one(
         return plain(path, to)
 
     monkeypatch.setattr(Path, "replace", step)
-    if failing < 3 * len(made):
-        with pytest.raises(DatasetError, match="No space left on device"):
-            write_tables(made, out, lambda drafts: True, [].append)
-    else:
-        write_tables(made, out, lambda drafts: True, [].append)
+    with drafts(made, out) as paths:
+        if failing < 3 * len(made):
+            with pytest.raises(DatasetError, match="No space left on device"):
+                publish_drafts(paths)
+        else:
+            publish_drafts(paths)
     after = [(tmp_path / one.path.name).read_text() == "earlier" for one in made]
     assert all(len(set(stands)) < 2 for stands in [*steps, after])
     assert after[0] == (failing < 3 * len(made))
@@ -510,6 +498,36 @@ def shown_row(rows: list[list[str]]) -> int:
     return next(k for k, row in enumerate(rows) if k and row[-2] != "")
 
 
+@pytest.mark.parametrize(
+    ("sheet", "place", "word", "said"),
+    [
+        (None, "", "", None),
+        ("Notes", "A9", 1, "tells more"),
+        ("Notes", "A9", "see the hidden ones", None),
+        ("Table", "B4", 777, "tells more"),
+        ("Table", "B4", "=1+1", "tells more"),
+        ("Cells", "J2", 1, "tells more"),
+        ("Cells", "E2", 1, "than what was audited"),
+    ],
+)
+def test_every_sheet_of_a_workbook_is_read_back(
+    tmp_path: Path, sheet: str | None, place: str, word: Any, said: str | None
+) -> None:
+    (one,) = written(TWO[0], paths=[Path("t.xlsx")])
+    path = tmp_path / "t.xlsx"
+    write_release(one.release, path)
+    if sheet is not None:
+        book = openpyxl.load_workbook(path)
+        book[sheet][place] = word
+        book.save(path)
+    problem = together(TWO[0]).attacked()
+    if said is None:
+        assert audit_of_files([path], [one], problem) is None
+        return
+    with pytest.raises(InternalError, match=said):
+        audit_of_files([path], [one], problem)
+
+
 def test_letters_that_the_release_states_may_stand_in_its_file(tmp_path: Path) -> None:
     spec = Suppression(rule=Threshold(3), reasons=True)
     try:
@@ -597,15 +615,11 @@ def test_one_stated_end_is_audited_too(
     (one,) = written(large)
     assert not one.release.shown[0, 0]
     assert not one.release.shown[0, 1]
-    at = 1 + int(np.ravel_multi_index(place, large.shape))
-
-    def stated(rows: list[list[str]]) -> list[list[str]]:
-        ends = [["", ""] for _ in rows]
-        ends[0] = ["low", "high"]
-        ends[at] = ["" if end is None else str(end) for end in (low, high)]
-        return [row + end for row, end in zip(rows, ends, strict=True)]
-
-    found = audit_of_files([draft(tmp_path, one, stated)], [one], together(large).attacked())
+    ends = [np.where(one.release.shown, values, end) for end in (-UNBOUNDED, UNBOUNDED)]
+    ends[0][place] = 0 if low is None else low
+    ends[1][place] = 10**6 if high is None else high
+    stating = replace(one, release=replace(one.release, low=ends[0], high=ends[1]))
+    found = audit_of_files([draft(tmp_path, stating)], [stating], together(large).attacked())
     assert found is not None
     assert found.safe is safe
 
@@ -762,32 +776,14 @@ def test_a_written_table_knows_who_gave_a_waiver(monkeypatch: pytest.MonkeyPatch
 # What is read
 
 
-def table_file(tmp_path: Path, text: str, name: str = "t.csv", **columns: Any) -> Any:
-    path = tmp_path / name
+def true_file(tmp_path: Path, text: str) -> TrueFile:
+    path = tmp_path / "t.csv"
     path.write_text(text)
-    return read_table(path, ColumnNames(**columns))
+    return read_true(path)
 
 
-def confidential(file: Any) -> Table:
-    return confidential_table(file, recognise([file]), holding_number=text_identity)
-
-
-PLAIN = "area,value\nn,5\ns,7\nTotal,12\n"
-
-
-def test_a_table_without_contributors_is_taken_for_counts_aloud(tmp_path: Path) -> None:
-    file = table_file(tmp_path, PLAIN)
-    said = taken_as_counts(file, confidential(file), said=False)
-    assert said == "There is no column of contributors: 'value' is taken for counts."
-    more = table_file(tmp_path, "area,value,note\nn,5,1\ns,7,2\nTotal,12,3\n", by=("area",))
-    assert more.ignored
-    table = confidential(more)
-    with pytest.raises(InputError, match=r"columns are left over \(note\)"):
-        taken_as_counts(more, table, said=False)
-    assert "taken for counts" in taken_as_counts(more, table, said=True)
-    sums: Any = SimpleNamespace(kind="magnitude")
-    with pytest.raises(InputError, match="'value' holds sums, not counts"):
-        taken_as_counts(file, sums, said=True)
+def confidential(file: TrueFile) -> Table:
+    return true_table(file, members_of([file]), assumed="sums")
 
 
 @pytest.mark.parametrize(
@@ -827,7 +823,7 @@ Total,191.0,,,
 
 
 def test_a_file_names_its_sensitive_cells_and_their_levels(tmp_path: Path) -> None:
-    file = table_file(tmp_path, LEVELS)
+    file = true_file(tmp_path, LEVELS)
     table = confidential(file)
     assert table.decimals == 1
     rule = rule_for(None, file, table)
@@ -839,39 +835,41 @@ def test_a_file_names_its_sensitive_cells_and_their_levels(tmp_path: Path) -> No
     assert rule.lower is not None
     assert rule.lower.tolist()[:3] == [11, usual[1], 20]
     given = Threshold(3)
-    assert rule_for(given, file, table) is given
-    upper = table_file(tmp_path, "area,value,primary\nn,50,1\ns,70,\nTotal,120,\n")
+    with pytest.raises(InputError, match="a rule on sums needs the contributors"):
+        rule_for(given, file, table)
+    assert rule_for(given, file, TWO[0]) is given
+    upper = true_file(tmp_path, "area,value,primary\nn,50,1\ns,70,\nTotal,120,\n")
     plain = rule_for(None, upper, confidential(upper))
     assert isinstance(plain, GivenCells)
     assert plain.upper.tolist() == [5, 7, 12]
     assert plain.lower is None
-    below = table_file(tmp_path, "area,value,primary,lower\nn,50,1,2\ns,70,,\nTotal,120,,\n")
+    below = true_file(tmp_path, "area,value,primary,lower\nn,50,1,2\ns,70,,\nTotal,120,,\n")
     lower = rule_for(None, below, confidential(below))
     assert isinstance(lower, GivenCells)
     assert lower.lower is not None
     assert (lower.upper.tolist(), lower.lower.tolist()[0]) == ([5, 7, 12], 2)
     with pytest.raises(InputError, match="Say what is sensitive"):
-        rule_for(None, table_file(tmp_path, PLAIN), table)
+        rule_for(None, true_file(tmp_path, "area,value\nn,5\nTotal,5\n"), table)
 
 
 def test_cells_are_named_in_every_table_that_has_them() -> None:
-    found = cells_of_all(TWO, ["area=n", "job=b, area=s"], "--never")
+    found = cells_of_all(TWO, ["area=n", "job=b, area=s"], "never")
     assert found[0] is not None
     assert found[1] is not None
     assert np.argwhere(found[0]).tolist() == [[0, 0], [0, 1], [0, 2], [0, 3], [1, 1]]
     assert np.argwhere(found[1]).tolist() == [[0, 0], [0, 1], [0, 2]]
-    assert cells_of_all(TWO, [], "--never") == [None, None]
-    one = cells_of_all(TWO, ["sex=m"], "--never")
+    assert cells_of_all(TWO, [], "never") == [None, None]
+    one = cells_of_all(TWO, ["sex=m"], "never")
     assert one[0] is None
     assert np.argwhere(one[1]).tolist() == [[0, 0], [1, 0], [2, 0]]
     for word, said in (
-        ("area", "--never is DIMENSION=CODE"),
+        ("area", "never is DIMENSION=CODE"),
         ("aera=n", "did you mean 'area'"),
         ("jbo=a", "did you mean 'job'"),
-        ("area=z", "--never: 'area' has no code 'z'"),
+        ("area=z", "never: 'area' has no code 'z'"),
     ):
         with pytest.raises(InputError, match=said):
-            cells_of_all(TWO, [word], "--never")
+            cells_of_all(TWO, [word], "never")
 
 
 LAST = "job,area,value,status\na,n,,N\nb,n,5,F\nc,s,,N\nz,n,,N\n_T,_T,36,F\n"
@@ -880,27 +878,23 @@ LAST = "job,area,value,status\na,n,,N\nb,n,5,F\nc,s,,N\nz,n,,N\n_T,_T,36,F\n"
 def test_what_the_last_period_hid_is_found_by_codes(tmp_path: Path) -> None:
     (tmp_path / "last").mkdir()
     (tmp_path / "last" / "t.csv").write_text(LAST)
-    columns = ColumnNames(values=("other",))
     paths = [tmp_path / "t.csv", tmp_path / "u.csv"]
-    folder = previous_masks(paths, TWO, tmp_path / "last", columns, ())
+    folder = previous_masks(paths, TWO, tmp_path / "last")
     assert folder[1] is None
-    single = previous_masks(paths[:1], TWO[:1], tmp_path / "last" / "t.csv", columns, ())
+    single = previous_masks(paths[:1], TWO[:1], tmp_path / "last" / "t.csv")
     for mask in (folder[0], single[0]):
         assert mask is not None
         assert np.argwhere(mask).tolist() == [[0, 0], [1, 2]]
     with pytest.raises(InputError, match="name the folder with the protected tables"):
-        previous_masks(paths, TWO, tmp_path / "last" / "t.csv", columns, ())
+        previous_masks(paths, TWO, tmp_path / "last" / "t.csv")
     with pytest.raises(InputError, match=r"there is no file v.csv or w.csv of the last period"):
-        previous_masks(
-            [tmp_path / "v.csv", tmp_path / "w.csv"], TWO, tmp_path / "last", columns, ()
-        )
-    with pytest.raises(
-        InputError, match="the dimensions are job, area; those of the table are area, sex"
-    ):
-        previous_masks(paths[:1], TWO[1:], tmp_path / "last" / "t.csv", columns, ())
+        previous_masks([tmp_path / "v.csv", tmp_path / "w.csv"], TWO, tmp_path / "last")
+    with pytest.raises(InputError, match="there is no column 'sex'"):
+        previous_masks(paths[:1], TWO[1:], tmp_path / "last" / "t.csv")
     (tmp_path / "last" / "t.csv").write_text(LAST.replace("a,n,,N", "a,n,gone,N"))
-    with_symbol = previous_masks(paths[:1], TWO[:1], tmp_path / "last", columns, ["gone"])
-    assert np.argwhere(with_symbol[0]).tolist() == [[0, 0], [1, 2]]
+    (with_symbol,) = previous_masks(paths[:1], TWO[:1], tmp_path / "last")
+    assert with_symbol is not None
+    assert np.argwhere(with_symbol).tolist() == [[0, 0], [1, 2]]
 
 
 # A long search

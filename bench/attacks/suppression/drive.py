@@ -101,14 +101,12 @@ def run(problem: Problem, folder: Path, *, apart: bool = False) -> Ran:
     words = ["suppress", *(str(p) for p in paths), *problem.trees(source)]
     for rule in problem.rules:
         words += ["--rule", str(rule)]
-    if problem.counts:
-        words.append("--counts")
+    words += ["--kind", "counts" if problem.counts else "sums"]
+    words += ["--layout", str(_layout(problem, source))]
     proofs: tuple[Path, ...] = ()
-    for option in problem.options:
-        words.append(option)
-        if option == "--certificate":
-            proofs = (public / "proof.json",)
-            words.append(str(proofs[0]))
+    if "--certificate" in problem.options:
+        proofs = (public / "proof.json",)
+        words += ["--certificate", str(proofs[0])]
     one = len(paths) == 1
     expected = [public / f"{p.stem}.{problem.format if one else 'csv'}" for p in paths]
     words += ["--out", str(expected[0]) if one else str(public)]
@@ -117,6 +115,21 @@ def run(problem: Problem, folder: Path, *, apart: bool = False) -> Ran:
         code, said, " ".join(["lustrum", *words]),
         tuple(p for p in expected if p.exists()), tuple(p for p in proofs if p.exists()),
     )  # fmt: skip
+
+
+def _layout(problem: Problem, folder: Path) -> Path:
+    """A layout with the options of a problem under ``[suppress]``."""
+    lines = ["[suppress]"]
+    options = iter(problem.options)
+    for option in options:
+        if option in ("--zeros", "--partial"):
+            lines.append(f"{option[2:]} = true")
+        elif option != "--certificate":
+            value = next(options)
+            lines.append(f"{option[2:]} = {value if value.isdigit() else repr(value)}")
+    path = folder / "layout.toml"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
 
 
 @contextlib.contextmanager

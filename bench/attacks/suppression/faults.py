@@ -133,7 +133,7 @@ FAULTS = (
           {"lustrum.model.labelled_counts._named_total": _always(None),
            "lustrum.model.labelled_counts._check_unnamed": _always(None)}),
     Fault("a total that is off ends in a traceback", ("intake",),
-          {f"{_FILES}.recognition.check_sums": _broken}),
+          {f"{_FILES}.true_tables._check_sums": _broken}),
     Fault("hidden counts may seem empty", ("counts, 2 ways",),
           {f"{_SUPPRESSION}.method.least_hidden": _always(0)}),
     Fault("sensitive cells alone are hidden", ("sums, 2 ways",),

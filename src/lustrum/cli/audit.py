@@ -13,9 +13,9 @@ from rich.text import Text
 from lustrum.audit.certificate import certify
 from lustrum.cli.terminal.audit_page import page
 from lustrum.model import InputError
-from lustrum.readers import read_table
+from lustrum.readers.confidential import read_true
 from lustrum.readers.judge import JudgedFiles, OpenedFile, judge, open_file
-from lustrum.readers.layout import Layout, layout_text, read_layout
+from lustrum.readers.layout import layout_text, layouts_of
 from lustrum.readers.levels import default_level, levels_of
 from lustrum.readers.propose import propose
 from lustrum.readers.report import AuditedValue, FileReport
@@ -43,7 +43,7 @@ def audit_files(
     """Audit files, print the report and write what was asked for; gives the exit code."""
     opened = [
         open_file(path, layout)
-        for path, layout in zip(files, _layouts(files, layouts), strict=True)
+        for path, layout in zip(files, layouts_of(files, layouts), strict=True)
     ]
     if proposal is not None:
         _write_proposal(opened, proposal, console)
@@ -52,7 +52,7 @@ def audit_files(
     levels = None
     if truth:
         default = None if protect is None else default_level(protect)
-        levels = levels_of([read_table(path) for path in truth], default)
+        levels = levels_of([read_true(path) for path in truth], default)
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True, markup=False), transient=True) as bar:
         bar.add_task("Auditing", total=None)
@@ -86,18 +86,6 @@ def _certify(judged: JudgedFiles, path: Path) -> None:
     if judged.known is None:
         raise InputError("There is nothing to prove: the published cells contradict each other.")
     certify(judged.known, list(judged.cells)).write(path)
-
-
-def _layouts(files: Sequence[Path], layouts: Sequence[Path]) -> list[Layout | None]:
-    """The layout of each file: one for all, one for each, or none."""
-    if not layouts:
-        return [None] * len(files)
-    if len(layouts) not in (1, len(files)):
-        raise InputError(
-            f"There are {len(files)} files and {len(layouts)} layouts; give one layout, or one for each."
-        )
-    read: list[Layout | None] = [read_layout(path) for path in layouts]
-    return read * len(files) if len(read) == 1 else read
 
 
 def _write_proposal(opened: Sequence[OpenedFile], path: Path, console: Console) -> None:

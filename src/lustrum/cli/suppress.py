@@ -2,97 +2,165 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
 from lustrum.cli.inputs.rule_words import rule_of
-from lustrum.cli.inputs.table_options import FileOptions
 from lustrum.cli.terminal.suppression import show_changes, show_report
-from lustrum.model import InputError
+from lustrum.model import InputError, Table
 from lustrum.model.keys import text_identity
-from lustrum.protect.suppression import Pattern, Suppression
+from lustrum.protect.suppression import Pattern, PatternChanges, Suppression
 from lustrum.protect.suppression.method import attacker_of
-from lustrum.publish.suppression.files import SuppressFiles, write_files, write_tables
-from lustrum.publish.suppression.inputs import (
-    cells_of_all,
-    previous_masks,
-    rule_for,
-    same_names,
-    taken_as_counts,
+from lustrum.publish.suppression.files import (
+    SuppressFiles,
+    WrittenTable,
+    drafts,
+    publish_drafts,
+    write_files,
 )
+from lustrum.publish.suppression.inputs import cells_of_all, previous_masks, rule_for, same_names
 from lustrum.publish.suppression.long_search import StoppableSearch
 from lustrum.publish.suppression.read_back import audit_of_files
 from lustrum.publish.suppression.tables import TablesTogether
 from lustrum.publish.waivers import read_waivers
-from lustrum.readers import TableFile, confidential_table, read_table, recognise
+from lustrum.readers.confidential import Kind, TrueFile, read_true
+from lustrum.readers.hierarchy_files import Groups, read_groups
+from lustrum.readers.layout import Layout, SuppressSettings, layouts_of
+from lustrum.readers.true_tables import members_of, true_table
 
 _MOST_SHORT = 20
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class SuppressWords:
+    """What is said on the command line: files beside the tables, and settings that a layout may hold too."""
+
+    layouts: Sequence[Path] = ()
+    hierarchies: Sequence[str] = ()
+    kind: Kind | None = None
+    previous: Path | None = None
+    waivers: Path | None = None
+    settings: Mapping[str, object] | None = None
 
 
 def suppress_files(
-    paths: Sequence[Path],
-    console: Console,
-    rules: Sequence[str],
-    method: dict[str, Any],
-    files: SuppressFiles,
-    *,
-    frozen: Sequence[str] = (),
-    never: Sequence[str] = (),
-    previous: Path | None = None,
-    waivers: Path | None = None,
-    options: FileOptions,
-    counts: bool = False,
+    paths: Sequence[Path], console: Console, words: SuppressWords, files: SuppressFiles
 ) -> bool:
     """Suppress cells of tables together, print the report and write the files; gives whether it is safe."""
-    files.check(paths, previous)
-    background = read_waivers(waivers)
-    columns = options.columns()
-    reads = [read_table(path, columns, options.hidden) for path in paths]
-    if options.decimals is not None:
-        reads = [read.rounded(options.decimals) for read in reads]
-    recognition = recognise(reads, options.said())
-    for sentence in (
-        *recognition.sentences(),
-        *(said for read in reads for said in _ignored(read)),
-    ):
-        console.print(Text(sentence))
+
+    def say(text: str) -> None:
+        console.print(Text(text))
+
+    files.check(paths, words.previous)
+    read = _read(paths, words, say)
+    together = _judge(read, words, say)
+    with _busy() as show:
+        patterns = _solve(together, show, say)
+        changes = _check(together, patterns, paths, console, show)
+        if not patterns[0].safe:
+            for cell in patterns[0].unprotectable:
+                say(str(cell))
+            say("Nothing was written: the pattern does not protect every cell.")
+            return False
+        protected = together.protected(paths, patterns)
+        with drafts(protected, files) as written:
+            if not _audit(written, protected, together, show, say):
+                say("Nothing was written: the files would not protect every cell.")
+                return False
+            for path in publish_drafts(written):
+                say(f"The protected table is in {path}.")
+        if written:
+            say("The files were read back: they show what was audited, and nothing else.")
+        write_files(protected, files, changes, say, show)
+    return True
+
+
+@dataclass(frozen=True)
+class _Read:
+    """The files as they were read, the tables in them, and how their cells are to be suppressed."""
+
+    paths: Sequence[Path]
+    files: list[TrueFile]
+    tables: list[Table]
+    settings: SuppressSettings
+
+
+def _read(paths: Sequence[Path], words: SuppressWords, say: Say) -> _Read:
+    """Read the tables; whatever is recognised or assumed about them is said."""
+    layouts = layouts_of(paths, words.layouts)
+    files = [read_true(path, layout) for path, layout in zip(paths, layouts, strict=True)]
+    groups: dict[str, Groups] = {}
+    for word in words.hierarchies:
+        name, equals, tree = word.partition("=")
+        if not equals:
+            raise InputError(f"--hierarchy is DIMENSION=FILE, such as nace=nace.hrc, not {word!r}.")
+        groups[name] = {**groups.get(name, {}), **read_groups(Path(tree))}
+    codes = members_of(files, groups)
+    for one in codes.values():
+        say(one.sentence())
     # A holding has the same number in every file, and in the list of waivers.
-    tables = [confidential_table(read, recognition, holding_number=text_identity) for read in reads]
-    for table in tables:
+    tables = [true_table(f, codes, words.kind, holding_number=text_identity) for f in files]
+    for file, table in zip(files, tables, strict=True):
+        for note in file.notes:
+            say(f"{file.source}: {note}")
         if "assumed" in table.provenance:
-            console.print(Text(str(table.provenance["assumed"])))
-    for read, table in zip(reads, tables, strict=True):
-        if rules and read.count is None and not read.largest:
-            console.print(Text(taken_as_counts(read, table, said=counts)))
-        if waivers is not None and not read.holdings:
+            say(str(table.provenance["assumed"]))
+    return _Read(paths, files, tables, _settings(layouts, words))
+
+
+def _settings(layouts: Sequence[Layout | None], words: SuppressWords) -> SuppressSettings:
+    """What layouts and the command line say about suppression together; nothing is said twice."""
+    every = [layout.suppress for layout in layouts if layout is not None]
+    stated = [one for one in every if one != SuppressSettings()]
+    if any(one != stated[0] for one in stated):
+        raise InputError("The layouts differ in [suppress]; say it in one of them.")
+    settings = stated[0] if stated else SuppressSettings()
+    given = words.settings or {}
+    twice = next((key for key in given if key in settings.model_fields_set), None)
+    if twice is not None:
+        raise InputError(f"--{twice} stands in [suppress] of the layout too; say it once.")
+    return settings.model_copy(update=given)
+
+
+def _judge(read: _Read, words: SuppressWords, say: Say) -> TablesTogether:
+    """Which cells are sensitive, which must be shown or hidden anyway, and which were hidden before."""
+    background = read_waivers(words.waivers)
+    for file in read.files:
+        if words.waivers is not None and not file.holdings:
             raise InputError(
-                f"{read.source}: waivers name holdings, and there is no column of holdings; name it with "
-                "--holdings."
+                f"{file.source}: waivers name holdings, and there is no column of holdings; call their columns "
+                "'h1', 'h2', ..., or name them in a layout."
             )
-    rule = rule_of(rules) if rules else None
+    method = read.settings.method()
+    rule = rule_of(read.settings.rule) if read.settings.rule else None
     specs = [
-        Suppression(rule=rule_for(rule, read, table), **method)
-        for read, table in zip(reads, tables, strict=True)
+        Suppression(rule=rule_for(rule, file, table), **method)
+        for file, table in zip(read.files, read.tables, strict=True)
     ]
-    named = same_names(reads, attacker_of(method["attacker"], tables))
-    frozen_cells, hidden = (
-        cells_of_all(tables, text, option)
-        for text, option in ((frozen, "--frozen"), (never, "--never"))
+    named = same_names(read.files, attacker_of(specs[0].attacker, read.tables))
+    frozen, never = (
+        cells_of_all(read.tables, cells, key)
+        for key, cells in (("frozen", read.settings.frozen), ("never", read.settings.never))
     )
-    before = (
-        None
-        if previous is None
-        else previous_masks(paths, tables, previous, columns, options.hidden)
-    )
-    for path, mask in zip(paths, before or (), strict=False):
-        if mask is None:
-            console.print(Text(f"{path.name} has no table of the last period."))
-    together = TablesTogether(specs, tables, background, frozen_cells, hidden, named, before)
+    before = None
+    if words.previous is not None:
+        before = previous_masks(read.paths, read.tables, words.previous)
+        for path, mask in zip(read.paths, before, strict=True):
+            if mask is None:
+                say(f"{path.name} has no table of the last period.")
+    return TablesTogether(specs, read.tables, background, frozen, never, named, before)
+
+
+@contextmanager
+def _busy() -> Iterator[Say]:
+    """A line on the terminal that says what goes on."""
     bar = Progress(
         SpinnerColumn(),
         TextColumn("{task.description}"),
@@ -102,54 +170,55 @@ def suppress_files(
     )
     with bar:
         task = bar.add_task("Suppressing", total=None)
+        yield lambda text: bar.update(task, description=text)
 
-        search = StoppableSearch(
-            lambda text: bar.update(task, description=text),
-            lambda text: console.print(Text(text)),
-        )
-        with search.listening():
-            patterns = together.patterns(search.tell)
-        if search.stopped:
-            console.print(
-                Text("The search was stopped; this is the best pattern that it had found.")
-            )
-        show_report(tables, patterns, paths, console, specs[0].cost == "value")
-        console.print(Text(_attackers(patterns, specs)))
-        changes = None
-        if before is not None:
-            bar.update(task, description="comparing with the last period")
-            problem = together.problem()
-            changes = together.changes(problem, patterns)
-            show_changes(problem, patterns[0], changes, tables, paths, console)
-        if not patterns[0].safe:
-            for cell in patterns[0].unprotectable:
-                console.print(Text(str(cell)))
-            console.print(Text("Nothing was written: the pattern does not protect every cell."))
-            return False
-        protected = together.protected(paths, patterns)
 
-        def line(text: str) -> None:
-            console.print(Text(text))
+def _solve(together: TablesTogether, show: Say, say: Say) -> tuple[Pattern, ...]:
+    """A pattern for each table; Ctrl-C takes the best so far."""
+    search = StoppableSearch(show, say)
+    with search.listening():
+        patterns = together.patterns(search.tell)
+    if search.stopped:
+        say("The search was stopped; this is the best pattern that it had found.")
+    return patterns
 
-        def judge(drafts: Sequence[Path]) -> bool:
-            bar.update(task, description="reading the files back")
-            attacked = together.attacked()
-            audit = audit_of_files(drafts, protected, attacked)
-            for cell, _ in () if audit is None else audit.short[:_MOST_SHORT]:
-                line(
-                    f"What would be written leaves {attacked.name(cell)} without enough protection."
-                )
-            return audit is None or audit.safe
 
-        if not write_tables(protected, files, judge, line):
-            line("Nothing was written: the files would not protect every cell.")
-            return False
-        if files.out is not None:
-            line("The files were read back: they show what was audited, and nothing else.")
-        write_files(
-            protected, files, changes, line, lambda text: bar.update(task, description=text)
-        )
-    return True
+def _check(
+    together: TablesTogether,
+    patterns: Sequence[Pattern],
+    paths: Sequence[Path],
+    console: Console,
+    show: Say,
+) -> PatternChanges | None:
+    """Print what the audit of the pattern found; gives what changed since the last period, if there is one."""
+    in_units = together.specs[0].cost == "value"
+    show_report(together.tables, patterns, paths, console, in_units)
+    console.print(Text(_attackers(patterns, together.specs)))
+    if together.before is None:
+        return None
+    show("comparing with the last period")
+    problem = together.problem()
+    changes = together.changes(problem, patterns)
+    show_changes(problem, patterns[0], changes, together.tables, paths, console)
+    return changes
+
+
+def _audit(
+    written: Sequence[Path],
+    protected: Sequence[WrittenTable],
+    together: TablesTogether,
+    show: Say,
+    say: Say,
+) -> bool:
+    """Whether the drafts protect every cell, read as a stranger would."""
+    if not written:
+        return True
+    show("reading the files back")
+    attacked = together.attacked()
+    audit = audit_of_files(written, protected, attacked)
+    for cell, _ in () if audit is None else audit.short[:_MOST_SHORT]:
+        say(f"What would be written leaves {attacked.name(cell)} without enough protection.")
+    return audit is None or audit.safe
 
 
 def _attackers(patterns: Sequence[Pattern], specs: Sequence[Suppression]) -> str:
@@ -172,7 +241,3 @@ def _attackers(patterns: Sequence[Pattern], specs: Sequence[Suppression]) -> str
     else:
         insiders = "1 contributor, with what it knows"
     return f"Assumed attackers: outsiders who know the method and the rule, {told}; {insiders}."
-
-
-def _ignored(file: TableFile) -> list[str]:
-    return [f"Columns not used: {', '.join(file.ignored)}."] if file.ignored else []

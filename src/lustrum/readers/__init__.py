@@ -1,17 +1,12 @@
-"""Tables in files: read from CSV, Parquet, XLSX and JSON-stat, published or confidential, with totals and
-subtotals recognised.
+"""Tables in files: read from CSV, Parquet, XLSX and JSON-stat by a layout, published or confidential.
 
-=========================================  =========================================================
-:func:`read_table`, :func:`table_of_csv`   the cells of a file; what is hidden is never 0
-:class:`Reading`                           what a reader of a published file knows beside it
-:class:`ColumnNames`                       which column is what, where names are not the usual ones
-:func:`read_groups`                        a hierarchy from ``.hrc``, ``.csv`` or ``.toml``
-:func:`recognise`, :class:`StatedTotals`     totals and subtotals: said, by name, or by their numbers
-:func:`releases_of`                        published tables as releases over one population
-:func:`confidential_table`                 a true table with its contributors
-=========================================  =========================================================
+===================================  =========================================================
+:mod:`.container`, :mod:`.workbook`  the parts of a file, and what in it is no field
+:mod:`.layout`, :mod:`.cells`        what everything in a file is, and its cells by that
+:mod:`.propose`, :mod:`.code_sums`   a layout from the file itself, with reasons
+:mod:`.judge`, :mod:`.report`        what a reader of published files can work out
+:mod:`.confidential`                 the rows of a confidential file
+:mod:`.true_tables`                  true tables with their contributors
+:mod:`.hierarchy_files`              a hierarchy from ``.hrc``, ``.csv`` or ``.toml``
+===================================  =========================================================
 """
-
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

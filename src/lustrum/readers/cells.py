@@ -16,6 +16,7 @@ from lustrum.model.errors import NotJudgedError, choices
 from lustrum.numeric.structure import UNBOUNDED
 from lustrum.readers.grids import Container, FieldGrid
 from lustrum.readers.layout import (
+    CONFIDENTIAL,
     MEASURE,
     UNIT,
     Between,
@@ -30,6 +31,8 @@ _MOST_CELLS = 2_000_000
 _EXACT = 2**53
 ALL = "(all)"
 """The code of a table that does not have a variable: all of it together."""
+UNLISTED = "not listed"
+"""The place of a combination of codes that a table does not list."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,8 @@ class ReadCell:
     """One cell of one table as it stands in the file.
 
     ``value`` is the number that is shown, ``low`` and ``high`` what the file says of the true one. ``asked``
-    cells are those that were not published as they are.
+    cells are those that were not published as they are. ``letter`` stands in the column of status, ``beside``
+    are the texts of labels and of columns that only confidential files have.
     """
 
     key: dict[str, str]
@@ -47,6 +51,8 @@ class ReadCell:
     high: Decimal | None
     place: str
     asked: bool = False
+    letter: str = ""
+    beside: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -138,6 +144,7 @@ def _read_table(
     if not values:
         raise InputError(f"{source}: no column has the role 'value'.")
     status = {c.of: n for n, c in table.columns.items() if c.role == "status"}
+    kept = [n for n, c in table.columns.items() if c.role == "label" or c.role in CONFIDENTIAL]
     across = table.across or ((MEASURE,) if len(values) > 1 else ())
     fields_of = _Fields(layout)
     first = len(reading.cells)
@@ -151,13 +158,14 @@ def _read_table(
         if table.nested:
             key[table.nested[-1]] = " / ".join(filter(None, (key[n] for n in table.nested)))
         named = {codes[n]: code for n, code in key.items() if n not in table.nested[:-1]}
+        beside = {name: fields[index_of[name]] for name in kept}
         for value in values:
             column = status.get(value, status.get(""))
             letter = fields[index_of[column]] if column is not None else ""
             place = f"{grid.places[i]}, {value}" if len(values) > 1 else grid.places[i]
             head = value.split(" / ", len(across) - 1) if across else []
             full = {**table.fixed, **named, **dict(zip(across, head, strict=True))}
-            fields_of.read(fields[index_of[value]], letter, full, place, reading)
+            fields_of.read(fields[index_of[value]], letter, full, place, reading, beside)
     _fill_up(reading, first, table)
 
 
@@ -179,9 +187,9 @@ def _fill_up(reading: Reading, first: int, table: DeclaredTable) -> None:
         named = dict(zip(names, key, strict=True))
         if zero is None:
             hidden = table.missing == "hidden"
-            reading.cells.append(ReadCell(named, "", None, None, None, "not listed", hidden))
+            reading.cells.append(ReadCell(named, "", None, None, None, UNLISTED, hidden))
         else:
-            reading.cells.append(ReadCell(named, "", zero, zero, zero, "not listed"))
+            reading.cells.append(ReadCell(named, "", zero, zero, zero, UNLISTED))
         if table.missing is None:
             reading.unlisted.append(", ".join(f"{n}={c}" for n, c in named.items()))
 
@@ -215,7 +223,13 @@ class _Fields:
         return (low if self._signed or value < 0 else max(low, Decimal(0))), value + room
 
     def read(
-        self, text: str, letter: str, key: dict[str, str], place: str, reading: Reading
+        self,
+        text: str,
+        letter: str,
+        key: dict[str, str],
+        place: str,
+        reading: Reading,
+        beside: Mapping[str, str],
     ) -> None:
         """Put one cell into the reading."""
         low = high = value = None
@@ -248,9 +262,8 @@ class _Fields:
                 low = max((end for end in (low, meaning.low) if end is not None), default=None)
                 high = min((end for end in (high, meaning.high) if end is not None), default=None)
         rounded = self._rounding is not None and self._rounding.how != "last digit"
-        cell = ReadCell(
-            key, text, value, low, high, place, value is None or (rounded and number is not None)
-        )
+        asked = value is None or (rounded and number is not None)
+        cell = ReadCell(key, text, value, low, high, place, asked, letter, beside)
         reading.cells.append(cell)
         if hidden and number is not None:
             reading.standing.append(cell)
@@ -391,7 +404,7 @@ def cube_of(source: str, reading: Reading, layout: Layout) -> CellCube:
             if not listed[tuple(at_code)].any():
                 listed[tuple(at_code)] = asked[tuple(at_code)] = True
                 flats = np.arange(value.size).reshape(shape)[tuple(at_code)].ravel()
-                places |= dict.fromkeys(flats.tolist(), "not listed")
+                places |= dict.fromkeys(flats.tolist(), UNLISTED)
     return CellCube(
         source=source,
         names=names,

@@ -1,89 +1,445 @@
-"""Tables read from files as releases and as confidential tables."""
+"""True tables from confidential files, read by a layout or, where it says nothing, by plain names of columns.
+
+A layout decides. Without one only what is certain is taken: the documented names of columns, the totals of a
+hierarchy, and those that every line of the file shows. Whatever else there is, is asked about, and the answer
+is a line of a layout.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from decimal import Decimal
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import ROUND_HALF_EVEN, Context, Decimal
+from functools import cached_property
+from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
-from lustrum.model import InputError, Table, TableAxis
-from lustrum.numeric.structure import Structure
-from lustrum.readers.contributions import (
-    CheckedContributions,
-    check_totals,
-    checked_contributions,
-)
-from lustrum.readers.recognition import Recognition
-from lustrum.readers.table_file import TableFile
+from lustrum.model import InputError
+from lustrum.model.arrays import Ints
+from lustrum.model.errors import choices
+from lustrum.readers.cells import UNLISTED, ReadCell, names_of, read_cells
+from lustrum.readers.container import read_container
+from lustrum.readers.grids import Container, FieldGrid
+from lustrum.readers.layout import CONFIDENTIAL, ColumnRole, DeclaredTable, Layout, layout_text
+from lustrum.readers.number_text import Style, decimals_of, printed, style_of, without_tails
+
+Kind = Literal["counts", "sums"]
+Number = Decimal | None
+
+_PLAIN: Mapping[str, tuple[str, ...]] = {
+    "contributors": ("n", "contributors"),
+    "lower": ("lower", "lpl"),
+    "upper": ("upper", "upl"),
+    "primary": ("primary",),
+    "note": ("status", "CONF_STATUS", "conf_status", "OBS_STATUS", "obs_status"),
+}
+"""The columns that are known by their names, beside ``value``, ``x1``, ``x2`` ... and ``h1``, ``h2`` ..."""
+
+_RANKED = {"contribution": re.compile(r"x[1-9]\d*"), "holding": re.compile(r"h[1-9]\d*")}
+_MARKS = {"": False, "0": False, "false": False, "no": False, "1": True, "true": True, "yes": True}
+_EXACT = 2**53
+_EXACTLY = Context(prec=1000, rounding=ROUND_HALF_EVEN)
 
 
-def confidential_table(
-    file: TableFile,
-    recognition: Recognition,
-    response: str | None = None,
-    *,
-    holding_number: Callable[[str], int] | None = None,
-) -> Table:
-    """A confidential table with its contributors; cells without a row are 0 where the totals agree with that.
+@dataclass(frozen=True, eq=False, repr=False)
+class TrueFile:
+    """The rows of a confidential file, as its layout says. Nothing of its values is in the ``repr``.
 
-    Every value must be known, and every total must be the exact sum of its parts. ``holding_number`` gives
-    the number of a holding by its name, so that it is the same in every file; by default they are counted.
+    ``codes`` are the codes of each variable in the order in which they are first met. A number that is None is
+    blank: it is not known, and never 0. ``notes`` say how the file was read.
     """
-    name = file.responses[0] if response is None else response
-    decimals = file.decimals
-    values, known = file.dense(file.values[name], decimals)
-    rows = np.zeros(file.shape, dtype=np.bool_)
-    rows[file.positions] = True
-    if bool((rows & ~known).any()):
-        row = next(i for i, v in enumerate(file.values[name]) if v is None)
-        raise InputError(
-            f"{file.source}, {file.places[row]}: the value is missing; suppression starts from true values."
+
+    source: str
+    layout: Layout
+    names: tuple[str, ...]
+    keys: tuple[tuple[str, ...], ...]
+    places: tuple[str, ...]
+    labels: Mapping[tuple[str, str], str]
+    values: tuple[Decimal, ...]
+    count: tuple[Number, ...] | None
+    largest: tuple[tuple[Number, ...], ...]
+    holdings: tuple[tuple[str, ...], ...]
+    lower: tuple[Number, ...] | None
+    upper: tuple[Number, ...] | None
+    primary: tuple[bool, ...] | None
+    notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"TrueFile({self.source!r}, {' x '.join(self.names)}, {len(self.keys)} cells)"
+
+    @cached_property
+    def codes(self) -> tuple[tuple[str, ...], ...]:
+        """The codes of each variable."""
+        return tuple(
+            tuple(dict.fromkeys(key[i] for key in self.keys)) for i in range(len(self.names))
         )
-    axes = recognition.axes(file)
-    relations = Structure.of_tables([axes]).relations
-    less = relations.matrix @ values.ravel()
-    off = np.flatnonzero(less)
-    if off.size:
-        total = int(relations.totals[int(off[0])])
-        cell_name = "a relation" if total < 0 else _named(axes, total, file.shape)
-        reason = "" if bool(rows.all()) else "; rows are missing, which would be 0"
-        by = f"{Decimal(abs(int(less[int(off[0])]))).scaleb(-decimals):,f}"
-        raise InputError(
-            f"{file.source}: {cell_name} is not the sum of its parts, by {by}{reason}."
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """How many codes each variable has."""
+        return tuple(map(len, self.codes))
+
+    @cached_property
+    def positions(self) -> tuple[Ints, ...]:
+        """For each variable, the position of the code of every row."""
+        index_of = [{code: k for k, code in enumerate(codes)} for codes in self.codes]
+        return tuple(
+            np.array([index[key[i]] for key in self.keys], dtype=np.int64)
+            for i, index in enumerate(index_of)
         )
-    contributed = file.count is not None or bool(file.largest)
-    checked = checked_contributions(file, name, decimals, holding_number) if contributed else None
-    if contributed:
-        check_totals(file, relations, name)
-    kind = "magnitude" if contributed or decimals or bool((values < 0).any()) else "count"
-    contributors = values.copy() if kind == "count" else None
-    return Table(
-        axes=axes,
-        values=values,
-        kind=kind,  # type: ignore[arg-type]
-        decimals=decimals,
-        contributors=contributors if checked is None else checked.contributors,
-        contributions=None if checked is None else checked.contributions,
-        provenance={"source": file.source, **_assumed(file, checked)},
-    )
+
+    @cached_property
+    def decimals(self) -> int:
+        """The most decimals that a value or contribution is written with."""
+        return max(decimals_of(v) for column in (self.values, *self.largest) for v in column)
+
+    def where(self, row: int) -> str:
+        """A row in words."""
+        return f"{self.source}, {self.places[row]}"
+
+    def units(self, row: int, number: Decimal) -> int:
+        """A number in units of the last decimal, if that can be computed with."""
+        scaled = int(number.scaleb(self.decimals))
+        if abs(scaled) > _EXACT:
+            raise InputError(
+                f"{self.where(row)}: a number has more digits than can be computed with exactly; write "
+                "'decimals' under [suppress] of a layout to round them."
+            )
+        return scaled
+
+    @cached_property
+    def dense(self) -> Ints:
+        """The values in the shape of the table, in units of the last decimal; a cell without a row is 0."""
+        out = np.zeros(self.shape, dtype=np.int64)
+        out[self.positions] = [self.units(row, v) for row, v in enumerate(self.values)]
+        return out
+
+    def rounded(self, decimals: int) -> TrueFile:
+        """The file with values and contributions rounded to so many decimals, half to even."""
+        unit = Decimal(1).scaleb(-decimals)
+
+        def rounded(v: Decimal) -> Decimal:
+            return v if decimals_of(v) <= decimals else v.quantize(unit, context=_EXACTLY)
+
+        largest = tuple(tuple(None if v is None else rounded(v) for v in c) for c in self.largest)
+        return replace(self, values=tuple(map(rounded, self.values)), largest=largest)
 
 
-def _named(axes: Sequence[TableAxis], cell: int, shape: tuple[int, ...]) -> str:
-    indices = np.unravel_index(cell, shape)
-    return "the cell " + ", ".join(
-        f"{axis.name}={axis.codes[int(i)]}" for axis, i in zip(axes, indices, strict=True)
-    )
+def read_true(path: Path, layout: Layout | None = None) -> TrueFile:
+    """Read a confidential file: CSV, Parquet, a workbook or JSON-stat."""
+    container = read_container(path)
+    layout = layout or Layout()
+    source = container.source
+    if layout.open:
+        raise InputError(f"{source}: the layout leaves {layout.open[0]!r} open; settle it.")
+    if layout.digest and layout.digest != container.digest:
+        raise InputError(f"{source}: the layout is of a file with other bytes; correct 'digest'.")
+    if len(layout.tables) > 1 or layout.rounding is not None:
+        raise InputError(
+            f"{source}: a confidential file holds one table, of numbers that are exact."
+        )
+    if not layout.tables:
+        layout = layout.model_copy(update={"tables": (_plain_table(container),)})
+    (table,) = layout.tables
+    grid = next((g for g in container.grids if g.name == table.sheet), None)
+    if grid is None:
+        names = [g.name for g in container.grids]
+        raise InputError(
+            f"{source}: there is no sheet {table.sheet!r}; {choices(table.sheet, names)}."
+        )
+    if not layout.tables[0].missing:
+        table = table.model_copy(update={"missing": "zero"})
+    layout = layout.model_copy(update={"tables": (table,)})
+    decimal, notes = _decimal(grid, table, layout, source)
+    layout = layout.model_copy(update={"decimal": decimal})
+    return _true_file(container, grid, layout, (*container.notes, *notes))
 
 
-def _assumed(file: TableFile, checked: CheckedContributions | None) -> dict[str, str]:
-    """A sentence where blank contributions were filled with the worst case."""
-    if checked is None or not checked.assumed:
-        return {}
-    number = len(checked.assumed)
-    cells = "1 cell has" if number == 1 else f"{number:,} cells have"
-    first = file.places[checked.assumed[0]]
-    return {
-        "assumed": f"{file.source}: {cells} blank contributions (first: {first}); each is taken to be as large "
-        "as it can be."
+def _decimal(
+    grid: FieldGrid, table: DeclaredTable, layout: Layout, source: str
+) -> tuple[str, tuple[str, ...]]:
+    """The sign that separates decimals in all columns of numbers: as the layout says, or as they show."""
+    names, body = names_of(grid, table, source)
+    numeric = ("value", "contribution", "lower", "upper")
+    columns = [
+        i for i, name in enumerate(names)
+        if name in table.columns and table.columns[name].role in numeric
+    ]  # fmt: skip
+    texts = [grid.lines[i][c].strip() for i in body for c in columns if c < len(grid.lines[i])]
+    if "decimal" in layout.model_fields_set:
+        return layout.decimal, ()
+    style = style_of(texts, "")
+    if style.doubt:
+        raise InputError(
+            f'{source}: do {style.doubt} separate thousands or decimals? Write decimal = "." or decimal = "," '
+            "in a layout."
+        )
+    return style.decimal, () if style.decimal == "." else ("read with decimal commas.",)
+
+
+# Columns
+
+
+def _plain_table(container: Container) -> DeclaredTable:
+    """The columns of a file without a layout: by the documented names, and codes by need."""
+    source = container.source
+    if len(container.grids) != 1:
+        raise InputError(
+            f"{source}: there are {len(container.grids)} sheets; write [[tables]] with the 'sheet' in a layout."
+        )
+    (grid,) = container.grids
+    place = DeclaredTable(sheet=grid.name, head=(grid.numbers[0],), columns={})
+    head = [text.strip() for text in grid.lines[0]]
+    twice = next((name for name in head if head.count(name) > 1), None)
+    if twice is not None:
+        raise InputError(f"{source}: the column {twice!r} occurs twice; use it once.")
+    _check_width(grid, place, source)
+    names, body = names_of(grid, place, source)
+    columns = _known_columns(names, grid, source)
+    if grid.structure is not None:
+        return place.model_copy(update={"columns": columns})
+    left = [name for name in names if name not in columns]
+    texts = {
+        name: [grid.lines[i][c].strip() if c < len(grid.lines[i]) else "" for i in body]
+        for c, name in enumerate(names)
+        if name in left
     }
+    labels = {name: name.removesuffix("_label") for name in left if name.endswith("_label")}
+    labels = {name: code for name, code in labels.items() if code in left}
+    codes = [name for name in left if name not in labels]
+    words = [n for n in codes if not all(printed(t, Style()) for t in texts[n] if t)]
+    # Numbers are codes only where words alone do not tell rows apart.
+    pool = words if _tells_apart(texts, words) else codes
+    needed = [name for name in pool if not _tells_apart(texts, [c for c in pool if c != name])]
+    # A word that is the same throughout is a code; whatever else no row needs could be anything.
+    sure = {*needed, *(n for n in words if len(set(texts[n])) == 1)} if len(codes) > 1 else {*codes}
+    roles = {
+        name: columns.get(name)
+        or ColumnRole(role="label" if name in labels else "code", of=labels.get(name, ""))
+        for name in names
+    }
+    unclear = [name for name in codes if name not in sure]
+    if unclear:
+        shown = place.model_copy(update={"columns": {
+            name: ColumnRole(role="note") if name in unclear else role for name, role in roles.items()
+        }})  # fmt: skip
+        raise InputError(
+            f"{source}: what are the columns {', '.join(map(repr, unclear))}? Name their roles (such as code, "
+            f"contributors, contribution or note) in a layout:\n{layout_text(Layout(tables=(shown,)), {})}"
+        )
+    if not codes:
+        raise InputError(f"{source}: there is no column of codes; a table needs a variable.")
+    return place.model_copy(update={"columns": roles})
+
+
+def _known_columns(names: Sequence[str], grid: FieldGrid, source: str) -> dict[str, ColumnRole]:
+    """The columns that a file's own description or their names make known."""
+    own = grid.structure
+    if own is not None:
+        columns = {name: ColumnRole(role="code") for name in own.variables}
+        columns |= {label: ColumnRole(role="label", of=code) for code, label in own.labels.items()}
+        columns |= {name: ColumnRole(role="value") for name in own.values}
+        return columns | ({own.status: ColumnRole(role="note")} if own.status else {})
+
+    def fact(name: str) -> str:
+        """A variable keeps its own name in files that this project writes, and a fact gives way."""
+        while f"{name}_" in names:
+            name += "_"
+        return name
+
+    value = fact("value")
+    if value not in names:
+        raise InputError(
+            f"{source}: there is no column 'value' in the first line; {choices('value', names)}. A layout "
+            "names columns that are called otherwise."
+        )
+    columns = {value: ColumnRole(role="value")}
+    for role, usual in _PLAIN.items():
+        name = next((n for n in map(fact, usual) if n in names), None)
+        if name is not None:
+            columns[name] = ColumnRole(role=role)  # type: ignore[arg-type]
+    for role, pattern in _RANKED.items():
+        ranked = {int(n[1:]): n for n in names if pattern.fullmatch(n)}
+        missing = next((n for n in range(1, max(ranked, default=0)) if n not in ranked), None)
+        if missing is not None:
+            last = ranked[max(ranked)]
+            raise InputError(
+                f"{source}: there is a column {last!r} but no column {last[0]}{missing}; the largest "
+                "contributions are numbered from 1 without a gap."
+            )
+        columns |= {ranked[n]: ColumnRole(role=role) for n in sorted(ranked)}  # type: ignore[arg-type]
+    return columns
+
+
+def _tells_apart(texts: Mapping[str, Sequence[str]], names: Sequence[str]) -> bool:
+    """Whether no two rows have the same codes in some columns."""
+    rows = list(zip(*(texts[name] for name in names), strict=True))
+    return bool(names) and len(set(rows)) == len(rows)
+
+
+# Rows
+
+
+def _true_file(
+    container: Container, grid: FieldGrid, layout: Layout, notes: tuple[str, ...]
+) -> TrueFile:
+    source, (table,) = container.source, layout.tables
+    _check_width(grid, table, source)
+    reading = read_cells(container, layout)
+    rows = [cell for cell in reading.cells if cell.place != UNLISTED]
+    by_role: dict[str, list[str]] = {}
+    for name, column in table.columns.items():
+        by_role.setdefault(column.role, []).append(name)
+    _check_reading(source, table, rows, by_role)
+    for what, found in (("symbols", reading.symbols), ("letters", reading.letters)):
+        unknown = next(iter(found), None)
+        if unknown is not None and (unknown or "" not in layout.symbols):
+            place = found[unknown][0]
+            raise InputError(
+                f"{source}, {place}: the value is missing; suppression starts from true values."
+                if not unknown
+                else f"{source}, {place}: {unknown!r} is not a number; correct it, or say under [{what}] of a "
+                "layout what it means."
+            )
+    if reading.columns:
+        raise InputError(
+            f"{source}: the layout does not say what the column {reading.columns[0]!r} is; a column that is "
+            "not used is a note."
+        )
+    missing = next((cell for cell in rows if cell.value is None), None)
+    if missing is not None:
+        raise InputError(
+            f"{source}, {missing.place}: the value is missing; suppression starts from true values."
+        )
+    names = tuple(rows[0].key)
+    facts = _Facts(source, layout, rows)
+    largest = [facts.numbers(name) for name in by_role.get("contribution", ())]
+    values, *largest = _without_noise([[cell.value for cell in rows], *largest])
+    labels = {
+        (
+            table.columns[code].dimension or code,
+            cell.key[table.columns[code].dimension or code],
+        ): cell.beside[name]
+        for name in by_role.get("label", ())
+        for code in [table.columns[name].of]
+        for cell in rows
+        if code in table.columns
+    }
+
+    def one(role: str) -> tuple[Number, ...] | None:
+        return facts.numbers(by_role[role][0], least=0) if role in by_role else None
+
+    file = TrueFile(
+        source=source,
+        layout=layout,
+        names=names,
+        keys=tuple(tuple(cell.key[name] for name in names) for cell in rows),
+        places=tuple(cell.place for cell in rows),
+        labels=labels,
+        values=values,  # type: ignore[arg-type]
+        count=one("contributors"),
+        largest=tuple(largest),
+        holdings=tuple(facts.texts(name) for name in by_role.get("holding", ())),
+        lower=one("lower"),
+        upper=one("upper"),
+        primary=facts.marks(by_role["primary"][0]) if "primary" in by_role else None,
+        notes=notes,
+    )
+    _check_once(file)
+    decimals = layout.suppress.decimals
+    return file if decimals is None else file.rounded(decimals)
+
+
+def _check_width(grid: FieldGrid, table: DeclaredTable, source: str) -> None:
+    """Every line has as many fields as there are names."""
+    body = names_of(grid, table, source)[1]
+    width = max(len(grid.lines[list(grid.numbers).index(n)]) for n in table.head)
+    for i in body:
+        if len(grid.lines[i]) != width:
+            raise InputError(
+                f"{source}, {grid.places[i]}: there are {len(grid.lines[i])} fields, but the line of names has "
+                f"{width}."
+            )
+    if not body:
+        raise InputError(f"{source}: there is no cell; a table needs at least one.")
+
+
+def _check_reading(
+    source: str,
+    table: DeclaredTable,
+    rows: Sequence[ReadCell],
+    by_role: Mapping[str, Sequence[str]],
+) -> None:
+    """One column of values, as many holdings as contributions, and no role twice that is one column."""
+    wide = table.across and not CONFIDENTIAL & by_role.keys()
+    for role in ("value", "contributors", "lower", "upper", "primary"):
+        if len(by_role.get(role, ())) > 1 and not (role == "value" and wide):
+            raise InputError(
+                f"{source}: the columns {', '.join(by_role[role])} all have the role {role!r}; a table has "
+                "one, and the others are notes."
+            )
+    holdings, largest = (len(by_role.get(role, ())) for role in ("holding", "contribution"))
+    if holdings and holdings != largest:
+        raise InputError(
+            f"{source}: there are {holdings} columns of holdings but {largest} of largest contributions; each "
+            "contribution needs the holding that made it."
+        )
+    if table.missing == "hidden":
+        raise InputError(f"{source}: in a confidential file no combination of codes is hidden.")
+
+
+def _check_once(file: TrueFile) -> None:
+    seen: dict[tuple[str, ...], int] = {}
+    for row, key in enumerate(file.keys):
+        if key in seen:
+            raise InputError(
+                f"{file.where(row)}: the cell stands in {file.places[seen[key]]} already."
+            )
+        seen[key] = row
+
+
+@dataclass(frozen=True)
+class _Facts:
+    """What stands beside the values of a confidential file."""
+
+    source: str
+    layout: Layout
+    rows: Sequence[ReadCell]
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        return tuple(cell.beside[name] for cell in self.rows)
+
+    def numbers(self, name: str, least: int | None = None) -> tuple[Number, ...]:
+        """The numbers of a column; a blank is not known."""
+        style = Style(self.layout.decimal)
+        out: list[Number] = []
+        for cell in self.rows:
+            text = cell.beside[name]
+            if not text or self.layout.symbols.get(text) == "hidden":
+                out.append(None)
+                continue
+            number = printed(text, style)
+            if number is None or number.mark or number.value.adjusted() > 15:
+                raise InputError(
+                    f"{self.source}, {cell.place}: {name!r} is not a number below 10**15; leave it blank if it "
+                    "is not known."
+                )
+            if least is not None and number.value < least:
+                raise InputError(f"{self.source}, {cell.place}: {name!r} is below {least}.")
+            out.append(number.value)
+        return tuple(out)
+
+    def marks(self, name: str) -> tuple[bool, ...]:
+        for cell in self.rows:
+            if cell.beside[name].lower() not in _MARKS:
+                raise InputError(f"{self.source}, {cell.place}: {name!r} must be 0 or 1.")
+        return tuple(_MARKS[text.lower()] for text in self.texts(name))
+
+
+def _without_noise(columns: Sequence[Sequence[Number]]) -> list[tuple[Number, ...]]:
+    """Numbers without the tails of binary floats, all columns alike."""
+    flat = iter(without_tails([v for column in columns for v in column])[0])
+    return [tuple(next(flat) for _ in column) for column in columns]

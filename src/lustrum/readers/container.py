@@ -51,7 +51,7 @@ def read_container(path: Path) -> Container:
         grids, notes = (grid,), ()
     else:
         text, notes = decoded(content, source)
-        grids, unread = (_csv(text, source),), []
+        grids, unread = (csv_grid(text, source),), []
     return Container(source, grids, hashlib.sha256(content).hexdigest(), tuple(unread), notes)
 
 
@@ -83,7 +83,7 @@ def decoded(content: bytes, source: str) -> tuple[str, tuple[str, ...]]:
         return content.decode("latin-1"), ("read as Latin-1, because it is not UTF-8.",)
 
 
-def _csv(text: str, source: str) -> FieldGrid:
+def csv_grid(text: str, source: str) -> FieldGrid:
     """All lines, split by the delimiter with which most lines have the same number of fields, more than one."""
     first = text.partition("\n")[0]
     if "\\" in first and "\t" in first:

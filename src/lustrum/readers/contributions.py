@@ -9,18 +9,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from lustrum.model import Contributions, InputError
 from lustrum.model.arrays import Ints
 from lustrum.numeric.structure import Relations
-from lustrum.readers.table_file import Number, TableFile
+
+if TYPE_CHECKING:
+    from lustrum.readers.confidential import TrueFile
 
 _NAMELESS = (
     1 << 62
 )  # numbers of contributors without a name begin here; rows and ranks tell them apart
-_EXACT = 2**53
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,10 +35,7 @@ class CheckedContributions:
 
 
 def checked_contributions(
-    file: TableFile,
-    response: str,
-    decimals: int,
-    holding_number: Callable[[str], int] | None = None,
+    file: TrueFile, holding_number: Callable[[str], int] | None = None
 ) -> CheckedContributions:
     """The contributions of a file, blanks filled with the worst case that fits its numbers and values."""
     count = _counts(file)
@@ -44,28 +43,23 @@ def checked_contributions(
     contributors = np.zeros(file.shape, dtype=np.int64)
     if not ranks:
         for row, number in enumerate(count):
-            if number == 0 and file.values[response][row]:
+            if number == 0 and file.values[row]:
                 raise InputError(
-                    f"{_where(file, row)}: the cell has a value but 0 contributors; correct one."
+                    f"{file.where(row)}: the cell has a value but 0 contributors; correct one."
                 )
         contributors[file.positions] = np.array(count, dtype=np.int64)
         return CheckedContributions(contributors, None)
-    negative = _negative(file, response)
+    negative = _negative(file)
     numbers: dict[str, int] = {}
     number_of = holding_number or (lambda name: numbers.setdefault(name, len(numbers)))
-    amounts = np.zeros((len(file.cells), ranks), dtype=np.int64)
-    holders = np.full((len(file.cells), ranks), -1, dtype=np.int64)
-    people = np.zeros(len(file.cells), dtype=np.int64)
+    amounts = np.zeros((len(file.keys), ranks), dtype=np.int64)
+    holders = np.full((len(file.keys), ranks), -1, dtype=np.int64)
+    people = np.zeros(len(file.keys), dtype=np.int64)
     assumed = []
     for row, number in enumerate(count):
-        value = _units(file.values[response][row], decimals) or 0
-        given = [_units(column[row], decimals) for column in file.largest]
-        if any(abs(amount or 0) > _EXACT for amount in (value, *given)):
-            raise InputError(
-                f"{_where(file, row)}: a number has more digits than can be computed with exactly; say "
-                "--decimals N to round them."
-            )
-        whole = _Cell(_where(file, row), value, number, given, negative)
+        value = file.units(row, file.values[row])
+        given = [None if (v := one[row]) is None else file.units(row, v) for one in file.largest]
+        whole = _Cell(file.where(row), value, number, given, negative)
         filled = whole.filled()
         people[row] = whole.least_contributors()
         if any(g is None for g in given[: len(filled)]):
@@ -77,10 +71,10 @@ def checked_contributions(
                 holders[row, rank] = number_of(name)
                 if holders[row, rank] in holders[row, :rank]:
                     raise InputError(
-                        f"{_where(file, row)}: a holding stands twice in the cell; add its contributions up."
+                        f"{file.where(row)}: a holding stands twice in the cell; add its contributions up."
                     )
             elif file.holdings and given[rank] is not None:
-                raise InputError(f"{_where(file, row)}: a contribution has no holding; name it.")
+                raise InputError(f"{file.where(row)}: a contribution has no holding; name it.")
             else:
                 # Without a name every contribution counts as that of another holding.
                 holders[row, rank] = _NAMELESS + row * ranks + rank
@@ -182,12 +176,12 @@ class _Cell:
         return out
 
 
-def check_totals(file: TableFile, relations: Relations, response: str) -> None:
+def check_totals(file: TrueFile, relations: Relations) -> None:
     """Contributors of a total are those of its parts: as many as in any of them, and no more than in all.
 
     Its largest contributor has at least what the largest of any part has, unless values can be negative.
     """
-    negative = _negative(file, response)
+    negative = _negative(file)
     row_of = {
         int(cell): row for row, cell in enumerate(np.ravel_multi_index(file.positions, file.shape))
     }
@@ -201,40 +195,32 @@ def check_totals(file: TableFile, relations: Relations, response: str) -> None:
             counts = [int(file.count[r] or 0) for r in parts]
             if not max(counts) <= int(file.count[row] or 0) <= sum(counts):
                 raise InputError(
-                    f"{_where(file, row)}: the number of contributors of a total is not between the largest "
+                    f"{file.where(row)}: the number of contributors of a total is not between the largest "
                     "number of its parts and the sum of them; correct one."
                 )
         top = file.largest[0][row] if file.largest and not negative else None
         if top is not None and any(x > top for r in parts if (x := file.largest[0][r]) is not None):
             raise InputError(
-                f"{_where(file, row)}: the largest contribution to a total is less than that to one of its "
+                f"{file.where(row)}: the largest contribution to a total is less than that to one of its "
                 "parts; correct one."
             )
 
 
-def _negative(file: TableFile, response: str) -> bool:
+def _negative(file: TrueFile) -> bool:
     """Whether a value or a contribution is negative, so that contributions of one holding can cancel."""
-    columns = (*file.largest, file.values[response])
+    columns = (*file.largest, file.values)
     return any(v is not None and v < 0 for column in columns for v in column)
 
 
-def _counts(file: TableFile) -> list[int | None]:
+def _counts(file: TrueFile) -> list[int | None]:
     if file.count is None:
-        return [None] * len(file.cells)
+        return [None] * len(file.keys)
     out: list[int | None] = []
     for row, number in enumerate(file.count):
         if number is None or number < 0 or number != int(number):
             raise InputError(
-                f"{_where(file, row)}: the number of contributors is missing or not a whole number of 0 or "
+                f"{file.where(row)}: the number of contributors is missing or not a whole number of 0 or "
                 "more."
             )
         out.append(int(number))
     return out
-
-
-def _units(value: Number, decimals: int) -> int | None:
-    return None if value is None else int(value.scaleb(decimals))
-
-
-def _where(file: TableFile, row: int) -> str:
-    return f"{file.source}, {file.places[row]}"

@@ -15,7 +15,7 @@ import tomllib
 from pathlib import Path
 
 from lustrum.model import InputError
-from lustrum.readers.rows import rows_of_csv
+from lustrum.readers.container import csv_grid
 
 Groups = dict[str, tuple[str, ...]]
 """The parts of each group; parts may be groups themselves."""
@@ -69,17 +69,16 @@ def _tree(text: str, source: str) -> Groups:
 
 
 def _parents(text: str, source: str) -> Groups:
-    rows = rows_of_csv(text, source)
-    if not {"code", "parent"} <= set(rows.columns):
+    head, *lines = csv_grid(text, source).lines
+    if not {"code", "parent"} <= set(head):
         raise InputError(f"{source}: a list of parents needs the columns 'code' and 'parent'.")
     groups: dict[str, dict[str, None]] = {}
-    for row, (code, parent) in enumerate(
-        zip(rows.columns["code"], rows.columns["parent"], strict=True)
-    ):
-        if not code:
-            raise InputError(f"{rows.where(row)}: a parent has no code; name it.")
-        if parent:
-            groups.setdefault(parent, {})[code] = None
+    for number, line in enumerate(lines, start=2):
+        fields = dict(zip(head, (*line, *[""] * len(head)), strict=False))
+        if not fields["code"]:
+            raise InputError(f"{source}, line {number}: a parent has no code; name it.")
+        if fields["parent"]:
+            groups.setdefault(fields["parent"], {})[fields["code"]] = None
     return {group: tuple(parts) for group, parts in groups.items()}
 
 

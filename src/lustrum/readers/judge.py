@@ -22,7 +22,7 @@ from lustrum.numeric.structure import UNBOUNDED
 from lustrum.readers.cells import ALL, CellCube, Reading, cube_of, read_cells
 from lustrum.readers.container import read_container
 from lustrum.readers.grids import Container
-from lustrum.readers.layout import CodeRoles, Layout, read_layout
+from lustrum.readers.layout import CONFIDENTIAL, CodeRoles, Layout, read_layout
 from lustrum.readers.own import sidecar
 from lustrum.readers.propose import RoleQuestion, propose, unlisted_words
 from lustrum.readers.relations import (
@@ -68,6 +68,15 @@ def open_file(path: Path, layout: Layout | None = None) -> OpenedFile:
     if layout.digest and layout.digest != container.digest:
         raise InputError(
             f"{path}: the layout is of a file with other bytes; propose it anew, or correct 'digest'."
+        )
+    roles = {n: c.role for table in layout.tables for n, c in table.columns.items()}
+    secret = next((name for name, role in roles.items() if role in CONFIDENTIAL), None)
+    if secret is not None or not layout.tables:
+        raise InputError(
+            f"{path}: the layout has no [[tables]], which say what the columns are."
+            if secret is None
+            else f"{path}: the column {secret!r} is {roles[secret]!r}, which only a confidential file holds; "
+            "what is published of it is a value or a note."
         )
     reading = read_cells(container, layout)
     names = {name for cell in reading.cells for name in cell.key}

@@ -1,4 +1,4 @@
-"""A layout: what everything in a published file is, in one TOML file.
+"""A layout: what everything in a file is, in one TOML file.
 
 A layout is declared by a person or proposed from the file. A proposal lists under ``open`` the roles for
 which it has no evidence; a role counts as soon as somebody takes it off that list, or changes it.
@@ -23,18 +23,28 @@ which it has no evidence; a role counts as soon as somebody takes it off that li
     [dimensions.region]
     totals = { Total = ["North", "South"] }
     subsets = { North = { codes = ["of which: Capital"] } }
+
+A layout of a confidential file also names columns of contributors and levels, and says under ``[suppress]``
+how cells are suppressed.
 """
 
 from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
 
 from lustrum.model import InputError
 from lustrum.model.errors import choices
@@ -80,10 +90,18 @@ Letter = Literal["note", "hidden"] | Between
 """What stands beside a number: a remark, the claim that it is hidden, or a range of the hidden value."""
 
 
+ConfidentialRole = Literal["contributors", "contribution", "holding", "lower", "upper", "primary"]
+"""What only a confidential file holds: the number of contributors, the largest contributions and who made them,
+each from the first on, the levels of protection, and which cells are sensitive.
+"""
+
+CONFIDENTIAL: frozenset[str] = frozenset(get_args(ConfidentialRole))
+
+
 class ColumnRole(_LayoutPart):
     """What a column holds. ``of`` names the codes of a label, or the values of a status."""
 
-    role: Literal["code", "value", "label", "status", "note"]
+    role: Literal["code", "value", "label", "status", "note"] | ConfidentialRole
     of: str = ""
     dimension: str = ""
 
@@ -165,6 +183,38 @@ class Rounding(_LayoutPart):
     how: Literal["nearest", "adjacent", "last digit"] = "nearest"
 
 
+Words = Annotated[tuple[str, ...], BeforeValidator(lambda w: (w,) if isinstance(w, str) else w)]
+"""One word, or a list of them."""
+
+
+class SuppressSettings(_LayoutPart):
+    """How cells of a confidential table are suppressed; what is left out is as usual.
+
+    ``rule`` are the words of ``--rule``. ``frozen`` cells must be published and ``never`` ones must not, as
+    ``"area=n,job=a"``. ``decimals`` are those that the numbers of the file are rounded to. The other keys are
+    the parameters of the method ``suppression``.
+    """
+
+    rule: Words = ()
+    cost: str | None = None
+    power: float | None = None
+    algorithm: str | None = None
+    work: int | None = None
+    attacker: str | None = None
+    unions: bool | None = None
+    keep: str | None = None
+    zeros: bool | None = None
+    partial: bool | None = None
+    reasons: bool | None = None
+    frozen: Words = ()
+    never: Words = ()
+    decimals: Annotated[int, Field(ge=0)] | None = None
+
+    def method(self) -> dict[str, Any]:
+        """The parameters of the method that are stated."""
+        return self.model_dump(exclude={"rule", "frozen", "never", "decimals"}, exclude_none=True)
+
+
 class Layout(_LayoutPart):
     """What everything in a file is.
 
@@ -185,8 +235,9 @@ class Layout(_LayoutPart):
     parts: Literal["nothing"] | None = None
     symbols: dict[str, Symbol] = {}
     letters: dict[str, Letter] = {}
-    tables: tuple[DeclaredTable, ...] = Field(min_length=1)
+    tables: tuple[DeclaredTable, ...] = ()
     dimensions: dict[str, CodeRoles] = {}
+    suppress: SuppressSettings = SuppressSettings()
     open: tuple[str, ...] = ()
 
 
@@ -199,6 +250,18 @@ def read_layout(path: Path) -> Layout:
     except UnicodeDecodeError:
         raise InputError(f"{path} is not UTF-8; save it in that encoding.") from None
     return layout_of_text(text, str(path))
+
+
+def layouts_of(files: Sequence[Path], layouts: Sequence[Path]) -> list[Layout | None]:
+    """The layout of each file: one for all, one for each, or none."""
+    if not layouts:
+        return [None] * len(files)
+    if len(layouts) not in (1, len(files)):
+        raise InputError(
+            f"There are {len(files)} files and {len(layouts)} layouts; give one layout, or one for each."
+        )
+    read: list[Layout | None] = [read_layout(path) for path in layouts]
+    return read * len(files) if len(read) == 1 else read
 
 
 def layout_of_text(text: str, source: str) -> Layout:
@@ -221,6 +284,7 @@ def layout_of_text(text: str, source: str) -> Layout:
 def _fields(location: tuple[int | str, ...]) -> list[str]:
     kinds: dict[str, type[BaseModel]] = {
         "tables": DeclaredTable, "columns": ColumnRole, "dimensions": CodeRoles, "subsets": Subsets,
+        "suppress": SuppressSettings,
     }  # fmt: skip
     kind: type[BaseModel] = Layout
     for part in location:
@@ -231,14 +295,14 @@ def _fields(location: tuple[int | str, ...]) -> list[str]:
 def layout_text(layout: Layout, reasons: Mapping[str, str]) -> str:
     """A layout as TOML, with the reason for each role behind it as a comment."""
     data = layout.model_dump(exclude_defaults=True, mode="json")
-    apart = ("tables", "symbols", "letters", "dimensions")
+    apart = ("tables", "symbols", "letters", "dimensions", "suppress")
     lines = [f"{_key(name)} = {_value(data.pop(name))}" for name in list(data) if name not in apart]
     for table in data.pop("tables", []):
         columns = table.pop("columns")
         lines += ["", "[[tables]]", *(f"{_key(k)} = {_value(v)}" for k, v in table.items())]
         lines.append("[tables.columns]")
         lines += [_line(k, v, reasons.get(f"column:{k}")) for k, v in columns.items()]
-    for section in ("symbols", "letters"):
+    for section in ("symbols", "letters", "suppress"):
         if section in data:
             lines += ["", f"[{section}]"]
             entries = data.pop(section).items()
@@ -271,7 +335,7 @@ def _key(name: str) -> str:
 def _value(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, int):
+    if isinstance(value, int | float):
         return str(value)
     if isinstance(value, str):
         return "".join(_escaped(value))

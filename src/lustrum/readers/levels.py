@@ -12,9 +12,9 @@ import numpy as np
 from lustrum.model import InputError
 from lustrum.model.arrays import Floats
 from lustrum.readers.cells import CellCube
+from lustrum.readers.confidential import Number, TrueFile
 from lustrum.readers.judge import Levels
 from lustrum.readers.number_text import plain_number
-from lustrum.readers.table_file import Number, TableFile
 
 DefaultLevel = tuple[Decimal, bool]
 """A level for cells that have none of their own: a number, and whether it is percent."""
@@ -28,7 +28,7 @@ def default_level(text: str) -> DefaultLevel:
     return number, text.strip().endswith("%")
 
 
-def levels_of(truth: Sequence[TableFile], default: DefaultLevel | None = None) -> Levels:
+def levels_of(truth: Sequence[TrueFile], default: DefaultLevel | None = None) -> Levels:
     """The range that a reader's must hold for every cell that was not published as it is.
 
     The levels are the columns ``lower`` and ``upper`` of the true tables. Where these are empty or missing, the
@@ -39,14 +39,14 @@ def levels_of(truth: Sequence[TableFile], default: DefaultLevel | None = None) -
         low, high = np.full(cube.value.shape, np.nan), np.full(cube.value.shape, np.nan)
         scale = 10**cube.decimals
         for file in truth:
-            missing = next((name for name in file.dimensions if name not in cube.names), None)
+            missing = next((name for name in file.names if name not in cube.names), None)
             if missing is not None:
                 raise InputError(
                     f"{file.source}: the published tables have no variable {missing!r}."
                 )
             index_of = [{code: i for i, code in enumerate(codes)} for codes in cube.codes]
-            for row, key in enumerate(file.cells):
-                codes = dict(zip(file.dimensions, key, strict=True))
+            for row, key in enumerate(file.keys):
+                codes = dict(zip(file.names, key, strict=True))
                 at = tuple(
                     index.get(codes.get(name, "(all)"), -1)
                     for name, index in zip(cube.names, index_of, strict=True)
@@ -54,13 +54,7 @@ def levels_of(truth: Sequence[TableFile], default: DefaultLevel | None = None) -
                 given = [_own(column, row) for column in (file.lower, file.upper)]
                 if -1 in at or not cube.asked[at] or (given == [None, None] and default is None):
                     continue
-                value = file.values[file.responses[0]][row]
-                if value is None:
-                    raise InputError(
-                        f"{file.source}, {file.places[row]}: a cell that needs protection has no "
-                        f"true value; give it."
-                    )
-                exact = Fraction(value)
+                exact = Fraction(file.values[row])
                 lower, upper = (_usual(exact, default) if g is None else Fraction(g) for g in given)
                 # In whole units of the published tables, and never less than the level.
                 low[at] = floor((exact - lower) * scale)

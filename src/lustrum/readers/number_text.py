@@ -99,6 +99,8 @@ def printed(text: str, style: Style) -> Printed | None:
     >>> printed("(1,234)", Style()).value, printed("12,5 p", Style(","))
     (Decimal('-1234'), Printed(value=Decimal('12.5'), mark='p', bracketed=False))
     """
+    if text.isascii() and text.isdigit():
+        return Printed(Decimal(text))  # most numbers are
     plain, negative = _plain(text)
     match = _DIGITS.match(plain)
     if match is None:
@@ -150,6 +152,8 @@ def _plain(text: str) -> tuple[str, bool]:
 
 
 def _core(text: str) -> str:
+    if text.isascii() and text.isdigit():
+        return text
     match = _DIGITS.match(_plain(text)[0])
     if match is None:
         return ""

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
+from decimal import Decimal
 from pathlib import Path
-from typing import Literal
 
-from lustrum.formats.cell_text import HeadNames
+from lustrum.formats.cell_text import HeadNames, free_name
 from lustrum.model import CellStatus, Release, TableAxis
+from lustrum.readers.cells import UNLISTED, read_cells
+from lustrum.readers.confidential import Kind
+from lustrum.readers.container import read_container
 from lustrum.readers.layout import (
     MEASURE,
     CodeRoles,
@@ -16,8 +20,6 @@ from lustrum.readers.layout import (
     Layout,
     layout_text,
 )
-
-Kind = Literal["counts", "sums"]
 
 
 def sidecar(path: Path) -> Path:
@@ -30,11 +32,18 @@ def own_layout(release: Release, content: bytes, kind: Kind) -> str:
 
     It follows from the release alone, which is public.
     """
+    layout = public_layout(release, kind)
+    digest = hashlib.sha256(content).hexdigest()
+    return layout_text(layout.model_copy(update={"digest": digest}), {})
+
+
+def public_layout(release: Release, kind: Kind, sheet: str = "") -> Layout:
+    """What the columns and codes of a written release are; in a workbook, those of its sheet of cells."""
     called = HeadNames.of(release.axes)
     columns: dict[str, ColumnRole] = {}
     for axis, label in zip(release.axes, called.labels, strict=True):
         columns[axis.name] = ColumnRole(role="code")
-        if axis.labels != axis.codes:
+        if sheet or axis.labels != axis.codes:
             columns[label] = ColumnRole(role="label", of=axis.name)
     value, status = called.facts["value"], called.facts["status"]
     columns[value] = ColumnRole(role="value")
@@ -46,24 +55,43 @@ def own_layout(release: Release, content: bytes, kind: Kind) -> str:
         for axis in release.axes
         if len(axis) > 1
     }
-    if release.low is not None and release.high is not None and release.stated.any():
+    across: tuple[str, ...] = ()
+    if sheet or (release.low is not None and release.high is not None and release.stated.any()):
         ends = [called.facts["low"], called.facts["high"]]
         columns |= {name: ColumnRole(role="value") for name in ends}
-        dimensions[MEASURE] = CodeRoles(units={ends[0]: f"<= {value}", ends[1]: f">= {value}"})
+        measure = free_name(MEASURE, {axis.name for axis in release.axes})
+        dimensions[measure] = CodeRoles(units={ends[0]: f"<= {value}", ends[1]: f">= {value}"})
+        across = () if measure == MEASURE else (measure,)
     shown = CellStatus.FREE.value
     hidden = sorted({str(letter) for letter in release.status.ravel()} - {shown})
-    return layout_text(
-        Layout(
-            kind=kind,
-            digest=hashlib.sha256(content).hexdigest(),
-            signed=bool((release.published[release.known] < 0).any()),
-            symbols={"": "hidden"},
-            letters={shown: "note", **dict.fromkeys(hidden, "hidden")},
-            tables=(DeclaredTable(columns=columns),),
-            dimensions=dimensions,
-        ),
-        {},
+    # A workbook shows the letter of a hidden cell in place of its value, and words where an end is open.
+    instead = ("", *hidden, "not known") if sheet else ("",)
+    return Layout(
+        kind=kind,
+        signed=bool((release.published[release.known] < 0).any()),
+        symbols=dict.fromkeys(instead, "hidden"),
+        letters={shown: "note", **dict.fromkeys(hidden, "hidden")},
+        tables=(DeclaredTable(sheet=sheet, columns=columns, across=across),),
+        dimensions=dimensions,
     )
+
+
+def published_cells(path: Path, names: Sequence[str]) -> dict[tuple[str, ...], Decimal | None]:
+    """The values of a table that this project wrote, by the codes of its variables; None where it is hidden."""
+    container = read_container(path)
+    sheets = [grid.name for grid in container.grids]
+    value = free_name("value", set(names))
+    columns = {name: ColumnRole(role="code") for name in names}
+    table = DeclaredTable(
+        sheet="Cells" if "Cells" in sheets else sheets[0],
+        columns={**columns, value: ColumnRole(role="value")},
+    )
+    cells = read_cells(container, Layout(tables=(table,))).cells
+    return {
+        tuple(cell.key[name] for name in names): cell.value
+        for cell in cells
+        if cell.place != UNLISTED
+    }
 
 
 def totals_of(axis: TableAxis) -> dict[str, tuple[str, ...]]:

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from lustrum.model.arrays import Ints, Mask
+from lustrum.model.arrays import Mask
 from lustrum.model.errors import NotJudgedError
 from lustrum.readers.cells import ALL, CellCube, Reading, cube_of, names_of, read_cells
-from lustrum.readers.dimensions import TOTAL_NAMES
+from lustrum.readers.code_sums import TOTAL_NAMES, SumSearch
 from lustrum.readers.grids import Container, FieldGrid
 from lustrum.readers.layout import (
     MEASURE,
@@ -28,7 +28,6 @@ from lustrum.readers.layout import (
     Symbol,
 )
 from lustrum.readers.number_text import Style, bound_of_words, printed, style_of
-from lustrum.readers.relations import CHANCE, evidence
 
 _VALUES = re.compile(
     r"(obs_?)?values?|v4_\d|wert|valeur|valor|anzahl|count|n|amount|number", re.IGNORECASE
@@ -287,10 +286,7 @@ def _symbols(
         questions.append(
             RoleQuestion("letters", f"What do these say beside a number: {listed}?", cells)
         )
-    return Layout(tables=(_NO_TABLE,), symbols=symbols).symbols, letters
-
-
-_NO_TABLE = DeclaredTable(columns={"value": ColumnRole(role="value")})
+    return Layout(symbols=symbols).symbols, letters
 
 
 def _outside(container: Container, reading: Reading, questions: list[RoleQuestion]) -> None:
@@ -330,7 +326,7 @@ def _dimension(
     name, codes = cube.names[axis], cube.codes[axis]
     value, known = cube.lines(axis)
     listed: Mask = np.asarray(np.moveaxis(cube.listed, axis, 0).reshape(len(codes), -1).any(axis=1))
-    search = _SumSearch(name, codes, value, known, listed)
+    search = SumSearch(codes, value, known)
     totals = search.totals()
     shown = dict(totals)
     for total, (parts_, lines) in search.weak.items():
@@ -375,59 +371,3 @@ def _dimension(
             )
         )
     return CodeRoles(totals=totals, subsets=subsets)
-
-
-@dataclass
-class _SumSearch:
-    """Looks for totals among the codes of one variable by their numbers: runs of codes, prefixes, all
-    others.
-    """
-
-    name: str
-    codes: tuple[str, ...]
-    value: Ints
-    known: Mask
-    listed: Mask
-    found: dict[str, tuple[int, float]] = field(default_factory=dict)
-    weak: dict[str, tuple[tuple[str, ...], int]] = field(default_factory=dict)
-
-    def totals(self) -> dict[str, tuple[str, ...]]:
-        """The totals that the numbers show, with their parts."""
-        groups: dict[int, tuple[int, ...]] = {}
-        inside: set[int] = set()
-        tries = 0
-        for order in (range(len(self.codes) - 1, -1, -1), range(len(self.codes))):
-            for total in order:
-                if total in groups:
-                    continue
-                for parts in self._candidates(total, inside, order.step):
-                    tries += 1
-                    shown = evidence(self.value, self.known, total, parts)
-                    if shown is not None and shown[0] and shown[1] * tries < CHANCE:
-                        groups[total] = parts
-                        inside |= set(parts)
-                        self.found[self.codes[total]] = shown
-                        break
-                    if shown is not None and shown[0] and shown[1] < 1:
-                        names = tuple(self.codes[p] for p in parts)
-                        self.weak.setdefault(self.codes[total], (names, shown[0]))
-        return {self.codes[t]: tuple(self.codes[p] for p in parts) for t, parts in groups.items()}
-
-    def _candidates(self, total: int, inside: set[int], step: int) -> Iterator[tuple[int, ...]]:
-        """Sets of codes that could be the parts of one: those behind or before it, of its prefix, all
-        others.
-        """
-        ahead = range(total + 1, len(self.codes)) if step < 0 else range(total - 1, -1, -1)
-        free = [i for i in ahead if i not in inside]
-        for size in range(2, len(free) + 1):
-            yield tuple(free[:size])
-        others = [i for i in range(len(self.codes)) if i != total and i not in inside]
-        if len(others) > 1:
-            yield tuple(others)
-        code = self.codes[total].strip()
-        if code:
-            prefixed = [
-                i for i in others if self.codes[i].startswith(code) and self.codes[i] != code
-            ]
-            if len(prefixed) > 1:
-                yield tuple(prefixed)

@@ -16,12 +16,8 @@ from lustrum.model.errors import choices
 from lustrum.model.plugins import names
 from lustrum.policy import Before, PolicyMethod
 from lustrum.policy.read import END, parse_policy
-from lustrum.readers import (
-    StatedTotals,
-    confidential_table,
-    read_table,
-    recognise,
-)
+from lustrum.readers.confidential import read_true
+from lustrum.readers.true_tables import members_of, true_table
 from lustrum.rumap import BeforeCounting, Cases, RecordTables, RUMap, Tables, grid
 from lustrum.tabulate import Store
 
@@ -33,7 +29,8 @@ def cases_of_files(
 ) -> Cases:
     """The tables of files: CSV or Parquet with true values, or questions about a dataset in a data folder.
 
-    ``no_totals`` names dimensions that have no total among their codes; an empty name stands for all.
+    Whole numbers without contributors are counts. ``no_totals`` names dimensions that have no total among their
+    codes; an empty name stands for all.
     """
     paths = list(files)
     if not paths:
@@ -43,12 +40,11 @@ def cases_of_files(
         raise InputError("A map is of files with tables, or of saved questions, not of both.")
     if asked:
         return _questions(asked, data)
-    said = StatedTotals(none=frozenset(no_totals))
     tables: dict[str, Table] = {}
     for path in paths:
-        file = read_table(path)
-        table = confidential_table(file, recognise([file], said))
-        tables[_free(path.stem, tables)] = table
+        file = read_true(path)
+        codes = members_of([file], without_totals=[*no_totals])
+        tables[_free(path.stem, tables)] = true_table(file, codes, assumed="counts")
     return Tables(tables)
 
 

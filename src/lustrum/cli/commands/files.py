@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, ClassVar, Literal
 
 import typer
 from rich.console import Console
+from typer.core import TyperCommand
 
 from lustrum.cli.importing import without_collection
-from lustrum.cli.inputs.options import (
-    By,
-    HierarchyFile,
-    NoTotals,
-    Rest,
-    Total,
-    Values,
-    app,
-)
+from lustrum.cli.inputs.options import app
 
 
 @app.command()
@@ -114,17 +106,64 @@ def clean(
     console.print(f"The values are in {out}.")
 
 
-@app.command()
+class _WithoutMoved(TyperCommand):
+    """Options that stand in a layout now say so."""
+
+    MOVED: ClassVar[dict[str, str]] = {
+        **{f"--{key}": f'{key} = "..." under [suppress]' for key in ("cost", "algorithm", "keep")},
+        **{f"--{key}": f"{key} = true under [suppress]" for key in ("unions", "zeros", "partial", "reasons")},
+        **{f"--{key}": f'{key} = ["area=n,job=a"] under [suppress]' for key in ("frozen", "never")},
+        **{f"--{key}": f"{key} = 1 under [suppress]" for key in ("power", "decimals")},
+        "--counts": 'kind = "counts", or say --kind counts',
+        "--value": 'turnover = { role = "value" } under [tables.columns]',
+        "--by": 'area = { role = "code" } under [tables.columns]',
+        "--contributors": 'firms = { role = "contributors" } under [tables.columns]',
+        "--largest": 'first = { role = "contribution" } under [tables.columns]',
+        "--holdings": 'owner = { role = "holding" } under [tables.columns]',
+        "--total": 'totals.Total = ["n", "s"] under [dimensions.area]',
+        "--rest": 'totals.Total = ["n", "s", "others"] under [dimensions.area]',
+        "--no-totals": 'independent = ["n", "s"] under [dimensions.area]',
+    }  # fmt: skip
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Refuse an option that stands in a layout now."""
+        from lustrum.model import InputError
+
+        for word in args:
+            name = word.partition("=")[0]
+            if name in self.MOVED:
+                raise InputError(
+                    f"{name} stands in a layout now: write {self.MOVED[name]}, and name the file with --layout."
+                )
+        return super().parse_args(ctx, args)
+
+
+@app.command(cls=_WithoutMoved)
 def suppress(
     files: Annotated[
         list[Path],
         typer.Argument(
-            help="A confidential table with totals, CSV or Parquet; several are protected together."
+            help="A confidential table with totals (CSV, Parquet, XLSX or JSON-stat); several are protected "
+            "together."
         ),
     ],
     rule: Annotated[
         list[str] | None,
         typer.Option(help="p=10, pq=10,50, nk=2,85 or threshold=3; several mean any of them."),
+    ] = None,
+    layout: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="What the columns and codes are, and how to suppress (TOML): one for all, or one for each."
+        ),
+    ] = None,
+    kind: Annotated[
+        Literal["counts", "sums"] | None,
+        typer.Option(help="What the values are, where no contributors stand beside them."),
+    ] = None,
+    hierarchy: Annotated[
+        list[str] | None,
+        typer.Option(help="Subtotals of a dimension, as 'nace=nace.hrc' (or .csv, .toml)."),
     ] = None,
     out: Annotated[
         Path | None,
@@ -139,42 +178,17 @@ def suppress(
         Path | None, typer.Option(help="Write a picture of the pattern (.svg or .html).")
     ] = None,
     certificate: Annotated[
-        Path | None, typer.Option(help="Write the proof of the ranges of primary cells.")
-    ] = None,
-    cost: Annotated[
-        str,
-        typer.Option(
-            help="What a cell costs: value, count, frequency, unity, distance or box-cox."
-        ),
-    ] = "value",
-    power: Annotated[float, typer.Option(help="The power of the cost box-cox.")] = 0.5,
-    algorithm: Annotated[
-        str,
-        typer.Option(help="auto, exact, quick or boxes."),
-    ] = "auto",
-    work: Annotated[
-        int | None, typer.Option(help="Most steps of the search; the result stays safe.", min=0)
+        Path | None, typer.Option(help="Write the proof of the ranges of all suppressed cells.")
     ] = None,
     attacker: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help="Whom to protect from: insiders, outsider, singletons, holdings, or pairs of insiders."
+            help="Whom to protect from: insiders (the default), outsider, singletons, holdings, or pairs of "
+            "insiders."
         ),
-    ] = "insiders",
-    unions: Annotated[
-        bool, typer.Option("--unions", help="Judge sums of suppressed cells by the rule too.")
-    ] = False,
-    keep: Annotated[
-        str, typer.Option(help="Always publish: nothing, grand-total or totals.")
-    ] = "nothing",
-    zeros: Annotated[
-        bool, typer.Option("--zeros", help="Empty cells may be suppressed too.")
-    ] = False,
-    frozen: Annotated[
-        list[str] | None, typer.Option(help="Cells that must be published, as 'area=n,job=a'.")
     ] = None,
-    never: Annotated[
-        list[str] | None, typer.Option(help="Cells that must not be published.")
+    work: Annotated[
+        int | None, typer.Option(help="Most steps of the search; the result stays safe.", min=0)
     ] = None,
     previous: Annotated[
         Path | None,
@@ -192,84 +206,28 @@ def suppress(
             help="Holdings that gave a waiver, one on each line; they need no protection."
         ),
     ] = None,
-    partial: Annotated[
-        bool, typer.Option("--partial", help="State intervals instead of blanks.")
-    ] = False,
-    reasons: Annotated[
-        bool,
-        typer.Option(
-            "--reasons",
-            help="State why each cell is suppressed, and protect from readers who use that.",
-        ),
-    ] = False,
-    by: By = "",
-    value: Values = None,
-    contributors: Annotated[
-        str, typer.Option(help="The column with the number of contributors; 'n' unless named.")
-    ] = "",
-    largest: Annotated[
-        str,
-        typer.Option(
-            help="Columns of the largest contributions, as 'first,second'; 'x1', 'x2', ... unless named."
-        ),
-    ] = "",
-    holdings: Annotated[
-        str, typer.Option(help="Columns of the holdings behind them; 'h1', 'h2', ... unless named.")
-    ] = "",
-    counts: Annotated[
-        bool, typer.Option("--counts", help="The values are counts of contributors.")
-    ] = False,
-    decimals: Annotated[
-        int | None, typer.Option(help="Round the numbers of the files to so many decimals.", min=0)
-    ] = None,
-    total: Total = None,
-    hierarchy: HierarchyFile = None,
-    no_totals: NoTotals = None,
-    rest: Rest = None,
 ) -> None:
     """Suppress sensitive cells and as few others as protect them; the result is audited.
 
-    Columns: codes, 'value', 'n' contributors, largest contributions 'x1', 'x2', ... and holdings 'h1', ...
-    Exit code 3: some cell cannot be protected; then nothing is written. Exit code 4: nobody can say whether
-    the tables are safe together; nothing is written either.
+    Columns: codes, 'value', 'n' contributors, largest contributions 'x1', 'x2', ... and holdings 'h1', ...;
+    a layout names others. Exit code 3: some cell cannot be protected; then nothing is written. Exit code
+    4: nobody can say whether the tables are safe together; nothing is written either.
     """
     with without_collection():
-        from lustrum.cli.inputs.table_options import FileOptions
-        from lustrum.cli.suppress import suppress_files
+        from lustrum.cli.suppress import SuppressWords, suppress_files
         from lustrum.publish.suppression.files import SuppressFiles
 
-    method = {
-        "cost": cost,
-        "power": power,
-        "algorithm": algorithm,
-        "work": work,
-        "attacker": attacker,
-        "unions": unions,
-        "keep": keep,
-        "zeros": zeros,
-        "partial": partial,
-        "reasons": reasons,
-    }
-    safe = suppress_files(
-        files,
-        Console(markup=False),
-        rule or (),
-        method,
-        SuppressFiles(out, ranges, picture, certificate, changes),
-        frozen=frozen or (),
-        never=never or (),
+    given = {"rule": tuple(rule or ()) or None, "attacker": attacker, "work": work}
+    words = SuppressWords(
+        layouts=layout or (),
+        hierarchies=hierarchy or (),
+        kind=kind,
         previous=previous,
         waivers=waivers,
-        options=replace(
-            FileOptions.of(value, by, total, hierarchy, no_totals, rest),
-            contributors=contributors,
-            largest=largest,
-            holdings=holdings,
-            decimals=decimals,
-        ),
-        counts=counts,
+        settings={key: value for key, value in given.items() if value is not None},
     )
-    if not safe:
+    files_written = SuppressFiles(out, ranges, picture, certificate, changes)
+    if not suppress_files(files, Console(markup=False), words, files_written):
         raise typer.Exit(3)
 
 

@@ -72,10 +72,9 @@ def map_(
 
     The figures are made from true counts: they are for the agency, not for publication.
     """
-    from lustrum.cli.inputs.table_options import dimensions
     from lustrum.cli.maps import draw_map, open_page
 
-    without = sorted(dimensions(no_totals or ()))
+    without = sorted("" if name == "all" else name for name in set(no_totals or ()))
     if page:
         open_page(files or [], data, policy, port, without, Console(markup=False))
         return

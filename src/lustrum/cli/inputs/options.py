@@ -22,27 +22,9 @@ secret_app = typer.Typer(
 )
 app.add_typer(secret_app, name="secret")
 
-By = Annotated[str, typer.Option(help="Columns of codes, as 'area,job'; found if left out.")]
-Values = Annotated[
-    list[str] | None, typer.Option("--value", help="A column of values; by default 'value'.")
-]
-Total = Annotated[
-    list[str] | None, typer.Option(help="The code of a total, as 'Total' or 'area=Total'.")
-]
-HierarchyFile = Annotated[
-    list[str] | None,
-    typer.Option(help="Subtotals of a dimension, as 'nace=nace.hrc' (or .csv, .toml)."),
-]
 NoTotals = Annotated[
     list[str] | None,
     typer.Option(help="A dimension that has no totals; 'all' for every dimension."),
-]
-Rest = Annotated[
-    list[str] | None,
-    typer.Option(help="A dimension whose total holds more codes than the files list."),
-]
-HiddenSymbol = Annotated[
-    list[str] | None, typer.Option("--hidden", help="A further symbol for a hidden value.")
 ]
 
 Data = Annotated[

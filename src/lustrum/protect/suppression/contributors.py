@@ -206,7 +206,8 @@ def views_of(
 
     Of those that know one cell only, and share it, the largest knows most; what the others know follows.
     """
-    positive = bool((values >= 0).all())
+    # As for rules, values can be negative if anything negative is in sight anywhere in the table.
+    positive = bool((values >= 0).all() and (contributions.amount >= 0).all())
     sums = _Implied(relations) if positive else None
     every = _knowing(contributions, values, positive)
     apart, sharers = _sharers(every)

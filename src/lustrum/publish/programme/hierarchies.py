@@ -8,7 +8,7 @@ from dataclasses import replace
 from lustrum.model import Category, Dataset, Hierarchy, InputError, Variable
 from lustrum.model.errors import choices
 from lustrum.publish.programme.spec import PreparedSet
-from lustrum.readers import Groups
+from lustrum.readers.hierarchy_files import Groups
 
 
 def regrouped(sets: Iterable[PreparedSet], dataset: Dataset) -> Dataset:

@@ -29,7 +29,7 @@ from lustrum.publish.programme.spec import (
 )
 from lustrum.publish.programme.together import check_families, check_sets
 from lustrum.publish.waivers import refuse_requests
-from lustrum.readers import Groups, read_groups
+from lustrum.readers.hierarchy_files import Groups, read_groups
 from lustrum.sensitivity import read_rule
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]*\Z")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from lustrum.model import TableQuery
-from lustrum.readers import Groups
+from lustrum.readers.hierarchy_files import Groups
 from lustrum.sensitivity import Rule
 
 COUNT = "count"

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -98,37 +99,41 @@ class WrittenTable:
     pattern: Pattern
     release: Release
 
+    @property
+    def kind(self) -> Literal["counts", "sums"]:
+        """What the numbers are."""
+        return "counts" if self.table.kind == "count" else "sums"
 
-def write_tables(
-    tables: Sequence[WrittenTable],
-    files: SuppressFiles,
-    judge: Callable[[Sequence[Path]], bool],
-    say: Callable[[str], None],
-) -> bool:
-    """Write the protected tables beside their places, and put them there if ``judge`` finds them safe."""
-    from lustrum.readers.own import Kind, own_layout, sidecar  # not before something is written
+
+@contextmanager
+def drafts(tables: Sequence[WrittenTable], files: SuppressFiles) -> Iterator[list[Path]]:
+    """The protected tables as files beside their places, until they are put there or thrown away."""
+    from lustrum.readers.own import own_layout, sidecar  # not before something is written
 
     if files.out is None:
-        return True
+        yield []
+        return
     several = len(tables) > 1
     folder = files.out if several else files.out.parent
     names = [one.path.name for one in tables] if several else [files.out.name]
     with tempfile.TemporaryDirectory(dir=folder, prefix=".not-audited-") as held:
-        drafts = [Path(held) / name for name in names]
-        for one, draft in zip(tables, drafts, strict=True):
+        written = [Path(held) / name for name in names]
+        for one, draft in zip(tables, written, strict=True):
             write_release(one.release, draft)
             if draft.suffix.lower() in (".csv", ".parquet", ".pq"):
-                kind: Kind = "counts" if one.table.kind == "count" else "sums"
-                layout = own_layout(one.release, draft.read_bytes(), kind)
+                layout = own_layout(one.release, draft.read_bytes(), one.kind)
                 write_whole(sidecar(draft), layout.encode())
-        if not judge(drafts):
-            return False
-        with outages(folder):
-            beside = [sidecar(draft) for draft in drafts if sidecar(draft).exists()]
-            replace_together([*drafts, *beside], folder)
-        for draft in drafts:
-            say(f"The protected table is in {folder / draft.name}.")
-    return True
+        yield written
+
+
+def publish_drafts(written: Sequence[Path]) -> list[Path]:
+    """Put drafts and their layouts in their places, all or none of them; gives where the tables are."""
+    if not written:
+        return []
+    folder = written[0].parent.parent
+    with outages(folder):
+        replace_together(sorted(written[0].parent.iterdir()), folder)
+    return [folder / draft.name for draft in written]
 
 
 def write_files(

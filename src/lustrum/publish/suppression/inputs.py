@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -14,44 +13,32 @@ import numpy.typing as npt
 from lustrum.model import InputError, Table
 from lustrum.model.arrays import Mask
 from lustrum.model.errors import choices
-from lustrum.readers import ColumnNames, TableFile, read_table
-from lustrum.readers.table_file import Number
+from lustrum.readers.confidential import Number, TrueFile
+from lustrum.readers.own import published_cells
 from lustrum.sensitivity import GivenCells, Rule
 from lustrum.sensitivity.rules.threshold import DEFAULT_MARGIN, margin_level
 
 
-def taken_as_counts(file: TableFile, table: Table, *, said: bool) -> str:
-    """What a table without contributors is taken for; one that might be of sums must be called counts."""
-    name = ", ".join(file.responses)
-    if table.kind != "count":
-        raise InputError(
-            f"{file.source}: {name!r} holds sums, not counts, so a rule needs the contributors of every cell; "
-            "name their columns with --contributors and --largest."
-        )
-    if file.ignored and not said:
-        raise InputError(
-            f"{file.source}: without contributors {name!r} would be taken for counts, and columns are left "
-            f"over ({', '.join(file.ignored)}); name the contributors with --contributors and --largest, or "
-            "say --counts."
-        )
-    return f"There is no column of contributors: {name!r} is taken for counts."
-
-
-def same_names(files: Sequence[TableFile], attacker: str) -> bool:
+def same_names(files: Sequence[TrueFile], attacker: str) -> bool:
     """Whether the files name holdings; all of them must, or none, if contributors attack."""
     with_names = [file for file in files if file.holdings]
     without = [file for file in files if not file.holdings]
     if attacker != "outsider" and with_names and without:
         raise InputError(
             f"{with_names[0].source} names holdings and {without[0].source} does not, so nobody can tell who "
-            "contributes to both; name them in every file with --holdings, or in none."
+            "contributes to both; name them in every file, or in none."
         )
     return bool(with_names)
 
 
-def rule_for(rule: Rule | None, file: TableFile, table: Table) -> Rule:
+def rule_for(rule: Rule | None, file: TrueFile, table: Table) -> Rule:
     """The rule that is named, or the cells that the file itself marks as primary."""
     if rule is not None:
+        if table.contributors is None:
+            raise InputError(
+                f"{file.source}: a rule on sums needs the contributors of every cell; give columns 'n' and "
+                "'x1', 'x2', ..., or name theirs in a layout."
+            )
         return rule
     if file.primary is None:
         raise InputError(
@@ -120,11 +107,7 @@ def _cells(table: Table, word: str, option: str) -> Mask:
 
 
 def previous_masks(
-    paths: Sequence[Path],
-    tables: Sequence[Table],
-    previous: Path,
-    columns: ColumnNames,
-    hidden: Sequence[str],
+    paths: Sequence[Path], tables: Sequence[Table], previous: Path
 ) -> list[Mask | None]:
     """The cells that the last period's files do not show; None for a table that was not there.
 
@@ -135,11 +118,9 @@ def previous_masks(
             raise InputError(
                 f"{previous}: name the folder with the protected tables of the last period."
             )
-        return [_previous(tables[0], previous, columns, hidden)]
+        return [_previous(tables[0], previous)]
     masks = [
-        _previous(table, previous / path.name, columns, hidden)
-        if (previous / path.name).is_file()
-        else None
+        _previous(table, previous / path.name) if (previous / path.name).is_file() else None
         for path, table in zip(paths, tables, strict=True)
     ]
     if all(mask is None for mask in masks):
@@ -148,20 +129,13 @@ def previous_masks(
     return masks
 
 
-def _previous(table: Table, path: Path, columns: ColumnNames, hidden: Sequence[str]) -> Mask:
+def _previous(table: Table, path: Path) -> Mask:
     """The cells that the protected table of the last period does not show."""
-    file = read_table(path, replace(columns, values=("value",)), hidden)
     names = [axis.name for axis in table.axes]
-    if sorted(file.dimensions) != sorted(names):
-        raise InputError(
-            f"{path}: the dimensions are {', '.join(file.dimensions)}; those of the table are "
-            f"{', '.join(names)}."
-        )
-    order = [file.dimensions.index(name) for name in names]
     places = [{code: i for i, code in enumerate(axis.codes)} for axis in table.axes]
     mask = np.zeros(table.shape, dtype=np.bool_)
-    for key, value in zip(file.cells, file.values["value"], strict=True):
-        at = [code_index.get(key[i]) for code_index, i in zip(places, order, strict=True)]
+    for key, value in published_cells(path, names).items():
+        at = [index.get(code) for index, code in zip(places, key, strict=True)]
         if value is None and None not in at:
             mask[tuple(at)] = True
     return mask

@@ -1,27 +1,34 @@
 """What was written, read back: a pattern counts as safe only for files that show what was audited.
 
 The audit of a pattern is about facts: which cells are shown, with which values, and what else a reader is told.
-The files are read as any reader would and their facts compared with those, cell by cell. Intervals that stand
+The files are read as any reader would, and their facts compared with those, cell by cell. Intervals that stand
 in a file are facts of their own, so the pattern is audited again with them.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from lustrum.model import CellStatus, InternalError
+from lustrum.formats.cell_text import HeadNames
+from lustrum.model import CellStatus, InputError, InternalError
 from lustrum.model.arrays import Ints, Mask
 from lustrum.protect.suppression import SuppressionProblem
 from lustrum.protect.suppression.check import PatternAudit, audit_pattern
 from lustrum.publish.suppression.files import WrittenTable
-from lustrum.readers import TableFile, read_table
+from lustrum.readers.grids import Container
+from lustrum.readers.judge import OpenedFile, open_file
+from lustrum.readers.layout import MEASURE, read_layout
+from lustrum.readers.number_text import Style, printed
+from lustrum.readers.own import public_layout, sidecar
 
 _HIDDEN = CellStatus.NOT_FOR_PUBLICATION.value
 _OPEN = 2**60
+_CELLS = "Cells"
 
 
 def audit_of_files(
@@ -36,65 +43,81 @@ def audit_of_files(
     suppressed = problem.fixed.copy()
     start, more = 0, False
     for path, one in zip(paths, tables, strict=True):
-        file = read_table(path)
-        hidden = _facts(file, one)
+        hidden, least, most = (a.ravel() for a in _facts(_opened(path, one), one))
         span = slice(start, start + hidden.size)
-        suppressed[span] = hidden.ravel()
+        suppressed[span] = hidden
         start = span.stop
-        if file.interval is not None:
-            least, most = _interval(file, one)
-            stated = (least > -_OPEN) | (most < _OPEN)
-            more |= bool((stated & hidden.ravel()).any())
-            low[span] = np.where(hidden.ravel(), np.maximum(low[span], least), low[span])
-            high[span] = np.where(hidden.ravel(), np.minimum(high[span], most), high[span])
+        more |= bool((((least > -_OPEN) | (most < _OPEN)) & hidden).any())
+        low[span] = np.where(hidden, np.maximum(low[span], least), low[span])
+        high[span] = np.where(hidden, np.minimum(high[span], most), high[span])
     if not more:
         return None
     return audit_pattern(replace(problem, low=low, high=high), suppressed)
 
 
-def _facts(file: TableFile, one: WrittenTable) -> Mask:
-    """The cells that a file hides, if it is what was audited; otherwise a bug, and nothing is published."""
+def _opened(path: Path, one: WrittenTable) -> OpenedFile:
+    """A file, read by the layout that its table has and that stands beside it."""
+    workbook = path.suffix.lower() == ".xlsx"
+    layout = public_layout(one.release, one.kind, _CELLS if workbook else "")
+    try:
+        beside = sidecar(path)
+        if beside.exists() and read_layout(beside).model_copy(update={"digest": ""}) != layout:
+            raise _differs(path, "has another layout")
+        file = open_file(path, layout.model_copy(update={"notes": "nothing"} if workbook else {}))
+    except InputError:
+        raise _differs(path, "has other variables") from None
+    if workbook and not _only_repeats(file.container):
+        raise _differs(path, "tells more")
+    return file
+
+
+def _only_repeats(container: Container) -> bool:
+    """Whether every number of another sheet stands among the cells too, and as often."""
+    counted = {
+        grid.name: Counter(
+            text for line in grid.lines for text in line if printed(text.strip(), Style())
+        )
+        for grid in container.grids
+    }
+    own = counted.pop(_CELLS)
+    return all(numbers <= own for numbers in counted.values())
+
+
+def _facts(file: OpenedFile, one: WrittenTable) -> tuple[Mask, Ints, Ints]:
+    """The cells that a file hides and the ends that it states, if it is what was audited.
+
+    Otherwise there is a bug, and nothing is published.
+    """
+    path = Path(file.container.source)
     axes, shape = one.table.axes, one.table.shape
-    if sorted(file.dimensions) != sorted(axis.name for axis in axes):
-        raise _differs(file, "has other variables")
-    order = [file.dimensions.index(axis.name) for axis in axes]
     places = [{code: i for i, code in enumerate(axis.codes)} for axis in axes]
+    called = HeadNames.of(axes).facts
+    least, most = (np.full(shape, end, dtype=np.int64) for end in (-_OPEN, _OPEN))
+    ends = {called["low"]: least, called["high"]: most}
     hidden = np.ones(shape, dtype=np.bool_)
-    letters = np.full(shape, "?", dtype="<U8")
-    scale = one.table.decimals
-    for row, key in enumerate(file.cells):
-        at = tuple(code_index.get(key[i], -1) for code_index, i in zip(places, order, strict=True))
+    plain = one.release.method.keys() <= {"method"}
+    across = next(iter(file.layout.tables[0].across), MEASURE)
+    for cell in file.reading.cells:
+        at = tuple(index.get(cell.key[a.name], -1) for index, a in zip(places, axes, strict=True))
         if -1 in at:
-            raise _differs(file, "has other codes")
-        value = file.values["value"][row]
-        letters[at] = file.status["value"][row]
-        if value is None:
-            continue
-        hidden[at] = False
-        if value.scaleb(scale) != int(one.table.values[at]):
-            raise _differs(file, "shows another value")
+            raise _differs(path, "has other codes")
+        measure = cell.key.get(across, called["value"])
+        if measure != called["value"]:
+            if cell.value is not None:
+                ends[measure][at] = int(cell.value.scaleb(one.table.decimals))
+        elif cell.value is None:
+            if plain and cell.letter != _HIDDEN:
+                raise _differs(path, "tells hidden cells apart")
+        else:
+            hidden[at] = False
+            if cell.value.scaleb(one.table.decimals) != int(one.table.values[at]):
+                raise _differs(path, "shows another value")
     if not np.array_equal(hidden, one.pattern.suppressed.reshape(shape)):
-        raise _differs(file, "hides other cells")
-    if file.ignored or file.doubts or any(file.standing.values()):
-        raise _differs(file, "tells more")
-    if one.release.method.keys() <= {"method"} and bool((letters[hidden] != _HIDDEN).any()):
-        raise _differs(file, "tells hidden cells apart")
-    return np.asarray(hidden)
+        raise _differs(path, "hides other cells")
+    if file.questions or file.reading.standing:
+        raise _differs(path, "tells more")
+    return hidden, least, most
 
 
-def _interval(file: TableFile, one: WrittenTable) -> tuple[Ints, Ints]:
-    """The intervals of a file's cells in the order of the table, as far as they are stated."""
-    assert file.interval is not None
-    order = [file.dimensions.index(axis.name) for axis in one.table.axes]
-    ends = []
-    for column, none in zip(file.interval, (-_OPEN, _OPEN), strict=True):
-        values, known = file.dense(column, one.table.decimals)
-        # The codes of a file come in the order of its rows, which is that of the table.
-        ends.append(np.where(known, values, none).transpose(order).ravel())
-    return ends[0], ends[1]
-
-
-def _differs(file: TableFile, how: str) -> InternalError:
-    return InternalError(
-        f"{Path(file.source).name} {how} than what was audited, so it is not published."
-    )
+def _differs(path: Path, how: str) -> InternalError:
+    return InternalError(f"{path.name} {how} than what was audited, so it is not published.")

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+import atexit
 import functools
 import itertools
+import shutil
+import tempfile
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from lustrum.model import InputError, Table
-from lustrum.readers import (
-    StatedTotals,
-    confidential_table,
-    recognise,
-    table_of_csv,
-)
+from lustrum.readers.confidential import read_true
+from lustrum.readers.hierarchy_files import Groups
+from lustrum.readers.true_tables import members_of, true_table
 from lustrum.sensitivity import Dominance, PPercent, Threshold
 
+FOLDER = Path(tempfile.mkdtemp(prefix="contributions-"))
+atexit.register(shutil.rmtree, FOLDER)
 
-def read(line: str, head: str = "a,value,n,x1,x2") -> Table:
-    file = table_of_csv(f"{head}\n{line}\n", "x.csv")
-    return confidential_table(file, recognise([file]))
+
+def read(line: str, head: str = "a,value,n,x1,x2", groups: Groups | None = None) -> Table:
+    (FOLDER / "x.csv").write_text(f"{head}\n{line}\n")
+    file = read_true(FOLDER / "x.csv")
+    return true_table(file, members_of([file], {"a": groups} if groups else None))
 
 
 def sensitive(table: Table) -> list[bool]:
@@ -29,7 +34,7 @@ def sensitive(table: Table) -> list[bool]:
     ]
 
 
-@pytest.mark.parametrize("contributions", [",", "x,", "1000,", "..,x"])
+@pytest.mark.parametrize("contributions", [",", "1000,"])
 def test_a_lone_firm_with_blank_contributions_is_sensitive(contributions: str) -> None:
     table = read(f"p,1000,1,{contributions}")
     assert sensitive(table) == [True, True, True]
@@ -277,11 +282,8 @@ GROUPED = [
     ],
 )
 def test_every_total_is_held_against_each_of_its_parts(row: int, line: str, sentence: str) -> None:
-    said = StatedTotals(groups={"a": {"D": ("D1", "D2")}})
-
     def made(lines: list[str]) -> Table:
-        file = table_of_csv("\n".join(["a,value,n,x1,x2", *lines]) + "\n", "x.csv")
-        return confidential_table(file, recognise([file], said))
+        return read("\n".join(lines), groups={"D": ("D1", "D2")})
 
     assert made(GROUPED).contributors is not None
     lines = [*GROUPED]
