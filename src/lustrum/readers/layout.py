@@ -165,6 +165,20 @@ class Rounding(_LayoutPart):
     how: Literal["nearest", "adjacent", "last digit"] = "nearest"
 
 
+class ContributionColumn(_LayoutPart):
+    """What a column of a file of contributions holds; ``dimension`` gives a column of codes another name."""
+
+    role: Literal["code", "contributor", "holding", "value", "note"]
+    dimension: str = ""
+
+
+class DeclaredContributions(_LayoutPart):
+    """The file of contributions, with which contributors are judged; without it, columns have plain names."""
+
+    columns: dict[str, ContributionColumn]
+    decimal: Literal[".", ","] = "."
+
+
 class Layout(_LayoutPart):
     """What everything in a file is.
 
@@ -187,6 +201,7 @@ class Layout(_LayoutPart):
     letters: dict[str, Letter] = {}
     tables: tuple[DeclaredTable, ...] = Field(min_length=1)
     dimensions: dict[str, CodeRoles] = {}
+    contributions: DeclaredContributions | None = None
     open: tuple[str, ...] = ()
 
 
@@ -222,6 +237,8 @@ def _fields(location: tuple[int | str, ...]) -> list[str]:
     kinds: dict[str, type[BaseModel]] = {
         "tables": DeclaredTable, "columns": ColumnRole, "dimensions": CodeRoles, "subsets": Subsets,
     }  # fmt: skip
+    if location[:1] == ("contributions",):
+        kinds |= {"contributions": DeclaredContributions, "columns": ContributionColumn}
     kind: type[BaseModel] = Layout
     for part in location:
         kind = kinds.get(str(part), kind)
