@@ -133,6 +133,15 @@ def test_a_number_beside_the_word_hidden_is_disclosed(tmp_path: Path) -> None:
     assert report.standing
 
 
+def test_an_all_clear_needs_sharp_bounds(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(HARMLESS)
+    opened = [open_file(tmp_path / "t.csv", layout_of_text(ROLES, "l"))]
+    assert judge(opened).report.exit == 0
+    for options in ({"seconds": 0.0}, {"equations_only": True}):
+        report = judge(opened, **options).report  # type: ignore[arg-type]
+        assert (report.exit, [q.role for q in report.questions]) == (4, ["bounds"])
+
+
 def _one(codes: str, rows: dict[str, str], unit: str = "") -> tuple[str, str]:
     """A file of one variable, and its layout with the given roles of codes."""
     text = "what,value\n" + "".join(f"{code},{value}\n" for code, value in rows.items())

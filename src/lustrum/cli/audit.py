@@ -39,6 +39,8 @@ def audit_files(
     narrow: int = 5,
     seconds: float | None = None,
     equations_only: bool = False,
+    contributions: Path | None = None,
+    coalition: int = 1,
 ) -> int:
     """Audit files, print the report and write what was asked for; gives the exit code."""
     opened = [
@@ -47,12 +49,16 @@ def audit_files(
     ]
     if proposal is not None:
         _write_proposal(opened, proposal, console)
-    if protect is not None and not truth:
-        raise InputError("--protect needs the true tables; name them with --truth.")
-    levels = None
-    if truth:
-        default = None if protect is None else default_level(protect)
-        levels = levels_of([read_true(path) for path in truth], default)
+    if protect is not None and not truth and contributions is None:
+        raise InputError(
+            "--protect needs the true tables; name them with --truth, or give --contributions."
+        )
+    if coalition > 1 and contributions is None:
+        raise InputError(
+            "--coalition needs the contributions; name their file with --contributions."
+        )
+    default = None if protect is None else default_level(protect)
+    levels = levels_of([read_true(path) for path in truth], default) if truth else None
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True, markup=False), transient=True) as bar:
         bar.add_task("Auditing", total=None)
@@ -63,19 +69,19 @@ def audit_files(
             levels=levels,
             seconds=seconds,
             equations_only=equations_only,
+            contributions=contributions,
+            coalition=coalition,
+            protect=default,
         )
     report = judged.report
     _show(report, close, narrow, console)
-    if equations_only:
-        console.print(
-            Text("Only equations were used; an audit without --equations-only may find more.")
-        )
+    secret = "; it names contributors and is confidential" if report.contributors else ""
     if json is not None:
         write_whole(json, report.model_dump_json(indent=1).encode())
-        console.print(Text(f"The report is in {json}."))
+        console.print(Text(f"The report is in {json}{secret}."))
     if html is not None:
         write_whole(html, page(report, [file.layout for file in opened]).encode())
-        console.print(Text(f"The page is in {html}."))
+        console.print(Text(f"The page is in {html}{secret}."))
     if certificate is not None:
         _certify(judged, certificate)
         console.print(Text(f"The proof is in {certificate}; check it with 'lustrum verify'."))
@@ -110,12 +116,18 @@ def _show(report: FileReport, close: float, narrow: int, console: Console) -> No
             console.print(Text(f"{file.name}: {note}"))
         if file.layout == "beside the file":
             console.print(Text(f"{file.name}: read by the layout beside it."))
-    exact = sum(value.finding == "exact" for value in report.values)
+    values = [value for value in report.values if value.about == "value"]
+    exact = sum(value.finding == "exact" for value in values)
     verb = "was" if report.hidden == 1 else "were"
     cells = "1 cell" if report.hidden == 1 else f"{report.hidden:,} cells"
     console.print(
         Text(f"{cells} {verb} not published as they are; {exact} can be worked out exactly.")
     )
+    if report.contributors:
+        sets = f", and sets of up to {report.coalition}" if report.coalition > 1 else ""
+        console.print(
+            Text(f"Judged: readers, {report.contributors:,} contributors and holdings{sets}.")
+        )
     for place in report.standing:
         console.print(Text(f"A number stands beside the word that it is hidden: {place}."))
     for finding, title in (
@@ -124,7 +136,9 @@ def _show(report: FileReport, close: float, narrow: int, console: Console) -> No
         ("within protection", "Within the protection interval"),
         ("few values", f"At most {narrow} values left"),
     ):
-        _list(title, [value for value in report.values if value.finding == finding], console)
+        _list(title, [value for value in values if value.finding == finding], console)
+    learned = [value for value in report.values if value.about != "value"]
+    _list("What contributors learn about others", learned, console)
     if report.closest is not None and not report.disclosed:
         console.print(
             Text(f"The closest open value is {report.closest.cell}: {_range(report.closest)}.")
@@ -150,17 +164,28 @@ def _range(value: AuditedValue) -> str:
     return f"{low} to {high}"
 
 
+def _nameless(who: Sequence[str]) -> str:
+    """Who knows something, without a name: terminals are copied and logged."""
+    if len(who) > 1:
+        return f"{len(who)} together"
+    return f"a {who[0].partition(' ')[0]}" if who else "every reader"
+
+
 def _list(title: str, values: Sequence[AuditedValue], console: Console) -> None:
     if not values:
         return
     grid = Grid(title=title, title_justify="left", header_style="bold")
-    for head in ("cell", "where", "least", "greatest", "follows from"):
+    insiders = any(value.about != "value" for value in values)
+    last = ("of", "known to", "finding") if insiders else ("follows from",)
+    for head in ("cell", "where", "least", "greatest", *last):
         grid.add_column(head, justify="right" if head in ("least", "greatest") else "left")
     for value in values[:_SHOWN]:
         ends = ["" if end is None else f"{end:,.10g}" for end in (value.low, value.high)]
         more = "; ..." if len(value.follows) > _FOLLOWS else ""
-        reasons = "; ".join(value.follows[:_FOLLOWS]) + more
-        grid.add_row(*map(Text, (value.cell, value.place, *ends, reasons)))
+        facts = ("; ".join(value.follows[:_FOLLOWS]) + more,)
+        if insiders:
+            facts = (value.about, _nameless(value.known_to), value.finding)
+        grid.add_row(*map(Text, (value.cell, value.place, *ends, *facts)))
     console.print(grid)
     if len(values) > _SHOWN:
         console.print(Text(f"… and {len(values) - _SHOWN} more."))

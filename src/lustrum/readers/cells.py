@@ -322,8 +322,11 @@ def whole_of(dimension: CodeRoles | None) -> str:
     return tops[0] if len(tops) == 1 and not alone else ALL
 
 
-def cube_of(source: str, reading: Reading, layout: Layout) -> CellCube:
-    """The cells of a reading in one cube; a cell that stands twice must say the same."""
+def cube_of(source: str, reading: Reading, layout: Layout, decimals: int = 0) -> CellCube:
+    """The cells of a reading in one cube; a cell that stands twice must say the same.
+
+    The unit is the last decimal of any shown number, or a finer one if ``decimals`` asks for it.
+    """
     names = tuple(dict.fromkeys(name for cell in reading.cells for name in cell.key))
     lists: dict[str, dict[str, None]] = {name: {} for name in names}
     alls = {name: whole_of(layout.dimensions.get(name)) for name in names}
@@ -351,7 +354,7 @@ def cube_of(source: str, reading: Reading, layout: Layout) -> CellCube:
     ]
     # A stated range has whole units inside; only shown numbers say how fine the units are.
     shown = [e for e, f in zip(stated, figures_at, strict=True) if not f and e[0] is not None]
-    decimals = max((decimals_of(end) for ends in shown for end in ends), default=0)
+    decimals = max([decimals, *(decimals_of(end) for ends in shown for end in ends)])
     signed = layout.signed or any(c.value is not None and c.value < 0 for c in reading.cells)
     index_of = [{code: i for i, code in enumerate(list_)} for list_ in codes]
     value, known = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.bool_)

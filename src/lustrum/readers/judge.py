@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from math import prod
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from fractions import Fraction
+from math import ceil, prod
 from pathlib import Path
 from typing import Literal
 
@@ -16,12 +18,19 @@ from lustrum.audit.bounding.elimination import exactly_disclosed
 from lustrum.audit.knowledge.facts import ContradictionError
 from lustrum.audit.report import explained
 from lustrum.model import InputError
-from lustrum.model.arrays import Floats, Mask
+from lustrum.model.arrays import Floats, Ints, Mask
 from lustrum.model.errors import choices
 from lustrum.numeric.structure import UNBOUNDED
 from lustrum.readers.cells import ALL, CellCube, Reading, cube_of, read_cells
 from lustrum.readers.container import read_container
 from lustrum.readers.grids import Container
+from lustrum.readers.insiders import (
+    Contribution,
+    Contributors,
+    SecretRules,
+    finest_decimals,
+    read_contributions,
+)
 from lustrum.readers.layout import CONFIDENTIAL, CodeRoles, Layout, read_layout
 from lustrum.readers.own import sidecar
 from lustrum.readers.propose import RoleQuestion, propose, unlisted_words
@@ -138,11 +147,21 @@ def judge(
     levels: Levels | None = None,
     seconds: float | None = None,
     equations_only: bool = False,
+    contributions: Path | None = None,
+    coalition: int = 1,
+    protect: tuple[Decimal, bool] | None = None,
 ) -> JudgedFiles:
-    """Judge files that one reader holds together."""
+    """Judge files that one reader holds together.
+
+    With ``contributions`` also contributors attack, holdings, and coalitions of up to ``coalition`` of them.
+    ``protect`` is then how far the range of a cell or a contribution must reach: a number, or a percentage.
+    """
     layout = _merged(files)
     reading = Reading(cells=[cell for file in files for cell in file.reading.cells])
-    cube = cube_of(", ".join(file.container.source for file in files), reading, layout)
+    rows = [] if contributions is None else _contributions(contributions, files, reading)
+    rounded = any(file.layout.rounding is not None for file in files)
+    decimals = finest_decimals(rows) if rows and rounded else 0
+    cube = cube_of(", ".join(file.container.source for file in files), reading, layout, decimals)
     questions = [
         OpenQuestion(file=f.container.source, role=q.role, text=q.text)
         for f in files
@@ -158,10 +177,21 @@ def judge(
     }
     every = [r for name, d in layout.dimensions.items() for r in relations_of(name, d)] + whole
     sure = [r for r in every if (r.axis in given and r not in whole) or _shown(cube, r)]
-    options = _Options(close, narrow, levels, seconds, equations_only, _kind(files))
+    people = None
+    if rows:
+        people = Contributors.of(rows, cube, layout, every, knowledge_of(cube, layout, every))
+    wanted = None if levels is None else levels(cube)
+    kind = _kind(files)
+    if wanted is None and people is not None and protect is not None and kind == "counts":
+        room = _room(people.total, cube, protect)
+        wanted = tuple((people.total + way * room).astype(np.float64) for way in (-1, 1))
+    options = _Options(close, narrow, wanted, seconds, equations_only, kind)
     if_confirmed: tuple[AuditedValue, ...] = ()
     try:
         known, values, left, closest = options.values(cube, layout, sure)
+        if people is not None:
+            values += options.insiders(cube, known, people, coalition, protect, values)
+        questions += options.questions(cube)
     except ContradictionError as error:
         known, values, left, closest = None, (), 0, None
         questions.insert(0, OpenQuestion(file=cube.source, role="codes", text=str(error)))
@@ -213,10 +243,34 @@ def judge(
         if_confirmed=if_confirmed,
         on_word=_on_word(cube, layout, files, sure),
         closest=closest,
+        contributors=0 if people is None else len(people.names),
+        coalition=0 if people is None else coalition,
     )
     asked = np.flatnonzero((cube.asked & cube.listed).ravel())
     cells = [] if known is None else asked.tolist()
     return JudgedFiles(report, known, cells)
+
+
+def _contributions(path: Path, files: Sequence[OpenedFile], reading: Reading) -> list[Contribution]:
+    """The lines of a file of contributions, read as the layouts of the files say."""
+    if any(file.origin == "proposed" for file in files):
+        raise InputError("--contributions needs the layout of every file; give it with --layout.")
+    if _kind(files) is None:
+        raise InputError("--contributions needs 'kind' in the layout: counts or sums.")
+    declared = [f.layout.contributions for f in files if f.layout.contributions is not None]
+    if any(one != declared[0] for one in declared):
+        raise InputError("The layouts describe the contributions in different ways; say it in one.")
+    variables = list(dict.fromkeys(name for cell in reading.cells for name in cell.key))
+    decimal = files[0].layout.decimal
+    return read_contributions(path, declared[0] if declared else None, variables, decimal)
+
+
+def _room(amount: Ints, cube: CellCube, protect: tuple[Decimal, bool]) -> Ints:
+    """How far ranges must reach, in whole units of the cube and never less than asked for."""
+    number, percent = Fraction(protect[0]), protect[1]
+    share = number / 100 if percent else number * 10**cube.decimals
+    exact = amount.astype(object) * share if percent else np.full(amount.shape, share, dtype=object)
+    return np.vectorize(ceil, otypes=[np.int64])(exact)
 
 
 def _kind(files: Sequence[OpenedFile]) -> str | None:
@@ -356,10 +410,22 @@ def _words(meaning: object) -> str:
 class _Options:
     close: float
     narrow: int
-    levels: Levels | None
+    wanted: tuple[Floats, Floats] | None
     seconds: float | None
     equations_only: bool
     kind: str | None
+    unproven: set[int] = field(default_factory=set)
+    """Cells with a range that may be narrower than the bounds that were found."""
+
+    def questions(self, cube: CellCube) -> Iterable[OpenQuestion]:
+        """What stands in the way of an all-clear, though every role may be settled."""
+        if self.unproven:
+            name = cube.name_of(min(self.unproven))
+            text = f"The bounds of {len(self.unproven):,} cells, as of {name}, are not sharp; allow more time."
+            yield OpenQuestion(file=cube.source, role="bounds", text=text)
+        if self.equations_only and (cube.asked & cube.listed).any():
+            text = "Only equations were used; an audit without --equations-only may find more."
+            yield OpenQuestion(file=cube.source, role="bounds", text=text)
 
     def values(
         self, cube: CellCube, layout: Layout, relations: Sequence[CodeRelation]
@@ -367,59 +433,118 @@ class _Options:
         """Every value that is disclosed or nearly so, how many are open, and the closest of these."""
         known = knowledge_of(cube, layout, relations)
         picks = np.flatnonzero((cube.asked & cube.listed).ravel())
-        follows = exactly_disclosed(_by_sums(cube, known))
         if self.equations_only:
-            picks = picks[follows[picks]]
-        bounds = best_bounds(known, picks.tolist(), seconds=self.seconds)
-        wanted = None if self.levels is None else self.levels(cube)
+            picks = picks[exactly_disclosed(_by_sums(cube, known))[picks]]
         out: list[AuditedValue] = []
         closest: tuple[float, AuditedValue] | None = None
-        unit = 10.0**-cube.decimals
-        for cell, low, high, sharp in zip(
-            picks.tolist(), bounds.low, bounds.high, bounds.sharp, strict=True
+        nobody = np.zeros(len(known), dtype=np.bool_)
+        for cell, *ends, sharp, follows in zip(
+            picks.tolist(), *self.ranges(cube, known, known.low, nobody, picks), strict=True
         ):
-            finding = self._finding(
-                float(low), float(high), bool(follows[cell]) and not cube.known.flat[cell]
-            )
-            if wanted is not None and finding in ("open", "few values"):
-                least, most = (float(ends.ravel()[cell]) for ends in wanted)
-                if low > least or high < most:
-                    finding = "within protection"
+            low, high = map(float, ends)
+            finding = self.finding(cube, cell, low, high, bool(follows))
             reasons = explained(known, cell) if finding == "exact" and len(out) < _EXPLAINED else ()
-            value = AuditedValue(
-                cell=cube.name_of(cell),
-                place=cube.places[cell],
-                low=None
-                if low <= -UNBOUNDED or not np.isfinite(low)
-                else round(float(low) * unit, cube.decimals),
-                high=None
-                if not np.isfinite(high) or high >= UNBOUNDED
-                else round(float(high) * unit, cube.decimals),
-                sharp=bool(sharp),
-                finding=finding,  # type: ignore[arg-type]
-                follows=reasons,
+            value = _value(
+                cube, cell, low, high, sharp=bool(sharp), finding=finding, follows=reasons
             )
+            if finding in ("open", "few values") and not sharp:
+                self.unproven.add(cell)
             if finding != "open":
                 out.append(value)
             elif np.isfinite(high - low) and (closest is None or high - low < closest[0]):
-                closest = (float(high - low), value)
+                closest = (high - low, value)
         return known, tuple(out), len(picks) - len(out), closest and closest[1]
 
-    def _finding(self, low: float, high: float, by_sums: bool) -> str:
+    def ranges(
+        self, cube: CellCube, known: Knowledge, own: Ints, alone: Mask, picks: Ints
+    ) -> tuple[Floats, Floats, Mask, Mask]:
+        """Bounds of cells for somebody who knows that they are at least ``own``, and some no more."""
+        low = np.maximum(known.low, own)
+        high = np.where(alone, low, known.high)
+        known = replace(known, low=low, high=high)
+        follows = (
+            exactly_disclosed(_by_sums(cube, known, alone))[picks] & ~cube.known.ravel()[picks]
+        )
+        bounds = best_bounds(known, picks.tolist(), seconds=self.seconds)
+        return bounds.low, bounds.high, bounds.sharp, follows
+
+    def finding(self, cube: CellCube, cell: int, low: float, high: float, follows: bool) -> str:
+        """What a range of a cell means."""
         if low == high:
             return "exact"
         bounded = np.isfinite(high - low) and high < UNBOUNDED
-        near = by_sums or (bounded and 100 * (high - low) <= self.close * abs(high + low))
+        near = follows or 100 * (high - low) <= self.close * abs(high + low)
         if self.kind != "counts" and bounded and near:
             return "close"
+        if self.wanted is not None:
+            least, most = (float(ends.flat[cell]) for ends in self.wanted)
+            least = least if cube.signed else max(least, 0.0)
+            if low > least or high < most:
+                return "within protection"
         return "few values" if high - low < self.narrow else "open"
 
+    def insiders(
+        self,
+        cube: CellCube,
+        known: Knowledge,
+        people: Contributors,
+        coalition: int,
+        protect: tuple[Decimal, bool] | None,
+        found: Sequence[AuditedValue],
+    ) -> tuple[AuditedValue, ...]:
+        """What contributors learn about each other that no reader knows already."""
 
-def _by_sums(cube: CellCube, known: Knowledge) -> Knowledge:
+        def level(amount: int) -> int:
+            assert protect is not None
+            return int(_room(np.array([amount]), cube, protect)[0])
+
+        def ranges(own: Ints, alone: Mask, picks: Ints) -> tuple[Floats, Floats, Mask, Mask]:
+            return self.ranges(cube, known, own, alone, picks)
+
+        sums = self.kind == "sums"
+        rules = SecretRules(
+            self.close, not sums, level if sums and protect is not None else None, self.wanted
+        )
+        disclosed = {value.cell for value in found if value.finding != "few values"}
+        picks = np.flatnonzero((cube.asked & cube.listed).ravel())
+        picks = picks[[cube.name_of(cell) not in disclosed for cell in picks.tolist()]]
+        secrets = list(people.hidden_values(known, picks, coalition, ranges, rules))
+        self.unproven.update(secret.cell for secret in secrets if secret.finding == "open")
+        secrets = [secret for secret in secrets if secret.finding != "open"]
+        if sums:
+            shown = (cube.known & cube.listed & ~cube.asked).ravel()
+            secrets += people.shown_contributions(shown, coalition, rules)
+        return tuple(
+            _value(
+                cube,
+                secret.cell,
+                secret.low,
+                secret.high,
+                sharp=secret.sharp,
+                finding=secret.finding,
+                known_to=secret.attackers,
+                about="one contribution" if secret.one else "contributions of others",
+            )
+            for secret in secrets
+        )
+
+
+def _value(cube: CellCube, cell: int, low: float, high: float, **more: object) -> AuditedValue:
+    """A cell with the range in which its value, or what others contribute to it, is known to be."""
+    unit = 10.0**-cube.decimals
+    ends = [None if abs(e) >= UNBOUNDED else round(e * unit, cube.decimals) for e in (low, high)]
+    return AuditedValue(
+        cell=cube.name_of(cell), place=cube.places[cell], low=ends[0], high=ends[1], **more
+    )  # type: ignore[arg-type]
+
+
+def _by_sums(cube: CellCube, known: Knowledge, alone: Mask | None = None) -> Knowledge:
     """The same facts as if every shown number were exact: what follows then follows but for rounding."""
     shown: Mask = (
         cube.known | ~cube.listed & (known.low == known.high).reshape(cube.known.shape)
     ).ravel()
+    if alone is not None:
+        shown = shown | alone
     low = np.where(shown, 0, -UNBOUNDED)
     high = np.where(shown, 0, UNBOUNDED)
     equations = known.fact_low == known.fact_high

@@ -215,6 +215,20 @@ class SuppressSettings(_LayoutPart):
         return self.model_dump(exclude={"rule", "frozen", "never", "decimals"}, exclude_none=True)
 
 
+class ContributionColumn(_LayoutPart):
+    """What a column of a file of contributions holds; ``dimension`` gives a column of codes another name."""
+
+    role: Literal["code", "contributor", "holding", "value", "note"]
+    dimension: str = ""
+
+
+class DeclaredContributions(_LayoutPart):
+    """The file of contributions, with which contributors are judged; without it, columns have plain names."""
+
+    columns: dict[str, ContributionColumn]
+    decimal: Literal[".", ","] = "."
+
+
 class Layout(_LayoutPart):
     """What everything in a file is.
 
@@ -238,6 +252,7 @@ class Layout(_LayoutPart):
     tables: tuple[DeclaredTable, ...] = ()
     dimensions: dict[str, CodeRoles] = {}
     suppress: SuppressSettings = SuppressSettings()
+    contributions: DeclaredContributions | None = None
     open: tuple[str, ...] = ()
 
 
@@ -286,6 +301,8 @@ def _fields(location: tuple[int | str, ...]) -> list[str]:
         "tables": DeclaredTable, "columns": ColumnRole, "dimensions": CodeRoles, "subsets": Subsets,
         "suppress": SuppressSettings,
     }  # fmt: skip
+    if location[:1] == ("contributions",):
+        kinds |= {"contributions": DeclaredContributions, "columns": ContributionColumn}
     kind: type[BaseModel] = Layout
     for part in location:
         kind = kinds.get(str(part), kind)

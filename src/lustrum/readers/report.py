@@ -24,7 +24,8 @@ class AuditedValue(_ReportPart):
     """A value that was not published as it is, and the range in which a reader knows it to be.
 
     An end that is not there is not bounded. ``sharp`` ends are reached by some table that fits. ``follows``
-    names published cells from which a disclosed value follows.
+    names published cells from which a disclosed value follows. ``known_to`` names contributors who know
+    the range; it is then about what others contribute, or about one contribution to a shown cell.
     """
 
     cell: str
@@ -34,6 +35,8 @@ class AuditedValue(_ReportPart):
     sharp: bool
     finding: Literal["exact", "close", "within protection", "few values", "open"]
     follows: tuple[str, ...] = ()
+    known_to: tuple[str, ...] = ()
+    about: Literal["value", "contributions of others", "one contribution"] = "value"
 
 
 class OpenQuestion(_ReportPart):
@@ -49,7 +52,8 @@ class FileReport(_ReportPart):
 
     ``exit`` is 0 if everything has a role and nothing is disclosed, 3 if something is, 4 if roles are open.
     ``values`` are all findings but open ones; ``if_confirmed`` what would be disclosed if the proposed roles
-    were confirmed. ``on_word`` are roles that rest on a person's word.
+    were confirmed. ``on_word`` are roles that rest on a person's word. ``contributors`` is the number of those
+    who were judged beside readers; a report with any names them and is confidential.
     """
 
     format: Literal[1] = 1
@@ -63,6 +67,8 @@ class FileReport(_ReportPart):
     if_confirmed: tuple[AuditedValue, ...] = ()
     on_word: tuple[str, ...] = ()
     closest: AuditedValue | None = None
+    contributors: int = 0
+    coalition: int = 0
 
     @property
     def disclosed(self) -> tuple[AuditedValue, ...]:

@@ -37,6 +37,13 @@ def audit(
     truth: Annotated[
         list[Path] | None, typer.Option(help="The true tables, for --protect; never printed.")
     ] = None,
+    contributions: Annotated[
+        Path | None,
+        typer.Option(help="Who contributes what to which cell; then contributors are judged too."),
+    ] = None,
+    coalition: Annotated[
+        int, typer.Option(help="How many contributors or holdings may work together.", min=1)
+    ] = 1,
     protect: Annotated[
         str | None,
         typer.Option(help="How far from the truth a range must reach, as '10%' or '5'."),
@@ -44,7 +51,9 @@ def audit(
     close: Annotated[
         float,
         typer.Option(
-            help="A sum that is known to within this many percent counts as disclosed.", min=0
+            help="A sum that is known to within this many percent counts as disclosed.",
+            min=0,
+            max=100,
         ),
     ] = 1.0,
     narrow: Annotated[
@@ -77,6 +86,8 @@ def audit(
         html=html,
         certificate=certificate,
         truth=truth or (),
+        contributions=contributions,
+        coalition=coalition,
         protect=protect,
         close=close,
         narrow=narrow,
