@@ -28,6 +28,8 @@ import numpy as np
 from lustrum.model import InputError
 from lustrum.model.arrays import Ints
 
+VERSION = 2
+"""The version of the method. The first gave an owner of gains and losses one share for all of its values."""
 SHARES = 1 << 20
 """Shares are whole multiples of one over this."""
 Directions = Literal["known", "secret"]

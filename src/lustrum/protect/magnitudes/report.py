@@ -213,6 +213,32 @@ def measured(
     )
 
 
+def refuse_unusable(
+    plan: TablePlan, ranked_errors: Sequence[tuple[str, Ranking, Floats]], ratio: tuple[int, int]
+) -> None:
+    """Refuse a measure of gains and losses that cancel, so that noise is large beside what is left of them.
+
+    Noise is a share of every gain and loss. Where it is more than half of the sum in most of the totals by one
+    variable, of those that the p% rule does not call sensitive, the sums are of no use to anybody.
+    """
+    few = np.zeros(plan.cells, dtype=np.bool_)
+    for table in plan.tables:
+        few[table.places().ravel()] |= len(table.levels) < 2
+    for name, ranking, noise in ranked_errors:
+        cells = few & (ranking.total > 0) & ~ranking.sensitive(ratio)
+        if bool((ranking.net[cells] == ranking.total[cells]).all()):
+            continue
+        error = float(
+            np.median(100 * np.abs(noise[cells]) / np.maximum(np.abs(ranking.net[cells]), 1))
+        )
+        if error > _USABLE:
+            raise InputError(
+                f"Gains and losses of {name!r} nearly cancel: noise that hides each of them would be "
+                f"{min(error, 9999):.0f} percent of the sums by one variable, typically. Describe gains and "
+                "losses as two measures, or leave it out."
+            )
+
+
 def _coarse(
     rates: Mapping[str, Mapping[int, tuple[float, float]]], kind: int, key: bytes, word: str
 ) -> dict[str, dict[int, float]]:
@@ -247,6 +273,8 @@ def _errors(
     )
 
 
+_USABLE = 50.0
+"""Sums of gains and losses may typically err by so many per cent."""
 _FEWEST = 50
 _TENS = np.array([float(10**power) for power in range(23)])
 """Powers of ten that are exact."""
