@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
@@ -24,6 +25,7 @@ from lustrum.model.records import Records
 from lustrum.protect.magnitudes.carriers import CarriedRecords
 from lustrum.protect.magnitudes.check import ContributorAudit, audit_contributors, with_classes
 from lustrum.protect.magnitudes.factors import SHARES, Factors, needed_factors
+from lustrum.protect.magnitudes.hidden import certain_below
 from lustrum.protect.magnitudes.method import ProtectedMagnitudes
 from lustrum.protect.magnitudes.units import (
     families_of,
@@ -156,7 +158,7 @@ def published_by(factors: Factors) -> tuple[dict[int, list[int]], dict[int, list
     return up, down
 
 
-def is_certain(found: list[int], p: Fraction) -> bool:
+def is_certain(found: Sequence[Any], p: Fraction) -> bool:
     least, most = (min(found), max(found)) if found else (0, 0)
     if most < 0:
         least, most = -most, -least
@@ -341,10 +343,94 @@ def test_a_contribution_that_shows_one_unit_has_gone_down(directions: Any, perce
 def test_an_audit_is_safe_only_where_no_part_of_it_found_anything() -> None:
     clean = ContributorAudit("pay", 9, 5, 0, 0, 3, 2, 0, 1)
     assert clean.safe
-    parts = ("unprotected", "certain", "outside", "certain_with_class")
-    for found in product((0, 1), repeat=4):
+    parts = ("unprotected", "certain", "outside", "certain_with_class", "known_large", "growth")
+    for found in product((0, 1), repeat=6):
         audit = replace(clean, **dict(zip(parts, found, strict=True)))
         assert audit.safe == (not any(found))
+
+
+PERIODS = (
+    Measure("turnover", "turnover", holding="owner", earlier="before"),
+    Measure("before", "before", holding="owner", parts=("home", "abroad")),
+    Measure("home", "home", holding="owner"),
+    Measure("abroad", "abroad", holding="owner"),
+)
+
+
+@settings(max_examples=examples(60, 500), deadline=None)
+@given(st.data())
+def test_readers_who_know_another_value_are_counted_as_lists_of_all_values_say(
+    data: st.DataObject,
+) -> None:
+    """Gains and losses of a few owners in two periods, the earlier one in parts; some gave a waiver."""
+    p = data.draw(st.sampled_from([Fraction(1, 20), TENTH, Fraction(1, 5)]))
+    factors = needed_factors(p, data.draw(st.sampled_from(["known", "secret"])))
+    count = data.draw(st.integers(1, 5))
+    owners = [data.draw(st.integers(1, 3)) for _ in range(count)]
+    ways = {o: data.draw(st.sampled_from([1, -1, 0])) for o in (1, 2, 3)}
+    true: dict[str, list[int]] = {}
+    shown: dict[str, list[int]] = {}
+    for name in ("turnover", "home", "abroad"):
+        true[name] = [
+            data.draw(st.sampled_from([0, 1, -2, 5, -30, 60, -61, 90, 200])) for _ in owners
+        ]
+        shown[name] = []
+        for x, owner in zip(true[name], owners, strict=True):
+            low, high = least_and_most(abs(x), factors)
+            shown[name].append(x + ways[owner] * data.draw(st.integers(low, high)))
+    for column in (true, shown):
+        column["before"] = [a + b for a, b in zip(column["home"], column["abroad"], strict=True)]
+    rows = [(o, 0, 0, x) for o, x in zip(owners, true["turnover"], strict=True)]
+    more = {n: true[n] for n in ("before", "home", "abroad")}
+    records = register(rows, measures=PERIODS, **more)
+    arrays = {name: np.array(column) for name, column in shown.items()}
+    small = certain_below(needed_factors(p, "known"), p)
+    parts = {"turnover": ["turnover"], "before": ["home", "abroad"]}
+    for name, others in (("turnover", "before"), ("before", None)):
+        wanted = dict.fromkeys(
+            ["several", "one_known", "earlier_known", "record_known", "known_large", "growth"], 0
+        )
+        for k, owner in enumerate(owners):
+            value, mine = true[name][k], parts[name]
+            if value == 0 or shown[name][k] == value:
+                continue
+            held = [n for n in ("turnover", "home", "abroad") for j in range(count)
+                    if owners[j] == owner and true[n][j] and (j != k or n not in mine)]  # fmt: skip
+            left = {s: [openly(shown[n][k], true[n][k], s, factors) for n in mine] for s in (1, -1)}
+            ends = {s: [sum(end(x) for x in left[s]) for end in (min, max)]
+                    for s in (1, -1) if all(left[s])}  # fmt: skip
+            known = ends[1 if shown[name][k] > value else -1]
+            sure = bool(held) and is_certain(known, p)
+            wanted["several"] += bool(held)
+            wanted["one_known"] += sure
+            earlier = others is not None and true["before"][k] != 0
+            wanted["earlier_known"] += sure and earlier
+            same = [j for j in range(count) if owners[j] == owner and true[name][j]]
+            wanted["record_known"] += sure and len(same) > 1
+            wanted["known_large"] += (
+                sure and min(abs(true[n][k]) for n in mine if true[n][k]) >= small
+            )
+            if not earlier:
+                continue
+            ratios = []
+            for s in ends:
+                before = [openly(shown[n][k], true[n][k], s, factors) for n in parts["before"]]
+                possible = all(
+                    openly(shown[n][j], true[n][j], s, factors)
+                    for n in ("turnover", "home", "abroad") for j in range(count) if owners[j] == owner
+                )  # fmt: skip
+                if possible:
+                    low, high = (sum(end(x) for x in before) for end in (min, max))
+                    open_sign = low <= 0 <= high
+                    ratios += [
+                        None if open_sign else Fraction(a, b) for a in ends[s] for b in (low, high)
+                    ]
+            wanted["growth"] += None not in ratios and is_certain(ratios, p)
+        found = audit_contributors(
+            records, arrays[name], name, factors, p, max_variables=1, others=arrays
+        )
+        assert {one: getattr(found, one) for one in wanted} == wanted
+        assert found.small_units == small
 
 
 def test_own_tables_are_looked_at_beside_those_of_fewer_variables() -> None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from lustrum.audit.contribution import candidates, certain_within
 from lustrum.model import InputError
-from lustrum.model.arrays import Array, Ints, Mask, Words
+from lustrum.model.arrays import Array, Ints, Mask
 from lustrum.model.records import Records
 from lustrum.protect.magnitudes.carriers import CarriedRecords, piece_values
 from lustrum.protect.magnitudes.factors import SHARES, Factors, needed_factors
@@ -129,7 +129,7 @@ def audit_contributors(
     readers = _other_values_known(values, classes, share)
     true, size = records.numbers[measure].astype(np.int64), values.size
     every = np.stack([records.codes[v.name] for v in records.dataset.variables])
-    ends = _in_one_direction(values.ends, owners)
+    ends = list(values.ends)
     cut = np.zeros(true.size, dtype=np.int64)
     if carried is not None:
         owners, record_ids, every = (
@@ -157,12 +157,18 @@ def audit_contributors(
     return replace(judged, certain_with_class=with_class, by_class=by_class, **readers)
 
 
+_WAYS = (slice(0, 2), slice(2, 4))
+_OTHER = {0: _WAYS[1], 2: _WAYS[0]}
+_LITTLE = 1 << 12
+"""What shows so much can have gone both ways."""
+
+
 class _OwnedValues:
     """Values of a measure, and what is left open of each if the noise of its owner adds or takes away.
 
-    ``ends`` has the least and the largest value for the one, and for the other; the first of two is above the
-    second where there is none. All values that an owner can have in one direction can be combined: see
-    :mod:`lustrum.protect.magnitudes.factors`.
+    ``ends`` has the least and the largest value for the one direction and for the other; where one of them is
+    impossible for some value of the owner, both are those of the other. All values that an owner can have in
+    one direction can be combined: see :mod:`lustrum.protect.magnitudes.factors`.
     """
 
     def __init__(
@@ -171,11 +177,18 @@ class _OwnedValues:
         self.records, self.shown, self.measure, self.factors = records, shown, measure, factors
         parts = records.dataset.measure(measure).parts
         self.names = parts if parts and all(name in shown for name in parts) else (measure,)
+        self.family = next(f for f in families_of(records.dataset.measures) if measure in f.shown)
+        owners = identities(records, self.family.holding)[0]
+        self.owner = np.unique(owners, return_inverse=True)[1].ravel()
         self.true = records.numbers[measure].astype(np.int64)
         sizes = np.abs([records.numbers[name].astype(np.int64) for name in self.names])
         self.size = sizes.sum(axis=0)
         self.smallest = np.where(sizes > 0, sizes, OPEN).min(axis=0)
-        self.ends = np.sum([self._ends(name) for name in self.names], axis=0)
+        self.ends = np.sum(
+            [self._ends(name, np.arange(len(records))) for name in self.names], axis=0
+        )
+        for here, never in zip(_WAYS, self._never(), strict=True):
+            self.ends[here] = np.where(never, self.ends[_OTHER[here.start]], self.ends[here])
 
     def of(self, measure: str) -> _OwnedValues | None:
         """The same of another measure, if its protected values are known."""
@@ -183,32 +196,30 @@ class _OwnedValues:
             return None
         return _OwnedValues(self.records, self.shown, measure, self.factors)
 
-    def _ends(self, name: str) -> Ints:
-        true, shown = self.records.numbers[name].astype(np.int64), self.shown[name]
+    def of_owner(self, held: Mask | Ints) -> Ints:
+        """The sum of all records of an owner, for each of them."""
+        sums = np.bincount(self.owner, weights=held, minlength=1)[self.owner]
+        return np.asarray(sums).astype(np.int64)
+
+    def _never(self) -> list[Mask]:
+        """For each direction, the records of owners that cannot have moved so: some value shows too little."""
+        empty = np.zeros((2, len(self.records)), dtype=np.bool_)
+        for name in (n for n in self.family.moved if n in self.shown):
+            rows = np.flatnonzero(np.abs(self.shown[name]) < _LITTLE)
+            ends = self._ends(name, rows)
+            empty[:, rows] |= ends[::2] > ends[1::2]
+        return [self.of_owner(one) > 0 for one in empty]
+
+    def _ends(self, name: str, rows: Ints) -> Ints:
+        true, shown = self.records.numbers[name][rows].astype(np.int64), self.shown[name][rows]
         sizes, place = np.unique(np.abs(shown), return_inverse=True)
         anything = np.zeros_like(sizes), np.full(sizes.shape, OPEN)
-        up, down = (
-            np.stack(left_open(sizes, self.factors, anything, way)).astype(np.int64)[
-                :, place.ravel()
-            ]
-            for way in (UP, DOWN)
-        )
-        gain, loss = shown > 0, shown < 0
-        added = np.where(gain, up, -down[::-1])
-        taken = np.where(loss, -up[::-1], down)
+        by_size = (np.stack(left_open(sizes, self.factors, anything, w)) for w in (UP, DOWN))
+        up, down = (ends.astype(np.int64)[:, place.ravel()] for ends in by_size)
+        added = np.where(shown > 0, up, -down[::-1])
+        taken = np.where(shown < 0, -up[::-1], down)
         # A waiver leaves a value as it is, and everybody may know.
         return np.where(shown == true, true, np.concatenate([added, taken]))
-
-
-def _in_one_direction(ends: Ints, owners: Words) -> Ints:
-    """The ends of what is left open, without the direction that is impossible for some value of the owner."""
-    owner = np.unique(owners, return_inverse=True)[1].ravel()
-    ends = ends.copy()
-    for here, other in ((slice(0, 2), slice(2, 4)), (slice(2, 4), slice(0, 2))):
-        empty = ends[here][0] > ends[here][1]
-        never = np.bincount(owner, weights=empty, minlength=1)[owner] > 0
-        ends[here] = np.where(never, ends[other], ends[here])
-    return ends
 
 
 def _sizes(least: Ints, most: Ints) -> tuple[Ints, Ints]:
@@ -223,18 +234,11 @@ def _other_values_known(
     """Contributions that are certain to somebody who knows another value of their owner, and growth."""
     records, true = values.records, values.true
     described = records.dataset.measure(values.measure)
-    family = next(f for f in families_of(records.dataset.measures) if values.measure in f.shown)
-    owners = identities(records, family.holding)[0]
-    owner = np.unique(owners, return_inverse=True)[1].ravel()
-
-    def of_owner(held: Mask | Ints) -> Ints:
-        return np.asarray(np.bincount(owner, weights=held, minlength=1)[owner]).astype(np.int64)
-
     noise = values.shown[values.measure] - true
     moved = (true != 0) & (noise != 0)
-    filled = np.sum([records.numbers[name] != 0 for name in family.moved], axis=0)
+    filled = np.sum([records.numbers[name] != 0 for name in values.family.moved], axis=0)
     several = moved & (
-        of_owner(filled) > np.sum([records.numbers[n] != 0 for n in values.names], axis=0)
+        values.of_owner(filled) > np.sum([records.numbers[n] != 0 for n in values.names], axis=0)
     )
     least, most = _sizes(*np.where(noise > 0, values.ends[:2], values.ends[2:]))
     first, last = classes.sizes(values.measure, true)
@@ -247,10 +251,10 @@ def _other_values_known(
         "several": int(several.sum()),
         "one_known": int(sure.sum()),
         "earlier_known": int((sure & before).sum()),
-        "record_known": int((sure & (of_owner(true != 0) > 1)).sum()),
+        "record_known": int((sure & (values.of_owner(true != 0) > 1)).sum()),
         "known_large": int((sure & (values.smallest >= small)).sum()),
         "small_units": small,
-        "growth": 0 if earlier is None else _certain_growth(values, earlier, owners, share),
+        "growth": 0 if earlier is None else _certain_growth(values, earlier, share),
     }
 
 
@@ -262,19 +266,14 @@ def _small_units(share: Fraction) -> int:
         return 1
 
 
-def _certain_growth(now: _OwnedValues, before: _OwnedValues, owners: Words, share: Fraction) -> int:
+def _certain_growth(now: _OwnedValues, before: _OwnedValues, share: Fraction) -> int:
     """Contributions whose ratio to the one before is certain within a share, in both directions together."""
     rows = np.flatnonzero((now.true != 0) & (before.true != 0))
     rows = rows[(now.shown[now.measure] != now.true)[rows]]
-    both = np.concatenate([now.ends, before.ends], axis=1)
-    both = _in_one_direction(both, np.concatenate([owners, owners]))
-    ends = [part[:, rows].astype(object) for part in np.split(both, 2, axis=1)]
     ratios = []
-    for way in (slice(0, 2), slice(2, 4)):
-        (least, most), (low, high) = (
-            _sizes(*(e.astype(np.int64) for e in part[way])) for part in ends
-        )
-        ratios.append([part.astype(object) for part in (least, most, low, high)])
+    for way in _WAYS:
+        ends = (end for values in (now, before) for end in _sizes(*values.ends[way][:, rows]))
+        ratios.append([end.astype(object) for end in ends])
     top, bottom = share.denominator + share.numerator, share.denominator - share.numerator
     # One number is near all ratios: (1 - p) of each is at most (1 + p) of each other, and none is open.
     certain = np.ones(rows.size, dtype=np.bool_)
@@ -350,9 +349,7 @@ def _judged(
     # Of gains and losses everybody may see each: the least and the most that they leave together.
     net = (gross != one).astype(np.bool_)
     ends = rankings[:, LARGEST + ENDS : LARGEST + ENDS + 4].T
-    added, taken = (
-        certain_within(*_sizes(*ends[way]), share) for way in (slice(0, 2), slice(2, 4))
-    )
+    added, taken = (certain_within(*_sizes(*ends[way]), share) for way in _WAYS)
     either = _sizes(np.minimum(ends[0], ends[2]), np.maximum(ends[1], ends[3]))
     certain = np.where(net, certain_within(*either, share), certain) & moved
     by_side = np.where(net, np.where((noise > 0).astype(np.bool_), added, taken), by_side) & moved

@@ -22,7 +22,7 @@ import numpy as np
 
 from lustrum.model import InputError
 from lustrum.model.arrays import Array, Floats, Ints, Mask
-from lustrum.protect.magnitudes.factors import Factors
+from lustrum.protect.magnitudes.factors import VERSION, Factors
 from lustrum.protect.magnitudes.search import Ranking
 from lustrum.protect.population.public import coarse_error, of_kind
 from lustrum.protect.population.search.layout import TablePlan
@@ -84,7 +84,9 @@ class PublicFactors:
     of the last decimal. ``growth`` are typical errors of growth since the period before, in percentage points,
     by the number of variables. ``guessed`` is how often, in per cent, a plain guess of a contribution is within
     ``p`` percent, by the least protected value of a size class, and ``directed`` the same for readers who know
-    its direction. ``classes`` are the variables that readers are taken to know as classes of a measure.
+    its direction. ``classes`` are the variables that readers are taken to know as classes of a measure,
+    ``losses`` the measures with values below 0: their sums err by a share of gains and losses, and not of what
+    is left of both. ``version`` is that of the method.
     """
 
     method: Mapping[str, Any]
@@ -95,6 +97,8 @@ class PublicFactors:
     guessed: Mapping[str, Mapping[int, float]] = field(default_factory=dict)
     directed: Mapping[str, Mapping[int, float]] = field(default_factory=dict)
     classes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    losses: tuple[str, ...] = ()
+    version: int = VERSION
 
     @property
     def existence_public(self) -> bool:
@@ -122,6 +126,8 @@ class PublicFactors:
             "guessed": _plain(self.guessed),
             "directed": _plain(self.directed),
             "classes": {name: list(variables) for name, variables in sorted(self.classes.items())},
+            "losses": sorted(self.losses),
+            "version": self.version,
         }
 
     @classmethod
@@ -140,6 +146,8 @@ class PublicFactors:
                     str(n): tuple(map(str, variables))
                     for n, variables in mapping.get("classes", {}).items()
                 },
+                tuple(map(str, mapping.get("losses", ()))),
+                int(mapping.get("version", 1)),
             )
         except (KeyError, TypeError, ValueError, AttributeError):
             raise InputError("The public words of the protected sums are damaged.") from None
@@ -208,6 +216,7 @@ def measured(
             _coarse(guessed, 0, key, "guessed"),
             _coarse(guessed, 1, key, "directed"),
             dict(classes),
+            tuple(name for name, (true, _) in firms.items() if (true < 0).any()),
         ),
         MagnitudeReport(tuple(errors)),
     )

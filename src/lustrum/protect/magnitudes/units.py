@@ -261,11 +261,13 @@ def _check_unstated(numbers: Mapping[str, Ints], families: Sequence[MeasureFamil
         for parts in (*((n,) for n in others), *combinations(others, 2)):
             if (name, *sorted(parts)) in stated:
                 continue
-            if np.array_equal(sum(drawn[n] for n in parts), drawn[name]) and np.array_equal(
-                sum(numbers[n] for n in parts), numbers[name]
-            ):
-                listed = " and ".join(repr(n) for n in parts)
-                raise InputError(
-                    f"The measure {name!r} equals {listed} in every record; say so with 'parts' in the "
-                    "description, or leave it out: protected apart they would give each other away."
-                )
+            for sign, word in ((1, "equals"), (-1, "is the negative of")):
+                if all(
+                    np.array_equal(sign * sum(column[n] for n in parts), column[name])
+                    for column in (drawn, numbers)
+                ):
+                    listed = " and ".join(repr(n) for n in parts)
+                    raise InputError(
+                        f"The measure {name!r} {word} {listed} in every record; say so with 'parts' in the "
+                        "description, or leave it out: protected apart they would give each other away."
+                    )

@@ -330,8 +330,8 @@ class _SumsOf:
             if audit.growth:
                 raise PolicyError(
                     f"The growth of {audit.growth:,} contributions to {audit.measure!r} would be certain "
-                    f"within {self.spec.p:g} percent; ask for a smaller p, give the measure more decimals, or "
-                    "leave out one of its two periods."
+                    f"within {self.spec.p:g} percent; use directions = 'known', give the measure more "
+                    "decimals, or leave out one of its two periods."
                 )
         return audits
 
