@@ -46,6 +46,7 @@ from lustrum.publish.bundles.write import (
     public_description,
     write_bundle,
 )
+from lustrum.publish.doctor import examine
 from lustrum.runtime.stop import Stopped
 from public_room.test_bundle_numbers import DATASET, SHOWN, bundle
 
@@ -145,6 +146,37 @@ def test_a_bundle_of_the_folder_needs_a_policy_and_no_records(tmp_path: Path) ->
     assert service.names() == []
     with pytest.raises(DatasetError, match="has no policy"):
         service.answer(BY)
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_old_sums_of_gains_and_losses_are_called_unsafe_by_the_log_and_the_doctor(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, version: int
+) -> None:
+    own = made_by(existence="public")
+    assert own.sums is not None
+    public = own.sums.public
+    words = public.to_mapping() | {"version": version, "losses": ["gain"]}
+    if version == 1:
+        words = {k: v for k, v in words.items() if k not in ("version", "losses")}
+    read = type(public).from_mapping(words)
+    assert (read.version, read.losses) == (version, ("gain",) if version == 2 else ())
+    own = replace(own, sums=replace(own.sums, public=read))
+    write_bundle(tmp_path / "bundles" / "town", packed(own))
+    stands = read_bundle(tmp_path / "bundles" / "town").sums
+    assert stands is not None
+    assert stands.negative == {"gain"}
+    (bad,) = [f for f in examine(tmp_path) if f.grade == "bad" and "unsafe" in f.sentence] or [None]
+    service = TableService(bundles=[tmp_path / "bundles" / "town"], workers=1)
+    service.snapshot("town")
+    service.close()
+    said = "sums of gain are unsafe: an earlier version showed gains and losses"
+    if version == 1:
+        assert bad is not None
+        assert said in bad.sentence
+        assert said in caplog.text
+    else:
+        assert bad is None
+        assert "unsafe" not in caplog.text
 
 
 def test_bundles_of_another_search_are_named_with_that_search(tmp_path: Path) -> None:

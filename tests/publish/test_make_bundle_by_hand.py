@@ -156,7 +156,7 @@ def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(
         module, "survey_records", lambda own, name: (own is engine, name, "respondents")
     )
-    monkeypatch.setattr(module, "audit_contributors", lambda *words, **more: ("audit", words, more))
+    monkeypatch.setattr(module, "audit_contributors", lambda *w, **more: audited(w, more))
     monkeypatch.setattr(module, "sums_together", lambda *words: ("together", words))
     real = module.write_memory
 
@@ -406,6 +406,22 @@ def test_a_dataset_is_opened_in_the_folder_or_else_in_its_database(
         assert opened == found
 
 
+def audited(words: Any, more: Any, growth: int = 0) -> Any:
+    return SimpleNamespace(measure=words[2], growth=growth, words=words, more=more)
+
+
+def test_growth_that_is_certain_stops_a_release_before_anything_is_written(
+    house: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    house.magnitudes = house.sums
+    house.sums.p = 5.0
+    monkeypatch.setattr(module, "audit_contributors", lambda *w, **more: audited(w, more, 3))
+    with pytest.raises(PolicyError, match="growth of 3 contributions to 'pay' would be certain"):
+        house.make(folder=tmp_path / "own")
+    assert not house.out.exists()
+    assert not house.memories
+
+
 def test_sums_have_a_key_of_their_own_are_tied_to_shown_counts_and_audited(
     house: Any, tmp_path: Path
 ) -> None:
@@ -422,10 +438,11 @@ def test_sums_have_a_key_of_their_own_are_tied_to_shown_counts_and_audited(
     assert np.array_equal(found.sums.sums["pay"], sums.own.sums.sums["pay"])
     assert made.magnitudes is not None
     assert made.both_sums is None
-    words = {"max_variables": 2, "tables": (("area",),), "carried": "carried"}
+    others = {name: f"values of {name}" for name in ("pay", "gain")}
+    words = {"max_variables": 2, "tables": (("area",),), "carried": "carried", "others": others}
     assert made.audits == tuple(
-        ("audit", ("records", f"values of {name}", name, "factors", 0.25), words)
-        for name in ("pay", "gain")
+        audited(("records", values, name, "factors", 0.25), words)
+        for name, values in others.items()
     )
     earlier: Any = SimpleNamespace(true={"pay": 1}, resting={"gain": 1})
     own = house.counts.own

@@ -386,6 +386,8 @@ class TableService:
             cached = self._opened.get(path)
             if stamp is None or cached is None or cached[0] != stamp:
                 bundle = read_bundle(path)
+                if bundle.sums is not None and bundle.sums.unsafe is not None:
+                    log.warning("the bundle %s: %s", path, bundle.sums.unsafe)
                 cached = self._opened[path] = (
                     stamp or (0, 0, 0),
                     BundleNumbers(bundle, self._workers),

@@ -45,7 +45,7 @@ _SPARE = 1.2  # a new version is kept next to the old one while a dataset is rep
 
 @dataclass(frozen=True)
 class HealthFinding:
-    """One thing that was looked at: ``good``, a ``note``, or ``bad``, which stops answers."""
+    """One thing that was looked at: ``good``, a ``note``, or ``bad``, which stops answers or should."""
 
     grade: Grade
     about: str
@@ -221,6 +221,8 @@ def _bundles(root: Path) -> Iterator[HealthFinding]:
             yield HealthFinding("good", about, "Every byte is what was written.")
             if bundle.protection is None:
                 yield HealthFinding("note", about, _UNSTATED)
+            if bundle.sums is not None and bundle.sums.unsafe is not None:
+                yield HealthFinding("bad", about, bundle.sums.unsafe)
             yield from _memory(root, path.name, bundle)
 
 

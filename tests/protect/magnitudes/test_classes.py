@@ -74,15 +74,22 @@ def certain(left: list[int], share: Fraction = P) -> bool:
 
 @pytest.mark.parametrize("p", [1, 5, 10, 20])
 @pytest.mark.parametrize("ends", [(0, 9), (2, 9), (10, 19), (20, 49), (50, 249), (3, 4), (7, 40)])
+@pytest.mark.parametrize("way", [None, 1, -1])
 def test_a_shown_number_is_hidden_as_a_list_of_all_contributions_says(
-    p: int, ends: tuple[int, int]
+    p: int, ends: tuple[int, int], way: int | None
 ) -> None:
+    """To readers who do not know which way it went, and to those who do."""
     spec = replace(SPEC, p=float(p))
     shown = np.arange(0, 2 * ends[1] + 4)
-    known = Known(*(np.full((2, shown.size), end) for end in ends), np.zeros_like(shown))
-    found = is_hidden(shown, known, spec.factors, spec.share)
+    directed = np.full(shown.shape, way is not None)
+    known = Known(*(np.full((2, shown.size), end) for end in ends), np.zeros_like(shown), directed)
+    found = is_hidden(shown, known, spec.factors, spec.share, np.full(shown.shape, way == 1))
     for y in shown.tolist():
-        left = sources(y, *ends, spec)
+        left = [
+            x
+            for x in sources(y, *ends, spec)
+            if way is None or (y - x) * way > 0 or x == y == 0 > way
+        ]
         assert found[y] == (bool(left) and not certain(left, spec.share)), y
 
 

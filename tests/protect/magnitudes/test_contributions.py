@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
@@ -12,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from examples import examples
@@ -24,6 +25,7 @@ from lustrum.model.records import Records
 from lustrum.protect.magnitudes.carriers import CarriedRecords
 from lustrum.protect.magnitudes.check import ContributorAudit, audit_contributors, with_classes
 from lustrum.protect.magnitudes.factors import SHARES, Factors, needed_factors
+from lustrum.protect.magnitudes.hidden import certain_below
 from lustrum.protect.magnitudes.method import ProtectedMagnitudes
 from lustrum.protect.magnitudes.units import (
     families_of,
@@ -121,17 +123,13 @@ def test_units_follow_from_the_key_and_the_identity_of_their_owner(release: int,
             owner = int(units.owner[place])
             base = owner_shares(words[owner : owner + 1])
             share = record_shares(base, drawn[place : place + 1])
-            mixed = owner == 0  # a loss beside profits: one share for all its values
-            part = int(base[0] if mixed else share[0])
-            share = FACTORS.low + part * (FACTORS.high - FACTORS.low) // SHARES
+            share = FACTORS.low + int(share[0]) * (FACTORS.high - FACTORS.low) // SHARES
             size = abs(values[record])
-            wanted = FACTORS.chosen(
-                np.array([size]), np.array([share]), np.array([0 if mixed else room])
-            )
+            wanted = FACTORS.chosen(np.array([size]), np.array([share]), np.array([room]))
             numbers = [int(a[0]) for a in wanted] if owner != 1 else [0, 0, 0]
             got = [int(a[place, column]) for a in (units.amount, units.low, units.high)]
             assert got == numbers
-            assert units.side[place, column] == np.sign(values[record])
+            assert units.side[place, column] == 1  # a loss moves as the profits of its owner do
 
 
 def test_a_register_without_records_has_no_units() -> None:
@@ -142,39 +140,6 @@ def test_a_register_without_records_has_no_units() -> None:
     )
     assert order.size == secret.size == units.owner.size == 0
     assert units.first.tolist() == [0]
-
-
-def test_an_owner_with_gains_and_losses_in_different_measures_is_mixed_too() -> None:
-    rows = [(1, 0, 0, 400), (1, 0, 1, 300), (2, 0, 0, 400), (2, 1, 1, 300), (3, 1, 0, 80)]
-    records = register(rows, measures=MEASURES, profit=[0, -50, 0, 50, 0])
-    (family,) = families_of(MEASURES)
-    units, *_ = units_of(
-        records, ("region",), family, FACTORS, KEY, room=SHARES // 2, background=Background()
-    )
-    # Only the first owner keeps one share, from which the search does not move.
-    assert (units.low[:2] == units.high[:2]).all()
-    assert (units.low[2:4, 0] < units.high[2:4, 0]).all()
-
-
-def test_an_owner_is_mixed_by_values_on_both_sides_of_0_alone() -> None:
-    rows = [(1, 0, 0, -5000), (1, 0, 1, 0), (2, 0, 0, -5000), (2, 1, 1, 1)]
-    rows += [row for k in range(3, 9) for row in ((k, 0, 0, 30), (k, 1, 1, -3))]
-    records = register(rows)
-    (family,) = families_of(records.dataset.measures)
-    moving = {
-        factors: units_of(
-            records, ("region",), family, factors, KEY, room=SHARES // 2, background=Background()
-        )[0]
-        for factors in (FACTORS, NARROW)
-    }
-    units = moving[FACTORS]
-    assert units.low[0, 0] < units.high[0, 0]  # losses and nothing
-    assert units.low[2, 0] == units.high[2, 0]  # a loss beside a single unit
-    # A small amount of one unit of a mixed owner is not free to become two either.
-    narrow = moving[NARROW]
-    ones = narrow.amount[4:] == 1
-    assert ones.any()
-    assert (narrow.high[4:][ones] == 1).all()
 
 
 # --- the audit
@@ -193,8 +158,22 @@ def published_by(factors: Factors) -> tuple[dict[int, list[int]], dict[int, list
     return up, down
 
 
-def is_certain(found: list[int], p: Fraction) -> bool:
-    return bool(found) and (1 - p) * max(found) <= (1 + p) * min(found)
+def is_certain(found: Sequence[Any], p: Fraction) -> bool:
+    least, most = (min(found), max(found)) if found else (0, 0)
+    if most < 0:
+        least, most = -most, -least
+    return bool(found) and (1 - p) * most <= (1 + p) * least
+
+
+def openly(shown: int, true: int, way: int, factors: Factors) -> list[int]:
+    """All values that can show one if noise adds, or takes away; itself where nothing has moved."""
+    if shown == true:
+        return [true]
+    up, down = (one.get(abs(shown), []) for one in published_by(factors))
+    if shown == 0:
+        return [0, *(-way * x for x in down)]
+    side = 1 if shown > 0 else -1
+    return [side * x for x in (up if side == way else down)]
 
 
 def audited_by_hand(
@@ -224,20 +203,22 @@ def audited_by_hand(
             for k, cell in enumerate(cells)
             if all(want is None or want == got for want, got in zip(place, cell, strict=True))
         ]
-        held: list[tuple[int, int, int, bool]] = []
+        held: list[tuple[int, int, int, bool, int, list[int]]] = []
         for owner in sorted({owners[k] for k in inside}):
             mine = [k for k in inside if owners[k] == owner]
             value = sum(true[k] for k in mine)
             noise = sum(shown[k] - true[k] for k in mine)
             whole = cut is None or not any(cut[k] for k in mine)
-            held.append((abs(value), noise if value >= 0 else -noise, len(mine), whole))
+            held.append((abs(value), noise, len(mine), whole, value, mine))
         held.sort(key=lambda one: -one[0])
         if not held or held[0][0] == 0:
             continue
-        held += [(0, 0, 0, True)] * (2 - len(held))
-        (one, noise, pieces, whole), (second, second_noise, _, _) = held[:2]
-        total_noise = sum(n for _, n, _, _ in held)
-        rest = sum(size for size, _, _, _ in held) - one - second
+        held += [(0, 0, 0, True, 0, [])] * (2 - len(held))
+        (one, noise, pieces, whole, value, mine), (second, second_noise, _, _, runner, _) = held[:2]
+        total_noise = sum(owned[1] for owned in held)
+        rest = sum(owned[0] for owned in held) - one - second
+        net = sum(owned[4] for owned in held) - value - runner
+        gross = sum(abs(true[k]) for k in mine)
         # A piece that stays as it is tells nothing: its record has moved, and nobody knows where it did not.
         still, moved = noise == 0 and whole, noise != 0
         sensitive = p * one > rest
@@ -245,15 +226,26 @@ def audited_by_hand(
         out["sensitive"] += sensitive
         near = abs(total_noise - second_noise) < p * one - rest
         out["unprotected"] += sensitive and (near or still)
-        out["close_by_chance"] += sensitive and abs(total_noise + rest) <= p * one
+        out["close_by_chance"] += sensitive and abs(total_noise + net) <= p * one
         size = abs(noise)
-        far = size > factors.most * one + 2 * parts * pieces or size < factors.least * one
+        far = size > factors.most * gross + 2 * parts * pieces or size < factors.least * gross
         out["outside"] += moved and far
-        y = one + noise
+        side = -1 if value < 0 else 1
+        y = one + noise * side
         up, down = (way.get(y, []) for way in published_by(factors))
         either = up + down + ([0] if y == 0 else [])
+        known = up if noise * side > 0 else down
+        if gross != one:
+            # Gains and losses: all that they leave if noise adds, and if it takes away, where both can be.
+            ways = []
+            for way in (1, -1):
+                left = {k: openly(shown[k], true[k], way, factors) for k in range(len(true))}
+                if all(left[k] for k, owner in enumerate(owners) if owner == owners[mine[0]]):
+                    ways.append([sum(end(left[k]) for k in mine) for end in (min, max)])
+            assume(ways)
+            either, known = ways[0] + ways[-1], ways[0] if noise > 0 else ways[-1]
         out["certain"] += still or (moved and is_certain(either, p))
-        known = still or (moved and is_certain(up if noise > 0 else down, p))
+        known = still or (moved and is_certain(known, p))
         out["certain_with_direction"] += known
         if known and not still:
             out["from_units"] = max(out["from_units"], one)
@@ -269,13 +261,17 @@ def registers(draw: st.DrawFn) -> tuple[Records, np.ndarray, Factors, Fraction, 
     number = draw(st.integers(1, 7))
     sizes = draw(st.permutations([1, 2, 4, 8, 17, 33, 70, 143, 290]))[:number]
     codes = st.integers(0, 1)
+    elsewhere, losses = draw(st.booleans()), draw(st.booleans())
+    if losses and not elsewhere:
+        sizes = [draw(st.sampled_from([1, -1])) * size for size in sizes]
     rows = [(draw(st.integers(3, 6)), draw(codes), draw(codes), n) for n in sizes]
     noise = []
     for size in sizes:
-        low, high = least_and_most(size, factors)
-        ends = [low - 1, low, high, high + 2, high + 3, ceil(p * size) - 1, ceil(p * size), 0]
+        low, high = least_and_most(abs(size), factors)
+        near = ceil(p * abs(size))
+        ends = [low - 1, low, high, high + 2, high + 3, near - 1, near, 0]
         noise.append(draw(st.sampled_from([1, -1])) * draw(st.sampled_from(ends)))
-    return register(rows), np.array(sizes) + np.array(noise), factors, p, draw(st.booleans())
+    return register(rows), np.array(sizes) + np.array(noise), factors, p, elsewhere
 
 
 @settings(max_examples=examples(60, 500), deadline=None)
@@ -347,10 +343,94 @@ def test_a_contribution_that_shows_one_unit_has_gone_down(directions: Any, perce
 def test_an_audit_is_safe_only_where_no_part_of_it_found_anything() -> None:
     clean = ContributorAudit("pay", 9, 5, 0, 0, 3, 2, 0, 1)
     assert clean.safe
-    parts = ("unprotected", "certain", "outside", "certain_with_class")
-    for found in product((0, 1), repeat=4):
+    parts = ("unprotected", "certain", "outside", "certain_with_class", "known_large", "growth")
+    for found in product((0, 1), repeat=6):
         audit = replace(clean, **dict(zip(parts, found, strict=True)))
         assert audit.safe == (not any(found))
+
+
+PERIODS = (
+    Measure("turnover", "turnover", holding="owner", earlier="before"),
+    Measure("before", "before", holding="owner", parts=("home", "abroad")),
+    Measure("home", "home", holding="owner"),
+    Measure("abroad", "abroad", holding="owner"),
+)
+
+
+@settings(max_examples=examples(60, 500), deadline=None)
+@given(st.data())
+def test_readers_who_know_another_value_are_counted_as_lists_of_all_values_say(
+    data: st.DataObject,
+) -> None:
+    """Gains and losses of a few owners in two periods, the earlier one in parts; some gave a waiver."""
+    p = data.draw(st.sampled_from([Fraction(1, 20), TENTH, Fraction(1, 5)]))
+    factors = needed_factors(p, data.draw(st.sampled_from(["known", "secret"])))
+    count = data.draw(st.integers(1, 5))
+    owners = [data.draw(st.integers(1, 3)) for _ in range(count)]
+    ways = {o: data.draw(st.sampled_from([1, -1, 0])) for o in (1, 2, 3)}
+    true: dict[str, list[int]] = {}
+    shown: dict[str, list[int]] = {}
+    for name in ("turnover", "home", "abroad"):
+        true[name] = [
+            data.draw(st.sampled_from([0, 1, -2, 5, -30, 60, -61, 90, 200])) for _ in owners
+        ]
+        shown[name] = []
+        for x, owner in zip(true[name], owners, strict=True):
+            low, high = least_and_most(abs(x), factors)
+            shown[name].append(x + ways[owner] * data.draw(st.integers(low, high)))
+    for column in (true, shown):
+        column["before"] = [a + b for a, b in zip(column["home"], column["abroad"], strict=True)]
+    rows = [(o, 0, 0, x) for o, x in zip(owners, true["turnover"], strict=True)]
+    more = {n: true[n] for n in ("before", "home", "abroad")}
+    records = register(rows, measures=PERIODS, **more)
+    arrays = {name: np.array(column) for name, column in shown.items()}
+    small = certain_below(needed_factors(p, "known"), p)
+    parts = {"turnover": ["turnover"], "before": ["home", "abroad"]}
+    for name, others in (("turnover", "before"), ("before", None)):
+        wanted = dict.fromkeys(
+            ["several", "one_known", "earlier_known", "record_known", "known_large", "growth"], 0
+        )
+        for k, owner in enumerate(owners):
+            value, mine = true[name][k], parts[name]
+            if value == 0 or shown[name][k] == value:
+                continue
+            held = [n for n in ("turnover", "home", "abroad") for j in range(count)
+                    if owners[j] == owner and true[n][j] and (j != k or n not in mine)]  # fmt: skip
+            left = {s: [openly(shown[n][k], true[n][k], s, factors) for n in mine] for s in (1, -1)}
+            ends = {s: [sum(end(x) for x in left[s]) for end in (min, max)]
+                    for s in (1, -1) if all(left[s])}  # fmt: skip
+            known = ends[1 if shown[name][k] > value else -1]
+            sure = bool(held) and is_certain(known, p)
+            wanted["several"] += bool(held)
+            wanted["one_known"] += sure
+            earlier = others is not None and true["before"][k] != 0
+            wanted["earlier_known"] += sure and earlier
+            same = [j for j in range(count) if owners[j] == owner and true[name][j]]
+            wanted["record_known"] += sure and len(same) > 1
+            wanted["known_large"] += (
+                sure and min(abs(true[n][k]) for n in mine if true[n][k]) >= small
+            )
+            if not earlier:
+                continue
+            ratios = []
+            for s in ends:
+                before = [openly(shown[n][k], true[n][k], s, factors) for n in parts["before"]]
+                possible = all(
+                    openly(shown[n][j], true[n][j], s, factors)
+                    for n in ("turnover", "home", "abroad") for j in range(count) if owners[j] == owner
+                )  # fmt: skip
+                if possible:
+                    low, high = (sum(end(x) for x in before) for end in (min, max))
+                    open_sign = low <= 0 <= high
+                    ratios += [
+                        None if open_sign else Fraction(a, b) for a in ends[s] for b in (low, high)
+                    ]
+            wanted["growth"] += None not in ratios and is_certain(ratios, p)
+        found = audit_contributors(
+            records, arrays[name], name, factors, p, max_variables=1, others=arrays
+        )
+        assert {one: getattr(found, one) for one in wanted} == wanted
+        assert found.small_units == small
 
 
 def test_own_tables_are_looked_at_beside_those_of_fewer_variables() -> None:
@@ -497,7 +577,7 @@ def test_a_second_release_counts_on_and_needs_the_same_method() -> None:
 
 
 def test_further_draws_stay_within_the_factors_and_reach_every_part_of_their_range() -> None:
-    """Owners 5, who gave a waiver, and 4, with gains and losses, keep what they have."""
+    """Owner 5, who gave a waiver, keeps what it has; 4, with gains and losses, is as free as others."""
     rows = [(9, 0, 0, 10**9), (4, 1, 0, 10**9), (5, 0, 1, 10**9), (6, 0, 1, 7 * 10**8)]
     records = register(rows, measures=MEASURES, profit=[10**9, -(10**9), 10**9, 10**9])
     (family,) = families_of(MEASURES)
@@ -513,11 +593,11 @@ def test_further_draws_stay_within_the_factors_and_reach_every_part_of_their_ran
     size = np.abs(values)
     least, most = FACTORS.amounts(size)
     for place, owner in enumerate(owners):
-        if owner in (4, 5):
+        if owner == 5:
             assert (draws[:, place] == units.amount[place]).all()
         else:
             assert ((draws[:, place] >= least[place]) & (draws[:, place] <= most[place])).all()
-    moves = [place for place, owner in enumerate(owners) if owner in (9, 6)]
+    moves = [place for place, owner in enumerate(owners) if owner != 5]
     first, ends, last = draws[:32, moves], draws[32:34, moves], draws[34:, moves]
     assert len(last) == 64
     assert np.array_equal(ends, np.stack([least[moves], most[moves]]))

@@ -1,4 +1,4 @@
-"""The factors keep two promises for every set of records, whatever the directions are."""
+"""The factors keep three promises for every set of records, whatever the directions are."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from examples import examples
 from lustrum.audit.contribution import candidates, certain_within
 from lustrum.model import InputError
 from lustrum.protect.magnitudes.factors import SHARES, Factors, amounts, needed_factors
+from lustrum.protect.magnitudes.hidden import OPEN, certain_below
+from lustrum.protect.magnitudes.units import record_shares
 
 PERCENTS = st.sampled_from([1, 2, 5, 10, 15, 20])
 
@@ -145,6 +147,76 @@ def test_the_search_stays_within_the_public_amounts(
     amount, low, high = factors.chosen(np.array([size]), np.array([share]), np.array([room]))
     least, most = factors.amounts(np.array([size]))
     assert least[0] <= low[0] <= amount[0] <= high[0] <= most[0]
+
+
+# --- several values of one owner ------------------------------------------------------------------
+
+
+@given(st.lists(st.integers(0, SHARES - 1), min_size=1, max_size=9))
+def test_values_of_one_owner_can_have_any_shares_beside_each_other(shares: list[int]) -> None:
+    words = np.array(shares, dtype=np.uint64) << np.uint64(8)
+    assert record_shares(np.full(len(shares), SHARES // 2), words).tolist() == shares
+
+
+def left_of(shown: int, way: int, factors: Factors) -> list[int]:
+    """All values that show one by moving one way, from the definition."""
+    sizes = np.arange(1, 8 * abs(shown) + 9)
+    least, most = factors.amounts(sizes)
+    found = [0] if shown == 0 else []
+    for x in (*sizes.tolist(), *(-sizes).tolist()):
+        found += [x] if least[abs(x) - 1] <= (shown - x) * way <= most[abs(x) - 1] else []
+    return found
+
+
+@settings(max_examples=examples(30, 300), deadline=None)
+@given(st.sampled_from([2, 5, 10, 20]), st.data())
+def test_a_ratio_a_sum_or_a_difference_is_as_open_as_the_values_of_an_owner(
+    percent: int, data: st.DataObject
+) -> None:
+    """Gains and losses in one direction: every value that is left is listed, and every pair of them."""
+    p = Fraction(percent, 100)
+    factors = needed_factors(p, "known")
+    first = certain_below(factors, p)
+    values = [
+        data.draw(st.integers(first, first + 90)) * data.draw(st.sampled_from([1, -1]))
+        for _ in range(2)
+    ]
+    way = data.draw(st.sampled_from([1, -1]))
+    shown = []
+    for x in values:
+        least, most = (int(a[0]) for a in factors.amounts(np.array([abs(x)])))
+        ends = st.sampled_from([least, most])
+        shown.append(x + way * data.draw(ends | st.integers(least, most)))
+    # A set of them errs by p percent of gains and losses together.
+    assert abs(sum(shown) - sum(values)) >= p * sum(map(abs, values))
+    left = {s: [left_of(y, s, factors) for y in shown] for s in (1, -1)}
+    one, two = left[way]
+    assert values[0] in one
+    assert values[1] in two
+    # Whoever knows one of them knows the direction, and is left with all that the other leaves open in it.
+    for known in (one, two):
+        assert (1 - p) * max(map(abs, known)) > (1 + p) * min(map(abs, known))
+    for of_both in (lambda u, v: u - v, lambda u, v: u + v):
+        near = [(of_both(u, v), p * max(abs(u), abs(v))) for u, v in product(one, two)]
+        assert max(z - by for z, by in near) > min(z + by for z, by in near)
+    ratios = [abs(Fraction(u, v)) for u, v in product(one, two)]
+    assert (1 - p) * max(ratios) > (1 + p) * min(ratios)
+
+
+def test_from_some_units_on_nobody_is_certain_who_knows_the_direction() -> None:
+    for percent in (1, 5, 20):
+        p = Fraction(percent, 100)
+        factors = needed_factors(p, "known")
+        first = certain_below(factors, p)
+        sure = set()
+        for shown in range(4 * first):
+            for way in (1, -1):
+                left = [x for x in left_of(shown, way, factors) if x >= 0]
+                if left and (1 - p) * max(left) <= (1 + p) * min(left):
+                    sure.add(max(left))
+        assert max(sure) + 1 == first
+    # Shares that are so near to each other promise nothing to readers who know the direction.
+    assert certain_below(needed_factors(Fraction(1, 20), "secret"), Fraction(1, 20)) == OPEN
 
 
 def test_shares_that_cannot_be_are_refused() -> None:

@@ -170,17 +170,18 @@ def test_noise_is_kept_as_a_plain_version_keeps_it_in_all_small_scenes(
             for k, name in enumerate(family.moved)
             if name in remembered and known[order[i]]
         ]
-        mine = [one for one in mine if one[2] * one[4] > 0]  # something of the same sign
-        pull = sum((shown - old) * (1 if new > 0 else -1) for _, _, old, shown, new in mine)
+        mine = [one for one in mine if one[2] != 0]
+        pull = sum(shown - old for _, _, old, shown, _ in mine)
         locked[o] = any(old != shown for _, _, old, shown, _ in mine)
         if pull:
             sign[o] = 1 if pull > 0 else -1
+        mine = [one for one in mine if one[2] * one[4] > 0]  # a gain that is a loss now begins anew
         for i, k, old, shown, new in mine:
             noise = abs(shown - old)
             if noise == 0:
                 continue
-            if (shown - old) * (1 if old > 0 else -1) * sign[o] < 0:  # against its owner, as before
-                side[i, k] = -side[i, k]
+            if (shown - old) * sign[o] < 0:  # against its owner, as before
+                side[i, k] = -1
             if new != old:
                 changed += 1
                 assert found.changed[i, k]

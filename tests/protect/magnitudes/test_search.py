@@ -72,27 +72,27 @@ def test_rankings_of_every_cell_are_those_of_its_records(seed: int, most: int) -
     values = rng.integers(-most, most + 1, order.size)
     noise, cut = rng.integers(-9, 10, values.size), rng.integers(0, 2, values.size)
     ranking = rank_cells(plan, units, values)
-    found = np.zeros((plan.cells, 13), dtype=np.int64)
-    found[:, 12] = -1
-    rank_noise(plan.layout, units.codes, units.owner, values, noise, cut, found)
+    found = np.zeros((plan.cells, 26), dtype=np.int64)
+    found[:, 25] = -1
+    ends = rng.integers(-most, most + 1, (order.size, 4))
+    owns = np.c_[values, noise, np.abs(values), np.ones_like(cut), cut, ends]
+    rank_noise(plan.layout, units.codes, units.owner, owns, found)
     added = np.zeros((plan.cells, 2))
     amounts = np.stack([values, -3 * values], axis=1).astype(float)
     add_amounts(plan.layout, units.codes, amounts, added)
     for cell, rows in inside(plan, codes_of(records)[:, order]):
-        owned: dict[int, list[int]] = {}
+        owned: dict[int, np.ndarray] = {}
         for k in rows:
-            mine = owned.setdefault(int(units.owner[k]), [0, 0, 0, 0])
-            for place, part in enumerate((values[k], noise[k], 1, cut[k])):
-                mine[place] += int(part)
-        every = [(abs(v), n if v >= 0 else -n, c, p) for v, n, c, p in owned.values()]
+            owned[int(units.owner[k])] = owned.get(int(units.owner[k]), 0) + owns[k]
+        every = [(abs(int(own[0])), *own.tolist()) for own in owned.values()]
         ranked = [
             *sorted((one for one in every if one[0]), key=lambda one: -one[0]),
-            *[(0,) * 4] * 2,
+            *[(0,) * 10] * 2,
         ]
         total = sum(size for size, *_ in every)
-        assert found[cell, [0, 5]].tolist() == [total, sum(n for _, n, *_ in every)]
-        assert found[cell, [1, 3, 6, 7]].tolist() == list(ranked[0])
-        assert found[cell, [2, 4]].tolist() == list(ranked[1][:2])
+        sums = [int(column[rows].sum()) for column in (values, noise)]
+        assert found[cell, :5].tolist() == [total, ranked[0][0], ranked[1][0], *sums]
+        assert found[cell, 5:16].tolist() == [*ranked[0][1:], *ranked[1][1:3]]
         wanted = (total, ranked[0][0], ranked[1][0], int(values[rows].sum()))
         got = (ranking.total, ranking.first, ranking.second, ranking.net)
         assert tuple(int(array[cell]) for array in got) == wanted

@@ -1,19 +1,29 @@
 """How much contributions change, and what follows from that for every set of records.
 
-A contribution ``x`` of whole units becomes ``y = x + s d`` with a direction ``s`` of 1 or -1 and an amount
-``d`` from ``ceil(a x)`` to ``ceil(b x)``, or to 2 where that is more and ``x`` is 3 or more. Everybody may know
-``a`` and ``b``. Two facts hold whatever the directions are:
+A value ``x`` of whole units becomes ``y = x + s d`` with a direction ``s`` of 1 or -1, the same for all values
+of its owner, whatever their signs, and an amount ``d`` from ``ceil(a |x|)`` to ``ceil(b |x|)``, or to 2 where
+that is more and ``|x|`` is 3 or more. Everybody may know ``a`` and ``b``. Three facts hold for all directions:
 
 1. **Demanded protection.** Let ``a >= p``. Take any set of records, any contributor with ``x_1`` in it, and a
    coalition that subtracts everything it knows, including its own factors. What is left errs by at least ``p
-   x_1 - R``, the protection level of the p% rule, where ``R`` is the sum of all other contributions: the
-   contributor's records move one way by ``a x_1`` or more, and no other record moves by more than itself.
+   |x_1| - R``, the protection level of the p% rule, where ``R`` is the size of all other values: the
+   contributor's values, gains and losses, move one way by ``a`` times the size of all of them or more, which is
+   at least ``a |x_1|``, and no other value moves by more than itself.
 2. **No certainty.** Let ``(1 + b) / (1 + a) > (1 + p) / (1 - p)``. Nobody who knows everything but one
    contribution, even its direction, can name a number that is certainly within ``p`` percent of it: the
    candidates ``y / (1 + e)`` reach from ``y / (1 + b)`` to ``y / (1 + a)``. With ``1 - e`` they reach further.
    Rounding to whole units weakens this for very small contributions, see :mod:`lustrum.audit.contribution`.
+3. **Other values of an owner tell its direction and no more.** Let an owner show ``y_1, ..., y_n``. The values
+   that it can have are all combinations of what ``y_1``, ..., ``y_n`` leave open one by one, with ``s = 1`` in
+   all or with ``s = -1`` in all: the shares of its values are drawn around a share of the owner, and if that
+   one is in the middle of the range, each can be any share, whatever the others are. So somebody who knows some
+   of the values is left with what the others leave open in one direction. A ratio, a sum or a difference is
+   then at least as open as each of its values: of the two ends of what is left of ``x_i``, one is more than
+   ``(1 + p) / (1 - p)`` times the other, so those of ``x_i / x_j`` are too, and those of ``x_i + x_j`` and
+   ``x_i - x_j`` are further apart than ``p`` times all four: nobody can be certain of it within ``p`` percent
+   of the larger value.
 
-Both hold for cells, totals, differences of nested cells and own groups, since each is a set of records.
+All hold for cells, totals, differences of nested cells and own groups, since each is a set of records.
 """
 
 from __future__ import annotations
@@ -28,6 +38,8 @@ import numpy as np
 from lustrum.model import InputError
 from lustrum.model.arrays import Ints
 
+VERSION = 2
+"""The version of the method. The first gave an owner of gains and losses one share for all of its values."""
 SHARES = 1 << 20
 """Shares are whole multiples of one over this."""
 Directions = Literal["known", "secret"]

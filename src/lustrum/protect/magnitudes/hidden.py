@@ -39,12 +39,14 @@ class Known:
     """Between which sizes every contribution lies for readers, if it went up and if it went down.
 
     The arrays have the shape (2, records, shown measures). Readers who know by how much a contribution has
-    changed ask for its size before as well: ``grown`` is that change. Confidential.
+    changed ask for its size before as well: ``grown`` is that change. Those who know another value of its owner
+    know which way it went: ``directed`` says of which contributions. Confidential.
     """
 
     least: Ints
     most: Ints
     grown: Ints
+    directed: Mask
 
     def __repr__(self) -> str:
         return "Known(hidden)"
@@ -57,17 +59,19 @@ class Known:
         order: Ints,
         given: Mask,
         grown: Ints,
+        directed: Mask,
     ) -> Known:
         """What readers know of some measures, in an order of records; nothing where it is ``given`` away."""
         least, most = (
             np.stack([ends[m][end][:, order] for m in measures], axis=2) for end in (0, 1)
         )
         least[:, given], most[:, given] = 0, OPEN
-        return cls(least, most, grown)
+        return cls(least, most, grown, directed)
 
     def take(self, rows: Array) -> Known:
         """Some of the records."""
-        return Known(self.least[:, rows], self.most[:, rows], self.grown[rows])
+        ends = self.least[:, rows], self.most[:, rows]
+        return Known(*ends, self.grown[rows], self.directed[rows])
 
 
 def left_open(shown: Array, factors: Factors, known: Ends, way: int) -> Ends:
@@ -78,10 +82,11 @@ def left_open(shown: Array, factors: Factors, known: Ends, way: int) -> Ends:
     return np.maximum(least, known[0]), np.minimum(most, known[1])
 
 
-def is_hidden(shown: Array, known: Known, factors: Factors, share: Fraction) -> Mask:
-    """Whether readers who do not know the direction are certain of no size behind a shown one."""
+def is_hidden(shown: Array, known: Known, factors: Factors, share: Fraction, up: Mask) -> Mask:
+    """Whether readers are certain of no size behind a shown one; ``up`` says whether it is the larger."""
     ends = [left_open(shown, factors, (known.least[w], known.most[w]), w) for w in (UP, DOWN)]
     some = [np.asarray(least <= most).astype(np.bool_) for least, most in ends]
+    some = [some[UP] & (up | ~known.directed), some[DOWN] & ~(up & known.directed)]
     top, bottom = 1 << 70, -1
     least = np.minimum(
         np.where(some[UP], ends[UP][0], top), np.where(some[DOWN], ends[DOWN][0], top)
@@ -110,6 +115,7 @@ def hide(
     share: Fraction,
     known: Sequence[Known],
     chosen: Mask,
+    exempt: Mask,
     attempts: Iterable[Ints],
     fixed: Mask,
 ) -> Mask:
@@ -117,14 +123,19 @@ def hide(
 
     ``values`` are those of the shown measures, ``chosen[i, k]`` says whether the amount of record ``i`` in
     measure ``k`` may be drawn again, and ``attempts`` are amounts of all records from which the first is taken
-    that hides from all readers, or else from the first of them; ``known`` says what each of them knows.
-    ``fixed`` owners keep their direction, so that amounts need to hide in this one only. Where no amount does
-    in both directions, one that does in one of them is taken, and its owner keeps that direction.
+    that hides from as many readers as possible, beginning with the first; ``known`` says what each of them
+    knows. ``fixed`` owners keep their direction, so that amounts need to hide in this one only. Where no amount
+    does in both directions, one that does in one of them is taken, and its owner keeps that direction. Nothing
+    is asked of ``exempt`` values, which are as open as their parts. Owners of whom some reader knows the
+    direction keep that of the key if amounts hide in it.
     """
     rows = np.flatnonzero(chosen.any(axis=1))
     by_way = [_Found.nothing(units.amount[rows]) for _ in (UP, DOWN)]
-    from_first = _Found.nothing(units.amount[rows])
+    from_first = [_Found.nothing(units.amount[rows]) for _ in known]
     waiting = np.arange(rows.size)
+    told = np.any([k.directed.any(axis=1) for k in known], axis=0)
+    keep_direction = fixed.copy()
+    keep_direction[units.owner[rows[told[rows]]]] = True
     for amount in chain([units.amount.copy()], attempts):
         if not waiting.size:
             break
@@ -134,9 +145,11 @@ def hide(
         added = family.added(units.side[at] * tried) * np.sign(values[at])
         hides = [
             [
-                (is_hidden(size + sign * added, k.take(at), factors, share) | (size == 0)).all(
-                    axis=1
-                )
+                (
+                    is_hidden(size + sign * added, k.take(at), factors, share, sign * added > 0)
+                    | (size == 0)
+                    | exempt[at]
+                ).all(axis=1)
                 for k in known
             ]
             for sign in (1, -1)
@@ -144,23 +157,20 @@ def hide(
         owner = units.owner[at]
         for way in (UP, DOWN):
             by_way[way].add(waiting, hides[way][0], tried)
-        enough = []
-        for up, down in zip(hides[UP], hides[DOWN], strict=True):
+        done = np.ones(at.size, dtype=np.bool_)
+        for found, up, down in zip(from_first, hides[UP], hides[DOWN], strict=True):
             own_way = np.where(units.sign[owner] > 0, up, down)
-            enough.append(up & down | fixed[owner] & own_way)
-        from_first.add(waiting, enough[0], tried)
-        done = np.logical_and.reduce(enough)
-        units.amount[at[done]] = tried[done]
+            done &= up & down | keep_direction[owner] & own_way
+            found.add(waiting, done, tried)
         waiting = waiting[~done]
-    there = from_first.there[waiting]
-    units.amount[rows[waiting[there]]] = from_first.amount[waiting[there]]
-    waiting = waiting[~there]
+    for found in from_first:
+        units.amount[rows[found.there]] = found.amount[found.there]
+    waiting = waiting[~from_first[0].there[waiting]]
     waiting = waiting[~fixed[units.owner[rows[waiting]]]]
     one = waiting[by_way[UP].there[waiting] | by_way[DOWN].there[waiting]]
     _one_way(units, rows, one, by_way)
     for array in (units.low, units.high):
         array[chosen] = units.amount[chosen]
-    keep_direction = fixed.copy()
     keep_direction[units.owner[rows[one]]] = True
     return keep_direction
 
@@ -204,6 +214,25 @@ def _one_way(units: Units, rows: Ints, one: Ints, by_way: list[_Found]) -> None:
 
 OPEN = 1 << 62
 """Beyond every value."""
+_SMALL = 1 << 12
+
+
+def certain_below(factors: Factors, share: Fraction) -> int:
+    """Where a reader knows which way contributions went, whole units give away none of this size or more.
+
+    >>> from lustrum.protect.magnitudes.factors import needed_factors
+    >>> certain_below(needed_factors(Fraction(1, 20), "known"), Fraction(1, 20))
+    47
+    """
+    shown = np.arange(_SMALL)
+    anything = np.zeros_like(shown), np.full(shown.shape, OPEN)
+    last = 0
+    for way in (UP, DOWN):
+        least, most = left_open(shown, factors, anything, way)
+        last = max(last, *most[certain_within(least, most, share)], 0)
+    return int(last) + 1 if last < _SMALL // 2 else OPEN
+
+
 _CHANCE = 10**9
 """Categories that would be in order less than once in so many random ones are classes."""
 _COUNTED = 400

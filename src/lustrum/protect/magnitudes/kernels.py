@@ -50,45 +50,45 @@ def rank_owners(
         _flush(ranking, np.uint64(cell))
 
 
-# Columns of the audit of a cell, after the same first three.
-FIRST_NOISE, SECOND_NOISE, NOISE, RECORDS, PIECES = 3, 4, 5, 6, 7
-VALUE, MOVED, COUNT, CUT, HOLDER = 8, 9, 10, 11, 12
+# Columns of the audit of a cell, after the same first three. What is known of an owner begins with its value.
+NET, NOISE, LARGEST, RUNNER_UP, OWNED = 3, 4, 5, 14, 16
+VALUE, MOVED, SIZE, COUNT, CUT, ENDS = 0, 1, 2, 3, 4, 5
+HOLDER = 25
 
 
 @compiled
 def _flush_noise(rankings: Any, c: Any) -> None:  # pragma: no cover
-    size = abs(rankings[c, VALUE])
-    # Noise that makes the contribution larger counts as positive, whatever its sign.
-    noise = rankings[c, MOVED] if rankings[c, VALUE] >= 0 else -rankings[c, MOVED]
+    size = abs(rankings[c, OWNED + VALUE])
     rankings[c, TOTAL] += size
-    rankings[c, NOISE] += noise
+    rankings[c, NET] += rankings[c, OWNED + VALUE]
+    rankings[c, NOISE] += rankings[c, OWNED + MOVED]
     if size > rankings[c, FIRST]:
         rankings[c, SECOND] = rankings[c, FIRST]
-        rankings[c, SECOND_NOISE] = rankings[c, FIRST_NOISE]
         rankings[c, FIRST] = size
-        rankings[c, FIRST_NOISE] = noise
-        rankings[c, RECORDS] = rankings[c, COUNT]
-        rankings[c, PIECES] = rankings[c, CUT]
+        for k in range(RUNNER_UP, OWNED):
+            rankings[c, k] = rankings[c, k - RUNNER_UP + LARGEST]
+        for k in range(LARGEST, RUNNER_UP):
+            rankings[c, k] = rankings[c, k - LARGEST + OWNED]
     elif size > rankings[c, SECOND]:
         rankings[c, SECOND] = size
-        rankings[c, SECOND_NOISE] = noise
-    rankings[c, VALUE] = 0
-    rankings[c, MOVED] = 0
-    rankings[c, COUNT] = 0
-    rankings[c, CUT] = 0
+        for k in range(RUNNER_UP, OWNED):
+            rankings[c, k] = rankings[c, k - RUNNER_UP + OWNED]
+    for k in range(OWNED, HOLDER):
+        rankings[c, k] = 0
 
 
 @compiled
 def rank_noise(
-    layout: Any, codes: Any, owner: Any, values: Any, noise: Any, cut: Any, rankings: Any
+    layout: Any, codes: Any, owner: Any, owned: Any, rankings: Any
 ) -> None:  # pragma: no cover
-    """For every cell: its total, its two largest with their noise, and all noise.
+    """For every cell: its total, its two largest owners with what they have in it, and all noise.
 
-    Of the largest it also notes the records, and how many of them are ``cut``: pieces of a larger one. The
-    last column of ``rankings`` is the current owner, -1 at first.
+    ``owned`` has a row for every record: value, noise, size of all gains and losses in it, 1, whether it is a
+    piece of a larger record, and four ends of what is left open. The last column of ``rankings`` is the current
+    owner, -1 at first.
     """
     lies = room(layout)
-    for i in range(values.size):
+    for i in range(owned.shape[0]):
         place(layout, codes[i], lies)
         for r in range(lies.base.size):
             for t in range(np.uint64(layout.run_first[r]), np.uint64(layout.run_stop[r])):
@@ -96,10 +96,8 @@ def rank_noise(
                 if rankings[c, HOLDER] != owner[i]:
                     _flush_noise(rankings, c)
                     rankings[c, HOLDER] = owner[i]
-                rankings[c, VALUE] += values[i]
-                rankings[c, MOVED] += noise[i]
-                rankings[c, COUNT] += 1
-                rankings[c, CUT] += cut[i]
+                for k in range(owned.shape[1]):
+                    rankings[c, OWNED + k] += owned[i, k]
     for cell in range(rankings.shape[0]):
         _flush_noise(rankings, np.uint64(cell))
 
@@ -211,7 +209,7 @@ def balance(
     """Visit owners in the given order: reverse an owner's direction where that helps, and settle its amounts.
 
     ``units`` holds the records sorted by owner: ``amount[i, k]`` is the change of record ``i`` in measure
-    ``k``, from ``low`` to ``high``; ``side`` is the sign of its value, ``sign`` the direction of its owner.
+    ``k``, from ``low`` to ``high``; ``sign`` is the direction of its owner, ``side`` -1 where it goes against.
     ``shown[j, k]`` says whether measure ``k`` is part of the shown measure ``j``; ``errors[c, j]`` is the noise
     of controlled cell ``c`` and ``weights[c, j]`` what its square costs.
     """

@@ -31,6 +31,7 @@ from lustrum.protect.magnitudes.factors import SHARES, Factors, needed_factors
 from lustrum.protect.magnitudes.hidden import (
     Known,
     KnownClasses,
+    certain_below,
     hide,
     known_classes,
     near_ends,
@@ -45,7 +46,12 @@ from lustrum.protect.magnitudes.remembered import (
     reach_after,
     remember,
 )
-from lustrum.protect.magnitudes.report import MagnitudeReport, PublicFactors, measured
+from lustrum.protect.magnitudes.report import (
+    MagnitudeReport,
+    PublicFactors,
+    measured,
+    refuse_unusable,
+)
 from lustrum.protect.magnitudes.search import (
     Ranking,
     balance_leaders,
@@ -233,7 +239,10 @@ class ProtectedMagnitudes(MethodSpec):
         protected_values: dict[str, Ints] = {}
         ranked_errors = []
         known: dict[str, tuple[Ints, Ints]] = {}
+        nets: dict[str, Mask] = {}
         for family in families:
+            if previous is not None:
+                previous.require_own_shares(records, family)
             secret_key = derived(key, f"magnitudes {family.name}")
             units, order, secret = units_of(
                 records,
@@ -272,10 +281,13 @@ class ProtectedMagnitudes(MethodSpec):
             protected = values + family.added(noise_of(units))
             back = np.empty_like(order)
             back[order] = np.arange(order.size)
+            is_net = family.nets(np.stack([records.numbers[m] for m in family.moved], axis=1))
             for column, name in enumerate(family.shown):
                 protected_values[name] = protected[back, column]
+                nets[name] = is_net[:, column]
                 ranked_errors.append((name, ranking[column], errors[:, column]))
-        self._refuse_certain(records, classes, protected_values, previous)
+        self._refuse_certain(records, classes, protected_values, previous, nets)
+        refuse_unusable(plan, ranked_errors, self._ratio)
         if previous is not None:
             previous.require_same_numbers(records, protected_values, self.factors)
         codes = np.stack([records.codes[v.name] for v in records.dataset.variables])
@@ -317,7 +329,7 @@ class ProtectedMagnitudes(MethodSpec):
                 self.to_mapping(),
                 release,
                 {
-                    name: reach_after(protected_values[name], known[name], self.factors)
+                    name: reach_after(protected_values[name], known[name], self.factors, nets[name])
                     for name in protected_values
                 },
                 left_out(previous, records, protected_values, self.factors),
@@ -348,7 +360,20 @@ class ProtectedMagnitudes(MethodSpec):
             ],
             axis=1,
         )
-        readers = [Known.of(known, family.shown, order, given, np.zeros_like(values))]
+        moved = np.stack([records.numbers[m][order] for m in family.moved], axis=1).astype(np.int64)
+        nets = family.nets(moved)
+        # Somebody who knows another value of an owner, or an earlier one, knows which way all of them go.
+        filled = np.bincount(units.owner, weights=(moved != 0).sum(axis=1), minlength=secret.size)
+        several = ((filled > 1) | kept_noise.owners)[units.owner]
+        large = np.abs(values) >= certain_below(self.factors, self.share)
+        none, nobody = np.zeros_like(values), np.zeros(values.shape, dtype=np.bool_)
+        in_class = {
+            m: known_before(classes, records, m, None, self.factors, "factor") for m in family.shown
+        }
+        readers = [
+            Known.of(known, family.shown, order, given, none, nobody),
+            Known.of(in_class, family.shown, order, given, none, several[:, None] & large),
+        ]
         if previous is not None:
             ends = {
                 m: known_before(classes, records, m, previous, self.factors, "difference")
@@ -357,10 +382,9 @@ class ProtectedMagnitudes(MethodSpec):
             grown = np.stack(
                 [previous.grown(records, m, self.factors)[order] for m in family.shown], axis=1
             )
-            readers.append(Known.of(ends, family.shown, order, given, grown))
+            readers.append(Known.of(ends, family.shown, order, given, grown, nobody))
         near = near_ends(np.abs(values), readers[0], self.factors)
         chosen = (near @ family.adds | kept_noise.changed) & ~kept_noise.unchanged
-        moved = np.stack([records.numbers[m][order] for m in family.moved], axis=1).astype(np.int64)
         record_ids = identities(records, None)[1][order]
         more = other_amounts(units, moved, record_ids, family, self.factors, key, secret, release)
         return hide(
@@ -371,6 +395,7 @@ class ProtectedMagnitudes(MethodSpec):
             self.share,
             readers,
             chosen,
+            nets,
             more,
             kept_noise.owners,
         )
@@ -381,21 +406,27 @@ class ProtectedMagnitudes(MethodSpec):
         classes: KnownClasses,
         protected_values: dict[str, Ints],
         previous: RememberedSums | None,
+        nets: dict[str, Mask],
     ) -> None:
         """Refuse classes in which no amount hides a contribution, such as 1 to 2 units.
 
         Contributions that an earlier release shows keep their noise or their direction whatever their class is;
-        the audit counts those that are certain.
+        the audit counts those that are certain. A class of what gains and losses leave ties its parts together.
         """
         for name, variables in classes.variables.items():
-            new = None
+            named = " and ".join(map(repr, variables))
+            if nets[name].any():
+                raise InputError(
+                    f"Classes of {named} tell readers what is left of the gains and losses of {name!r}, and so "
+                    "how its parts compare; leave out the classes, the measure or its parts."
+                )
+            new = np.ones(len(records), dtype=np.bool_)
             if previous is not None:
                 record_ids, sides = identities(records, None)[1], np.sign(records.numbers[name])
                 new = previous.last(name, record_ids, sides, self.factors).true == 0
             if with_classes(
                 records, classes, name, protected_values[name], self.factors, self.share, new
             )[0]:
-                named = " and ".join(map(repr, variables))
                 raise InputError(
                     f"Contributions to {name!r} cannot be hidden from readers who know their class of {named}: "
                     "it has too few numbers. Join it with the next class, give the measure more decimals, or "

@@ -6,8 +6,9 @@ share: with the same share, readers who know by how much it changed would know t
 The new share is drawn so that readers of all releases who know by which factor it changed are not certain
 within ``p`` percent; ``reach`` remembers what the releases so far leave open. A contribution that a release
 leaves out, because its record is gone, has no value or one of the other sign, or its measure is not published,
-is *resting*: it is remembered as it was last shown, for the release in which it comes back. Records that were
-carried by other cells stay there as long as these cells show somebody. All of it is confidential.
+is *resting*: it is remembered as it was last shown, for the release in which it comes back. A direction is that
+of the noise: a gain that becomes a loss moves as it did before. Records that were carried by other cells stay
+there as long as these cells show somebody. All of it is confidential.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import product
 from typing import Any, Literal
 
 import numpy as np
@@ -24,7 +26,7 @@ from lustrum.model import InputError
 from lustrum.model.arrays import Array, Ints, Mask, Words
 from lustrum.model.records import Records
 from lustrum.protect.magnitudes.carriers import CarriedRecords, KeptPlaces
-from lustrum.protect.magnitudes.factors import Factors
+from lustrum.protect.magnitudes.factors import VERSION, Factors
 from lustrum.protect.magnitudes.hidden import DOWN, OPEN, UP, KnownClasses, left_open
 from lustrum.protect.magnitudes.units import MeasureFamily, Units, identities
 from lustrum.protect.population.start import cell_numbers, find
@@ -63,7 +65,8 @@ class RememberedSums:
     ``true`` and ``shown`` values of measures; ``carried[k]`` is the place of a record in ``record`` and
     ``cell[:, k]`` the codes of the cell that carries this piece of it. ``reach`` has, for every measure, the
     least and the largest size that all releases so far leave open if the contribution went up, and if it went
-    down. ``resting`` are contributions of earlier releases that this one leaves out, by measure.
+    down. ``resting`` are contributions of earlier releases that this one leaves out, by measure. ``version`` is
+    that of the method; see :data:`lustrum.protect.magnitudes.factors.VERSION`.
     """
 
     method: Mapping[str, Any]
@@ -76,9 +79,30 @@ class RememberedSums:
     cell: Array
     reach: Mapping[str, Ints] = field(default_factory=dict)
     resting: Mapping[str, LastShown] = field(default_factory=dict)
+    version: int = VERSION
 
     def __repr__(self) -> str:
         return "RememberedSums(hidden)"
+
+    def require_own_shares(self, records: Records, family: MeasureFamily) -> None:
+        """Refuse to go on from gains and losses that the first version of the method showed by one share."""
+        names = [name for name in family.moved if name in self.true]
+        if self.version >= VERSION or not names:
+            return
+        owners, record_ids = identities(records, family.holding)
+        owner_of = dict(zip(record_ids.tolist(), owners.tolist(), strict=True))
+        both = []
+        for side in (1, -1):
+            moved = [(self.true[n] * side > 0) & (self.shown[n] != self.true[n]) for n in names]
+            held = self.record[np.any(moved, axis=0)].tolist()
+            both.append({owner_of.get(one, ("gone", one)) for one in held})
+        if both[0] & both[1]:
+            raise InputError(
+                f"The earlier sums show {len(both[0] & both[1]):,} owners with gains and losses of "
+                f"{' and '.join(map(repr, names))} by one factor each, so that their ratios are exact, and no "
+                "further release can hide them. Leave these measures out of the policy, or say "
+                "--never-published if that release never went out."
+            )
 
     def require_same_method(self, method: Mapping[str, Any]) -> None:
         """Refuse a method whose noise would reveal something beside that of this release."""
@@ -257,12 +281,13 @@ def known_before(
     return least, most
 
 
-def reach_after(shown: Ints, known: tuple[Ints, Ints], factors: Factors) -> Ints:
-    """What a shown contribution leaves open of what was known before."""
+def reach_after(shown: Ints, known: tuple[Ints, Ints], factors: Factors, nets: Mask) -> Ints:
+    """What a shown contribution leaves open of what was known before; ``nets`` are as open as their parts."""
     size = np.abs(shown)
-    return _stacked(
+    reach = _stacked(
         left_open(size, factors, (known[0][way], known[1][way]), way) for way in (UP, DOWN)
     )
+    return np.where(nets, np.array([[0], [OPEN]] * 2).reshape(4, 1), reach)
 
 
 def _stacked(ends: Iterable[tuple[Array, Array]]) -> Ints:
@@ -306,24 +331,22 @@ def keep_noise(
     if before is None:
         return kept_noise
     record_ids = identities(records, None)[1][order]
-    earlier = [
-        before.last(name, record_ids, units.side[:, k], factors)
-        for k, name in enumerate(family.moved)
-    ]
     pull = np.zeros(units.sign.size)
-    for k, last in enumerate(earlier):
-        noise = (last.shown - last.true) * units.side[:, k]
+    for name, side in product(family.moved, (1, -1)):
+        last = before.last(name, record_ids, np.full(order.size, side), factors)
+        noise = last.shown - last.true
         pull += np.bincount(units.owner, weights=noise, minlength=units.sign.size)
         kept_noise.owners[units.owner[noise != 0]] = True
     units.sign[pull != 0] = np.where(pull[pull != 0] > 0, 1, -1)
-    for k, last in enumerate(earlier):
-        true = records.numbers[family.moved[k]][order].astype(np.int64)
+    for k, name in enumerate(family.moved):
+        true = records.numbers[name][order].astype(np.int64)
+        last = before.last(name, record_ids, np.sign(true), factors)
         old, amount = last.true, np.abs(last.shown - last.true)
-        way = (last.shown - old) * units.sign[units.owner] * units.side[:, k]
+        way = (last.shown - old) * units.sign[units.owner]
         kept_noise.unchanged[:, k] = (way != 0) & (true == old)
         kept_noise.changed[:, k] = (way != 0) & (true != old)
         # A contribution that went against its owner does so again, also where it changed.
-        units.side[way < 0, k] = -units.side[way < 0, k]
+        units.side[way < 0, k] = -1
         for array in (units.low, units.high, units.amount):
             array[kept_noise.unchanged[:, k], k] = amount[kept_noise.unchanged[:, k]]
     return kept_noise

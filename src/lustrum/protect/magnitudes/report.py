@@ -22,7 +22,7 @@ import numpy as np
 
 from lustrum.model import InputError
 from lustrum.model.arrays import Array, Floats, Ints, Mask
-from lustrum.protect.magnitudes.factors import Factors
+from lustrum.protect.magnitudes.factors import VERSION, Factors
 from lustrum.protect.magnitudes.search import Ranking
 from lustrum.protect.population.public import coarse_error, of_kind
 from lustrum.protect.population.search.layout import TablePlan
@@ -84,7 +84,9 @@ class PublicFactors:
     of the last decimal. ``growth`` are typical errors of growth since the period before, in percentage points,
     by the number of variables. ``guessed`` is how often, in per cent, a plain guess of a contribution is within
     ``p`` percent, by the least protected value of a size class, and ``directed`` the same for readers who know
-    its direction. ``classes`` are the variables that readers are taken to know as classes of a measure.
+    its direction. ``classes`` are the variables that readers are taken to know as classes of a measure,
+    ``losses`` the measures with values below 0: their sums err by a share of gains and losses, and not of what
+    is left of both. ``version`` is that of the method.
     """
 
     method: Mapping[str, Any]
@@ -95,6 +97,8 @@ class PublicFactors:
     guessed: Mapping[str, Mapping[int, float]] = field(default_factory=dict)
     directed: Mapping[str, Mapping[int, float]] = field(default_factory=dict)
     classes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    losses: tuple[str, ...] = ()
+    version: int = VERSION
 
     @property
     def existence_public(self) -> bool:
@@ -122,6 +126,8 @@ class PublicFactors:
             "guessed": _plain(self.guessed),
             "directed": _plain(self.directed),
             "classes": {name: list(variables) for name, variables in sorted(self.classes.items())},
+            "losses": sorted(self.losses),
+            "version": self.version,
         }
 
     @classmethod
@@ -140,6 +146,8 @@ class PublicFactors:
                     str(n): tuple(map(str, variables))
                     for n, variables in mapping.get("classes", {}).items()
                 },
+                tuple(map(str, mapping.get("losses", ()))),
+                int(mapping.get("version", 1)),
             )
         except (KeyError, TypeError, ValueError, AttributeError):
             raise InputError("The public words of the protected sums are damaged.") from None
@@ -208,9 +216,36 @@ def measured(
             _coarse(guessed, 0, key, "guessed"),
             _coarse(guessed, 1, key, "directed"),
             dict(classes),
+            tuple(name for name, (true, _) in firms.items() if (true < 0).any()),
         ),
         MagnitudeReport(tuple(errors)),
     )
+
+
+def refuse_unusable(
+    plan: TablePlan, ranked_errors: Sequence[tuple[str, Ranking, Floats]], ratio: tuple[int, int]
+) -> None:
+    """Refuse a measure of gains and losses that cancel, so that noise is large beside what is left of them.
+
+    Noise is a share of every gain and loss. Where it is more than half of the sum in most of the totals by one
+    variable, of those that the p% rule does not call sensitive, the sums are of no use to anybody.
+    """
+    few = np.zeros(plan.cells, dtype=np.bool_)
+    for table in plan.tables:
+        few[table.places().ravel()] |= len(table.levels) < 2
+    for name, ranking, noise in ranked_errors:
+        cells = few & (ranking.total > 0) & ~ranking.sensitive(ratio)
+        if bool((ranking.net[cells] == ranking.total[cells]).all()):
+            continue
+        error = float(
+            np.median(100 * np.abs(noise[cells]) / np.maximum(np.abs(ranking.net[cells]), 1))
+        )
+        if error > _USABLE:
+            raise InputError(
+                f"Gains and losses of {name!r} nearly cancel: noise that hides each of them would be "
+                f"{min(error, 9999):.0f} percent of the sums by one variable, typically. Describe gains and "
+                "losses as two measures, or leave it out."
+            )
 
 
 def _coarse(
@@ -247,6 +282,8 @@ def _errors(
     )
 
 
+_USABLE = 50.0
+"""Sums of gains and losses may typically err by so many per cent."""
 _FEWEST = 50
 _TENS = np.array([float(10**power) for power in range(23)])
 """Powers of ten that are exact."""

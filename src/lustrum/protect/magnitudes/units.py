@@ -2,13 +2,15 @@
 
 The direction of an owner and its share follow from the key and the owner's identity; the shares of its records
 lie around that of the owner. Shares of two records or periods of one owner are related, so that growth is
-closer to the truth than with independent noise. They are never equal: whatever one of them is, the other can
-lie anywhere from the least to the largest share. Measures of different families have independent shares.
+closer to the truth than with independent noise. But whatever some of them are, each of the others can lie
+anywhere from the least to the largest share: with the owner's share in the middle of the range every
+combination can be drawn. Measures of different families have independent shares.
 
-Measures that add up, and the same measure in two periods, share the directions of their contributors. A measure
-with parts gets no noise of its own: it is the sum of its protected parts, so that published numbers add up. Two
-independently protected copies of one number would reveal it, so relations that the description does not state
-are detected and refused.
+Measures that add up, and the same measure in two periods, share the directions of their contributors. Gains
+and losses of one owner move in the same direction too, so that their noise adds up in what is left of both. A
+measure with parts gets no noise of its own: it is the sum of its protected parts, so that published numbers add
+up. Two independently protected copies of one number would reveal it, so relations that the description does not
+state are detected and refused.
 """
 
 from __future__ import annotations
@@ -41,7 +43,7 @@ class Units(NamedTuple):
     owner: Array
     first: Array
     sign: Array  # owner -> 1 or -1
-    side: Array  # (records, measures): the sign of each value
+    side: Array  # (records, measures): 1, or -1 where the value moves against its owner, as it was shown before
     low: Array  # (records, measures): the least amount that the search may choose,
     high: Array  # the largest,
     amount: Array  # and the one chosen
@@ -103,18 +105,15 @@ def units_of(
     values = np.stack([records.numbers[m][order] for m in family.moved], axis=1).astype(np.int64)
     size = np.abs(values)
     shares = _shares(family, key, again, secret[owner], record_ids)
-    # Values of both signs cancel, so their owner keeps one share; otherwise its noise would cancel too.
-    mixed = _mixed(values, owner, first)
-    shares = np.where(mixed, owner_shares(secret)[owner][:, None], shares)
     spread = factors.high - factors.low
     share = factors.low + (shares * spread >> 20)
-    amount, low, high = factors.chosen(size, share, np.where(mixed, 0, room) + np.zeros_like(size))
+    amount, low, high = factors.chosen(size, share, np.full_like(size, room))
     waived = background.has_waived(owners.astype(np.int64))[:, None]
     for array in (low, high, amount):
         array[np.broadcast_to(waived, array.shape)] = 0
     codes = np.stack([records.codes[v][order] for v in rows], axis=1).astype(np.uint32)
     return (
-        Units(codes, owner.astype(np.int64), first, sign, np.sign(values), low, high, amount),
+        Units(codes, owner.astype(np.int64), first, sign, np.ones_like(size), low, high, amount),
         order,
         secret,
     )
@@ -133,11 +132,10 @@ def other_amounts(
     """Further keyed draws of all amounts, the least and the largest; ``record_ids`` are identities of records.
 
     At last one is drawn from each part of the range, in turn from a keyed one on: what only a few shares hide
-    is then found as well. Owners with values of both signs and contributors who gave a waiver keep what they
-    have.
+    is then found as well. Contributors who gave a waiver keep what they have.
     """
     size = np.abs(values)
-    free = ~_mixed(values, units.owner, units.first) & (units.high > 0)
+    free = units.high > 0
     spread = factors.high - factors.low
     none = np.zeros_like(size)
     for attempt in range(1, _ATTEMPTS + 1):
@@ -172,16 +170,6 @@ def _shares(
     return np.stack([record_shares(base, word) for word in random_words], axis=1)
 
 
-def _mixed(values: Ints, owner: Ints, first: Ints) -> Mask:
-    """Which records belong to an owner with values of both signs, in any measure of the family."""
-    if not values.size or int(values.min()) >= 0:
-        return np.zeros((values.shape[0], 1), dtype=np.bool_)
-    starts = first[:-1]
-    below = np.logical_or.reduceat((values < 0).any(axis=1), starts)
-    above = np.logical_or.reduceat((values > 0).any(axis=1), starts)
-    return np.asarray((below & above)[owner])[:, None]
-
-
 _SAMPLED = 4096
 
 
@@ -194,6 +182,11 @@ class MeasureFamily:
     shown: tuple[str, ...]
     adds: Mask
     holding: str | None
+
+    def nets(self, moved: Ints) -> Mask:
+        """Which shown values are what gains and losses among their parts leave."""
+        both = [(side @ self.adds.T) for side in (moved > 0, moved < 0)]
+        return np.asarray(both[0] & both[1])
 
     def added(self, moved: Ints) -> Ints:
         """The shown measures, column by column, from those that were moved."""
@@ -268,11 +261,13 @@ def _check_unstated(numbers: Mapping[str, Ints], families: Sequence[MeasureFamil
         for parts in (*((n,) for n in others), *combinations(others, 2)):
             if (name, *sorted(parts)) in stated:
                 continue
-            if np.array_equal(sum(drawn[n] for n in parts), drawn[name]) and np.array_equal(
-                sum(numbers[n] for n in parts), numbers[name]
-            ):
-                listed = " and ".join(repr(n) for n in parts)
-                raise InputError(
-                    f"The measure {name!r} equals {listed} in every record; say so with 'parts' in the "
-                    "description, or leave it out: protected apart they would give each other away."
-                )
+            for sign, word in ((1, "equals"), (-1, "is the negative of")):
+                if all(
+                    np.array_equal(sign * sum(column[n] for n in parts), column[name])
+                    for column in (drawn, numbers)
+                ):
+                    listed = " and ".join(repr(n) for n in parts)
+                    raise InputError(
+                        f"The measure {name!r} {word} {listed} in every record; say so with 'parts' in the "
+                        "description, or leave it out: protected apart they would give each other away."
+                    )

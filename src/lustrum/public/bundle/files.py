@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from lustrum.model.finest import FinestCells, FinestSums
 from lustrum.model.parameters import method_words
 from lustrum.policy import Policy, check_names
 from lustrum.policy.read import parse_policy
+from lustrum.protect.magnitudes.factors import VERSION
 from lustrum.protect.magnitudes.report import PublicFactors
 from lustrum.protect.population.public import (
     SEARCH,
@@ -55,6 +57,23 @@ class ProtectedSums:
 
     sums: FinestSums
     public: PublicFactors
+
+    @cached_property
+    def negative(self) -> frozenset[str]:
+        """The measures with contributions below 0, as everybody can see or is told."""
+        seen = {n for n, s in self.sums.sums.items() if s.size and int(s.min()) < 0}
+        return frozenset(seen | set(self.public.losses))
+
+    @property
+    def unsafe(self) -> str | None:
+        """Why these sums must not be published; None where nothing is known against them."""
+        if self.public.version >= VERSION or not self.negative:
+            return None
+        return (
+            f"Its sums of {' and '.join(sorted(self.negative))} are unsafe: an earlier version showed gains "
+            "and losses of one owner by one factor, so that their ratios are exact. Take it back, and make it "
+            "again without these measures, or with --never-published if it never went out."
+        )
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -173,7 +173,7 @@ class BundleNumbers:
         counts = self._engine.of(query).cube(replace(query, measure=None))
         most = self._bounds(counts, counts.shown(), query)[1]
         sum_tables = SumTables(
-            held.public, self.dataset.measure(query.measure or ""), self._negative
+            held.public, self.dataset.measure(query.measure or ""), held.negative
         )
         shown = sum_tables.release(cube.shown(), most, query, self._everybody(cube))
         return Views(shown, None, shown)
@@ -193,13 +193,6 @@ class BundleNumbers:
         nobody = np.zeros(len(cells), dtype=np.int64)
         chunk = Chunk(len(cells), dict(cells.columns()), dict(cells.sums), counts=nobody)
         return SumEngine(self.dataset, [chunk], self.workers)
-
-    @cached_property
-    def _negative(self) -> frozenset[str]:
-        """The measures with a protected sum below 0, as everybody can see."""
-        held = self.bundle.sums
-        assert held is not None
-        return frozenset(n for n, s in held.sums.sums.items() if s.size and int(s.min()) < 0)
 
     @cached_property
     def _weighted(self) -> WeightedNumbers:

@@ -93,6 +93,16 @@ class SumTables:
                 ),
             )
         )
+        losses = (
+            (
+                say(
+                    "Gains and losses were changed one by one: where they cancel, a sum errs by such a share "
+                    "of all of them, and not of what is left."
+                ),
+            )
+            if self.measure.name in self.negative
+            else ()
+        )
         release = self.plain(table)
         return replace(
             release,
@@ -112,6 +122,7 @@ class SumTables:
                     measure=self.measure.label,
                     error=self._typical(release, max(len(variables), 1)),
                 ),
+                *losses,
             ),
         )
 

@@ -192,6 +192,7 @@ def make_bundle(
     magnitudes = None if sums is None else sums.protected(result.cells, earlier, report)
     if previous is not None and magnitudes is not None and earlier is None:
         _require_same_sums(out, magnitudes)
+    audits = () if sums is None or magnitudes is None else sums.audited(magnitudes)
     engine.require_unchanged()
     respondents = None
     weights = decided.weights
@@ -236,7 +237,7 @@ def make_bundle(
         cells,
         both,
         magnitudes,
-        sums.audited(magnitudes),
+        audits,
         None if beside is None else sums.together(beside, magnitudes),
         beside_others,
     )
@@ -336,8 +337,8 @@ class _SumsOf:
         return magnitudes
 
     def audited(self, magnitudes: MagnitudeResult) -> tuple[ContributorAudit, ...]:
-        """What attackers can say about the largest contributors of every measure."""
-        return tuple(
+        """What attackers can say about the contributors of every measure, before anything is written."""
+        audits = tuple(
             audit_contributors(
                 self.records,
                 values,
@@ -347,9 +348,18 @@ class _SumsOf:
                 max_variables=self.spec.max_variables,
                 tables=self.spec.tables,
                 carried=magnitudes.carried,
+                others=magnitudes.records,
             )
             for name, values in magnitudes.records.items()
         )
+        for audit in audits:
+            if audit.growth:
+                raise PolicyError(
+                    f"The growth of {audit.growth:,} contributions to {audit.measure!r} would be certain "
+                    f"within {self.spec.p:g} percent; use directions = 'known', give the measure more "
+                    "decimals, or leave out one of its two periods."
+                )
+        return audits
 
     def together(
         self, before: RememberedSums, magnitudes: MagnitudeResult

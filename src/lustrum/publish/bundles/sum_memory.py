@@ -35,6 +35,7 @@ def sums_bytes(memory: RememberedSums) -> bytes:
     said = {
         "method": dict(memory.method),
         "release": memory.release,
+        "version": memory.version,
         "measures": list(memory.true),
         "variables": int(memory.cell.shape[0]),
     }
@@ -111,4 +112,5 @@ def remembered_sums(data: bytes) -> RememberedSums:
             if f"{_REACH[0]} {name}" in table.column_names
         },
         _resting(metadata[_RESTING]) if _RESTING in metadata else {},
+        int(said.get("version", 1)),
     )

@@ -67,6 +67,37 @@ def sum_section(figures: dict[str, Any] | None, table: Table) -> Iterator[str]:
             for one in figures["audits"]
         ),
     )
+    yield table(
+        "Contributions of owners with several values: certain to somebody who knows another one",
+        [
+            "Measure",
+            "Contributions",
+            "Any other known",
+            "The period before known",
+            "Another record known",
+            "Of these many units or more",
+            "Certain nevertheless",
+            "Growth certain",
+        ],
+        (
+            [
+                one["measure"],
+                *(
+                    f"{one[key]:,}"
+                    for key in (
+                        "several",
+                        "one_known",
+                        "earlier_known",
+                        "record_known",
+                        "small_units",
+                        "known_large",
+                        "growth",
+                    )
+                ),
+            ]
+            for one in figures["audits"]
+        ),
+    )
     if figures["together"]:
         yield table(
             "Contributions that are in this release and in the one before",

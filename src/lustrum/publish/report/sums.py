@@ -46,6 +46,14 @@ def sum_lines(release: MadeBundle) -> list[str]:
             f"{audit.sensitive:,} sensitive cells {audit.unprotected:,} are under-protected; "
             f"{audit.certain:,} largest contributors are certain within p percent."
         )
+        if audit.several:
+            lines.append(
+                f"To somebody who knows another value of the same owner, {audit.one_known:,} of "
+                f"{audit.several:,} contributions to {errors.measure} are certain within p percent: "
+                f"{audit.earlier_known:,} by the period before, {audit.record_known:,} by another record of a "
+                f"holding; {audit.known_large:,} of {audit.small_units:,} units or more. Growth is certain for "
+                f"{audit.growth:,}."
+            )
         if errors.guessed:
             rates = ", ".join(
                 f"from {k:,}: {v[0]:.0f} %" for k, v in sorted(errors.guessed.items())
@@ -71,8 +79,10 @@ def sum_warnings(figures: dict[str, Any] | None) -> list[str]:
             warnings.append(
                 f"Sums of {audit['measure']}: {audit['unprotected']:,} sensitive cells carry less than the p% "
                 f"rule asks for, {audit['certain']:,} largest contributors are certain within p percent, "
-                f"{audit['certain_with_class']:,} contributions with their class known, and "
-                f"{audit['outside']:,} moved by other shares than the public ones."
+                f"{audit['certain_with_class']:,} contributions with their class known, "
+                f"{audit['known_large']:,} of {audit['small_units']:,} units or more with another value of "
+                f"their owner known, and {audit['outside']:,} moved by other shares than the public ones. The "
+                f"growth of {audit['growth']:,} is certain."
             )
         elif audit["certain_with_direction"]:
             warnings.append(
