@@ -296,7 +296,7 @@ def test_every_cell_has_the_two_numbers_next_to_its_count_or_one_of_them(name: s
             empty & empty_start(every.dataset, every.codes, KEY, CANDIDATES)
         )
         assert np.array_equal(problem.up, up[movable])
-        assert (made.unchanged, made.changed) == (0, 0)
+        assert (made.kept.unchanged, made.kept.changed) == (0, 0)
 
 
 GIVEN = (
@@ -318,7 +318,7 @@ def test_the_start_of_a_search_belongs_to_its_version(name: str) -> None:
             digest.update(str(held.shape).encode() + held.astype(np.int64).tobytes())
         else:
             digest.update(str(held).encode())
-    digest.update(f"{made.unchanged} {made.changed}".encode())
+    digest.update(f"{made.kept.unchanged} {made.kept.changed}".encode())
     assert (SEARCH, digest.hexdigest()[:16]) == (8, SCENES[name][2])
 
 
@@ -351,8 +351,8 @@ def test_numbers_are_kept_wherever_they_are_next_to_the_count(name: str) -> None
     occupied = {p for p in np.ndindex(*EARLIER.shape) if later[p]}
     same = {p for p in occupied if p[0] in (0, 2)}
     lost = {p for p in np.ndindex(*EARLIER.shape) if EARLIER[p] and not later[p]}
-    assert made.unchanged == len(same)
-    assert made.changed == len(occupied - same) + len(lost)
+    assert made.kept.unchanged == len(same)
+    assert made.kept.changed == len(occupied - same) + len(lost)
     if refined:
         group = made.problem.group
         assert (group >= 0).any()
