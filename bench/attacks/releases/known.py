@@ -20,7 +20,7 @@ from attacks.releases.readers import Named
 from attacks.releases.series import KEY, Array, Joined, People, Release, released
 from lustrum.model import Dataset
 from lustrum.model.finest import possible_cells
-from lustrum.protect.population.method import ProtectedPopulation
+from lustrum.protect.population.method import PopulationResult, ProtectedPopulation
 
 INSERTIONS = 3
 SURE = 0.8
@@ -72,7 +72,9 @@ class Publisher:
     """Publishes one release after the other, by the method or by the rule that numbers stay (the control)."""
 
     def __init__(self, method: ProtectedPopulation | None, key: bytes = KEY) -> None:
-        self.method, self.key, self.memory, self.last = method, key, None, None
+        self.method, self.key = method, key
+        self.made: PopulationResult | None = None
+        self.last: Release | None = None
         self.rng = np.random.default_rng(int.from_bytes(key[:4], "big"))
 
     def publish(self, world: People) -> Release:
@@ -81,8 +83,9 @@ class Publisher:
         if self.method is None:
             self.last = self._kept(released(cells, cells))
         else:
-            made = self.method.protect(cells, self.key, previous=self.memory, new_series=True)
-            self.memory, self.last = made.memory, released(made.cells, cells)
+            memory = None if self.made is None else self.made.memory
+            self.made = self.method.protect(cells, self.key, previous=memory, new_series=True)
+            self.last = released(self.made.cells, cells)
         return self.last
 
     def _kept(self, truth: Release, base: int = 3) -> Release:
