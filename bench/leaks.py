@@ -388,7 +388,7 @@ def parts(data: Path, persons: int, firms: int, number: int, chosen: list[str]) 
         if part == "counts":
             failed |= both(data, persons)
         elif part == "releases":
-            failed |= not releases(20_000, 30, 10, 3, ["many", "single"], keys(number))
+            failed |= not releases(20_000, 30, 10, 3, ["many", "single", "known"], keys(number))
         elif part == "file":
             failed |= not file(data, persons, number)
         elif part == "joint":

@@ -31,6 +31,9 @@ class Named:
         """How often the reader is right."""
         return self.right / max(self.cells, 1)
 
+    def __add__(self, other: Named) -> Named:
+        return Named(self.cells + other.cells, self.right + other.right)
+
     def __str__(self) -> str:
         return f"{self.right:,} of {self.cells:,} ({100 * self.odds:.1f} %)"
 

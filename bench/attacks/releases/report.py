@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from parts.figures import record
 
 from attacks.releases.attributes import rows_of_all
+from attacks.releases.known import (
+    Publisher,
+    all_changes,
+    changing,
+    claims,
+    insertions,
+    pooled,
+    worlds,
+)
 from attacks.releases.readers import (
     Named,
     differing,
@@ -24,6 +35,9 @@ from lustrum.protect.population.attributes import NAMED
 from lustrum.protect.population.method import ProtectedPopulation
 
 ODDS = 0.5
+NAMED_BY_INSERTIONS = 0.45
+KNOWN_PERSONS = 6_000
+KNOWN_KEYS = tuple(hashlib.sha256(b"key %d" % number).digest() for number in range(3))
 
 
 def report(
@@ -46,7 +60,82 @@ def report(
             right &= many(persons, changes, method, "method", key)
     if "single" in parts:
         right &= single(persons, trials, method)
+    if "known" in parts:
+        right &= known(KNOWN_PERSONS, 60, method, tuple(keys) or KNOWN_KEYS)
+        errors(KNOWN_PERSONS, method, tuple(keys) or KNOWN_KEYS)
     return right
+
+
+def known(persons: int, cells: int, method: ProtectedPopulation, keys: Sequence[bytes]) -> bool:
+    """Readers who know changes, of three files under all keys; so many cells of each count are attacked."""
+    right = True
+    for name in worlds(10, 1):
+        for control in (True, False):
+            seen, joiners, leavers, alone = [], [], [], []
+            for number, key in enumerate(keys):
+                publisher = partial(Publisher, None if control else method, key)
+                seen.append(insertions(worlds(persons, 50 + number)[name], publisher(), cells))
+                joined = changing(worlds(persons, 80 + number)[name], publisher(), 4, 0.1)
+                said = claims(joined)
+                joiners.append(said["joined"])
+                leavers.append(said["left"])
+                alone.append(all_changes(joined))
+            several = pooled(seen)
+            taught = several.taught
+            by_rule = [sum((one[0] for one in some), Named(0, 0)) for some in (joiners, leavers)]
+            both, first = (
+                sum((one[place].named for one in (*joiners, *leavers)), Named(0, 0))
+                for place in (1, 2)
+            )
+            every, start = (sum((one[i].named for one in alone), Named(0, 0)) for i in (0, 1))
+            record(
+                f"Known changes among {persons:,} people, {len(keys)} keys",
+                {
+                    "file": f"{name}: {'numbers stay (control)' if control else 'method'}",
+                    "insertions, by rule": str(several.by_rule),
+                    "insertions, taught": str(taught.named),
+                    "surer than 80 %": str(Named(taught.named.cells, taught.sure)),
+                    "joined, by rule": str(by_rule[0]),
+                    "left, by rule": str(by_rule[1]),
+                    "taught by both numbers": str(both),
+                    "by the first alone": str(first),
+                    "all changes known": str(every),
+                    "first numbers alone": str(start),
+                },
+            )
+            if control:
+                right &= several.by_rule.odds > 0.95 and by_rule[0].odds > 0.9
+            else:
+                right &= max(several.by_rule.odds, taught.named.odds) <= NAMED_BY_INSERTIONS
+                right &= max(one.odds for one in by_rule) <= ODDS
+                right &= taught.sure <= 0.12 * taught.named.cells
+                # Three standard errors of the difference of two shares of the same cells.
+                for more, less in ((both, first), (every, start)):
+                    right &= more.odds - less.odds <= 3 * (0.25 / max(more.cells, 1)) ** 0.5
+    return right
+
+
+def errors(persons: int, method: ProtectedPopulation, keys: Sequence[bytes]) -> None:
+    """Mean errors of controlled tables over 12 releases, by the share of records that changes each time."""
+    for share in (0.02, 0.2):
+        for number, key in enumerate(keys):
+            world, publisher = People(persons, 90 + number), Publisher(method, key)
+            means = []
+            for release in range(max(RELEASES)):
+                if release:
+                    world.change(*[int(share * persons / 2)] * 2, 0)
+                publisher.publish(world)
+                means.append(publisher.made.agency.over()["mean_occupied"])
+            record(
+                f"Errors of {max(RELEASES)} releases of {persons:,} people",
+                {
+                    "key and changed records": f"{number + 1}, {share:.0%}",
+                    "first": means[0],
+                    "second": means[1],
+                    "last": means[-1],
+                    "mean of later": sum(means[1:]) / len(means[1:]),
+                },
+            )
 
 
 def many(

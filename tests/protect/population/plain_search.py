@@ -118,6 +118,8 @@ class PlainSearch:
     # --- what is allowed
 
     def _class(self, c: int) -> tuple[int, bool] | None:
+        if self.problem.kind is not None:
+            return int(self.problem.kind[self.order][c]), False
         if self.problem.start_share is None or self.residue[c] == 0:
             return None
         return self.residue[c], self.low[c] > 0
@@ -127,9 +129,13 @@ class PlainSearch:
         bounds = {}
         for kind in {self._class(c) for c in range(len(self.codes))} - {None}:
             inside = [self.up[c] for c in range(len(self.codes)) if self._class(c) == kind]
-            share, of = self.problem.start_share
-            chance = Fraction(kind[0] * share, self.problem.step * of)
-            least, most = (len(inside) * (chance + by * Fraction(1, 20)) for by in (-1, 1))
+            if self.problem.kind is not None:
+                ends = self.problem.up_shares[kind[0]]
+            else:
+                share, of = self.problem.start_share
+                chance = Fraction(kind[0] * share, self.problem.step * of)
+                ends = chance - Fraction(1, 20), chance + Fraction(1, 20)
+            least, most = (len(inside) * end for end in ends)
             bounds[kind] = min(sum(inside), floor(least)), max(sum(inside), ceil(most))
         return bounds
 

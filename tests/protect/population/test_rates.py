@@ -384,8 +384,12 @@ def test_a_report_comes_back_from_plain_values() -> None:
         "group_margins": {},
         "largest": None,
         "releases": {
+            "version": 2,
             "odds": None,
-            "left": {"0": [0, 2], "3": [1, 5], "6": [4, 8], "0 and 3": [1, 2], "3 and 6": [4, 5]},
+            "left": {
+                "first": {"0": [0, 2], "3": [1, 5], "6": [4, 8]},
+                "later": {"0": [0, 5], "3": [0, 8], "6": [1, 11]},
+            },
         },
     }
     assert list(report(errors={4: 1.0, 1: 0.5}).to_mapping()["errors"]) == ["1", "4"]

@@ -234,7 +234,7 @@ WORLDS: dict[str, tuple[Any, Words, tuple[Words, ...], Words, int, str]] = {
         (sweeps(3, 0.5, 0.2),),
         {"previous": AGAIN[1], "refresh": 1.0, "empty_share": 0.45},
         2,
-        "f19e00f2450dd198",
+        "834245bcee168a33",
     ),
 }
 

@@ -41,8 +41,8 @@ def test_the_same_records_show_the_same_numbers_again() -> None:
 
 def test_cells_that_differ_are_not_the_ones_that_changed() -> None:
     rng = np.random.default_rng(3)
-    dataset = town((6, 5, 4), zeros=False)
-    counts = rng.poisson(1.0, (6, 5, 4))
+    dataset = town((20, 10, 6), zeros=False)
+    counts = rng.poisson(1.0, (20, 10, 6))
     keys = rng.integers(1, 2**62, counts.shape).astype(np.uint64)
     first = METHOD.protect(with_keys(dataset, counts, keys), KEY)
     later, later_keys = counts.copy(), keys.copy()
@@ -58,9 +58,12 @@ def test_cells_that_differ_are_not_the_ones_that_changed() -> None:
     apart = second.agency.differences
     assert (apart.cells, apart.changed) == (differs.sum(), (differs & moved).sum())
     assert sum(step.cells for step in apart.steps) == apart.cells
-    low, high = METHOD.support.bounds(two)
+    low, high = second.public.support.bounds(two)
+    assert second.public.support == Support(3, wide=True)
     assert ((low <= later) & (later <= high)).all()
-    both = together(first.cells, second.cells, METHOD.support)
+    both = together(
+        first.cells, second.cells, second.public.support, METHOD.support.finest(first.cells)
+    )
     assert both.differing == int(differs.sum())
     assert both.changed == apart.certain == int((np.abs(one - two) > 3).sum())
 

@@ -6,7 +6,7 @@ It is confidential and never enters a bundle; ``repr`` shows none of it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import sqrt
 from typing import Any
 
@@ -15,7 +15,9 @@ import numpy as np
 from lustrum.model.arrays import Array, Ints
 from lustrum.model.finest import FinestCells
 from lustrum.protect.population.attributes import AttributeRisk, attribute_risks
+from lustrum.protect.population.later import MOVES, RememberedCells, odds_of
 from lustrum.protect.population.prepare import Prepared
+from lustrum.protect.population.readers import known_changes
 from lustrum.protect.population.search.forces import add_errors
 from lustrum.protect.population.search.layout import ControlledTable, TablePlan
 from lustrum.protect.population.search.levels import ControlledLevel
@@ -94,6 +96,9 @@ class AgencyReport:
     showing the base that are empty in truth. ``unchanged`` and ``changed`` count cells of an earlier release
     whose records stayed the same, or did not; ``differences`` says how many of them show another number.
     ``coverage`` says how many cells of every size are within the margin of error that is stated.
+    ``known_changes`` says how sure somebody who knows all changes of a cell is of its count, by the first
+    number and the number of releases; ``factor`` is the largest by which choices of the search changed odds so
+    far, ``moved`` how often they showed the other number, by true count.
     """
 
     base: int
@@ -108,6 +113,9 @@ class AgencyReport:
     changed: int = 0
     differences: Differences = _SAME
     coverage: tuple[Coverage, ...] = ()
+    known_changes: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    factor: float = 1.0
+    moved: Mapping[str, float] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return "AgencyReport(hidden)"
@@ -161,6 +169,11 @@ class AgencyReport:
             "changed": self.changed,
             "differences": self.differences.to_mapping(),
             "coverage": [{**vars(one), "share": one.share} for one in self.coverage],
+            "known_changes": {
+                "sure": {number: dict(row) for number, row in self.known_changes.items()},
+                "factor": self.factor,
+                "moved": dict(self.moved),
+            },
         }
 
 
@@ -205,12 +218,16 @@ def agency_report(
     support: Support,
     plan: TablePlan,
     prepared: Prepared,
-    memory: FinestCells,
+    memory: RememberedCells,
     searched: SearchedPopulation,
     truth: Array,
     apart: Differences = _SAME,
+    limit: float = 0.0,
 ) -> AgencyReport:
-    """Compare protected and true counts; ``truth`` holds the true counts of all controlled cells."""
+    """Compare protected and true counts; ``truth`` holds the true counts of all controlled cells.
+
+    ``limit`` is ``known_changes`` of the method.
+    """
     every = prepared.every
     transitions: dict[int, dict[int, int]] = {}
     for true in range(3 * support.base):
@@ -241,10 +258,41 @@ def agency_report(
                 strict=True,
             )
         },
-        unchanged=prepared.unchanged,
-        changed=prepared.changed,
+        unchanged=prepared.kept.unchanged,
+        changed=prepared.kept.changed,
         differences=apart,
+        known_changes=_sure(prepared, memory, transitions, support, limit),
+        factor=1.0 if memory.odds is None else float(memory.odds.max(initial=1.0)),
+        moved=_moved(prepared, memory),
     )
+
+
+def _sure(
+    prepared: Prepared,
+    memory: FinestCells,
+    transitions: Mapping[int, Mapping[int, int]],
+    support: Support,
+    limit: float,
+) -> Mapping[str, Mapping[str, float]]:
+    """What known changes tell beside a first release; later ones add no more than the limit."""
+    if prepared.kept.levels is not None:
+        return {}
+    unlisted = int(possible_combinations(memory.dataset)) - len(memory)
+    empty = dict(transitions[0])
+    empty[0] = empty.get(0, 0) + unlisted
+    return known_changes({**transitions, 0: empty}, support, limit, odds_of(MOVES))
+
+
+def _moved(prepared: Prepared, memory: FinestCells) -> dict[str, float]:
+    """Of the cells among which the search chose, the share that shows the other number, by true count."""
+    levels, every = prepared.kept.levels, prepared.every
+    if levels is None:
+        return {}
+    chosen = prepared.problem.movable
+    moved, counts = (memory.counts != levels.number)[chosen], every.counts[chosen]
+    return {
+        str(n): float(moved[counts == n].mean()) for n in np.unique(counts[counts < 6]).tolist()
+    }
 
 
 def _single_columns(plan: TablePlan, errors: Array, truth: Array) -> dict[str, int]:

@@ -1,15 +1,22 @@
-"""What a later release of the same people takes from the one before, and which cells are drawn again.
+"""What a later release of the same people takes from the one before: numbers that follow known changes.
 
-A cell keeps its number wherever the number is still next to its true count, whether or not its records
-changed. Beside that the key draws cells, among all that have two numbers to choose from, which are drawn
-again: at least the share ``refresh``, and more where many numbers cannot be kept. Which cells these are, and
-where they start, depends on the key and on published numbers alone. So a number that differs says that a
-record changed only where it could not be kept, and such cells stand among several times as many that were
-drawn again.
+Every finest cell has a lasting *offset*, and shows the multiple of the base at or below its *level*, which is
+its count plus its offset; below 0 it shows 0. The first release chooses a number next to the count. The offset
+is that number plus ``spare`` less the count. ``spare`` is drawn by the key and depends on the number, never on
+the count. A cell that was empty and showed 0 has its ``spare`` for an offset and need not be remembered.
 
-A new variable refines: the parts of a cell add up to its number before. This is always possible for a cell with
-the same records: parts next to their true counts can add up to any multiple of the base next to the true sum.
-Cells that the key draws, and those whose number their parts cannot add up to, are free.
+Later numbers are a function of the first number, ``spare`` and the changes of the count. Somebody who knows the
+changes, such as records of their own, learns ``spare`` from them, and nothing about the count beside what the
+first number told.
+
+A number that differs would name a changed record. So the key also draws cells whose level lies beside another
+number, whatever they hold: one in eight gets an offset that is larger or smaller by one, and shows that number.
+The search chooses which, so that tables stay close, and of each count it moves the same share within a tenth of
+it. A choice therefore changes the odds of two counts by a factor of 11/9 at most. The product of these factors
+is remembered for every cell; where it would exceed ``known_changes`` the key alone decides. An offset never
+moves by more than one from where it began.
+
+A new variable refines: the parts of a cell add up to its number where they can, and have offsets of their own.
 """
 
 from __future__ import annotations
@@ -17,18 +24,31 @@ from __future__ import annotations
 import hashlib
 import hmac
 from dataclasses import dataclass
-from math import ceil
+from fractions import Fraction
+from math import ceil, inf
 
 import numpy as np
 
 from lustrum.model import InputError
-from lustrum.model.arrays import Array, Ints, Mask, Words
+from lustrum.model.arrays import Array, Floats, Ints, Mask, Words
 from lustrum.model.finest import FinestCells, possible_cells
 from lustrum.model.keys import scramble
-from lustrum.protect.population.start import cell_numbers, derived, find, options
+from lustrum.protect.population.start import Options, cell_numbers, derived, find, options
 
-MARGIN = 2
-"""How many times as many cells as there must be decoys are drawn again: the search moves the others."""
+SHIFT = 1
+"""How far an offset may move from where it began, beside changes of the count."""
+MOVED = Fraction(1, 8)
+"""Which share of the cells that are drawn shows the other number."""
+MOVES = (Fraction(9, 10) * MOVED, Fraction(11, 10) * MOVED)
+STAYS = (1 - MOVES[1], 1 - MOVES[0])
+"""From which to which share the search may move the drawn cells of each count, and leave them."""
+MARGIN = 1.1
+"""How many more cells are drawn than the bounds of the search ask for: which cells the key draws is chance."""
+
+
+def odds_of(shares: tuple[Fraction, Fraction]) -> float:
+    """By how much the odds of two counts change at most where the search moves these shares of their cells."""
+    return float(shares[1] / shares[0])
 
 
 @dataclass(frozen=True)
@@ -40,28 +60,92 @@ class Redraw:
     empty_shown: bool
     refresh: float
     change_odds: float
-    min_left: int = 2
+    known_changes: float = 2.0
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RememberedCells(FinestCells):
+    """What the cells of a release show, with the keys of their records and how they follow later changes.
+
+    ``offset`` is the level less the count, ``shift`` how far it was moved from where it began, and ``odds`` by
+    how much choices of the search may have changed those of two counts. ``wide`` says that numbers need not be
+    next to their counts any more, and ``share`` by how much small cells were lowered at the start. Memories of
+    earlier versions have none of these.
+    """
+
+    offset: Ints | None = None
+    shift: Ints | None = None
+    odds: Floats | None = None
+    wide: bool = False
+    share: tuple[int, int] | None = None
+
+
+def spare(cells: FinestCells, shown: Ints, key: bytes, base: int, share: tuple[int, int]) -> Ints:
+    """By how much the level of a cell exceeds its first number.
+
+    It is 0 for cells that show the base, and uniform below the base for larger ones. Of cells that show 0 those
+    that somebody enters are to show as many people as small cells did at the start: ``share`` is by how much
+    these were lowered, see :func:`~lustrum.protect.population.start.start_up`.
+    """
+    purpose = f"offset {len(cells.dataset.variables)}"
+    words = scramble(derived(key, purpose), cell_numbers(cells.dataset, cells.codes))
+    drawn = (words >> np.uint64(32)).astype(np.float64) / 2.0**32 * base
+    lowered = np.maximum(base - 1 - np.floor(drawn * share[1] / max(share[0], 1)), 0)
+    return np.where(shown == 0, lowered, np.where(shown == base, 0, np.floor(drawn))).astype(
+        np.int64
+    )
+
+
+def number_of(level: Ints, counts: Ints, base: int, small_only: bool) -> Ints:
+    """What cells of these levels show; if only small cells are moved, others show their counts.
+
+    >>> number_of(np.array([-2, 2, 3, 8]), np.array([0, 1, 4, 6]), 3, small_only=False).tolist()
+    [0, 0, 3, 6]
+    """
+    number = base * np.maximum(level // base, 0)
+    return (
+        np.where(counts < base, np.minimum(number, base), counts) if small_only else number
+    ).astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Levels:
+    """Cells that go on from an earlier release: their numbers, and the other ones that some may show."""
+
+    number: Ints
+    other: Ints
+    drawn: Mask
+    moved: Mask  # of those that are drawn, by the key
+    changed: Mask
+    offset: Ints
+    shift: Ints
+    odds: Floats
+
+    @property
+    def start(self) -> Ints:
+        """The numbers with those that the key moves."""
+        return np.where(self.drawn & self.moved, self.other, self.number)
 
 
 @dataclass(frozen=True, eq=False)
 class Kept:
-    """What an earlier release fixes: numbers of cells, sums of groups of cells, and where others start."""
+    """What a release is to begin with: the numbers of cells, which may move, and what parts add up to."""
 
-    frozen: Mask
-    number: Ints
+    movable: Mask
+    low: Ints  # the lower number of cells that may move,
+    up: Mask  # and whether they begin with the upper one
+    number: Ints  # of the other cells
     group: Ints  # -1: free
     target: dict[int, int]
-    starts: Mask  # cells that start at a number which is given, not drawn by their records,
-    up: Mask  # and whether that is the upper one
+    kind: Ints | None = None  # the class of every cell that may move,
+    up_shares: tuple[
+        tuple[Fraction, Fraction], ...
+    ] = ()  # and which share of it stands up, from and to
+    levels: Levels | None = None
+    share: tuple[int, int] = (1, 1)
+    wide: bool = False
     unchanged: int = 0
     changed: int = 0
-
-    @classmethod
-    def nothing(cls, cells: int) -> Kept:
-        """What the first release finds."""
-        zeros = np.zeros(cells, dtype=np.int64)
-        no = zeros.astype(np.bool_)
-        return cls(no, zeros, np.full(cells, -1, dtype=np.int64), {}, no, no)
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,9 +160,12 @@ class EarlierRelease:
     shown: Ints
     keys: Words
     order: Ints
+    share: tuple[int, int]
 
     @classmethod
-    def of(cls, previous: FinestCells, rows: list[int], key: bytes) -> EarlierRelease:
+    def of(
+        cls, previous: FinestCells, rows: list[int], key: bytes, share: tuple[int, int]
+    ) -> EarlierRelease:
         numbers = cell_numbers(previous.dataset, previous.codes)
         order = np.argsort(numbers, kind="stable")
         assert previous.keys is not None
@@ -86,57 +173,92 @@ class EarlierRelease:
         digest = hmac.new(derived(key, "later release"), digestmod=hashlib.sha256)
         for array in arrays:
             digest.update(np.ascontiguousarray(array).tobytes())
-        return cls(previous, rows, key, digest.digest(), *arrays, order)
+        share = getattr(previous, "share", None) or share
+        return cls(previous, rows, key, digest.digest(), *arrays, order, share)
 
     def parents(self, codes: Array) -> Words:
         """The cells of the earlier release in which cells lie."""
         return cell_numbers(self.cells.dataset, codes[self.rows])
 
-    def of_parents(self, parents: Words) -> tuple[Ints, Words]:
-        """What these cells showed, and the sums of their keys; 0 where they were empty and showed 0."""
-        index, present = find(self.numbers, parents)
-        return at(self.shown, index, present), at(self.keys, index, present)
-
-    def inverse(self, cells: FinestCells) -> Ints:
-        """The place of every cell's parent among all occupied parents."""
-        return np.unique(self.parents(cells.codes), return_inverse=True)[1].ravel()
-
-    def other_keys(self, cells: FinestCells) -> Mask:
-        """Whether the occupied parents, in ascending order, have other records than before."""
-        parent, inverse = np.unique(self.parents(cells.codes), return_inverse=True)
-        sums = np.zeros(parent.size, dtype=np.uint64)
-        assert cells.keys is not None
-        np.add.at(sums, inverse.ravel(), cells.keys)
-        return np.asarray(self.of_parents(parent)[1] != sums)
-
     def draw(self, purpose: str, numbers: Words) -> Words:
         """A word for each cell in this release."""
         return scramble(derived(self.key, purpose), numbers)
 
-    def decoys(self, redraw: Redraw, kind: int, forced: int) -> int:
-        """How many cells with the same records must differ beside so many whose numbers cannot be kept.
+    def decoys(self, redraw: Redraw, kind: int, moved: int) -> int:
+        """How many cells with the same records must differ beside so many that changed.
 
         The key draws up to twice as many as the odds demand, so that their number says little.
         """
         word = int(self.draw("decoys", np.array([kind], dtype=np.uint64))[0] >> np.uint64(32))
         odds = (1 - redraw.change_odds) / redraw.change_odds
-        return ceil(odds * forced * (1 + word / 2**32))
+        return ceil(odds * moved * (1 + word / 2**32))
 
-    def share(self, redraw: Redraw, movers: float, decoys: int) -> float:
-        """Which share of a class is drawn again: ``refresh``, or twice, four times, ... as much.
+    def follow(self, every: FinestCells, redraw: Redraw) -> Levels:
+        """The numbers of cells at the variables of the earlier release, and which of them the key draws."""
+        assert every.keys is not None
+        numbers = cell_numbers(every.dataset, every.codes)
+        index, present = find(self.numbers, numbers)
+        shown, keys = (at(values, index, present) for values in (self.shown, self.keys))
+        base, counts = redraw.base, every.counts
+        changed = every.keys != keys
+        offset, shift, odds = self._lasting(every, shown, index, present, redraw)
 
-        ``movers`` are the cells that would show another number, to one side, if all of the class were drawn
-        again. The search needs others beside the decoys to make up for them.
-        """
-        share = redraw.refresh
-        while share < 1 and share * movers < MARGIN * decoys:
-            share *= 2
-        return min(share, 1.0)
+        def number(by: int) -> Ints:
+            return number_of(counts + offset + by, counts, base, redraw.small_only)
 
-    def drawn(self, numbers: Words, share: float) -> Mask:
-        """Which cells the key draws, so many of them on average."""
-        random_words = self.draw("refresh", numbers) >> np.uint64(32)
-        return np.asarray(random_words < np.uint64(int(share * 2**32)))
+        now = number(0)
+        moved, other = now != shown, now.copy()
+        drawn = np.zeros(len(every), dtype=np.bool_)
+        none = not changed.any() and bool(np.isin(self.numbers[self.keys > 0], numbers).all())
+        for kind in range(CLASSES):
+            pools, wanted = [], []
+            for side, by in enumerate((1, -1)):
+                new = number(by)
+                edge = ~moved & (new != now) & (shift * by < SHIFT)
+                lower = np.minimum(now, np.where(edge, new, shown)) // base
+                here = np.minimum(lower, CLASSES - 1) == kind
+                pools.append(np.flatnonzero(here & edge))
+                real = int((here & moved & ((now > shown) == (by > 0))).sum())
+                wanted.append(self.decoys(redraw, 2 * kind + side, real))
+            # As many are drawn to go up as to go down.
+            sizes = [int((~changed[pool]).sum()) for pool in pools]
+            most = (
+                0
+                if none
+                else max(
+                    redraw.refresh * min(sizes), *(n / float(MOVES[0]) * MARGIN for n in wanted)
+                )
+            )
+            for pool, size, by in zip(pools, sizes, (1, -1), strict=True):
+                words = self.draw("refresh", numbers[pool]) >> np.uint64(32)
+                chosen = pool[words < np.uint64(int(min(most / max(size, 1), 1.0) * 2**32))]
+                drawn[chosen], other[chosen] = True, number(by)[chosen]
+        words = self.draw("coin", numbers) >> np.uint64(32)
+        coin = words * np.uint64(MOVED.denominator) < np.uint64(MOVED.numerator << 32)
+        return Levels(now, other, drawn, coin, changed, offset, shift, odds)
+
+    def _lasting(
+        self, every: FinestCells, shown: Ints, index: Ints, present: Mask, redraw: Redraw
+    ) -> tuple[Ints, Ints, Floats]:
+        """Offsets, how far they were moved, and by how much the search may have changed odds."""
+        old, base = self.cells, redraw.base
+        if isinstance(old, RememberedCells) and old.offset is not None:
+            fresh = spare(every, np.zeros_like(shown), self.root, base, self.share)
+            assert old.shift is not None
+            assert old.odds is not None
+            rows = (at(v[self.order], index, present) for v in (old.offset, old.shift, old.odds))
+            offset, shift, odds = rows
+            return np.where(present, offset, fresh), shift, np.where(present, odds, 1.0)
+        # Memories of earlier versions: once more, a number is kept where it is next to the count.
+        choice = options(every.counts, base, redraw.small_only)
+        two = choice.movable | ((every.counts == 0) & redraw.empty_shown)
+        number = np.clip(shown, choice.low, choice.low + base * two)
+        none = np.zeros_like(number)
+        return (
+            number + spare(every, number, self.root, base, self.share) - every.counts,
+            none,
+            np.ones(none.size),
+        )
 
 
 def rows_of(cells: FinestCells, previous: FinestCells) -> list[int]:
@@ -177,174 +299,133 @@ def at(values: Array, index: Ints, present: Mask) -> Array:
 
 
 CLASSES = 4
-"""Cells are drawn again class by class: those that show 0 or the base, the base or its double, and so on; the
+"""Cells are drawn class by class: those that show 0 or the base, the base or its double, and so on; the
 last class takes all larger ones."""
 
 
 def same_variables(
-    cells: FinestCells,
-    extra: Array,
-    before: EarlierRelease,
-    other: Mask,
-    redraw: Redraw,
-    held: Words | None,
+    cells: FinestCells, extra: Array, before: EarlierRelease, redraw: Redraw
 ) -> tuple[FinestCells, Kept]:
-    """The same variables: cells keep their numbers, are drawn again, or move to the nearest number."""
+    """The same variables: levels follow the counts, and the search chooses among those that are drawn."""
     every = joined(cells, _nobody_there(cells, extra, before, redraw))
-    base = redraw.base
-    choice = options(every.counts, base, redraw.small_only)
-    empty = every.counts == 0
-    two = choice.movable | (empty & redraw.empty_shown)
-    shown, keys = before.of_parents(before.parents(every.codes))
-    assert every.keys is not None
-    changed = every.keys != keys
-    low, high = choice.low, choice.low + base * two
-    number = np.clip(shown, low, high)
-    numbers = cell_numbers(every.dataset, every.codes)
-    if held is not None and held.size:
-        number = np.where(choice.movable & np.isin(numbers, held), high, number)
-    same_number = number == shown
-    gone = np.flatnonzero((before.keys > 0) & ~np.isin(before.numbers, before.parents(cells.codes)))
-    report = int((~changed & ~empty).sum()), int(other.sum() + gone.size)
-    none = np.full(len(every), -1, dtype=np.int64)
-    up = number > low
-    if not report[1]:
-        # The same records are the same release.
-        return every, Kept(np.ones(len(every), dtype=np.bool_), number, none, {}, two, up, *report)
-    free = same_number & two
-    if held is not None and held.size:
-        free &= ~(choice.movable & np.isin(numbers, held))
-    # A cell above the base that showed both of its numbers holds neither of them.
-    if base - 1 < redraw.min_left:
-        free &= low == 0
-    again, pinned = np.zeros((2, len(every)), dtype=np.bool_)
-    classes = np.minimum(np.where(free, low, np.minimum(number, shown)) // base, CLASSES - 1)
-    for kind in range(CLASSES):
-        here = classes == kind
-        sides = [int((here & (number > shown)).sum()), int((here & (number < shown)).sum())]
-        decoys = [before.decoys(redraw, 2 * kind + side, n) for side, n in enumerate(sides)]
-        ups, size = int((here & free & up).sum()), int((here & free).sum())
-        share = before.share(redraw, ups * (size - ups) / max(size, 1), max(decoys))
-        places = np.flatnonzero(here & free & before.drawn(numbers, share))
-        again[places] = True
-        # Whether a cell starts at its upper number says nothing of what it holds.
-        order = np.argsort(before.draw("order", numbers[places]), kind="stable")
-        was, up[places] = up[places], up[places[order]]
-        for side, wanted in enumerate(decoys):
-            moved = places[(up[places] != was) & (was == bool(side)) & ~changed[places]]
-            rank = np.argsort(before.draw("decoy", numbers[moved]), kind="stable")
-            pinned[moved[rank[:wanted]]] = True
-    number = np.where(pinned, low + base * up, number)
-    return every, Kept(~again | pinned, number, none, {}, again, up, *report)
+    levels = before.follow(every, redraw)
+    low = np.minimum(levels.number, levels.other)
+    limit = redraw.known_changes or inf
+    movable = levels.drawn & (levels.odds * odds_of(MOVES) <= limit)
+    # Of each count that shows a number the same share goes up, and the same share goes down.
+    lower = np.minimum(low // redraw.base, CLASSES - 1)
+    parts = np.stack([levels.other > levels.number, lower, every.counts - low])[:, movable]
+    classes, kind = np.unique(parts, axis=1, return_inverse=True)
+    changed = int(levels.changed.sum())
+    free = np.full(len(every), -1, dtype=np.int64)
+    kept = Kept(
+        movable=movable,
+        low=low,
+        up=levels.start > low,
+        number=levels.start,
+        group=free,
+        target={},
+        kind=kind.ravel(),
+        up_shares=tuple(MOVES if goes_up else STAYS for goes_up in classes[0]),
+        levels=levels,
+        share=before.share,
+        wide=changed > 0 or (isinstance(before.cells, RememberedCells) and before.cells.wide),
+        unchanged=int((~levels.changed & (every.counts > 0)).sum()),
+        changed=changed,
+    )
+    return every, kept
 
 
 def _nobody_there(
     cells: FinestCells, extra: Array, before: EarlierRelease, redraw: Redraw
 ) -> Array:
-    """Cells without anybody that may show somebody: those of the earlier release first.
-
-    A set that stays is what makes empty cells move like others. Cells that people left are among them.
-    """
+    """Cells without anybody: all that the earlier release remembers, and as many candidates as are missing."""
     codes = before.cells.codes[:, before.order]
     mine = np.zeros((len(cells.dataset.variables), codes.shape[1]), dtype=cells.codes.dtype)
     mine[before.rows] = codes
-    if not redraw.empty_shown:
-        return mine[:, :0]
     left = possible_cells(cells.dataset, mine)
     left &= ~np.isin(before.numbers, before.parents(cells.codes))
-    showing = left & (before.shown > 0)
-    waiting = np.flatnonzero(left & (before.shown == 0))
-    # The same ones wait in every release.
-    ever = scramble(derived(before.root, "waiting"), before.numbers[waiting])
-    rank = np.argsort(ever, kind="stable")
-    room = max(extra.shape[1] - int(showing.sum()), 0)
-    waiting = waiting[rank[:room]]
-    new = ~np.isin(before.parents(extra), before.numbers)
-    fill = np.flatnonzero(new)[: max(room - waiting.size, 0)]
-    return np.concatenate(
-        [mine[:, showing], mine[:, waiting], extra[:, fill].astype(mine.dtype)], axis=1
-    )
+    new = np.flatnonzero(~np.isin(before.parents(extra), before.numbers))
+    new = new[: max(extra.shape[1] - int(left.sum()), 0) if redraw.empty_shown else 0]
+    return np.concatenate([mine[:, left], extra[:, new].astype(mine.dtype)], axis=1)
 
 
 _PART_ATTEMPTS = 400
-_MOVES = 0.25
-"""About how many of the cells that are drawn again show another number."""
 
 
 def more_variables(
-    cells: FinestCells, extra: Array, before: EarlierRelease, other: Mask, redraw: Redraw
+    cells: FinestCells,
+    extra: Array,
+    before: EarlierRelease,
+    choice: Options,
+    share: tuple[int, int],
+    redraw: Redraw,
 ) -> tuple[FinestCells, Kept]:
-    """All parts, which of them the earlier release fixes, and what the parts of a cell add up to."""
+    """All parts, and what the parts of a cell add up to: its number, where they can."""
     base = redraw.base
-    parent = np.unique(before.parents(cells.codes))
-    gone = ~np.isin(before.numbers, parent)
-    lost = int((gone & (before.keys > 0)).sum())
-    shown, _ = before.of_parents(parent)
-    least, most = _reach(cells, before, parent, base)
-    fits = (least <= shown) & (shown <= most)
-    # The same records are the same release: nothing is drawn again.
-    if other.any() or lost:
-        forced = int((~fits).sum())
-        share = before.share(redraw, _MOVES * before.numbers.size, before.decoys(redraw, 0, forced))
-    else:
-        share = 0.0
-    free = before.drawn(parent, share) | ~fits
-    # An empty cell can show the base, nothing larger; what is drawn again begins elsewhere.
-    shows = gone & (before.shown > 0) & redraw.empty_shown & ~before.drawn(before.numbers, share)
-    chosen = _parts_of_empty(cells, before, np.flatnonzero(shows))
-    # A candidate may not change a number that is kept: that of a parent that was and is empty.
-    candidate = before.parents(extra)
-    occupied = find(parent, candidate)[1]
-    listed = np.isin(candidate, before.numbers[shows])
-    extra = extra[:, (occupied | before.drawn(candidate, share)) & ~listed]
+    own = before.parents(cells.codes)
+    parents = _parents(cells, before)
+    levels = before.follow(parents, redraw)
+    number, wanted = cell_numbers(parents.dataset, parents.codes), levels.start
+    order = np.argsort(number, kind="stable")
+    ordered, sums = number[order], wanted[order]
+    place = np.searchsorted(ordered, own)
+    # Parts next to their counts add up to numbers from the smallest to the largest sum.
+    least = np.bincount(place, weights=choice.low, minlength=ordered.size)
+    most = least + base * np.bincount(place, weights=choice.movable, minlength=ordered.size)
+    occupied = parents.counts[order] > 0
+    fits = occupied & (least <= sums) & (sums <= most)
+    # An empty cell can show the base, nothing larger.
+    shows = ~occupied & (sums > 0) & redraw.empty_shown
+    chosen = _parts_of_empty(cells, parents.codes[:, order[shows]], ordered[shows], before)
+    # A candidate may not change the number of a cell that is empty.
+    extra = extra[:, at(occupied, *find(ordered, before.parents(extra)))]
     every = joined(cells, np.concatenate([extra, chosen.astype(extra.dtype)], axis=1))
-    places, is_occupied = find(parent, before.parents(every.codes))
-    was_empty = np.isin(before.parents(every.codes), before.numbers[shows])
-    tied = is_occupied & ~at(free, places, is_occupied)
-    group = np.where(tied, places, -1)
-    target = dict(zip(places[tied].tolist(), shown[places[tied]].tolist(), strict=True))
-    number = np.where(was_empty, base, 0).astype(np.int64)
-    no = np.zeros(len(every), dtype=np.bool_)
-    return every, Kept(
-        was_empty,
-        number,
-        group,
-        target,
-        no,
-        no,
-        int((~other).sum()),
-        int(other.sum()) + lost,
+    place = np.searchsorted(ordered, before.parents(every.codes))
+    tied = fits[place]
+    kept = Kept(
+        movable=~shows[place],
+        low=np.zeros(0, dtype=np.int64),
+        up=tied,
+        number=np.where(shows[place], base, 0).astype(np.int64),
+        group=np.where(tied, place, -1),
+        target=dict(zip(place[tied].tolist(), sums[place[tied]].tolist(), strict=True)),
+        share=share,
+        unchanged=int((~levels.changed & (parents.counts > 0)).sum()),
+        changed=int(levels.changed.sum()),
     )
+    return every, kept
 
 
-def _reach(
-    cells: FinestCells, before: EarlierRelease, parent: Array, base: int
-) -> tuple[Ints, Ints]:
-    """The smallest and the largest number that the occupied parts of a cell can add up to."""
-    choice = options(cells.counts, base, False)
-    parent_index = np.searchsorted(parent, before.parents(cells.codes))
-    least = np.bincount(parent_index, weights=choice.low).astype(
-        np.int64
-    )  # no parent is without parts
-    moves = np.bincount(parent_index, weights=choice.movable).astype(np.int64)
-    return least, least + base * moves
+def _parents(cells: FinestCells, before: EarlierRelease) -> FinestCells:
+    """The cells of the earlier release as they are now, those that are empty included."""
+    numbers, first, place = np.unique(
+        before.parents(cells.codes), return_index=True, return_inverse=True
+    )
+    keys = np.zeros(numbers.size, dtype=np.uint64)
+    assert cells.keys is not None
+    np.add.at(keys, place.ravel(), cells.keys)
+    counts = np.bincount(place.ravel(), weights=cells.counts, minlength=numbers.size)
+    gone = ~np.isin(before.numbers, numbers)
+    now = cells.codes[before.rows][:, first]
+    occupied = FinestCells(before.cells.dataset, now, counts.astype(np.int64), keys)
+    return joined(occupied, before.cells.codes[:, before.order[gone]])
 
 
-def _parts_of_empty(cells: FinestCells, before: EarlierRelease, showing: Ints) -> Array:
+def _parts_of_empty(
+    cells: FinestCells, parents: Array, numbers: Words, before: EarlierRelease
+) -> Array:
     """For every empty cell of the earlier release that shows somebody, the part that shows them now."""
-    parents = before.cells.codes[:, before.order[showing]]
-    codes = np.zeros((len(cells.dataset.variables), showing.size), dtype=cells.codes.dtype)
+    codes = np.zeros((len(cells.dataset.variables), numbers.size), dtype=cells.codes.dtype)
     codes[before.rows] = parents
     new = [i for i in range(codes.shape[0]) if i not in before.rows]
-    waiting = np.arange(showing.size)
-    stream = scramble(derived(before.root, "part"), before.numbers[showing])
+    waiting = np.arange(numbers.size)
+    stream = scramble(derived(before.root, "part"), numbers)
     for attempt in range(_PART_ATTEMPTS):
         for row in new:
-            size = len(cells.dataset.variables[row].codes)
-            random_words = scramble(derived(before.root, f"part {attempt} {row}"), stream[waiting])
-            codes[row, waiting] = ((random_words >> np.uint64(32)) * np.uint64(size)) >> np.uint64(
-                32
-            )
+            size = np.uint64(len(cells.dataset.variables[row].codes))
+            words = scramble(derived(before.root, f"part {attempt} {row}"), stream[waiting])
+            codes[row, waiting] = ((words >> np.uint64(32)) * size) >> np.uint64(32)
         waiting = waiting[~possible_cells(cells.dataset, codes[:, waiting])]
         if not waiting.size:
             return codes
@@ -364,10 +445,14 @@ def continued(
     extra: Array,
     previous: FinestCells,
     key: bytes,
+    choice: Options,
+    share: tuple[int, int],
     redraw: Redraw,
-    held: Words | None = None,
 ) -> tuple[FinestCells, Kept]:
-    """All cells of a later release, and what the earlier one fixes of them."""
+    """All cells of a later release, and what the earlier one fixes of them.
+
+    ``choice`` is that of ``cells``, and ``share`` by how much these would be lowered at a start.
+    """
     if previous.keys is None or cells.keys is None:
         raise InputError(
             "A second release needs the record keys of both: give the memory of the first release and "
@@ -379,16 +464,20 @@ def continued(
         raise InputError(
             "Counts that stay exact cannot be refined by a new variable; move all cells ('cells')."
         )
-    before = EarlierRelease.of(previous, rows, key)
-    other = before.other_keys(cells)
-    _require_matched(cells, other[before.inverse(cells)], redraw.base)
+    before = EarlierRelease.of(previous, rows, key, share)
+    _require_matched(cells, before, redraw.base)
     if refined:
-        return more_variables(cells, extra, before, other, redraw)
-    return same_variables(cells, extra, before, other, redraw, held)
+        return more_variables(cells, extra, before, choice, share, redraw)
+    return same_variables(cells, extra, before, redraw)
 
 
-def _require_matched(cells: FinestCells, other: Mask, base: int) -> None:
+def _require_matched(cells: FinestCells, before: EarlierRelease, base: int) -> None:
     """Refuse a release whose smallest cells mostly have other keys: its records were not matched."""
+    parents = _parents(cells, before)
+    numbers = cell_numbers(parents.dataset, parents.codes)
+    other = parents.keys != at(before.keys, *find(before.numbers, numbers))
+    order = np.argsort(numbers, kind="stable")
+    other = other[order[np.searchsorted(numbers[order], before.parents(cells.codes))]]
     small = cells.counts < base
     share, of = MOST_OTHER
     if int(small.sum()) >= FEWEST_SMALL and of * int((small & other).sum()) > share * int(

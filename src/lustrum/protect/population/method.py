@@ -25,8 +25,9 @@ from lustrum.protect.entropy_left import left_between_multiples
 from lustrum.protect.method import MethodSpec
 from lustrum.protect.method import Stage as MethodStage
 from lustrum.protect.population.agency import AgencyReport, agency_report, true_counts
+from lustrum.protect.population.later import RememberedCells
 from lustrum.protect.population.measure import coverage_of, public_report
-from lustrum.protect.population.prepare import Prepared, prepare
+from lustrum.protect.population.prepare import prepare
 from lustrum.protect.population.public import (
     FEW_SWEEPS,
     LARGEST,
@@ -36,7 +37,7 @@ from lustrum.protect.population.public import (
 )
 from lustrum.protect.population.readers import base_needed, known_totals, left_to
 from lustrum.protect.population.search.layout import plan_tables
-from lustrum.protect.population.search.run import SearchedPopulation, search
+from lustrum.protect.population.search.run import search
 from lustrum.protect.population.search.stages import ErrorCost, Stage
 from lustrum.protect.population.start import derived
 from lustrum.protect.population.state import StateFile
@@ -74,7 +75,7 @@ class PopulationResult:
     cells: FinestCells
     public: PublicReport
     agency: AgencyReport
-    memory: FinestCells
+    memory: RememberedCells
 
     def __repr__(self) -> str:
         return f"PopulationResult({self.cells.dataset.name!r})"
@@ -104,9 +105,11 @@ class ProtectedPopulation(MethodSpec):
       says so in the agency's report, ``"refuse"`` makes nothing, ``"larger-base"`` takes a larger base.
     - ``extra_tables``: how many tables of more variables are kept close too, those with the fewest cells first.
     - ``sweeps``: how often the search visits every cell; more is closer and slower.
-    - ``refresh``, ``change_odds``: in a later release at least this share of the cells that have two numbers is
-      drawn again, and more where otherwise a cell that differs from the release before would have other records
-      with larger odds.
+    - ``refresh``, ``change_odds``: in a later release at least this share of the cells whose level lies beside
+      another number is drawn, and more where otherwise a cell that differs from the release before would have
+      other records with larger odds. One in eight shows the other number.
+    - ``known_changes``: by how much all later releases together may change the odds of two counts to readers
+      who know every change of a cell, beside what its first number tells; 0 is no limit.
     """
 
     name: ClassVar[str] = "protected-population"
@@ -171,8 +174,8 @@ class ProtectedPopulation(MethodSpec):
     )
     sweeps: int = parameter(12, "How often the search visits every cell.", least=1)
     refresh: float = parameter(
-        0.05,
-        "At least this share of the cells with two numbers is drawn again in every later release.",
+        0.2,
+        "At least this share of the cells beside another number is drawn in every later release.",
         least=0.01,
         most=1,
     )
@@ -183,8 +186,19 @@ class ProtectedPopulation(MethodSpec):
         most=0.9,
     )
 
+    known_changes: float = parameter(
+        2.0,
+        "By how much releases may change the odds of two counts to readers who know all changes; 0: no limit.",
+        least=0,
+        most=1000,
+    )
+
     def check_together(self) -> None:
-        """Each table has a variable."""
+        """Each table has a variable, and no odds can shrink to less than they are."""
+        if 0 < self.known_changes < 1:
+            raise InputError(
+                "The parameter 'known_changes' is a factor of 1 or more, or 0 for no limit."
+            )
         for variables in (*self.tables, *self.known_totals):
             if not variables:
                 raise InputError(
@@ -273,7 +287,7 @@ class ProtectedPopulation(MethodSpec):
         for _ in range(_MENDS):
             result = spec._protect(cells, key, previous, state, held)
             left = left_to(
-                result.cells, spec.support, result.public.known, self.coalition
+                result.cells, result.public.support, result.public.known, self.coalition
             ).fewer_than(self.min_left)
             if not left:
                 return result
@@ -304,10 +318,16 @@ class ProtectedPopulation(MethodSpec):
             previous=previous,
             refresh=self.refresh,
             change_odds=self.change_odds,
-            min_left=2 if self.if_fewer == "report" else max(self.min_left, 2),
+            known_changes=self.known_changes,
             held=held,
             sparse_siblings=self.sparse_siblings,
         )
+        if self.known_changes and self.cells == "small" and prepared.kept.changed:
+            raise InputError(
+                'With cells = "small" counts from the base on are exact, so that somebody who adds records of '
+                "their own to a cell learns what it held: no limit 'known_changes' holds. Move all cells, or "
+                "state known_changes = 0."
+            )
         file = (
             None
             if state is None
@@ -325,20 +345,24 @@ class ProtectedPopulation(MethodSpec):
         report_progress("measuring errors", 0.0)
         truth = true_counts(plan, prepared.every.codes, prepared.every.counts)
         still_working()
-        shown, memory = _shown(prepared, searched)
+        memory = prepared.memory(prepared.numbers(searched.up))
+        seen = memory.counts > 0
+        shown = FinestCells(memory.dataset, memory.codes[:, seen], memory.counts[seen])
+        support = replace(self.support, wide=memory.wide)
         still_working()
         public, agency = side_by_side(
             lambda: public_report(
-                self.to_mapping(), self.support, plan, prepared.every, memory, searched, key, truth
+                self.to_mapping(), support, plan, prepared.every, memory, searched, key, truth
             ),
             lambda: agency_report(
-                self.support,
+                support,
                 plan,
                 prepared,
                 memory,
                 searched,
                 truth,
                 differences(previous, memory, self.base),
+                self.known_changes,
             ),
         )
         agency = replace(agency, coverage=coverage_of(plan, searched.errors, truth, public))
@@ -479,13 +503,3 @@ class ProtectedPopulation(MethodSpec):
             walk=_END_WALK,
             to_the_end=True,
         )
-
-
-def _shown(prepared: Prepared, searched: SearchedPopulation) -> tuple[FinestCells, FinestCells]:
-    """The protected cells, and the same with the keys of their records and with those that show 0."""
-    every, problem = prepared.every, prepared.problem
-    shown = prepared.shown.copy()
-    shown[problem.movable] = problem.low + problem.step * searched.up
-    memory = FinestCells(every.dataset, every.codes, shown, every.keys)
-    seen = shown > 0
-    return FinestCells(every.dataset, every.codes[:, seen], shown[seen]), memory

@@ -1,7 +1,6 @@
 """From true finest cells to the cells that the search may move, and where each of them starts.
 
-A later release of the same people begins with the numbers of the one before;
-see :mod:`lustrum.protect.population.later`.
+A later release of the same people goes on from the one before; see :mod:`lustrum.protect.population.later`.
 
 Empty cells may show somebody in sparse rows, so that a row does not name an attribute. The *row* of a variable
 joins the finest cells that agree in all other variables. A reader who knows these looks at the one category
@@ -20,11 +19,21 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.model import InputError
-from lustrum.model.arrays import Array, Ints, Words
+from lustrum.model.arrays import Array, Ints, Mask, Words
 from lustrum.model.finest import FinestCells, possible_cells
 from lustrum.model.keys import scramble
 from lustrum.protect.population.attributes import AttributeRows, root_variables
-from lustrum.protect.population.later import Kept, Redraw, continued, joined
+from lustrum.protect.population.later import (
+    MOVES,
+    STAYS,
+    Kept,
+    Redraw,
+    RememberedCells,
+    continued,
+    joined,
+    odds_of,
+    spare,
+)
 from lustrum.protect.population.search.levels import dependents
 from lustrum.protect.population.search.run import SearchProblem
 from lustrum.protect.population.start import (
@@ -47,8 +56,29 @@ class Prepared:
     every: FinestCells
     shown: Ints
     problem: SearchProblem
-    unchanged: int
-    changed: int
+    kept: Kept
+    key: bytes
+
+    def numbers(self, up: Mask) -> Ints:
+        """What all cells show after a search."""
+        shown = self.shown.copy()
+        shown[self.problem.movable] = self.problem.low + self.problem.step * up
+        return shown
+
+    def memory(self, shown: Ints) -> RememberedCells:
+        """What all cells show, and how they follow later changes."""
+        every, levels, share = self.every, self.kept.levels, self.kept.share
+        if levels is None:
+            more = spare(every, shown, self.key, self.problem.step, share)
+            offset = shown + more - every.counts
+            shift, odds = np.zeros_like(offset), np.ones(offset.size)
+        else:
+            by = np.sign(shown - levels.number)
+            offset, shift = levels.offset + by, levels.shift + by
+            factor = np.where(by == 0, odds_of(STAYS), odds_of(MOVES))
+            odds = levels.odds * np.where(self.kept.movable, factor, 1.0)
+        rows = every.dataset, every.codes, shown, every.keys
+        return RememberedCells(*rows, offset, shift, odds, self.kept.wide, share)
 
 
 def prepare(
@@ -61,13 +91,14 @@ def prepare(
     previous: FinestCells | None = None,
     refresh: float = 0.05,
     change_odds: float = 0.5,
-    min_left: int = 2,
+    known_changes: float = 2.0,
     held: Words | None = None,
     sparse_siblings: float = 0.0,
 ) -> Prepared:
     """Choose the empty cells that may show somebody, and where every cell starts.
 
-    ``held`` are numbers of occupied cells, as :func:`cell_numbers` makes them, that show their upper number.
+    ``held`` are numbers of occupied cells, as :func:`cell_numbers` makes them, that show their upper number in
+    a first release; later numbers follow from it.
     ``sparse_siblings`` is described with :class:`~lustrum.protect.population.method.ProtectedPopulation`.
     """
     choice = options(cells.counts, base, small_only)
@@ -75,52 +106,61 @@ def prepare(
     required = empty_share / (1 - empty_share) * _expected_smallest(choice, base)
     extra, needed, one_in = candidates(cells, key, base, required, sparse_siblings, total)
     still_working()
-    if previous is None:
-        every = joined(cells, extra)
-        constraints = Kept.nothing(len(every))
-    else:
-        redraw = Redraw(base, small_only, empty_share > 0, refresh, change_odds, min_left)
-        every, constraints = continued(cells, extra, previous, key, redraw, held)
-    still_working()
-    choice = options(every.counts, base, small_only)
-    empty = every.counts == 0
-    residue = choice.residue
     # No more empty cells can show somebody than there are.
     left = total - base * min(int(needed), extra.shape[1])
     if needed == required:
         left = max(left, total // 2)
     shrink = (left, total) if total else (1, 1)
-    up = start_up(every, choice, key, shrink) & choice.movable
-    up |= empty & empty_start(every.dataset, every.codes, key, one_in)
-    up = np.where(constraints.starts, constraints.up, up)
+    if previous is None:
+        every = joined(cells, extra)
+        kept = _nothing_kept(every, base, small_only, held, shrink)
+    else:
+        redraw = Redraw(base, small_only, empty_share > 0, refresh, change_odds, known_changes)
+        every, kept = continued(cells, extra, previous, key, choice, shrink, redraw)
     still_working()
-    movable = (choice.movable | empty) & ~constraints.frozen
-    shown = np.where(constraints.frozen, constraints.number, choice.low)
-    if held is not None and held.size:
-        stays_up = movable & choice.movable & (constraints.group < 0)
-        stays_up &= np.isin(cell_numbers(every.dataset, every.codes), held)
-        shown = np.where(stays_up, choice.low + base, shown)
-        movable &= ~stays_up
-    _start_groups(every, choice, constraints, up, movable, key)
+    empty = every.counts == 0
+    shown, low, up, movable = kept.number, kept.low, kept.up, kept.movable
+    if kept.levels is None:
+        choice = options(every.counts, base, small_only)
+        up = start_up(every, choice, key, shrink) & choice.movable
+        up |= empty & empty_start(every.dataset, every.codes, key, one_in)
+        movable = kept.movable & (choice.movable | empty)
+        low, shown = choice.low, np.where(kept.movable, choice.low, kept.number)
+        _start_groups(every, choice, kept, up, movable, key)
+    still_working()
     # There may be tens of millions of cells, so that small numbers are kept as such.
     small = np.int32 if int(shown.max(initial=0)) + base < 2**31 else np.int64
     problem = SearchProblem(
         every=every.codes,
         movable=movable,
-        residue=residue[movable].astype(np.int16),
+        residue=(every.counts - low)[movable].astype(np.int16),
         step=base,
         up=up[movable],
         is_empty=empty[movable],
-        low=choice.low[movable].astype(small),
-        group=constraints.group[movable].astype(np.int32),
+        low=low[movable].astype(small),
+        group=kept.group[movable].astype(np.int32),
         fixed_up=(shown - every.counts)[~movable],
         fixed_smallest=int((shown[~movable] == base).sum()),
         fixed_empty=int(((shown == base) & empty)[~movable].sum()),
         # In thousandths, and never fewer than were promised; what rounding errors add is no thousandth.
         empty_share=(ceil(round(empty_share * 1000, 6)), 1000),
         start_share=shrink,
+        kind=kept.kind,
+        up_shares=kept.up_shares,
     )
-    return Prepared(every, shown, problem, constraints.unchanged, constraints.changed)
+    return Prepared(every, shown, problem, kept, key)
+
+
+def _nothing_kept(
+    every: FinestCells, base: int, small_only: bool, held: Words | None, share: tuple[int, int]
+) -> Kept:
+    """What a first release begins with: every cell may move but those that are held."""
+    choice = options(every.counts, base, small_only)
+    stays = np.zeros(len(every), dtype=np.bool_)
+    if held is not None:
+        stays = choice.movable & np.isin(cell_numbers(every.dataset, every.codes), held)
+    free = np.full(len(every), -1, dtype=np.int64)
+    return Kept(~stays, choice.low, stays, choice.low + base, free, {}, share=share)
 
 
 def _expected_smallest(choice: Options, base: int) -> float:
@@ -132,19 +172,19 @@ def _expected_smallest(choice: Options, base: int) -> float:
 def _start_groups(
     every: FinestCells,
     choice: Options,
-    constraints: Kept,
+    kept: Kept,
     up: npt.NDArray[np.bool_],
     movable: npt.NDArray[np.bool_],
     key: bytes,
 ) -> None:
     """Let as many parts of every kept cell start at their upper number as its sum asks for."""
-    members = np.flatnonzero((constraints.group >= 0) & movable)
-    everyone = np.flatnonzero(constraints.group >= 0)
+    members = np.flatnonzero((kept.group >= 0) & movable)
+    everyone = np.flatnonzero(kept.group >= 0)
     if not everyone.size:
         return
     base_sum: dict[int, int] = {}
     for cell in everyone:
-        group = int(constraints.group[cell])
+        group = int(kept.group[cell])
         base_sum[group] = base_sum.get(group, 0) + int(choice.low[cell])
     random_words = scramble(
         derived(key, "parts"), cell_numbers(every.dataset, every.codes[:, members])
@@ -154,9 +194,9 @@ def _start_groups(
     residue = choice.residue[members]
     rank = np.where(residue > 0, drawn / np.maximum(residue, 1), 2.0 + drawn)
     up[members] = False
-    left = {g: (constraints.target[g] - low) // choice.step for g, low in base_sum.items()}
-    for index in np.lexsort((rank, constraints.group[members])):
-        group = int(constraints.group[members[index]])
+    left = {g: (kept.target[g] - low) // choice.step for g, low in base_sum.items()}
+    for index in np.lexsort((rank, kept.group[members])):
+        group = int(kept.group[members[index]])
         if left[group] > 0:
             up[members[index]] = True
             left[group] -= 1

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import ceil
 from typing import Any, TypeVar
 
@@ -29,6 +29,8 @@ SEARCH = 10
 """The version of the search: one that makes other numbers of the same records and parameters is another."""
 SEARCH_OF_MANY_CODES = 9
 """The version for files with a variable of very many codes, where few sweeps go on until errors are small."""
+FOLLOWING = 2
+"""The version of later releases: their numbers follow the changes of counts."""
 FEW_SWEEPS, MANY_CODES = 7, 1 << 11
 """Up to so many sweeps are few, and from so many codes of one variable on there are very many."""
 _UNSTATED = 2
@@ -141,16 +143,14 @@ class PublicReport:
         return of_kind(margins, variables)[int(margin_class(shown))]
 
     def releases(self) -> dict[str, Any]:
-        """What readers of several releases know: odds that a cell which differs has other records, and counts
-        that are left for a cell whose records stayed, by the numbers that it has shown."""
+        """What readers of several releases know: odds that a cell which differs has other records, and the
+        counts that a number leaves in a first release and in a later one."""
         base = self.support.base
-        low, high = (bound.tolist() for bound in self.support.bounds([0, base, 2 * base]))
-        shown = {str(base * i): [a, b] for i, (a, b) in enumerate(zip(low, high, strict=True))}
-        both = {
-            f"{base * i} and {base * (i + 1)}": [max(low[i : i + 2]), min(high[i : i + 2])]
-            for i in range(1 if self.support.small_only or base < 3 else 2)
-        }
-        return {"odds": self.method.get("change_odds"), "left": shown | both}
+        left = {}
+        for words, wide in (("first", False), ("later", True)):
+            low, high = replace(self.support, wide=wide).bounds([0, base, 2 * base])
+            left[words] = {str(base * i): [int(low[i]), int(high[i])] for i in range(3)}
+        return {"version": FOLLOWING, "odds": self.method.get("change_odds"), "left": left}
 
     def to_mapping(self) -> dict[str, Any]:
         """The report as plain values, for a bundle."""
@@ -160,6 +160,8 @@ class PublicReport:
                 "base": self.support.base,
                 "small_only": self.support.small_only,
                 "empty_shown": self.support.empty_shown,
+                # Bundles of first releases, and of earlier versions, say nothing of it.
+                **({"wide": True} if self.support.wide else {}),
             },
             "changed": self.changed,
             "errors": {str(k): v for k, v in sorted(self.errors.items())},

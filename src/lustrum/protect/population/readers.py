@@ -1,10 +1,11 @@
-"""Readers who know more than the file: coalitions of people in one cell, and people who know exact totals.
+"""Readers who know more than the file: coalitions, people who know exact totals, and people who know changes.
 
 A *coalition* of ``k`` people in one finest cell knows that it holds at least ``k``; a coalition of one is an
 *insider*, of none an *outsider*, who knows the file and the method. Cells that cannot exist are known to be
 empty and are not secret. Exact totals, such as headcounts by municipality, say what all finest cells of a
 group add up to. A policy names both, says how many true counts must be left to such readers, and what happens
-otherwise.
+otherwise. Somebody who *knows the changes* of a cell, such as own records that joined or left it, follows its
+number through all releases; see :mod:`lustrum.protect.population.later`.
 """
 
 from __future__ import annotations
@@ -206,3 +207,31 @@ def candidates(support: Support, shown: int, known: int = 0) -> CandidateCounts:
     """
     low, high = support.bounds(np.array([shown]))
     return CandidateCounts(shown, known, max(int(low[0]), known), int(high[0]))
+
+
+RELEASES = (1, 2, 3, 6, 12)
+
+
+def known_changes(
+    transitions: Mapping[int, Mapping[int, int]], support: Support, limit: float, draw: float
+) -> dict[str, dict[str, float]]:
+    """How sure a reader who knows every change of a cell can be of its count after so many releases.
+
+    ``transitions`` counts the cells of each true count by their number in the first release. All counts that
+    the number leaves are alike beforehand. Each later release changes the odds by the factor ``draw`` at most,
+    and all together by ``limit``; 0 is no limit.
+
+    >>> known_changes({0: {0: 9, 3: 1}, 1: {0: 2, 3: 1}, 2: {0: 1, 3: 2}}, Support(3), 2, 1.2)["0"]["1"]
+    0.474
+    """
+    sure = {}
+    for number in range(0, 3 * support.base, support.base):
+        low, high = (int(bound) for bound in support.bounds(number))
+        rows = [transitions.get(count, {}) for count in range(low, high + 1)]
+        chance = [row.get(number, 0) / max(sum(row.values()), 1) for row in rows]
+        most = max(chance) / (sum(chance) or 1.0)
+        sure[str(number)] = {}
+        for releases in RELEASES:
+            factor = min(draw ** (releases - 1), limit or float("inf"))
+            sure[str(number)][str(releases)] = round(most * factor / (1 - most + most * factor), 3)
+    return sure

@@ -16,6 +16,7 @@ import numpy as np
 from lustrum.model import InputError
 from lustrum.model.arrays import Words
 from lustrum.model.finest import FinestCells
+from lustrum.protect.population.later import RememberedCells
 from lustrum.protect.population.public import SEARCH
 from lustrum.protect.population.search.run import SearchState
 
@@ -43,7 +44,11 @@ class StateFile:
             if part is None:
                 continue
             digest.update(repr([(v.name, v.codes) for v in part.dataset.variables]).encode())
-            for array in (part.codes, part.counts, part.keys):
+            arrays = [part.codes, part.counts, part.keys]
+            if isinstance(part, RememberedCells):
+                digest.update(repr((part.wide, part.share)).encode())
+                arrays += [part.offset, part.shift, part.odds]
+            for array in arrays:
                 if array is not None:
                     digest.update(str(array.dtype).encode())
                     digest.update(np.ascontiguousarray(array).tobytes())

@@ -27,16 +27,21 @@ _MOST_BYTES = 1 << 26
 class Support:
     """Which true counts a shown number of a finest cell leaves.
 
-    ``empty_shown`` says whether a cell without anybody may show the smallest number above 0.
+    ``empty_shown`` says whether a cell without anybody may show the smallest number above 0. A ``wide`` support
+    is that of a later release: the number follows the changes of the count, and is less than two bases away.
 
     >>> low, high = Support(3).bounds(np.array([0, 3, 6]))
     >>> low.tolist(), high.tolist()
     ([0, 0, 4], [2, 5, 8])
+    >>> low, high = Support(3, wide=True).bounds(np.array([0, 3, 6]))
+    >>> low.tolist(), high.tolist()
+    ([0, 0, 1], [5, 8, 11])
     """
 
     base: int
     small_only: bool = False
     empty_shown: bool = True
+    wide: bool = False
 
     def check(self, shown: npt.ArrayLike) -> None:
         """Refuse numbers that finest cells cannot show."""
@@ -55,17 +60,18 @@ class Support:
             low = np.where(shown <= base, 1, shown)
             high = np.where(shown == 0, base - 1, shown)
         else:
-            low = np.maximum(shown - base + 1, 1)
-            high = shown + base - 1
+            reach = (2 if self.wide else 1) * base - 1
+            low = np.maximum(shown - reach, 1)
+            high = shown + reach
         low = np.where(shown == 0, 0, low)
-        if self.empty_shown:
+        if self.empty_shown or self.wide:
             low = np.where(shown == base, 0, low)
         return low.astype(np.int64), high.astype(np.int64)
 
     @property
     def most_unlisted(self) -> int:
         """The largest true count of a possible cell that shows 0."""
-        return self.base - 1
+        return (2 if self.wide and not self.small_only else 1) * self.base - 1
 
     def finest(self, cells: FinestCells) -> tuple[Ints, Ints]:
         """Bounds of the cells listed; a cell that is not listed holds 0 to ``most_unlisted`` if possible."""

@@ -1,9 +1,9 @@
 """What several releases of the same people reveal together.
 
 A reader who assumes that the records did not change combines all: the parts of a cell, at the new variables,
-lie within their own bounds, and their sum within the bounds that the earlier releases left. A cell that has
-shown 0 and the base holds fewer than the base; one that has shown two larger numbers lies between them. If no
-count is left, the records have certainly changed, and the earlier numbers say nothing about the new one.
+lie within their own bounds, and their sum within the bounds that the earlier releases left. A cell that moved
+by more than one step, or whose parts leave no count, has certainly changed, and the earlier numbers say nothing
+about the new one.
 
 Which cells show another number than in the release before, and how many of these have other records.
 """
@@ -91,6 +91,8 @@ def together(
     joined_low = np.maximum(low, parent_low[parent] - (most[parent] - high))
     joined_high = np.minimum(high, parent_high[parent] - (least[parent] - low))
     possible = (least <= parent_high) & (most >= parent_low)
+    if len(rows) == len(names):
+        possible &= np.abs(added(later.counts) - before) <= support.base
     consistent = possible[parent]
     return Together(
         np.where(consistent, joined_low, low),

@@ -1,7 +1,8 @@
-"""What an agency remembers of a release: every finest cell with its number and the keys of its records.
+"""What an agency remembers of a release: every finest cell with its number, its offset and the keys of its
+records.
 
-A second release of the same people keeps the numbers of cells whose records did not change. The memory is
-confidential, readable by its owner only, and stays in the agency's own folder, one file for each bundle:
+The numbers of a second release of the same people follow from the offsets. The memory is confidential, readable
+by its owner only, and stays in the agency's own folder, one file for each bundle:
 
 ::
 
@@ -22,12 +23,14 @@ import pyarrow as pa
 from lustrum.model import Dataset, DatasetError, InputError, LustrumError
 from lustrum.model.finest import FinestCells
 from lustrum.protect.magnitudes.remembered import RememberedSums
+from lustrum.protect.population.later import RememberedCells
 from lustrum.protect.population.together import Bounds
 from lustrum.publish.bundles.sum_memory import remembered_sums, sums_bytes
 from lustrum.runtime.durable import outages, write_whole
 
 _COUNT, _KEY, _WORDS = "count", "key", b"lustrum memory 1"
 _BOUNDS = ("least true count", "largest true count")
+_LASTING = ("offset", "shift", "odds")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -108,6 +111,9 @@ def write_memory(folder: Path, memory: Memory) -> Path:
         "digest": memory.digest,
         "earlier": list(memory.earlier),
     }
+    if isinstance(cells, RememberedCells) and cells.offset is not None:
+        columns |= {name: pa.array(getattr(cells, name)) for name in _LASTING}
+        said |= {"wide": cells.wide, "share": cells.share}
     table = pa.table(columns).replace_schema_metadata({_WORDS: json.dumps(said).encode()})
     out = pa.BufferOutputStream()
     options = pa.ipc.IpcWriteOptions(compression="zstd")
@@ -135,6 +141,10 @@ def read_memory(path: Path) -> Memory:
         codes = np.stack([np.asarray(table.column(v.name)) for v in dataset.variables])
         counts, keys = (np.asarray(table.column(name)) for name in (_COUNT, _KEY))
         cells = FinestCells(dataset, codes, counts, keys)
+        if "share" in said:
+            lasting = [np.array(table.column(name)) for name in _LASTING]
+            share = int(said["share"][0]), int(said["share"][1])
+            cells = RememberedCells(dataset, codes, counts, keys, *lasting, said["wide"], share)
         sum_memory = None if sums is None else remembered_sums(sums)
         bounds = None
         if _BOUNDS[0] in table.column_names:

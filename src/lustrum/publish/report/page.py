@@ -201,6 +201,21 @@ def _beliefs(figures: dict[str, Any]) -> Iterator[str]:
             for row in figures["readers"]
         ),
     )
+    known = figures["agency"]["known_changes"]
+    if known["sure"]:
+        yield _table(
+            "How sure of a count somebody can be who knows every change of the cell, by its first number",
+            ["first number", *(f"{n} releases" for n in known["sure"]["0"])],
+            (
+                [number, *(f"{p:.0%}" for p in row.values())]
+                for number, row in known["sure"].items()
+            ),
+        )
+    else:
+        yield (
+            "<p>To somebody who knows every change of a cell, the releases so far changed the odds of two "
+            f"counts by a factor of {known['factor']:.2f} at most.</p>"
+        )
     yield (
         "<h3>Bits left</h3><p>By the public report, all counts being alike beforehand; and in truth, to "
         "somebody who knows how often each true count stands behind the number.</p>"

@@ -80,6 +80,10 @@ class SearchProblem:
     fixed_empty: int  # and how many of these are empty in truth
     empty_share: tuple[int, int]  # at least this fraction of those is empty in truth
     start_share: tuple[int, int] | None = None  # see ``start_up``; without it transitions are free
+    kind: Array | None = None  # in its place, the class of every cell,
+    up_shares: tuple[
+        tuple[Fraction, Fraction], ...
+    ] = ()  # and which share of each stands up, from and to
 
     @property
     def codes(self) -> Array:
@@ -351,24 +355,25 @@ def _classes(problem: SearchProblem) -> tuple[Array, Array, Array]:
     """
     step = problem.step
     none = np.zeros(0, dtype=np.int64)
-    if problem.start_share is None:
+    if problem.kind is not None:
+        kind, shares = problem.kind.astype(np.int16), list(problem.up_shares)
+    elif problem.start_share is None:
         return np.full(problem.residue.size, -1, dtype=np.int16), none, none
-    kind = problem.residue - 1 + (step - 1) * (problem.low > 0)
-    kind = np.where(problem.residue > 0, kind, -1).astype(np.int16)
-    classes = 2 * (step - 1)
-    size = np.bincount(kind[kind >= 0], minlength=classes)
-    start = np.bincount(kind[(kind >= 0) & (problem.up > 0)], minlength=classes)
-    share, of = problem.start_share
-    residue = np.arange(classes) % (step - 1) + 1
-    ends = []
-    for sign, outer in ((-1, np.minimum), (1, np.maximum)):
-        bound = [
-            n * (Fraction(int(r) * share, step * of) + sign * DRIFT)
-            for n, r in zip(size.tolist(), residue.tolist(), strict=True)
-        ]
-        whole = [ceil(b) if sign > 0 else floor(b) for b in bound]
-        ends.append(outer(start, np.array(whole, dtype=np.int64)))
-    return kind, ends[0], ends[1]
+    else:
+        kind = problem.residue - 1 + (step - 1) * (problem.low > 0)
+        kind = np.where(problem.residue > 0, kind, -1).astype(np.int16)
+        share, of = problem.start_share
+        chances = [Fraction(r * share, step * of) for r in range(1, step)] * 2
+        shares = [(chance - DRIFT, chance + DRIFT) for chance in chances]
+    size = np.bincount(kind[kind >= 0], minlength=len(shares))
+    start = np.bincount(kind[(kind >= 0) & (problem.up > 0)], minlength=len(shares))
+    least, most = (
+        np.array(
+            [whole(n * ends[i]) for n, ends in zip(size.tolist(), shares, strict=True)], np.int64
+        )
+        for i, whole in enumerate((floor, ceil))
+    )
+    return kind, np.minimum(start, least), np.maximum(start, most)
 
 
 def _laid_out(problem: SearchProblem, plan: TablePlan) -> tuple[SearchCells, Array]:
