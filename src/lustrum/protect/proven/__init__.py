@@ -1,1 +1,1 @@
-"""A population whose protection is a theorem: noisy tables, measured once, and people made up from these alone."""
+"""A population whose protection is a theorem: people made up from noisy tables that are measured once."""

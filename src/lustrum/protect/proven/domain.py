@@ -2,9 +2,9 @@
 
 Only the description decides: sizes of code lists and structural zeros. Nothing here has seen a record.
 
-An *axis* is a variable, or several that structural zeros tie so closely that few of their combinations can exist:
-employment and occupation, with 16 of 65, or the area and its region. The *major* axis has the most codes. A finest
-cell is a code of it and one of the *combinations* of the other axes.
+An *axis* is a variable, or several that structural zeros tie so closely that few of their combinations can
+exist: employment and occupation, with 16 of 65, or the area and its region. The *major* axis has the most
+codes. A finest cell is a code of it and one of the *combinations* of the other axes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _CLOSE = 1.5
 
 @dataclass(frozen=True, eq=False)
 class DomainAxis:
-    """Variables that are one axis, by their places in the dataset, and their codes: (variables, valid codes)."""
+    """Variables that are one axis, by their places in the dataset, and their codes: (variables, codes)."""
 
     variables: tuple[int, ...]
     codes: Array
@@ -121,34 +121,6 @@ class Domain:
             row[index[order][starts]] = np.add.reduceat(line[order], starts)
         return table.reshape(self.table_shape(subset))
 
-    def positions(self, cells: FinestCells) -> tuple[Ints, Ints]:
-        """The major code and the combination of each finest cell; an error if one cannot exist."""
-        places = []
-        for axis in self.axes:
-            wanted, known = (
-                _numbered(self.dataset, axis.variables, rows)
-                for rows in (cells.codes[list(axis.variables)], axis.codes)
-            )
-            order = np.argsort(known, kind="stable")
-            place = order[np.minimum(np.searchsorted(known[order], wanted), known.size - 1)]
-            _require_possible(known[place] == wanted)
-            places.append(place)
-        number = np.zeros(len(cells), dtype=np.int64)
-        known = np.zeros(self.shape[1], dtype=np.int64)
-        for size, place, row in zip(self.sizes[1:], places[1:], self.combined, strict=True):
-            number, known = number * size + place, known * size + row
-        # Combinations stand in ascending order of their codes.
-        combination = np.minimum(np.searchsorted(known, number), max(known.size - 1, 0))
-        _require_possible(known[combination] == number)
-        _require_possible(self.possible[places[0], combination])
-        return places[0], combination
-
-    def laid_out(self, cells: FinestCells) -> Ints:
-        """The counts of all finest cells, those of nobody among them."""
-        counts = np.zeros(self.shape, dtype=np.int64)
-        counts[self.positions(cells)] = cells.counts
-        return counts
-
     def finest(self, major: Ints, combination: Ints, counts: Ints) -> FinestCells:
         """The finest cells of the dataset at these places."""
         variables = self.dataset.variables
@@ -161,25 +133,12 @@ class Domain:
         return FinestCells(self.dataset, codes, counts)
 
 
-def _require_possible(possible: Mask) -> None:
-    if not possible.all():
-        raise InputError("A record has a combination that the description says cannot exist.")
-
-
 def _members(dataset: Dataset, where: Mapping[str, Collection[int]], variable: int) -> Mask:
     """Which codes of a variable a structural zero speaks of: all, where it does not name it."""
     described = dataset.variables[variable]
     members = np.full(len(described.codes), described.name not in where)
     members[list(where.get(described.name, ()))] = True
     return members
-
-
-def _numbered(dataset: Dataset, variables: Sequence[int], rows: Array) -> Ints:
-    """One number for the codes of several variables."""
-    number = np.zeros(rows.shape[1], dtype=np.int64)
-    for variable, row in zip(variables, rows, strict=True):
-        number = number * len(dataset.variables[variable].codes) + row
-    return number
 
 
 def _valid(dataset: Dataset, variables: Sequence[int], codes: Ints) -> Mask:

@@ -1,10 +1,11 @@
 """Expected numbers of people in all finest cells that agree with the linear estimate, none of them negative.
 
-Of all such numbers ``x`` the fit is near to those with the least ``KL(x | base) + sum k (table(x) - target)^2 / 2``
-over all tables, ``k`` being the precision of a table's cells: what noise can explain stays as the base has it, what
-it cannot explain is followed. Then ``x = base * exp(pulls)`` with one *pull* for each cell of each table. Tables take
-turns: while the others stand, the pull of a cell solves ``pull + k (sum * exp(pull - old) - target) = 0``, one
-equation each. The base is flat at first, raked to one- and two-way tables; after each round it is what came out.
+Of all such numbers ``x`` the fit is near to those with the least ``KL(x | base) + sum k (table(x) - target)^2
+/ 2`` over all tables, ``k`` being the precision of a table's cells: what noise can explain stays as the base
+has it, what it cannot explain is followed. Then ``x = base * exp(pulls)`` with one *pull* for each cell of each
+table. Tables take turns: while the others stand, the pull of a cell solves
+``pull + k (sum * exp(pull - old) - target) = 0``, one equation each. The base is flat at first, raked to one-
+and two-way tables; after each round it is what came out.
 
 Only sums, products and our own exponential are used, in a fixed order: the same bytes on every processor.
 """
@@ -56,7 +57,7 @@ class _Fit:
     def __init__(self, domain: Domain, estimate: LinearEstimate, max_variables: int) -> None:
         self.people = estimate.people
         possible = domain.possible
-        self.cells: Floats = possible * (self.people / float(possible.sum()))
+        self.cells: Floats = possible.astype(np.float64) * (self.people / int(possible.sum()))
         self.ranks = {
             rank: (
                 _Pulls(domain, estimate, [s for s in subsets if 0 not in s]),
@@ -82,11 +83,7 @@ class _Fit:
                 across.rake(summed[None], 0, 1)
                 grown = np.divide(summed, before, out=np.zeros_like(summed), where=before > 0)
                 self.cells *= grown
-            half = self.cells.shape[0] // 2
-            side_by_side(
-                lambda within=within: within.rake(self.cells, 0, half),  # type: ignore[misc]
-                lambda within=within: within.rake(self.cells, half, self.cells.shape[0]),  # type: ignore[misc]
-            )
+            within.rake_side_by_side(self.cells)
         self.cells *= self.people / fsum(self.cells.sum(axis=0).tolist())
 
 
@@ -113,6 +110,13 @@ class _Pulls:
             _rake(
                 cells, start, stop, self.groups, self.first, self.target, self.pull, self.strength
             )
+
+    def rake_side_by_side(self, cells: Floats) -> None:
+        """Pull all rows, which have nothing to do with each other, in two halves."""
+        rows = cells.shape[0]
+        side_by_side(
+            lambda: self.rake(cells, 0, rows // 2), lambda: self.rake(cells, rows // 2, rows)
+        )
 
 
 @compiled

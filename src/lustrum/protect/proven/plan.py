@@ -1,12 +1,12 @@
 """Which tables are measured, and how much of rho each of them gets: from public facts alone.
 
-Neighbours are two datasets of the same size in which one person has another record. A table then changes in two
-cells by one, by the root of 2 in all, so discrete Gaussian noise of variance ``1 / share`` costs ``share``.
+Neighbours are two datasets of the same size in which one person has another record. A table then changes in
+two cells by one, by the root of 2 in all, so discrete Gaussian noise of variance ``1 / share`` costs ``share``.
 
-Errors follow in closed form (the residuals of Xiao, He, Zhang and Kifer 2023). A table splits into *effects*, one
-for each subset of its axes, which are orthogonal. The effect of ``B`` is measured by every table ``A`` that has
-the axes of ``B``: added up over the ``n`` codes of the others, its noise has variance ``n / share(A)``. The best
-estimate weighs these by ``share(A) / n``; its precision is their sum.
+Errors follow in closed form (the residuals of Xiao, He, Zhang and Kifer 2023). A table splits into *effects*,
+one for each subset of its axes, which are orthogonal. The effect of ``B`` is measured by every table ``A`` that
+has the axes of ``B``: added up over the ``n`` codes of the others, its noise has variance ``n / share(A)``. The
+best estimate weighs these by ``share(A) / n``; its precision is their sum.
 """
 
 from __future__ import annotations

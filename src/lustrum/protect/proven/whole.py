@@ -1,9 +1,10 @@
 """Whole people close to expected numbers: a systematic draw, then moves of single people that lower errors.
 
 The draw goes through all finest cells in one order and sets a person wherever the running sum passes a whole
-number, so that long stretches hold as many as expected. A move changes one code of one person, to another one drawn
-by the expected numbers of the cells that differ only in it; it is made if squared errors of the controlled tables
-fall. Targets are tables of the expected numbers, not of the noisy ones. Nothing here has seen a record.
+number, so that long stretches hold as many as expected. A move changes one code of one person, to another one
+drawn by the expected numbers of the cells that differ only in it; it is made if squared errors of the
+controlled tables fall. Targets are tables of the expected numbers, not of the noisy ones. Nothing here has seen
+a record.
 """
 
 from __future__ import annotations
