@@ -79,6 +79,8 @@ def bundle(
         rates,
         rates[::-1],
         known,
+        margins={1: (1, 3, 5, 7, 9), 2: (2, 6, 10, 14, 18)},
+        group_margins={1: (3, 9, 15, 21, 27)},
     )
     sums = None
     if existence is not None:
@@ -266,7 +268,7 @@ def test_errors_and_channels_are_those_of_the_variables_that_a_question_names() 
     ):
         shown = numbers.views(TableQuery("town", by, where)).shown
         assert shown.channel == made.report.channel(kind, own_groups=own)
-        margin = made.report.margin(kind, own_groups=own)
+        margin = made.report.margin(kind, own_groups=own, shown=int(shown.published.max()))
         assert shown.margin == margin
         assert f"{kind} variable" in str(shown.notes[1])
         assert f"more than {margin} away" in str(shown.notes[1])
@@ -374,6 +376,12 @@ def test_the_report_for_readers_says_what_numbers_leave_open(existence: str | No
         (2, 2.5, 6.0),
         (3, 4.0, 6.0),
     ]
+    assert [(m.variables, m.own_groups, m.margins) for m in said.margins[:3]] == [
+        (1, False, (1, 3, 5, 7, 9)),
+        (1, True, (3, 9, 15, 21, 27)),
+        (2, False, (2, 6, 10, 14, 18)),
+    ]
+    assert (said.margin_ends, said.largest) == ((10, 100, 1000, 10_000), None)
     assert (said.changed, said.digest, said.method) == (0.9, "d" * 32, made.report.method)
 
 

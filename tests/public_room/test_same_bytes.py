@@ -22,7 +22,7 @@ from protect.population.worlds import KEY, cells_of, town
 SIZES = (28, 12, 8, 4)
 METHOD = ProtectedPopulation(sweeps=2, empty_share=0.2)
 PLAN = plan_tables(town(SIZES, zeros=False))
-MOVING = {"errors", "group_errors", "rates", "free_rates"}
+MOVING = {"errors", "group_errors", "rates", "free_rates", "margins", "group_margins"}
 """What a report says of errors; people who change places between cells of one shown number leave the rest."""
 POLICY = (
     b'dataset = "town"\n[rules]\n[risk]\nlimit = 1.0\n[[before]]\nmethod = "protected-population"\n'
@@ -89,6 +89,9 @@ def test_other_true_counts_behind_the_same_cells_and_rates_make_the_same_bundle(
         assert {name for name in words if others[name] != words[name]} <= MOVING
         for name, step in (("errors", 0.5), ("group_errors", 1.0)):
             assert all(abs(others[name][n] - error) <= step for n, error in words[name].items())
+        for name, step in (("margins", 2), ("group_margins", 3)):
+            for n, margins in words[name].items():
+                assert np.abs(np.subtract(others[name][n], margins)).max() <= step
         assert (packed.digest == bundle.digest) == (found == right)
         if not np.array_equal(other, true):
             same.append(found == right)
@@ -103,12 +106,15 @@ def test_every_figure_of_the_report_is_coarse(world: tuple[FinestCells, Populati
     words = world[1].public.to_mapping()
     assert set(words) == {
         "method", "support", "changed", "errors", "group_errors", "rates", "free_rates", "known",
-        "search", "releases",
+        "search", "releases", "margins", "group_margins", "largest",
     }  # fmt: skip
     assert words["method"] == METHOD.to_mapping()
     assert (words["changed"] * 20) % 1 == pytest.approx(0, abs=1e-9)
     for errors in (words["errors"], words["group_errors"]):
         assert all(error > 0 and error % 0.5 == 0 for error in errors.values())
+    for margins, step in ((words["margins"], 2), (words["group_margins"], 3)):
+        assert all(m > 0 and m % step == 0 for sizes in margins.values() for m in sizes)
+    assert words["largest"] is None
     for rates in (words["rates"], words["free_rates"]):
         assert all(type(rate) is int for row in rates for rate in row)
     assert words["known"] == []

@@ -345,7 +345,7 @@ def test_an_examination_looks_at_everything_and_ends_in_a_finding(
         monkeypatch.setattr(
             doctor, name, lambda root, name=name: iter([HealthFinding("good", name, "")])
         )
-    for name in ("_secret", "_leftovers"):
+    for name in ("_secret", "_populations", "_leftovers"):
         monkeypatch.setattr(
             doctor, name, lambda own, name=name: iter([HealthFinding("good", name, "")])
         )
@@ -369,8 +369,8 @@ def test_an_examination_looks_at_everything_and_ends_in_a_finding(
     monkeypatch.setattr(doctor, "_space", space)
     found = grades(examine(tmp_path, judge := lambda name: None))
     assert [about for _, about in found] == [
-        *("_folder", "_secret", "a", "a", "b", "b", "_policies", "_bundles", "_prepared"),
-        *("_leftovers", "odd.txt", "_space"),
+        *("_folder", "_secret", "a", "a", "b", "b", "_populations", "_policies", "_bundles"),
+        *("_prepared", "_leftovers", "odd.txt", "_space"),
     ]
     assert asked == [judge, [5, 0, 5, 0]]
 

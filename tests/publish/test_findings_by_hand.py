@@ -40,7 +40,7 @@ module = import_module("lustrum.publish.report.findings")
 
 def town() -> Dataset:
     words: dict[str, Any] = {
-        "dataset": {"name": "town", "record_id": "id"},
+        "dataset": {"name": "town", "record_id": "id", "population": "residents"},
         "variables": [
             {"name": "area", "codes": ["n", "s"]},
             {"name": "job", "codes": ["a", "b", "c"]},
@@ -442,7 +442,7 @@ def report(monkeypatch: pytest.MonkeyPatch) -> Any:
         own = made()
         own.digest = "d" * 64
         own.both = words.get("both")
-        own.audits, own.both_sums = (), None
+        own.audits, own.both_sums, own.same_people = (), None, ()
         own.result.agency = SimpleNamespace(
             to_mapping=lambda: {"agency": 1},
             single_columns=words.get("single", {"in truth and shown": 0, "rows": 0}),
@@ -456,7 +456,7 @@ def report(monkeypatch: pytest.MonkeyPatch) -> Any:
                     name: getattr(own.cells, name)
                     for name in ("counts", "columns", "keys", "codes")
                 },
-                dataset=SimpleNamespace(name="town", record_id=None),
+                dataset=SimpleNamespace(name="town", record_id=None, population="residents"),
                 __len__=lambda: 6,
             )
             own.cells = _Sized(own.cells)
@@ -561,6 +561,7 @@ def test_all_figures_stand_in_the_words(report: Any) -> None:
         "comparison": ["_comparison"],
         "together": None,
         "sums": None,
+        "same_people": [],
     }
     assert found.warnings == ("of readers",)
     assert repr(found) == "Findings(hidden)"

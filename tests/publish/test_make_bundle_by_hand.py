@@ -17,6 +17,7 @@ from lustrum.policy import Policy
 from lustrum.policy.read import sealed
 from lustrum.public.bundle.files import bundle_digest, read_bundle
 from lustrum.publish.bundles import make as module
+from lustrum.publish.bundles import people
 from lustrum.publish.bundles.make import (
     MadeBundle,
     _require_same_sums,
@@ -393,15 +394,15 @@ def test_a_dataset_is_opened_in_the_folder_or_else_in_its_database(
         names=lambda: ["here", "both"],
         open=lambda name, workers: ("folder", name, workers),
     )
-    monkeypatch.setattr(module, "connected_names", lambda root: {"root": ["there", "both"]}[root])
-    monkeypatch.setattr(module, "open_connected", lambda own, name: (own is store, name))
+    monkeypatch.setattr(people, "connected_names", lambda root: {"root": ["there", "both"]}[root])
+    monkeypatch.setattr(people, "open_connected", lambda own, name: (own is store, name))
     for name, found in {
         "here": ("folder", "here", 2),
         "both": ("folder", "both", 2),
         "there": (True, "there"),
         "nowhere": ("folder", "nowhere", 2),
     }.items():
-        opened: Any = module.opened(store, name, 2)
+        opened: Any = people.opened(store, name, 2)
         assert opened == found
 
 

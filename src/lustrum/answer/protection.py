@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from lustrum.protect.population.public import MARGIN_ENDS
 from lustrum.public.bundle.files import Bundle
 
 
@@ -27,6 +28,15 @@ class TypicalError:
     variables: int
     error: float
     with_own_groups: float
+
+
+@dataclass(frozen=True)
+class StatedMargins:
+    """Margins of error of counts by this many variables, by size of the number, as ``MARGIN_ENDS`` has them."""
+
+    variables: int
+    own_groups: bool
+    margins: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -53,6 +63,9 @@ class StatedProtection:
     known: tuple[KnownTotal, ...]
     digest: str
     existence_public: bool = False
+    margins: tuple[StatedMargins, ...] = ()
+    margin_ends: tuple[int, ...] = MARGIN_ENDS
+    largest: int | None = None
 
 
 def protection_of(bundle: Bundle) -> StatedProtection:
@@ -83,4 +96,17 @@ def protection_of(bundle: Bundle) -> StatedProtection:
         known=tuple(known),
         digest=bundle.digest,
         existence_public=public,
+        margins=tuple(
+            StatedMargins(
+                k,
+                own_groups,
+                tuple(
+                    report.margin(k, own_groups=own_groups, shown=size)
+                    for size in (0, *MARGIN_ENDS)
+                ),
+            )
+            for k in kinds
+            for own_groups in (False, True)
+        ),
+        largest=report.largest,
     )

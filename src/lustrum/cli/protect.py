@@ -14,6 +14,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from lustrum.model import DatasetError, InputError
 from lustrum.model.errors import choices
 from lustrum.policy import read_policy
+from lustrum.policy.explain import warnings as policy_warnings
 from lustrum.public.bundle.files import bundle_digest, other_search
 from lustrum.publish.bundles.history import ReleaseHistory
 from lustrum.publish.bundles.make import MadeBundle, earlier_memory, make_bundle, replaced_memory
@@ -131,7 +132,7 @@ def protect_dataset(
             f"was published, readers of both know more than of one; {told}.",
             highlight=False,
         )
-    for sentence in agency_findings.warnings:
+    for sentence in (*agency_findings.warnings, *policy_warnings(read_policy(policy_path))):
         console.print(f"Note well: {sentence}", highlight=False)
     console.print(
         f"{folder} is confidential: its report is measured on the true counts.", highlight=False

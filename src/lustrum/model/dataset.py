@@ -55,6 +55,7 @@ class Dataset:
     units: str = "records"
     description: str = ""
     record_id: str | None = None
+    population: str | None = None
     identifiers: tuple[str, ...] = ()
     maps: tuple[Geography, ...] = field(default=(), repr=False, compare=False)
     language: str = "en"
@@ -185,6 +186,12 @@ class Dataset:
                 f"[dataset]: the name {name!r} must be lower-case letters, digits, '-' and '_' only."
             )
         _only(head, _HEAD_KEYS, "[dataset]")
+        population = _optional_text(head, "population", "[dataset]")
+        if population is not None and not _DATASET_NAME.match(population):
+            raise DescriptionError(
+                f"[dataset]: the population {population!r} must be one word of lower-case letters, digits, '-' "
+                "and '_'."
+            )
         variables = tuple(_variable(v) for v in _tables(description, "variables"))
         if not variables:
             raise DescriptionError("There is no [[variables]] table; a dataset needs at least one.")
@@ -196,6 +203,7 @@ class Dataset:
             units=_text(head, "units", "[dataset]", "records"),
             description=_text(head, "description", "[dataset]", ""),
             record_id=_optional_text(head, "record_id", "[dataset]"),
+            population=population,
             identifiers=tuple(_texts(head.get("identifiers", ()), "[dataset], identifiers")),
             variables=variables,
             measures=tuple(_measure(m) for m in _tables(description, "measures")),
@@ -239,6 +247,7 @@ _HEAD_KEYS = (
     "units",
     "description",
     "record_id",
+    "population",
     "identifiers",
     "language",
 )

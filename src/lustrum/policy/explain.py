@@ -81,7 +81,14 @@ def explain(policy: Policy) -> Iterator[str]:
 def warnings(policy: Policy) -> Iterator[str]:
     """What may be meant, but should be known to be so."""
     if policy.population is not None:
-        return  # nothing that is asked can tell more than the one file
+        # Nothing that is asked can tell more than the one file.
+        words = policy.population.to_mapping()
+        if words.get("sweeps") == 1 and words.get("extra_tables") == 0:
+            yield (
+                "With one sweep and without extra tables, counts by four or more variables err by far more "
+                "than the others; raise 'sweeps' or 'extra_tables'."
+            )
+        return
     yield (
         "Numbers are protected question by question: a reader who asks for many tables that overlap can work "
         "some small counts out. The preset 'strict' protects one population once."

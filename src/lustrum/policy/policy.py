@@ -94,6 +94,21 @@ class Policy(PolicyPart):
         ),
     )
 
+    same_people_because: str = Field(
+        "",
+        description=(
+            "Why people of another dataset of the same population may be drawn a second time, in a sentence "
+            "that everybody may read. Left out, `lustrum protect` refuses to."
+        ),
+    )
+
+    @field_validator("same_people_because")
+    @classmethod
+    def _is_a_sentence(cls, reason: str) -> str:
+        if reason and len(reason.split()) < _FEWEST_WORDS:
+            raise ValueError("say why in a sentence, or leave it out")
+        return reason
+
     @field_validator("embed")
     @classmethod
     def _sites(cls, sites: list[str]) -> list[str]:

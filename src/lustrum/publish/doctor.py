@@ -19,6 +19,7 @@ from lustrum.public.bundle.files import Bundle
 from lustrum.public.bundle.place import bundles_in
 from lustrum.public.prepared import read_prepared
 from lustrum.publish.bundles.memory import memory_path, sums_path
+from lustrum.publish.bundles.people import NO_POPULATION, People, opened, same_people
 from lustrum.runtime.data_folder import (
     BUNDLES,
     POLICIES,
@@ -71,6 +72,7 @@ def examine(root: Path, judge: Judge | None = None) -> Iterator[HealthFinding]:
             for finding, size in _dataset(store, name):
                 yield finding
                 sizes.append(size)
+        yield from _populations(store)
         yield from _policies(store, judge)
         yield from _bundles(root)
         yield from _prepared(root)
@@ -148,6 +150,25 @@ def _dataset(store: Store, name: str) -> Iterator[tuple[HealthFinding, int]]:
     if loose:
         sentence = f"Others may read {', '.join(sorted(loose))}; close them with 'chmod 600'."
         yield HealthFinding("note", name, sentence), 0
+
+
+def _populations(store: Store) -> Iterator[HealthFinding]:
+    """Datasets that name no population, and people of whom several datasets were released."""
+    for name in store.names():
+        try:
+            people = People.of(store, opened(store, name, 1))
+            matches = [] if people is None else same_people(store, people)
+        except DatasetError:
+            continue  # reported already
+        if people is None:
+            yield HealthFinding("note", name, NO_POPULATION)
+        for one in matches:
+            yield HealthFinding(
+                "note",
+                name,
+                f"It holds {one.sentence}, of which a release was made: readers of files of both know more "
+                "than of one. Keep one dataset.",
+            )
 
 
 def _policies(store: Store, judge: Judge | None) -> Iterator[HealthFinding]:

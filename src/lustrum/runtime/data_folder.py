@@ -9,6 +9,7 @@
 ``prepared/<programme>/**``           folders of prepared tables
 ``reports/**``                        the agency's own: reports, traces, and the memories of releases
 ``releases/*.json``                   the digests of all releases of each dataset, in their order
+``releases/*.people``                 digests of the people whom they hold
 ====================================  ==================================================================
 
 A later release starts from a memory: without it, cells that did not change would show other numbers. What can

@@ -290,6 +290,16 @@ class TypicalErrorOut(BaseModel):
     with_own_groups: float = Field(description="Of tables with own groups.")
 
 
+class StatedMarginsOut(BaseModel):
+    """Margins of error, which at least 95 % of the counts of every size keep."""
+
+    variables: int = Field(description="How many variables a count is by, filters counted.")
+    own_groups: bool = Field(description="Whether tables have own groups.")
+    margins: list[int] = Field(
+        description="Of numbers below 10, 100, 1,000 and 10,000, and of larger ones."
+    )
+
+
 class KnownTotalOut(BaseModel):
     """An exact total that the agency publishes elsewhere."""
 
@@ -311,6 +321,12 @@ class ReportOut(BaseModel):
     changed: float = Field(description="A coarse share of finest cells that show another number.")
     open: list[StillOpenOut] = Field(description="What the numbers of finest cells leave open.")
     errors: list[TypicalErrorOut]
+    margins: list[StatedMarginsOut] = Field(
+        description="Margins of error by size of the number; a table has that of its largest number."
+    )
+    largest: int | None = Field(
+        description="The class of the largest errors of controlled tables, beyond ten times the base."
+    )
     known: list[KnownTotalOut] = Field(description="Exact totals that are public elsewhere.")
     digest: str = Field(description="The digest of the public bundle.")
 

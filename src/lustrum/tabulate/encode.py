@@ -57,10 +57,7 @@ def encode(
     for number in described:
         column = _whole(_column(table, number.name, location))
         numbers[number.name] = _numbers(column, number, location)
-    ids = {
-        name: _ids(_whole(_column(table, name, location)), name, location)
-        for name in dataset.id_columns
-    }
+    ids = {name: encode_ids(table, name, source, first_row) for name in dataset.id_columns}
     for zero in dataset.structural_zeros:
         _check_structural(zero, codes, location)
     keys = None
@@ -72,6 +69,14 @@ def encode(
         )
         keys = record_keys(secret, dataset.name, identity)
     return Chunk(rows, codes, numbers, ids, keys)
+
+
+def encode_ids(
+    table: pa.Table, name: str, source: str, first_row: int = 1
+) -> npt.NDArray[np.int64]:
+    """Encode one column of identifiers."""
+    location = _Place(source, first_row)
+    return _ids(_whole(_column(table, name, location)), name, location)
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,18 @@ class CountsFinestCells(Protocol):
         """The occupied finest cells."""
         ...
 
+    def record_ids(self) -> Words:
+        """The identities of all records, in any order."""
+        ...
+
+
+def record_ids(engine: KernelEngine | CountsFinestCells) -> Words:
+    """The identities of all records behind an engine of a dataset that has them."""
+    if not isinstance(engine, KernelEngine):
+        return engine.record_ids()
+    name = str(engine.dataset.record_id)
+    return np.concatenate([chunk.ids[name].astype(np.uint64) for chunk in engine.chunks])
+
 
 def finest_cells(engine: KernelEngine | CountsFinestCells) -> FinestCells:
     """The occupied finest cells behind an engine, with summed record keys if the records have any.

@@ -347,8 +347,19 @@ def test_a_figure_is_that_of_the_kind_of_table_or_of_the_next_larger_one() -> No
     public = report()
     assert [public.error(n) for n in range(6)] == [0.5, 0.5, 1.0, 2.25, 2.25, 2.25]
     assert [public.error(n, own_groups=True) for n in (1, 2, 3)] == [3.0, 4.0, 4.0]
-    assert [public.margin(n) for n in (1, 2, 4)] == [1, 2, 5]
-    assert public.margin(2, own_groups=True) == 8
+    # A bundle of an earlier version states no margins.
+    assert [public.margin(n, shown=10**6) for n in (1, 2, 4)] == [1, 2, 5]
+    assert public.margin(2, own_groups=True, shown=0) == 8
+    margins = {"margins": {1: (1, 2, 3, 4, 5), 3: (2, 4, 6, 8, 10)}, "group_margins": {2: (9,) * 5}}
+    stated = report(**margins)
+    sizes = (0, 9, 10, 99, 100, 999, 1000, 9999, 10_000, 10**9)
+    assert [stated.margin(1, shown=n) for n in sizes] == [1, 1, 2, 2, 3, 3, 4, 4, 5, 5]
+    assert [stated.margin(n, shown=500) for n in (1, 2, 3, 7)] == [3, 6, 6, 6]
+    assert stated.margin(1, own_groups=True, shown=500) == 9
+    assert PublicReport.from_mapping(stated.to_mapping()) == stated
+    short = {**stated.to_mapping(), "margins": {"1": [1, 2, 3, 4]}}
+    with pytest.raises(InputError, match="other words"):
+        PublicReport.from_mapping(short)
     assert public.channel(2) == PopulationChannel(3, 3, RATES)
     assert public.channel(3) == PopulationChannel(3, 3, RATES[::-1])
     assert public.channel(1, own_groups=True) == PopulationChannel(3, 3, RATES[::-1])
@@ -369,6 +380,9 @@ def test_a_report_comes_back_from_plain_values() -> None:
         "free_rates": [list(row) for row in RATES[::-1]],
         "known": [{"by": ["v0"], "values": [1, 2]}],
         "search": 3,
+        "margins": {},
+        "group_margins": {},
+        "largest": None,
         "releases": {
             "odds": None,
             "left": {"0": [0, 2], "3": [1, 5], "6": [4, 8], "0 and 3": [1, 2], "3 and 6": [4, 5]},

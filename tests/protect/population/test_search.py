@@ -269,7 +269,7 @@ def test_the_bytes_of_a_search_belong_to_its_version(
         monkeypatch.setattr(lanes, "_FOLLOWED", followed)
     problem, stages = world(name, monkeypatch)
     found, states = searched(problem, stages)
-    assert (SEARCH, digest_of(found, states)) == (8, WORLDS[name][-1])
+    assert (SEARCH, digest_of(found, states)) == (10, WORLDS[name][-1])
     if followed is None:
         for words in ({"workers": 3}, *({"resume": state} for state in states)):
             again, later = searched(problem, stages, **words)
@@ -286,7 +286,7 @@ def test_what_decides_the_bytes_of_a_large_search_belongs_to_its_version() -> No
         *(large_errors._TRIED, large_errors._STEPS, large_errors._MANY_CELLS),
         *(large_errors._NEAR, moves._FARTHEST, sweep._FRESH, stages._REACH, layout._MOST_CELLS),
     )
-    assert (SEARCH, *limits) == (8, 10000, 4, 1 << 24, 32, 4, 16, 4096, 2**31)
+    assert (SEARCH, *limits) == (10, 10000, 4, 1 << 24, 32, 4, 16, 4096, 2**31)
 
 
 @pytest.mark.parametrize("name", ["small", "lanes", "same costs"])

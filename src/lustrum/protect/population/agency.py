@@ -54,6 +54,36 @@ class WorstCell:
     shown: int
 
 
+COVERED = 0.95
+"""At least this share of the cells of every size is within the margin of error that is stated."""
+FEWEST_COVERED = 40
+"""In a smaller group a margin that covers it would be its largest error, or the one before: none is stated."""
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """How many cells of the controlled tables by so many variables are within the margin of error.
+
+    They are the cells that hold or show anybody, of true counts from ``least`` to below ``most``.
+    """
+
+    variables: int
+    least: int
+    most: int | None
+    cells: int
+    within: int
+
+    @property
+    def share(self) -> float:
+        """Which part of them is."""
+        return self.within / max(self.cells, 1)
+
+    @property
+    def is_short(self) -> bool:
+        """Whether too few of them are, of as many as a margin can be stated for."""
+        return self.cells >= FEWEST_COVERED and self.share < COVERED
+
+
 @dataclass(frozen=True, repr=False)
 class AgencyReport:
     """What the agency may know of a protected population.
@@ -63,6 +93,7 @@ class AgencyReport:
     ``transitions[n][s]`` counts cells of ``n`` that show ``s``; ``empty_share`` is the share of cells
     showing the base that are empty in truth. ``unchanged`` and ``changed`` count cells of an earlier release
     whose records stayed the same, or did not; ``differences`` says how many of them show another number.
+    ``coverage`` says how many cells of every size are within the margin of error that is stated.
     """
 
     base: int
@@ -76,6 +107,7 @@ class AgencyReport:
     unchanged: int = 0
     changed: int = 0
     differences: Differences = _SAME
+    coverage: tuple[Coverage, ...] = ()
 
     def __repr__(self) -> str:
         return "AgencyReport(hidden)"
@@ -128,6 +160,7 @@ class AgencyReport:
             "unchanged": self.unchanged,
             "changed": self.changed,
             "differences": self.differences.to_mapping(),
+            "coverage": [{**vars(one), "share": one.share} for one in self.coverage],
         }
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
-from math import fsum, prod, sqrt
+from math import ceil, fsum, prod, sqrt
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,12 @@ from lustrum.model import Category
 from lustrum.model.arrays import Array, Ints
 from lustrum.model.finest import FinestCells
 from lustrum.numeric.compiled import compiled
-from lustrum.protect.population.agency import true_counts
+from lustrum.protect.population.agency import (
+    COVERED,
+    FEWEST_COVERED,
+    Coverage,
+    true_counts,
+)
 from lustrum.protect.population.channel import (
     ERROR_ENDS,
     SIZE_ENDS,
@@ -26,12 +31,19 @@ from lustrum.protect.population.channel import (
 )
 from lustrum.protect.population.public import (
     GROUP_ERROR_STEP,
+    GROUP_MARGIN_STEP,
+    LARGEST,
+    MARGIN_ENDS,
+    MARGIN_STEP,
+    Margins,
     PublicReport,
     coarse_error,
+    coarse_largest,
     coarse_share,
     keyed_shift,
+    margin_class,
 )
-from lustrum.protect.population.search.layout import TablePlan
+from lustrum.protect.population.search.layout import KINDS, TablePlan
 from lustrum.protect.population.search.levels import controlled_levels
 from lustrum.protect.population.search.run import SearchedPopulation
 from lustrum.protect.population.start import derived
@@ -43,6 +55,9 @@ FEWEST = 400
 
 FEWEST_BY_CLASS = 1000
 """Rates over fewer cells than that are not stated."""
+
+_AIMED = 0.97
+"""The share of cells of every size that a margin of error is to cover; ``COVERED`` of every kind of table."""
 
 _CLASSES = (len(SIZE_ENDS) + 1, len(ERROR_ENDS))
 _DRAWN = 16
@@ -56,11 +71,14 @@ class MeasuredTable:
     """The figures of one table: squared errors, cells that hold or show anybody, and cells by classes.
 
     ``transitions`` counts the cells that can hold anybody by the class of the true count and that of the error.
+    ``by_size`` counts the cells that hold or show anybody by how large the true count is, see
+    :func:`~.public.margin_class`, and by error: rows of size, error and cells.
     """
 
     squares: float
     seen: int
     transitions: Ints
+    by_size: Ints = field(default_factory=lambda: np.zeros((0, 3), dtype=np.int64))
 
 
 def public_report(
@@ -94,7 +112,10 @@ def public_report(
     grouped = {v: list(drawn.tables(v, own_group=True)) for v in kinds}
     occupied = every.counts > 0
     changed = float((memory.counts != every.counts)[occupied].mean()) if occupied.any() else 0.5
-    return report_of(method, support, changed, kinds, grouped, derived(key, "public report"))
+    controlled_cells = plan.layout.cell_kind < KINDS.index("single")
+    largest = int(np.abs(searched.errors[controlled_cells]).max(initial=0))
+    secret = derived(key, "public report")
+    return report_of(method, support, changed, kinds, grouped, secret, largest)
 
 
 def report_of(
@@ -104,6 +125,7 @@ def report_of(
     kinds: Mapping[int, Sequence[MeasuredTable]],
     grouped: Mapping[int, Sequence[MeasuredTable]],
     secret: bytes,
+    largest: int = 0,
 ) -> PublicReport:
     """The public report of measured figures; everything that comes from true counts is made coarse here."""
     errors = _coarse_errors(kinds, secret, "error", 0.5)
@@ -122,6 +144,83 @@ def report_of(
         group_errors=group_errors,
         rates=_coarse_rates((controlled,), nearest, secret, "rates"),
         free_rates=_coarse_rates((free, controlled), nearest, secret, "free rates"),
+        margins=_coarse_margins(kinds, secret, "margin", MARGIN_STEP),
+        group_margins=_coarse_margins(grouped, secret, "group margin", GROUP_MARGIN_STEP),
+        largest=coarse_largest(largest, LARGEST * support.base, secret),
+    )
+
+
+def _coarse_margins(
+    kinds: Mapping[int, Sequence[MeasuredTable]], secret: bytes, name: str, step: float
+) -> Margins:
+    """A margin of error for each kind of table and each size of numbers, which most cells of that size keep.
+
+    Sizes of which a kind has few cells are joined with the next kind. Within them the margin covers every
+    kind that has cells enough. No margin is smaller than that of smaller numbers, or of fewer variables.
+    """
+    last = max(kinds)
+    sizes = range(len(MARGIN_ENDS) + 1)
+    waiting: list[list[Array]] = [[] for _ in sizes]
+    stated: dict[int, list[float | None]] = {}
+    for variables in sorted(kinds):
+        rows = np.concatenate(
+            [np.zeros((0, 3), np.int64), *(one.by_size for one in kinds[variables])]
+        )
+        stated[variables] = [None for _ in sizes]
+        for size in sizes:
+            waiting[size].append(rows[rows[:, 0] == size])
+            joined = np.concatenate(waiting[size])
+            if joined[:, 2].sum() < (FEWEST_COVERED if variables == last else FEWEST):
+                continue
+            groups = [g for g in waiting[size] if g[:, 2].sum() >= FEWEST_COVERED]
+            most = max([_within(joined, _AIMED), *(_within(group, COVERED) for group in groups)])
+            stated[variables][size] = coarse_error(most, secret, f"{name} {variables} {size}", step)
+            waiting[size] = []
+    later = [0.0 for _ in sizes]
+    for variables in sorted(kinds, reverse=True):
+        later = [one or after for one, after in zip(stated[variables], later, strict=True)]
+        stated[variables] = [max(later[: size + 1]) for size in sizes]
+    least = np.ones(len(sizes))
+    margins: dict[int, tuple[int, ...]] = {}
+    for variables in sorted(kinds):
+        least = np.maximum(least, np.array(stated[variables], dtype=np.float64))
+        margins[variables] = tuple(ceil(margin) for margin in least)
+    return margins
+
+
+def _within(rows: Array, share: float) -> int:
+    """The error that at least this share of the cells keeps."""
+    order = np.argsort(rows[:, 1], kind="stable")
+    cells = np.cumsum(rows[order, 2])
+    return int(rows[order[np.searchsorted(cells, share * cells[-1])], 1])
+
+
+def coverage_of(
+    plan: TablePlan, errors: Array, truth: Array, report: PublicReport
+) -> tuple[Coverage, ...]:
+    """Measure the stated margins: for every number of variables, and every size of true counts."""
+    ends = (0, *MARGIN_ENDS)
+    counted = np.zeros((plan.max_variables + 1, len(ends), 2), dtype=np.int64)
+    for table in plan.tables:
+        variables = max(len(table.levels), 1)
+        if variables > plan.max_variables:
+            continue
+        still_working()
+        places = table.places().ravel()
+        true, error = truth[places].astype(np.int64), errors[places].astype(np.int64)
+        margin = np.array([report.margin(variables, shown=e) for e in ends])
+        seen = (true > 0) | (error != 0)
+        true, error = true[seen], error[seen]
+        within = np.abs(error) <= margin[margin_class(true + error)]
+        for column, weights in enumerate((None, within)):
+            counted[variables, :, column] += np.bincount(
+                margin_class(true), weights, minlength=len(ends)
+            ).astype(np.int64)
+    return tuple(
+        Coverage(variables, ends[size], (*ends[1:], None)[size], int(cells), int(within))
+        for variables, sizes in enumerate(counted)
+        for size, (cells, within) in enumerate(sizes)
+        if cells
     )
 
 
@@ -253,7 +352,12 @@ class _Drawn:
         transitions = np.bincount(classes, minlength=_CLASSES[0] * _CLASSES[1])
         transitions = transitions.reshape(_CLASSES).astype(np.int64)
         transitions[0, 0] += self._possible(groups) - int(seen.sum())
-        return MeasuredTable(float((error**2).sum()), int(seen.sum()), transitions)
+        far = np.abs(error)
+        reach = int(far.max(initial=0)) + 1
+        cells = np.bincount(margin_class(true) * reach + far)
+        rows = np.flatnonzero(cells)
+        by_size = np.stack([*np.divmod(rows, reach), cells[rows]], axis=1)
+        return MeasuredTable(float((error**2).sum()), int(seen.sum()), transitions, by_size)
 
     def _possible(self, groups: Mapping[str, Ints]) -> int:
         """How many cells of a table can hold anybody."""

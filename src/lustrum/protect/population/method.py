@@ -25,16 +25,17 @@ from lustrum.protect.entropy_left import left_between_multiples
 from lustrum.protect.method import MethodSpec
 from lustrum.protect.method import Stage as MethodStage
 from lustrum.protect.population.agency import AgencyReport, agency_report, true_counts
-from lustrum.protect.population.measure import public_report
+from lustrum.protect.population.measure import coverage_of, public_report
 from lustrum.protect.population.prepare import Prepared, prepare
 from lustrum.protect.population.public import (
     FEW_SWEEPS,
+    LARGEST,
     SEARCH_OF_MANY_CODES,
     PublicReport,
     search_version,
 )
 from lustrum.protect.population.readers import base_needed, known_totals, left_to
-from lustrum.protect.population.search.layout import TablePlan, plan_tables
+from lustrum.protect.population.search.layout import plan_tables
 from lustrum.protect.population.search.run import SearchedPopulation, search
 from lustrum.protect.population.search.stages import ErrorCost, Stage
 from lustrum.protect.population.start import derived
@@ -340,6 +341,7 @@ class ProtectedPopulation(MethodSpec):
                 differences(previous, memory, self.base),
             ),
         )
+        agency = replace(agency, coverage=coverage_of(plan, searched.errors, truth, public))
         report_progress("measuring errors", 1.0)
         public = replace(
             public,
@@ -411,9 +413,7 @@ class ProtectedPopulation(MethodSpec):
             large = max(1, round(9 * self.base / 3))
             steeper = steep_costs(50_000, 9, extra)
             mend = (Stage(every, self.sweeps // 4, 0.003, 0.002, steeper, beyond=large, near=near),)
-            if self._search_version(dataset) == SEARCH_OF_MANY_CODES:
-                mend = (*mend, self._to_the_end(every))
-        return (
+        stages = (
             Stage(
                 finest,
                 max(1, self.sweeps // 3),
@@ -432,24 +432,50 @@ class ProtectedPopulation(MethodSpec):
                 lost=_LOST,
                 near=near,
             ),
-            *mend,
+            *(stage for stage in mend if stage.sweeps),
         )
+        return (*stages, self._to_the_end(stages[-1], self._search_version(dataset)))
 
-    def _to_the_end(self, every: TablePlan) -> Stage:
-        """Go on over cells in large errors until none is left, by counted sweeps."""
-        finest = ErrorCost.scaled(200, 1, _WALL, 9, self.base)
-        coarser, extra = (ErrorCost.scaled(q, 0, _WALL, 9, self.base) for q in (20, 12))
+    def _to_the_end(self, last: Stage, version: int) -> Stage:
+        """Go on over cells in large errors until none is left, by counted sweeps.
+
+        A move changes a thousand table cells. An error that is left in one of them costs less than the move
+        would in all the others, unless a steep wall stands behind it.
+        """
+        if version == SEARCH_OF_MANY_CODES:
+            finest = ErrorCost.scaled(200, 1, _WALL, 9, self.base)
+            coarser, extra = (ErrorCost.scaled(q, 0, _WALL, 9, self.base) for q in (20, 12))
+            costs: tuple[ErrorCost, ...] = coarser, finest, self.own_weight * finest, extra
+            return Stage(
+                last.plan,
+                _END,
+                0.002,
+                0.002,
+                costs,
+                beyond=max(1, round(10 * self.base / 3)),
+                near=16,
+                rings=32,
+                most=_END_SHARE,
+                slack=inf,
+                walk=_END_WALK,
+                to_the_end=True,
+            )
+        wall = ErrorCost.scaled(0, 0, _WALL, 27, self.base)
+        costs = tuple(
+            cost
+            if cost.steep >= wall.steep
+            else replace(cost, steep=wall.steep, beyond=wall.beyond)
+            for cost in last.costs
+        )
         return Stage(
-            every,
+            last.plan,
             _END,
             0.002,
             0.002,
-            (coarser, finest, self.own_weight * finest, extra),
-            beyond=max(1, round(10 * self.base / 3)),
-            near=16,
-            rings=32,
+            costs,
+            beyond=LARGEST * self.base,
+            near=4,
             most=_END_SHARE,
-            slack=inf,
             walk=_END_WALK,
             to_the_end=True,
         )

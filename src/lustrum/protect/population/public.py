@@ -11,16 +11,21 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import ceil
-from typing import Any
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
 
 from lustrum.model import InputError
+from lustrum.model.arrays import Ints
+from lustrum.numeric.arithmetic import log2
 from lustrum.protect.population.channel import PopulationChannel, Rates
 from lustrum.protect.population.readers import KnownTotals
 from lustrum.protect.population.support import Support
 
-SEARCH = 8
+SEARCH = 10
 """The version of the search: one that makes other numbers of the same records and parameters is another."""
 SEARCH_OF_MANY_CODES = 9
 """The version for files with a variable of very many codes, where few sweeps go on until errors are small."""
@@ -29,10 +34,20 @@ FEW_SWEEPS, MANY_CODES = 7, 1 << 11
 _UNSTATED = 2
 """Reports of earlier searches do not state their version."""
 
+_Figure = TypeVar("_Figure")
 _ERROR_STEP = 0.5
 GROUP_ERROR_STEP = 1.0
 """Own groups make few large cells, each of which one person changes: their errors are coarser."""
+MARGIN_STEP, GROUP_MARGIN_STEP = 2.0, 3.0
+"""Margins are whole numbers before they are made coarse, so that a step of 1 would state them."""
 _SHARE_STEP = 0.05
+LARGEST = 10
+"""No controlled table errs by more than so many times the base, as far as the search can reach that."""
+MARGIN_ENDS = (10, 100, 1000, 10_000)
+"""Where the next size of numbers begins, which has a margin of error of its own."""
+
+Margins = Mapping[int, tuple[int, ...]]
+"""For each number of variables the margins of error by size of the number that is shown."""
 
 
 def coarse_error(measured: float, key: bytes, name: str, step: float = _ERROR_STEP) -> float:
@@ -42,6 +57,23 @@ def coarse_error(measured: float, key: bytes, name: str, step: float = _ERROR_ST
     True
     """
     return step * max(1, ceil(measured / step + keyed_shift(key, name)))
+
+
+def coarse_largest(measured: int, goal: int, key: bytes) -> int | None:
+    """The class of the largest error: none where it is at most the goal, otherwise a doubling of it.
+
+    >>> coarse_largest(30, 30, b"secret"), coarse_largest(31, 30, b"secret") in (60, 120)
+    (None, True)
+    """
+    if measured <= goal:
+        return None
+    doubled = float(log2(measured / goal)) + keyed_shift(key, "largest")
+    return goal * 2 ** max(1, ceil(doubled))
+
+
+def margin_class(numbers: npt.ArrayLike) -> Ints:
+    """The class of each number by its size, of which each has a margin of error."""
+    return np.searchsorted(MARGIN_ENDS, np.asarray(numbers), side="right").astype(np.int64)
 
 
 def coarse_share(measured: float, key: bytes, name: str) -> float:
@@ -68,7 +100,9 @@ class PublicReport:
     adds up. ``rates`` and ``free_rates`` say how often counts of a size err by how much, in tables that the
     search controls and in others, see :mod:`lustrum.protect.population.channel`. ``known`` are exact totals
     that the agency publishes elsewhere. ``search`` is the version of the search that made the population: with
-    the same parameters another version makes other numbers.
+    the same parameters another version makes other numbers. ``margins`` and ``group_margins`` are margins of
+    error by size of the number, which at least 95 % of the cells of every size keep. ``largest`` is the class
+    of the largest error of a controlled table, where the search could not keep all within ten times the base.
     """
 
     method: Mapping[str, Any]
@@ -80,6 +114,9 @@ class PublicReport:
     free_rates: Rates
     known: tuple[KnownTotals, ...] = ()
     search: int = SEARCH
+    margins: Margins = field(default_factory=dict)
+    group_margins: Margins = field(default_factory=dict)
+    largest: int | None = None
 
     def error(self, variables: int, *, own_groups: bool = False) -> float:
         """The typical error of a count by this many variables and filters, with own groups or without."""
@@ -93,9 +130,15 @@ class PublicReport:
             self.support.base, step, self.rates if controlled else self.free_rates
         )
 
-    def margin(self, variables: int, *, own_groups: bool = False) -> int:
-        """A margin of error for counts of that kind: twice the typical error."""
-        return ceil(2 * self.error(variables, own_groups=own_groups))
+    def margin(self, variables: int, *, own_groups: bool = False, shown: int) -> int:
+        """A margin of error for counts of that kind that show so much or less.
+
+        Reports of earlier versions state none; it is then twice the typical error.
+        """
+        margins = self.group_margins if own_groups else self.margins
+        if not margins:
+            return ceil(2 * self.error(variables, own_groups=own_groups))
+        return of_kind(margins, variables)[int(margin_class(shown))]
 
     def releases(self) -> dict[str, Any]:
         """What readers of several releases know: odds that a cell which differs has other records, and counts
@@ -125,6 +168,9 @@ class PublicReport:
             "free_rates": [list(row) for row in self.free_rates],
             "known": [totals.to_mapping() for totals in self.known],
             "search": self.search,
+            "margins": {str(k): list(v) for k, v in sorted(self.margins.items())},
+            "group_margins": {str(k): list(v) for k, v in sorted(self.group_margins.items())},
+            "largest": self.largest,
             "releases": self.releases(),
         }
 
@@ -145,11 +191,21 @@ class PublicReport:
                 free_rates=tuple(tuple(row) for row in mapping["free_rates"]),
                 known=tuple(KnownTotals.from_mapping(one) for one in mapping["known"]),
                 search=stated_search(mapping),
+                margins=_read_margins(mapping.get("margins", {})),
+                group_margins=_read_margins(mapping.get("group_margins", {})),
+                largest=None if mapping.get("largest") is None else int(mapping["largest"]),
             )
         except (KeyError, TypeError, ValueError):
             raise InputError(
                 "The public report of the protected population has other words than this version reads."
             ) from None
+
+
+def _read_margins(mapping: Mapping[str, Any]) -> Margins:
+    margins = {int(k): tuple(map(int, v)) for k, v in mapping.items()}
+    if any(len(sizes) != len(MARGIN_ENDS) + 1 for sizes in margins.values()):
+        raise ValueError
+    return margins
 
 
 def search_version(sweeps: int, codes: int) -> int:
@@ -162,6 +218,6 @@ def stated_search(mapping: Mapping[str, Any]) -> int:
     return int(mapping.get("search", _UNSTATED))
 
 
-def of_kind(known: Mapping[int, float], variables: int) -> float:
+def of_kind(known: Mapping[int, _Figure], variables: int) -> _Figure:
     """The figure of tables by this many variables, or of the next more for which one is stated."""
     return known[min((k for k in known if k >= variables), default=max(known))]

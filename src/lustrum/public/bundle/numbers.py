@@ -216,18 +216,10 @@ class BundleNumbers:
         return Kinds.of(self.dataset)
 
     @cached_property
-    def _errors_of(self) -> Callable[[Kind], tuple[PopulationChannel, int]]:
-        """How tables of a kind err: the channel and the margin of error, worked out once for each kind."""
+    def _channel_of(self) -> Callable[[Kind], PopulationChannel]:
+        """How tables of a kind err, worked out once for each kind."""
         report = self.bundle.report
-
-        @cache
-        def errors(kind: Kind) -> tuple[PopulationChannel, int]:
-            number, own_groups = kind.variables, kind.own_groups
-            return report.channel(number, own_groups=own_groups), report.margin(
-                number, own_groups=own_groups
-            )
-
-        return errors
+        return cache(lambda kind: report.channel(kind.variables, own_groups=kind.own_groups))
 
     @cached_property
     def _combinations(self) -> Combinations:
@@ -318,10 +310,12 @@ class BundleNumbers:
         passing = {f.variable.name: f.passing for f in cube.plan.filters}
         axes = [(axis.name, axis.categories) for axis in table.axes]
         kind = self._kinds.kind(axes, passing)
-        channel, margin = self._errors_of(kind)
+        # A table has one margin of error: that of the largest number in it.
+        largest = int(table.values.max(initial=0))
+        margin = report.margin(kind.variables, own_groups=kind.own_groups, shown=largest)
         return replace(
             self._plain(table),
-            channel=channel,
+            channel=self._channel_of(kind),
             low=low,
             high=high,
             margin=margin,

@@ -6,8 +6,8 @@ written before the bundle, under the digest of the bundle that it belongs to.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from inspect import signature
 from pathlib import Path
 from typing import Any, Protocol
@@ -28,13 +28,22 @@ from lustrum.protect.population.method import PopulationResult
 from lustrum.protect.population.together import Together, carried_bounds, together
 from lustrum.public.bundle.files import ProtectedSums, bundle_digest, read_bundle
 from lustrum.publish.bundles.memory import Memory, memory_path, read_memory, write_memory
+from lustrum.publish.bundles.people import (
+    People,
+    SamePeople,
+    last_memory,
+    opened,
+    require_one_draw,
+    revealed,
+    same_people,
+)
 from lustrum.publish.bundles.survey import survey_records
 from lustrum.publish.bundles.write import pack_bundle, write_bundle
 from lustrum.runtime.data_folder import SEARCH_STATE
 from lustrum.runtime.stop import reporting_progress
 from lustrum.tabulate import Secret, Store, records_of
 from lustrum.tabulate.finest import finest_cells
-from lustrum.tabulate.remote import ConnectedEngine, connected_names, open_connected
+from lustrum.tabulate.remote import ConnectedEngine
 from lustrum.tabulate.store import EmbeddedEngine
 
 Progress = Callable[[str, float], None]
@@ -47,6 +56,7 @@ class MadeBundle:
     ``cells`` are the true finest cells; ``both`` says what this release and the one before tell together.
     ``magnitudes`` are the protected sums, where the policy asks for them, ``audits`` what attackers can say
     about the contributors of each measure, and ``both_sums`` what both releases tell together of them.
+    ``same_people`` are other datasets of the same people, and what they tell beside this one.
     """
 
     digest: str
@@ -56,6 +66,7 @@ class MadeBundle:
     magnitudes: MagnitudeResult | None = None
     audits: tuple[ContributorAudit, ...] = ()
     both_sums: tuple[SumsTogether, ...] | None = None
+    same_people: tuple[SamePeople, ...] = ()
 
     def __repr__(self) -> str:
         return f"MadeBundle({self.digest[:12]})"
@@ -125,13 +136,6 @@ def replaced_memory(folder: Path, out: Path) -> Memory | None:
     return read_memory(memory_path(folder, digest))
 
 
-def opened(store: Store, name: str, workers: int | None = None) -> EmbeddedEngine | ConnectedEngine:
-    """The records of a dataset, in the folder or in a database."""
-    if name in connected_names(store.root) and name not in store.names():
-        return open_connected(store, name)
-    return store.open(name, workers)
-
-
 def make_bundle(
     store: Store,
     name: str,
@@ -165,6 +169,10 @@ def make_bundle(
         cells = finest_cells(engine)
     if previous is not None and engine.dataset.record_id is None:
         _require_same_records(previous, cells)
+    people = People.of(store, engine)
+    matches = [] if people is None else same_people(store, people)
+    if people is not None:
+        require_one_draw(matches, people, decided.same_people_because)
     key = store.secret_of(engine.secret).derive(f"lustrum protected population {name}")
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -209,6 +217,8 @@ def make_bundle(
         report("writing", 0.3)
         write_memory(folder, _remembered(result, method, packed.digest, sum_memory, previous))
     report("writing", 0.8)
+    if people is not None:
+        people.record(store.root)
     write_bundle(out, packed)
     report("writing", 1.0)
     known = previous
@@ -217,8 +227,9 @@ def make_bundle(
     support = result.public.support
     both = None if known is None else together(known.cells, result.cells, support, known.bounds)
     beside = None if known is None else known.sums
+    beside_others = _same_people(store, matches, result)
     if sums is None or magnitudes is None:
-        return MadeBundle(packed.digest, result, cells, both)
+        return MadeBundle(packed.digest, result, cells, both, same_people=beside_others)
     return MadeBundle(
         packed.digest,
         result,
@@ -227,7 +238,22 @@ def make_bundle(
         magnitudes,
         sums.audited(magnitudes),
         None if beside is None else sums.together(beside, magnitudes),
+        beside_others,
     )
+
+
+def _same_people(
+    store: Store, matches: Sequence[SamePeople], result: PopulationResult
+) -> tuple[SamePeople, ...]:
+    """Other datasets of the same people, with what they tell beside this release."""
+    measured = []
+    for one in matches:
+        memory = last_memory(store.root, one.dataset)
+        if memory is not None:
+            told = revealed(result.cells, result.public.support, memory)
+            one = replace(one, revealed=told)
+        measured.append(one)
+    return tuple(measured)
 
 
 def _one_by_one(

@@ -64,7 +64,8 @@ def public_description(
             "decimals": respondents.decimals,
         }
         source["weights"] = [public_weight]
-    head = {k: v for k, v in source["dataset"].items() if k not in ("record_id", "identifiers")}
+    confidential = ("record_id", "identifiers", "population")
+    head = {k: v for k, v in source["dataset"].items() if k not in confidential}
     public = {
         **source,
         "dataset": head,

@@ -16,10 +16,12 @@ from lustrum.numeric.arithmetic import log2
 from lustrum.numeric.counting.plan import Chunk
 from lustrum.policy import Policy
 from lustrum.protect import CellKey, RandomRounding
+from lustrum.protect.population.public import LARGEST
 from lustrum.protect.population.readers import candidates, left_to
 from lustrum.public.bundle.files import Bundle
 from lustrum.public.bundle.numbers import BundleNumbers
 from lustrum.publish.bundles.make import MadeBundle
+from lustrum.publish.bundles.people import NO_POPULATION, SamePeople
 from lustrum.publish.report.questions import (
     fine_tables,
     nested_pairs,
@@ -75,6 +77,10 @@ def findings(release: MadeBundle, policy: Policy) -> Findings:
         "comparison": list(_comparison(true, numbers, result.public.support.base, cells)),
         "together": None if release.both is None else dict(release.both.to_mapping()),
         "sums": sum_findings(release),
+        "same_people": [
+            {"dataset": one.dataset, "people": one.people, **one.revealed}
+            for one in release.same_people
+        ],
     }
     warnings += sum_warnings(figures["sums"])
     single = result.agency.single_columns
@@ -87,6 +93,9 @@ def findings(release: MadeBundle, policy: Policy) -> Findings:
         warnings.append(
             "The dataset has no identifiers (record_id): a later release of these people cannot be made."
         )
+    if cells.dataset.population is None:
+        warnings.append(NO_POPULATION)
+    warnings += [_second_draw(one) for one in release.same_people]
     if release.both is not None and release.both.changed:
         warnings.append(
             f"{release.both.changed:,} cells moved by more than one step: readers of both releases know that "
@@ -108,12 +117,36 @@ def findings(release: MadeBundle, policy: Policy) -> Findings:
         for risk in result.agency.attributes
         if risk.exceeds
     ]
+    warnings += [
+        f"Of {one.cells:,} counts by {one.variables} variables from {one.least:,} on only {one.share:.1%} are "
+        "within the margin of error that is stated."
+        for one in result.agency.coverage
+        if one.is_short
+    ]
+    if result.public.largest is not None:
+        warnings.append(
+            f"Some counts of controlled tables are more than {LARGEST * result.public.support.base} off, which "
+            f"the public report says (up to {result.public.largest:,}); more sweeps take such errors away."
+        )
     if release.both is not None and release.both.pinned:
         warnings.append(
             f"Readers of all releases who take the records for unchanged are left with one count for "
             f"{release.both.pinned:,} cells."
         )
     return Findings(figures, tuple(warnings))
+
+
+def _second_draw(one: SamePeople) -> str:
+    """What a reader of this file and of that of another dataset knows of the people of both."""
+    told = one.revealed
+    said = (
+        f"of {told['cells']:,} cells by the variables of both {told['differing']:,} show another number, "
+        f"{told['narrowed']:,} are narrowed to one or two counts, and in {told['excluded']:,} both cannot be "
+        "of the same people"
+        if told
+        else "the memory of its last release is not there, so that nobody can say what both tell"
+    )
+    return f"This is a second draw of {one.sentence}: {said}."
 
 
 def _go_on(share: float) -> None:

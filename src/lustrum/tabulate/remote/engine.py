@@ -19,6 +19,7 @@ from lustrum.model.finest import FinestCells, code_type
 from lustrum.numeric.counting.cube import Cube, PossibleCells
 from lustrum.numeric.counting.plan import AxisPlan, Plan
 from lustrum.runtime.remembered import Remembered
+from lustrum.tabulate.encode import encode_ids
 from lustrum.tabulate.finest import strides
 from lustrum.tabulate.remote.checks import check_records
 from lustrum.tabulate.remote.columns import (
@@ -158,6 +159,12 @@ class IbisEngine:
             row[:] = numbers // stride
             numbers = numbers % stride
         return FinestCells(self._dataset, codes, counts, keys if self.columns.keyed else None)
+
+    def record_ids(self) -> Words:
+        """The identities of all records, in any order."""
+        name = str(self._dataset.record_id)
+        rows = self.database.rows(self.columns.table.select(name))
+        return encode_ids(rows, name, self.columns.source).astype(np.uint64)
 
     def totals(self) -> tuple[int, int]:
         """How many records there are, and the sum of their keys: both change where a record does."""

@@ -153,12 +153,12 @@ def _search(
     plan: TablePlan | None = None
     errors = np.zeros(0, dtype=np.int32)
     for stage_index, stage in enumerate(stages):
-        # Fields say what moves cost, and stay as they are while the costs do.
-        known = stage_index > 0 and stages[stage_index - 1].costs == stage.costs
-        known = (
-            known
-            and stages[stage_index - 1].plan is stage.plan
-            and not stages[stage_index - 1].walk
+        # Fields say what moves cost, and stay as they are while the costs do. A stage that goes on to the end
+        # visits few cells, whose fields are added up anew.
+        known = stage_index > 0 and stages[stage_index - 1].plan is stage.plan
+        known = known and (
+            stage.to_the_end
+            or (stages[stage_index - 1].costs == stage.costs and not stages[stage_index - 1].walk)
         )
         last = before + stage.sweeps
         if done < last or stage_index == len(stages) - 1:

@@ -1,0 +1,258 @@
+"""The same people are drawn once: another name is noticed, and what a second draw tells is said."""
+
+from __future__ import annotations
+
+import io
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from lustrum.cli.protect import protect_dataset
+from lustrum.model import Dataset, DatasetError, DescriptionError, PolicyError
+from lustrum.model.finest import FinestCells
+from lustrum.policy import read_policy
+from lustrum.protect.population.support import Support
+from lustrum.public.bundle import read_bundle
+from lustrum.publish.bundles.make import MadeBundle, make_bundle
+from lustrum.publish.bundles.memory import Memory
+from lustrum.publish.bundles.people import NO_POPULATION, People, people_path, revealed
+from lustrum.publish.doctor import examine
+from lustrum.tabulate import FrameSource, Secret, Store, ingest
+from lustrum.tabulate.store.backup import back_up, restore
+from lustrum.tabulate.store.rotate import rotate
+from publish.test_population_report import CODES, POLICY
+
+REASON = 'same_people_because = "Both files go to the same ministry."\n'
+
+
+def put(
+    root: Path,
+    name: str,
+    population: str | None = "residents",
+    ids: Any = range(260),
+    names: tuple[str, ...] = ("area", "job", "sex"),
+    reason: str = "",
+    record_id: bool = True,
+) -> None:
+    """Ingest people by their ids; somebody is the same wherever the id is."""
+    head = {"name": name, "record_id": "id", "population": population}
+    if not record_id:
+        head.pop("record_id")
+    head = {key: value for key, value in head.items() if value is not None}
+    variables = [{"name": one, "codes": CODES[one]} for one in names]
+    dataset = Dataset.from_mapping({"dataset": head, "variables": variables})
+    rng = np.random.default_rng(8)
+    columns = {one: rng.choice(codes, 1000)[list(ids)] for one, codes in CODES.items()}
+    table = pa.table({"id": np.array(ids), **{one: columns[one] for one in names}})
+    ingest(FrameSource(table), dataset, Store(root), secret=Secret(bytes(range(32))))
+    (root / "policies").mkdir(exist_ok=True)
+    text = reason + POLICY.format(base=3).replace('"town"', f'"{name}"')
+    (root / "policies" / f"{name}.toml").write_text(text.replace('known_totals = [["area"]]\n', ""))
+
+
+def protect(root: Path, name: str) -> tuple[MadeBundle, str]:
+    said = io.StringIO()
+    made = protect_dataset(name, root, Console(file=said, width=2000), workers=1)
+    return made, said.getvalue()
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with one release of the residents."""
+    root = tmp_path_factory.mktemp("people") / "data"
+    put(root, "town")
+    protect(root, "town")
+    return root
+
+
+@pytest.fixture
+def copy(made: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(made, tmp_path / "data"))
+
+
+def notes(root: Path, name: str) -> list[str]:
+    return [f.sentence for f in examine(root) if f.about == name and f.grade == "note"]
+
+
+def test_a_second_draw_of_the_same_people_is_refused(copy: Path) -> None:
+    put(copy, "again")
+    with pytest.raises(
+        DatasetError, match=r"'again' holds 260 people of 'town'.*same_people_because"
+    ):
+        protect(copy, "again")
+    with pytest.raises(
+        DatasetError, match="260 people of 'town'"
+    ):  # the library as the command line
+        make_bundle(Store(copy), "again", copy / "policies" / "again.toml", copy / "elsewhere")
+    assert not (copy / "bundles" / "again").exists()
+    assert not (copy / "elsewhere").exists()
+    assert not people_path(copy, "again").exists()
+
+
+def test_a_second_draw_with_a_reason_says_what_it_reveals(copy: Path) -> None:
+    """The attack: the same finest cells, drawn twice; the reader takes what both numbers leave."""
+    put(copy, "again", reason=REASON)
+    second, said = protect(copy, "again")
+    first = read_bundle(copy / "bundles" / "town").cells
+    shown = [dict(zip(map(tuple, c.codes.T.tolist()), c.counts.tolist(), strict=True))
+             for c in (first, second.result.cells)]  # fmt: skip
+    differ = narrow = 0
+    for cell in {*shown[0], *shown[1]}:
+        one, two = (each.get(cell, 0) for each in shown)
+        left = {n for n in range(60) if all(abs(n - s) < 3 or (n, s) == (0, 3) for s in (one, two))}
+        differ += one != two
+        narrow += len(left) <= 2
+    assert differ > 0 < narrow
+    (told,) = second.same_people
+    assert (told.dataset, told.people) == ("town", 260)
+    assert (told.revealed["differing"], told.revealed["narrowed"]) == (differ, narrow)
+    assert f"{differ:,} show another number" in said
+    assert f"{narrow:,} are narrowed to one or two counts" in said
+    # The doctor names both, whatever their policies say.
+    assert any("260 people of 'town'" in note for note in notes(copy, "again"))
+    assert any("260 people of 'again'" in note for note in notes(copy, "town"))
+
+
+@pytest.mark.parametrize(
+    ("population", "ids"), [("shoppers", range(260)), ("residents", range(300, 560))]
+)
+def test_other_people_are_no_match(copy: Path, population: str, ids: range) -> None:
+    """Ids 1 to N of another population, and other ids of the same one."""
+    put(copy, "again", population, ids)
+    assert protect(copy, "again")[0].same_people == ()
+    assert notes(copy, "again") == []
+    assert notes(copy, "town") == []
+
+
+def test_few_people_of_a_large_file_are_noticed(copy: Path) -> None:
+    put(copy, "again", ids=[*range(300, 500), 17])
+    with pytest.raises(DatasetError, match="1 people of 'town'"):
+        protect(copy, "again")
+
+
+def test_a_later_release_of_the_same_dataset_is_the_normal_case(copy: Path) -> None:
+    put(copy, "town", ids=[*range(2, 260), 700])
+    assert protect(copy, "town")[0].same_people == ()
+    for person in (0, 259, 700):  # who left is remembered with who came
+        put(copy, "again", ids=[*range(300, 500), person])
+        with pytest.raises(DatasetError, match="1 people of 'town'"):
+            protect(copy, "again")
+
+
+def test_people_are_remembered_without_their_dataset_and_in_backups(
+    copy: Path, tmp_path: Path
+) -> None:
+    path = people_path(copy, "town")
+    assert path.stat().st_mode & 0o777 == 0o600
+    back_up(copy, tmp_path / "backup")
+    restore(tmp_path / "backup", tmp_path / "restored")
+    for root in (copy, tmp_path / "restored"):
+        shutil.rmtree(root / "town")
+        put(root, "again")
+        with pytest.raises(DatasetError, match="260 people of 'town'"):
+            protect(root, "again")
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(DatasetError, match=r"town\.people does not hold the people"):
+        protect(copy, "again")
+
+
+@pytest.mark.parametrize("lost", ["the file of people", "the secret"])
+def test_releases_without_digests_that_can_be_compared_are_read_again(
+    copy: Path, lost: str
+) -> None:
+    put(copy, "again")
+    if lost == "the secret":
+        rotate(Store(copy))
+    else:  # releases of an earlier version
+        people_path(copy, "town").unlink()
+    with pytest.raises(DatasetError, match="260 people of 'town'"):
+        protect(copy, "again")
+
+
+def test_people_who_cannot_be_compared_are_refused_too(copy: Path) -> None:
+    put(copy, "again", record_id=False)
+    with pytest.raises(
+        DatasetError, match="perhaps people of 'town', whose ids cannot be compared"
+    ):
+        protect(copy, "again")
+    again = People.released(people_path(copy, "town"))
+    assert again.shared(People("x", "residents", "another secret", again.digests)) is None
+
+
+def test_a_dataset_without_a_population_is_warned_about(copy: Path) -> None:
+    put(copy, "again", None)
+    _, said = protect(copy, "again")
+    assert NO_POPULATION in said
+    assert notes(copy, "again")[:1] == [NO_POPULATION]
+    assert NO_POPULATION not in notes(copy, "town")
+    assert not people_path(copy, "again").exists()
+
+
+def test_the_population_and_the_ids_are_not_published(copy: Path) -> None:
+    assert read_bundle(copy / "bundles" / "town").dataset.population is None
+    digests = People.released(people_path(copy, "town")).digests
+    assert digests is not None
+    assert digests.size == 260
+    assert not set(digests.tolist()) & set(range(1000))
+
+
+@pytest.mark.parametrize("word", ["two words", "Residents", ""])
+def test_a_population_is_one_word(word: str) -> None:
+    head = {"name": "town", "population": word}
+    with pytest.raises(DescriptionError, match="population"):
+        Dataset.from_mapping({"dataset": head, "variables": [{"name": "a", "codes": ["1", "2"]}]})
+
+
+def test_a_reason_is_a_sentence(copy: Path) -> None:
+    put(copy, "again", reason='same_people_because = "yes"\n')
+    with pytest.raises(PolicyError, match="same_people_because: say why in a sentence"):
+        read_policy(copy / "policies" / "again.toml")
+
+
+def dataset(sizes: tuple[int, ...]) -> Dataset:
+    variables = [
+        {"name": f"v{i}", "codes": [str(c) for c in range(n)]} for i, n in enumerate(sizes)
+    ]
+    return Dataset.from_mapping({"dataset": {"name": "d"}, "variables": variables})
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from([0, 3, 6, 9]), st.sampled_from([0, 3, 6, 9])),
+        min_size=6,
+        max_size=6,
+    )
+)
+def test_what_two_files_of_other_variables_tell_is_what_both_leave(
+    pairs: list[tuple[int, int]],
+) -> None:
+    """A file by two variables beside one by the first alone: every cell of the first is counted out."""
+    fine = np.array([pair[0] for pair in pairs]).reshape(3, 2)
+    coarse = np.array([pairs[2 * i][1] for i in range(3)])
+    cells = [
+        FinestCells(dataset(n.shape), np.stack(np.nonzero(n)), n[np.nonzero(n)])
+        for n in (fine, coarse)
+    ]
+    method = {"base": 3, "cells": "all", "empty_share": 0.1}
+    memory = Memory(cells[1], method, "digest")
+    told = revealed(cells[0], Support(3), memory)
+    low, high = Support(3).bounds(fine)
+    expected = {"cells": 0, "differing": 0, "narrowed": 0, "excluded": 0}
+    for i in range(3):
+        if not fine[i].any() and not coarse[i]:
+            continue
+        one = set(range(int(low[i].sum()), int(high[i].sum()) + 1))
+        least, most = (int(b) for b in Support(3).bounds(coarse[i]))
+        two = set(range(least, most + 1))
+        expected["cells"] += 1
+        expected["differing"] += int(fine[i].sum() != coarse[i])
+        expected["narrowed"] += 1 <= len(one & two) <= 2 < min(len(one), len(two))
+        expected["excluded"] += not one & two
+    assert told == expected
