@@ -28,8 +28,9 @@ from lustrum.model.finest import FinestCells
 from lustrum.protect.population.support import Combinations
 from lustrum.protect.proven.domain import Domain
 from lustrum.protect.proven.estimate import LinearEstimate
-from lustrum.protect.proven.measure import laid_out, measure_tables
+from lustrum.protect.proven.measure import measure_tables
 from lustrum.protect.proven.method import ProvenPopulation
+from lustrum.protect.proven.places import laid_out
 from lustrum.tabulate import FrameEngine, Secret, finest_cells, read_description
 
 FOUR_WAY = 60

@@ -19,9 +19,10 @@ from lustrum.protect.privacy.mechanism import DiscreteNoiseChannel
 from lustrum.protect.proven.domain import Domain, Subset
 from lustrum.protect.proven.estimate import LinearEstimate
 from lustrum.protect.proven.fit import fit
-from lustrum.protect.proven.measure import float_at_most, laid_out, measure_tables
+from lustrum.protect.proven.measure import float_at_most, measure_tables
 from lustrum.protect.proven.method import ProvenPopulation
 from lustrum.protect.proven.noisy import NoisyTables
+from lustrum.protect.proven.places import laid_out
 from lustrum.protect.proven.plan import MeasurementPlan
 
 SIZES = {"area": 7, "sex": 2, "age": 4, "work": 3, "job": 4}

@@ -21,13 +21,17 @@ from lustrum.runtime.remembered import Remembered
 
 _MOST_COMBINATIONS = 1 << 25
 _MOST_BYTES = 1 << 26
+_FAR = 1 << 30
+"""So far above a number that nobody takes it for a bound; the sum of as many as there are cells is no larger
+than whole numbers can be."""
 
 
 @dataclass(frozen=True)
 class Support:
     """Which true counts a shown number of a finest cell leaves.
 
-    ``empty_shown`` says whether a cell without anybody may show the smallest number above 0.
+    ``empty_shown`` says whether a cell without anybody may show the smallest number above 0. Where nothing is
+    ``certain``, as for people who are made up from noisy tables, every number leaves every count.
 
     >>> low, high = Support(3).bounds(np.array([0, 3, 6]))
     >>> low.tolist(), high.tolist()
@@ -37,13 +41,14 @@ class Support:
     base: int
     small_only: bool = False
     empty_shown: bool = True
+    certain: bool = True
 
     def check(self, shown: npt.ArrayLike) -> None:
         """Refuse numbers that finest cells cannot show."""
         shown = np.asarray(shown, dtype=np.int64)
         small = self.small_only
         bad = (shown < self.base) & (shown != 0) if small else shown % self.base != 0
-        if bad.any() or int(shown.min(initial=0)) < 0:
+        if (self.certain and bad.any()) or int(shown.min(initial=0)) < 0:
             raise InputError("A finest cell shows a number that the method does not produce.")
 
     def bounds(self, shown: npt.ArrayLike) -> tuple[Ints, Ints]:
@@ -51,6 +56,8 @@ class Support:
         self.check(shown)
         shown = np.asarray(shown, dtype=np.int64)
         base = self.base
+        if not self.certain:
+            return np.zeros_like(shown), shown + _FAR
         if self.small_only:
             low = np.where(shown <= base, 1, shown)
             high = np.where(shown == 0, base - 1, shown)
@@ -65,7 +72,7 @@ class Support:
     @property
     def most_unlisted(self) -> int:
         """The largest true count of a possible cell that shows 0."""
-        return self.base - 1
+        return self.base - 1 if self.certain else _FAR
 
     def finest(self, cells: FinestCells) -> tuple[Ints, Ints]:
         """Bounds of the cells listed; a cell that is not listed holds 0 to ``most_unlisted`` if possible."""
