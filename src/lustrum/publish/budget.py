@@ -29,6 +29,18 @@ NEIGHBOURS = "replace-one-record"
 """What every rho of a ledger is about; costs for other neighbours are converted before they are added."""
 
 
+def exact_rho(text: str) -> Fraction:
+    """A cost as it was written, to the last digit.
+
+    >>> exact_rho("2.56"), exact_rho("1/3")
+    (Fraction(64, 25), Fraction(1, 3))
+    """
+    try:
+        return Fraction(text)
+    except (ValueError, ZeroDivisionError):
+        raise InputError(f"A cost is a number such as 2.56 or 64/25, not {text!r}.") from None
+
+
 @dataclass(frozen=True)
 class LedgerEntry:
     """One line: a limit, a charge, its end, or a statement of the agency."""
@@ -118,6 +130,20 @@ class BudgetLedger:
             if rho <= 0:
                 raise InputError("What was spent lies above 0.")
             self._append("stated", rho, "", " ".join((said, *covers)))
+
+    def measured(self) -> dict[str, str]:
+        """The digests of all noisy tables that were paid for, each with that of its line."""
+        return {entry.said: entry.digest for entry in self.entries() if entry.what == "done"}
+
+    def releases(self) -> set[str]:
+        """The digests of all bundles that were made from them."""
+        return {entry.said for entry in self.entries() if entry.what == "released"}
+
+    def released(self, dataset: str, digest: str) -> None:
+        """Enter that a bundle was made; one that was made again is entered once."""
+        with self._locked():
+            if digest not in self.releases():
+                self._append("released", Fraction(0), dataset, digest)
 
     @contextmanager
     def charge(self, rho: Fraction, dataset: str, heads: Sequence[str] = ()) -> Iterator[Charge]:

@@ -68,7 +68,8 @@ def coarse_largest(measured: int, goal: int, key: bytes) -> int | None:
     if measured <= goal:
         return None
     doubled = float(log2(measured / goal)) + keyed_shift(key, "largest")
-    return goal * 2 ** max(1, ceil(doubled))
+    doublings: int = max(1, ceil(doubled))
+    return goal << doublings
 
 
 def margin_class(numbers: npt.ArrayLike) -> Ints:

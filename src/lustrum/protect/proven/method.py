@@ -32,7 +32,7 @@ class ProvenPopulation(MethodSpec):
 
     name: ClassVar[str] = "proven-population"
     stages: ClassVar[tuple[MethodStage, ...]] = ("population",)
-    abilities: ClassVar[Abilities] = Abilities(repeatable=True, one_number=True)
+    abilities: ClassVar[Abilities] = Abilities(repeatable=True, one_number=True, proof=True)
     rho: float = parameter(2.56, "What the release costs.", above=0, most=100)
     max_variables: int = parameter(
         3, "Tables of up to this many variables are measured.", least=1, most=3
