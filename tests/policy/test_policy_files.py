@@ -53,6 +53,13 @@ def test_a_preset_for_a_dataset_protects_its_sums_and_weights(name: str) -> None
         assert fitted.magnitudes.p == 5.0
         assert fitted.weights is not None
         assert fitted.weights.weight == "w"
+    elif name == "proven":
+        # Sums and weights have no proof, so that none may stand beside it.
+        assert (fitted.population, fitted.magnitudes, fitted.weights) == (
+            plain.population,
+            None,
+            None,
+        )
     else:
         assert fitted.sums is not None
         assert fitted.sums.spec.p_percent == 10.0

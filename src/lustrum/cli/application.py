@@ -16,6 +16,7 @@ from lustrum.cli.commands import service  # isort: skip - the order of the list 
 from lustrum.cli.commands import files  # isort: skip
 from lustrum.cli.commands import release  # isort: skip
 from lustrum.cli.commands import agency  # isort: skip
+from lustrum.cli.commands import budget  # isort: skip
 from lustrum.cli.inputs.options import app
 from lustrum.model import LustrumError
 from lustrum.model.errors import NotJudgedError
@@ -23,7 +24,7 @@ from lustrum.model.errors import NotJudgedError
 __all__ = ["COMMANDS", "app", "main"]
 
 _INTERRUPTED = 130  # what typer ends with after Ctrl-C
-COMMANDS = (service, files, release, agency)
+COMMANDS = (service, files, release, agency, budget)
 """The modules whose commands the application has; importing them adds the commands, in this order."""
 
 

@@ -19,6 +19,12 @@ from lustrum.public.bundle.files import bundle_digest, other_search
 from lustrum.publish.bundles.history import ReleaseHistory
 from lustrum.publish.bundles.make import MadeBundle, earlier_memory, make_bundle, replaced_memory
 from lustrum.publish.bundles.memory import read_memory
+from lustrum.publish.bundles.proven import (
+    NOISY,
+    ProvenBundle,
+    make_proven_bundle,
+    method_with_proof,
+)
 from lustrum.publish.report import findings, write_report
 from lustrum.publish.report.sums import sum_lines
 from lustrum.runtime.data_folder import BUNDLES, POLICIES, REPORTS
@@ -38,11 +44,13 @@ def protect_dataset(
     previous: Path | None = None,
     never_published: bool = False,
     new_series: bool = False,
+    measure_again: bool = False,
     workers: int | None = None,
-) -> MadeBundle:
+) -> MadeBundle | ProvenBundle:
     """Make the bundle of a dataset; by default in the data folder, with the agency's folder beside it.
 
-    The release that the bundle replaces is continued, unless another one is named or all is drawn anew.
+    The release that the bundle replaces is continued, unless another one is named or all is drawn anew. A
+    population with a proof continues nothing: each of its releases is paid for.
     """
     store = Store(data)
     known = [*store.names(), *connected_names(data)]
@@ -67,6 +75,27 @@ def protect_dataset(
             "The report of the agency is confidential and must not stand in the bundle; name another folder "
             "with --report."
         )
+    if method_with_proof(read_policy(policy_path), str(policy_path)) is not None:
+        if previous is not None or never_published or new_series:
+            raise InputError(
+                "A population with a proof continues no release; leave out --previous, --never-published and "
+                "--new-series."
+            )
+        with progress_bars(console) as progress:
+            made = make_proven_bundle(
+                store,
+                name,
+                policy_path,
+                bundle_folder,
+                folder=folder,
+                workers=workers,
+                progress=progress,
+                measure_again=measure_again,
+            )
+        _say_proven(made, bundle_folder, folder, console)
+        return made
+    if measure_again:
+        raise InputError("--measure-again is for a population with a proof; leave it out.")
     memory = None if previous is None else read_memory(previous)
     if previous is None and not never_published:
         memory = earlier_memory(folder, bundle_folder)
@@ -138,6 +167,26 @@ def protect_dataset(
         f"{folder} is confidential: its report is measured on the true counts.", highlight=False
     )
     return bundle
+
+
+def _say_proven(made: ProvenBundle, out: Path, folder: Path, console: Console) -> None:
+    """What was spent, what is left, and what the promise does not cover."""
+    spent = "was spent" if made.charged else "had been spent before; no more was"
+    for sentence in (
+        f"{out} may be published: digest {made.digest}.",
+        f"Rho {float(made.rho):g} {spent} (one person's record is replaced by another), and "
+        f"{float(made.left):g} of the budget is left.",
+        *(
+            [
+                "Note well: these people were in a release without proof; the promise covers only what "
+                "this one adds."
+            ]
+            if made.earlier
+            else []
+        ),
+        f"{folder / NOISY} holds the noisy tables, and may be published as well.",
+    ):
+        console.print(sentence, highlight=False)
 
 
 @contextmanager

@@ -11,6 +11,8 @@ states no channel, the first one alone is counted: what follows can bring nothin
 **Steps on records** come before. Of them and the steps on counts the strongest is counted. Together they leave
 no less: people who moved are in a cell all the same, where the step on counts protects them, and not to know
 who moved adds to what is open. ``tests/policy/test_floor_of_two_steps.py`` enumerates this for two cells.
+
+**A step with a proof** is judged by the cost that it states, which every page shows, and not by this floor.
 """
 
 from __future__ import annotations

@@ -291,6 +291,8 @@ class Policy(PolicyPart):
                 ("true_counts_because",),
                 "'true_counts_because' is a sentence that every answer shows; write one, or leave it out",
             )
+        if self.population is not None and abilities_of(self.population).proof:
+            return self
         violation = shortfall(self._steps(), self.min_changed, self.min_entropy)
         if violation is None and reason:
             raise MistakeAt(

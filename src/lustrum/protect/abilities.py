@@ -36,6 +36,8 @@ class Abilities:
       parameters alone (:mod:`~lustrum.protect.entropy_left`): a change that can be turned back leaves 0.
     - ``channels``: how a single count is shown, where the parameters alone say so; several if it may be any of
       them. What two methods on counts leave together follows from these.
+    - ``proof``: whatever is shown is computed from noisy tables with a stated cost of differential privacy.
+      What that leaves follows from the cost, not from how many counts change.
     """
 
     repeatable: bool = False
@@ -45,6 +47,7 @@ class Abilities:
     changed: float = 0.0
     entropy: float = 0.0
     channels: tuple[Channel, ...] = field(default=(), compare=False)
+    proof: bool = False
 
 
 NOTHING_PROMISED = Abilities()

@@ -210,6 +210,13 @@ def protect(
             help="Readers may know which records changed: continue the last release without hiding that.",
         ),
     ] = False,
+    measure_again: Annotated[
+        bool,
+        typer.Option(
+            "--measure-again",
+            help="For a population with a proof: pay for new noisy tables, in place of those that stand.",
+        ),
+    ] = False,
 ) -> None:
     """Make one protected population of a dataset, as a public bundle that can be served anywhere.
 
@@ -229,6 +236,7 @@ def protect(
         previous=previous,
         never_published=never_published,
         new_series=new_series,
+        measure_again=measure_again,
     )
 
 

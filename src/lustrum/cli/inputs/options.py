@@ -21,6 +21,10 @@ secret_app = typer.Typer(
     help="The secret behind the perturbation of every table.", no_args_is_help=True
 )
 app.add_typer(secret_app, name="secret")
+budget_app = typer.Typer(
+    help="The budget of a population: what releases with a proof may cost.", no_args_is_help=True
+)
+app.add_typer(budget_app, name="budget")
 
 NoTotals = Annotated[
     list[str] | None,

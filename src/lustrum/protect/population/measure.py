@@ -43,7 +43,7 @@ from lustrum.protect.population.public import (
     keyed_shift,
     margin_class,
 )
-from lustrum.protect.population.search.layout import KINDS, TablePlan
+from lustrum.protect.population.search.layout import KINDS, TablePlan, plan_tables
 from lustrum.protect.population.search.levels import controlled_levels
 from lustrum.protect.population.search.run import SearchedPopulation
 from lustrum.protect.population.start import derived
@@ -126,8 +126,12 @@ def report_of(
     grouped: Mapping[int, Sequence[MeasuredTable]],
     secret: bytes,
     largest: int = 0,
+    fewest: int = FEWEST_BY_CLASS,
 ) -> PublicReport:
-    """The public report of measured figures; everything that comes from true counts is made coarse here."""
+    """The public report of measured figures; everything that comes from true counts is made coarse here.
+
+    Rates over fewer cells than ``fewest`` are not stated.
+    """
     errors = _coarse_errors(kinds, secret, "error", 0.5)
     group_errors = _coarse_errors(grouped, secret, "group error", GROUP_ERROR_STEP)
     most = int(method["max_variables"])
@@ -142,8 +146,8 @@ def report_of(
         changed=coarse_share(changed, secret, "changed"),
         errors=errors,
         group_errors=group_errors,
-        rates=_coarse_rates((controlled,), nearest, secret, "rates"),
-        free_rates=_coarse_rates((free, controlled), nearest, secret, "free rates"),
+        rates=_coarse_rates((controlled,), nearest, secret, "rates", fewest),
+        free_rates=_coarse_rates((free, controlled), nearest, secret, "free rates", fewest),
         margins=_coarse_margins(kinds, secret, "margin", MARGIN_STEP),
         group_margins=_coarse_margins(grouped, secret, "group margin", GROUP_MARGIN_STEP),
         largest=coarse_largest(largest, LARGEST * support.base, secret),
@@ -248,7 +252,11 @@ def _coarse_errors(
 
 
 def _coarse_rates(
-    kinds: Sequence[Sequence[MeasuredTable]], nearest: Rates, secret: bytes, name: str
+    kinds: Sequence[Sequence[MeasuredTable]],
+    nearest: Rates,
+    secret: bytes,
+    name: str,
+    fewest: int,
 ) -> Rates:
     """How often counts of each class err by how much, over the cells of many tables.
 
@@ -261,11 +269,27 @@ def _coarse_rates(
         rows.append(least)
         for tables in kinds:
             cells = np.array([table.transitions[count_class] for table in tables]).sum(axis=0)
-            if cells.sum() >= FEWEST_BY_CLASS:
+            if cells.sum() >= fewest:
                 shift = keyed_shift(secret, f"{name} {count_class}")
                 rows[count_class] = coarse_rates(cells / cells.sum(), shift)
                 break
     return tuple(rows)
+
+
+def measured_tables(
+    every: FinestCells, memory: FinestCells, base: int, max_variables: int
+) -> tuple[dict[int, list[MeasuredTable]], dict[int, list[MeasuredTable]]]:
+    """Figures of all tables of up to so many variables, and of drawn ones with own groups, by variables."""
+    plan = plan_tables(every.dataset, max_variables, ())
+    drawn = _Drawn(plan, every, memory, base)
+    kinds: dict[int, list[MeasuredTable]] = {}
+    for number, table in enumerate(plan.tables):
+        check_stop()
+        report_progress("measuring errors", 0.8 * number / len(plan.tables))
+        if table.levels:
+            groups = {level.variable: level.group_of for level in table.levels}
+            kinds.setdefault(len(table.levels), []).append(drawn._measured(groups))
+    return kinds, {v: list(drawn.tables(v, own_group=True)) for v in kinds}
 
 
 def tables_of_a_kind(

@@ -105,6 +105,7 @@ class PublicReport:
     the same parameters another version makes other numbers. ``margins`` and ``group_margins`` are margins of
     error by size of the number, which at least 95 % of the cells of every size keep. ``largest`` is the class
     of the largest error of a controlled table, where the search could not keep all within ten times the base.
+    ``proof`` says what a population with a proof promises, see :mod:`lustrum.protect.proven`.
     """
 
     method: Mapping[str, Any]
@@ -119,6 +120,7 @@ class PublicReport:
     margins: Margins = field(default_factory=dict)
     group_margins: Margins = field(default_factory=dict)
     largest: int | None = None
+    proof: Mapping[str, Any] | None = None
 
     def error(self, variables: int, *, own_groups: bool = False) -> float:
         """The typical error of a count by this many variables and filters, with own groups or without."""
@@ -162,6 +164,7 @@ class PublicReport:
                 "empty_shown": self.support.empty_shown,
                 # Bundles of first releases, and of earlier versions, say nothing of it.
                 **({"wide": True} if self.support.wide else {}),
+                **({} if self.support.certain else {"certain": False}),
             },
             "changed": self.changed,
             "errors": {str(k): v for k, v in sorted(self.errors.items())},
@@ -173,7 +176,9 @@ class PublicReport:
             "margins": {str(k): list(v) for k, v in sorted(self.margins.items())},
             "group_margins": {str(k): list(v) for k, v in sorted(self.group_margins.items())},
             "largest": self.largest,
-            "releases": self.releases(),
+            **(
+                {"releases": self.releases()} if self.proof is None else {"proof": dict(self.proof)}
+            ),
         }
 
     @classmethod
@@ -196,6 +201,7 @@ class PublicReport:
                 margins=_read_margins(mapping.get("margins", {})),
                 group_margins=_read_margins(mapping.get("group_margins", {})),
                 largest=None if mapping.get("largest") is None else int(mapping["largest"]),
+                proof=mapping.get("proof"),
             )
         except (KeyError, TypeError, ValueError):
             raise InputError(

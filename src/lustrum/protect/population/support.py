@@ -21,6 +21,9 @@ from lustrum.runtime.remembered import Remembered
 
 _MOST_COMBINATIONS = 1 << 25
 _MOST_BYTES = 1 << 26
+_FAR = 1 << 30
+"""So far above a number that nobody takes it for a bound; the sum of as many as there are cells is no larger
+than whole numbers can be."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,8 @@ class Support:
 
     ``empty_shown`` says whether a cell without anybody may show the smallest number above 0. A ``wide`` support
     is that of a later release: the number follows the changes of the count, and is less than two bases away.
+    Where nothing is ``certain``, as for people who are made up from noisy tables, every number leaves every
+    count.
 
     >>> low, high = Support(3).bounds(np.array([0, 3, 6]))
     >>> low.tolist(), high.tolist()
@@ -42,13 +47,14 @@ class Support:
     small_only: bool = False
     empty_shown: bool = True
     wide: bool = False
+    certain: bool = True
 
     def check(self, shown: npt.ArrayLike) -> None:
         """Refuse numbers that finest cells cannot show."""
         shown = np.asarray(shown, dtype=np.int64)
         small = self.small_only
         bad = (shown < self.base) & (shown != 0) if small else shown % self.base != 0
-        if bad.any() or int(shown.min(initial=0)) < 0:
+        if (self.certain and bad.any()) or int(shown.min(initial=0)) < 0:
             raise InputError("A finest cell shows a number that the method does not produce.")
 
     def bounds(self, shown: npt.ArrayLike) -> tuple[Ints, Ints]:
@@ -56,6 +62,8 @@ class Support:
         self.check(shown)
         shown = np.asarray(shown, dtype=np.int64)
         base = self.base
+        if not self.certain:
+            return np.zeros_like(shown), shown + _FAR
         if self.small_only:
             low = np.where(shown <= base, 1, shown)
             high = np.where(shown == 0, base - 1, shown)
@@ -71,6 +79,8 @@ class Support:
     @property
     def most_unlisted(self) -> int:
         """The largest true count of a possible cell that shows 0."""
+        if not self.certain:
+            return _FAR
         return (2 if self.wide and not self.small_only else 1) * self.base - 1
 
     def finest(self, cells: FinestCells) -> tuple[Ints, Ints]:

@@ -134,6 +134,12 @@ def stated_method(path: Path) -> Mapping[str, Any] | None:
     return method if isinstance(method, dict) else None
 
 
+def stated_proof(path: Path) -> Mapping[str, Any] | None:
+    """The promise that the bundle there states, if it has a proof; its bytes are not checked."""
+    proof = _stated(path).get("proof")
+    return proof if isinstance(proof, dict) else None
+
+
 def other_search(path: Path) -> int | None:
     """The version of the search that made the bundle there, if it is not the one of this version.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cache, cached_property
 from math import prod
 
@@ -12,7 +13,7 @@ import numpy as np
 from lustrum.model import Dataset, DatasetError, Release, Table, TableQuery
 from lustrum.model.arrays import Ints, Mask
 from lustrum.model.status import CellStatus
-from lustrum.model.text import say, say_many
+from lustrum.model.text import Message, say, say_many
 from lustrum.numeric.counting import kernel
 from lustrum.numeric.counting.cube import Cube
 from lustrum.numeric.counting.engine import KernelEngine, SumEngine
@@ -294,6 +295,33 @@ class BundleNumbers:
                 )
         return low, high, known
 
+    def _how_made(self) -> tuple[Message, ...]:
+        """What every table says of the population that it is counted from."""
+        report = self.bundle.report
+        if report.proof is None:
+            return (
+                say(
+                    "All tables are counts of one protected population, in which every combination of all "
+                    "variables shows 0, {base} or more. So tables add up and agree with each other.",
+                    base=report.support.base,
+                ),
+            )
+        promise = say(
+            "All tables are counts of people who were made up from noisy tables, so that tables add up and "
+            "agree with each other. No bound is certain: a 1 need not exist, and a 0 need not be empty. The "
+            "promise is differential privacy with rho {rho:g} for one person's record that is replaced by "
+            "another.",
+            rho=float(Fraction(report.proof["rho"])),
+        )
+        if not report.proof.get("earlier_without_proof"):
+            return (promise,)
+        return (
+            promise,
+            say(
+                "These people were in a release without proof: the promise covers only what this one adds."
+            ),
+        )
+
     def _release(self, cube: Cube, table: Table, query: TableQuery) -> Release:
         """What may be shown: the numbers with bounds, a channel and the margin of error."""
         report = self.bundle.report
@@ -313,11 +341,7 @@ class BundleNumbers:
             high=high,
             margin=margin,
             notes=(
-                say(
-                    "All tables are counts of one protected population, in which every combination of all "
-                    "variables shows 0, {base} or more. So tables add up and agree with each other.",
-                    base=report.support.base,
-                ),
+                *self._how_made(),
                 say_many(
                     "Margin of error: a count by {number} variable is rarely more than {margin} away from "
                     "the true one.",

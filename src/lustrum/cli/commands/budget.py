@@ -1,0 +1,87 @@
+"""`lustrum budget`: what releases with a proof cost, what is left, and what a plan would buy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lustrum.cli.inputs.options import HERE, Data, budget_app
+
+Population = Annotated[str, typer.Argument(help="The word by which descriptions name the people.")]
+Rho = Annotated[str, typer.Argument(help="A cost, such as 2.56 or 64/25.")]
+Because = Annotated[str, typer.Option(help="Who decided it, and why; it stands in the ledger.")]
+
+
+@budget_app.command("limit")
+def limit(population: Population, rho: Rho, because: Because, data: Data = HERE) -> None:
+    """State what all releases of these people may cost together."""
+    from lustrum.publish.budget import BudgetLedger, exact_rho
+
+    BudgetLedger(data, population).set_limit(exact_rho(rho), because)
+    show(population, data)
+
+
+@budget_app.command("state")
+def state(
+    population: Population,
+    rho: Rho,
+    because: Because,
+    head: Annotated[
+        list[str] | None,
+        typer.Option(help="The 'ledger' that the report of a release states which it covers."),
+    ] = None,
+    data: Data = HERE,
+) -> None:
+    """State a cost that the ledger does not hold, such as that of a release after a backup."""
+    from lustrum.publish.budget import BudgetLedger, exact_rho
+
+    BudgetLedger(data, population).state_spent(exact_rho(rho), because, head or ())
+    show(population, data)
+
+
+@budget_app.command("show")
+def show(population: Population, data: Data = HERE) -> None:
+    """What was spent, and what is left."""
+    from lustrum.publish.budget import BudgetLedger
+
+    ledger = BudgetLedger(data, population)
+    for entry in ledger.entries():
+        what = {"limit": "limit", "spent": "charge", "stated": "stated"}.get(entry.what)
+        if what is not None:
+            typer.echo(f"{what:8} rho {float(entry.rho):<8g} {entry.dataset or entry.said}")
+    typer.echo(
+        f"{population}: rho {float(ledger.spent):g} of {float(ledger.limit):g} is spent, "
+        f"{float(ledger.left):g} is left. Neighbours are two datasets of the same size in which one person has "
+        "another record; a household of k people is protected at k * k times that."
+    )
+
+
+@budget_app.command("plan")
+def plan(
+    description: Annotated[Path, typer.Argument(help="The description of a dataset, a TOML file.")],
+    rho: Annotated[str, typer.Option(help="What all releases may cost together.")] = "2.56",
+    releases: Annotated[
+        int, typer.Option(min=1, help="Among how many releases it is divided.")
+    ] = 1,
+) -> None:
+    """Print the typical error of every table before anything is spent; the records are not looked at."""
+    from lustrum.protect.proven.domain import Domain
+    from lustrum.protect.proven.method import ProvenPopulation
+    from lustrum.publish.budget import exact_rho
+    from lustrum.tabulate import read_description
+
+    dataset = read_description(description)
+    domain, share = Domain.of(dataset), exact_rho(rho) / releases
+    planned = ProvenPopulation(rho=float(share)).plan(domain)
+    names = [
+        " and ".join(dataset.variables[v].name for v in axis.variables) for axis in domain.axes
+    ]
+    typer.echo(
+        f"rho {float(share):g} a release. Typical error of a cell in the linear estimate, at the finest codes:"
+    )
+    for subset in domain.subsets(min(3, len(domain.axes))):
+        typer.echo(
+            f"{planned.typical_error(subset):8.2f}  {' x '.join(names[axis] for axis in subset)}"
+        )

@@ -1,0 +1,125 @@
+"""Which tables are measured, and how much of rho each of them gets: from public facts alone.
+
+Neighbours are two datasets of the same size in which one person has another record. A table then changes in
+two cells by one, by the root of 2 in all, so discrete Gaussian noise of variance ``1 / share`` costs ``share``.
+
+Errors follow in closed form (the residuals of Xiao, He, Zhang and Kifer 2023). A table splits into *effects*,
+one for each subset of its axes, which are orthogonal. The effect of ``B`` is measured by every table ``A`` that
+has the axes of ``B``: added up over the ``n`` codes of the others, its noise has variance ``n / share(A)``. The
+best estimate weighs these by ``share(A) / n``; its precision is their sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from math import prod, sqrt
+
+import numpy as np
+
+from lustrum.model.arrays import Floats
+from lustrum.protect.proven.domain import Domain, Subset
+
+_PARTS = 1_000_000
+"""Shares are whole multiples of rho over this."""
+_STEPS = 1000
+
+
+@dataclass(frozen=True, eq=False)
+class MeasurementPlan:
+    """The share of rho of every table that is measured, as exact fractions that add up to rho."""
+
+    sizes: tuple[int, ...]
+    shares: Mapping[Subset, Fraction]
+
+    @property
+    def rho(self) -> Fraction:
+        """What all tables cost together."""
+        return sum(self.shares.values(), Fraction(0))
+
+    @cached_property
+    def precision(self) -> dict[Subset, float]:
+        """How precisely each effect is known: one over the variance of its estimate in each cell, before the
+        effect is centred."""
+        return {
+            effect: sum(
+                float(share) / self.others(table, effect)
+                for table, share in self.shares.items()
+                if set(effect) <= set(table)
+            )
+            for effect in _effects(self.shares)
+        }
+
+    def variance(self, table: Subset) -> float:
+        """The mean variance of the cells of a table in the linear estimate."""
+        cells = prod(self.sizes[axis] for axis in table)
+        total = 0.0
+        for effect, precision in self.precision.items():
+            if set(effect) <= set(table):
+                free = prod(self.sizes[axis] - 1 for axis in effect)
+                total += free / precision / self.others(table, effect)
+        return total / cells
+
+    def typical_error(self, table: Subset) -> float:
+        """The mean absolute error of a cell of a table in the linear estimate, before people are whole."""
+        return sqrt(self.variance(table) * 2 / np.pi)
+
+    def others(self, table: Subset, effect: Subset) -> int:
+        """How many cells of a table each value of an effect is spread over."""
+        return prod(self.sizes[axis] for axis in table if axis not in effect)
+
+
+def _effects(tables: Mapping[Subset, Fraction]) -> list[Subset]:
+    effects: set[Subset] = set()
+    for table in tables:
+        places = range(1 << len(table))
+        effects |= {tuple(a for i, a in enumerate(table) if bits >> i & 1) for bits in places}
+    return sorted(effects - {()}, key=lambda effect: (len(effect), effect))
+
+
+def plan_measurements(
+    domain: Domain,
+    rho: Fraction,
+    *,
+    max_variables: int,
+    weights: tuple[float, ...],
+    own: Mapping[Subset, float] | None = None,
+) -> MeasurementPlan:
+    """Divide rho so that the weighted sum of variances over all cells of all tables is least.
+
+    ``weights`` says what a cell of a table of one, two and more axes counts; ``own`` what one of a named table
+    counts. The sum is convex in the shares; each step moves them towards where the sum falls fastest.
+    """
+    sizes = domain.sizes
+    tables = domain.subsets(min(max_variables, len(sizes)))
+    inside = np.array([[set(b) <= set(a) for a in tables] for b in tables])
+    others = np.array([[prod(sizes[i] for i in a if i not in b) for a in tables] for b in tables])
+    spread = np.where(inside, 1.0 / others, 0.0)
+    free = np.array([prod(sizes[i] - 1 for i in b) for b in tables], dtype=np.float64)
+    weight = np.array([(own or {}).get(a, weights[min(len(a), len(weights)) - 1]) for a in tables])
+    wanted = free * (spread * weight).sum(axis=1)
+    share = np.full(len(tables), 1.0 / len(tables))
+    for _ in range(_STEPS):
+        precision = (spread * share).sum(axis=1)
+        falls = (spread * (wanted / precision**2)[:, None]).sum(axis=0)
+        share = share * np.sqrt(falls)
+        share /= share.sum()
+    return MeasurementPlan(sizes, dict(_exact_shares(tables, share, rho)))
+
+
+def _exact_shares(
+    tables: tuple[Subset, ...], share: Floats, rho: Fraction
+) -> list[tuple[Subset, Fraction]]:
+    """Whole parts of rho that add up to it; a table whose share is less than one part is not measured.
+
+    Tables of the most axes always get a part, so that every effect is measured by some table.
+    """
+    largest = max(len(table) for table in tables)
+    parts = np.floor(share * _PARTS).astype(np.int64)
+    parts = np.maximum(parts, [int(len(table) == largest) for table in tables])
+    parts[int(parts.argmax())] += _PARTS - int(parts.sum())
+    return [
+        (table, rho * int(part) / _PARTS) for table, part in zip(tables, parts, strict=True) if part
+    ]

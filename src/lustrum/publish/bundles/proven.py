@@ -1,0 +1,164 @@
+"""A bundle with a proof: charge the budget, measure once, and make people up from what was measured.
+
+Noisy tables stand in the agency's folder from the moment they were paid for. Whatever stops the work
+afterwards, the next call goes on from them without another charge; only ``measure_again`` pays for new ones.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+
+from lustrum.model import Dataset, DatasetError, PolicyError
+from lustrum.model.finest import FinestCells
+from lustrum.policy import Policy, read_policy
+from lustrum.policy.read import sealed
+from lustrum.protect.proven.domain import Domain
+from lustrum.protect.proven.measure import measure_tables
+from lustrum.protect.proven.method import ProvenPopulation
+from lustrum.protect.proven.noisy import NoisyTables
+from lustrum.protect.proven.places import laid_out
+from lustrum.protect.proven.report import public_report
+from lustrum.public.bundle.files import stated_proof
+from lustrum.publish.budget import BudgetLedger
+from lustrum.publish.bundles.history import ReleaseHistory
+from lustrum.publish.bundles.people import opened
+from lustrum.publish.bundles.write import pack_bundle, write_bundle
+from lustrum.runtime.data_folder import BUNDLES, PREPARED
+from lustrum.runtime.durable import outages, write_whole
+from lustrum.runtime.stop import reporting_progress
+from lustrum.tabulate import Store
+from lustrum.tabulate.finest import finest_cells
+
+Progress = Callable[[str, float], None]
+NOISY = "noisy-tables.json"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ProvenBundle:
+    """A bundle that was written, whether it was paid for anew, and what is left.
+
+    ``earlier`` says whether these people were in a release without proof.
+    """
+
+    digest: str
+    charged: bool
+    rho: Fraction
+    left: Fraction
+    earlier: bool
+
+
+def method_with_proof(policy: Policy, where: str) -> ProvenPopulation | None:
+    """The method of a policy that asks for a population with a proof; nothing else may stand beside it yet."""
+    spec = policy.population
+    if not isinstance(spec, ProvenPopulation):
+        return None
+    if policy.magnitudes is not None or policy.weights is not None:
+        raise PolicyError(
+            f"{where} asks for sums or weights beside a population with a proof; these have none yet, so leave "
+            "them out."
+        )
+    return spec
+
+
+def make_proven_bundle(
+    store: Store,
+    name: str,
+    policy: Path,
+    out: Path,
+    *,
+    folder: Path,
+    workers: int | None = None,
+    progress: Progress | None = None,
+    measure_again: bool = False,
+) -> ProvenBundle:
+    """Make the bundle of a dataset from its noisy tables, which are measured if there are none yet."""
+    spec = method_with_proof(read_policy(policy), str(policy))
+    if spec is None:
+        raise PolicyError(f"{policy} does not ask for a population with a proof.")
+    engine = opened(store, name, workers)
+    if engine.dataset.population is None:
+        raise DatasetError(
+            f"The description of {name!r} names no population, whose budget the release is paid from; write "
+            'one word, such as population = "residents", the same for all datasets of these people.'
+        )
+    ledger = BudgetLedger(store.root, engine.dataset.population)
+    others = _same_population(store, engine.dataset.population)
+    heads = [
+        head for path in (out, *(store.root / BUNDLES / n for n in others)) for head in _head(path)
+    ]
+    with reporting_progress(progress or (lambda _step, _share: None)):
+        noisy = None if measure_again else _paid_for(folder / NOISY, engine.dataset, ledger)
+        charged = noisy is None
+        if noisy is None:
+            cells = finest_cells(engine)
+            engine.require_unchanged()
+            noisy = _measured(spec, cells, ledger, heads, folder)
+        elif noisy.plan.rho != spec.exact_rho:
+            raise DatasetError(
+                f"{folder / NOISY} was measured with rho {float(noisy.plan.rho):g}, and the policy asks for "
+                f"{spec.rho:g}; take the change back, or pay for new tables with --measure-again."
+            )
+        earlier = _earlier_without_proof(store, others, ledger)
+        people = spec.population(noisy)
+        proof = {"ledger": ledger.measured()[noisy.digest], "earlier_without_proof": earlier}
+        report = public_report(spec, noisy, people, proof)
+    packed = pack_bundle(people, sealed(policy.read_bytes(), str(policy)), report)
+    write_bundle(out, packed)
+    ReleaseHistory.read(store.root, name).record(None, packed.digest)
+    ledger.released(name, packed.digest)
+    return ProvenBundle(packed.digest, charged, noisy.plan.rho, ledger.left, earlier)
+
+
+def _measured(
+    spec: ProvenPopulation, cells: FinestCells, ledger: BudgetLedger, heads: list[str], folder: Path
+) -> NoisyTables:
+    """Check, charge, draw, write, and only then say that it is done."""
+    domain = Domain.of(cells.dataset)
+    plan = spec.plan(domain)
+    laid_out(domain, cells)  # a record that cannot exist is found before anything is paid
+    with outages(folder):
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with ledger.charge(plan.rho, cells.dataset.name, heads) as charge, outages(folder):
+        noisy = measure_tables(domain, plan, cells)
+        write_whole(folder / NOISY, noisy.to_bytes(), 0o600)
+        charge.done(noisy.digest)
+    return noisy
+
+
+def _paid_for(path: Path, dataset: Dataset, ledger: BudgetLedger) -> NoisyTables | None:
+    """The noisy tables that stand there; None without any. Tables that the ledger does not know are refused."""
+    with outages(path):
+        if not path.is_file():
+            return None
+        data = path.read_bytes()
+    digest = hashlib.sha256(data).hexdigest()
+    if digest not in ledger.measured():
+        raise DatasetError(
+            f"{path} is not what the budget of {ledger.population!r} paid for; bring back the file as it was, "
+            "or pay for new tables with --measure-again."
+        )
+    return NoisyTables.from_bytes(data, dataset)
+
+
+def _same_population(store: Store, population: str) -> list[str]:
+    return [n for n in store.names() if store.open(n).dataset.population == population]
+
+
+def _head(path: Path) -> Iterator[str]:
+    """The last line of the ledger that the bundle there states."""
+    stated = stated_proof(path)
+    if stated is not None and isinstance(stated.get("ledger"), str):
+        yield stated["ledger"]
+
+
+def _earlier_without_proof(store: Store, names: list[str], ledger: BudgetLedger) -> bool:
+    """Whether anything of these people was released that no charge paid for."""
+    proven = ledger.releases()
+    released = {d for name in names for d in ReleaseHistory.read(store.root, name).digests}
+    with outages(store.root):
+        prepared = any((store.root / PREPARED).glob("*/*"))
+    return prepared or not released <= proven

@@ -1,0 +1,174 @@
+"""Bundles with a proof through the command: paid for once, made again from what was paid for, served."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from rich.console import Console
+
+from lustrum.answer import TableService
+from lustrum.cli.protect import protect_dataset
+from lustrum.model import Axis, DatasetError, InputError, TableQuery
+from lustrum.policy.presets import preset
+from lustrum.protect.privacy import BudgetSpentError
+from lustrum.public.bundle.files import read_bundle
+from lustrum.publish import budget
+from lustrum.publish.budget import BudgetLedger
+from lustrum.publish.bundles import proven
+from lustrum.publish.bundles.proven import NOISY, ProvenBundle
+from lustrum.tabulate import FrameSource, Store, ingest, read_description
+
+SIZES = {"area": 6, "sex": 2, "age": 4}
+DESCRIPTION = """
+[dataset]
+name = "{name}"
+record_id = "id"
+{population}
+""" + "".join(
+    f'[[variables]]\nname = "{name}"\ncodes = {json.dumps([[str(i), f"{name} {i}"] for i in range(size)])}\n'
+    for name, size in SIZES.items()
+)
+
+
+def ingested(root: Path, name: str = "town", population: str = 'population = "merrow"') -> Path:
+    """A data folder with a dataset of 600 invented people and the preset."""
+    rng = np.random.default_rng(8)
+    columns = {"id": [str(i) for i in range(600)]}
+    columns |= {v: [str(c) for c in rng.integers(size, size=600)] for v, size in SIZES.items()}
+    described = root / f"{name}.toml"
+    described.write_text(DESCRIPTION.format(name=name, population=population))
+    data = root / "data"
+    ingest(FrameSource(pa.table(columns)), read_description(described), Store(data))
+    (data / "policies").mkdir(exist_ok=True)
+    (data / "policies" / f"{name}.toml").write_text(preset("proven", name))
+    return data
+
+
+def protect(data: Path, name: str = "town", **options: bool) -> ProvenBundle:
+    made = protect_dataset(name, data, Console(quiet=True), **options)  # type: ignore[arg-type]
+    assert isinstance(made, ProvenBundle)
+    return made
+
+
+def limited(data: Path, rho: str) -> BudgetLedger:
+    ledger = BudgetLedger(data, "merrow")
+    ledger.set_limit(Fraction(rho), "the board")
+    return ledger
+
+
+def notes_of(data: Path) -> str:
+    """What an answer of the server says beside its numbers."""
+    service = TableService(data)
+    release = service.answer(TableQuery("town", by=(Axis("area"), Axis("sex")))).release
+    service.close()
+    assert release is not None
+    return " ".join(str(note) for note in release.notes)
+
+
+def test_a_release_is_paid_for_once_and_served_with_its_promise(tmp_path: Path) -> None:
+    data = ingested(tmp_path)
+    ledger = limited(data, "5")
+    first = protect(data)
+    assert (first.charged, first.rho, first.left) == (True, Fraction("2.56"), Fraction("2.44"))
+    again = protect(data)
+    assert (again.charged, again.digest, again.left) == (False, first.digest, first.left)
+    with pytest.raises(BudgetSpentError, match=r"costs rho 2\.56, and 2\.44 of 5 is left"):
+        protect(data, measure_again=True)
+    assert ledger.spent == Fraction("2.56")
+    bundle = read_bundle(data / "bundles" / "town")
+    assert bundle.report.proof is not None
+    assert bundle.report.proof["neighbours"] == "replace-one-record"
+    assert not bundle.report.proof["earlier_without_proof"]
+    text = notes_of(data)
+    assert "made up from noisy tables" in text
+    assert "rho 2.56" in text
+    assert "a 1 need not exist, and a 0 need not be empty" in text
+
+
+def test_what_stops_the_work_after_the_charge_does_not_cost_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = ingested(tmp_path)
+    ledger = limited(data, "3")
+    monkeypatch.setattr(proven, "public_report", lambda *_: pytest.fail("stopped"))
+    with pytest.raises(pytest.fail.Exception):
+        protect(data)
+    monkeypatch.undo()
+    assert not protect(data).charged
+    assert ledger.spent == Fraction("2.56")
+
+
+def test_a_crash_while_noise_is_drawn_leaves_the_charge_spent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = ingested(tmp_path)
+    ledger = limited(data, "3")
+    monkeypatch.setattr(proven, "measure_tables", lambda *_: pytest.fail("stopped"))
+    with pytest.raises(pytest.fail.Exception):
+        protect(data)
+    monkeypatch.undo()
+    assert ledger.spent == Fraction("2.56")
+    with pytest.raises(BudgetSpentError):
+        protect(data)
+
+
+def test_tables_that_nobody_paid_for_are_refused(tmp_path: Path) -> None:
+    data = ingested(tmp_path)
+    limited(data, "3")
+    protect(data)
+    noisy = data / "reports" / "town" / NOISY
+    noisy.write_bytes(noisy.read_bytes().replace(b'"people":600', b'"people":599'))
+    with pytest.raises(DatasetError, match="is not what the budget of 'merrow' paid for"):
+        protect(data)
+
+
+def test_another_dataset_of_the_same_people_pays_from_the_same_budget(tmp_path: Path) -> None:
+    data = ingested(tmp_path)
+    ingested(tmp_path, "again")
+    limited(data, "3")
+    protect(data)
+    with pytest.raises(BudgetSpentError):
+        protect(data, "again")
+
+
+def test_an_older_ledger_is_refused(tmp_path: Path) -> None:
+    data = ingested(tmp_path)
+    ledger = limited(data, "10")
+    backup = ledger.path.read_bytes()
+    protect(data)
+    ledger.path.write_bytes(backup)
+    with pytest.raises(DatasetError, match="older than a release"):
+        protect(data, measure_again=True)
+
+
+def test_an_earlier_release_without_proof_is_said_on_every_answer(tmp_path: Path) -> None:
+    data = ingested(tmp_path)
+    limited(data, "3")
+    (data / "policies" / "town.toml").write_text(preset("strict", "town"))
+    protect_dataset("town", data, Console(quiet=True))
+    (data / "policies" / "town.toml").write_text(preset("proven", "town"))
+    assert protect(data).earlier
+    assert "covers only what this one adds" in notes_of(data)
+
+
+@pytest.mark.parametrize("option", ["never_published", "new_series"])
+def test_a_release_with_a_proof_continues_none(tmp_path: Path, option: str) -> None:
+    data = ingested(tmp_path)
+    with pytest.raises(InputError, match="continues no release"):
+        protect(data, **{option: True})
+
+
+def test_a_population_must_be_named(tmp_path: Path) -> None:
+    with pytest.raises(DatasetError, match="names no population"):
+        protect(ingested(tmp_path, population=""))
+
+
+def test_costs_are_exact(tmp_path: Path) -> None:
+    assert budget.exact_rho("0.1") * 10 == 1
+    with pytest.raises(InputError, match="A cost is a number"):
+        budget.exact_rho("much")
