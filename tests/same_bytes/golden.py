@@ -184,7 +184,9 @@ RECORDS: dict[str, list[dict[str, Any]]] = {
     "simple-sampling": [{"fraction": 0.3}],
     "stratified-sampling": [{"by": "area", "fraction": 0.2, "allocation": "root"}],
 }
-ELSEWHERE = {"differential-privacy", "protected-magnitudes", "protected-population"}
+ELSEWHERE = {
+    "differential-privacy", "protected-magnitudes", "protected-population", "proven-population",
+}  # fmt: skip
 
 
 def outcome(make: Callable[[], Any]) -> Any:
@@ -323,6 +325,36 @@ def populations() -> Results:
             )
             later = ProtectedPopulation(**words).protect(grown, KEY, previous=result.memory)
             yield f"changed population {number} {words}", protected(later)
+
+
+@group
+def proven() -> Results:
+    """People from noisy tables: the noise itself, and the plan, are drawn once and then a file."""
+    from fractions import Fraction
+
+    from lustrum.protect.proven.domain import Domain
+    from lustrum.protect.proven.method import ProvenPopulation
+    from lustrum.protect.proven.noisy import NoisyTables
+    from lustrum.protect.proven.places import laid_out
+    from lustrum.protect.proven.plan import MeasurementPlan
+    from lustrum.protect.proven.report import public_report
+    from lustrum.testing import example_populations
+
+    for number, cells in enumerate(example_populations(3, 1)):
+        domain, rng = Domain.of(cells.dataset), np.random.default_rng(number)
+        subsets = domain.subsets(min(3, len(domain.axes)))
+        plan = MeasurementPlan(domain.sizes, dict.fromkeys(subsets, Fraction(1, 10)))
+        truth = laid_out(domain, cells)
+        tables = {}
+        for subset in subsets:
+            noise = rng.integers(-5, 6, domain.table_shape(subset))
+            tables[subset] = domain.table(truth, subset) + noise * domain.possible_table(subset)
+        scales = dict.fromkeys(subsets, 3.25)
+        noisy = NoisyTables(domain, plan, int(truth.sum()), tables, scales, {})
+        method = ProvenPopulation(1.0)
+        made = method.population(noisy, seed=5)
+        yield f"people {number}", (made.codes, made.counts)
+        yield f"report {number}", public_report(method, noisy, made, {}).to_mapping()
 
 
 @group
