@@ -58,7 +58,7 @@ _FEW = 200  # cells up to which the cheapest others join a small union
 _WORK = 300  # steps of a search for cheaper quick patterns
 _WORK_FLOWS = 2000  # the same for networks, in attacks
 _NARROWED = 5000  # cells of a network from which on only some are looked at
-_LAYERS = 8  # forests for each size of levels
+_LAYERS = 3  # forests for each size of levels
 _STEP = 4  # the ratio between sizes of levels that are looked at
 
 

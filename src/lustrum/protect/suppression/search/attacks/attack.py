@@ -85,6 +85,8 @@ class FlowAttacks:
         self.steps, self.weight = 0, 1
         self.moves: list[tuple[Ints, Floats]] = []
         self._graph = adjacency(self.tail, self.head, np.arange(self.tail.size), self.nodes)
+        # The network of the last pattern that was asked about; several questions follow each other.
+        self._few = np.zeros(0, np.int64), np.zeros(0, np.bool_), self._graph
 
     def forget_prices(self) -> None:
         """Nothing is kept between questions."""
@@ -99,9 +101,12 @@ class FlowAttacks:
         asked = np.zeros(self.tail.size, dtype=np.bool_)
         asked[self.tasks.cell[picks]] = True
         arcs = np.flatnonzero(suppressed | asked)
-        tail, head = self.tail[arcs], self.head[arcs]
-        graph = adjacency(tail, head, np.flatnonzero(suppressed[arcs]), self.nodes)
-        x = suppressed[arcs].astype(np.float64)
+        tail, head, open_arcs = self.tail[arcs], self.head[arcs], suppressed[arcs]
+        if not (np.array_equal(arcs, self._few[0]) and np.array_equal(open_arcs, self._few[1])):
+            graph = adjacency(tail, head, np.flatnonzero(open_arcs), self.nodes)
+            self._few = arcs, open_arcs, graph
+        graph = self._few[2]
+        x = open_arcs.astype(np.float64)
         pick_index = {int(t): i for i, t in enumerate(picks)}
         for view, every in self.tasks.by_view(picks):
             up, down = self.tasks.rooms(view)
