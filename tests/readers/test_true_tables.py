@@ -264,6 +264,23 @@ def test_rows_that_are_missing_are_0_where_totals_agree(tmp_path: Path) -> None:
         true_table(gone, members_of([gone]), "counts")
 
 
+def test_subtotals_of_many_codes_are_shown_by_numbers_wherever_their_parts_stand(
+    tmp_path: Path,
+) -> None:
+    values = np.random.default_rng(6).integers(1, 5000, (120, 8))
+    rows = {f"c{i}": row for i, row in enumerate(values)}
+    rows |= {f"g{k}": values[30 * k : 30 * k + 30].sum(axis=0) for k in range(4)}
+    rows["w"] = values.sum(axis=0)
+    lines = [
+        f"{c},{b},{v}" for c, row in rows.items() for b, v in zip("qrstuvxy", row, strict=True)
+    ]
+    file = read(tmp_path, "\n".join(["a,b,value", *lines]) + "\n")
+    found = members_of([file], without_totals=["b"])["a"]
+    assert held(found)["w"] == {f"c{i}" for i in range(120)}
+    assert held(found)["g3"] == {f"c{i}" for i in range(90, 120)}
+    assert found.how == dict.fromkeys(["g0", "g1", "g2", "g3", "w"], "by numbers")
+
+
 def test_no_total_is_asked_for_with_the_lines_that_answer_it(tmp_path: Path) -> None:
     file = read(tmp_path, "a,value\np,2\nq,3\nr,9\n")
     with pytest.raises(InputError, match="no total is recognised among the codes of 'a'") as asked:
