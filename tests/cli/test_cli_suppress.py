@@ -10,6 +10,7 @@ import zipfile
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -416,6 +417,19 @@ def test_an_interrupt_leaves_old_files_as_they_were_and_no_new_ones(
     assert done.exit_code != 0
     assert out.read_text() == "last year\n"
     assert sorted(p.name for p in table.parent.iterdir()) == ["out.csv", "t.csv"]
+
+
+def test_files_that_would_not_protect_every_cell_are_not_written(
+    table: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = SimpleNamespace(short=[(0, "outsider")], safe=False)
+    monkeypatch.setattr("lustrum.cli.suppress.audit_of_files", lambda *words: found)
+    out = table.parent / "out.csv"
+    code, said = suppress(table, "--rule", "p=10", "--out", out)
+    assert code == 3
+    assert "What would be written leaves" in said
+    assert "Nothing was written: the files would not protect every cell." in " ".join(said.split())
+    assert [path.name for path in table.parent.iterdir()] == ["t.csv"]
 
 
 def test_a_workbook_shows_letters_and_intervals_and_no_hidden_value(table: Path) -> None:

@@ -595,6 +595,20 @@ def test_an_interval_that_tells_too_much_is_found(tmp_path: Path) -> None:
     assert audit_of_files([draft(tmp_path, wide)], [wide], problem).safe  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize("stating", [0, 1])
+def test_intervals_of_one_file_among_several_are_audited(tmp_path: Path, stating: int) -> None:
+    made = written(*PAIR)
+    one = made[stating]
+    at = tuple(np.argwhere(one.wanted.mask)[0])
+    low, high = (np.where(one.release.shown, one.table.values, e) for e in (-UNBOUNDED, UNBOUNDED))
+    low[at], high[at] = 1, 2
+    made[stating] = replace(one, release=replace(one.release, low=low, high=high))
+    paths = [draft(tmp_path, one) for one in made]
+    found = audit_of_files(paths, made, together(*PAIR).attacked())
+    assert found is not None
+    assert not found.safe
+
+
 @pytest.mark.parametrize(
     ("place", "low", "high", "safe"),
     [

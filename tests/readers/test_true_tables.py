@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import re
 from decimal import Decimal
 from pathlib import Path
@@ -263,6 +264,23 @@ def test_rows_that_are_missing_are_0_where_totals_agree(tmp_path: Path) -> None:
         true_table(gone, members_of([gone]), "counts")
 
 
+def test_subtotals_of_many_codes_are_shown_by_numbers_wherever_their_parts_stand(
+    tmp_path: Path,
+) -> None:
+    values = np.random.default_rng(6).integers(1, 5000, (120, 8))
+    rows = {f"c{i}": row for i, row in enumerate(values)}
+    rows |= {f"g{k}": values[30 * k : 30 * k + 30].sum(axis=0) for k in range(4)}
+    rows["w"] = values.sum(axis=0)
+    lines = [
+        f"{c},{b},{v}" for c, row in rows.items() for b, v in zip("qrstuvxy", row, strict=True)
+    ]
+    file = read(tmp_path, "\n".join(["a,b,value", *lines]) + "\n")
+    found = members_of([file], without_totals=["b"])["a"]
+    assert held(found)["w"] == {f"c{i}" for i in range(120)}
+    assert held(found)["g3"] == {f"c{i}" for i in range(90, 120)}
+    assert found.how == dict.fromkeys(["g0", "g1", "g2", "g3", "w"], "by numbers")
+
+
 def test_no_total_is_asked_for_with_the_lines_that_answer_it(tmp_path: Path) -> None:
     file = read(tmp_path, "a,value\np,2\nq,3\nr,9\n")
     with pytest.raises(InputError, match="no total is recognised among the codes of 'a'") as asked:
@@ -372,6 +390,24 @@ def test_a_layout_finds_a_table_in_a_workbook_and_must_speak_of_every_column(
         read_true(path, stale)
     with pytest.raises(InputError, match="leaves 'symbols' open"):
         read_true(path, Layout(open=("symbols",)))
+
+
+def test_a_wide_table_and_a_dataset_of_json_stat_are_true_tables_too(tmp_path: Path) -> None:
+    wide = 'kind = "counts"\n[[tables]]\nacross = ["sex"]\n[tables.columns]\narea = { role = "code" }\n'
+    wide += "".join(f'{code} = {{ role = "value" }}\n' for code in ("m", "f", "Total"))
+    file = read(tmp_path, "area,m,f,Total\nn,1,4,5\ns,2,6,8\nTotal,3,10,13\n", wide)
+    table = true_table(file, members_of([file]))
+    assert table.values.tolist() == [[1, 4, 5], [2, 6, 8], [3, 10, 13]]
+    with pytest.raises(InputError, match="all have the role 'value'"):
+        read(tmp_path, "area,m,f,n\nn,1,4,5\n", wide.replace("Total = ", "n = ").replace(
+            'n = { role = "value" }', 'n = { role = "contributors" }'))  # fmt: skip
+    category = {"index": ["n", "s", "Total"], "label": {"n": "North", "s": "South", "Total": "All"}}
+    dataset = {"version": "2.0", "class": "dataset", "id": ["area"], "size": [3],
+               "dimension": {"area": {"category": category}}, "value": [1.5, 2, 3.5]}  # fmt: skip
+    stated = read(tmp_path, json.dumps(dataset), name="t.json")
+    table = true_table(stated, members_of([stated]))
+    assert (table.values.tolist(), table.kind) == ([15, 20, 35], "magnitude")
+    assert table.axes[0].labels == ("North", "South", "All")
 
 
 def test_hierarchies_come_from_three_kinds_of_files(tmp_path: Path) -> None:

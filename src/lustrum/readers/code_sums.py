@@ -78,7 +78,7 @@ class SumSearch:
         self._tries += len(others) ** 2 // 2
         lines = np.argsort(-np.abs(self.value[total]), kind="stable")[:_SCREENED]
         sums = np.zeros((len(others) + 1, lines.size), dtype=np.int64)
-        np.cumsum(self.value[np.ix_(others, lines)], axis=0, out=sums[1:])
+        np.cumsum(self.value[list(others)][:, lines], axis=0, out=sums[1:])
         wanted = sums + self.value[total, lines]
         order = np.argsort(sums[:, 0], kind="stable")
         first, last = (np.searchsorted(sums[order, 0], wanted[:, 0], s) for s in ("left", "right"))

@@ -115,7 +115,7 @@ def test_subtotals_of_small_counts_are_told_by_their_codes(tmp_path: Path) -> No
     path = tmp_path / "t.csv"
     rows = "D,4\nD1,1\nD2,1\nD3,2\nE,20\nE1,11\nE2,9\nE3,0\nTotal,24\n"
     path.write_text("nace,value\n" + rows)
-    words = ["suppress", str(path), "--rule", "threshold=5", "--counts"]
+    words = ["suppress", str(path), "--rule", "threshold=5", "--kind", "counts"]
     done = CliRunner().invoke(app, words)
     assert done.exit_code == 0, done.output
     assert "2 subtotals D, E (by code)" in done.output

@@ -125,7 +125,7 @@ class _WithoutMoved(TyperCommand):
         **{f"--{key}": f"{key} = true under [suppress]" for key in ("unions", "zeros", "partial", "reasons")},
         **{f"--{key}": f'{key} = ["area=n,job=a"] under [suppress]' for key in ("frozen", "never")},
         **{f"--{key}": f"{key} = 1 under [suppress]" for key in ("power", "decimals")},
-        "--counts": 'kind = "counts", or say --kind counts',
+        "--counts": 'kind = "counts" (or say --kind counts)',
         "--value": 'turnover = { role = "value" } under [tables.columns]',
         "--by": 'area = { role = "code" } under [tables.columns]',
         "--contributors": 'firms = { role = "contributors" } under [tables.columns]',
