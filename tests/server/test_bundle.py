@@ -244,6 +244,16 @@ def test_readers_can_read_the_public_report(bundled: TestClient, client: TestCli
     page = bundled.get("/datasets/demo/about").text
     for words in ("How the numbers are protected", "0 to 5", "Typical errors of counts"):
         assert words in page
+    assert "Margins of error" in page
+    assert "below 10,000" in page
+    assert "A few numbers are off by more" not in page
+    assert report["largest"] is None
+    plain = {one["variables"]: one["margins"] for one in report["margins"] if not one["own_groups"]}
+    table = bundled.get(f"{TABLES}?dataset=demo&by=sex").json()
+    largest = max(table["table"]["value"])
+    kind = min(k for k in plain if k >= 1)
+    margin = plain[kind][sum(largest >= end for end in (10, 100, 1000, 10_000))]
+    assert any(f"more than {margin} away" in note for note in table["notes"])
     keyed = client.get("/api/v1/datasets/demo/protection").json()
     assert keyed["report"] is None
     assert keyed["method"]["method"] == "random-rounding"

@@ -142,6 +142,14 @@ def test_margins_cover_every_group_and_name_no_single_error(
             assert again.margins[kind[0]][kind[1]] < 10**6
 
 
+def test_a_group_of_few_cells_does_not_decide_a_margin_by_itself() -> None:
+    """Its largest error would be told; joined with the next kind it is one of many."""
+    kinds = measured({(1, 2): [500] * 10, (2, 2): [3] * 500})
+    report = report_of({"max_variables": 3}, Support(3), 0.5, kinds, kinds, b"s" * 16)
+    assert report.margins[1] == report.margins[2]
+    assert report.margins[1][2] < 10
+
+
 def test_the_key_draws_where_the_steps_of_a_margin_begin() -> None:
     kinds = measured({(1, 0): [7] * 500})
     stated = {
