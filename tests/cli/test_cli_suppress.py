@@ -23,6 +23,7 @@ from lustrum.audit.report import known_and_places
 from lustrum.cli.application import app
 from lustrum.model import InputError
 from lustrum.readers import read_table, recognise
+from lustrum.readers.report import FileReport
 from released import releases_of
 
 # n/a is dominated by one contributor; every hidden value has digits that stand nowhere else.
@@ -722,3 +723,36 @@ def test_no_file_is_written_over_the_true_table_or_over_another_one(
         suppress(table, "--rule", "p=10", "--out", public, "--ranges", public)
     assert table.read_text() == TABLE
     assert not public.exists()
+
+
+def test_audit_suppress_and_verify_write_one_kind_of_report(table: Path) -> None:
+    folder = table.parent
+    out, proof, json_ = folder / "o.csv", folder / "p.json", folder / "r.json"
+
+    def reported(*words: object) -> FileReport:
+        done = CliRunner().invoke(app, [*map(str, words), "--json", str(json_)])
+        report = FileReport.model_validate_json(json_.read_text())
+        assert report.exit == done.exit_code
+        assert (report.format, report.version, report.command) == ("lustrum-report", 1, words[0])
+        return report
+
+    done = reported("suppress", table, "--rule", "p=10", "--out", out, "--certificate", proof)
+    cells = {value.cell: value for value in done.values}
+    shown = read_table(out)
+    hidden = [k for k, v in zip(shown.cells, shown.values["value"], strict=True) if v is None]
+    assert set(cells) == {f"area={a}, job={j}" for a, j in hidden}
+    primary = cells["area=n, job=a"]
+    assert (primary.status, done.pattern and done.pattern.primary) == ("primary", 1)
+    assert primary.low <= 7013 <= primary.high
+    assert done.confidential
+    audited = reported("audit", out)
+    assert (audited.exit, audited.hidden, audited.confidential) == (0, 4, False)
+    proven = {value.cell: value for value in reported("verify", proof).values}
+    assert len(proven) == 4
+    assert all(value.sharp and value.low < value.high for value in proven.values())
+    proof.write_text("{}")
+    assert reported("verify", proof).reason.startswith("The certificate does NOT hold")
+    frozen = [w for job in ("b", "c", "Total") for w in ("--frozen", f"job={job}")]
+    failed = reported("suppress", table, "--rule", "p=10", *frozen)
+    assert failed.exit == 3
+    assert [v.finding for v in failed.values if v.status == "primary"] == ["within protection"]

@@ -27,6 +27,7 @@ from lustrum.publish.suppression.inputs import (
 )
 from lustrum.publish.suppression.long_search import StoppableSearch
 from lustrum.publish.suppression.read_back import audit_of_files
+from lustrum.publish.suppression.report import suppression_report
 from lustrum.publish.suppression.tables import TablesTogether
 from lustrum.publish.waivers import read_waivers
 from lustrum.readers import TableFile, confidential_table, read_table, recognise
@@ -115,6 +116,8 @@ def suppress_files(
             )
         show_report(tables, patterns, paths, console, specs[0].cost == "value")
         console.print(Text(_attackers(patterns, specs)))
+        if files.json is not None:
+            suppression_report(paths, tables, patterns, safe=patterns[0].safe).write(files.json)
         changes = None
         if before is not None:
             bar.update(task, description="comparing with the last period")
@@ -142,6 +145,8 @@ def suppress_files(
             return audit is None or audit.safe
 
         if not write_tables(protected, files, judge, line):
+            if files.json is not None:
+                suppression_report(paths, tables, patterns, safe=False).write(files.json)
             line("Nothing was written: the files would not protect every cell.")
             return False
         if files.out is not None:

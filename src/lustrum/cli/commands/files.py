@@ -150,7 +150,10 @@ def suppress(
         Path | None, typer.Option(help="Write a picture of the pattern (.svg or .html).")
     ] = None,
     certificate: Annotated[
-        Path | None, typer.Option(help="Write the proof of the ranges of primary cells.")
+        Path | None, typer.Option(help="Write the proof of the ranges of all suppressed cells.")
+    ] = None,
+    json: Annotated[
+        Path | None, typer.Option(help="Write the report for programs here; it is confidential.")
     ] = None,
     cost: Annotated[
         str,
@@ -266,7 +269,7 @@ def suppress(
         Console(markup=False),
         rule or (),
         method,
-        SuppressFiles(out, ranges, picture, certificate, changes),
+        SuppressFiles(out, ranges, picture, certificate, changes, json),
         frozen=frozen or (),
         never=never or (),
         previous=previous,
@@ -291,9 +294,10 @@ def verify(
         str | None, typer.Option(help="The digest that its knowledge must have.")
     ] = None,
     list_: Annotated[bool, typer.Option("--list", help="List all bounds that it proves.")] = False,
+    json: Annotated[Path | None, typer.Option(help="Write the report for programs here.")] = None,
 ) -> None:
     """Check a certificate in exact arithmetic, without a solver. Exit code 1: it does not hold."""
     from lustrum.cli.terminal.verify import show_verification
 
-    if not show_verification(file, digest, Console(markup=False), every=list_):
+    if not show_verification(file, digest, Console(markup=False), every=list_, json=json):
         raise typer.Exit(1)

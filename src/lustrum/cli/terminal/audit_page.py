@@ -35,12 +35,6 @@ _TITLES = {
     "within protection": "Within the protection interval",
     "few values": "Few values left",
 }
-_VERDICTS = {
-    0: "Everything in the files has a role, and nothing hidden can be worked out.",
-    3: "Something hidden can be worked out.",
-    4: "Not judged: some roles are open.",
-}
-
 _SCRIPT = """
 const quote = s => JSON.stringify(s);
 const key = s => /^[A-Za-z0-9_-]+$/.test(s) ? s : quote(s);
@@ -131,7 +125,7 @@ def page(report: FileReport, layouts: Sequence[Layout]) -> str:
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
         f"<title>Audit</title><style>{_STYLE}</style></head><body><h1>What a reader can work out</h1>"
-        f'<p class="verdict e{report.exit}">{_VERDICTS[report.exit]}</p>'
+        f'<p class="verdict e{report.exit}">{escape(report.reason)}</p>'
         f"<p>{report.hidden:,} values are not published as they are.</p>{findings}"
         + (f"<h2>Questions</h2><ol>{questions}</ol>" if questions else "")
         + editors
