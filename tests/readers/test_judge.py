@@ -13,7 +13,7 @@ from examples import examples
 from lustrum.model import InputError
 from lustrum.readers.judge import judge, open_file
 from lustrum.readers.layout import layout_of_text
-from lustrum.readers.report import FileReport
+from lustrum.readers.report import AuditedValue, FileReport, PatternReport
 from readers.drawn import draw
 
 
@@ -142,6 +142,23 @@ def test_an_all_clear_needs_sharp_bounds(tmp_path: Path) -> None:
         assert (report.exit, [q.role for q in report.questions]) == (4, ["bounds"])
 
 
+def test_one_sum_in_two_units_is_shown_once(tmp_path: Path) -> None:
+    # a1 is the sum of a2 and a3 by chance, in one line that stands there in units and in thousands.
+    rows = [
+        ("a1", 618, 219),
+        ("a2", 214, 69),
+        ("a3", 404, None),
+        ("a4", 427, None),
+        ("T", 1663, 656),
+    ]
+    text = "area,job,unit,value\n"
+    for area, *values in rows:
+        for job, value in zip(("Sum", "j"), values, strict=True):
+            shown = ("x", "x") if value is None else (str(value), str(value / 1000))
+            text += f"{area},{job},NR,{shown[0]}\n{area},{job},THS,{shown[1]}\n"
+    assert exact(audited(tmp_path, text)) == {}
+
+
 def _one(codes: str, rows: dict[str, str], unit: str = "") -> tuple[str, str]:
     """A file of one variable, and its layout with the given roles of codes."""
     text = "what,value\n" + "".join(f"{code},{value}\n" for code, value in rows.items())
@@ -265,3 +282,10 @@ def test_encodings_and_decimal_commas_are_read(tmp_path: Path) -> None:
     report = judge([open_file(tmp_path / "t.csv", layout_of_text(layout, "l"))]).report
     assert exact(report) == {"Land=Tirol": 234.5}
     assert "Windows-1252" in report.files[0].notes[0]
+
+
+def test_every_member_of_the_report_is_documented() -> None:
+    page = Path(__file__).resolve().parents[2] / "docs" / "reference" / "command-line.md"
+    text = page.read_text(encoding="utf-8")
+    for part in (FileReport, AuditedValue, PatternReport):
+        assert not [name for name in part.model_fields if f"`{name}`" not in text]
