@@ -142,23 +142,6 @@ def test_an_all_clear_needs_sharp_bounds(tmp_path: Path) -> None:
         assert (report.exit, [q.role for q in report.questions]) == (4, ["bounds"])
 
 
-def test_one_sum_in_two_units_is_shown_once(tmp_path: Path) -> None:
-    # a1 is the sum of a2 and a3 by chance, in one line that stands there in units and in thousands.
-    rows = [
-        ("a1", 618, 219),
-        ("a2", 214, 69),
-        ("a3", 404, None),
-        ("a4", 427, None),
-        ("T", 1663, 656),
-    ]
-    text = "area,job,unit,value\n"
-    for area, *values in rows:
-        for job, value in zip(("Sum", "j"), values, strict=True):
-            shown = ("x", "x") if value is None else (str(value), str(value / 1000))
-            text += f"{area},{job},NR,{shown[0]}\n{area},{job},THS,{shown[1]}\n"
-    assert exact(audited(tmp_path, text)) == {}
-
-
 def _one(codes: str, rows: dict[str, str], unit: str = "") -> tuple[str, str]:
     """A file of one variable, and its layout with the given roles of codes."""
     text = "what,value\n" + "".join(f"{code},{value}\n" for code, value in rows.items())
