@@ -27,6 +27,7 @@ from lustrum.cli.application import app
 from lustrum.model import InputError
 from lustrum.readers.judge import open_file
 from lustrum.readers.own import published_cells
+from lustrum.readers.report import FileReport
 
 # n/a is dominated by one contributor; every hidden value has digits that stand nowhere else.
 TABLE = """area,job,value,n,x1,x2
@@ -825,3 +826,37 @@ def test_no_file_is_written_over_the_true_table_or_over_another_one(
         suppress(table, "--rule", "p=10", "--out", public, "--ranges", public)
     assert table.read_text() == TABLE
     assert not public.exists()
+
+
+def test_audit_suppress_and_verify_write_one_kind_of_report(table: Path) -> None:
+    folder = table.parent
+    out, proof, json_ = folder / "o.csv", folder / "p.json", folder / "r.json"
+
+    def reported(*words: object) -> FileReport:
+        done = CliRunner().invoke(app, [*map(str, words), "--json", str(json_)])
+        report = FileReport.model_validate_json(json_.read_text())
+        assert report.exit == done.exit_code
+        assert (report.format, report.version, report.command) == ("lustrum-report", 1, words[0])
+        return report
+
+    done = reported("suppress", table, "--rule", "p=10", "--out", out, "--certificate", proof)
+    cells = {value.cell: value for value in done.values}
+    rows = csv.DictReader(out.read_text().splitlines())
+    hidden = [(row["area"], row["job"]) for row in rows if not row["value"]]
+    assert set(cells) == {f"area={a}, job={j}" for a, j in hidden}
+    primary = cells["area=n, job=a"]
+    assert (primary.status, done.pattern and done.pattern.primary) == ("primary", 1)
+    assert primary.low <= 7013 <= primary.high
+    assert done.confidential
+    audited = reported("audit", out)
+    assert (audited.exit, audited.hidden, audited.confidential) == (0, 4, False)
+    proven = {value.cell: value for value in reported("verify", proof).values}
+    assert len(proven) == 4
+    assert all(value.sharp and value.low < value.high for value in proven.values())
+    proof.write_text("{}")
+    assert reported("verify", proof).reason.startswith("The certificate does NOT hold")
+    layout = folder / "layout.toml"
+    layout.write_text('[suppress]\nfrozen = ["job=b", "job=c", "job=Total"]\n')
+    failed = reported("suppress", table, "--rule", "p=10", "--layout", layout)
+    assert failed.exit == 3
+    assert [v.finding for v in failed.values if v.status == "primary"] == ["within protection"]

@@ -41,6 +41,11 @@ def test_drawn_files_are_judged_truly(tmp_path: Path) -> None:
     assert _share(tmp_path, range(20), disclosing=False) >= 0.95
 
 
+def test_a_sum_by_chance_in_two_units_is_shown_once(tmp_path: Path) -> None:
+    # One place of this file is the sum of two others in its only full line, in units and in thousands.
+    _checked(tmp_path, 4699, disclosing=True)
+
+
 @pytest.mark.deep
 def test_thousands_of_drawn_files_are_judged_truly(tmp_path: Path) -> None:
     assert _share(tmp_path, range(1000, 6000), disclosing=True) >= 0.99

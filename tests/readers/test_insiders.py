@@ -373,7 +373,7 @@ def test_bounds_of_contributors_that_are_not_sharp_are_no_all_clear(
         sharp = calls[-1].sharp & (len(calls) == 1)
         return replace(calls[-1], sharp=sharp)
 
-    monkeypatch.setattr("lustrum.readers.judge.best_bounds", stopping)
+    monkeypatch.setattr("lustrum.readers.findings.best_bounds", stopping)
     report = audited(tmp_path, GOOD)
     assert (report.exit, [q.role for q in report.questions]) == (4, ["bounds"])
 

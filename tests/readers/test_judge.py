@@ -13,7 +13,7 @@ from examples import examples
 from lustrum.model import InputError
 from lustrum.readers.judge import judge, open_file
 from lustrum.readers.layout import layout_of_text
-from lustrum.readers.report import FileReport
+from lustrum.readers.report import AuditedValue, FileReport, PatternReport
 from readers.drawn import draw
 
 
@@ -265,3 +265,10 @@ def test_encodings_and_decimal_commas_are_read(tmp_path: Path) -> None:
     report = judge([open_file(tmp_path / "t.csv", layout_of_text(layout, "l"))]).report
     assert exact(report) == {"Land=Tirol": 234.5}
     assert "Windows-1252" in report.files[0].notes[0]
+
+
+def test_every_member_of_the_report_is_documented() -> None:
+    page = Path(__file__).resolve().parents[2] / "docs" / "reference" / "command-line.md"
+    text = page.read_text(encoding="utf-8")
+    for part in (FileReport, AuditedValue, PatternReport):
+        assert not [name for name in part.model_fields if f"`{name}`" not in text]

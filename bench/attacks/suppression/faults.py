@@ -107,6 +107,17 @@ def _broken(right: Any) -> Any:
     return crash
 
 
+def _unasked(right: Any) -> Any:
+    """A proposed layout that leaves nothing open."""
+
+    def propose(container: Any) -> Any:
+        made = right(container)
+        settled = made.layout.model_copy(update={"open": ()})
+        return replace(made, layout=settled, questions=[])
+
+    return propose
+
+
 _NOT_READ_BACK: dict[str, Twist] = {"lustrum.cli.suppress.audit_of_files": _always(None)}
 """What is written is not audited: otherwise the product itself finds some faults, and withholds the files."""
 
@@ -141,6 +152,7 @@ FAULTS = (
     Fault("levels are halved", ("sums, 2 ways",), {"lustrum.sensitivity.result._level": _halved}),
     Fault("stated intervals are too close", ("csv",),
           {f"{_SUPPRESSION}.method.with_intervals": _narrow, **_NOT_READ_BACK}, first=9),
+    Fault("a proposal asks nothing", ("audit",), {f"{_FILES}.judge.propose": _unasked}),
 )  # fmt: skip
 
 

@@ -75,9 +75,9 @@ def audit_files(
         )
     report = judged.report
     _show(report, close, narrow, console)
-    secret = "; it names contributors and is confidential" if report.contributors else ""
+    secret = "; it names contributors and is confidential" if report.confidential else ""
     if json is not None:
-        write_whole(json, report.model_dump_json(indent=1).encode())
+        report.write(json)
         console.print(Text(f"The report is in {json}{secret}."))
     if html is not None:
         write_whole(html, page(report, [file.layout for file in opened]).encode())
@@ -151,12 +151,8 @@ def _show(report: FileReport, close: float, narrow: int, console: Console) -> No
         )
     for word in report.on_word if report.exit == 0 else ():
         console.print(Text(f"Taken on your word: {word}."))
-    verdict = {
-        0: "Everything in the files has a role, and nothing hidden can be worked out.",
-        3: "Something hidden can be worked out.",
-        4: "Not judged: answer the questions in a layout (--propose writes one, --layout reads it).",
-    }
-    console.print(Text(verdict[report.exit]))
+    hint = " Answer them in a layout (--propose writes one, --layout reads it)."
+    console.print(Text(report.reason + (hint if report.exit == 4 else "")))
 
 
 def _range(value: AuditedValue) -> str:
@@ -182,9 +178,9 @@ def _list(title: str, values: Sequence[AuditedValue], console: Console) -> None:
     for value in values[:_SHOWN]:
         ends = ["" if end is None else f"{end:,.10g}" for end in (value.low, value.high)]
         more = "; ..." if len(value.follows) > _FOLLOWS else ""
-        facts = ("; ".join(value.follows[:_FOLLOWS]) + more,)
+        facts = ["; ".join(value.follows[:_FOLLOWS]) + more]
         if insiders:
-            facts = (value.about, _nameless(value.known_to), value.finding)
+            facts = [value.about, _nameless(value.known_to), value.finding]
         grid.add_row(*map(Text, (value.cell, value.place, *ends, *facts)))
     console.print(grid)
     if len(values) > _SHOWN:

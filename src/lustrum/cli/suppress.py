@@ -27,6 +27,7 @@ from lustrum.publish.suppression.files import (
 from lustrum.publish.suppression.inputs import cells_of_all, previous_masks, rule_for, same_names
 from lustrum.publish.suppression.long_search import StoppableSearch
 from lustrum.publish.suppression.read_back import audit_of_files
+from lustrum.publish.suppression.report import suppression_report
 from lustrum.publish.suppression.tables import TablesTogether
 from lustrum.publish.waivers import read_waivers
 from lustrum.readers.confidential import Kind, TrueFile, read_true
@@ -64,6 +65,9 @@ def suppress_files(
     with _busy() as show:
         patterns = _solve(together, show, say)
         changes = _check(together, patterns, paths, console, show)
+        if files.json is not None:
+            report = suppression_report(paths, together.tables, patterns, safe=patterns[0].safe)
+            report.write(files.json)
         if not patterns[0].safe:
             for cell in patterns[0].unprotectable:
                 say(str(cell))
@@ -72,6 +76,10 @@ def suppress_files(
         protected = together.protected(paths, patterns)
         with drafts(protected, files) as written:
             if not _audit(written, protected, together, show, say):
+                if files.json is not None:
+                    suppression_report(paths, together.tables, patterns, safe=False).write(
+                        files.json
+                    )
                 say("Nothing was written: the files would not protect every cell.")
                 return False
             for path in publish_drafts(written):

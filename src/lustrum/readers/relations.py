@@ -238,12 +238,14 @@ def evidence(
 
     ``value`` and ``known`` have a row for each code. A part that stands for another row would have to be
     equal to it in every line, by a chance of one in ``1 + v`` for a number ``v``; zeros and hidden numbers
-    show nothing. None if a line contradicts the sum.
+    show nothing. A line in another unit shows nothing more, nor do digits that all numbers of a line have in
+    common. None if a line contradicts the sum.
     """
     rows = [total, *parts]
     full = known[rows].all(axis=0)
-    numbers = value[:, full]
-    if bool((numbers[total] != numbers[list(parts)].sum(axis=0)).any()):
+    numbers = value[rows][:, full]
+    if bool((numbers[0] != numbers[1:].sum(axis=0)).any()):
         return None
-    fits = min((prod(1 + abs(int(v)) for v in numbers[part]) for part in parts), default=1)
+    lines = np.unique(numbers // np.maximum(np.gcd.reduce(numbers, axis=0), 1), axis=1)
+    fits = min((prod(1 + abs(int(v)) for v in part) for part in lines[1:]), default=1)
     return int(full.sum()), 1 / fits

@@ -1,10 +1,13 @@
-"""What an audit found, as one documented document: the terminal and the page are drawn from it."""
+"""What audit, suppress and verify found, as one document for programs; terminal and page are drawn from it."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
+
+from lustrum.runtime.durable import write_whole
 
 
 class _ReportPart(BaseModel):
@@ -12,18 +15,19 @@ class _ReportPart(BaseModel):
 
 
 class AuditedFile(_ReportPart):
-    """A file that was audited: its digest, and where its layout came from."""
+    """A file that was read: its digest (of a certificate that of its facts), and where its layout came from."""
 
     name: str
     digest: str
-    layout: Literal["given", "beside the file", "proposed"]
+    layout: Literal["given", "beside the file", "proposed", "none"]
     notes: tuple[str, ...] = ()
 
 
 class AuditedValue(_ReportPart):
     """A value that was not published as it is, and the range in which a reader knows it to be.
 
-    An end that is not there is not bounded. ``sharp`` ends are reached by some table that fits. ``follows``
+    An end that is not there is not bounded. ``sharp`` ends are reached by some table that fits; ends that are
+    only ``reached`` are no bounds, and the range may be wider. ``follows``
     names published cells from which a disclosed value follows. ``known_to`` names contributors who know
     the range; it is then about what others contribute, or about one contribution to a shown cell.
     """
@@ -33,6 +37,8 @@ class AuditedValue(_ReportPart):
     low: float | None
     high: float | None
     sharp: bool
+    reached: bool = False
+    status: Literal["", "primary", "secondary"] = ""
     finding: Literal["exact", "close", "within protection", "few values", "open"]
     follows: tuple[str, ...] = ()
     known_to: tuple[str, ...] = ()
@@ -47,17 +53,36 @@ class OpenQuestion(_ReportPart):
     text: str
 
 
-class FileReport(_ReportPart):
-    """The outcome of ``lustrum audit``.
+class PatternReport(_ReportPart):
+    """A pattern of suppressed cells: how many, what the secondary ones cost, and the least cost of any."""
 
-    ``exit`` is 0 if everything has a role and nothing is disclosed, 3 if something is, 4 if roles are open.
-    ``values`` are all findings but open ones; ``if_confirmed`` what would be disclosed if the proposed roles
-    were confirmed. ``on_word`` are roles that rest on a person's word. ``contributors`` is the number of those
-    who were judged beside readers; a report with any names them and is confidential.
+    cells: int
+    primary: int
+    secondary: int
+    cost: float
+    lower_bound: float
+    optimal: bool
+    algorithm: str
+    attackers: int
+
+
+class FileReport(_ReportPart):
+    """The outcome of a command: why it ended as it did, and the cells with their bounds.
+
+    ``exit`` is 0 if everything has a role and nothing is disclosed, 3 if something is, 4 if roles are open,
+    and 1 if a certificate does not hold; ``reason`` says it in words. ``values`` are all findings of an audit
+    but open ones, all suppressed cells, or all proven bounds. ``if_confirmed`` is what would be disclosed if
+    the proposed roles were confirmed. ``on_word`` are roles that rest on a person's word. ``contributors`` is
+    the number of those who were judged beside readers. A ``confidential`` report names contributors or tells
+    which cells are sensitive.
     """
 
-    format: Literal[1] = 1
-    exit: Literal[0, 3, 4]
+    format: Literal["lustrum-report"] = "lustrum-report"
+    version: Literal[1] = 1
+    command: Literal["audit", "suppress", "verify"] = "audit"
+    exit: Literal[0, 1, 3, 4]
+    reason: str
+    confidential: bool = False
     files: tuple[AuditedFile, ...]
     hidden: int
     open: int
@@ -69,6 +94,11 @@ class FileReport(_ReportPart):
     closest: AuditedValue | None = None
     contributors: int = 0
     coalition: int = 0
+    pattern: PatternReport | None = None
+
+    def write(self, path: Path) -> None:
+        """Write the report as JSON."""
+        write_whole(path, self.model_dump_json(indent=1).encode())
 
     @property
     def disclosed(self) -> tuple[AuditedValue, ...]:

@@ -191,6 +191,9 @@ def suppress(
     certificate: Annotated[
         Path | None, typer.Option(help="Write the proof of the ranges of all suppressed cells.")
     ] = None,
+    json: Annotated[
+        Path | None, typer.Option(help="Write the report for programs here; it is confidential.")
+    ] = None,
     attacker: Annotated[
         str | None,
         typer.Option(
@@ -237,7 +240,7 @@ def suppress(
         waivers=waivers,
         settings={key: value for key, value in given.items() if value is not None},
     )
-    files_written = SuppressFiles(out, ranges, picture, certificate, changes)
+    files_written = SuppressFiles(out, ranges, picture, certificate, changes, json)
     if not suppress_files(files, Console(markup=False), words, files_written):
         raise typer.Exit(3)
 
@@ -249,9 +252,10 @@ def verify(
         str | None, typer.Option(help="The digest that its knowledge must have.")
     ] = None,
     list_: Annotated[bool, typer.Option("--list", help="List all bounds that it proves.")] = False,
+    json: Annotated[Path | None, typer.Option(help="Write the report for programs here.")] = None,
 ) -> None:
     """Check a certificate in exact arithmetic, without a solver. Exit code 1: it does not hold."""
     from lustrum.cli.terminal.verify import show_verification
 
-    if not show_verification(file, digest, Console(markup=False), every=list_):
+    if not show_verification(file, digest, Console(markup=False), every=list_, json=json):
         raise typer.Exit(1)

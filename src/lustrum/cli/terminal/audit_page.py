@@ -10,37 +10,34 @@ from lustrum.readers.layout import Layout
 from lustrum.readers.report import AuditedValue, FileReport
 
 _STYLE = """
+* { box-sizing: border-box }
 body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 62rem; padding: 0 1rem;
   color: #1a1f36; background: #fff }
 h1, h2 { line-height: 1.2 }
 table { border-collapse: collapse; margin: 1rem 0; font-variant-numeric: tabular-nums; width: 100% }
 th, td { border-bottom: 1px solid #c9ccd8; padding: .35rem .6rem; text-align: left; vertical-align: top }
-td.n { text-align: right; white-space: nowrap }
+td.n, th:nth-child(2), th:nth-child(3) { text-align: right; white-space: nowrap }
 .verdict { border-left: .4rem solid; padding: .4rem .8rem; font-weight: 600 }
 .e0 { border-color: #2c8465 } .e3 { border-color: #b3261e } .e4 { border-color: #c98a00 }
 .scroll { overflow-x: auto }
 select, button, textarea { font: inherit; color: inherit; background: transparent; border: 1px solid #8a90a6;
   border-radius: .3rem; padding: .15rem .4rem }
 textarea { width: 100%; min-height: 16rem; font-family: ui-monospace, monospace; font-size: .85rem }
-fieldset { border: 1px solid #c9ccd8; border-radius: .4rem; margin: 1rem 0 }
-label { display: grid; grid-template-columns: minmax(8rem, 1fr) auto auto; gap: .5rem; margin: .2rem 0;
-  align-items: center }
+fieldset { border: 1px solid #c9ccd8; border-radius: .4rem; margin: 1rem 0; min-width: 0 }
+label { display: grid; grid-template-columns: minmax(4rem, 16rem) 8.5rem minmax(5rem, 14rem); gap: .5rem;
+  margin: .3rem 0; align-items: center; overflow-wrap: anywhere }
+select { width: 100%; min-height: 2rem }
 :focus-visible { outline: 3px solid #5468c4; outline-offset: 1px }
 @media (prefers-color-scheme: dark) { body { background: #14161f; color: #e8e9f0 } option { color: #1a1f36 } }
 """
 
+_ROLES = ("total", "part", "subset", "same", "independent", "not_additive")
 _TITLES = {
     "exact": "Exactly disclosed",
     "close": "Known closely",
     "within protection": "Within the protection interval",
     "few values": "Few values left",
 }
-_VERDICTS = {
-    0: "Everything in the files has a role, and nothing hidden can be worked out.",
-    3: "Something hidden can be worked out.",
-    4: "Not judged: some roles are open.",
-}
-
 _SCRIPT = """
 const quote = s => JSON.stringify(s);
 const key = s => /^[A-Za-z0-9_-]+$/.test(s) ? s : quote(s);
@@ -51,7 +48,7 @@ const value = v => Array.isArray(v) ? "[" + v.map(value).join(", ") + "]" : type
 function rows(layout) {
   const out = [];
   for (const [k, v] of Object.entries(layout))
-    if (v !== null && (typeof v !== "object" || Array.isArray(v)) && k !== "tables" && k !== "open")
+    if (v !== null && !["tables", "symbols", "letters", "dimensions"].includes(k))
       out.push(key(k) + " = " + value(v));
   for (const table of layout.tables || []) {
     out.push("", "[[tables]]");
@@ -74,6 +71,7 @@ function rows(layout) {
 }
 for (const editor of document.querySelectorAll("[data-layout]")) {
   const layout = JSON.parse(editor.dataset.layout), text = editor.querySelector("textarea");
+  const asked = layout.open || [];
   function update() {
     for (const s of editor.querySelectorAll("select[data-symbol]"))
       if (s.value !== "range") layout.symbols[s.dataset.symbol] = s.value;
@@ -97,6 +95,11 @@ for (const editor of document.querySelectorAll("[data-layout]")) {
     const notes = editor.querySelector("input[name=notes]"), parts = editor.querySelector("input[name=parts]");
     layout.notes = notes && notes.checked ? "nothing" : null;
     layout.parts = parts && parts.checked ? "nothing" : null;
+    const lists = [...editor.querySelectorAll("fieldset[data-dimension]")]
+      .map(f => "codes:" + f.dataset.dimension);
+    const chosen = role => lists.includes(role) || ["symbols", "letters"].includes(role)
+      || layout[role] === "nothing";
+    layout.open = asked.filter(role => !chosen(role));  // what nobody could choose here stays open
     text.value = rows(layout);
   }
   editor.addEventListener("change", e => { if (e.target !== text) update(); });
@@ -113,9 +116,11 @@ for (const editor of document.querySelectorAll("[data-layout]")) {
 def page(report: FileReport, layouts: Sequence[Layout]) -> str:
     """A page of its own, without any other file."""
     findings = "".join(
-        _findings(title, [value for value in report.values if value.finding == finding])
+        _findings(title, [v for v in report.values if v.finding == finding and v.about == "value"])
         for finding, title in _TITLES.items()
     )
+    learned = [value for value in report.values if value.about != "value"]
+    findings += _findings("What contributors learn about others (confidential)", learned)
     if report.if_confirmed:
         findings += _findings("Disclosed if the proposed roles are right", report.if_confirmed)
     questions = "".join(
@@ -131,7 +136,7 @@ def page(report: FileReport, layouts: Sequence[Layout]) -> str:
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
         f"<title>Audit</title><style>{_STYLE}</style></head><body><h1>What a reader can work out</h1>"
-        f'<p class="verdict e{report.exit}">{_VERDICTS[report.exit]}</p>'
+        f'<p class="verdict e{report.exit}">{escape(report.reason)}</p>'
         f"<p>{report.hidden:,} values are not published as they are.</p>{findings}"
         + (f"<h2>Questions</h2><ol>{questions}</ol>" if questions else "")
         + editors
@@ -145,16 +150,22 @@ def _findings(title: str, values: Sequence[AuditedValue]) -> str:
         return ""
     rows = "".join(
         f'<tr><td>{escape(v.cell)}</td><td class="n">{_end(v.low)}</td><td class="n">{_end(v.high)}</td>'
-        f"<td>{escape('; '.join(v.follows))}</td></tr>"
+        f"<td>{escape(_why(v))}</td></tr>"
         for v in values
     )
-    heads = "".join(
-        f"<th scope=col>{head}</th>" for head in ("cell", "least", "greatest", "follows from")
-    )
+    last = "follows from" if all(v.about == "value" for v in values) else "known to"
+    heads = "".join(f"<th scope=col>{head}</th>" for head in ("cell", "least", "greatest", last))
     return (
         f'<h2>{title}</h2><div class="scroll" tabindex="0" role="region" aria-label="{title}">'
         f"<table><tr>{heads}</tr>{rows}</table></div>"
     )
+
+
+def _why(value: AuditedValue) -> str:
+    """Where a finding follows from; of what contributors learn, who they are and what it is about."""
+    if value.about == "value":
+        return "; ".join(value.follows)
+    return f"{', '.join(value.known_to) or 'every reader'}: {value.about}"
 
 
 def _end(value: float | None) -> str:
@@ -199,9 +210,9 @@ def _editor(name: str, layout: Layout) -> str:
             continue
         rows = "".join(
             f'<label data-code="{escape(code)}">{escape(code)}'
-            + _select('aria-label="role"', ("total", "part", "subset", "same", "independent", "not_additive"),
+            + _select(f'aria-label="role of {escape(code)}"', _ROLES,
                       heads.get(code, ("total", ""))[0])
-            + _select('aria-label="of"', codes, heads.get(code, ("", codes[0]))[1])
+            + _select(f'aria-label="what {escape(code)} belongs to"', codes, heads.get(code, ("", codes[0]))[1])
             + "</label>"
             for code in codes
         )  # fmt: skip

@@ -10,13 +10,21 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from lustrum.audit.certificate import ProvenCell, Report, verify_file
+from lustrum.readers.report import AuditedFile, AuditedValue, FileReport
 
 
 def show_verification(
-    file: Path, digest: str | None, console: Console, *, every: bool = False
+    file: Path,
+    digest: str | None,
+    console: Console,
+    *,
+    every: bool = False,
+    json: Path | None = None,
 ) -> bool:
     """Check a certificate and say what came out; with ``every``, list all bounds it proves."""
     report = verify_file(file, digest)
+    if json is not None:
+        _report(file, report).write(json)
     if report.holds and every:
         console.print(_grid(report))
     console.print(Text(str(report)), soft_wrap=True)
@@ -25,6 +33,31 @@ def show_verification(
         noun = "cell has" if single == 1 else "cells have"
         console.print(Text(f"{single} {noun} only one value left: disclosed to every reader."))
     return report.holds
+
+
+def _report(file: Path, report: Report) -> FileReport:
+    """The outcome for programs; ends are in the unit of the table."""
+    unit = 10**report.decimals
+    values = tuple(
+        AuditedValue(
+            cell=item.name,
+            place="",
+            low=None if item.low is None else float(item.low / unit),
+            high=None if item.high is None else float(item.high / unit),
+            sharp=item.low_sharp and item.high_sharp,
+            finding="exact" if item.low is not None and item.low == item.high else "open",
+        )
+        for item in report.proven
+    )
+    return FileReport(
+        command="verify",
+        exit=0 if report.holds else 1,
+        reason=str(report).partition("\n")[0],
+        files=(AuditedFile(name=str(file), digest=report.digest, layout="none"),),
+        hidden=len(values),
+        open=sum(value.finding == "open" for value in values),
+        values=values,
+    )
 
 
 def _grid(report: Report) -> Grid:

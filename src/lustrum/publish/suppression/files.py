@@ -35,6 +35,7 @@ class SuppressFiles:
     picture: Path | None = None
     certificate: Path | None = None
     changes: Path | None = None
+    json: Path | None = None
 
     def check(self, paths: Sequence[Path], previous: Path | None) -> None:
         """Refuse what cannot be written before anything is computed."""
@@ -62,7 +63,7 @@ class SuppressFiles:
         last: list[Path] = []
         if previous is not None:
             last = [previous / path.name for path in read] if previous.is_dir() else [previous]
-        beside = [self.ranges, self.picture, self.certificate, self.changes]
+        beside = [self.ranges, self.picture, self.certificate, self.changes, self.json]
         taken = {path.resolve() for path in read}
         for written, then in ((tables, last), ([path for path in beside if path is not None], [])):
             for path in written:
