@@ -50,6 +50,7 @@ from attacks.releases.series import People
 from attacks.small_files import attack_small_files
 from attacks.stated_rates import RatesReport, beside, counted
 from attacks.sums.over_time import attack_over_time
+from attacks.sums.signs import attack_signs
 from attacks.sums_report import attack_register, attack_survey
 from attacks.times import times_and_sizes
 from parts.figures import record
@@ -257,6 +258,8 @@ def sums(data: Path, firms: int, number: int) -> bool:
             for leak, seen in found.planted.items():
                 print(f"- {leak}: {'found' if seen else 'missed'}", flush=True)
             right = right and found.holds
+    title = "Gains and losses of one owner"
+    right = shown_all((title, attack_signs(one)) for one in keys(number)) and right
     return over_time(data, number) and right
 
 

@@ -236,7 +236,7 @@ def test_bundles_are_whole_stated_and_remembered(
         return SimpleNamespace(
             digest=path.name[0] * 64,
             protection=None if summed else "stated",
-            sums="sums" if summed else None,
+            sums=SimpleNamespace(unsafe=None) if summed else None,
         )
 
     monkeypatch.setattr(doctor, "read_bundle", read)

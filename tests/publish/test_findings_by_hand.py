@@ -794,12 +794,19 @@ def audit(**words: Any) -> Any:
         "outside": 0,
         "by_class": 0,
         "from_units": 1500,
+        "several": 0,
+        "one_known": 0,
+        "earlier_known": 0,
+        "record_known": 0,
+        "known_large": 0,
+        "small_units": 44,
+        "growth": 0,
     }
 
     class Audit(SimpleNamespace):
         @property
         def safe(self) -> bool:
-            return not (self.unprotected or self.certain or self.outside)
+            return not (self.unprotected or self.certain or self.outside or self.known_large)
 
     return Audit(**usual | words)
 
@@ -846,6 +853,15 @@ def test_sums_of_a_release_are_described_as_they_are() -> None:
         "2: 2.34 %", "2: 2.35 %"
     )
     assert "Of 12 sensitive cells 0 are under-protected; 0 largest contributors" in line
+    known = audit(
+        several=5100, one_known=9, earlier_known=8, record_known=7, known_large=6, growth=4
+    )
+    second = sum_lines(of_sums(known))[1]
+    assert (
+        "same owner, 9 of 5,100 contributions to pay are certain within p percent: 8 by" in second
+    )
+    assert "7 by another record of a holding; 6 of 44 units or more" in second
+    assert second.endswith("Growth is certain for 4.")
     _, second = sum_lines(of_sums(audit(), guessed={1000: [7.4, 1], 10: [3.2, 1]}))
     assert second.endswith("within p percent: from 10: 3 %, from 1,000: 7 %.")
 
@@ -858,6 +874,7 @@ def test_sums_of_a_release_are_described_as_they_are() -> None:
         ({"unprotected": 3}, None, ["3 sensitive cells carry less"]),
         ({"certain": 4}, None, ["4 largest contributors are certain"]),
         ({"outside": 5, "certain_with_class": 6}, None, ["6 contributions with their class known"]),
+        ({"known_large": 8, "growth": 2}, None, ["8 of 44 units or more with another value of"]),
         ({"certain_with_direction": 7}, None, ["all below 1,500 units"]),
         ({"certain_with_direction": 7, "certain": 2}, None, ["2 largest contributors are certain"]),
         ({"by_class": 1, "certain": 2}, None, ["give 1 contributions", "2 largest"]),

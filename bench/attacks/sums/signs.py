@@ -210,6 +210,8 @@ def _from_one(x: Ints, y: Ints, known: Ints, known_shown: Ints) -> Read:
         [np.abs(y) / (1 - LOW), np.abs(y) / (1 - HIGH)],
     )
     certain = (1 - LOW) * (ends[1] - 1) <= (1 + LOW) * (ends[0] + 1)
+    # Where other cells carry a result, what the reader claims is wrong.
+    certain &= (np.abs(x) >= ends[0] - 2) & (np.abs(x) <= ends[1] + 2)
     return _judged(x.size, [same / x, y / moved / x], certain)
 
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
@@ -230,7 +231,7 @@ def _sizes(least: Ints, most: Ints) -> tuple[Ints, Ints]:
 
 def _other_values_known(
     values: _OwnedValues, classes: KnownClasses, share: Fraction
-) -> dict[str, int]:
+) -> dict[str, Any]:
     """Contributions that are certain to somebody who knows another value of their owner, and growth."""
     records, true = values.records, values.true
     described = records.dataset.measure(values.measure)

@@ -185,8 +185,8 @@ class MeasureFamily:
 
     def nets(self, moved: Ints) -> Mask:
         """Which shown values are what gains and losses among their parts leave."""
-        both = [(side @ self.adds.T) for side in (moved > 0, moved < 0)]
-        return np.asarray(both[0] & both[1])
+        gain, loss = ((side[:, None] & self.adds).any(axis=2) for side in (moved > 0, moved < 0))
+        return np.asarray(gain & loss)
 
     def added(self, moved: Ints) -> Ints:
         """The shown measures, column by column, from those that were moved."""
