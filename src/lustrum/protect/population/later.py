@@ -10,11 +10,11 @@ changes, such as records of their own, learns ``spare`` from them, and nothing a
 first number told.
 
 A number that differs would name a changed record. So the key also draws cells whose level lies beside another
-number, whatever they hold: one in eight gets an offset that is larger or smaller by one, and shows that number.
-The search chooses which, so that tables stay close, and of each count it moves the same share within a tenth of
-it. A choice therefore changes the odds of two counts by a factor of 11/9 at most. The product of these factors
-is remembered for every cell; where it would exceed ``known_changes`` the key alone decides. An offset never
-moves by more than one from where it began.
+number, whatever they hold. One in eight, or in four or two where many changed, gets an offset that is larger or
+smaller by one, and shows that number. The search chooses which, so that tables stay close, and of each count it
+moves the same share within a tenth of it. A choice therefore changes the odds of two counts by a factor of 11/9
+at most. The product of these factors is remembered for every cell; where it would exceed ``known_changes`` the
+key alone decides. An offset never moves by more than one from where it began.
 
 A new variable refines: the parts of a cell add up to its number where they can, and have offsets of their own.
 """
@@ -37,18 +37,27 @@ from lustrum.protect.population.start import Options, cell_numbers, derived, fin
 
 SHIFT = 1
 """How far an offset may move from where it began, beside changes of the count."""
-MOVED = Fraction(1, 8)
-"""Which share of the cells that are drawn shows the other number."""
-MOVES = (Fraction(9, 10) * MOVED, Fraction(11, 10) * MOVED)
-STAYS = (1 - MOVES[1], 1 - MOVES[0])
-"""From which to which share the search may move the drawn cells of each count, and leave them."""
+ONE_IN = (8, 4, 2)
+"""One in so many of the cells that are drawn shows the other number: the first of these that is enough."""
+AWAY = Fraction(1, 10)
+"""By how much of that share the search may be away from it, for each count."""
 MARGIN = 1.1
 """How many more cells are drawn than the bounds of the search ask for: which cells the key draws is chance."""
 
 
-def odds_of(shares: tuple[Fraction, Fraction]) -> float:
-    """By how much the odds of two counts change at most where the search moves these shares of their cells."""
-    return float(shares[1] / shares[0])
+def shares_moved(one_in: int) -> tuple[Fraction, Fraction]:
+    """From which to which share of the drawn cells of a count the search moves."""
+    return (1 - AWAY) / one_in, (1 + AWAY) / one_in
+
+
+def odds_of(one_in: int, moved: bool) -> float:
+    """By how much a choice of the search changes the odds of two counts at most.
+
+    >>> round(odds_of(8, moved=True), 3), round(odds_of(8, moved=False), 3), round(odds_of(2, moved=False), 3)
+    (1.222, 1.029, 1.222)
+    """
+    low, high = shares_moved(one_in)
+    return float(high / low if moved else (1 - low) / (1 - high))
 
 
 @dataclass(frozen=True)
@@ -114,8 +123,8 @@ class Levels:
 
     number: Ints
     other: Ints
-    drawn: Mask
-    moved: Mask  # of those that are drawn, by the key
+    one_in: Ints  # cells that are drawn, and one in how many of them moves; 0 for all others
+    words: Words  # by which the key orders them
     changed: Mask
     offset: Ints
     shift: Ints
@@ -124,7 +133,8 @@ class Levels:
     @property
     def start(self) -> Ints:
         """The numbers with those that the key moves."""
-        return np.where(self.drawn & self.moved, self.other, self.number)
+        moved = (self.words >> np.uint64(32)) * self.one_in.astype(np.uint64) < np.uint64(1 << 32)
+        return np.where((self.one_in > 0) & moved, self.other, self.number)
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,10 +147,9 @@ class Kept:
     number: Ints  # of the other cells
     group: Ints  # -1: free
     target: dict[int, int]
-    kind: Ints | None = None  # the class of every cell that may move,
-    up_shares: tuple[
-        tuple[Fraction, Fraction], ...
-    ] = ()  # and which share of it stands up, from and to
+    # The class of every cell that may move, and which share of each stands up, at least and at most.
+    kind: Ints | None = None
+    up_shares: tuple[tuple[Fraction, Fraction], ...] = ()
     levels: Levels | None = None
     share: tuple[int, int] = (1, 1)
     wide: bool = False
@@ -208,7 +217,7 @@ class EarlierRelease:
 
         now = number(0)
         moved, other = now != shown, now.copy()
-        drawn = np.zeros(len(every), dtype=np.bool_)
+        one_in = np.zeros(len(every), dtype=np.int64)
         none = not changed.any() and bool(np.isin(self.numbers[self.keys > 0], numbers).all())
         for kind in range(CLASSES):
             pools, wanted = [], []
@@ -222,20 +231,15 @@ class EarlierRelease:
                 wanted.append(self.decoys(redraw, 2 * kind + side, real))
             # As many are drawn to go up as to go down.
             sizes = [int((~changed[pool]).sum()) for pool in pools]
-            most = (
-                0
-                if none
-                else max(
-                    redraw.refresh * min(sizes), *(n / float(MOVES[0]) * MARGIN for n in wanted)
-                )
-            )
+            goal, fewest = MARGIN * max(wanted) / float(1 - AWAY), max(min(sizes), 1)
+            some = next((n for n in ONE_IN if goal * n <= fewest), ONE_IN[-1])
+            most = 0.0 if none else max(redraw.refresh * fewest, goal * some)
             for pool, size, by in zip(pools, sizes, (1, -1), strict=True):
                 words = self.draw("refresh", numbers[pool]) >> np.uint64(32)
                 chosen = pool[words < np.uint64(int(min(most / max(size, 1), 1.0) * 2**32))]
-                drawn[chosen], other[chosen] = True, number(by)[chosen]
-        words = self.draw("coin", numbers) >> np.uint64(32)
-        coin = words * np.uint64(MOVED.denominator) < np.uint64(MOVED.numerator << 32)
-        return Levels(now, other, drawn, coin, changed, offset, shift, odds)
+                one_in[chosen], other[chosen] = some, number(by)[chosen]
+        words = self.draw("moved", numbers)
+        return Levels(now, other, one_in, words, changed, offset, shift, odds)
 
     def _lasting(
         self, every: FinestCells, shown: Ints, index: Ints, present: Mask, redraw: Redraw
@@ -309,24 +313,20 @@ def same_variables(
     """The same variables: levels follow the counts, and the search chooses among those that are drawn."""
     every = joined(cells, _nobody_there(cells, extra, before, redraw))
     levels = before.follow(every, redraw)
-    low = np.minimum(levels.number, levels.other)
-    limit = redraw.known_changes or inf
-    movable = levels.drawn & (levels.odds * odds_of(MOVES) <= limit)
-    # Of each count that shows a number the same share goes up, and the same share goes down.
-    lower = np.minimum(low // redraw.base, CLASSES - 1)
-    parts = np.stack([levels.other > levels.number, lower, every.counts - low])[:, movable]
-    classes, kind = np.unique(parts, axis=1, return_inverse=True)
+    low, start = np.minimum(levels.number, levels.other), levels.start
+    kind, up_shares, moved = _open_to_search(every, levels, low, before, redraw)
+    movable = kind >= 0
+    start = np.where(movable, np.where(moved, levels.other, levels.number), start)
     changed = int(levels.changed.sum())
-    free = np.full(len(every), -1, dtype=np.int64)
     kept = Kept(
         movable=movable,
         low=low,
-        up=levels.start > low,
-        number=levels.start,
-        group=free,
+        up=start > low,
+        number=start,
+        group=np.full(len(every), -1, dtype=np.int64),
         target={},
-        kind=kind.ravel(),
-        up_shares=tuple(MOVES if goes_up else STAYS for goes_up in classes[0]),
+        kind=kind[movable],
+        up_shares=up_shares,
         levels=levels,
         share=before.share,
         wide=changed > 0 or (isinstance(before.cells, RememberedCells) and before.cells.wide),
@@ -334,6 +334,37 @@ def same_variables(
         changed=changed,
     )
     return every, kept
+
+
+def _open_to_search(
+    every: FinestCells, levels: Levels, low: Ints, before: EarlierRelease, redraw: Redraw
+) -> tuple[Ints, tuple[tuple[Fraction, Fraction], ...], Mask]:
+    """The class of every cell that is open to the search, or -1; the shares that stand up; and who moves first.
+
+    Of each count that shows a number the same share goes up, and the same share goes down. As many cells of a
+    class as this share divides are open, and begin with exactly that share; the key decides on the others.
+    """
+    limit = redraw.known_changes or inf
+    drawn = np.flatnonzero((levels.one_in > 0) & (levels.odds * odds_of(2, moved=True) <= limit))
+    lower = np.minimum(low // redraw.base, CLASSES - 1)
+    parts = np.stack([levels.other > levels.number, levels.one_in, lower, every.counts - low])
+    classes, kind, size = np.unique(
+        parts[:, drawn], axis=1, return_inverse=True, return_counts=True
+    )
+    kind = kind.ravel()
+    words = before.draw("order", cell_numbers(every.dataset, every.codes[:, drawn]))
+    order = np.lexsort((words, kind))
+    drawn, kind = drawn[order], kind[order]
+    rank = np.arange(kind.size) - (np.cumsum(size) - size)[kind]
+    moves = (size // np.maximum(classes[1], 1))[kind]
+    of, moved = np.full(len(every), -1, dtype=np.int64), np.zeros(len(every), dtype=np.bool_)
+    of[drawn] = np.where(rank < moves * classes[1][kind], kind, -1)
+    moved[drawn] = rank < moves
+    shares = []
+    for goes_up, one_in in classes[:2].T.tolist():
+        least, most = shares_moved(one_in)
+        shares.append((least, most) if goes_up else (1 - most, 1 - least))
+    return of, tuple(shares), moved
 
 
 def _nobody_there(

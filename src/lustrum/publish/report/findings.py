@@ -93,7 +93,7 @@ def findings(release: MadeBundle, policy: Policy) -> Findings:
             "these changed."
         )
     wanted = float(result.public.method.get("empty_share", 0.0))
-    if release.both is not None and result.agency.empty_share < wanted:
+    if wanted and release.both is not None and result.agency.empty_share < wanted:
         warnings.append(
             f"Of the cells that show {result.public.support.base}, {result.agency.empty_share:.1%} are empty in "
             f"truth, fewer than empty_share = {wanted:g}: numbers followed the changes of counts."
