@@ -506,9 +506,9 @@ def _require_matched(cells: FinestCells, before: EarlierRelease, base: int) -> N
     """Refuse a release whose smallest cells mostly have other keys: its records were not matched."""
     parents = _parents(cells, before)
     numbers = cell_numbers(parents.dataset, parents.codes)
-    other = parents.keys != at(before.keys, *find(before.numbers, numbers))
+    differ = np.not_equal(parents.keys, at(before.keys, *find(before.numbers, numbers)))
     order = np.argsort(numbers, kind="stable")
-    other = other[order[np.searchsorted(numbers[order], before.parents(cells.codes))]]
+    other = differ[order[np.searchsorted(numbers[order], before.parents(cells.codes))]]
     small = cells.counts < base
     share, of = MOST_OTHER
     if int(small.sum()) >= FEWEST_SMALL and of * int((small & other).sum()) > share * int(
