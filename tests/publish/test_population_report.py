@@ -285,6 +285,10 @@ def test_bounds_count_every_earlier_release(tmp_path: Path) -> None:
         (made[0].digest,),
         (made[0].digest, made[1].digest),
     ]
+    for one, read in zip(made, kept, strict=True):
+        for name in ("counts", "keys", "offset", "shift", "odds", "wide", "share"):
+            known = getattr(one.result.memory, name)
+            assert np.array_equal(known, getattr(read.cells, name)), name
     shown = [numbers(one) for one in made]
     keys = [
         dict(zip(map(tuple, one.cells.codes.T.tolist()), one.cells.keys.tolist(), strict=True))

@@ -661,3 +661,13 @@ def test_bounds_of_parts_and_of_their_sum_are_those_of_all_pairs_that_fit() -> N
         if fit:
             least, most = np.min(fit, axis=0).tolist(), np.max(fit, axis=0).tolist()
             assert (found.low.tolist(), found.high.tolist()) == (least, most)
+
+
+def test_remembered_offsets_stand_beside_their_cells() -> None:
+    rows = MEMORY.dataset, MEMORY.codes, MEMORY.counts, MEMORY.keys
+    assert MEMORY.offset is not None
+    with pytest.raises(InputError, match="ascending order"):
+        RememberedCells(*rows, MEMORY.offset[1:])
+    turned = (MEMORY.dataset, MEMORY.codes[:, ::-1], MEMORY.counts[::-1], rows[3][::-1])  # type: ignore[index]
+    with pytest.raises(InputError, match="ascending order"):
+        RememberedCells(*turned, MEMORY.offset)

@@ -88,6 +88,15 @@ class RememberedCells(FinestCells):
     wide: bool = False
     share: tuple[int, int] | None = None
 
+    def __post_init__(self) -> None:
+        given = np.asarray(self.codes)
+        super().__post_init__()
+        for values in (self.offset, self.shift, self.odds):
+            if values is not None and (
+                values.shape != self.counts.shape or not np.array_equal(given, self.codes)
+            ):
+                raise InputError("Remembered cells stand in ascending order, each with its offset.")
+
 
 def spare(cells: FinestCells, shown: Ints, key: bytes, base: int, share: tuple[int, int]) -> Ints:
     """By how much the level of a cell exceeds its first number.
@@ -506,7 +515,8 @@ def _require_matched(cells: FinestCells, before: EarlierRelease, base: int) -> N
     """Refuse a release whose smallest cells mostly have other keys: its records were not matched."""
     parents = _parents(cells, before)
     numbers = cell_numbers(parents.dataset, parents.codes)
-    differ = np.not_equal(parents.keys, at(before.keys, *find(before.numbers, numbers)))
+    assert parents.keys is not None
+    differ = np.asarray(parents.keys != at(before.keys, *find(before.numbers, numbers)))
     order = np.argsort(numbers, kind="stable")
     other = differ[order[np.searchsorted(numbers[order], before.parents(cells.codes))]]
     small = cells.counts < base
