@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 
 from lustrum.model import InputError
 from lustrum.model.finest import FinestCells
-from lustrum.protect.population import later as later_module
+from lustrum.protect.population import continued as continued_module
 from lustrum.protect.population import prepare as prepare_module
-from lustrum.protect.population.later import FEWEST_SMALL, RememberedCells, shares_moved, spare
+from lustrum.protect.population.continued import FEWEST_SMALL
+from lustrum.protect.population.later import RememberedCells, shares_moved, spare
 from lustrum.protect.population.method import ProtectedPopulation
 from lustrum.protect.population.prepare import Prepared, prepare
 from lustrum.protect.population.readers import known_changes
@@ -117,7 +118,7 @@ def test_numbers_are_a_function_of_the_first_number_the_spare_and_the_changes(
     base: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever the count was: so known changes tell nothing about it that the first number did not."""
-    monkeypatch.setattr(later_module, "FEWEST_SMALL", 10**6)  # all records are others here
+    monkeypatch.setattr(continued_module, "FEWEST_SMALL", 10**6)  # all records are others here
     rows = firsts(base)
     dataset = town((len(rows),), zeros=False)
     codes = np.arange(len(rows))[None]

@@ -23,12 +23,12 @@ from lustrum.model.arrays import Array, Ints, Mask, Words
 from lustrum.model.finest import FinestCells, possible_cells
 from lustrum.model.keys import scramble
 from lustrum.protect.population.attributes import AttributeRows, root_variables
+from lustrum.protect.population.continued import continued
 from lustrum.protect.population.later import (
     ONE_IN,
     Kept,
     Redraw,
     RememberedCells,
-    continued,
     joined,
     odds_of,
     spare,
