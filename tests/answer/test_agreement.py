@@ -53,6 +53,7 @@ extra_tables = 1100
 sweeps = 12
 refresh = 0.05
 change_odds = 0.5
+known_changes = 2.0
 sparse_siblings = 1.0
 [[before]]
 method = "protected-magnitudes"
@@ -84,7 +85,7 @@ OTHER = {
     "directions": '"secret"', "search_range": "0.5", "measures": "[]", "existence": '"secret"',
     "weight": '"v"', "classes": '["trade"]', "measure_classes": '["trade"]', "class_size": "100",
     "noise": "0.4", "decimals": "1", "leader_part": "0.5", "public_classes": '["trade"]',
-    "refresh": "0.1", "change_odds": "0.3", "sparse_siblings": "0.5",
+    "refresh": "0.1", "change_odds": "0.3", "known_changes": "3.0", "sparse_siblings": "0.5",
 }  # fmt: skip
 LINES = [
     number

@@ -136,7 +136,9 @@ class PlainSearch:
                 chance = Fraction(kind[0] * share, self.problem.step * of)
                 ends = chance - Fraction(1, 20), chance + Fraction(1, 20)
             least, most = (len(inside) * end for end in ends)
-            bounds[kind] = min(sum(inside), floor(least)), max(sum(inside), ceil(most))
+            inner = self.problem.kind is not None
+            ends = (ceil(least), floor(most)) if inner else (floor(least), ceil(most))
+            bounds[kind] = min(sum(inside), ends[0]), max(sum(inside), ends[1])
         return bounds
 
     def lack(self, up: Sequence[int]) -> int:

@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 
 from lustrum.model import InputError
 from lustrum.model.finest import FinestCells
-from lustrum.protect.population import later as later_module
+from lustrum.protect.population import continued as continued_module
 from lustrum.protect.population import prepare as prepare_module
-from lustrum.protect.population.later import FEWEST_SMALL, MOVES, RememberedCells, odds_of, spare
+from lustrum.protect.population.continued import FEWEST_SMALL
+from lustrum.protect.population.later import RememberedCells, shares_moved, spare
 from lustrum.protect.population.method import ProtectedPopulation
 from lustrum.protect.population.prepare import Prepared, prepare
 from lustrum.protect.population.readers import known_changes
@@ -117,7 +118,7 @@ def test_numbers_are_a_function_of_the_first_number_the_spare_and_the_changes(
     base: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever the count was: so known changes tell nothing about it that the first number did not."""
-    monkeypatch.setattr(later_module, "FEWEST_SMALL", 10**6)  # all records are others here
+    monkeypatch.setattr(continued_module, "FEWEST_SMALL", 10**6)  # all records are others here
     rows = firsts(base)
     dataset = town((len(rows),), zeros=False)
     codes = np.arange(len(rows))[None]
@@ -213,8 +214,8 @@ def test_which_cells_are_drawn_depends_on_levels_and_never_on_counts() -> None:
     two, *_ = later(larger, before=other, empty_share=0.0)
     assert one.kept.levels is not None
     assert two.kept.levels is not None
-    assert one.kept.levels.drawn.sum() > 20
-    for name in ("number", "other", "drawn", "moved"):
+    assert (one.kept.levels.one_in > 0).sum() > 20
+    for name in ("number", "other", "one_in", "start"):
         assert np.array_equal(getattr(one.kept.levels, name), getattr(two.kept.levels, name))
 
 
@@ -251,24 +252,26 @@ def test_of_each_count_the_search_moves_the_same_share_within_a_tenth() -> None:
     codes = tuple(memory_.codes.astype(int))
     level = counts[codes] + memory_.offset - memory_.shift
     drawn, moved = memory_.odds > 1, memory_.shift != 0
-    assert (moved <= drawn).all()
     for up in (True, False):
         edge = (level % 3 == 2) if up else (level % 3 == 0) & (level > 0)
         for number, count in product((0, 3, 6), (1, 2, 4, 5, 7)):
             here = edge & drawn & (level // 3 * 3 == number) & (counts[codes] == count)
             size = int(here.sum())
-            if size > 400:  # where the start lies within the bounds
-                least, most = (float(end) * size for end in MOVES)
-                assert least - 1 <= (moved & here).sum() <= most + 1, (up, number, count)
-    assert max(memory_.odds) == pytest.approx(odds_of(MOVES)) == pytest.approx(11 / 9)
+            # What one in eight does not divide is left to the key, and is not drawn here.
+            least, most = (end * size for end in shares_moved(8))
+            assert size % 8 == 0
+            assert least <= (moved & here).sum() <= most, (up, number, count)
+    assert max(memory_.odds) == pytest.approx(11 / 9)
     rates = second.agency.moved
     assert set(rates) >= {"1", "2", "4", "5"}
     assert all(0.08 < rate < 0.17 for name, rate in rates.items() if name in "1245")
 
 
-@pytest.mark.parametrize(("limit", "draws"), [(1.0, 0), (1.3, 1), (2.0, 3), (0.0, 99)])
+@pytest.mark.parametrize(
+    ("limit", "choices"), [(1.0, False), (1.3, True), (2.0, True), (0.0, True)]
+)
 def test_the_search_chooses_no_more_often_than_known_changes_allows(
-    limit: float, draws: int
+    limit: float, choices: bool
 ) -> None:
     method = replace(METHOD, known_changes=limit, refresh=1.0)
     largest, differ = 1.0, 0
@@ -278,8 +281,7 @@ def test_the_search_chooses_no_more_often_than_known_changes_allows(
         assert largest == after.memory.odds.max()
     # Without a choice the key alone decides which cells move beside those that changed.
     assert differ > 40
-    assert (largest > 1) == (draws > 0)
-    assert (largest > 2) == (draws > 3)
+    assert (largest > 1) == choices
 
 
 def test_no_limit_holds_where_larger_counts_are_exact() -> None:
@@ -343,7 +345,7 @@ def test_more_cells_are_drawn_where_more_changed(odds: float) -> None:
     """As many to go up as to go down, enough for the odds, and none that changed by itself."""
 
     def grow(counts: np.ndarray, keys: np.ndarray) -> None:
-        at = tuple(np.argwhere((counts > 0) & (counts < 3))[::6].T)
+        at = tuple(np.argwhere((counts > 0) & (counts < 3))[::12].T)
         counts[at] += 2
         keys[at] += np.uint64(1)
 
@@ -352,17 +354,17 @@ def test_more_cells_are_drawn_where_more_changed(odds: float) -> None:
     levels = made.kept.levels
     assert levels is not None
     assert few.kept.levels is not None
-    assert levels.drawn.sum() > few.kept.levels.drawn.sum()
+    drawn = levels.one_in > 0
+    assert drawn.sum() > (few.kept.levels.one_in > 0).sum()
     codes = tuple(made.every.codes.astype(int))
     before = dense(MEMORY)[codes]
     real = int(((levels.number > before) & (levels.number <= 3)).sum())
-    rises = levels.drawn & (levels.other == 3) & (levels.number == 0)
-    falls = levels.drawn & (levels.other == 0) & (levels.number == 3)
-    assert real > 20
-    edges = (rises & ~levels.changed).sum() * float(MOVES[0]), (1 - odds) / odds * real
-    assert edges[0] > edges[1] or rises.sum() == (levels.offset + made.every.counts == 2).sum()
+    rises = drawn & (levels.other == 3) & (levels.number == 0)
+    falls = drawn & (levels.other == 0) & (levels.number == 3)
+    assert real > 10
+    assert (0.9 / levels.one_in[rises & ~levels.changed]).sum() > (1 - odds) / odds * real
     assert falls.sum() > 0
-    assert (levels.number == before)[levels.drawn].all()
+    assert (levels.number == before)[drawn].all()
 
 
 def test_the_same_records_are_the_same_release() -> None:
@@ -660,3 +662,13 @@ def test_bounds_of_parts_and_of_their_sum_are_those_of_all_pairs_that_fit() -> N
         if fit:
             least, most = np.min(fit, axis=0).tolist(), np.max(fit, axis=0).tolist()
             assert (found.low.tolist(), found.high.tolist()) == (least, most)
+
+
+def test_remembered_offsets_stand_beside_their_cells() -> None:
+    rows = MEMORY.dataset, MEMORY.codes, MEMORY.counts, MEMORY.keys
+    assert MEMORY.offset is not None
+    with pytest.raises(InputError, match="ascending order"):
+        RememberedCells(*rows, MEMORY.offset[1:])
+    turned = (MEMORY.dataset, MEMORY.codes[:, ::-1], MEMORY.counts[::-1], rows[3][::-1])  # type: ignore[index]
+    with pytest.raises(InputError, match="ascending order"):
+        RememberedCells(*turned, MEMORY.offset)

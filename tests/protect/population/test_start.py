@@ -213,7 +213,7 @@ SCENES: dict[str, tuple[FinestCells, dict[str, Any], str]] = {
     ),
     "again": (AGAIN[0], {"previous": AGAIN[1], "empty_share": 0.3}, "c014538e89492460"),
     "all gone": (GONE, {"previous": AGAIN[1]}, "1641f892fe6f37d9"),
-    "all new": (AGAIN[0], {"previous": FORGOTTEN}, "98b9fea1a2194f27"),
+    "all new": (AGAIN[0], {"previous": FORGOTTEN}, "6f743d598a74fd41"),
     "refined": (REFINED[0], {"previous": REFINED[1], "empty_share": 0.3}, "5150d1472a13df6f"),
 }
 

@@ -15,7 +15,7 @@ import numpy as np
 from lustrum.model.arrays import Array, Ints
 from lustrum.model.finest import FinestCells
 from lustrum.protect.population.attributes import AttributeRisk, attribute_risks
-from lustrum.protect.population.later import MOVES, RememberedCells, odds_of
+from lustrum.protect.population.later import ONE_IN, RememberedCells, odds_of
 from lustrum.protect.population.prepare import Prepared
 from lustrum.protect.population.readers import known_changes
 from lustrum.protect.population.search.forces import add_errors
@@ -280,7 +280,7 @@ def _sure(
     unlisted = int(possible_combinations(memory.dataset)) - len(memory)
     empty = dict(transitions[0])
     empty[0] = empty.get(0, 0) + unlisted
-    return known_changes({**transitions, 0: empty}, support, limit, odds_of(MOVES))
+    return known_changes({**transitions, 0: empty}, support, limit, odds_of(ONE_IN[0], moved=True))
 
 
 def _moved(prepared: Prepared, memory: FinestCells) -> dict[str, float]:

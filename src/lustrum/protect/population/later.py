@@ -10,13 +10,11 @@ changes, such as records of their own, learns ``spare`` from them, and nothing a
 first number told.
 
 A number that differs would name a changed record. So the key also draws cells whose level lies beside another
-number, whatever they hold: one in eight gets an offset that is larger or smaller by one, and shows that number.
-The search chooses which, so that tables stay close, and of each count it moves the same share within a tenth of
-it. A choice therefore changes the odds of two counts by a factor of 11/9 at most. The product of these factors
-is remembered for every cell; where it would exceed ``known_changes`` the key alone decides. An offset never
-moves by more than one from where it began.
-
-A new variable refines: the parts of a cell add up to its number where they can, and have offsets of their own.
+number, whatever they hold. One in eight, or in four or two where many changed, gets an offset that is larger or
+smaller by one, and shows that number. The search chooses which, so that tables stay close, and of each count it
+moves the same share within a tenth of it. A choice therefore changes the odds of two counts by a factor of 11/9
+at most. The product of these factors is remembered for every cell; where it would exceed ``known_changes`` the
+key alone decides. An offset never moves by more than one from where it began.
 """
 
 from __future__ import annotations
@@ -33,22 +31,31 @@ from lustrum.model import InputError
 from lustrum.model.arrays import Array, Floats, Ints, Mask, Words
 from lustrum.model.finest import FinestCells, possible_cells
 from lustrum.model.keys import scramble
-from lustrum.protect.population.start import Options, cell_numbers, derived, find, options
+from lustrum.protect.population.start import cell_numbers, derived, find, options
 
 SHIFT = 1
 """How far an offset may move from where it began, beside changes of the count."""
-MOVED = Fraction(1, 8)
-"""Which share of the cells that are drawn shows the other number."""
-MOVES = (Fraction(9, 10) * MOVED, Fraction(11, 10) * MOVED)
-STAYS = (1 - MOVES[1], 1 - MOVES[0])
-"""From which to which share the search may move the drawn cells of each count, and leave them."""
+ONE_IN = (8, 4, 2)
+"""One in so many of the cells that are drawn shows the other number: the first of these that is enough."""
+AWAY = Fraction(1, 10)
+"""By how much of that share the search may be away from it, for each count."""
 MARGIN = 1.1
 """How many more cells are drawn than the bounds of the search ask for: which cells the key draws is chance."""
 
 
-def odds_of(shares: tuple[Fraction, Fraction]) -> float:
-    """By how much the odds of two counts change at most where the search moves these shares of their cells."""
-    return float(shares[1] / shares[0])
+def shares_moved(one_in: int) -> tuple[Fraction, Fraction]:
+    """From which to which share of the drawn cells of a count the search moves."""
+    return (1 - AWAY) / one_in, (1 + AWAY) / one_in
+
+
+def odds_of(one_in: int, moved: bool) -> float:
+    """By how much a choice of the search changes the odds of two counts at most.
+
+    >>> round(odds_of(8, moved=True), 3), round(odds_of(8, moved=False), 3), round(odds_of(2, moved=False), 3)
+    (1.222, 1.029, 1.222)
+    """
+    low, high = shares_moved(one_in)
+    return float(high / low if moved else (1 - low) / (1 - high))
 
 
 @dataclass(frozen=True)
@@ -78,6 +85,15 @@ class RememberedCells(FinestCells):
     odds: Floats | None = None
     wide: bool = False
     share: tuple[int, int] | None = None
+
+    def __post_init__(self) -> None:
+        given = np.asarray(self.codes)
+        super().__post_init__()
+        for values in (self.offset, self.shift, self.odds):
+            if values is not None and (
+                values.shape != self.counts.shape or not np.array_equal(given, self.codes)
+            ):
+                raise InputError("Remembered cells stand in ascending order, each with its offset.")
 
 
 def spare(cells: FinestCells, shown: Ints, key: bytes, base: int, share: tuple[int, int]) -> Ints:
@@ -114,8 +130,8 @@ class Levels:
 
     number: Ints
     other: Ints
-    drawn: Mask
-    moved: Mask  # of those that are drawn, by the key
+    one_in: Ints  # cells that are drawn, and one in how many of them moves; 0 for all others
+    words: Words  # by which the key orders them
     changed: Mask
     offset: Ints
     shift: Ints
@@ -124,7 +140,8 @@ class Levels:
     @property
     def start(self) -> Ints:
         """The numbers with those that the key moves."""
-        return np.where(self.drawn & self.moved, self.other, self.number)
+        moved = (self.words >> np.uint64(32)) * self.one_in.astype(np.uint64) < np.uint64(1 << 32)
+        return np.where((self.one_in > 0) & moved, self.other, self.number)
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,10 +154,9 @@ class Kept:
     number: Ints  # of the other cells
     group: Ints  # -1: free
     target: dict[int, int]
-    kind: Ints | None = None  # the class of every cell that may move,
-    up_shares: tuple[
-        tuple[Fraction, Fraction], ...
-    ] = ()  # and which share of it stands up, from and to
+    # The class of every cell that may move, and which share of each stands up, at least and at most.
+    kind: Ints | None = None
+    up_shares: tuple[tuple[Fraction, Fraction], ...] = ()
     levels: Levels | None = None
     share: tuple[int, int] = (1, 1)
     wide: bool = False
@@ -208,7 +224,7 @@ class EarlierRelease:
 
         now = number(0)
         moved, other = now != shown, now.copy()
-        drawn = np.zeros(len(every), dtype=np.bool_)
+        one_in = np.zeros(len(every), dtype=np.int64)
         none = not changed.any() and bool(np.isin(self.numbers[self.keys > 0], numbers).all())
         for kind in range(CLASSES):
             pools, wanted = [], []
@@ -222,20 +238,15 @@ class EarlierRelease:
                 wanted.append(self.decoys(redraw, 2 * kind + side, real))
             # As many are drawn to go up as to go down.
             sizes = [int((~changed[pool]).sum()) for pool in pools]
-            most = (
-                0
-                if none
-                else max(
-                    redraw.refresh * min(sizes), *(n / float(MOVES[0]) * MARGIN for n in wanted)
-                )
-            )
+            goal, fewest = MARGIN * max(wanted) / float(1 - AWAY), max(min(sizes), 1)
+            some = next((n for n in ONE_IN if goal * n <= fewest), ONE_IN[-1])
+            most = 0.0 if none else max(redraw.refresh * fewest, goal * some)
             for pool, size, by in zip(pools, sizes, (1, -1), strict=True):
                 words = self.draw("refresh", numbers[pool]) >> np.uint64(32)
                 chosen = pool[words < np.uint64(int(min(most / max(size, 1), 1.0) * 2**32))]
-                drawn[chosen], other[chosen] = True, number(by)[chosen]
-        words = self.draw("coin", numbers) >> np.uint64(32)
-        coin = words * np.uint64(MOVED.denominator) < np.uint64(MOVED.numerator << 32)
-        return Levels(now, other, drawn, coin, changed, offset, shift, odds)
+                one_in[chosen], other[chosen] = some, number(by)[chosen]
+        words = self.draw("moved", numbers)
+        return Levels(now, other, one_in, words, changed, offset, shift, odds)
 
     def _lasting(
         self, every: FinestCells, shown: Ints, index: Ints, present: Mask, redraw: Redraw
@@ -259,25 +270,6 @@ class EarlierRelease:
             none,
             np.ones(none.size),
         )
-
-
-def rows_of(cells: FinestCells, previous: FinestCells) -> list[int]:
-    places = {v.name: i for i, v in enumerate(cells.dataset.variables)}
-    rows = []
-    for variable in previous.dataset.variables:
-        row = places.get(variable.name)
-        if row is None:
-            raise InputError(
-                f"The earlier release has the variable {variable.name!r}, which is missing now; keep it, and "
-                "leave it out of tables."
-            )
-        if cells.dataset.variables[row].codes != variable.codes:
-            raise InputError(
-                f"The codes of {variable.name!r} differ from those of the earlier release; a second release "
-                "needs the same ones."
-            )
-        rows.append(row)
-    return rows
 
 
 def joined(cells: FinestCells, extra: Array) -> FinestCells:
@@ -309,24 +301,20 @@ def same_variables(
     """The same variables: levels follow the counts, and the search chooses among those that are drawn."""
     every = joined(cells, _nobody_there(cells, extra, before, redraw))
     levels = before.follow(every, redraw)
-    low = np.minimum(levels.number, levels.other)
-    limit = redraw.known_changes or inf
-    movable = levels.drawn & (levels.odds * odds_of(MOVES) <= limit)
-    # Of each count that shows a number the same share goes up, and the same share goes down.
-    lower = np.minimum(low // redraw.base, CLASSES - 1)
-    parts = np.stack([levels.other > levels.number, lower, every.counts - low])[:, movable]
-    classes, kind = np.unique(parts, axis=1, return_inverse=True)
+    low, start = np.minimum(levels.number, levels.other), levels.start
+    kind, up_shares, moved = _open_to_search(every, levels, low, before, redraw)
+    movable = kind >= 0
+    start = np.where(movable, np.where(moved, levels.other, levels.number), start)
     changed = int(levels.changed.sum())
-    free = np.full(len(every), -1, dtype=np.int64)
     kept = Kept(
         movable=movable,
         low=low,
-        up=levels.start > low,
-        number=levels.start,
-        group=free,
+        up=start > low,
+        number=start,
+        group=np.full(len(every), -1, dtype=np.int64),
         target={},
-        kind=kind.ravel(),
-        up_shares=tuple(MOVES if goes_up else STAYS for goes_up in classes[0]),
+        kind=kind[movable],
+        up_shares=up_shares,
         levels=levels,
         share=before.share,
         wide=changed > 0 or (isinstance(before.cells, RememberedCells) and before.cells.wide),
@@ -334,6 +322,37 @@ def same_variables(
         changed=changed,
     )
     return every, kept
+
+
+def _open_to_search(
+    every: FinestCells, levels: Levels, low: Ints, before: EarlierRelease, redraw: Redraw
+) -> tuple[Ints, tuple[tuple[Fraction, Fraction], ...], Mask]:
+    """The class of every cell that is open to the search, or -1; the shares that stand up; and who moves first.
+
+    Of each count that shows a number the same share goes up, and the same share goes down. As many cells of a
+    class as this share divides are open, and begin with exactly that share; the key decides on the others.
+    """
+    limit = redraw.known_changes or inf
+    drawn = np.flatnonzero((levels.one_in > 0) & (levels.odds * odds_of(2, moved=True) <= limit))
+    lower = np.minimum(low // redraw.base, CLASSES - 1)
+    parts = np.stack([levels.other > levels.number, levels.one_in, lower, every.counts - low])
+    classes, kind, size = np.unique(
+        parts[:, drawn], axis=1, return_inverse=True, return_counts=True
+    )
+    kind = kind.ravel()
+    words = before.draw("order", cell_numbers(every.dataset, every.codes[:, drawn]))
+    order = np.lexsort((words, kind))
+    drawn, kind = drawn[order], kind[order]
+    rank = np.arange(kind.size) - (np.cumsum(size) - size)[kind]
+    moves = (size // np.maximum(classes[1], 1))[kind]
+    of, moved = np.full(len(every), -1, dtype=np.int64), np.zeros(len(every), dtype=np.bool_)
+    of[drawn] = np.where(rank < moves * classes[1][kind], kind, -1)
+    moved[drawn] = rank < moves
+    shares = []
+    for goes_up, one_in in classes[:2].T.tolist():
+        least, most = shares_moved(one_in)
+        shares.append((least, most) if goes_up else (1 - most, 1 - least))
+    return of, tuple(shares), moved
 
 
 def _nobody_there(
@@ -348,144 +367,3 @@ def _nobody_there(
     new = np.flatnonzero(~np.isin(before.parents(extra), before.numbers))
     new = new[: max(extra.shape[1] - int(left.sum()), 0) if redraw.empty_shown else 0]
     return np.concatenate([mine[:, left], extra[:, new].astype(mine.dtype)], axis=1)
-
-
-_PART_ATTEMPTS = 400
-
-
-def more_variables(
-    cells: FinestCells,
-    extra: Array,
-    before: EarlierRelease,
-    choice: Options,
-    share: tuple[int, int],
-    redraw: Redraw,
-) -> tuple[FinestCells, Kept]:
-    """All parts, and what the parts of a cell add up to: its number, where they can."""
-    base = redraw.base
-    own = before.parents(cells.codes)
-    parents = _parents(cells, before)
-    levels = before.follow(parents, redraw)
-    number, wanted = cell_numbers(parents.dataset, parents.codes), levels.start
-    order = np.argsort(number, kind="stable")
-    ordered, sums = number[order], wanted[order]
-    place = np.searchsorted(ordered, own)
-    # Parts next to their counts add up to numbers from the smallest to the largest sum.
-    least = np.bincount(place, weights=choice.low, minlength=ordered.size)
-    most = least + base * np.bincount(place, weights=choice.movable, minlength=ordered.size)
-    occupied = parents.counts[order] > 0
-    fits = occupied & (least <= sums) & (sums <= most)
-    # An empty cell can show the base, nothing larger.
-    shows = ~occupied & (sums > 0) & redraw.empty_shown
-    chosen = _parts_of_empty(cells, parents.codes[:, order[shows]], ordered[shows], before)
-    # A candidate may not change the number of a cell that is empty.
-    extra = extra[:, at(occupied, *find(ordered, before.parents(extra)))]
-    every = joined(cells, np.concatenate([extra, chosen.astype(extra.dtype)], axis=1))
-    place = np.searchsorted(ordered, before.parents(every.codes))
-    tied = fits[place]
-    kept = Kept(
-        movable=~shows[place],
-        low=np.zeros(0, dtype=np.int64),
-        up=tied,
-        number=np.where(shows[place], base, 0).astype(np.int64),
-        group=np.where(tied, place, -1),
-        target=dict(zip(place[tied].tolist(), sums[place[tied]].tolist(), strict=True)),
-        share=share,
-        unchanged=int((~levels.changed & (parents.counts > 0)).sum()),
-        changed=int(levels.changed.sum()),
-    )
-    return every, kept
-
-
-def _parents(cells: FinestCells, before: EarlierRelease) -> FinestCells:
-    """The cells of the earlier release as they are now, those that are empty included."""
-    numbers, first, place = np.unique(
-        before.parents(cells.codes), return_index=True, return_inverse=True
-    )
-    keys = np.zeros(numbers.size, dtype=np.uint64)
-    assert cells.keys is not None
-    np.add.at(keys, place.ravel(), cells.keys)
-    counts = np.bincount(place.ravel(), weights=cells.counts, minlength=numbers.size)
-    gone = ~np.isin(before.numbers, numbers)
-    now = cells.codes[before.rows][:, first]
-    occupied = FinestCells(before.cells.dataset, now, counts.astype(np.int64), keys)
-    return joined(occupied, before.cells.codes[:, before.order[gone]])
-
-
-def _parts_of_empty(
-    cells: FinestCells, parents: Array, numbers: Words, before: EarlierRelease
-) -> Array:
-    """For every empty cell of the earlier release that shows somebody, the part that shows them now."""
-    codes = np.zeros((len(cells.dataset.variables), numbers.size), dtype=cells.codes.dtype)
-    codes[before.rows] = parents
-    new = [i for i in range(codes.shape[0]) if i not in before.rows]
-    waiting = np.arange(numbers.size)
-    stream = scramble(derived(before.root, "part"), numbers)
-    for attempt in range(_PART_ATTEMPTS):
-        for row in new:
-            size = np.uint64(len(cells.dataset.variables[row].codes))
-            words = scramble(derived(before.root, f"part {attempt} {row}"), stream[waiting])
-            codes[row, waiting] = ((words >> np.uint64(32)) * size) >> np.uint64(32)
-        waiting = waiting[~possible_cells(cells.dataset, codes[:, waiting])]
-        if not waiting.size:
-            return codes
-    raise InputError(
-        "The new variables leave no possible part for a cell that showed somebody; correct structural zeros."
-    )
-
-
-MOST_OTHER = (1, 2)
-"""A release is refused where more than this share of its smallest cells has other keys than before,"""
-FEWEST_SMALL = 20
-"""if it has so many of them: in larger cells somebody changes nearly always."""
-
-
-def continued(
-    cells: FinestCells,
-    extra: Array,
-    previous: FinestCells,
-    key: bytes,
-    choice: Options,
-    share: tuple[int, int],
-    redraw: Redraw,
-) -> tuple[FinestCells, Kept]:
-    """All cells of a later release, and what the earlier one fixes of them.
-
-    ``choice`` is that of ``cells``, and ``share`` by how much these would be lowered at a start.
-    """
-    if previous.keys is None or cells.keys is None:
-        raise InputError(
-            "A second release needs the record keys of both: give the memory of the first release and "
-            "cells counted with keys."
-        )
-    rows = rows_of(cells, previous)
-    refined = len(cells.dataset.variables) > len(previous.dataset.variables)
-    if redraw.small_only and refined:
-        raise InputError(
-            "Counts that stay exact cannot be refined by a new variable; move all cells ('cells')."
-        )
-    before = EarlierRelease.of(previous, rows, key, share)
-    _require_matched(cells, before, redraw.base)
-    if refined:
-        return more_variables(cells, extra, before, choice, share, redraw)
-    return same_variables(cells, extra, before, redraw)
-
-
-def _require_matched(cells: FinestCells, before: EarlierRelease, base: int) -> None:
-    """Refuse a release whose smallest cells mostly have other keys: its records were not matched."""
-    parents = _parents(cells, before)
-    numbers = cell_numbers(parents.dataset, parents.codes)
-    other = parents.keys != at(before.keys, *find(before.numbers, numbers))
-    order = np.argsort(numbers, kind="stable")
-    other = other[order[np.searchsorted(numbers[order], before.parents(cells.codes))]]
-    small = cells.counts < base
-    share, of = MOST_OTHER
-    if int(small.sum()) >= FEWEST_SMALL and of * int((small & other).sum()) > share * int(
-        small.sum()
-    ):
-        raise InputError(
-            f"More than {share} in {of} of the smallest cells have other records than in the earlier release: "
-            "the records of both are not matched. Name a column of identifiers that stay ('record_id'), give "
-            "records of the first release the identifiers that they had there, or say that the earlier release "
-            "was never published."
-        )

@@ -23,13 +23,12 @@ from lustrum.model.arrays import Array, Ints, Mask, Words
 from lustrum.model.finest import FinestCells, possible_cells
 from lustrum.model.keys import scramble
 from lustrum.protect.population.attributes import AttributeRows, root_variables
+from lustrum.protect.population.continued import continued
 from lustrum.protect.population.later import (
-    MOVES,
-    STAYS,
+    ONE_IN,
     Kept,
     Redraw,
     RememberedCells,
-    continued,
     joined,
     odds_of,
     spare,
@@ -75,8 +74,12 @@ class Prepared:
         else:
             by = np.sign(shown - levels.number)
             offset, shift = levels.offset + by, levels.shift + by
-            factor = np.where(by == 0, odds_of(STAYS), odds_of(MOVES))
-            odds = levels.odds * np.where(self.kept.movable, factor, 1.0)
+            factor = np.ones(len(every))
+            for one_in in ONE_IN:
+                here = self.kept.movable & (levels.one_in == one_in)
+                factor[here] = odds_of(one_in, moved=False)
+            factor[self.kept.movable & (by != 0)] = odds_of(ONE_IN[0], moved=True)
+            odds = levels.odds * factor
         rows = every.dataset, every.codes, shown, every.keys
         return RememberedCells(*rows, offset, shift, odds, self.kept.wide, share)
 

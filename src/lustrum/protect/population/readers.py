@@ -224,7 +224,7 @@ def known_changes(
     >>> known_changes({0: {0: 9, 3: 1}, 1: {0: 2, 3: 1}, 2: {0: 1, 3: 2}}, Support(3), 2, 1.2)["0"]["1"]
     0.474
     """
-    sure = {}
+    sure: dict[str, dict[str, float]] = {}
     for number in range(0, 3 * support.base, support.base):
         low, high = (int(bound) for bound in support.bounds(number))
         rows = [transitions.get(count, {}) for count in range(low, high + 1)]

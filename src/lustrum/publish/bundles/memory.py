@@ -30,7 +30,7 @@ from lustrum.runtime.durable import outages, write_whole
 
 _COUNT, _KEY, _WORDS = "count", "key", b"lustrum memory 1"
 _BOUNDS = ("least true count", "largest true count")
-_LASTING = ("offset", "shift", "odds")
+_LASTING = {"offset": "level less count", "shift": "moved by", "odds": "odds changed by"}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -105,14 +105,14 @@ def write_memory(folder: Path, memory: Memory) -> Path:
     if memory.bounds is not None:
         for name, bound in zip(_BOUNDS, memory.bounds, strict=True):
             columns[name] = pa.array(bound, pa.int64())
-    said = {
+    said: dict[str, Any] = {
         "dataset": cells.dataset.source,
         "method": memory.method,
         "digest": memory.digest,
         "earlier": list(memory.earlier),
     }
     if isinstance(cells, RememberedCells) and cells.offset is not None:
-        columns |= {name: pa.array(getattr(cells, name)) for name in _LASTING}
+        columns |= {words: pa.array(getattr(cells, name)) for name, words in _LASTING.items()}
         said |= {"wide": cells.wide, "share": cells.share}
     table = pa.table(columns).replace_schema_metadata({_WORDS: json.dumps(said).encode()})
     out = pa.BufferOutputStream()
@@ -142,9 +142,11 @@ def read_memory(path: Path) -> Memory:
         counts, keys = (np.asarray(table.column(name)) for name in (_COUNT, _KEY))
         cells = FinestCells(dataset, codes, counts, keys)
         if "share" in said:
-            lasting = [np.array(table.column(name)) for name in _LASTING]
-            share = int(said["share"][0]), int(said["share"][1])
-            cells = RememberedCells(dataset, codes, counts, keys, *lasting, said["wide"], share)
+            offset, shift, odds = (np.array(table.column(words)) for words in _LASTING.values())
+            cells = RememberedCells(
+                *(dataset, codes, counts, keys, offset, shift, odds, bool(said["wide"])),
+                share=(int(said["share"][0]), int(said["share"][1])),
+            )
         sum_memory = None if sums is None else remembered_sums(sums)
         bounds = None
         if _BOUNDS[0] in table.column_names:

@@ -102,10 +102,10 @@ def findings(release: MadeBundle, policy: Policy) -> Findings:
             "these changed."
         )
     wanted = float(result.public.method.get("empty_share", 0.0))
-    if release.both is not None and result.agency.empty_share < wanted:
+    if wanted and release.both is not None and result.agency.empty_share < wanted:
         warnings.append(
-            f"Of the cells that show {result.public.support.base}, {result.agency.empty_share:.1%} are empty in "
-            f"truth, fewer than empty_share = {wanted:g}: numbers followed the changes of counts."
+            f"Of the cells that show {result.public.support.base}, {result.agency.empty_share:.1%} are empty "
+            f"in truth, fewer than empty_share = {wanted:g}: numbers follow the changes of counts."
         )
     odds = float(result.public.method.get("change_odds", 0.5))
     words_of = {3 * result.public.support.base: f"{3 * result.public.support.base} or more"}

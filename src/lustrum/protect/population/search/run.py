@@ -80,10 +80,9 @@ class SearchProblem:
     fixed_empty: int  # and how many of these are empty in truth
     empty_share: tuple[int, int]  # at least this fraction of those is empty in truth
     start_share: tuple[int, int] | None = None  # see ``start_up``; without it transitions are free
-    kind: Array | None = None  # in its place, the class of every cell,
-    up_shares: tuple[
-        tuple[Fraction, Fraction], ...
-    ] = ()  # and which share of each stands up, from and to
+    # In its place, the class of every cell, and which share of each stands up, at least and at most.
+    kind: Array | None = None
+    up_shares: tuple[tuple[Fraction, Fraction], ...] = ()
 
     @property
     def codes(self) -> Array:
@@ -371,7 +370,7 @@ def _classes(problem: SearchProblem) -> tuple[Array, Array, Array]:
         np.array(
             [whole(n * ends[i]) for n, ends in zip(size.tolist(), shares, strict=True)], np.int64
         )
-        for i, whole in enumerate((floor, ceil))
+        for i, whole in enumerate((floor, ceil) if problem.kind is None else (ceil, floor))
     )
     return kind, np.minimum(start, least), np.maximum(start, most)
 
