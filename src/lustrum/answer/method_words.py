@@ -34,7 +34,8 @@ _SENTENCES: dict[tuple[Any, ...], str] = {
     (_POPULATION, "cells", "all"): say("All combinations are moved.").template,
     (_POPULATION, "cells", "small"): say("Only combinations below that number are moved.").template,
     (_POPULATION, "empty_share"): say(
-        "Of the combinations that show the smallest number above 0, at least {value:.0%} are empty in truth.",
+        "In a first release, at least {value:.0%} of the combinations that show the smallest number above 0 "
+        "are empty in truth.",
         value=0.1,
     ).template,
 }

@@ -56,37 +56,37 @@ def suppress_files(
 ) -> bool:
     """Suppress cells of tables together, print the report and write the files; gives whether it is safe."""
 
-    def say(text: str) -> None:
+    def tell(text: str) -> None:
         console.print(Text(text))
 
     files.check(paths, words.previous)
-    read = _read(paths, words, say)
-    together = _judge(read, words, say)
+    read = _read(paths, words, tell)
+    together = _judge(read, words, tell)
     with _busy() as show:
-        patterns = _solve(together, show, say)
+        patterns = _solve(together, show, tell)
         changes = _check(together, patterns, paths, console, show)
         if files.json is not None:
             report = suppression_report(paths, together.tables, patterns, safe=patterns[0].safe)
             report.write(files.json)
         if not patterns[0].safe:
             for cell in patterns[0].unprotectable:
-                say(str(cell))
-            say("Nothing was written: the pattern does not protect every cell.")
+                tell(str(cell))
+            tell("Nothing was written: the pattern does not protect every cell.")
             return False
         protected = together.protected(paths, patterns)
         with drafts(protected, files) as written:
-            if not _audit(written, protected, together, show, say):
+            if not _audit(written, protected, together, show, tell):
                 if files.json is not None:
                     suppression_report(paths, together.tables, patterns, safe=False).write(
                         files.json
                     )
-                say("Nothing was written: the files would not protect every cell.")
+                tell("Nothing was written: the files would not protect every cell.")
                 return False
             for path in publish_drafts(written):
-                say(f"The protected table is in {path}.")
+                tell(f"The protected table is in {path}.")
         if written:
-            say("The files were read back: they show what was audited, and nothing else.")
-        write_files(protected, files, changes, say, show)
+            tell("The files were read back: they show what was audited, and nothing else.")
+        write_files(protected, files, changes, tell, show)
     return True
 
 
@@ -100,7 +100,7 @@ class _Read:
     settings: SuppressSettings
 
 
-def _read(paths: Sequence[Path], words: SuppressWords, say: Say) -> _Read:
+def _read(paths: Sequence[Path], words: SuppressWords, tell: Say) -> _Read:
     """Read the tables; whatever is recognised or assumed about them is said."""
     layouts = layouts_of(paths, words.layouts)
     files = [read_true(path, layout) for path, layout in zip(paths, layouts, strict=True)]
@@ -112,32 +112,32 @@ def _read(paths: Sequence[Path], words: SuppressWords, say: Say) -> _Read:
         groups[name] = {**groups.get(name, {}), **read_groups(Path(tree))}
     codes = members_of(files, groups)
     for one in codes.values():
-        say(one.sentence())
+        tell(one.sentence())
     # A holding has the same number in every file, and in the list of waivers.
     tables = [true_table(f, codes, words.kind, holding_number=text_identity) for f in files]
     for file, table in zip(files, tables, strict=True):
         for note in file.notes:
-            say(f"{file.source}: {note}")
+            tell(f"{file.source}: {note}")
         if "assumed" in table.provenance:
-            say(str(table.provenance["assumed"]))
+            tell(str(table.provenance["assumed"]))
     return _Read(paths, files, tables, _settings(layouts, words))
 
 
 def _settings(layouts: Sequence[Layout | None], words: SuppressWords) -> SuppressSettings:
-    """What layouts and the command line say about suppression together; nothing is said twice."""
+    """What layouts and the command line tell about suppression together; nothing is said twice."""
     every = [layout.suppress for layout in layouts if layout is not None]
     stated = [one for one in every if one != SuppressSettings()]
     if any(one != stated[0] for one in stated):
-        raise InputError("The layouts differ in [suppress]; say it in one of them.")
+        raise InputError("The layouts differ in [suppress]; tell it in one of them.")
     settings = stated[0] if stated else SuppressSettings()
     given = words.settings or {}
     twice = next((key for key in given if key in settings.model_fields_set), None)
     if twice is not None:
-        raise InputError(f"--{twice} stands in [suppress] of the layout too; say it once.")
+        raise InputError(f"--{twice} stands in [suppress] of the layout too; tell it once.")
     return settings.model_copy(update=given)
 
 
-def _judge(read: _Read, words: SuppressWords, say: Say) -> TablesTogether:
+def _judge(read: _Read, words: SuppressWords, tell: Say) -> TablesTogether:
     """Which cells are sensitive, which must be shown or hidden anyway, and which were hidden before."""
     background = read_waivers(words.waivers)
     for file in read.files:
@@ -162,7 +162,7 @@ def _judge(read: _Read, words: SuppressWords, say: Say) -> TablesTogether:
         before = previous_masks(read.paths, read.tables, words.previous)
         for path, mask in zip(read.paths, before, strict=True):
             if mask is None:
-                say(f"{path.name} has no table of the last period.")
+                tell(f"{path.name} has no table of the last period.")
     return TablesTogether(specs, read.tables, background, frozen, never, named, before)
 
 
@@ -181,13 +181,13 @@ def _busy() -> Iterator[Say]:
         yield lambda text: bar.update(task, description=text)
 
 
-def _solve(together: TablesTogether, show: Say, say: Say) -> tuple[Pattern, ...]:
+def _solve(together: TablesTogether, show: Say, tell: Say) -> tuple[Pattern, ...]:
     """A pattern for each table; Ctrl-C takes the best so far."""
-    search = StoppableSearch(show, say)
+    search = StoppableSearch(show, tell)
     with search.listening():
         patterns = together.patterns(search.tell)
     if search.stopped:
-        say("The search was stopped; this is the best pattern that it had found.")
+        tell("The search was stopped; this is the best pattern that it had found.")
     return patterns
 
 
@@ -216,7 +216,7 @@ def _audit(
     protected: Sequence[WrittenTable],
     together: TablesTogether,
     show: Say,
-    say: Say,
+    tell: Say,
 ) -> bool:
     """Whether the drafts protect every cell, read as a stranger would."""
     if not written:
@@ -225,7 +225,7 @@ def _audit(
     attacked = together.attacked()
     audit = audit_of_files(written, protected, attacked)
     for cell, _ in () if audit is None else audit.short[:_MOST_SHORT]:
-        say(f"What would be written leaves {attacked.name(cell)} without enough protection.")
+        tell(f"What would be written leaves {attacked.name(cell)} without enough protection.")
     return audit is None or audit.safe
 
 

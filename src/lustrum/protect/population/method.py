@@ -90,8 +90,8 @@ class ProtectedPopulation(MethodSpec):
     - ``cells``: ``"all"`` moves every finest cell to an adjacent multiple of the base; ``"small"`` moves
     counts
       below the base to 0 or the base and leaves the others as they are.
-    - ``empty_share``: at least this share of the cells that show the base is empty in truth; with 0 a shown
-      base proves that somebody is there.
+    - ``empty_share``: at least this share of the cells that show the base in a first release is empty in truth;
+      with 0 a shown base proves that somebody is there.
     - ``sparse_siblings``: in rows of the file that should hold hardly anybody, empty cells may show the base so
       that a shown category is often a wrong one: up to two for each cell below the base and each variable, or
       this part of them. With 0, or with an ``empty_share`` of 0, a row tells the unknown attribute of a person.
@@ -130,7 +130,7 @@ class ProtectedPopulation(MethodSpec):
     )
     empty_share: float = parameter(
         0.1,
-        "At least this share of the cells that show the base is empty in truth.",
+        "At least this share of the cells that show the base in a first release is empty in truth.",
         least=0,
         most=0.5,
     )
