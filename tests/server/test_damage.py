@@ -47,6 +47,11 @@ def flipped(path: Path, place: int = -1) -> None:
     path.write_bytes(raw)
 
 
+def flipped_letter(path: Path) -> None:
+    """Another letter in a label, so that the file is read and says something else."""
+    flipped(path, path.read_bytes().index(b"synthetic"))
+
+
 def cut(path: Path) -> None:
     os.truncate(path, path.stat().st_size // 2)
 
@@ -73,7 +78,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda r: (version(r) / "dataset.json").write_text("[]"),
         "cannot be read",
     ),
-    "manifest flipped": (lambda r: flipped(version(r) / "dataset.json", 900), "is not the one"),
+    "manifest flipped": (lambda r: flipped_letter(version(r) / "dataset.json"), "is not the one"),
     "records flipped": (
         lambda r: flipped(version(r) / "records.arrow", 9000),
         "does not hold what",

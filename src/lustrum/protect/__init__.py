@@ -9,8 +9,8 @@ noise                          :class:`AdditiveNoise`, :class:`MultiplicativeNoi
                                :class:`DifferentialPrivacy`
 numbers that add up            :class:`ControlledAdjustment`, :class:`MarkovPerturbation`,
                                :class:`SimulatedTables`, :class:`TableSwapping`
-records                        :class:`ProtectedPopulation`, :class:`ProtectedMagnitudes`,
-                               :class:`RecordSwapping`,
+records                        :class:`ProtectedPopulation`, :class:`ProvenPopulation`,
+                               :class:`ProtectedMagnitudes`, :class:`RecordSwapping`,
                                :class:`PostRandomisation`, :class:`SimpleSampling`,
                                :class:`PoissonSampling`, :class:`StratifiedSampling`
 suppression                    :class:`Suppression`

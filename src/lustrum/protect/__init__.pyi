@@ -18,6 +18,7 @@ from .perturbation.spec import StochasticPerturbation as StochasticPerturbation
 from .population.method import ProtectedPopulation as ProtectedPopulation
 from .post_randomisation import PostRandomisation as PostRandomisation
 from .privacy import DifferentialPrivacy as DifferentialPrivacy
+from .proven.method import ProvenPopulation as ProvenPopulation
 from .rounding.controlled.method import ControlledRounding as ControlledRounding
 from .rounding.conventional import ConventionalRounding as ConventionalRounding
 from .rounding.random import RandomRounding as RandomRounding

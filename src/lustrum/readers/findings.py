@@ -26,7 +26,7 @@ _EXPLAINED = 20
 
 
 @dataclass(frozen=True)
-class Findings:
+class ValueFindings:
     """What counts as a finding, and the work of finding it."""
 
     close: float

@@ -20,7 +20,7 @@ from lustrum.model.errors import choices
 from lustrum.readers.cells import ALL, CellCube, Reading, cube_of, read_cells
 from lustrum.readers.container import read_container
 from lustrum.readers.contribution_rows import Contribution, finest_decimals, read_contributions
-from lustrum.readers.findings import Findings, room_of
+from lustrum.readers.findings import ValueFindings, room_of
 from lustrum.readers.grids import Container
 from lustrum.readers.insiders import Contributors
 from lustrum.readers.layout import CONFIDENTIAL, CodeRoles, Layout, read_layout
@@ -181,7 +181,7 @@ def judge(
     if wanted is None and people is not None and protect is not None and kind == "counts":
         room = room_of(people.total, cube, protect)
         wanted = (people.total - room).astype(np.float64), (people.total + room).astype(np.float64)
-    options = Findings(close, narrow, wanted, seconds, equations_only, kind)
+    options = ValueFindings(close, narrow, wanted, seconds, equations_only, kind)
     if_confirmed: tuple[AuditedValue, ...] = ()
     try:
         known, values, left, closest = options.values(cube, layout, sure)

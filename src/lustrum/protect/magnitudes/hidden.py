@@ -222,7 +222,7 @@ def certain_below(factors: Factors, share: Fraction) -> int:
 
     >>> from lustrum.protect.magnitudes.factors import needed_factors
     >>> certain_below(needed_factors(Fraction(1, 20), "known"), Fraction(1, 20))
-    47
+    44
     """
     shown = np.arange(_SMALL)
     anything = np.zeros_like(shown), np.full(shown.shape, OPEN)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -232,6 +233,6 @@ def known_changes(
         most = max(chance) / (sum(chance) or 1.0)
         sure[str(number)] = {}
         for releases in RELEASES:
-            factor = min(draw ** (releases - 1), limit or float("inf"))
+            factor = min(prod([draw] * (releases - 1)), limit or float("inf"))
             sure[str(number)][str(releases)] = round(most * factor / (1 - most + most * factor), 3)
     return sure
