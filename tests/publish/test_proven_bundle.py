@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from fastapi.testclient import TestClient
 from rich.console import Console
 
 from lustrum.answer import TableService
@@ -21,6 +22,8 @@ from lustrum.publish import budget
 from lustrum.publish.budget import BudgetLedger
 from lustrum.publish.bundles import proven
 from lustrum.publish.bundles.proven import NOISY, ProvenBundle
+from lustrum.server import create_app
+from lustrum.server.settings import Settings
 from lustrum.tabulate import FrameSource, Store, ingest, read_description
 
 SIZES = {"area": 6, "sex": 2, "age": 4}
@@ -88,6 +91,21 @@ def test_a_release_is_paid_for_once_and_served_with_its_promise(tmp_path: Path) 
     assert "made up from noisy tables" in text
     assert "rho 2.56" in text
     assert "a 1 need not exist, and a 0 need not be empty" in text
+
+
+def test_the_page_about_the_data_states_the_promise_and_no_bounds(tmp_path: Path) -> None:
+    data = ingested(tmp_path)
+    limited(data, "3")
+    protect(data)
+    with TestClient(create_app(TableService(data), Settings(rate=""))) as client:
+        page = client.get("/datasets/town/about").text
+        table = client.get("/datasets/town?by=area&by=sex")
+        stated = client.get("/api/v1/datasets/town").json()
+    assert "made up from noisy tables" in page
+    assert "rho 2.56" in page
+    assert "leaves open" not in page
+    assert table.status_code == 200
+    assert "1,073" not in page + table.text + json.dumps(stated)
 
 
 def test_what_stops_the_work_after_the_charge_does_not_cost_twice(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import product
 from typing import Any
 
@@ -53,7 +55,8 @@ class StatedProtection:
     """All that the public report says, ready to be read.
 
     ``existence_public`` says whether everybody may know which finest cells are occupied; ``open`` is then about
-    those, and all others are empty.
+    those, and all others are empty. ``proof`` is the promise of a population with a proof, of which nothing
+    is certain.
     """
 
     method: dict[str, Any]
@@ -66,6 +69,7 @@ class StatedProtection:
     margins: tuple[StatedMargins, ...] = ()
     margin_ends: tuple[int, ...] = MARGIN_ENDS
     largest: int | None = None
+    proof: Mapping[str, Any] | None = None
 
 
 def protection_of(bundle: Bundle) -> StatedProtection:
@@ -89,7 +93,9 @@ def protection_of(bundle: Bundle) -> StatedProtection:
         changed=report.changed,
         open=tuple(
             StillOpen(int(s), int(a), int(b)) for s, a, b in zip(shown, low, high, strict=True)
-        ),
+        )
+        if report.support.certain
+        else (),
         errors=tuple(
             TypicalError(k, report.error(k), report.error(k, own_groups=True)) for k in kinds
         ),
@@ -109,4 +115,7 @@ def protection_of(bundle: Bundle) -> StatedProtection:
             for own_groups in (False, True)
         ),
         largest=report.largest,
+        proof=None
+        if report.proof is None
+        else {**report.proof, "rho": float(Fraction(report.proof["rho"]))},
     )
