@@ -183,6 +183,9 @@ def _coarse_margins(
     later = [0.0 for _ in sizes]
     for variables in sorted(kinds, reverse=True):
         later = [one or after for one, after in zip(stated[variables], later, strict=True)]
+        # A size of which there are too few cells has the margin of the next larger one.
+        for size in reversed(sizes[:-1]):
+            later[size] = later[size] or later[size + 1]
         stated[variables] = [max(later[: size + 1]) for size in sizes]
     least = np.ones(len(sizes))
     margins: dict[int, tuple[int, ...]] = {}
