@@ -295,6 +295,17 @@ class BundleNumbers:
                 )
         return low, high, known
 
+    def _margin(self, kind: Kind, table: Table) -> int | None:
+        """A table has one margin of error: that of the largest number in it.
+
+        A population with a proof has none for more variables than were measured together.
+        """
+        report = self.bundle.report
+        if report.proof is not None and kind.variables > int(report.method["max_variables"]):
+            return None
+        largest = int(table.values.max(initial=0))
+        return report.margin(kind.variables, own_groups=kind.own_groups, shown=largest)
+
     def _how_made(self) -> tuple[Message, ...]:
         """What every table says of the population that it is counted from."""
         report = self.bundle.report
@@ -324,16 +335,13 @@ class BundleNumbers:
 
     def _release(self, cube: Cube, table: Table, query: TableQuery) -> Release:
         """What may be shown: the numbers with bounds, a channel and the margin of error."""
-        report = self.bundle.report
         low, high, known = self._bounds(cube, table, query)
         # An upper end far beyond the number says nothing to anybody.
         high = np.where(high - table.values > np.maximum(table.values, 1000), UNBOUNDED, high)
         passing = {f.variable.name: f.passing for f in cube.plan.filters}
         axes = [(axis.name, axis.categories) for axis in table.axes]
         kind = self._kinds.kind(axes, passing)
-        # A table has one margin of error: that of the largest number in it.
-        largest = int(table.values.max(initial=0))
-        margin = report.margin(kind.variables, own_groups=kind.own_groups, shown=largest)
+        margin = self._margin(kind, table)
         return replace(
             self._plain(table),
             channel=self._channel_of(kind),
@@ -342,7 +350,11 @@ class BundleNumbers:
             margin=margin,
             notes=(
                 *self._how_made(),
-                say_many(
+                say(
+                    "No margin of error is stated: nobody measured how so many variables go together."
+                )
+                if margin is None
+                else say_many(
                     "Margin of error: a count by {number} variable is rarely more than {margin} away from "
                     "the true one.",
                     "Margin of error: a count by {number} variables is rarely more than {margin} away from "
