@@ -313,6 +313,7 @@ def _answer_all(each: Each, sweeps: Sequence[BoundSweep], watch: Watch, integer:
             pass
         _ask(each, [s for s in sweeps if s.walker is not None], BoundSweep.seek, hard=True)
         _ask(each, sweeps, partial(BoundSweep.answer, hard=True), hard=True)
+    watch.tell_left(sum(sweep.open().size for sweep in sweeps))
 
 
 def _ask_in_rounds(each: Each, sweeps: Sequence[BoundSweep], watch: Watch) -> None:
@@ -340,9 +341,13 @@ def _ask(
     *,
     hard: bool,
 ) -> None:
-    """Ask all open questions, block by block, and add up what is found."""
+    """Ask all open questions, block by block, and add up what is found.
+
+    Nothing is added before every block is answered: a block that starts late would otherwise know more.
+    """
     parts = [(s, block) for s in sweeps for block in s.blocks(hard=hard)]
-    for (sweep, _), answer in zip(parts, each(lambda part: how(*part), parts), strict=True):
+    answers = list(each(lambda part: how(*part), parts))
+    for (sweep, _), answer in zip(parts, answers, strict=True):
         sweep.take(answer)
 
 

@@ -89,6 +89,10 @@ class Watch:
         """Make all workers stop."""
         self._halted = True
 
+    def tell_left(self, left: int) -> None:
+        """Say how many bounds are open in the end: a block does not count those that others reached."""
+        self.tell(max(self._asked - left - self._settled, 0))
+
     def tell(self, settled: int, programs: int = 0, searches: int = 0, flows: int = 0) -> None:
         """Add to what is done and report it, one worker at a time."""
         with self._lock:
