@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from lustrum.cli.inputs.rule_words import rule_of
+from lustrum.cli.inputs import rule_of
 from lustrum.cli.terminal.suppression import show_changes, show_report
 from lustrum.model import InputError, Table
 from lustrum.model.keys import text_identity
@@ -22,13 +22,12 @@ from lustrum.publish.suppression.files import (
     WrittenTable,
     drafts,
     publish_drafts,
+    suppression_report,
     write_files,
 )
 from lustrum.publish.suppression.inputs import cells_of_all, previous_masks, rule_for, same_names
-from lustrum.publish.suppression.long_search import StoppableSearch
 from lustrum.publish.suppression.read_back import audit_of_files
-from lustrum.publish.suppression.report import suppression_report
-from lustrum.publish.suppression.tables import TablesTogether
+from lustrum.publish.suppression.tables import StoppableSearch, TablesTogether
 from lustrum.publish.waivers import read_waivers
 from lustrum.readers.confidential import Kind, TrueFile, read_true
 from lustrum.readers.hierarchy_files import Groups, read_groups

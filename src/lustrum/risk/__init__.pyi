@@ -1,13 +1,13 @@
 from .attribute_inference import AttributeInference as AttributeInference
 from .cell_certainty import CellCertainty as CellCertainty
-from .cell_entropy import cell_entropy as cell_entropy
-from .cell_entropy import expected_risk as expected_risk
 from .choose import ModelChoice as ModelChoice
 from .choose import choose_model as choose_model
 from .close_estimates import CloseEstimates as CloseEstimates
 from .counts import NotMeasurableError as NotMeasurableError
+from .entropy import cell_entropy as cell_entropy
 from .entropy import conditional_entropy as conditional_entropy
 from .entropy import entropy as entropy
+from .entropy import expected_risk as expected_risk
 from .estimate import ModelRisk as ModelRisk
 from .estimate import RiskEstimate as RiskEstimate
 from .estimate import SampleRisk as SampleRisk

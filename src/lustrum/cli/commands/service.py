@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from lustrum.cli.inputs.options import HERE, Data, app
+from lustrum.cli.inputs import HERE, Data, app
 from lustrum.model import InputError
 
 SETTINGS_FILE = "server.toml"
@@ -125,7 +125,7 @@ def serve(
     **limits: str | float | None,
 ) -> None:
     """Serve tables: pages for people, an API for programs."""
-    from lustrum.cli.inputs.extras import need_server
+    from lustrum.cli.inputs import need_server
 
     need_server("lustrum serve")
     from lustrum.cli import work
@@ -348,7 +348,7 @@ def table(
     data: Data = HERE,
 ) -> None:
     """Ask for a protected table. A refusal says why and ends with exit code 3."""
-    from lustrum.cli.inputs.question import read_question
+    from lustrum.cli.inputs import read_question
     from lustrum.cli.terminal.show import show_decision
     from lustrum.local import local_service
     from lustrum.model.plugins import load

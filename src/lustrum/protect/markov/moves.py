@@ -12,12 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from lustrum.audit.fibre.margins import FibreMargins, junction_tree
 from lustrum.audit.fibre.moves import free_sets
 from lustrum.model import InputError
-from lustrum.model.arrays import Ints
+from lustrum.model.arrays import Ints, Mask
 
 Axes = tuple[int, ...]
 
@@ -76,7 +75,7 @@ class Moves:
         )
 
     @property
-    def odd(self) -> npt.NDArray[np.bool_]:
+    def odd(self) -> Mask:
         """Which corners of the largest box go down when the first goes up."""
         largest = max(int(self.groups[slice(*f), 2].sum()) for f in self.families)
         return np.array([bin(k).count("1") % 2 == 1 for k in range(2**largest)])

@@ -21,9 +21,6 @@ from lustrum.protect.markov.moves import Moves
 from lustrum.protect.method import TABULAR, MethodSpec, Stage, checked_input, released, whole_counts
 from lustrum.protect.totals.inner_table import InnerTable, Keep, margin_names, margin_words
 
-RULES = ("people", "unit")
-ORDERS = ("random", "disjoint")
-
 
 @dataclass(frozen=True)
 class MarkovPerturbation(MethodSpec):

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from lustrum.model import Table
+from lustrum.model.arrays import Mask
 from lustrum.protect.redesign.recode import AxisWays, MergeWord, grown_states, recoded
 from lustrum.protect.redesign.search import (
     Loss,
@@ -120,9 +120,7 @@ def redesign_and_suppress(
     return Mixed(chosen, pattern, recoded_table, cost, loss.most, alone, tuple(sizes))
 
 
-def _children(
-    ways: tuple[AxisWays, ...], states: States, sensitive: npt.NDArray[np.bool_]
-) -> list[States]:
+def _children(ways: tuple[AxisWays, ...], states: States, sensitive: Mask) -> list[States]:
     """All single merges that make a sensitive cell grow."""
     cells = np.argwhere(sensitive).tolist()
     return list(dict.fromkeys(s for cell in cells for s in grown_states(ways, states, cell)))

@@ -17,7 +17,6 @@ from heapq import heappop, heappush
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from lustrum.model import InputError, Table, TableAxis
 from lustrum.model.arrays import Floats, Mask
@@ -64,7 +63,7 @@ class Loss:
         """The entropy of the table, or the number of its inner cells."""
         return float(self._share.size) if self.measure == "cells" else _entropy(self._share)
 
-    def of(self, states: Sequence[State], suppressed: npt.NDArray[np.bool_] | None = None) -> float:
+    def of(self, states: Sequence[State], suppressed: Mask | None = None) -> float:
         """What is lost by merging, and by not showing some cells of the merged table.
 
         >>> loss = Loss(Table.from_counts([1, 1, 2]))
