@@ -19,6 +19,8 @@ from rich.progress import (
     TextColumn,
     TimeElapsedColumn,
 )
+from rich.table import Table as Grid
+from rich.text import Text
 
 from lustrum.answer import TableService
 from lustrum.cli.protect import progress_bars
@@ -29,6 +31,7 @@ from lustrum.policy import check_names
 from lustrum.policy.presets import preset
 from lustrum.policy.read import parse_policy, sealed
 from lustrum.protect.population.public import SEARCH
+from lustrum.runtime.data_folder import PREPARED, REPORTS
 from lustrum.runtime.durable import write_whole
 from lustrum.tabulate import (
     FileSource,
@@ -43,12 +46,6 @@ from lustrum.tabulate.remote import connect, read_connection, write_keys
 
 if TYPE_CHECKING:
     from lustrum.server import Settings
-from rich.table import Table as Grid
-from rich.text import Text
-
-from lustrum.publish.programme.read import read_programme
-from lustrum.publish.programme.run import check_programme, run_programme
-from lustrum.runtime.data_folder import PREPARED, REPORTS
 
 _GLANCE = 0.2  # seconds between two looks at what is made
 _LINE = (
@@ -318,6 +315,9 @@ def release_tables(
     workers: int | None = None,
 ) -> None:
     """Check a programme, or make it; by default into the data folder, with the trace beside the records."""
+    from lustrum.publish.programme.read import read_programme
+    from lustrum.publish.programme.run import check_programme, run_programme
+
     programme = read_programme(file)
     if check:
         for sentence in check_programme(programme, data):

@@ -15,7 +15,7 @@ from lustrum.numeric.structure import UNBOUNDED
 from lustrum.protect.suppression import Suppression
 from lustrum.publish.programme import suppress as cube_module
 from lustrum.publish.programme import system as system_module
-from lustrum.publish.programme.published import (
+from lustrum.publish.programme.audit import (
     Protected,
     least_value,
     public_knowledge,

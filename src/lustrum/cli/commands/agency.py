@@ -13,6 +13,7 @@ from lustrum.cli.inputs import (
     HERE,
     Data,
     app,
+    need_server,
     policy_app,
     secret_app,
 )
@@ -36,8 +37,6 @@ def agency(
     ),
 ) -> None:
     """Open the agency's own pages, on this machine only: datasets, policies, import, reports, usage, maps."""
-    from lustrum.cli.inputs import need_server
-
     need_server("lustrum agency")
     from lustrum.agency import serve_agency
 

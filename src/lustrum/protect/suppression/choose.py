@@ -18,8 +18,8 @@ from lustrum.protect.suppression.search.attacks.attack import Attacks, attacks_o
 from lustrum.protect.suppression.search.attacks.cuts import InfeasibleError
 from lustrum.protect.suppression.search.attacks.tasks import Tasks
 from lustrum.protect.suppression.search.boxes import protect_by_boxes
+from lustrum.protect.suppression.search.decomposition import simple_bound
 from lustrum.protect.suppression.search.heuristic import WitnessedPattern, protect_all
-from lustrum.protect.suppression.search.lower_bounds import simple_bound
 from lustrum.protect.suppression.solve import (
     AlgorithmWord,
     PatternOutcome,
