@@ -46,7 +46,7 @@ class Uniques(_ShareOfCells):
     name: ClassVar[str] = "uniques"
 
     def _marked(self, counts: Ints) -> Mask:
-        return counts == 1
+        return np.asarray(counts == 1)
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class SmallCells(_ShareOfCells):
     most: int = parameter(2, "Counts from 1 up to this are small.", least=1)
 
     def _marked(self, counts: Ints) -> Mask:
-        return (counts >= 1) & (counts <= self.most)
+        return np.asarray((counts >= 1) & (counts <= self.most))
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Zeros(_ShareOfCells):
     name: ClassVar[str] = "zeros"
 
     def _marked(self, counts: Ints) -> Mask:
-        return counts == 0
+        return np.asarray(counts == 0)
 
 
 @dataclass(frozen=True)
