@@ -24,6 +24,7 @@ from lustrum.protect.proven.method import ProvenPopulation
 from lustrum.protect.proven.noisy import NoisyTables
 from lustrum.protect.proven.places import laid_out
 from lustrum.protect.proven.plan import MeasurementPlan
+from lustrum.protect.proven.report import public_report
 
 SIZES = {"area": 7, "sex": 2, "age": 4, "work": 3, "job": 4}
 ZEROS = [
@@ -267,3 +268,37 @@ def test_people_keep_what_the_noisy_tables_hold(seed: int) -> None:
             for one in (estimate.table, lambda s: counted(made, s))
         )
         assert whole <= linear + 1
+
+
+@pytest.mark.parametrize(
+    ("sizes", "people"),
+    [
+        ({"a": 4}, 30),
+        ({"a": 4, "b": 3}, 30),
+        ({"a": 4, "b": 1, "c": 2}, 30),
+        ({"a": 4, "b": 3, "c": 2}, 0),
+        ({"a": 4, "b": 3, "c": 2, "d": 2}, 1),
+    ],
+)
+@pytest.mark.parametrize("rho", [1e-6, 1.0, 100.0])
+def test_small_files_are_made_whole_and_reported(
+    sizes: dict[str, int], people: int, rho: float
+) -> None:
+    """One variable, a variable of one code, nobody, one person: as many people come out as went in."""
+    dataset, method = described(sizes, []), ProvenPopulation(rho)
+    rng = np.random.default_rng(1)
+    codes = np.array([rng.integers(size, size=people) for size in sizes.values()])
+    unique, counts = np.unique(codes, axis=1, return_counts=True)
+    domain = Domain.of(dataset)
+    cells = FinestCells(dataset, unique, counts)
+    noisy = measure_tables(domain, method.plan(domain), cells)
+    made = method.population(noisy)
+    assert int(made.counts.sum()) == people
+    report = public_report(method, noisy, made, {})
+    assert report.proof is not None
+    assert Fraction(report.proof["rho"]) == method.exact_rho
+
+
+def test_a_file_without_any_choice_is_refused_before_anything_is_paid() -> None:
+    with pytest.raises(InputError, match="has two codes; there is nothing to measure"):
+        Domain.of(described({"a": 1, "b": 1}, []))

@@ -24,7 +24,7 @@ from lustrum.runtime.data_folder import (
     BUNDLES,
     POLICIES,
     PREPARED,
-    RELEASES,
+    PRIVATE,
     REPORTS,
     unknown_entries,
 )
@@ -229,6 +229,8 @@ def _bundles(root: Path) -> Iterator[HealthFinding]:
 def _memory(root: Path, name: str, bundle: Bundle) -> Iterator[HealthFinding]:
     """The memory of a bundle: without it the next release cannot go on from this one."""
     path = memory_path(root / REPORTS / name, bundle.digest)
+    if bundle.report.proof is not None:
+        return  # the noisy tables that its people come from stand for themselves, and are never continued
     needed = [path] if bundle.sums is None else [path, sums_path(path)]
     for missing in (one for one in needed if not one.is_file()):
         yield HealthFinding(
@@ -255,7 +257,7 @@ def _prepared(root: Path) -> Iterator[HealthFinding]:
 
 def _private(root: Path) -> Iterator[HealthFinding]:
     """The agency's own reports and memories, which hold true counts: for nobody else to read."""
-    for folder in (REPORTS, RELEASES):
+    for folder in PRIVATE:
         loose = sum(
             path.is_file() and bool(path.stat().st_mode & 0o077)
             for path in (root / folder).rglob("*")

@@ -10,6 +10,7 @@
 ``reports/**``                        the agency's own: reports, traces, and the memories of releases
 ``releases/*.json``                   the digests of all releases of each dataset, in their order
 ``releases/*.people``                 digests of the people whom they hold
+``budgets/*.jsonl``                   what releases with a proof may cost, and what they have cost
 ====================================  ==================================================================
 
 A later release starts from a memory: without it, cells that did not change would show other numbers. What can
@@ -32,6 +33,9 @@ BUNDLES = "bundles"
 PREPARED = "prepared"
 REPORTS = "reports"
 RELEASES = "releases"
+BUDGETS = "budgets"
+PRIVATE = (REPORTS, RELEASES, BUDGETS)
+"""What only the agency may read."""
 SEARCH_STATE = "search.state"
 _AGAIN = ("jobs.sqlite", "jobs.sqlite-shm", "jobs.sqlite-wal", "jobs.sqlite-journal")
 _DAMAGED = "jobs-damaged-"
@@ -78,7 +82,7 @@ def unknown_entries(root: Path) -> list[str]:
     for path in sorted(root.iterdir()):
         known = (
             path.name.startswith((".", _SECRETS, _DAMAGED))
-            or path.name in (*_AGAIN, CONNECTIONS, POLICIES, BUNDLES, PREPARED, REPORTS, RELEASES)
+            or path.name in (*_AGAIN, CONNECTIONS, POLICIES, BUNDLES, PREPARED, *PRIVATE)
             or (path.is_dir() and (path / CURRENT).exists())
         )
         if not known:

@@ -3,8 +3,9 @@
 Only the description decides: sizes of code lists and structural zeros. Nothing here has seen a record.
 
 An *axis* is a variable, or several that structural zeros tie so closely that few of their combinations can
-exist: employment and occupation, with 16 of 65, or the area and its region. The *major* axis has the most
-codes. A finest cell is a code of it and one of the *combinations* of the other axes.
+exist: employment and occupation, with 16 of 65, or the area and its region; one with a single code is never
+alone. The *major* axis has the most codes. A finest cell is a code of it and one of the *combinations* of the
+other axes.
 """
 
 from __future__ import annotations
@@ -53,6 +54,10 @@ class Domain:
     def of(cls, dataset: Dataset) -> Domain:
         """Lay out a dataset; an error says if it has too many combinations."""
         axes = _joined(dataset)
+        if max(map(len, axes)) == 1:
+            raise InputError(
+                f"No variable of dataset {dataset.name!r} has two codes; there is nothing to measure."
+            )
         major = max(range(len(axes)), key=lambda i: (len(axes[i]), -i))
         axes = [axes[major], *axes[:major], *axes[major + 1 :]]
         return cls(dataset, tuple(axes), _combined(dataset, axes))
@@ -182,10 +187,11 @@ def _close_pair(
     ties = [{place[name] for name in zero.where} for zero in dataset.structural_zeros]
     for first, second in combinations(axes, 2):
         both = (*first.variables, *second.variables)
-        if len(first) * len(second) > _MOST_PAIRS or not any(
+        tied = min(len(first), len(second)) == 1 or any(
             tie <= set(both) and tie & set(first.variables) and tie & set(second.variables)
             for tie in ties
-        ):
+        )
+        if len(first) * len(second) > _MOST_PAIRS or not tied:
             continue
         codes = _product(first.codes, second.codes)
         codes = codes[:, _valid(dataset, both, codes)]

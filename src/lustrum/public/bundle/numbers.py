@@ -336,8 +336,12 @@ class BundleNumbers:
     def _release(self, cube: Cube, table: Table, query: TableQuery) -> Release:
         """What may be shown: the numbers with bounds, a channel and the margin of error."""
         low, high, known = self._bounds(cube, table, query)
-        # An upper end far beyond the number says nothing to anybody.
-        high = np.where(high - table.values > np.maximum(table.values, 1000), UNBOUNDED, high)
+        # An upper end far beyond the number says nothing to anybody; without certainty there is none at all,
+        # but for cells that cannot exist.
+        far = high - table.values > np.maximum(table.values, 1000)
+        high = np.where(
+            far | ((high > 0) & (not self.bundle.report.support.certain)), UNBOUNDED, high
+        )
         passing = {f.variable.name: f.passing for f in cube.plan.filters}
         axes = [(axis.name, axis.categories) for axis in table.axes]
         kind = self._kinds.kind(axes, passing)
