@@ -20,6 +20,7 @@ from lustrum.rumap import (
     growing_map,
     sweep_of,
 )
+from lustrum.rumap.grids import MapMethod
 from lustrum.runtime.stop import Stopped, stopping
 from lustrum.tabulate import read_description
 from lustrum.utility import AverageDistance
@@ -223,8 +224,14 @@ def test_mistakes_are_one_sentence() -> None:
         lu.rumap(TABLE, METHODS, replications=0)
 
 
-def test_a_protected_population_adds_up_in_every_table_of_its_hypercube() -> None:
-    (method,) = grid("protected-population", base=3, max_variables=2, sweeps=3)
+@pytest.mark.parametrize(
+    "method",
+    [
+        *grid("protected-population", base=3, max_variables=2, sweeps=3),
+        *grid("proven-population", rho=2.56),
+    ],
+)
+def test_a_protected_population_adds_up_in_every_table_of_its_hypercube(method: MapMethod) -> None:
     cube = HypercubeTables(
         TABLE, {"fine": HypercubeView(("area", "age")), "coarse": HypercubeView(("age",))}
     )

@@ -20,6 +20,7 @@ from lustrum.publish.bundles.history import ReleaseHistory
 from lustrum.publish.bundles.make import MadeBundle, earlier_memory, make_bundle, replaced_memory
 from lustrum.publish.bundles.memory import read_memory
 from lustrum.publish.bundles.proven import (
+    ERRORS,
     NOISY,
     ProvenBundle,
     make_proven_bundle,
@@ -184,7 +185,8 @@ def _say_proven(made: ProvenBundle, out: Path, folder: Path, console: Console) -
             if made.earlier
             else []
         ),
-        f"{folder / NOISY} holds the noisy tables, and may be published as well.",
+        f"{folder / NOISY} holds the noisy tables, and may be published as well; {ERRORS} beside it is "
+        "confidential.",
     ):
         console.print(sentence, highlight=False)
 

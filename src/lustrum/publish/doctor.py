@@ -18,9 +18,11 @@ from lustrum.public.bundle import read_bundle
 from lustrum.public.bundle.files import Bundle
 from lustrum.public.bundle.place import bundles_in
 from lustrum.public.prepared import read_prepared
+from lustrum.publish.budget import BudgetLedger
 from lustrum.publish.bundles.memory import memory_path, sums_path
 from lustrum.publish.bundles.people import NO_POPULATION, People, opened, same_people
 from lustrum.runtime.data_folder import (
+    BUDGETS,
     BUNDLES,
     POLICIES,
     PREPARED,
@@ -76,6 +78,7 @@ def examine(root: Path, judge: Judge | None = None) -> Iterator[HealthFinding]:
         yield from _policies(store, judge)
         yield from _bundles(root)
         yield from _prepared(root)
+        yield from _budgets(root)
         yield from _private(root)
         yield from _leftovers(store)
         yield from _unknown(root)
@@ -253,6 +256,19 @@ def _prepared(root: Path) -> Iterator[HealthFinding]:
             yield HealthFinding(
                 "good", f"{PREPARED}/{path.name}", "Every byte is what was written."
             )
+
+
+def _budgets(root: Path) -> Iterator[HealthFinding]:
+    """The budgets of populations: every line is what was written."""
+    for path in sorted((root / BUDGETS).glob("[!.]*.jsonl")):
+        about = f"{BUDGETS}/{path.name}"
+        try:
+            ledger = BudgetLedger(root, path.stem)
+            said = f"Rho {float(ledger.spent):g} of {float(ledger.limit):g} is spent."
+        except LustrumError as error:
+            yield HealthFinding("bad", about, str(error))
+        else:
+            yield HealthFinding("good", about, said)
 
 
 def _private(root: Path) -> Iterator[HealthFinding]:

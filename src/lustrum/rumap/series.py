@@ -36,7 +36,7 @@ from lustrum.model import Category, InputError, Release, Table, TableAxis
 from lustrum.model.arrays import Ints
 from lustrum.numeric.structure import UNBOUNDED
 from lustrum.protect.abilities import Rehearses, abilities_of
-from lustrum.rumap.cases import protected
+from lustrum.rumap.cases import protected, protects_populations
 from lustrum.rumap.grids import MapMethod, labels
 from lustrum.rumap.series_attack import base_certainty, same_people, with_someone_in
 from lustrum.rumap.sweep import method_rng
@@ -89,7 +89,7 @@ class Answering:
             return cls(method, "keyed")
         if isinstance(method, Rehearses):
             return cls(method, "budget")
-        return cls(method, "once" if method.name == "protected-population" else "redrawn")
+        return cls(method, "once" if protects_populations(method) else "redrawn")
 
 
 @dataclass(frozen=True)
