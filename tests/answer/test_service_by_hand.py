@@ -31,13 +31,13 @@ from lustrum.policy.read import parse_policy, sealed
 from lustrum.protect.population.support import Support
 from lustrum.public.bundle import BundleNumbers, read_bundle
 from lustrum.public.bundle.files import (
+    KIND,
     Bundle,
     bundle_digest,
     bundle_name,
     is_made_by,
     stated_method,
 )
-from lustrum.public.bundle.layout import KIND
 from lustrum.public.bundle.place import MANIFEST, bundles_in, standing
 from lustrum.public.numbers import Described, KeyedNumbers, Views
 from lustrum.publish.bundles.write import (

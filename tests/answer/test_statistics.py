@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from answer.conftest import SECRET, answered, people, town
 from examples import examples
 from lustrum.answer import TableService, answer
-from lustrum.answer.statistics.compose import compose, quantities, share_totals
+from lustrum.answer.statistics import compose, quantities, share_totals
 from lustrum.model import (
     Dataset,
     Decision,

@@ -15,7 +15,7 @@ from faults.world import build
 from lustrum.answer import TableService
 from lustrum.model import DatasetError, LustrumError
 from lustrum.public.bundle import read_bundle
-from lustrum.publish import folders
+from lustrum.publish import prepared as folders
 from lustrum.publish.bundles.make import make_bundle
 from lustrum.publish.bundles.write import pack_bundle, write_bundle
 from lustrum.publish.doctor import examine

@@ -37,11 +37,11 @@ from lustrum.tabulate import (
     FrameEngine,
     FrameSource,
     HypercubeEngine,
-    SqlEngine,
     Store,
     aggregate,
     ingest,
 )
+from tabulate.sql_engine import SqlEngine
 from tabulate.worlds import SECRET, World, question_of, questions, quick, worlds
 
 FALSE_ALARM = 1e-6

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from lustrum.model import Category, InputError, Table, TableAxis
-from lustrum.protect.rounding.conventional import ConventionalRounding, NearestChannel
+from lustrum.protect.rounding.cells import ConventionalRounding, NearestChannel
 
 counts = st.lists(st.integers(0, 10_000), min_size=1, max_size=40)
 

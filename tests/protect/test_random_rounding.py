@@ -11,7 +11,7 @@ from scipy import stats
 from lustrum.model import InputError, Table
 from lustrum.model.keys import cell_words
 from lustrum.protect import RandomRounding, RoundingChannel
-from lustrum.protect.rounding.random import round_randomly
+from lustrum.protect.rounding.cells import round_randomly
 
 PINNED = [5665188244183254396, 15226727078098784556, 6061892040613258123, 13406522649066241764]
 counts = st.lists(st.integers(0, 10_000), min_size=1, max_size=40)

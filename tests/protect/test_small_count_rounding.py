@@ -9,7 +9,7 @@ from hypothesis import given
 from scipy import stats
 
 from lustrum.model import Category, InputError, Table, TableAxis
-from lustrum.protect.rounding.small_counts import SmallCountChannel, SmallCountRounding
+from lustrum.protect.rounding.cells import SmallCountChannel, SmallCountRounding
 
 counts = st.lists(st.integers(0, 30), min_size=1, max_size=40)
 hows = st.sampled_from(["nearest", "random"])

@@ -22,10 +22,9 @@ from lustrum.protect.population.public import SEARCH
 from lustrum.protect.weighted import ProtectedRespondents
 from lustrum.public.bundle import files as files_module
 from lustrum.public.bundle import read_bundle
-from lustrum.public.bundle.files import bundle_digest, is_made_by, other_search, stated_method
-from lustrum.public.bundle.layout import KIND
+from lustrum.public.bundle.files import KIND, bundle_digest, is_made_by, other_search, stated_method
 from lustrum.public.bundle.place import MANIFEST, bundles_in, standing
-from lustrum.publish import folders as folders_module
+from lustrum.publish import prepared as folders_module
 from lustrum.publish.bundles import write as write_module
 from lustrum.publish.bundles.write import pack_bundle, write_bundle
 from public_room.test_bundle_numbers import DATASET

@@ -17,10 +17,10 @@ from lustrum.model.variable import Measure
 from lustrum.policy import Policy
 from lustrum.policy.presets import preset
 from lustrum.policy.read import parse_policy
-from lustrum.public.bundle import sample_risk as sampled
+from lustrum.public.bundle import weighted as sampled
 from lustrum.public.bundle.agreement import Difference, difference, protection_digest
 from lustrum.public.bundle.kinds import Kind, Kinds
-from lustrum.public.bundle.sample_risk import PublishedSampleRisk, sample_risk
+from lustrum.public.bundle.weighted import PublishedSampleRisk, sample_risk
 from lustrum.public.noise import KeyedNoise
 from lustrum.public.numbers import Described, KeyedNumbers, keyed_noise
 from lustrum.risk import R1, R2

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from lustrum.model import Category, TableAxis
-from lustrum.public.bundle.sample_risk import sample_risk
-from lustrum.public.bundle.weighted import _are_apart
+from lustrum.public.bundle.weighted import _are_apart, sample_risk
 from lustrum.risk import R2, estimate_risk
 
 

@@ -12,7 +12,7 @@ import pytest
 from lustrum.model import InputError, Release, Table
 from lustrum.model.channel import ComposedChannel
 from lustrum.numeric.structure import UNBOUNDED
-from lustrum.protect.rounding.random import RoundingChannel
+from lustrum.protect.rounding.cells import RoundingChannel
 from lustrum.publish.records import protected_input as module
 from lustrum.publish.records.protected_input import ProtectedInput, prepared
 

@@ -47,7 +47,7 @@ from lustrum.publish.records import open_datasets, process
 from lustrum.publish.records.local import LocalRecordsService
 from lustrum.publish.records.open_datasets import LARGE, OpenDatasets
 from lustrum.publish.records.process import RequestHandler
-from lustrum.publish.records.true_figures import TrueFigures, true_figures
+from lustrum.publish.records.views import TrueFigures, true_figures
 from lustrum.runtime.stop import Stopped, check_stop
 from lustrum.tabulate.store.files import DamagedError
 

@@ -21,8 +21,8 @@ from lustrum.model import Category, DatasetError, InputError, InternalError, Tab
 from lustrum.numeric.structure import UNBOUNDED
 from lustrum.protect.suppression import Suppression
 from lustrum.publish.suppression import files as files_module
-from lustrum.publish.suppression import long_search as search_module
 from lustrum.publish.suppression import read_back as read_back_module
+from lustrum.publish.suppression import tables as search_module
 from lustrum.publish.suppression import tables as tables_module
 from lustrum.publish.suppression.files import (
     SuppressFiles,
@@ -33,9 +33,8 @@ from lustrum.publish.suppression.files import (
     write_files,
 )
 from lustrum.publish.suppression.inputs import cells_of_all, previous_masks, rule_for, same_names
-from lustrum.publish.suppression.long_search import StoppableSearch
 from lustrum.publish.suppression.read_back import audit_of_files
-from lustrum.publish.suppression.tables import TablesTogether
+from lustrum.publish.suppression.tables import StoppableSearch, TablesTogether
 from lustrum.readers.confidential import TrueFile, read_true
 from lustrum.readers.true_tables import members_of, true_table
 from lustrum.runtime import durable

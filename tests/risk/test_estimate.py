@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from lustrum.model import InputError, Table
-from lustrum.risk.choose import choose_model
 from lustrum.risk.counts import NotMeasurableError
-from lustrum.risk.estimate import draw_risks, estimate_risk
+from lustrum.risk.estimate import choose_model, draw_risks, estimate_risk
 from lustrum.risk.population import KnownPopulation, LogLinear, PolyaUrn, simple_random_samples
 from lustrum.risk.r1 import R1, r1
 from lustrum.risk.r2 import R2, r2

@@ -32,11 +32,11 @@ from lustrum.tabulate import (
     FrameSource,
     HypercubeEngine,
     KernelEngine,
-    SqlEngine,
     Store,
     aggregate,
     ingest,
 )
+from tabulate.sql_engine import SqlEngine
 from tabulate.worlds import (
     HOLDINGS,
     MODULUS,

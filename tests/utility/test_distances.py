@@ -9,11 +9,9 @@ from lustrum.model import InputError, Table
 from lustrum.utility import (
     AverageDistance,
     AverageRelativeDistance,
-    average_distance,
-    average_relative_distance,
-    largest_deviation,
-    mean_squared_precision,
-    share_of_exact_cells,
+    ExactCells,
+    LargestDeviation,
+    MeanSquaredPrecision,
 )
 from utility.cases import QUICK, Pair, count_pairs, release_of
 
@@ -24,22 +22,22 @@ def test_distances_are_what_loops_make_them(pair: Pair) -> None:
     F, G = pair
     gaps = [abs(f - g) for f, g in zip(F, G, strict=True)]
     relative = [gap / max(f, 1) for gap, f in zip(gaps, F, strict=True)]
-    assert average_distance(F, G) == pytest.approx(sum(gaps) / len(F))
-    assert average_relative_distance(F, G) == pytest.approx(sum(relative) / len(F))
-    assert largest_deviation(F, G) == max(gaps)
-    assert share_of_exact_cells(F, G) == pytest.approx(gaps.count(0) / len(F))
+    assert AverageDistance().of_cells(F, G) == pytest.approx(sum(gaps) / len(F))
+    assert AverageRelativeDistance().of_cells(F, G) == pytest.approx(sum(relative) / len(F))
+    assert LargestDeviation().of_cells(F, G) == max(gaps)
+    assert ExactCells().of_cells(F, G) == pytest.approx(gaps.count(0) / len(F))
     error = sum(gap**2 for gap in gaps) / len(F)
-    assert mean_squared_precision(F, G) == pytest.approx(1 / error if error else math.inf)
+    assert MeanSquaredPrecision().of_cells(F, G) == pytest.approx(1 / error if error else math.inf)
 
 
 def test_exact_cells_and_tiny_errors_have_infinite_precision_and_no_warning() -> None:
-    assert mean_squared_precision([1, 2], [1, 2]) == math.inf
-    assert mean_squared_precision([0.0], [1e-200]) == math.inf
-    assert mean_squared_precision([0.0], [1e-160]) == math.inf
+    assert MeanSquaredPrecision().of_cells([1, 2], [1, 2]) == math.inf
+    assert MeanSquaredPrecision().of_cells([0.0], [1e-200]) == math.inf
+    assert MeanSquaredPrecision().of_cells([0.0], [1e-160]) == math.inf
 
 
 def test_the_floor_measures_what_stands_in_place_of_nothing() -> None:
-    assert average_relative_distance([0, 10], [3, 10], floor=2.0) == 0.75
+    assert AverageRelativeDistance(floor=2.0).of_cells([0, 10], [3, 10]) == 0.75
     with pytest.raises(InputError, match="above 0"):
         AverageRelativeDistance(floor=0.0)
 
@@ -52,8 +50,8 @@ def test_magnitudes_are_measured_in_their_unit_not_in_their_smallest_part() -> N
 
 def test_different_shapes_nan_and_nothing_are_one_sentence_each() -> None:
     with pytest.raises(InputError, match="different shapes"):
-        average_distance([1, 2], [1, 2, 3])
+        AverageDistance().of_cells([1, 2], [1, 2, 3])
     with pytest.raises(InputError, match="finite"):
-        average_distance([1.0], [math.nan])
+        AverageDistance().of_cells([1.0], [math.nan])
     with pytest.raises(InputError, match="no cells"):
-        average_distance([], [])
+        AverageDistance().of_cells([], [])

@@ -30,10 +30,10 @@ import numpy.typing as npt
 from scipy import sparse
 
 from lustrum.audit import PublishedTable, from_tables
-from lustrum.audit.knowledge.facts import Knowledge, Sparse
+from lustrum.audit.knowledge.facts import Knowledge
 from lustrum.audit.knowledge.reduce import as_floats, narrowed
 from lustrum.model import Category, InputError, Release, Table, TableAxis
-from lustrum.model.arrays import Ints
+from lustrum.model.arrays import Indices, Ints, Sparse, Words
 from lustrum.numeric.structure import UNBOUNDED
 from lustrum.protect.abilities import Rehearses, abilities_of
 from lustrum.rumap.cases import protected, protects_populations
@@ -41,7 +41,7 @@ from lustrum.rumap.grids import MapMethod, labels
 from lustrum.rumap.series_attack import base_certainty, same_people, with_someone_in
 from lustrum.rumap.sweep import method_rng
 from lustrum.runtime.stop import check_stop
-from lustrum.utility import hellinger_utility
+from lustrum.utility import HellingerUtility
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -216,7 +216,7 @@ def _answered(
     base: Table,
     approach: Answering,
     questions: Sequence[Question],
-    judged: npt.NDArray[np.intp],
+    judged: Indices,
     seed: int,
     replication: int,
 ) -> list[tuple[float, float, float]]:
@@ -245,7 +245,9 @@ def _answered(
     utilities: list[float] = []
     rests: list[Sparse] = []
     for k in range(1, len(questions) + 1):
-        utilities.append(hellinger_utility(tables[k - 1].values, releases[k - 1].published))
+        utilities.append(
+            HellingerUtility().of_cells(tables[k - 1].values, releases[k - 1].published)
+        )
         part = _up_to(known, spans[k - 1].stop, len(known) - _hidden(known, spans))
         if approach.how == "keyed":
             rests.append(same_people(base.axes, releases[:k]))
@@ -314,7 +316,7 @@ def _merged(axis: TableAxis, group: Sequence[int]) -> Category:
     return Category(name, name, members)
 
 
-def _keys(base: Table, seed: int, replication: int) -> npt.NDArray[np.uint64]:
+def _keys(base: Table, seed: int, replication: int) -> Words:
     """The record keys of the cells: the table's own in the first draw, otherwise drawn, 0 where nobody is."""
     if base.keys is not None and replication == 0:
         return base.keys
@@ -363,7 +365,7 @@ def _budgeted(
     base: Table,
     method: MapMethod,
     tables: Sequence[Table],
-    judged: npt.NDArray[np.intp],
+    judged: Indices,
     rng: np.random.Generator,
 ) -> list[tuple[float, float, float]]:
     """The ceiling of the risk, and the utility where k questions share the budget."""
@@ -377,7 +379,7 @@ def _budgeted(
         releases = [protected(share, table, rng) for table in tables[:k]]
         utility = np.mean(
             [
-                hellinger_utility(t.values, np.maximum(r.published, 0))
+                HellingerUtility().of_cells(t.values, np.maximum(r.published, 0))
                 for t, r in zip(tables[:k], releases, strict=True)
             ]
         )

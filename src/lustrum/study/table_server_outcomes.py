@@ -16,7 +16,7 @@ from lustrum.protect.perturbation.invariant import frequencies_of
 from lustrum.protect.rounding.semi_controlled import SemiControlledRounding
 from lustrum.risk.table_entropy import EntropyRisk, PaperEntropyRisk
 from lustrum.study.result import Progress
-from lustrum.utility import hellinger_utility
+from lustrum.utility import HellingerUtility
 
 # The methods of the table-server study (Shlomo, Antal and Elliot 2015, section 5.1).
 #
@@ -147,15 +147,6 @@ class MethodOutcome:
     changed: float | None
 
 
-@dataclass(frozen=True)
-class RUPoint:
-    """A point of the disclosure risk - data utility map (Figure 2)."""
-
-    label: str
-    risk: float
-    utility: float
-
-
 def hypercube(microdata: pa.Table) -> Ints:
     """The counts of people by the seven variables of section 5.1."""
     columns = [microdata[name].combine_chunks() for name in VARIABLES]
@@ -199,7 +190,12 @@ def server_outcomes(
                     measure.combine(measure.terms_of_published(table, release, channels[method]))
                     for measure in (_RISK, _RISK_AS_PRINTED)
                 )
-                figures = risk, literal, hellinger_utility(table, release), _changed(table, release)
+                figures = (
+                    risk,
+                    literal,
+                    HellingerUtility().of_cells(table, release),
+                    _changed(table, release),
+                )
                 runs.setdefault((number, method), []).append(figures)
         if progress is not None:
             progress((run + 1) / RUNS)
@@ -208,11 +204,6 @@ def server_outcomes(
         _outcome(number, method, float(before[number]), np.array(figures))
         for (number, method), figures in sorted(runs.items(), key=lambda item: item[0][0])
     )
-
-
-def ru_points(outcomes: tuple[MethodOutcome, ...]) -> tuple[RUPoint, ...]:
-    """The points of Figure 2, as ``T1 RS``: low risk and high utility are wanted."""
-    return tuple(RUPoint(f"T{o.table} {o.method}", o.risk, o.utility) for o in outcomes if o.table)
 
 
 def _changed(table: Ints, release: Ints) -> float:

@@ -14,7 +14,6 @@ from lustrum.model import Contributions, InputError, Table, TableAxis
 from lustrum.protect.suppression import (
     RuleOnUnions,
     SuppressionProblem,
-    coalition,
     contributor_views,
     singleton_views,
 )
@@ -94,15 +93,6 @@ def test_a_sole_contributor_of_several_cells_knows_exactly_those() -> None:
         ([0, 2], [4, 9], [4, 9]),
     ]
     assert [v.name for v in views] == ["sole contributor 1", "sole contributor 2"]
-
-
-def test_a_coalition_knows_a_cell_from_the_closer_ends_of_its_members() -> None:
-    one = ContributorView("one", np.array([1, 2]), np.array([3, 0]), np.array([9, 50]))
-    two = ContributorView("two", np.array([2, 4]), np.array([5, 1]), np.array([60, 8]))
-    both = coalition("both", [one, two])
-    assert both.cells.tolist() == [1, 2, 4]
-    assert both.low.tolist() == [3, 5, 1]
-    assert both.high.tolist() == [9, 50, 8]
 
 
 def test_a_holding_in_several_cells_of_a_union_is_one_contributor() -> None:
@@ -195,27 +185,6 @@ def test_part_of_a_deviation_of_counts_is_whole_where_all_moves_are_of_one_size(
     assert audit_deviations(replace(counts, whole=False), every, odd).safe
 
 
-def test_a_coalition_asks_for_what_the_least_protected_member_asks_for() -> None:
-    """Levels of its own cells are the smallest of its members, and none where it knows the cell."""
-    one = ContributorView(
-        "one", np.array([1, 2]), np.array([3, 0]), np.array([9, 50]),
-        levels=np.array([[5, 6], [7, 8], [1, 2]]),
-    )  # fmt: skip
-    two = ContributorView(
-        "two", np.array([2, 4]), np.array([5, 1]), np.array([60, 1]),
-        levels=np.array([[4, 9], [9, 9], [3, 3]]),
-    )  # fmt: skip
-    both = coalition("both", [one, two])
-    assert both.levels is not None
-    assert both.levels.tolist() == [[5, 4, 0], [7, 8, 0], [1, 2, 0]]
-    bare = ContributorView("bare", np.array([1]), np.array([0]), np.array([99]))
-    three = coalition("three", [one, two, bare])
-    assert three.levels is not None
-    assert three.levels.tolist() == [[0, 4, 0], [0, 8, 0], [0, 2, 0]]
-    assert coalition("none", [bare]).levels is None
-    assert both.levels.dtype == both.low.dtype == both.high.dtype == np.int64
-
-
 # Two cells that need protection and four others, with one sum: 10 + 12 + 9 + 9 + 9 + 9 = 58.
 LINE = [10, 12, 9, 9, 9, 9, 58]
 # Moves of the first or the second cell, upwards: of one size, also with a cell that stays, and of two sizes.
@@ -273,8 +242,6 @@ def test_levels_against_contributors_are_proven_cell_by_cell(
 def test_what_attackers_are_made_from_is_checked() -> None:
     with pytest.raises(InputError, match="3 cells, but 4 holdings"):
         singleton_views([4, 7, 9], [True, False, True], [5, -1, 5, 6])
-    with pytest.raises(InputError, match="at least one member"):
-        coalition("nobody", [])
     bare = Table((TableAxis.plain("a", ["p", "q"]),), np.array([4, 10]))
     with pytest.raises(InputError, match="largest contributions"):
         RuleOnUnions(bare, Threshold(3))

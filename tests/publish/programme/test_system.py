@@ -9,10 +9,9 @@ from lustrum.protect.method import kept_cells
 from lustrum.protect.suppression import Suppression
 from lustrum.publish.programme.judge import judge, ranks_for
 from lustrum.publish.programme.read import bound_to, parse_programme
-from lustrum.publish.programme.source import open_records
 from lustrum.publish.programme.spec import PreparedSet
 from lustrum.publish.programme.suppress import _problem
-from lustrum.publish.programme.system import ProgrammeSystem, systems_of
+from lustrum.publish.programme.system import ProgrammeSystem, open_records, systems_of
 from lustrum.sensitivity.background import NOTHING
 from publish.programme.conftest import Workplace, programme_text
 

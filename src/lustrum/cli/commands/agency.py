@@ -9,10 +9,11 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from lustrum.cli.inputs.options import (
+from lustrum.cli.inputs import (
     HERE,
     Data,
     app,
+    need_server,
     policy_app,
     secret_app,
 )
@@ -36,8 +37,6 @@ def agency(
     ),
 ) -> None:
     """Open the agency's own pages, on this machine only: datasets, policies, import, reports, usage, maps."""
-    from lustrum.cli.inputs.extras import need_server
-
     need_server("lustrum agency")
     from lustrum.agency import serve_agency
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from lustrum.cli.inputs.options import HERE, Data, budget_app
+from lustrum.cli.inputs import HERE, Data, budget_app
 
 Population = Annotated[str, typer.Argument(help="The word by which descriptions name the people.")]
 Rho = Annotated[str, typer.Argument(help="A cost, such as 2.56 or 64/25.")]

@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from lustrum.cli.inputs.options import HERE, Data, app
+from lustrum.cli.inputs import HERE, Data, app, need_server
 from lustrum.model import InputError
 
 SETTINGS_FILE = "server.toml"
@@ -125,8 +125,6 @@ def serve(
     **limits: str | float | None,
 ) -> None:
     """Serve tables: pages for people, an API for programs."""
-    from lustrum.cli.inputs.extras import need_server
-
     need_server("lustrum serve")
     from lustrum.cli import work
     from lustrum.server import Settings
@@ -348,8 +346,7 @@ def table(
     data: Data = HERE,
 ) -> None:
     """Ask for a protected table. A refusal says why and ends with exit code 3."""
-    from lustrum.cli.inputs.question import read_question
-    from lustrum.cli.terminal.show import show_decision
+    from lustrum.cli.terminal.show import read_question, show_decision
     from lustrum.local import local_service
     from lustrum.model.plugins import load
     from lustrum.publish.records import LocalRecordsService

@@ -8,7 +8,7 @@ from itertools import product
 
 import numpy as np
 
-from lustrum.model import Release, Table, TableAxis, TableQuery
+from lustrum.model import InputError, Release, Table, TableAxis, TableQuery
 from lustrum.model.arrays import Ints, Mask
 from lustrum.model.status import CellStatus
 from lustrum.model.text import say
@@ -17,7 +17,7 @@ from lustrum.numeric.counting.engine import KernelEngine, SumEngine
 from lustrum.numeric.counting.plan import Chunk
 from lustrum.numeric.structure import TableLayout
 from lustrum.protect.weighted import ProtectedRespondents, RespondentSums
-from lustrum.public.bundle.sample_risk import sample_risk
+from lustrum.risk import R1, R2, estimate_risk
 from lustrum.survey import Estimates, Reliability
 
 
@@ -262,3 +262,53 @@ def _joined(estimates: list[tuple[Estimates, _Way]], axes: tuple[TableAxis, ...]
         )
         held[cell_mask] = estimate.respondents[cell_mask]
     return Estimates(values, variances, held)
+
+
+# The risk of a table from a sample, with estimated populations: what sampling protects by itself.
+#
+# Antal, Shlomo and Elliot (2015) measure a table of a sample by ``R2`` against the population that it is from.
+# The population is not known, so it is estimated many times over from the sample's table. Here that table is of
+# protected respondents, and the size of the population is the sum of their shared weights: both are public, and
+# so is the figure. The less favourable of two models counts.
+#
+# The figure is stated and never loosens a rule: others can know that somebody took part in a survey, and for
+# them the sample is the population.
+
+
+_DRAWS = 40
+_SEED = 2015
+_MOST = 1000
+"""Cells of a table whose populations are estimated."""
+
+
+@dataclass(frozen=True)
+class PublishedSampleRisk:
+    """The risk of a table from a sample, and that of the same table of everybody."""
+
+    respondents: int
+    people: int
+    sample: float
+    everybody: float
+
+
+def sample_risk(respondents: Table | Ints, people: int) -> PublishedSampleRisk | None:
+    """The risk of a table of protected respondents from this many people; None where it is not measured.
+
+    Cells of a table that cannot exist do not count.
+
+    >>> found = sample_risk(np.array([[20, 3], [11, 0]]), 340)
+    >>> found.sample < found.everybody
+    True
+    """
+    counts = respondents.values if isinstance(respondents, Table) else np.asarray(respondents)
+    number = int(counts.sum())
+    if not 2 <= counts.size <= _MOST or not 0 < number < people:
+        return None
+    risks = []
+    for measure in (R2(), R1()):
+        try:
+            estimate = estimate_risk(respondents, people, measure=measure, draws=_DRAWS, rng=_SEED)
+        except InputError:
+            return None  # a table in which a model cannot be fitted
+        risks.append(max(model.mean for model in estimate.models))
+    return PublishedSampleRisk(number, people, *risks)

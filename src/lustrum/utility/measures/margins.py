@@ -7,24 +7,22 @@ reader would quote; otherwise the sum of its inner cells.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from lustrum.model import InputError, Release, Table
 from lustrum.model.arrays import Floats
 from lustrum.model.release import check_release
 from lustrum.model.table import check_table
-from lustrum.utility.compare import Better, UtilitySpec, as_pair, compare
+from lustrum.utility.compare import Better, UtilitySpec, compare
 from lustrum.utility.impute import Impute, inner_grid, margin_grid, suppressed_cells
 
 
 @dataclass(frozen=True)
 class MarginsKept(UtilitySpec):
-    """The share of one-way margins that are unchanged, over all axes; from 0 to 1, higher is better."""
+    """The share of one-way margins that agree up to rounding error; from 0 to 1, higher is better."""
 
     name: ClassVar[str] = "margins-kept"
     range: ClassVar[tuple[float, float]] = (0.0, 1.0)
@@ -33,7 +31,8 @@ class MarginsKept(UtilitySpec):
 
     def of(self, table: Table, release: Release) -> float:
         """The share of a table's margins that its release keeps."""
-        return share_of_margins_kept(*one_way_margins(table, release, self.impute))
+        true, shown = one_way_margins(table, release, self.impute)
+        return float(np.isclose(true, shown, rtol=1e-12, atol=1e-9).mean())
 
 
 @dataclass(frozen=True)
@@ -47,7 +46,8 @@ class LargestMarginError(UtilitySpec):
 
     def of(self, table: Table, release: Release) -> float:
         """The largest error among the margins of a release."""
-        return largest_margin_error(*one_way_margins(table, release, self.impute))
+        true, shown = one_way_margins(table, release, self.impute)
+        return float(np.abs(true - shown).max())
 
 
 def one_way_margins(table: Table, release: Release, impute: Impute) -> tuple[Floats, Floats]:
@@ -67,106 +67,6 @@ def one_way_margins(table: Table, release: Release, impute: Impute) -> tuple[Flo
             margin = np.where(shown, release.published[grid].ravel() * scale, margin)
         published.append(margin)
     return np.concatenate(true), np.concatenate(published)
-
-
-def share_of_margins_kept(original: npt.ArrayLike, published: npt.ArrayLike) -> float:
-    """The share of margins that agree up to rounding error.
-
-    >>> share_of_margins_kept([10, 20], [10, 21])
-    0.5
-    """
-    F, G = as_pair(original, published)
-    return float(np.isclose(F, G, rtol=1e-12, atol=1e-9).mean())
-
-
-def largest_margin_error(original: npt.ArrayLike, published: npt.ArrayLike) -> float:
-    """``max |F+ - G+|``.
-
-    >>> largest_margin_error([10, 20], [10, 21])
-    1.0
-    """
-    F, G = as_pair(original, published)
-    return float(np.abs(F - G).max())
-
-
-# What a table of protected sums is still worth: errors by size, and growth between two periods.
-
-
-@dataclass(frozen=True)
-class SizeErrors:
-    """Relative errors of the cells from ``least`` up to the next class: how many, mean and largest."""
-
-    least: float
-    cells: int
-    mean: float
-    largest: float
-
-
-def relative_errors_by_size(
-    original: npt.ArrayLike, published: npt.ArrayLike, edges: Sequence[float]
-) -> tuple[SizeErrors, ...]:
-    """``|F - G| / |F|`` by classes of ``|F|`` that begin at the edges; cells below the first edge are left out.
-
-    >>> relative_errors_by_size([100, 10, 1000], [110, 12, 1001], edges=[1, 100])[1].mean
-    0.0505
-    """
-    if list(edges) != sorted(set(edges)) or not len(edges) or edges[0] <= 0:
-        raise InputError("The edges of size classes must rise and begin above 0.")
-    F, G = as_pair(original, published)
-    size = np.abs(F)
-    size_errors = []
-    for least, most in zip(edges, [*edges[1:], np.inf], strict=True):
-        chosen = (size >= least) & (size < most)
-        errors = np.abs(F - G)[chosen] / size[chosen]
-        size_errors.append(
-            SizeErrors(
-                float(least),
-                int(chosen.sum()),
-                round(float(errors.mean()), 12) if errors.size else 0.0,
-                float(errors.max(initial=0.0)),
-            )
-        )
-    return tuple(size_errors)
-
-
-@dataclass(frozen=True)
-class GrowthErrors:
-    """How far growth is off, in percentage points, and how often its sign is right."""
-
-    cells: int
-    mean: float
-    median: float
-    sign_kept: float
-
-
-def growth_errors(
-    now: npt.ArrayLike,
-    before: npt.ArrayLike,
-    shown_now: npt.ArrayLike,
-    shown_before: npt.ArrayLike,
-) -> GrowthErrors:
-    """Compare growth of published numbers with true growth, over cells that had something in both.
-
-    >>> growth_errors([110, 50], [100, 50], [121, 55], [110, 50])
-    GrowthErrors(cells=2, mean=5.0, median=5.0, sign_kept=0.5)
-    """
-    F, G = as_pair(now, shown_now)
-    earlier, shown = as_pair(before, shown_before)
-    if F.shape != earlier.shape:
-        raise InputError("The two periods must have the same cells.")
-    held = (earlier > 0) & (shown > 0)
-    true = 100 * (F[held] / earlier[held] - 1)
-    published_growth = 100 * (G[held] / shown[held] - 1)
-    off = np.round(np.abs(published_growth - true), 9)
-    same_sign = np.sign(np.round(published_growth, 9)) == np.sign(np.round(true, 9))
-    if not off.size:
-        return GrowthErrors(0, 0.0, 0.0, 1.0)
-    return GrowthErrors(
-        int(off.size), float(off.mean()), float(np.median(off)), float(same_sign.mean())
-    )
-
-
-# How much is suppressed: the number of inner cells, and the value in them.
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,4 @@
-"""The SQL engine: the same answers from DuckDB, for data that stays where DuckDB can read it.
-
-It is also the second opinion that the kernel is tested against: it shares no loop with it.
-"""
+"""The same answers from DuckDB: the second opinion on the kernel, with which it shares no loop."""
 
 from __future__ import annotations
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from lustrum.model import InputError
 
 app = typer.Typer(
     help="Let people build their own tables without giving away anybody's secret.",
@@ -36,3 +39,22 @@ Data = Annotated[
     typer.Option(envvar="LUSTRUM_DATA", help="Folder of datasets and policies.", show_default=True),
 ]
 HERE = Path("lustrum-data")
+
+
+# Packages that only some commands need.
+
+
+SERVER = ("babel", "fastapi", "jinja2", "limits", "prometheus_client", "uvicorn")
+"""The extra ``server``."""
+
+
+def need_server(what: str) -> None:
+    """One sentence where the packages of a web server are not installed."""
+    for name in SERVER:
+        try:
+            import_module(name)
+        except ImportError:
+            raise InputError(
+                f"{what} needs a web server, and the package {name!r} is missing; install them with: "
+                "pip install 'lustrum[server]'."
+            ) from None
