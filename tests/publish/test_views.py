@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,14 +11,15 @@ import pytest
 
 from answer.conftest import SECRET
 from lustrum.model import InputError, Release, Table, TableQuery
+from lustrum.model.channel import ComposedChannel
 from lustrum.numeric.structure import UNBOUNDED
 from lustrum.policy import Before, Policy, PolicyMethod
 from lustrum.protect.abilities import Abilities
-from lustrum.protect.unchanged import IdentityChannel
+from lustrum.protect.rounding.random import RoundingChannel
 from lustrum.public.numbers import CannotProtectError
-from lustrum.publish.records import EngineNumbers, ProtectedInput, protected_input
+from lustrum.publish.records import EngineNumbers, protected_input
 from lustrum.publish.records import views as views_module
-from lustrum.publish.records.protected_input import prepared
+from lustrum.publish.records.protected_input import ProtectedInput, prepared
 from lustrum.publish.records.views import counted_views
 from lustrum.tabulate import EmbeddedEngine
 
@@ -138,49 +140,6 @@ def test_what_record_keys_do_not_protect_is_refused(engine: EmbeddedEngine) -> N
     assert EngineNumbers(engine, with_sums).sum_noise("income") is not None
 
 
-def test_weighted_counts_are_protected_counts_times_mean_weights_and_weighted_sums_are_refused(
-    engine: EmbeddedEngine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    source, policy = ProtectedInput(engine), made(sums=SUMS)
-    given: list[Any] = []
-
-    def weighted(query: TableQuery, counted: Release, own: Any, mean: Any) -> Release:
-        given.append((query, own, mean))
-        return replace(counted, published=7 * counted.published)
-
-    monkeypatch.setattr(views_module, "weighted_release", weighted)
-    monkeypatch.setattr(views_module, "mean_weights", lambda *words: ("made", words))
-    plain = counted_views(asked(), source, policy).shown
-    found = counted_views(replace(asked(), weight="w"), source, policy)
-    assert found.everybody is found.shown
-    assert found.selected is None
-    assert np.array_equal(found.shown.published, 7 * plain.published)
-    assert given.pop() == (asked(), source, ("made", (source, policy)))
-    kept: Any = "kept"
-    counted_views(replace(asked(), weight="w"), source, policy, kept)
-    assert given.pop() == (asked(), source, "kept")
-    with pytest.raises(CannotProtectError, match="Record keys protect counts"):
-        counted_views(replace(asked(measure="income"), weight="w"), source, policy)
-    assert given == []
-
-
-def test_sums_take_as_many_largest_contributions_as_their_method_needs(
-    engine: EmbeddedEngine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ranks: list[int] = []
-    counted = EmbeddedEngine.tabulate
-
-    def tabulate(self: Any, query: TableQuery, **words: Any) -> Table:
-        ranks.append(words["ranks"])
-        return counted(self, query, **words)
-
-    monkeypatch.setattr(EmbeddedEngine, "tabulate", tabulate)
-    for own, expected in ((1, 2), (2, 2), (3, 3)):
-        spec = {**SUMS, "ranks": own, "extra": 1.0, "small": 0.1}
-        counted_views(asked(measure="income"), ProtectedInput(engine), made(sums=spec))
-        assert ranks.pop() == expected
-
-
 def step(**words: Any) -> Before:
     return Before.model_validate(words)
 
@@ -193,7 +152,6 @@ def test_bounds_after_a_change_of_the_input_are_open_and_its_words_are_told(
     assert source.before == (rounding,)
     table = source.engine.tabulate(asked())
     release = source.protect(table, PolicyMethod.model_validate({"method": "none"}))
-    assert release.low is not None
     assert release.high is not None
     assert not release.low.any()
     assert (release.high == UNBOUNDED).all()
@@ -238,35 +196,6 @@ def test_a_method_that_leaves_no_counts_cannot_stand_before_others(
         protected_input.prepared(engine, [before], SECRET)
 
 
-@pytest.mark.parametrize("bounded", [False, True])
-def test_what_a_step_leaves_exact_keeps_the_bounds_of_the_method(
-    engine: EmbeddedEngine, monkeypatch: pytest.MonkeyPatch, bounded: bool
-) -> None:
-    table = engine.tabulate(asked())
-    exact = np.arange(table.values.size).reshape(table.shape) % 2 == 0
-    near = np.where(table.values > 0, table.values - 1, 0)
-
-    def published(step: Before, own: Table) -> Release:
-        """Exact in every other cell; elsewhere one end is the number and the other is not."""
-        low = np.where(exact, own.values, near)
-        return replace(Hides().apply(own), low=low, high=own.values, channel=IdentityChannel())
-
-    monkeypatch.setattr(protected_input, "_published", published)
-    method = "random-rounding" if bounded else "hides"
-    if not bounded:
-        monkeypatch.setattr(PolicyMethod, "spec", property(lambda _: Hides()))
-    source = ProtectedInput(engine, (Before.model_construct(method="random-rounding"),))
-    release = source.protect(table, PolicyMethod.model_construct(method=method))
-    own = PolicyMethod.model_construct(method=method).spec.apply(table)
-    low, high = (own.low, own.high) if bounded else (table.values, table.values)
-    changed = exact | (table.values == near)
-    assert release.low is not None
-    assert release.high is not None
-    assert np.array_equal(release.low, np.where(changed, low, 0))
-    assert np.array_equal(release.high, np.where(changed, high, UNBOUNDED))
-    assert (release.channel is None) == (not bounded)
-
-
 def test_empty_cells_get_keys_from_the_secret(
     engine: EmbeddedEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -293,3 +222,85 @@ def test_a_hypercube_of_records_is_protected_by_their_keys(engine: EmbeddedEngin
     expected = rounding.spec.apply(engine.tabulate(every)).published
     found = prepared(engine, [rounding], SECRET).engine.tabulate(every).values
     assert np.array_equal(found, expected)
+
+
+TABLE = Table.from_counts([4, 0, 9])
+
+
+def released(values: Any, **words: Any) -> Release:
+    numbers = np.array(values)
+    return Release(TABLE.axes, numbers, np.full(numbers.shape, "F"), {"method": "last"}, **words)
+
+
+def method(release: Release, **more: Any) -> Any:
+    """A method for tables that gives this release."""
+    spec = SimpleNamespace(apply=lambda table: release, **more)
+    return SimpleNamespace(spec=spec)
+
+
+def records_step(name: str, *, low: Any = None, high: Any = None, channel: Any = None) -> Any:
+    """A method for records, with bounds of the tables counted afterwards or without."""
+    bounds = {
+        name: np.array(end) for name, end in (("low", low), ("high", high)) if end is not None
+    }
+    release = released(TABLE.values, channel=channel, notes=(f"note of {name}",), **bounds)
+    spec = SimpleNamespace(
+        name=name, publish=lambda table: release, to_mapping=lambda: {"method": name}
+    )
+    return SimpleNamespace(method=name, on_records=True, spec=spec)
+
+
+def test_without_steps_a_release_stays_as_it_is() -> None:
+    release = released([3, 0, 9])
+    assert ProtectedInput(None).protect(TABLE, method(release)) is release  # type: ignore[arg-type]
+
+
+def test_bounds_hold_only_where_a_step_left_the_truth() -> None:
+    last = released(
+        [3, 0, 9], low=np.array([2, 0, 7]), high=np.array([5, 2, 11]), notes=("note of last",)
+    )
+    source = ProtectedInput(
+        None,
+        (
+            records_step("one", low=[4, 0, 9], high=[4, 3, 9]),
+            records_step("two", low=[4, 0, 8], high=[4, 0, 9]),
+        ),
+    )  # type: ignore[arg-type]
+    found = source.protect(TABLE, method(last))
+    # Exact after both steps is the first cell alone.
+    assert found.low.tolist() == [2, 0, 0]
+    assert found.high.tolist() == [5, UNBOUNDED, UNBOUNDED]
+    assert found.notes == ("note of one", "note of two", "note of last")
+    assert found.method == {"method": "last", "before": [{"method": "one"}, {"method": "two"}]}
+    assert found.channel is None
+
+
+def test_a_release_without_bounds_has_those_of_its_channel_or_of_its_numbers() -> None:
+    exact = records_step("one", low=[4, 0, 9], high=[4, 0, 9])
+    for words in ({}, {"low": np.array([1, 0, 1])}, {"high": np.array([9, 9, 9])}):
+        found = ProtectedInput(None, (exact,)).protect(TABLE, method(released([3, 0, 9], **words)))  # type: ignore[arg-type]
+        assert found.low.tolist() == found.high.tolist() == [3, 0, 9]
+    rounded = released([3, 0, 9], channel=RoundingChannel(3))
+    found = ProtectedInput(None, (exact,)).protect(TABLE, method(rounded))  # type: ignore[arg-type]
+    assert (found.low.tolist(), found.high.tolist()) == ([1, 0, 7], [5, 2, 11])
+    unknown = ProtectedInput(None, (records_step("one"),)).protect(TABLE, method(rounded))  # type: ignore[arg-type]
+    assert unknown.low.tolist() == [0, 0, 0]
+    assert unknown.high.tolist() == [UNBOUNDED] * 3
+
+
+def test_a_step_with_one_bound_alone_says_nothing() -> None:
+    last = released([3, 0, 9], low=np.array([2, 0, 7]), high=np.array([5, 2, 11]))
+    for words in ({"low": [4, 0, 9]}, {"high": [4, 0, 9]}):
+        found = ProtectedInput(None, (records_step("one", **words),)).protect(TABLE, method(last))  # type: ignore[arg-type]
+        assert found.low.tolist() == [0, 0, 0]
+        assert found.high.tolist() == [UNBOUNDED] * 3
+
+
+def test_channels_follow_each_other_from_the_first_step_on() -> None:
+    first, second, last = RoundingChannel(2), RoundingChannel(3), RoundingChannel(5)
+    steps = (records_step("one", channel=first), records_step("two", channel=second))
+    found = ProtectedInput(None, steps).protect(TABLE, method(released([5, 0, 10], channel=last)))  # type: ignore[arg-type]
+    assert found.channel == ComposedChannel(first, ComposedChannel(second, last))
+    gap = (records_step("one", channel=first), records_step("two"))
+    found = ProtectedInput(None, gap).protect(TABLE, method(released([5, 0, 10], channel=last)))  # type: ignore[arg-type]
+    assert found.channel is None
