@@ -10,7 +10,7 @@ in the file. The readers see the released cells alone, and are written apart fro
 - ``no file``: the statistics alone; its gain must be nil;
 - ``row``: the cells that agree with the person in all known variables;
 - ``all rows``: counts the shown cells that differ from those in one more variable;
-- ``learnt``: boosted trees over all of these, cells that differ in two more, and tables of up to three variables;
+- ``learnt``: boosted trees over all of these, cells that differ in two more, and tables of up to three;
 - ``noisy tables``: where these are public, the likeliest category by their Gaussian noise.
 
 Gains are stated by how many people a row is expected to hold, which follows from the statistics too.
@@ -18,8 +18,9 @@ Gains are stated by how many people a row is expected to hold, which follows fro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import combinations
 from math import prod
 from statistics import NormalDist
@@ -31,12 +32,18 @@ from attacks.releases.series import People
 from lustrum.model.finest import FinestCells
 
 Array = np.ndarray[Any, Any]
+Noisy = tuple[tuple[int, ...], Array, float]
+"""The places of the variables of a noisy table, its numbers, and the variance of its noise."""
+Spoken = tuple[tuple[int, ...], Callable[[Array], Array], float]
+"""The same of any table, with what it shows at cells."""
 BINS = (0.0, 0.05, 0.2, 1.0, 5.0)
 FEWEST = 2000
 FALSE_ALARMS = 0.01
 _PRIOR = 6.0
 _DENSE = 1 << 22
 _AT_ONCE = 200_000
+_CATEGORIES = 60
+"""Fewer people are attacked about variables with more categories."""
 _OTHERS = 8
 """How many wrong categories of a person a learnt reader is shown."""
 _ERROR = 4.0
@@ -49,7 +56,16 @@ class Released:
 
     codes: Array
     counts: Array
-    noisy: tuple[tuple[tuple[int, ...], Array, float], ...] = ()
+    noisy: tuple[Noisy, ...] = ()
+
+    def at(self, roots: Sequence[int]) -> Released:
+        """The same by some variables, of which all others are functions."""
+        tables = []
+        for places, table, variance in self.noisy:
+            away = tuple(axis for axis, place in enumerate(places) if place not in roots)
+            kept = tuple(roots.index(place) for place in places if place in roots)
+            tables.append((kept, table.sum(axis=away), variance))
+        return Released(self.codes[list(roots)].astype(np.int64), self.counts, tuple(tables))
 
 
 Publish = Callable[[FinestCells, int], Released]
@@ -136,8 +152,7 @@ def _beside(values: Array) -> Array:
     if values.shape[1] < 2:
         return np.zeros_like(values)
     order = np.sort(values, axis=1)
-    most = np.where(values == order[:, -1:], order[:, -2:-1], order[:, -1:])
-    return np.asarray(values - np.where(values == most, order[:, -1:], most))
+    return np.asarray(values - np.where(values == order[:, -1:], order[:, -2:-1], order[:, -1:]))
 
 
 @dataclass
@@ -146,7 +161,7 @@ class View:
 
     file: Counted
     known: Statistics
-    noisy: tuple[tuple[tuple[int, ...], Array, float], ...] = ()
+    noisy: tuple[Noisy, ...] = ()
 
     def features(self, variable: int | None, codes: Array) -> tuple[Array, dict[str, Array]]:
         """Features, (people, categories, features), and what readers who learn nothing make of them."""
@@ -166,43 +181,46 @@ class View:
         here = own > 0
         near = [without(p) - here for p in others]
         far = sum((without(*pair) for pair in combinations(others, 2)), np.zeros_like(own))
-        tables = [self._tables(variable, every, number) for number in (1, 2, 3)]
+        tables = [shaped(self.odds(variable, every, self.of_file(n))) for n in (1, 2, 3)]
         belief = np.ones_like(own) if variable is None else self.known.belief(variable, codes)
         log, nearby = np.log(belief), sum(near, np.zeros_like(own))
         row = np.repeat(here.sum(axis=1, keepdims=True), size, axis=1) - here
         expected = np.repeat(self.known.expected(variable, codes)[:, None], size, axis=1)
-        lines = [own, row, *near, nearby, far, *map(shaped, tables), log, expected]
-        lines += [_beside(values) for values in (nearby, far, *map(shaped, tables), log)]
-        said = {"no file": belief, "row": belief * (own + 1e-6), "all rows": nearby + 2 * here + belief}
+        lines = [own, row, *near, nearby, far, *tables, log, expected]
+        lines += [_beside(values) for values in (nearby, far, *tables, log)]
+        said = {
+            "no file": belief,
+            "row": belief * (own + 1e-6),
+            "all rows": nearby + 2 * here + belief,
+        }
         if self.noisy:
-            said["noisy tables"] = log + shaped(self._noisy(variable, every))
+            said["noisy tables"] = log + shaped(self.odds(variable, every, self.of_noise()))
         return np.stack(lines, axis=2).astype(np.float32), said
 
-    def _tables(self, variable: int | None, every: Array, number: int) -> Array:
-        """How much tables of so many variables speak for each category."""
+    def odds(self, variable: int | None, every: Array, tables: Iterable[Spoken]) -> Array:
+        """The logarithm of the odds that tables give to one more person in the cells of each category."""
         total = np.zeros(every.shape[1])
-        for chosen in combinations(range(len(self.file.sizes)), number):
+        for chosen, shown, variance in tables:
             if variable is None or variable in chosen:
                 mean = self.known.scale * self.known.known.of(chosen, every, people=True)
-                shown = self.file.of(chosen, every, people=True)
-                total += (shown - mean) / (_ERROR + mean)
+                total += (shown(every) - mean - 0.5) / (variance + mean)
         return total
 
-    def _noisy(self, variable: int | None, every: Array) -> Array:
-        """The logarithm of the odds that noisy tables give to one more person in the cells of each category."""
-        total = np.zeros(every.shape[1])
+    def of_file(self, number: int) -> Iterator[Spoken]:
+        """All tables of so many variables of the file."""
+        for chosen in combinations(range(len(self.file.sizes)), number):
+            yield chosen, partial(self.file.of, chosen, people=True), _ERROR
+
+    def of_noise(self) -> Iterator[Spoken]:
+        """The noisy tables."""
         for chosen, table, variance in self.noisy:
-            if variable is None or variable in chosen:
-                mean = self.known.scale * self.known.known.of(chosen, every, people=True)
-                shown = table[tuple(every[p] for p in chosen)]
-                total += (shown - mean - 0.5) / (variance + mean)
-        return total
+            yield chosen, lambda every, c=chosen, t=table: t[tuple(every[p] for p in c)], variance
 
 
 class Trees:
     """Boosted trees, in which all branches of one depth ask the same question; the logistic loss."""
 
-    def __init__(self, features: Array, true: Array, rounds: int = 60, depth: int = 4) -> None:
+    def __init__(self, features: Array, true: Array, rounds: int = 40, depth: int = 4) -> None:
         shares = np.linspace(0, 1, 33)[1:-1]
         self.edges = [np.unique(np.quantile(column, shares)) for column in features.T]
         binned, score = self._binned(features), np.zeros(true.size)
@@ -219,7 +237,7 @@ class Trees:
                 asked.append(question[1:])
                 leaf = 2 * leaf + (binned[question[1]] > question[2])
             sums = [np.bincount(leaf, w, 1 << depth) for w in (push, weight)]
-            value = 0.2 * sums[0] / (sums[1] + 5.0)
+            value = 0.3 * sums[0] / (sums[1] + 5.0)
             self.trees.append((asked, value))
             score = score + value[leaf]
 
@@ -269,12 +287,12 @@ class Judged:
         """What the file tells of those who are in it."""
         return self.rates[0] - self.rates[1]
 
-    def at_least(self, together: int) -> float:
-        """A lower bound of the gain; so many such bounds hold together with 95 %."""
+    def at_least(self, together: int, wrong: float = 0.05) -> float:
+        """A lower bound of the gain; so many such bounds hold together but for this chance."""
         variance = sum(
             p * (1 - p) / max(n, 1) for p, n in zip(self.rates, self.people, strict=True)
         )
-        return self.gain - NormalDist().inv_cdf(1 - 0.05 / together) * variance**0.5
+        return self.gain - NormalDist().inv_cdf(1 - wrong / together) * variance**0.5
 
 
 @dataclass
@@ -282,18 +300,31 @@ class Report:
     """Gains by (variable, bin, reader), and scores of membership by reader, in the file and out of it."""
 
     variables: tuple[str, ...]
+    fewest: int = FEWEST
     gains: dict[tuple[str, float, str], Judged] = field(default_factory=dict)
     members: dict[str, tuple[list[Array], list[Array]]] = field(default_factory=dict)
 
     @property
     def judged(self) -> dict[tuple[str, float, str], Judged]:
         """Bins with enough people in the file and out of it."""
-        return {key: one for key, one in self.gains.items() if min(one.people) >= FEWEST}
+        return {key: one for key, one in self.gains.items() if min(one.people) >= self.fewest}
 
-    def worst(self, *readers: str) -> tuple[tuple[str, float, str], Judged]:
-        """The largest lower bound of these readers, or of all."""
-        some = {k: one for k, one in self.judged.items() if not readers or k[2] in readers}
-        return max(some.items(), key=lambda item: item[1].at_least(len(self.judged)))
+    def worst(self, reader: str, wrong: float = 0.05) -> tuple[str, Judged, float]:
+        """Where the lower bound of a reader's gain is largest, what is named there, and the bound."""
+        together = len(self.judged)
+        return max(
+            (
+                (f"{v}, rows of {least:g} or more", one, one.at_least(together, wrong))
+                for (v, least, said), one in self.judged.items()
+                if said == reader
+            ),
+            key=lambda found: found[2],
+        )
+
+    @property
+    def readers(self) -> tuple[str, ...]:
+        """Those who were judged."""
+        return tuple(dict.fromkeys(reader for _, _, reader in self.judged))
 
     def membership(self, reader: str) -> tuple[float, float]:
         """The area under the curve, and the share found at 1 % false alarms."""
@@ -306,43 +337,28 @@ class Report:
         # Of scores equal to the limit as many are taken as keep to the rate.
         above, at = (outside > limit).mean(), (outside == limit).mean()
         part = (FALSE_ALARMS - above) / at
-        return area / outside.size, float(
-            (inside > limit).mean() + part * (inside == limit).mean()
-        )
+        return area / outside.size, float((inside > limit).mean() + part * (inside == limit).mean())
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """The gains, line by line."""
-        for (variable, least, reader), one in self.judged.items():
-            yield {
-                "who": f"{variable}, rows of {least:g} or more: {reader}",
-                "people in and out": f"{one.people[0]:,} and {one.people[1]:,}",
-                "named in (%)": 100 * one.rates[0],
-                "named out (%)": 100 * one.rates[1],
-                "gain (points)": 100 * one.gain,
-                "at least": 100 * one.at_least(len(self.judged)),
-            }
+        """The gains, line by line: of each reader, with the lower bound in brackets."""
+        for variable, least, first in self.judged:
+            if first == "no file":
+                some = {r: self.judged[variable, least, r] for r in self.readers}
+                people, (named, _) = some[first].people, some[first].rates
+                yield {
+                    "row": f"{variable}, rows of {least:g} or more",
+                    "in, out": f"{people[0]:,}, {people[1]:,}",
+                    "named without the file (%)": 100 * named,
+                } | {
+                    f"{reader}: gain (at least)": f"{100 * one.gain:.1f} "
+                    f"({100 * one.at_least(len(self.judged)):.1f})"
+                    for reader, one in some.items()
+                }
 
 
-@dataclass(frozen=True)
-class World:
-    """Invented people of one kind: those in the file, and as many left out."""
-
-    cells: FinestCells
-    inside: Array
-    outside: Array
-
-    @classmethod
-    def of(cls, people: People, roots: Sequence[int]) -> World:
-        """Half of the people, by chance, and the others."""
-        everybody = people.codes.shape[1]
-        people.inside = people.rng.permutation(everybody) < everybody // 2
-        codes = people.codes[list(roots)]
-        return cls(people.cells(), codes[:, people.inside], codes[:, ~people.inside])
-
-
-def census(persons: int) -> Callable[[int], People]:
+def census(persons: int, left_out: tuple[str, ...] = ()) -> Callable[[int], People]:
     """Makers of people of the demo census, by a seed; as many as are in the file are left out of it."""
-    return lambda seed: People(persons * 4 // 3, seed, ())
+    return lambda seed: People(persons * 4 // 3, seed, left_out)
 
 
 def attack(
@@ -353,28 +369,29 @@ def attack(
     targets: int = 3,
     most: int = 6000,
     known: Callable[[int], People] | None = None,
-    seed: int = 0,
+    fewest: int = FEWEST,
 ) -> Report:
     """Learn from shadow files, and attack others; each has people, and a key, of its own.
 
     ``known`` makes the people from whom a neighbour knows the statistics; of each file so many in it and out
     of it are attacked at most.
     """
-    others = (known or make)(seed + 900)
+    others = (known or make)(900)
     roots = root_places(others)
     sizes = [len(others.dataset.variables[p].codes) for p in roots]
     names = tuple(others.dataset.variables[p].name for p in roots)
     everybody = Counted(others.codes[roots], np.ones(others.codes.shape[1]), sizes)
 
-    def seen(number: int) -> tuple[View, tuple[Array, Array]]:
-        world = World.of(make(seed + number), roots)
-        shown = publish(world.cells, seed + number)
-        file = Counted(shown.codes[roots].astype(np.int64), shown.counts, sizes)
-        statistics = Statistics(everybody, world.inside.shape[1])
-        view = View(file, statistics, _placed(shown, roots))
-        return view, (world.inside[:, :most], world.outside[:, :most])
+    def seen(number: int) -> Seen:
+        people = make(number)
+        half = people.codes.shape[1] // 2
+        people.inside = people.rng.permutation(people.inside.size) < half
+        shown = publish(people.cells(), number).at(roots)
+        file = Counted(shown.codes, shown.counts, sizes)
+        sides = (people.codes[roots][:, side][:, :most] for side in (people.inside, ~people.inside))
+        return View(file, Statistics(everybody, half), shown.noisy), tuple(sides)
 
-    report = Report(names)
+    report = Report(names, fewest)
     shadow = [seen(1 + number) for number in range(shadows)]
     learnt = [_learnt(shadow, variable) for variable in (*range(len(sizes)), None)]
     for number in range(targets):
@@ -387,32 +404,27 @@ def attack(
 
 def root_places(people: People) -> list[int]:
     """The places of variables that are no function of another one, as anybody sees in the statistics."""
-    codes = people.codes
-    roots = []
-    for place in range(len(codes)):
-        finer = [
-            other
-            for other in range(len(codes))
-            if other != place
-            and np.unique(codes[[other, place]], axis=1).shape[1] == np.unique(codes[other]).size
-        ]
-        if not finer:
-            roots.append(place)
-    return roots
+    codes = people.codes.astype(np.int64)
+
+    def decides(one: int, other: int) -> bool:
+        pairs = np.unique(codes[one] * (1 << 32) + codes[other])
+        return one != other and pairs.size == np.unique(codes[one]).size
+
+    every = range(len(codes))
+    return [place for place in every if not any(decides(other, place) for other in every)]
 
 
-def _placed(shown: Released, roots: Sequence[int]) -> tuple[tuple[tuple[int, ...], Array, float], ...]:
-    """Noisy tables by the places of root variables."""
-    return tuple((tuple(roots.index(p) for p in c), t, v) for c, t, v in shown.noisy)
+Seen = tuple[View, tuple[Array, ...]]
+"""A release as readers see it, and people in the file and out of it."""
 
 
 def _parts(people: Array, size: int) -> Iterator[Array]:
-    step = max(1, _AT_ONCE // size)
-    for begin in range(0, people.shape[1], step):
-        yield people[:, begin : begin + step]
+    step, most = max(1, _AT_ONCE // size), people.shape[1] * _CATEGORIES // max(size, _CATEGORIES)
+    for begin in range(0, most, step):
+        yield people[:, begin : min(begin + step, most)]
 
 
-def _learnt(shadow: Sequence[tuple[View, tuple[Array, Array]]], variable: int | None) -> Trees:
+def _learnt(shadow: Sequence[Seen], variable: int | None) -> Trees:
     """Learn which categories are true of people in shadow files, or who is in them."""
     lines: list[Array] = []
     true: list[Array] = []
@@ -429,7 +441,11 @@ def _learnt(shadow: Sequence[tuple[View, tuple[Array, Array]]], variable: int | 
                 rank = rng.random(features.shape[:2])
                 rank[np.arange(rank.shape[0]), part[variable]] = -1.0
                 chosen = np.argsort(rank, axis=1)[:, : 1 + _OTHERS]
-                lines += [np.take_along_axis(features, chosen[:, :, None], 1).reshape(-1, features.shape[2])]
+                lines += [
+                    np.take_along_axis(features, chosen[:, :, None], 1).reshape(
+                        -1, features.shape[2]
+                    )
+                ]
                 true.append(np.tile(np.arange(chosen.shape[1]) == 0, chosen.shape[0]).astype(float))
     return Trees(np.concatenate(lines), np.concatenate(true))
 
