@@ -150,7 +150,8 @@ def insertions(
 ) -> dict[str, Taught]:
     """Add a record of one's own to so many cells of each count after every release, and read them all.
 
-    The reader takes his own records off, adds up what releases say, and is taught by cells with a like sum.
+    The reader takes his own records off, adds up what releases say, and is taught by cells with a like sum; one
+    without the file by how many people there are around a cell in the statistics.
     """
     world, others = make(1), make(900)
     sizes = [len(v.codes) for v in world.dataset.variables]
@@ -162,7 +163,9 @@ def insertions(
     numbers = np.concatenate([world.rng.permutation(empty)[:few], *(h[:few] for h in held)])
     numbers = numbers.astype(np.uint64)
     codes = np.stack(np.unravel_index(numbers.astype(np.int64), sizes))
+    places = range(len(sizes))
     said: dict[str, Array] = {}
+    around = sum(everybody.of((*range(p), *places[p + 1 :]), codes, people=True) for p in places)
     for number in range(releases):
         now = world.cells()
         made = publish(now, number)
@@ -178,6 +181,7 @@ def insertions(
         said = {reader: said.get(reader, 0) + heard for reader, heard in says.items()}
         enter(world, codes)
     counts = np.repeat(np.arange(3), few).tolist()
+    said["no file"] = np.asarray(around)
     return {reader: _taught(score, counts) for reader, score in said.items()}
 
 
@@ -204,16 +208,17 @@ def attack_insertions(rho: float, cells: int = 300) -> bool:
     for case, publish in ((f"proven, rho {rho:g} in all", part), ("true cells (control)", planted)):
         found = insertions(kin(6000), publish, cells)
         named = {reader: taught.named for reader, taught in found.items()}
-        allowed = most_named(rho) if len(named) > 1 else None
+        allowed = most_named(rho) if "noisy tables" in named else None
         record(
             f"Insertions over {RELEASES} releases: counts of 0, 1 and 2 named",
             {
                 "case": case,
+                "without the file": str(named["no file"]),
                 "by the file": str(named["file"]),
                 "by noisy tables": str(named.get("noisy tables", "")),
                 "the promise allows (%)": allowed and 100 * allowed,
             },
         )
-        most = max(one.odds for one in named.values())
+        most = max(one.odds for reader, one in named.items() if reader != "no file")
         right &= most > 0.95 if allowed is None else most <= allowed
     return right
