@@ -206,7 +206,8 @@ def test_a_bundle_that_is_replaced_while_it_is_read_is_read_again(
 def test_a_bundle_of_another_method_is_known_by_what_it_states(house: Path, tmp_path: Path) -> None:
     """So that the demo makes its bundles again after an upgrade that changed the method."""
     from lustrum.policy import read_policy
-    from lustrum.public.bundle.files import is_made_by, stated_method
+    from lustrum.public.bundle.agreement import is_made_by
+    from lustrum.public.bundle.files import stated_method
 
     path = tmp_path / "town.toml"
     path.write_text(POLICY)

@@ -22,7 +22,8 @@ from lustrum.protect.population.public import SEARCH
 from lustrum.protect.weighted import ProtectedRespondents
 from lustrum.public.bundle import files as files_module
 from lustrum.public.bundle import read_bundle
-from lustrum.public.bundle.files import bundle_digest, is_made_by, other_search, stated_method
+from lustrum.public.bundle.agreement import is_made_by
+from lustrum.public.bundle.files import bundle_digest, other_search, stated_method
 from lustrum.public.bundle.layout import KIND
 from lustrum.public.bundle.place import MANIFEST, bundles_in, standing
 from lustrum.publish import folders as folders_module
@@ -535,7 +536,7 @@ def test_a_bundle_states_the_protection_that_its_policy_asks_for(tmp_path: Path)
     assert read_bundle(place).protection == stated["protection"]
     assert stated["protection"]
     rewritten(place, "report.json", json.dumps(stated | {"protection": "another"}).encode())
-    with pytest.raises(DatasetError, match="means another protection today"):
+    with pytest.raises(DatasetError, match="means another protection than"):
         read_bundle(place)
     del stated["protection"]
     rewritten(place, "report.json", json.dumps(stated).encode())

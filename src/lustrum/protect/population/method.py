@@ -139,6 +139,7 @@ class ProtectedPopulation(MethodSpec):
         "In the sparsest rows, which part of two empty cells for each small one may show the base.",
         least=0,
         most=1,
+        before={"0.2.0": 0.0},
     )
     max_variables: int = parameter(
         3, "Tables of up to this many variables are kept close.", least=1, most=4
@@ -178,19 +179,21 @@ class ProtectedPopulation(MethodSpec):
         "At least this share of the cells beside another number is drawn in every later release.",
         least=0.01,
         most=1,
+        before={"0.2.0": 0.05},
     )
     change_odds: float = parameter(
         0.5,
         "Most odds that a cell which differs from the release before has other records.",
         least=0.01,
         most=0.9,
+        before={"0.2.0": 0.9},
     )
-
     known_changes: float = parameter(
         2.0,
         "By how much releases may change the odds of two counts to readers who know all changes; 0: no limit.",
         least=0,
         most=1000,
+        before={"0.2.0": 0.0},
     )
 
     def check_together(self) -> None:
