@@ -82,6 +82,7 @@ class _Declared:
     brief: bool = False
     once: bool = False
     before: Mapping[str, Any] = field(default_factory=dict)
+    only: tuple[Any, ...] = ()
     read: Callable[[Any], Any] | None = None
     write: Callable[[Any], Any] | None = None
 
@@ -110,6 +111,7 @@ def parameter(
     brief: bool = False,
     once: bool = False,
     before: Mapping[str, Any] | None = None,
+    only: tuple[Any, ...] = (),
     read: Callable[[Any], Any] | None = None,
     write: Callable[[Any], Any] | None = None,
 ) -> Any:
@@ -119,12 +121,14 @@ def parameter(
     of a policy: it is not shown, compared or written down. A ``brief`` one is written down only where it
     differs from its default, after all others. With ``once`` a list holds each entry once. ``before`` says
     what words that leave the parameter out meant before a version: the default of that time, or what was done
-    before there was such a parameter; the earliest version comes first. ``read`` turns other ways to say a
-    value into the value before it is checked, and ``write`` turns the value into words.
+    before there was such a parameter; the earliest version comes first. ``only`` names another parameter and
+    the values that it must have for this one to do anything; words that state it beside others are refused.
+    ``read`` turns other ways to say a value into the value before it is checked, and ``write`` turns the value
+    into words.
     """
     limits = {"ge": least, "gt": above, "le": most, "lt": below}
     given = {word: limit for word, limit in limits.items() if limit is not None}
-    declared = _Declared(text, given, group, secret, brief, once, before or {}, read, write)
+    declared = _Declared(text, given, group, secret, brief, once, before or {}, only, read, write)
     return field(default=default, metadata={_KEY: declared}, repr=not secret, compare=not secret)
 
 
@@ -278,7 +282,21 @@ def spec_from_words(kind: Any, mapping: Mapping[str, Any], what: str) -> Any:
     missing = [one.name for one in fields(written) if _is_missing(one, mapping)]
     if missing:
         raise InputError(f"{what} needs the parameter {missing[0]!r}, which has no default.")
-    return kind(**mapping) if written is kind else kind.from_words(written(**mapping))
+    words = written(**mapping)
+    _refuse_idle(written, mapping, what)
+    return words if written is kind else kind.from_words(words)
+
+
+def _refuse_idle(written: Any, mapping: Mapping[str, Any], what: str) -> None:
+    """Refuse words that do nothing beside the others."""
+    every = {one.name: one for one in fields(written)}
+    for key in mapping:
+        other, *values = getattr(every[key].metadata.get(_KEY), "only", ()) or ("",)
+        if other and mapping.get(other, every[other].default) not in values:
+            wanted = _listed(_shown_value(value) for value in values)
+            raise ParameterError(
+                key, f"{what}: {key!r} does nothing without {other} = {wanted}; leave it out."
+            )
 
 
 def method_words(mapping: Mapping[str, Any]) -> dict[str, Any]:
@@ -442,9 +460,11 @@ def _shown(one: Field[Any], declared: _Declared) -> str:
     value = _written(one.default, declared)
     if value is None or value in ([], {}):
         return "none"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+    return ", ".join(map(str, value)) if isinstance(value, list) else _shown_value(value, str)
+
+
+def _shown_value(value: Any, write: Callable[[Any], str] = repr) -> str:
+    return write(value) if not isinstance(value, bool) else "true" if value else "false"
 
 
 def _kind(schema: Schema) -> str:
