@@ -31,6 +31,7 @@ from lustrum.policy import check_names
 from lustrum.policy.presets import preset
 from lustrum.policy.read import parse_policy, sealed
 from lustrum.protect.population.public import SEARCH
+from lustrum.public.bundle.files import bundle_name
 from lustrum.runtime.data_folder import PREPARED, REPORTS
 from lustrum.runtime.durable import write_whole
 from lustrum.tabulate import (
@@ -237,8 +238,9 @@ def run_server(
         coming=coming,
     )
     service.check_in_background()
-    for name in service.names() if bundles else ():
-        service.snapshot(name)  # a damaged bundle is heard of now, not by the first visitor
+    for path in bundles:
+        # A damaged bundle that was named is heard of now, not by the first visitor.
+        service.snapshot(bundle_name(path))
     programmes = service.prepared_folders.names()
     for name in programmes:
         service.prepared(name)  # the same people served in two ways are heard of now too

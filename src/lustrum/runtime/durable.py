@@ -1,8 +1,9 @@
-"""Files that are written as a whole or not at all, and outages of the disk as one sentence."""
+"""Files that are written as a whole or not at all, and whatever fails under one dataset as one sentence."""
 
 from __future__ import annotations
 
 import ctypes
+import logging
 import os
 import secrets
 import signal
@@ -12,7 +13,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from lustrum.model import DatasetError
+from lustrum.model import DatasetError, LustrumError
+from lustrum.runtime.log_lines import where_it_happened
+from lustrum.runtime.stop import Stopped
+
+log = logging.getLogger("lustrum.runtime")
 
 
 @contextmanager
@@ -24,6 +29,25 @@ def outages(what: object) -> Iterator[None]:
         location = error.filename if error.filename is not None else what
         raise DatasetError(
             f"{location} cannot be reached: {error.strerror or type(error).__name__}."
+        ) from None
+
+
+@contextmanager
+def contained(what: str) -> Iterator[None]:
+    """The boundary around one dataset: whatever reading or judging it raises is an error of it alone.
+
+    Errors that say what is wrong stay as they are. Everything else is unforeseen: the log has its place, and
+    no text of it goes out, since that may hold data. Ctrl-C and the end of the process pass.
+    """
+    try:
+        with outages(what):
+            yield
+    except (LustrumError, Stopped):
+        raise
+    except Exception as error:
+        log.error("unforeseen, with %s: %s", what, where_it_happened(error))
+        raise DatasetError(
+            f"{what} cannot be read or judged: {type(error).__name__} was not foreseen; the log says where."
         ) from None
 
 

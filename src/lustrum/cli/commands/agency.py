@@ -205,7 +205,8 @@ def restore(
 
 @app.command()
 def upgrade(data: Data = HERE) -> None:
-    """Bring datasets written by an earlier version of Lustrum to the present format."""
+    """Bring datasets of an earlier version to the present format. Exit code 3: something cannot be served."""
     from lustrum.cli.upkeep import upgrade_folder
 
-    upgrade_folder(data, Console(markup=False))
+    if not upgrade_folder(data, Console(markup=False)):
+        raise typer.Exit(3)

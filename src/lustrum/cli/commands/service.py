@@ -301,10 +301,13 @@ def datasets(data: Data = HERE) -> None:
     """List the datasets that can be asked about."""
     from lustrum.local import local_service
 
-    published = local_service(data).datasets()
-    if not published:
+    service = local_service(data)
+    not_served = service.not_served()
+    if not service.names():
         typer.echo(f"There is no dataset with a policy in {data}; try 'lustrum demo'.")
-    for dataset in published:
+    for name, why in not_served.items():
+        typer.echo(f"{name}: not available. {why}", err=True)
+    for dataset in (service.dataset(name) for name in service.names() if name not in not_served):
         typer.echo(f"{dataset.name}: {dataset.title}")
         for variable in dataset.variables:
             levels = "".join(f", {variable.name}:{level.name}" for level in variable.levels)
