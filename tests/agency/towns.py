@@ -1,4 +1,4 @@
-"""A small data folder for the agency's pages: an invented town, protected once, with its report."""
+"""A small data folder for the agency's pages, an invented town protected once; and who is let in to them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import random
 from pathlib import Path
 
 from rich.console import Console
+from starlette.applications import Starlette
+from starlette.testclient import TestClient
 
 from lustrum.cli.protect import protect_dataset
 from lustrum.policy.presets import preset
@@ -34,6 +36,19 @@ name = "age"
 label = "Age"
 codes = [["0", "0 to 14"], ["1", "15 to 64"], ["2", "65 and over"]]
 """
+
+
+HERE = "http://127.0.0.1:8001"
+
+
+def let_in(app: Starlette, **headers: str) -> TestClient:
+    """A client of the pages that was let in by their key, with the headers of a browser."""
+    usual = {"Origin": HERE, "Sec-Fetch-Site": "same-origin", "Accept": "text/html"}
+    client = TestClient(
+        app, base_url=HERE, client=("127.0.0.1", 5000), headers={**usual, **headers}
+    )
+    assert client.get(app.state.door.address("")).status_code == 200
+    return client
 
 
 def people(path: Path, number: int = 600, seed: int = 11) -> Path:

@@ -11,7 +11,7 @@ from rich.text import Text
 from lustrum.cli.protect import progress_bars
 from lustrum.publish.programme.read import read_programme
 from lustrum.publish.programme.run import check_programme, run_programme
-from lustrum.runtime.data_folder import PREPARED, REPORTS
+from lustrum.runtime.data_folder import PREPARED, REPORTS, record_act
 
 
 def release_tables(
@@ -37,6 +37,7 @@ def release_tables(
         release = run_programme(
             programme, data, out_folder, trace_path, workers=workers, progress=progress
         )
+    record_act(data, "release", programme.name, release.digest)
     grid = Grid(header_style="bold")
     grid.add_column("table")
     for head in ("cells", "not shown"):

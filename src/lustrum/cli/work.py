@@ -29,6 +29,7 @@ from lustrum.policy import check_names
 from lustrum.policy.presets import preset
 from lustrum.policy.read import parse_policy, sealed
 from lustrum.protect.population.public import SEARCH
+from lustrum.runtime.data_folder import record_act, record_seal
 from lustrum.runtime.durable import write_whole
 from lustrum.tabulate import (
     FileSource,
@@ -147,8 +148,10 @@ def ingest_source(
         )
     else:
         _copy(file, query, database, dataset, data, console)
+    record_act(data, "import", dataset.name)
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
+        record_seal(path, policy)
         write_whole(path, policy)
         console.print(f"A strict policy was written to {path}; read it before you serve.")
         console.print(
@@ -224,7 +227,7 @@ def run_server(
     if logs:
         set_up(logs)  # before the process that holds the records is started, which follows it
     if state is not None:
-        state.mkdir(parents=True, exist_ok=True)
+        state.mkdir(parents=True, exist_ok=True, mode=0o700)
     service = TableService(
         data,
         bundles=bundles,

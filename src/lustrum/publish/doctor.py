@@ -14,6 +14,7 @@ from lustrum.model import LustrumError
 from lustrum.model.errors import DatasetError
 from lustrum.policy import check_names, read_policy
 from lustrum.policy.explain import warnings
+from lustrum.policy.read import is_sealed
 from lustrum.public.bundle import read_bundle
 from lustrum.public.bundle.files import Bundle
 from lustrum.public.bundle.place import bundles_in
@@ -21,6 +22,7 @@ from lustrum.public.prepared import read_prepared
 from lustrum.publish.bundles.memory import memory_path, sums_path
 from lustrum.publish.bundles.people import NO_POPULATION, People, opened, same_people
 from lustrum.runtime.data_folder import (
+    ACTS,
     BUNDLES,
     POLICIES,
     PREPARED,
@@ -97,6 +99,10 @@ def _folder(root: Path) -> Iterator[HealthFinding]:
     elif not os.access(root, os.R_OK | os.X_OK):
         yield HealthFinding(
             "bad", str(root), "This user may not read it; run as the user of the server."
+        )
+    elif mode & 0o007:
+        yield HealthFinding(
+            "note", str(root), f"Everybody may look into it; close it with 'chmod 700 {root}'."
         )
     else:
         yield HealthFinding("good", str(root), "The folder can be read.")
@@ -197,6 +203,13 @@ def _policies(store: Store, judge: Judge | None) -> Iterator[HealthFinding]:
                 "bad", about, f"Others may change it; close it with 'chmod 644 {path}'."
             )
         yield HealthFinding("good", about, "It is whole, and fits its dataset.")
+        if not is_sealed(path.read_bytes()):
+            yield HealthFinding(
+                "note",
+                about,
+                "It has no seal, so that a line lost from it goes unnoticed; read it, and seal it with "
+                f"'lustrum policy seal {path}'.",
+            )
         for sentence in warnings(policy):
             yield HealthFinding("note", about, sentence)
     for name in names:
@@ -254,11 +267,11 @@ def _prepared(root: Path) -> Iterator[HealthFinding]:
 
 
 def _private(root: Path) -> Iterator[HealthFinding]:
-    """The agency's own reports and memories, which hold true counts: for nobody else to read."""
-    for folder in (REPORTS, RELEASES):
+    """The agency's own: reports and memories, which hold true counts, and who did what. For nobody else."""
+    for folder in (REPORTS, RELEASES, ACTS):
         loose = sum(
             path.is_file() and bool(path.stat().st_mode & 0o077)
-            for path in (root / folder).rglob("*")
+            for path in (root / folder, *(root / folder).rglob("*"))
         )
         if loose:
             yield HealthFinding(

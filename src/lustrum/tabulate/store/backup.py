@@ -19,6 +19,7 @@ from pathlib import Path
 
 from lustrum.model import DatasetError, InputError
 from lustrum.runtime.data_folder import (
+    ACTS,
     BUNDLES,
     CONNECTIONS,
     POLICIES,
@@ -94,7 +95,7 @@ def _copied(store: Store, target: Path, report: Report) -> Iterator[tuple[str, s
                     f"{public_folder} was replaced while it was copied; back up again."
                 )
     # A memory is written before its bundle, so every bundle that was copied has its own.
-    for private_part in (REPORTS, RELEASES):
+    for private_part in (REPORTS, RELEASES, ACTS):
         yield from _part(store.root, private_part, target, report)
     yield _write(target, Path(SECRET), [(store.root / SECRET).read_bytes()])
 
