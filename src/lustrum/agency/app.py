@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import tempfile
 import threading
@@ -30,7 +31,7 @@ from lustrum.agency.usage_pages import UsagePages
 from lustrum.rumap import Cases
 from lustrum.runtime.durable import outages
 
-_AGAIN = "For a new one, run 'lustrum agency --address' with the same --data, as the user who started the pages."
+_AGAIN = "For a new one, run 'lustrum agency --address' with the same --data, as the user who started them."
 _AGAIN_MAPS = "For a new one, end 'lustrum map --page' and start it again."
 
 
@@ -64,7 +65,7 @@ def create_agency_app(
         routes += datasets.routes()
         routes += imports.routes()
         routes += UsagePages(pages, data, tasks, metrics_port).routes()
-    files = StaticFiles(directory=STATIC, packages=[("lustrum", "design")])
+    static = StaticFiles(directory=STATIC, packages=[("lustrum", "design")])
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
@@ -82,7 +83,7 @@ def create_agency_app(
             await run_in_threadpool(datasets.close)
 
     app = Starlette(
-        routes=[*routes, Mount("/static", files)],
+        routes=[*routes, Mount("/static", static)],
         middleware=[Middleware(door.before)],
         lifespan=lifespan,
     )
@@ -156,6 +157,9 @@ def serve_agency(
                 threading.Thread(target=webbrowser.open, args=shown, daemon=True).start()
         if ready is not None:
             ready(place, address)
+        if threading.current_thread() is threading.main_thread():
+            # The server raises the signal once more when it has ended: what was written is then removed.
+            signal.signal(signal.SIGTERM, lambda *_: sys.exit())
         uvicorn.Server(config).run(sockets=[listening])
 
 

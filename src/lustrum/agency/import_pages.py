@@ -235,7 +235,7 @@ class Intakes:
         return path
 
     def found(self, given: str) -> Path:
-        """A place in the folder of these pages that stands for a file below a folder that was named at start."""
+        """A place in the folder of these pages that stands for a file below a folder named at start."""
         path = Path(given)
         if not path.is_absolute() or "\0" in given:
             raise InputError("Name the file by its whole place, such as /home/me/people.csv.")
@@ -245,8 +245,8 @@ class Intakes:
             raise InputError(f"{given} leads nowhere.") from None
         if ".." in path.parts or not any(lies.is_relative_to(folder) for folder in self.folders):
             raise InputError(
-                f"{given} does not lie below a folder that these pages were started with (--files FOLDER); drop "
-                "the file in instead."
+                f"{given} does not lie below a folder that was named at start (--files FOLDER); drop the file "
+                "in instead."
             )
         try:
             handle = os.open(lies, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)

@@ -73,8 +73,14 @@ class UsagePages:
     async def log(self, request: Request) -> Response:
         """Who did what to the data folder."""
         acts, unread = await run_in_threadpool(acts_of, self._data)
-        shown = {"acts": acts[:_MOST_ACTS], "all": len(acts), "unread": unread}
-        return self._pages.page("log.html", "/log", file=str(self._data / ACTS), **shown)
+        return self._pages.page(
+            "log.html",
+            "/log",
+            acts=acts[:_MOST_ACTS],
+            all=len(acts),
+            unread=unread,
+            file=str(self._data / ACTS),
+        )
 
     async def tasks(self, request: Request) -> Response:
         """All tasks of these pages."""

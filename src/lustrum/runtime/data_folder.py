@@ -113,7 +113,7 @@ def record_act(root: Path, act: str, about: str, digest: str = "") -> None:
 
 
 def acts_of(root: Path) -> tuple[list[dict[str, str]], int]:
-    """What was recorded, the newest first, and how many lines cannot be read, such as one that was cut short."""
+    """What was recorded, the newest first, and how many lines cannot be read: cut short, for one."""
     with outages(root / ACTS):
         written = (root / ACTS).read_bytes() if (root / ACTS).exists() else b""
     acts, unread = [], 0
