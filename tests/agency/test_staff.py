@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import html
+import os
+import pwd
 import re
 import sqlite3
 import stat
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +22,14 @@ from lustrum.agency import create_agency_app
 from lustrum.agency.state import MOST, question_of
 from lustrum.agency.templating import MOST_OF_FORM
 from lustrum.agency.usage_pages import jobs_at_hand, read_usage, usage_of
-from lustrum.model import InputError
+from lustrum.model import InputError, LustrumError
 from lustrum.policy.read import is_sealed, parse_policy
+from lustrum.publish.doctor import examine
+from lustrum.runtime.data_folder import ACTS, acts_of, record_act, unknown_entries
+from lustrum.runtime.durable import append_line
 from lustrum.server.operation.metrics import Metrics
 from lustrum.tabulate import Store
+from lustrum.tabulate.store.backup import back_up, restore
 
 PATIENCE = 300  # seconds for a command that a page starts
 
@@ -386,3 +394,75 @@ def test_without_a_data_folder_there_are_maps_alone() -> None:
     assert "Datasets" not in answer.text
     for path in ("/import", "/usage", "/tasks", "/check", "/datasets/town"):
         assert let_in(app).get(path).status_code == 404
+
+
+# --- Who did what
+
+
+def test_acts_are_recorded_with_the_account_and_shown(staff: Starlette, own_town: Path) -> None:
+    assert "Not sealed" in let_in(staff).get("/usage").text
+    [earlier], _ = acts_of(own_town)
+    post(staff, "/datasets/town/policy", **editor(staff), do="seal", meant="yes")
+    acts, unread = acts_of(own_town)
+    assert [act["act"] for act in acts] == ["seal", "protect"]
+    assert (acts[1], unread) == (earlier, 0)
+    assert acts[0]["about"] == "town"
+    assert acts[0]["user"] == pwd.getpwuid(os.getuid()).pw_name
+    assert acts[0]["digest"] == hashlib.sha256(policy_of(own_town).read_bytes()).hexdigest()
+    page = let_in(staff).get("/log").text
+    assert "sealed the policy" in page
+    assert acts[0]["digest"][:16] in page
+    assert "Not sealed" not in page
+    assert stat.S_IMODE((own_town / ACTS).stat().st_mode) == 0o600
+
+
+def test_nothing_is_sealed_that_cannot_be_recorded(staff: Starlette, own_town: Path) -> None:
+    (own_town / ACTS).unlink()
+    (own_town / ACTS).symlink_to(own_town.parent / "elsewhere")
+    before = policy_of(own_town).read_bytes()
+    answer = post(staff, "/datasets/town/policy", **editor(staff), do="seal", meant="yes")
+    assert answer.status_code == 422
+    assert policy_of(own_town).read_bytes() == before
+    assert not (own_town.parent / "elsewhere").exists()
+
+
+def test_a_line_that_is_cut_short_is_told_and_takes_no_other_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record_act(tmp_path, "import", "first\nline")
+    write = os.write
+    monkeypatch.setattr(os, "write", lambda handle, line: write(handle, line[: len(line) // 2]))
+    with pytest.raises(LustrumError, match="No space left"):
+        record_act(tmp_path, "import", "second")
+    monkeypatch.setattr(os, "write", write)
+    record_act(tmp_path, "import", "third")
+    acts, unread = acts_of(tmp_path)
+    assert [act["about"] for act in acts] == ["third", "first\nline"]
+    assert unread == 1
+    page = let_in(create_agency_app(data=tmp_path)).get("/log").text
+    assert "1 line of the log cannot be read" in page
+
+
+def test_many_add_lines_at_once_and_none_is_lost(tmp_path: Path) -> None:
+    wanted = [f"{number} {'x' * 5000}" for number in range(120)]
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(lambda line: append_line(tmp_path / "log", line.encode()), wanted))
+    assert sorted((tmp_path / "log").read_text().splitlines()) == sorted(wanted)
+
+
+def test_the_log_is_kept_by_backups_and_what_is_open_is_found(
+    own_town: Path, tmp_path: Path
+) -> None:
+    assert ACTS not in unknown_entries(own_town)
+    back_up(own_town, tmp_path / "backup")
+    restore(tmp_path / "backup", tmp_path / "again")
+    assert (tmp_path / "again" / ACTS).read_bytes() == (own_town / ACTS).read_bytes()
+    assert stat.S_IMODE((tmp_path / "again" / ACTS).stat().st_mode) == 0o600
+    assert stat.S_IMODE(own_town.stat().st_mode) == 0o700
+    assert not any("chmod" in one.sentence for one in examine(own_town))
+    (own_town / ACTS).chmod(0o644)
+    own_town.chmod(0o755)
+    notes = [f"{one.about}: {one.sentence}" for one in examine(own_town) if one.grade == "note"]
+    assert any(f"chmod 700 {own_town}" in note for note in notes)
+    assert any(note.startswith(f"{ACTS}: ") and "chmod -R go-rwx" in note for note in notes)
+    assert any("no seal" in note and "lustrum policy seal" in note for note in notes)

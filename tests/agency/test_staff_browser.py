@@ -67,11 +67,19 @@ def test_pages_pass_axe_and_fit_their_screen(
             assert axe_complaints(page) == [], path
 
 
-def test_the_page_of_a_mistake_passes_axe(browser: Browser, staff: str, enter: str) -> None:
+def test_pages_of_mistakes_pass_axe_and_the_file_of_the_key_leads_inside(
+    browser: Browser, staff: str, app: Starlette, tmp_path: Path
+) -> None:
     context = browser.new_context(base_url=staff, bypass_csp=True)
     try:
         page = context.new_page()
-        page.goto(enter)
+        page.goto("/")
+        expect(page.get_by_role("alert")).to_contain_text("closed to you")
+        assert axe_complaints(page) == []
+        with app.state.door.kept(tmp_path / "key.html", staff):
+            page.goto((tmp_path / "key.html").as_uri())
+            page.wait_for_url(f"{staff}/")
+        expect(page.get_by_role("heading", level=1)).to_have_text("Datasets")
         page.goto(PAGES[-1])
         expect(page.get_by_role("alert")).to_contain_text("There is no dataset")
         assert axe_complaints(page) == []

@@ -41,12 +41,15 @@ codes = [["0", "0 to 14"], ["1", "15 to 64"], ["2", "65 and over"]]
 HERE = "http://127.0.0.1:8001"
 
 
-def let_in(app: Starlette, **headers: str) -> TestClient:
-    """A client of the pages that was let in by their key, with the headers of a browser."""
+def stranger(app: Starlette, machine: str = "127.0.0.1", **headers: str) -> TestClient:
+    """A client of the pages that was not let in, and else does all that a browser does."""
     usual = {"Origin": HERE, "Sec-Fetch-Site": "same-origin", "Accept": "text/html"}
-    client = TestClient(
-        app, base_url=HERE, client=("127.0.0.1", 5000), headers={**usual, **headers}
-    )
+    return TestClient(app, base_url=HERE, client=(machine, 5000), headers={**usual, **headers})
+
+
+def let_in(app: Starlette, **headers: str) -> TestClient:
+    """A client that was let in by the key."""
+    client = stranger(app, **headers)
     assert client.get(app.state.door.address("")).status_code == 200
     return client
 
@@ -64,7 +67,6 @@ def people(path: Path, number: int = 600, seed: int = 11) -> Path:
 
 def town(data: Path) -> Path:
     """The data folder."""
-    data.mkdir()
     description = data.parent / "town.toml"
     description.write_text(DESCRIPTION, encoding="utf-8")
     source = FileSource(people(data.parent / "town.csv"))

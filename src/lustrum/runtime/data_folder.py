@@ -23,7 +23,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import pwd
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -102,6 +101,8 @@ def record_act(root: Path, act: str, about: str, digest: str = "") -> None:
 
     ``digest`` names the policy, bundle or tables that came of it.
     """
+    import pwd  # there is none on Windows
+
     try:
         user = pwd.getpwuid(os.getuid()).pw_name
     except KeyError:
@@ -109,7 +110,7 @@ def record_act(root: Path, act: str, about: str, digest: str = "") -> None:
     now = datetime.now(UTC).isoformat(timespec="seconds")
     entry = {"at": now, "user": user, "act": act, "about": about, "digest": digest}
     with outages(root / ACTS):
-        append_line(root / ACTS, json.dumps(entry, ensure_ascii=False).encode())
+        append_line(root / ACTS, json.dumps(entry).encode())
 
 
 def acts_of(root: Path) -> tuple[list[dict[str, str]], int]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import errno
-import fcntl
 import os
 import secrets
 import signal
@@ -113,6 +112,8 @@ def append_line(path: Path, line: bytes) -> None:
 
     A line that was cut short, by a full disk or a machine that stopped, stays a line of its own.
     """
+    import fcntl  # there is none on Windows, where all else of this file works
+
     flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW
     handle = os.open(path, flags, 0o600)
     try:
