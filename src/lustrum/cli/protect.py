@@ -28,7 +28,7 @@ from lustrum.publish.bundles.proven import (
 )
 from lustrum.publish.report import findings, write_report
 from lustrum.publish.report.sums import sum_lines
-from lustrum.runtime.data_folder import BUNDLES, POLICIES, REPORTS
+from lustrum.runtime.data_folder import BUNDLES, POLICIES, REPORTS, record_act
 from lustrum.runtime.stop import reporting_progress
 from lustrum.tabulate import Store
 from lustrum.tabulate.remote import connected_names
@@ -93,6 +93,7 @@ def protect_dataset(
                 progress=progress,
                 measure_again=measure_again,
             )
+        record_act(data, "protect", name, made.digest)
         _say_proven(made, bundle_folder, folder, console)
         return made
     if measure_again:
@@ -122,6 +123,7 @@ def protect_dataset(
             new_series=new_series,
         )
         history.record(memory, bundle.digest, begins=never_published)
+        record_act(data, "protect", name, bundle.digest)
         progress("measuring the report of the agency", 0.0)
         with reporting_progress(progress):
             agency_findings = findings(bundle, read_policy(policy_path))

@@ -32,7 +32,7 @@ from lustrum.policy.presets import preset
 from lustrum.policy.read import parse_policy, sealed
 from lustrum.protect.population.public import SEARCH
 from lustrum.public.bundle.files import bundle_name
-from lustrum.runtime.data_folder import PREPARED, REPORTS
+from lustrum.runtime.data_folder import PREPARED, REPORTS, record_act, record_seal
 from lustrum.runtime.durable import write_whole
 from lustrum.tabulate import (
     FileSource,
@@ -150,8 +150,10 @@ def ingest_source(
         )
     else:
         _copy(file, query, database, dataset, data, console)
+    record_act(data, "import", dataset.name)
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
+        record_seal(path, policy)
         write_whole(path, policy)
         console.print(f"A strict policy was written to {path}; read it before you serve.")
         console.print(
@@ -227,7 +229,7 @@ def run_server(
     if logs:
         set_up(logs)  # before the process that holds the records is started, which follows it
     if state is not None:
-        state.mkdir(parents=True, exist_ok=True)
+        state.mkdir(parents=True, exist_ok=True, mode=0o700)
     service = TableService(
         data,
         bundles=bundles,
@@ -332,6 +334,7 @@ def release_tables(
         release = run_programme(
             programme, data, out_folder, trace_path, workers=workers, progress=progress
         )
+    record_act(data, "release", programme.name, release.digest)
     grid = Grid(header_style="bold")
     grid.add_column("table")
     for head in ("cells", "not shown"):

@@ -14,6 +14,7 @@ from lustrum.model import LustrumError
 from lustrum.model.errors import DatasetError
 from lustrum.policy import check_names, read_policy
 from lustrum.policy.explain import warnings
+from lustrum.policy.read import is_sealed
 from lustrum.public.bundle import read_bundle
 from lustrum.public.bundle.agreement import earlier_defaults
 from lustrum.public.bundle.files import Bundle
@@ -113,6 +114,10 @@ def _folder(root: Path) -> Iterator[HealthFinding]:
     elif not os.access(root, os.R_OK | os.X_OK):
         yield HealthFinding(
             "bad", str(root), "This user may not read it; run as the user of the server."
+        )
+    elif mode & 0o007:
+        yield HealthFinding(
+            "note", str(root), f"Everybody may look into it; close it with 'chmod 700 {root}'."
         )
     else:
         yield HealthFinding("good", str(root), "The folder can be read.")
@@ -218,6 +223,13 @@ def _policy(
             "bad", about, f"Others may change it; close it with 'chmod 644 {path}'."
         )
     yield HealthFinding("good", about, "It is whole, and fits its dataset.")
+    if not is_sealed(path.read_bytes()):
+        yield HealthFinding(
+            "note",
+            about,
+            "It has no seal, so that a line lost from it goes unnoticed; read it, and seal it with "
+            f"'lustrum policy seal {path}'.",
+        )
     for sentence in warnings(policy):
         yield HealthFinding("note", about, sentence)
 
@@ -288,11 +300,11 @@ def _budgets(root: Path) -> Iterator[HealthFinding]:
 
 
 def _private(root: Path) -> Iterator[HealthFinding]:
-    """The agency's own reports and memories, which hold true counts: for nobody else to read."""
+    """The agency's own: reports and memories, which hold true counts, budgets, and who did what."""
     for folder in PRIVATE:
         loose = sum(
             path.is_file() and bool(path.stat().st_mode & 0o077)
-            for path in (root / folder).rglob("*")
+            for path in (root / folder, *(root / folder).rglob("*"))
         )
         if loose:
             yield HealthFinding(
