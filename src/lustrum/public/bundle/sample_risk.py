@@ -17,7 +17,9 @@ import numpy as np
 
 from lustrum.model import InputError, Table
 from lustrum.model.arrays import Ints
-from lustrum.risk import R1, R2, estimate_risk
+from lustrum.risk.batch import risks_of_many
+from lustrum.risk.counts import cells_of, check_scale
+from lustrum.risk.population import LogLinear, PolyaUrn
 
 _DRAWS = 40
 _SEED = 2015
@@ -48,11 +50,15 @@ def sample_risk(respondents: Table | Ints, people: int) -> PublishedSampleRisk |
     number = int(counts.sum())
     if not 2 <= counts.size <= _MOST or not 0 < number < people:
         return None
+    models = (LogLinear(), PolyaUrn())
     risks = []
-    for measure in (R2(), R1()):
-        try:
-            estimate = estimate_risk(respondents, people, measure=measure, draws=_DRAWS, rng=_SEED)
-        except InputError:
-            return None  # a table in which a model cannot be fitted
-        risks.append(max(model.mean for model in estimate.models))
-    return PublishedSampleRisk(number, people, *risks)
+    try:
+        cells = cells_of(respondents, "sample")
+        check_scale(cells.measured, "sample")
+        for model, stream in zip(models, np.random.default_rng(_SEED).spawn(2), strict=True):
+            drawn = model.draw(cells, people, stream, _DRAWS)[:, cells.possible]
+            risks.append([float(values.mean()) for values in risks_of_many(drawn, cells.measured)])
+    except InputError:
+        return None  # a table in which a model cannot be fitted
+    everybody, sample = (max(model_risks) for model_risks in zip(*risks, strict=True))
+    return PublishedSampleRisk(number, people, sample, everybody)
