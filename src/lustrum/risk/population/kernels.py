@@ -30,7 +30,7 @@ _64, _STEP = _U(64), _U(0x9E3779B97F4A7C15)
 
 _ENOUGH_DRAWS = 64
 """Fewer draws than this are not worth the tables."""
-_LONG = 1 << 20
+_LONG = 1 << 18
 """People to draw one by one, over all draws, from which few draws of urns go by bars."""
 
 
