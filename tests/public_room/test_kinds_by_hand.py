@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations, product
 from types import SimpleNamespace
 from typing import Any
@@ -20,10 +20,11 @@ from lustrum.policy.read import parse_policy
 from lustrum.public.bundle import sample_risk as sampled
 from lustrum.public.bundle.agreement import Difference, difference, protection_digest
 from lustrum.public.bundle.kinds import Kind, Kinds
-from lustrum.public.bundle.sample_risk import PublishedSampleRisk, sample_risk
+from lustrum.public.bundle.sample_risk import sample_risk
 from lustrum.public.noise import KeyedNoise
 from lustrum.public.numbers import Described, KeyedNumbers, keyed_noise
-from lustrum.risk import R1, R2
+from lustrum.risk.population import LogLinear, PolyaUrn
+from lustrum.runtime.remembered import Remembered
 
 AREAS = ["a", "b", "c", "d"]
 LAND = Dataset.from_mapping(
@@ -238,27 +239,15 @@ def test_the_digest_is_one_of_all_that_protected_the_numbers() -> None:
 # --- What a sample protects
 
 
-@dataclass(frozen=True)
-class _Model:
-    mean: float
+@pytest.fixture(autouse=True)
+def nothing_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sampled, "_known", Remembered(1 << 14))
 
 
-def test_which_tables_are_measured_and_that_the_worse_model_counts(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    asked: list[Any] = []
-
-    def estimate(table: Any, people: int, *, measure: Any, draws: int, rng: int) -> Any:
-        asked.append((people, type(measure), draws, rng))
-        means = (0.2, 0.1) if isinstance(measure, R2) else (0.3, 0.4)
-        return SimpleNamespace(models=[_Model(m) for m in means])
-
-    monkeypatch.setattr(sampled, "estimate_risk", estimate)
+def test_which_tables_are_measured() -> None:
     counts = np.array([[2, 1], [0, 4]])
-    assert sample_risk(counts, 8) == PublishedSampleRisk(7, 8, 0.2, 0.4)
-    assert asked == [(8, R2, 40, 2015), (8, R1, 40, 2015)]
     axes = (TableAxis.plain("a", ["1", "2"]), TableAxis.plain("b", ["1", "2"]))
-    assert sample_risk(Table(axes, counts), 8) == PublishedSampleRisk(7, 8, 0.2, 0.4)
+    assert sample_risk(Table(axes, counts), 80) == sample_risk(counts, 80) is not None
     for table, people in (
         (counts, 7),
         (counts, 6),
@@ -271,16 +260,14 @@ def test_which_tables_are_measured_and_that_the_worse_model_counts(
         assert sample_risk(table, 10**6) is not None
 
 
-@pytest.mark.parametrize("which", [R1, R2])
+@pytest.mark.parametrize("which", [LogLinear, PolyaUrn])
 def test_a_table_that_no_model_fits_is_not_measured(
     which: type, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def estimate(table: Any, people: int, *, measure: Any, **words: Any) -> Any:
-        if isinstance(measure, which):
-            raise InputError("No model fits.")
-        return SimpleNamespace(models=[_Model(0.5)])
+    def fails(*_: object) -> None:
+        raise InputError("No model fits.")
 
-    monkeypatch.setattr(sampled, "estimate_risk", estimate)
+    monkeypatch.setattr(which, "draw", fails)
     assert sample_risk(np.array([3, 1]), 9) is None
 
 

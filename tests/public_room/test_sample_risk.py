@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lustrum.model import Category, TableAxis
+from lustrum.model import Category, Table, TableAxis
 from lustrum.public.bundle.sample_risk import sample_risk
 from lustrum.public.bundle.weighted import _are_apart
-from lustrum.risk import R2, estimate_risk
+from lustrum.risk import R1, R2, estimate_risk
 
 
 def test_sampling_protects_and_the_worse_model_counts() -> None:
@@ -20,7 +20,14 @@ def test_sampling_protects_and_the_worse_model_counts() -> None:
     models = estimate_risk(counts, 2500, measure=R2(), draws=40, rng=2015).models
     assert found.sample == max(model.mean for model in models)
     assert len({model.mean for model in models}) > 1
+    everybody = estimate_risk(counts, 2500, measure=R1(), draws=40, rng=2015).models
+    assert found.everybody == max(model.mean for model in everybody)
     assert sample_risk(counts, 2500) == found
+    # What is remembered is of this table alone: counts, shape, size and what cannot exist.
+    for other, people in ((counts.T, 2500), (counts, 2501), (counts[::-1], 2500)):
+        assert sample_risk(np.ascontiguousarray(other), people) != found
+    axes = tuple(TableAxis.plain(name, ["1", "2", "3"]) for name in "ab")
+    assert sample_risk(Table(axes, counts, structural=counts == 0), 2500) != found
 
 
 def test_a_smaller_part_of_the_population_is_less_risky() -> None:

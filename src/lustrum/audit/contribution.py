@@ -131,6 +131,7 @@ class ContributionBelief:
         return float((heap[ends] - heap[np.arange(values.size)]).max(initial=0.0))
 
 
+@lru_cache(maxsize=64)
 def contribution_belief(
     published: int, low: Fraction, high: Fraction, direction: Direction | None = None
 ) -> ContributionBelief:

@@ -179,7 +179,9 @@ def _replicated(
     return Estimates(full_estimate, sample.scale * variances, _respondents(where, count))
 
 
-def _weighted_sums(where: Ints, inside: Ints, weights: Floats, values: Floats, count: int) -> Floats:
+def _weighted_sums(
+    where: Ints, inside: Ints, weights: Floats, values: Floats, count: int
+) -> Floats:
     """Of every cell the sums of values by each column of weights: one row a cell."""
     sums = np.zeros((count, weights.shape[1]))
     _add_weighted(where, inside, weights, values, sums)

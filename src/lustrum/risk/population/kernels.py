@@ -258,7 +258,9 @@ def _black_sums(theta: float, balls: int, people: int) -> Any:  # pragma: no cov
     people and ``n`` coloured balls. It falls with ``b``, so the chances are worked out from the largest on.
     """
     top = 0
-    while top < people and (top + theta) * (people - top) > (top + 1.0) * (people - top + balls - 1.0):
+    while top < people and (top + theta) * (people - top) > (top + 1.0) * (
+        people - top + balls - 1.0
+    ):
         top += 1
     first = last = top
     chance = np.zeros(people + 1)
