@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-
 from lustrum.answer.coarsen import advice, coarser
+from lustrum.answer.precheck import precheck
+
 from lustrum.answer.figures import expected_figures
 from lustrum.answer.pipeline import answer, is_disclosive
-from lustrum.answer.precheck import precheck
 from lustrum.answer.preliminary import (
     failing_areas,
     inner_count,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from lustrum.risk.choose import choose_model
 
 import lustrum as lu
 from lustrum.model import InputError, Table
 from lustrum.risk import SampleRisk
-from lustrum.risk.choose import choose_model
 from lustrum.risk.counts import NotMeasurableError
 from lustrum.risk.estimate import estimate_risk
 from lustrum.risk.population import KnownPopulation, LogLinear, PolyaUrn, simple_random_samples

@@ -386,7 +386,7 @@ def _shown_parts(case: QuestionState) -> dict[Quantity, Release]:
 def _kept(case: QuestionState, part: Release) -> Release:
     assert case.release is not None
     shown = case.release.axes
-    if all(axis is shown_axis for axis, shown_axis in zip(part.axes, shown, strict=False)):
+    if part.axes[: len(shown)] == shown:
         return part
     return part.take(
         [
