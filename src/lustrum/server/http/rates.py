@@ -53,9 +53,8 @@ class Rates(HttpLayer):
                 "Too many tables were asked for from this address; please wait {seconds} seconds.",
                 seconds=wait,
             )
-            refused = response(
-                Request(scope), Problem.of_status(429, sentence, retry=wait), self.pages
-            )
+            problem = Problem.of_status(429, sentence, retry=wait, reason="rate")
+            refused = response(Request(scope), problem, self.pages)
             refused.headers["RateLimit-Policy"] = policy
             refused.headers["RateLimit"] = f'"asks";r=0;t={wait}'
             await refused(scope, receive, send)
