@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import secrets
 import signal
@@ -14,6 +15,8 @@ from pathlib import Path
 
 from lustrum.model import DatasetError
 
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG)
+
 
 @contextmanager
 def outages(what: object) -> Iterator[None]:
@@ -22,8 +25,9 @@ def outages(what: object) -> Iterator[None]:
         yield
     except OSError as error:
         location = error.filename if error.filename is not None else what
+        done = "written" if error.errno in _NO_ROOM else "reached"
         raise DatasetError(
-            f"{location} cannot be reached: {error.strerror or type(error).__name__}."
+            f"{location} cannot be {done}: {error.strerror or type(error).__name__}."
         ) from None
 
 
