@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lustrum.model import Category, Dataset, TableAxis, TableQuery
+from lustrum.model import Category, Dataset, Table, TableAxis, TableQuery
 from lustrum.model.variable import Measure
 from lustrum.policy import Policy
 from lustrum.policy.presets import preset

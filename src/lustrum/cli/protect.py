@@ -29,11 +29,13 @@ from lustrum.publish.bundles.proven import (
 from lustrum.publish.report import findings, write_report
 from lustrum.publish.report.sums import sum_lines
 from lustrum.runtime.data_folder import BUNDLES, POLICIES, REPORTS, record_act
+from lustrum.runtime.durable import outages
 from lustrum.runtime.stop import reporting_progress
 from lustrum.tabulate import Store
 from lustrum.tabulate.remote import connected_names
 
 
+@outages("The data folder")
 def protect_dataset(
     name: str,
     data: Path,

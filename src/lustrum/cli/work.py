@@ -217,6 +217,7 @@ def run_server(
     settings: Settings | None = None,
     workers: int = 1,
     metrics_port: int | None = None,
+    metrics_host: str = "127.0.0.1",
     logs: str | None = None,
     production: bool = False,
     coming: Sequence[str] = (),
@@ -301,6 +302,7 @@ def run_server(
         settings=settings,
         workers=workers,
         metrics_port=metrics_port,
+        metrics_host=metrics_host,
         logs=logs,
     )
 

@@ -20,6 +20,8 @@ from lustrum.runtime.stop import Stopped
 
 log = logging.getLogger("lustrum.runtime")
 
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG)
+
 
 @contextmanager
 def outages(what: object) -> Iterator[None]:
@@ -28,8 +30,9 @@ def outages(what: object) -> Iterator[None]:
         yield
     except OSError as error:
         location = error.filename if error.filename is not None else what
+        done = "written" if error.errno in _NO_ROOM else "reached"
         raise DatasetError(
-            f"{location} cannot be reached: {error.strerror or type(error).__name__}."
+            f"{location} cannot be {done}: {error.strerror or type(error).__name__}."
         ) from None
 
 

@@ -116,8 +116,11 @@ def serve(
     ] = None,
     metrics_port: Annotated[
         int | None,
-        _operation(help="Port for Prometheus, on this machine only.", min=1, max=65535),
+        _operation(help="Port for Prometheus.", min=1, max=65535),
     ] = None,
+    metrics_host: Annotated[
+        str, _operation(help="Address for Prometheus; by default for this machine only.")
+    ] = "127.0.0.1",
     logs: Annotated[
         str | None,
         _operation(help="Log lines of JSON from this level on: info, warning, error."),
@@ -158,6 +161,7 @@ def serve(
             settings=chosen,
             workers=workers,
             metrics_port=metrics_port,
+            metrics_host=metrics_host,
             logs=logs,
             production=production,
             coming=coming,

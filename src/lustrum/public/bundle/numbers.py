@@ -47,7 +47,7 @@ class Marginals:
     def __init__(self, dataset: Dataset, cells: Chunk, workers: int | None = None) -> None:
         self._dataset, self._cells, self._workers = dataset, cells, workers
         self._whole = KernelEngine(dataset, [cells], workers)
-        self._known = Remembered[KernelEngine](_MOST_BYTES, _size)
+        self._known = Remembered[KernelEngine](_MOST_BYTES, _size, "cells")
 
     def of(self, query: TableQuery) -> KernelEngine:
         """An engine that counts what a question names; every table of it is the same on the whole."""
