@@ -11,6 +11,7 @@ from typing import Literal
 
 from lustrum.model.errors import DescriptionError, QueryError, choices
 from lustrum.model.hierarchy import Category, Hierarchy, Level
+from lustrum.model.label_ranges import codes_meant
 from lustrum.model.search_text import SearchText, Words
 from lustrum.model.text import languages, say
 
@@ -135,6 +136,16 @@ class Variable:
         try:
             return self._nodes[code]
         except KeyError:
+            meant = codes_meant(code, self)
+            if meant:
+                raise QueryError(
+                    say(
+                        "Variable {variable!r} has no category {code!r}; by its labels that is {codes}.",
+                        variable=self.name,
+                        code=code,
+                        codes=meant,
+                    )
+                ) from None
             raise QueryError(
                 say(
                     "Variable {variable!r} has no category {code!r}; {choices}.",
