@@ -88,7 +88,7 @@ def test_a_workbook_writes_each_statistic_with_its_own_decimals(release: Release
     cells = list(book["Cells"].iter_rows(values_only=True))
     assert cells[0][-1] == "unit"
     assert cells[2][4:] == (123456.7, "F", 123450, 123460, "euro")
-    assert cells[3][6:8] == ("not known", "not known")
+    assert cells[3][6:8] == (None, None)
     notes = [row[1] for row in book["Notes"].iter_rows(values_only=True)]
     assert "Turnover; unit: euro" in notes
 

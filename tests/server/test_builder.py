@@ -393,9 +393,6 @@ def test_what_cannot_be_read_is_said_beside_its_field(
     assert (field["value"], field["aria-describedby"]) == ("nothing", "mistake")
     assert "has no category" in answer.text
     assert ("where", "block:B0001") in sent(Page(answer.text))
-    cut = bundled.get("/datasets/demo?by=age&by=sex&cut.age=0, 13")
-    assert cut.status_code == 200
-    assert "No category of &#39;age&#39; begins at 13" in cut.text
     wrong = bundled.get("/api/v1/tables?dataset=demo&by=sex&where=age:15-19")
     assert "by its labels that is 4." in wrong.json()["detail"]
 

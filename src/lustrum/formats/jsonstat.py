@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from lustrum.formats.about import NOTHING, About
 from lustrum.model import CellStatus, Release
 from lustrum.model.arrays import Ints
 from lustrum.model.release import check_release
@@ -23,12 +24,19 @@ class JsonStat:
     media_type: ClassVar[str] = "application/json"
     ending: ClassVar[str] = "json"
 
-    def write(self, release: Release, label: str = "") -> str:
+    tells_about: ClassVar[bool] = True
+
+    def write(self, release: Release, label: str = "", about: About = NOTHING) -> str:
         """The release as text."""
-        return json.dumps(dataset(release, label), ensure_ascii=False)
+        out = dataset(release, label)
+        selection = {axis.name: axis.labels[0] for axis in about.selection}
+        said = {"selection": selection, "dataset": about.dataset, "version": about.version}
+        said |= {"asked_for_on": about.date, "address": about.link}
+        out["extension"] |= {name: value for name, value in said.items() if value}
+        return json.dumps(out, ensure_ascii=False)
 
 
-def dataset(release: Release, label: str = "") -> dict[str, object]:
+def dataset(release: Release, label: str = "") -> dict[str, Any]:
     """The release as a JSON-stat dataset object."""
     check_release(release, "A JSON-stat file")
     shown = release.known.ravel()
@@ -80,6 +88,12 @@ def dataset(release: Release, label: str = "") -> dict[str, object]:
         out["extension"]["reliability"] = [
             g if k else None for g, k in zip(grades, there, strict=True)
         ]
+    if release.margin is not None:
+        out["extension"]["margin"] = release.margin / 10**release.decimals
+    elif release.margins is not None:
+        there = (shown & (release.margins.ravel() >= 0)).tolist()
+        margins = _plain(release, release.margins)
+        out["extension"]["margin"] = [m if k else None for m, k in zip(margins, there, strict=True)]
     if release.stated.any() and release.low is not None and release.high is not None:
         ends = [_plain(release, release.low), _plain(release, release.high)]
         stated = release.stated.ravel().tolist()
