@@ -24,7 +24,7 @@ EDGES = (7.0, 97.0)
 LABEL, STRIP = 19, 18
 """Pixels: a line of words and a strip of a heat map."""
 
-LETTER = 2.4
+LETTER = 2.1
 """Percent of the width of the narrowest chart, on a phone, that a letter of a name takes."""
 
 MOST_NAMES = 6
