@@ -137,21 +137,14 @@ class Variable:
             return self._nodes[code]
         except KeyError:
             meant = codes_meant(code, self)
-            if meant:
-                raise QueryError(
-                    say(
-                        "Variable {variable!r} has no category {code!r}; by its labels that is {codes}.",
-                        variable=self.name,
-                        code=code,
-                        codes=meant,
-                    )
-                ) from None
             raise QueryError(
                 say(
                     "Variable {variable!r} has no category {code!r}; {choices}.",
                     variable=self.name,
                     code=code,
-                    choices=choices(code, self._nodes),
+                    choices=say("by its labels that is {codes}", codes=meant)
+                    if meant
+                    else choices(code, self._nodes),
                 )
             ) from None
 
