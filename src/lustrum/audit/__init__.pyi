@@ -1,6 +1,7 @@
 from . import certificate as certificate
 from . import closed as closed
 from . import fibre as fibre
+from . import shuttle as shuttle
 from .attacking import Attacker as Attacker
 from .attacking import Coalition as Coalition
 from .attacking import Insider as Insider
@@ -19,7 +20,7 @@ from .belief.posterior import posterior as posterior
 from .bounding.compute import Bounds as Bounds
 from .bounding.compute import bounds as bounds
 from .bounding.elimination import exactly_disclosed as exactly_disclosed
-from .closed import best_bounds as best_bounds
+from .closed.choose import best_bounds as best_bounds
 from .knowledge.conflicts import Conflict as Conflict
 from .knowledge.conflicts import ConflictError as ConflictError
 from .knowledge.conflicts import conflict as conflict
