@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from lustrum.public.bundle.layout import KIND
 
 from lustrum.answer import TableService, table_service
 from lustrum.model import (
@@ -30,7 +29,7 @@ from lustrum.policy.read import parse_policy, sealed
 from lustrum.protect.population.support import Support
 from lustrum.public.bundle import BundleNumbers, read_bundle
 from lustrum.public.bundle.agreement import is_made_by
-from lustrum.public.bundle.files import Bundle, bundle_digest, bundle_name, stated_method
+from lustrum.public.bundle.files import KIND, Bundle, bundle_digest, bundle_name, stated_method
 from lustrum.public.bundle.place import MANIFEST, bundles_in
 from lustrum.public.numbers import Described, KeyedNumbers, Views
 from lustrum.publish.bundles.write import (

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from lustrum.answer.statistics.compose import quantities
 
 from answer.conftest import SECRET, answered, people, town
 from lustrum.answer import TableService, answer
+from lustrum.answer.statistics import quantities
 from lustrum.model import (
     Dataset,
     Decision,

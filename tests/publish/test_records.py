@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from lustrum.publish.records.true_figures import true_figures
 
 from lustrum.model import (
     Dataset,
@@ -46,6 +45,7 @@ from lustrum.publish.records import open_datasets, process
 from lustrum.publish.records.local import LocalRecordsService
 from lustrum.publish.records.open_datasets import OpenDatasets
 from lustrum.publish.records.process import RequestHandler
+from lustrum.publish.records.views import true_figures
 from lustrum.runtime.stop import Stopped, check_stop
 from lustrum.tabulate import FrameSource, Secret, Store, ingest
 from lustrum.tabulate.store.files import DamagedError

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import openpyxl
 import pytest
-from lustrum.publish.suppression.long_search import StoppableSearch
 from scipy.optimize import linprog
 
 from lustrum.audit.certificate import verify_file
@@ -33,7 +32,7 @@ from lustrum.publish.suppression.files import (
 )
 from lustrum.publish.suppression.inputs import cells_of_all, previous_masks, rule_for
 from lustrum.publish.suppression.read_back import audit_of_files
-from lustrum.publish.suppression.tables import TablesTogether
+from lustrum.publish.suppression.tables import StoppableSearch, TablesTogether
 from lustrum.readers.confidential import TrueFile, read_true
 from lustrum.readers.true_tables import members_of, true_table
 from lustrum.runtime import durable

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from lustrum.risk.choose import ModelChoice, _folds, choose_model
 
 from lustrum.model import InputError, Release, Table
 from lustrum.model.table import Contributions
@@ -16,7 +15,10 @@ from lustrum.risk.close_estimates import CloseEstimates
 from lustrum.risk.counts import Cells, cells_of
 from lustrum.risk.estimate import (
     QUANTILES,
+    ModelChoice,
     SampleRisk,
+    _folds,
+    choose_model,
     draw_risks,
     estimate_risk,
 )
