@@ -7,13 +7,14 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
 from audit.fibres import QUICK, fitting
 from lustrum.audit import ContradictionError, Knowledge, PublishedTable, from_margins, from_tables
-from lustrum.audit.fibre import FibreMargins, count_tables, distribution, enumerate_fibre
+from lustrum.audit.fibre import FibreMargins, count_tables, distribution, enumerate_fibre, unimodal
+from lustrum.audit.fibre.distribution import Unimodal
 from lustrum.audit.fibre.enumerate import tally
 from lustrum.audit.fibre.system import FibreSystem
 from lustrum.audit.fibre.two_way import TwoWay
@@ -243,6 +244,49 @@ def test_a_small_budget_is_told_and_marked():
     assert exactly.complete
     with pytest.raises(InputError, match="too many states"):
         count_tables([30] * 6, [30] * 6, steps=1000)
+
+
+@QUICK
+@given(st.data())
+def test_one_peak_falls_in_straight_lines_to_both_ends(data):
+    known = data.draw(small_systems(least=-1))
+    tables = fitting(known)
+    assume(len(tables))
+    low, high = tables.min(axis=0).tolist(), tables.max(axis=0).tolist()
+    mode = data.draw(
+        st.none() | st.lists(st.integers(-3, 6), min_size=len(known), max_size=len(known))
+    )
+    belief = unimodal(known, mode, integer=True)
+    assert belief.decimals == 1
+    for cell, (least, most) in enumerate(zip(low, high, strict=True)):
+        peak = Fraction(least + most, 2) if mode is None else min(max(mode[cell], least), most)
+        heights = [
+            min((v - least + 1) / (peak - least + 1), (most + 1 - v) / (most + 1 - peak))
+            for v in map(Fraction, range(least, most + 1))
+        ]
+        values, chances = belief.distribution(cell)
+        assert values.tolist() == list(range(least, most + 1))
+        assert chances == pytest.approx([float(h / sum(heights)) for h in heights])
+        if mode is None:
+            prior = Unimodal().weights(
+                values, np.full(values.size, least), np.full(values.size, most)
+            )
+            assert prior / prior.sum() == pytest.approx(chances)
+
+
+def test_one_peak_needs_ends_that_can_be_written_out():
+    known = Knowledge.of("ab").fact({"a": 1, "b": 1}, 4, 4)
+    for wrong in (
+        lambda: unimodal(known, mode=[1, 2, 3]),
+        lambda: unimodal(known, mode=[1, np.nan]),
+        lambda: unimodal(known, mode="ab"),
+        lambda: unimodal(known.relaxed()),
+        lambda: unimodal([[1, 2]]),
+        lambda: unimodal(Knowledge.of("a")),
+        lambda: unimodal(Knowledge.of("a").bound("a", 0, 10**7)),
+    ):
+        with pytest.raises(InputError):
+            wrong()
 
 
 @pytest.mark.parametrize(

@@ -275,7 +275,6 @@ def test_margins_from_tables_go_by_squares_and_hidden_margins_follow():
     }
     known = from_margins({"A": 3, "B": 4, "C": 3, "D": 2}, margins, hidden=[("A", "D")])
     system = FibreSystem.of(known)
-    assert system.margins is not None
     assert system.margins.decomposable
     drawn = sample_fibre(known, rng=3, draws=20).reshape(-1, len(known))
     inner = drawn[:, :72].reshape(-1, 3, 4, 3, 2)

@@ -15,6 +15,10 @@ from lustrum.risk.r1 import R1, r1, r1_values
 from lustrum.risk.r2 import R2, r2
 from lustrum.risk.simple import (
     SparseLines,
+    share_of_small_cells,
+    share_of_sparse_lines,
+    share_of_uniques,
+    share_of_zeros,
 )
 
 COUNTS = [[6, 3], [3, 0]]
@@ -70,8 +74,26 @@ def test_lines_of_totals_are_no_lines() -> None:
     assert SparseLines().before(table) == 3 / 5
 
 
+def test_an_axis_may_be_counted_from_the_last() -> None:
+    counts = [[9, 0, 0], [1, 2, 3]]
+    assert share_of_sparse_lines(counts, -2) == share_of_sparse_lines(counts, 0) == 2 / 3
+    assert share_of_sparse_lines(counts, -1) == share_of_sparse_lines(counts, 1) == 1 / 2
+    for axis in (-3, 2):
+        with pytest.raises(InputError, match="no axis"):
+            share_of_sparse_lines(counts, axis)
+
+
+def test_limits_of_small_counts_are_whole_numbers_from_1_on() -> None:
+    for wrong in (0, -1, 2.0, True):
+        with pytest.raises(InputError, match="1 or more"):
+            share_of_small_cells([1, 2], wrong)  # type: ignore[arg-type]
+        with pytest.raises(InputError, match="1 or more"):
+            share_of_sparse_lines([[1, 2]], 1, wrong)  # type: ignore[arg-type]
+    assert share_of_small_cells([0, 1, 2, 3], 1) == 1 / 4
+
+
 def test_one_wrong_count_among_right_ones_is_refused() -> None:
-    for measure in (as_counts, r1):
+    for measure in (share_of_uniques, share_of_zeros, as_counts, r1):
         for wrong in ([0.5, 1.0], [1.0, math.nan], [-1, 1], [1, -1]):
             with pytest.raises(InputError, match=r"[Cc]ounts"):
                 measure(wrong)

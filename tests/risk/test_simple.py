@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,6 +15,10 @@ from lustrum.risk.simple import (
     SparseLines,
     Uniques,
     Zeros,
+    share_of_small_cells,
+    share_of_sparse_lines,
+    share_of_uniques,
+    share_of_zeros,
 )
 
 QUICK = settings(deadline=None, max_examples=examples(30, 240))
@@ -30,11 +33,13 @@ counts = npst.arrays(
 @given(counts, st.integers(1, 3))
 def test_shares_of_cells_are_what_loops_make_them(array: np.ndarray, most: int) -> None:
     cells = array.ravel().tolist()
-    table = Table.from_counts(array)
-    assert Uniques().before(table) == pytest.approx(cells.count(1) / len(cells))
-    assert Zeros().before(table) == pytest.approx(cells.count(0) / len(cells))
+    assert share_of_uniques(array) == pytest.approx(cells.count(1) / len(cells))
+    assert share_of_zeros(array) == pytest.approx(cells.count(0) / len(cells))
     small = sum(1 for c in cells if 1 <= c <= most)
-    assert SmallCells(most).before(table) == pytest.approx(small / len(cells))
+    assert share_of_small_cells(array, most) == pytest.approx(small / len(cells))
+    assert SmallCells(most).before(Table.from_counts(array)) == share_of_small_cells(array, most)
+    assert Uniques().before(Table.from_counts(array)) == share_of_uniques(array)
+    assert Zeros().before(Table.from_counts(array)) == share_of_zeros(array)
 
 
 @QUICK
@@ -52,6 +57,7 @@ def test_shares_of_lines_are_what_loops_make_them_along_every_axis(
             filled = sum(1 for c in line if c)
             sparse += 1 <= filled <= populated and filled < len(line)
         lines = int(np.prod([len(r) for r in others]))
+        assert share_of_sparse_lines(array, axis, populated) == pytest.approx(sparse / lines)
         assert SparseLines("abc"[axis], populated).before(table) == pytest.approx(sparse / lines)
         sparse_of_all, lines_of_all = sparse_of_all + sparse, lines_of_all + lines
     assert SparseLines(populated=populated).before(table) == pytest.approx(
@@ -77,12 +83,29 @@ def test_a_line_whose_possible_cells_are_all_populated_is_not_sparse() -> None:
     assert SparseLines("v2").before(table) == 0.0
 
 
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        ([], "without cells"),
+        ([0.5], "whole numbers"),
+        ([float("nan")], "whole numbers"),
+        (["x"], "whole numbers"),
+        ([-1], "negative"),
+    ],
+)
+def test_wrong_counts_are_one_sentence(wrong: list[object], sentence: str) -> None:
+    with pytest.raises(InputError, match=sentence):
+        share_of_uniques(wrong)
+
+
 def test_wrong_questions_are_one_sentence() -> None:
     table = Table.from_counts([[1, 2], [3, 4]], names=["sex", "age"])
     with pytest.raises(InputError, match="did you mean 'sex'"):
         SparseLines("sexx").before(table)
-    with pytest.raises(InputError, match="without cells"):
-        Uniques().before(replace(table, structural=np.ones((2, 2), dtype=np.bool_)))
+    with pytest.raises(InputError, match="no axis 2"):
+        share_of_sparse_lines([[1, 2]], 2)
+    with pytest.raises(InputError, match="no lines"):
+        share_of_sparse_lines([[1, 2]], 0)
     with pytest.raises(InputError, match="no lines"):
         SparseLines().before(Table.from_counts([1]))
     with pytest.raises(InputError, match="1 or more"):

@@ -34,7 +34,7 @@ from lustrum.model import (
 from lustrum.model.arrays import Ints
 from lustrum.model.text import Label, Message
 
-FORMAT = 6
+FORMAT = 7
 
 
 def write_decision(decision: Decision) -> str:
@@ -128,6 +128,7 @@ def _release(release: Release) -> dict[str, Any]:
         "label": _text(release.label),
         "additive": release.additive,
         "margin": release.margin,
+        "margins": None if release.margins is None else _packed(release.margins),
         "undefined": None
         if release.undefined is None or not release.undefined.any()
         else _packed(release.undefined.astype(np.int64)),
@@ -168,6 +169,7 @@ def _read_release(raw: Mapping[str, Any]) -> Release:
         label=_said(raw["label"]),
         additive=raw["additive"],
         margin=raw["margin"],
+        margins=None if raw["margins"] is None else _unpacked(raw["margins"], shape),
         undefined=None
         if raw["undefined"] is None
         else _unpacked(raw["undefined"], shape).astype(np.bool_),

@@ -56,6 +56,18 @@ def question_rules(query: TableQuery, dataset: Dataset, rules: Rules) -> Iterato
             ),
             say("Select by fewer variables, or put one of them into the table."),
         )
+    for axis in query.by:
+        variable = dataset.variable(axis.variable)
+        shown = replace(axis, total=False).categories(variable)
+        if not query.selected(variable, shown):
+            yield Reason(
+                "filters",
+                say(
+                    "{variable}: none of the categories in the table is in the selection.",
+                    variable=variable.label,
+                ),
+                say("Select other categories, or leave the selection out."),
+            )
     cells = inner_count(query, dataset)
     if cells > rules.max_cells:
         yield Reason(

@@ -112,6 +112,7 @@ def compose(
             additive=not asked[0].derived,
             errors=only.errors,
             grades=only.grades,
+            margins=only.margins if asked[0].derived else None,
             margin=None if asked[0].derived else needed[0].margin,
         )
         return whole.take(picks)
@@ -141,6 +142,9 @@ def compose(
         additive=False,
         errors=np.stack([_none(c.errors, shape) for c in scaled], -1) if with_errors else None,
         grades=np.stack([_ungraded(c.grades, shape) for c in scaled], -1) if with_errors else None,
+        margins=np.stack([_none(c.margins, shape) for c in scaled], -1)
+        if any(column.margins is not None for column in scaled)
+        else None,
     )
     return whole.take([*picks, np.arange(len(columns))])
 
@@ -158,7 +162,7 @@ def _with_errors(column: _StatisticColumn, estimated: Release | None) -> _Statis
 
 
 def _none(errors: Ints | None, shape: tuple[int, ...]) -> Ints:
-    """The standard errors of a column, -1 where it has none."""
+    """The standard errors or margins of a column, -1 where it has none."""
     return np.full(shape, -1, dtype=np.int64) if errors is None else np.maximum(errors, -1)
 
 
@@ -205,6 +209,7 @@ class _StatisticColumn:
     undefined: Mask | None = None
     errors: Ints | None = None
     grades: npt.NDArray[np.str_] | None = None
+    margins: Ints | None = None
 
     def scaled(self, decimals: int) -> _StatisticColumn:
         """The same with more decimals."""
@@ -218,6 +223,7 @@ class _StatisticColumn:
             low=None if self.low is None else _times(self.low, factor),
             high=None if self.high is None else _times(self.high, factor),
             errors=None if self.errors is None else _times(self.errors, factor),
+            margins=None if self.margins is None else _times(self.margins, factor),
         )
 
 
@@ -250,6 +256,7 @@ def _column(
             over.undefined,
             over.errors,
             over.grades,
+            over.error_margins,
         )
     under = _base(over, statistic) if statistic.kind == "share" else parts[needed[1]]
     return _quotient(over, under, statistic, description)
@@ -289,7 +296,35 @@ def _quotient(
         if low is not None and high is not None:
             low = np.where(low <= -UNBOUNDED, low, low - one)
             high = np.where(high >= UNBOUNDED, high, high - one)
-    return _StatisticColumn(published, status, description.decimals, low, high, undefined)
+    margins = None
+    if over.margin is not None and under.margin is not None:
+        far = quotient_margin(over.published, under.published, over.margin, under.margin)
+        # A figure is rounded to its last decimal, which is half a unit more; a true share is from 0 to 100.
+        far = np.ceil(10.0**shift * far + 0.5)
+        if statistic.kind == "share":
+            far = np.minimum(far, np.maximum(published, one - published))
+        margins = np.where(exists & (far < _FITS), far, -1).astype(np.int64)
+    return _StatisticColumn(
+        published, status, description.decimals, low, high, undefined, margins=margins
+    )
+
+
+def quotient_margin(
+    over: npt.ArrayLike, under: npt.ArrayLike, margin: npt.ArrayLike, under_margin: npt.ArrayLike
+) -> Floats:
+    """How far ``over / under`` can be off where both are off by their margins at most; infinite without bound.
+
+    With true values ``a`` in ``[x - m, x + m]`` and ``b`` in ``[y - n, y + n]``, ``y > n``, the quotient is
+    furthest away where ``a`` is as far from 0 and ``b`` as near to 0 as can be:
+    ``|a/b - x/y| <= (y m + |x| n) / (y (y - n))``.
+
+    >>> float(quotient_margin(50, 100, 0, 20)), 50 / 80 - 50 / 100
+    (0.125, 0.125)
+    """
+    x, y = np.abs(np.asarray(over, dtype=np.float64)), np.asarray(under, dtype=np.float64)
+    m, n = np.asarray(margin, dtype=np.float64), np.asarray(under_margin, dtype=np.float64)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(y > n, (y * m + x * n) / (y * (y - n)), np.inf)
 
 
 def _ends(

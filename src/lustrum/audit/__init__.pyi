@@ -1,6 +1,7 @@
 from . import certificate as certificate
 from . import closed as closed
 from . import fibre as fibre
+from . import shuttle as shuttle
 from .attacking import Attacker as Attacker
 from .attacking import Coalition as Coalition
 from .attacking import Insider as Insider
@@ -12,6 +13,7 @@ from .belief.belief import Belief as Belief
 from .belief.posterior import BetaBinomial as BetaBinomial
 from .belief.posterior import MarkovSquare as MarkovSquare
 from .belief.posterior import Prior as Prior
+from .belief.posterior import ReferenceFrequencies as ReferenceFrequencies
 from .belief.posterior import TablePrior as TablePrior
 from .belief.posterior import Uniform as Uniform
 from .belief.posterior import likelihood as likelihood
@@ -19,7 +21,7 @@ from .belief.posterior import posterior as posterior
 from .bounding.compute import Bounds as Bounds
 from .bounding.compute import bounds as bounds
 from .bounding.elimination import exactly_disclosed as exactly_disclosed
-from .closed import best_bounds as best_bounds
+from .closed.choose import best_bounds as best_bounds
 from .knowledge.conflicts import Conflict as Conflict
 from .knowledge.conflicts import ConflictError as ConflictError
 from .knowledge.conflicts import conflict as conflict

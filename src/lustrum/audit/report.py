@@ -11,7 +11,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from lustrum.audit.bounding.elimination import exactly_disclosed
-from lustrum.audit.closed import best_bounds
+from lustrum.audit.closed.choose import best_bounds
 from lustrum.audit.knowledge.facts import Knowledge
 from lustrum.audit.knowledge.published import PublishedTable, from_tables
 from lustrum.audit.knowledge.responses import RelationLike, related

@@ -79,7 +79,7 @@ def _audit() -> None:
     import numpy as np
 
     from lustrum.audit import bounds, from_release
-    from lustrum.audit.closed import best_bounds
+    from lustrum.audit.closed.choose import best_bounds
     from lustrum.demo import people
     from lustrum.model import Table
     from lustrum.protect import RandomRounding

@@ -31,7 +31,8 @@ from lustrum.policy import check_names
 from lustrum.policy.presets import preset
 from lustrum.policy.read import parse_policy, sealed
 from lustrum.protect.population.public import SEARCH
-from lustrum.runtime.data_folder import PREPARED, REPORTS
+from lustrum.public.bundle.files import bundle_name
+from lustrum.runtime.data_folder import PREPARED, REPORTS, record_act, record_seal
 from lustrum.runtime.durable import write_whole
 from lustrum.tabulate import (
     FileSource,
@@ -149,8 +150,10 @@ def ingest_source(
         )
     else:
         _copy(file, query, database, dataset, data, console)
+    record_act(data, "import", dataset.name)
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
+        record_seal(path, policy)
         write_whole(path, policy)
         console.print(f"A strict policy was written to {path}; read it before you serve.")
         console.print(
@@ -214,6 +217,7 @@ def run_server(
     settings: Settings | None = None,
     workers: int = 1,
     metrics_port: int | None = None,
+    metrics_host: str = "127.0.0.1",
     logs: str | None = None,
     production: bool = False,
     coming: Sequence[str] = (),
@@ -226,7 +230,7 @@ def run_server(
     if logs:
         set_up(logs)  # before the process that holds the records is started, which follows it
     if state is not None:
-        state.mkdir(parents=True, exist_ok=True)
+        state.mkdir(parents=True, exist_ok=True, mode=0o700)
     service = TableService(
         data,
         bundles=bundles,
@@ -237,8 +241,9 @@ def run_server(
         coming=coming,
     )
     service.check_in_background()
-    for name in service.names() if bundles else ():
-        service.snapshot(name)  # a damaged bundle is heard of now, not by the first visitor
+    for path in bundles:
+        # A damaged bundle that was named is heard of now, not by the first visitor.
+        service.snapshot(bundle_name(path))
     programmes = service.prepared_folders.names()
     for name in programmes:
         service.prepared(name)  # the same people served in two ways are heard of now too
@@ -297,6 +302,7 @@ def run_server(
         settings=settings,
         workers=workers,
         metrics_port=metrics_port,
+        metrics_host=metrics_host,
         logs=logs,
     )
 
@@ -330,6 +336,7 @@ def release_tables(
         release = run_programme(
             programme, data, out_folder, trace_path, workers=workers, progress=progress
         )
+    record_act(data, "release", programme.name, release.digest)
     grid = Grid(header_style="bold")
     grid.add_column("table")
     for head in ("cells", "not shown"):

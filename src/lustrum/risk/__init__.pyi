@@ -28,6 +28,10 @@ from .simple import SmallCells as SmallCells
 from .simple import SparseLines as SparseLines
 from .simple import Uniques as Uniques
 from .simple import Zeros as Zeros
+from .simple import share_of_small_cells as share_of_small_cells
+from .simple import share_of_sparse_lines as share_of_sparse_lines
+from .simple import share_of_uniques as share_of_uniques
+from .simple import share_of_zeros as share_of_zeros
 from .slices import SliceRisk as SliceRisk
 from .slices import SliceRisks as SliceRisks
 from .slices import slice_risks as slice_risks

@@ -36,12 +36,12 @@ from lustrum.model import Category, InputError, Release, Table, TableAxis
 from lustrum.model.arrays import Indices, Ints, Sparse, Words
 from lustrum.numeric.structure import UNBOUNDED
 from lustrum.protect.abilities import Rehearses, abilities_of
-from lustrum.rumap.cases import protected
+from lustrum.rumap.cases import protected, protects_populations
 from lustrum.rumap.grids import MapMethod, labels
 from lustrum.rumap.series_attack import base_certainty, same_people, with_someone_in
 from lustrum.rumap.sweep import method_rng
 from lustrum.runtime.stop import check_stop
-from lustrum.utility import HellingerUtility
+from lustrum.utility import hellinger_utility
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -89,7 +89,7 @@ class Answering:
             return cls(method, "keyed")
         if isinstance(method, Rehearses):
             return cls(method, "budget")
-        return cls(method, "once" if method.name == "protected-population" else "redrawn")
+        return cls(method, "once" if protects_populations(method) else "redrawn")
 
 
 @dataclass(frozen=True)
@@ -245,9 +245,7 @@ def _answered(
     utilities: list[float] = []
     rests: list[Sparse] = []
     for k in range(1, len(questions) + 1):
-        utilities.append(
-            HellingerUtility().of_cells(tables[k - 1].values, releases[k - 1].published)
-        )
+        utilities.append(hellinger_utility(tables[k - 1].values, releases[k - 1].published))
         part = _up_to(known, spans[k - 1].stop, len(known) - _hidden(known, spans))
         if approach.how == "keyed":
             rests.append(same_people(base.axes, releases[:k]))
@@ -379,7 +377,7 @@ def _budgeted(
         releases = [protected(share, table, rng) for table in tables[:k]]
         utility = np.mean(
             [
-                HellingerUtility().of_cells(t.values, np.maximum(r.published, 0))
+                hellinger_utility(t.values, np.maximum(r.published, 0))
                 for t, r in zip(tables[:k], releases, strict=True)
             ]
         )

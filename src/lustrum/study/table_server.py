@@ -34,6 +34,7 @@ import numpy as np
 from lustrum.demo import people
 from lustrum.model.arrays import Floats, Ints
 from lustrum.numeric.arithmetic import exp, log
+from lustrum.risk.simple import share_of_small_cells
 from lustrum.risk.table_entropy import EntropyRisk, entropy_term, size_term
 from lustrum.study.result import Line, Panel, Progress, Study
 from lustrum.study.table_server_outcomes import (
@@ -212,7 +213,7 @@ def _cell_values(cube: Ints) -> tuple[Line, ...]:
     for word, low, high, percent in _CELL_VALUES:
         inside = (cube >= low) & (cube <= (cube.max() if high is None else high))
         lines.append(Line(word, percent, 100 * float(inside.mean()), np.inf, note=_INVENTED))
-    small = 100 * float(((cube >= 1) & (cube <= 2)).mean())
+    small = 100 * share_of_small_cells(cube, 2)
     lines.append(Line("1 and 2", 2.5, small, np.inf, note=_INVENTED))
     return tuple(lines)
 

@@ -16,7 +16,7 @@ from lustrum.protect.perturbation.invariant import frequencies_of
 from lustrum.protect.rounding.semi_controlled import SemiControlledRounding
 from lustrum.risk.table_entropy import EntropyRisk, PaperEntropyRisk
 from lustrum.study.result import Progress
-from lustrum.utility import HellingerUtility
+from lustrum.utility import hellinger_utility
 
 # The methods of the table-server study (Shlomo, Antal and Elliot 2015, section 5.1).
 #
@@ -190,12 +190,7 @@ def server_outcomes(
                     measure.combine(measure.terms_of_published(table, release, channels[method]))
                     for measure in (_RISK, _RISK_AS_PRINTED)
                 )
-                figures = (
-                    risk,
-                    literal,
-                    HellingerUtility().of_cells(table, release),
-                    _changed(table, release),
-                )
+                figures = risk, literal, hellinger_utility(table, release), _changed(table, release)
                 runs.setdefault((number, method), []).append(figures)
         if progress is not None:
             progress((run + 1) / RUNS)

@@ -84,7 +84,7 @@ class Secret:
         """Write the secret to a new file, whole and durable, readable by its owner only."""
         draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(handle, "w", encoding="ascii") as file:
                 file.write(self.value.hex() + "\n")

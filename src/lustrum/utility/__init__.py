@@ -1,8 +1,8 @@
 """Utility measures, one a file: what a release is still worth beside its table.
 
-Each is a frozen spec with a ``name``, a ``range``, the end of the range that is ``better``, and
-``of(table, release)``; those of cells alone also take arrays (``of_cells``). Measures look at inner cells;
-those that need every value have a rule, :class:`Impute`, for suppressed ones.
+Each is a pure function on arrays with a frozen spec beside it, which has a ``name``, a ``range``, the
+end of the range that is ``better``, and ``of(table, release)``. Measures look at inner cells; those that
+need every value have a rule, :class:`Impute`, for suppressed ones.
 
 ======================================================  ==================================================
 :class:`HellingerUtility`, :class:`HellingerDistance`,  Hellinger distance, as a utility, of counts,
@@ -34,6 +34,7 @@ from lustrum.utility.measures.association import (
     chi_square,
     conditional_errors,
     cramers_v,
+    rank_correlation,
 )
 from lustrum.utility.measures.distances import (
     AverageDistance,
@@ -46,14 +47,26 @@ from lustrum.utility.measures.distances import (
     HellingerUtility,
     LargestDeviation,
     MeanSquaredPrecision,
+    average_distance,
+    average_relative_distance,
     cell_entropy,
+    divergence,
+    entropy_change,
+    hellinger_counts,
+    hellinger_shares,
+    hellinger_utility,
+    largest_deviation,
+    mean_squared_precision,
+    share_of_exact_cells,
 )
 from lustrum.utility.measures.margins import (
     LargestMarginError,
     MarginsKept,
     SuppressedCells,
     SuppressedValue,
+    largest_margin_error,
     one_way_margins,
+    share_of_margins_kept,
 )
 
 __all__ = [
@@ -79,6 +92,8 @@ __all__ = [
     "SuppressedCells",
     "SuppressedValue",
     "UtilityMeasure",
+    "average_distance",
+    "average_relative_distance",
     "between_variance",
     "between_variance_ratio",
     "cell_entropy",
@@ -86,5 +101,16 @@ __all__ = [
     "compare",
     "conditional_errors",
     "cramers_v",
+    "divergence",
+    "entropy_change",
+    "hellinger_counts",
+    "hellinger_shares",
+    "hellinger_utility",
+    "largest_deviation",
+    "largest_margin_error",
+    "mean_squared_precision",
     "one_way_margins",
+    "rank_correlation",
+    "share_of_exact_cells",
+    "share_of_margins_kept",
 ]

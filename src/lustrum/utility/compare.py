@@ -44,27 +44,6 @@ class UtilitySpec(DeclaredSpec):
     group: ClassVar[str] = "measure"
 
 
-class CellsSpec(UtilitySpec):
-    """A measure of true and published cells side by side; from 0 up and lower is better unless it says so."""
-
-    range: ClassVar[tuple[float, float]] = (0.0, float("inf"))
-    better: ClassVar[Better] = "lower"
-    signed: ClassVar[bool] = False
-    """Whether values may be negative."""
-    impute: Impute
-
-    def of(self, table: Table, release: Release) -> float:
-        """The measure of a release in place of its table."""
-        return self.of_cells(*compare(table, release, self.impute).cells)
-
-    def of_cells(self, original: npt.ArrayLike, published: npt.ArrayLike) -> float:
-        """The measure of published values in place of true ones."""
-        return self._measured(*as_pair(original, published, signed=self.signed))
-
-    def _measured(self, F: Floats, G: Floats) -> float:
-        raise NotImplementedError
-
-
 @dataclass(frozen=True, eq=False)
 class Comparison:
     """The inner blocks of a table and of its release, in the table's unit.

@@ -223,7 +223,6 @@ def second_table(own: int) -> tuple[list[Suppression], list[Table]]:
     tables = pair(firms)
     # The first table does not say who contributes, only that nobody is alone.
     contributions = tables[0].contributions
-    assert contributions is not None
     nobody = Contributions(contributions.value * 0, contributions.holding * 0 - 1)
     tables[0] = replace(tables[0], contributions=nobody)
     cells = np.zeros((3, 3), dtype=np.bool_)
@@ -469,7 +468,6 @@ def test_a_total_needs_protection_from_two_as_far_down_as_they_contribute_to_par
     view = problem.views[two]
     at = int(np.flatnonzero(view.cells == total)[0])
     assert view.low[at] == 1332
-    assert view.levels is not None
     assert view.levels[0, at] == 1371 - 1332
     everything = np.ones(problem.values.size, dtype=np.bool_)
     assert audit_pattern(problem, everything).safe

@@ -120,7 +120,6 @@ def hidden_patterns(problem: SuppressionProblem, count: int) -> Iterator[Mask]:
 def test_the_cube_of_two_tables_rules_nothing_out(two: Made) -> None:
     system, problem = two
     small = without_cube(system, problem)
-    assert small is not None
     assert len(small.problem) == 3 * (7 * 4 + 3 * 4) < len(problem)
     luck = np.random.default_rng(1)
     for suppressed in hidden_patterns(problem, 3):
@@ -145,9 +144,7 @@ def test_a_pattern_of_two_tables_is_found_without_the_cube_and_audited_with_it(t
     assert not found.suppressed[problem.frozen].any()
     assert (found.primary == problem.primary).all()
     assert (found.secondary == (found.suppressed & problem.choice)).all()
-    assert found.audited is not None
     assert found.audited.cells.tolist() == np.flatnonzero(problem.primary).tolist()
-    assert found.changes is not None
     assert found.changes.kept.tolist() == np.flatnonzero(found.suppressed & previous).tolist()
     assert found.changes.added.tolist() == np.flatnonzero(found.suppressed & ~previous).tolist()
     assert found.changes.dropped.tolist() == np.flatnonzero(~found.suppressed & previous).tolist()
@@ -156,7 +153,6 @@ def test_a_pattern_of_two_tables_is_found_without_the_cube_and_audited_with_it(t
 def test_three_tables_that_contradict_each_other_are_searched_with_their_cube(three: Made) -> None:
     system, problem = three
     small = without_cube(system, problem)
-    assert small is not None
     search = Searches()
     found = pattern_of_tables(system, problem, None, search, 1)
     assert search.sizes == [len(small.problem), len(problem)]

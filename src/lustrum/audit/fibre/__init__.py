@@ -9,6 +9,7 @@ A fibre is the set of all tables of whole numbers that fit what is known.
 :func:`sample_fibre`                    tables of the fibre, by several chains
 :func:`enumerate_fibre`                 all tables of a small fibre
 :func:`count_tables`                    how many two-way tables have given sums
+:func:`unimodal`, :class:`Unimodal`     a single peak between the bounds, without any table
 :func:`split_rhat`                      whether chains agree
 :func:`effective_size`                  how many independent draws they are worth
 ======================================  ===========================================================
@@ -16,9 +17,11 @@ A fibre is the set of all tables of whole numbers that fit what is known.
 
 from lustrum.audit.fibre.distribution import (
     CellDistributions,
+    Unimodal,
     distribution,
     effective_size,
     split_rhat,
+    unimodal,
 )
 from lustrum.audit.fibre.enumerate import Fibre, enumerate_fibre
 from lustrum.audit.fibre.margins import FibreMargins
@@ -29,10 +32,12 @@ __all__ = [
     "CellDistributions",
     "Fibre",
     "FibreMargins",
+    "Unimodal",
     "count_tables",
     "distribution",
     "effective_size",
     "enumerate_fibre",
     "sample_fibre",
     "split_rhat",
+    "unimodal",
 ]

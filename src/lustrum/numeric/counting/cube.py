@@ -38,7 +38,7 @@ class PossibleCells:
         self._dataset = dataset
         self._tied = _tied(dataset)
         self._fits = all(prod(self._shape(names)) <= _MOST_LAID_OUT for names in self._tied)
-        self._known = Remembered[Mask](_MOST_BYTES, lambda mask: mask.nbytes)
+        self._known = Remembered[Mask](_MOST_BYTES, lambda mask: mask.nbytes, "impossible")
 
     def impossible(
         self, axes: Sequence[tuple[str, Sequence[Category]]], passing: Mapping[str, Codes]

@@ -4,6 +4,7 @@ from .check import certificate_of as certificate_of
 from .check import with_intervals as with_intervals
 from .choose import suppress as suppress
 from .contributors import RuleOnUnions as RuleOnUnions
+from .contributors import coalition as coalition
 from .contributors import contributor_views as contributor_views
 from .contributors import singleton_views as singleton_views
 from .linked import linked_patterns as linked_patterns

@@ -8,7 +8,7 @@ to it too: the cell needs its levels against it, as far down as the holding's ow
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
 from typing import Any
@@ -401,3 +401,24 @@ class RuleOnUnions:
             contributions=Contributions(ranked, who),
         )
         return bool(self.rule.judge(one, self.background).mask.any())
+
+
+def coalition(name: str, members: Iterable[ContributorView]) -> ContributorView:
+    """Contributors who pool what they know; if several know a cell, the narrowest bounds count.
+
+    A cell needs the lowest level that it needs against any of them, none if they know it exactly.
+    """
+    views = tuple(members)
+    if not views:
+        raise InputError("A coalition needs at least one member.")
+    cells = np.unique(np.concatenate([v.cells for v in views]))
+    low = np.full(cells.size, np.iinfo(np.int64).min // 4)
+    high = np.full(cells.size, np.iinfo(np.int64).max // 4)
+    levels = np.full((3, cells.size), np.iinfo(np.int64).max // 4)
+    for view in views:
+        index = np.searchsorted(cells, view.cells)
+        np.maximum.at(low, index, view.low)
+        np.minimum.at(high, index, view.high)
+        levels[:, index] = np.minimum(levels[:, index], 0 if view.levels is None else view.levels)
+    levels[:, low == high] = 0
+    return ContributorView(name, cells, low, high, levels=levels if levels.any() else None)

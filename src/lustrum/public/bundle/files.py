@@ -13,11 +13,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from lustrum.model import Dataset, DatasetError, InputError, LustrumError
+from lustrum.model import Dataset, DatasetError, LustrumError
 from lustrum.model.arrays import Array
 from lustrum.model.dataset import not_collecting
 from lustrum.model.finest import FinestCells, FinestSums
-from lustrum.model.parameters import method_words
 from lustrum.policy import Policy, check_names
 from lustrum.policy.read import parse_policy
 from lustrum.protect.magnitudes.factors import VERSION
@@ -30,7 +29,7 @@ from lustrum.protect.population.public import (
     stated_search,
 )
 from lustrum.protect.weighted import ProtectedRespondents
-from lustrum.public.bundle.agreement import protection_digest
+from lustrum.public.bundle.agreement import Made, protection_digest
 from lustrum.public.bundle.place import MANIFEST, standing
 from lustrum.public.bundle.respondents import respondents_of
 
@@ -123,6 +122,12 @@ class Bundle:
         """The public description."""
         return self.cells.dataset
 
+    @property
+    def made(self) -> Made:
+        """The words of the methods that made it, as its own version wrote them."""
+        methods = [self.report.method, *(() if self.sums is None else (self.sums.public.method,))]
+        return {str(method.get("method")): method for method in methods}
+
 
 def read_bundle(path: Path) -> Bundle:
     """Read a bundle and check every byte of it; one clear sentence where it is not whole."""
@@ -169,10 +174,11 @@ def stated_proof(path: Path) -> Mapping[str, Any] | None:
 def other_search(path: Path) -> int | None:
     """The version of the search that made the bundle there, if it is not the one of this version.
 
-    Such a bundle is just as safe. Making it again would be a second release, so nobody should.
+    Such a bundle is just as safe. Making it again would be a second release, so nobody should. People who are
+    made up from noisy tables come from no such search.
     """
     report = _stated(path)
-    if not report:
+    if not report or "proof" in report:
         return None
     try:
         search = stated_search(report)
@@ -206,18 +212,6 @@ def _most_codes(path: Path) -> int:
         return 0
 
 
-def is_made_by(method: Mapping[str, Any] | None, policy: Policy) -> bool:
-    """Whether a method that a bundle states is the one that a policy asks for, or mends it as it may."""
-    wanted = {} if policy.population is None else policy.population.to_mapping()
-    try:
-        stated = method_words(method or {})
-    except InputError:  # no method, or one of other words than this version knows
-        return False
-    if wanted.get("if_fewer") == "larger-base" and stated.get("base", 0) > wanted["base"]:
-        wanted["base"] = stated["base"]
-    return stated == wanted
-
-
 def _read(path: Path, there: Path) -> Bundle:
     manifest = _manifest(path, there)
     try:
@@ -246,12 +240,11 @@ def _read(path: Path, there: Path) -> Bundle:
         said = str(error) if isinstance(error, LustrumError) else "its files do not fit each other"
         raise _other_version(path, f" ({said.rstrip('.')})") from None
     protection = stated.get(PROTECTION)
-    if protection not in (None, protection_digest(policy, report.search, FORMAT)):
-        # The bytes are as written: a default of a method has changed since, or two bundles were mixed.
-        raise _other_version(
-            path, " (its policy means another protection today than it was made with)"
-        )
-    return Bundle(cells, policy, report, manifest["digest"], respondents, sums, protection)
+    bundle = Bundle(cells, policy, report, manifest["digest"], respondents, sums, protection)
+    if protection not in (None, protection_digest(policy, report.search, FORMAT, bundle.made)):
+        # The bytes are as written: two bundles were mixed, or a default of [weights] has changed since.
+        raise _other_version(path, " (its policy means another protection than it was made with)")
+    return bundle
 
 
 def _manifest_bytes(there: Path) -> bytes | None:

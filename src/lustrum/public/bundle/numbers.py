@@ -36,6 +36,7 @@ from lustrum.runtime.remembered import Remembered
 from lustrum.survey import Reliability
 
 _MOST_BYTES = 64 << 20
+_SHARED_BYTES = 8 << 20
 _MOST_CELLS = 1 << 21
 """Combinations of codes of some variables that are laid out one by one."""
 
@@ -46,7 +47,7 @@ class Marginals:
     def __init__(self, dataset: Dataset, cells: Chunk, workers: int | None = None) -> None:
         self._dataset, self._cells, self._workers = dataset, cells, workers
         self._whole = KernelEngine(dataset, [cells], workers)
-        self._known = Remembered[KernelEngine](_MOST_BYTES, _size)
+        self._known = Remembered[KernelEngine](_MOST_BYTES, _size, "cells")
 
     def of(self, query: TableQuery) -> KernelEngine:
         """An engine that counts what a question names; every table of it is the same on the whole."""
@@ -172,14 +173,24 @@ class BundleNumbers:
         held = self.bundle.sums
         if held is None or query.weight is not None:
             raise CannotProtectError("The bundle holds no such protected sums.")
-        cube = self._sum_engine.cube(query)
-        counts = self._engine.of(query).cube(replace(query, measure=None))
-        most = self._bounds(counts, counts.shown(), query)[1]
+        counted = replace(query, measure=None)
+        most, everybody = self._behind_sums.get(counted, lambda: self._contributors(counted))
         sum_tables = SumTables(
             held.public, self.dataset.measure(query.measure or ""), held.negative
         )
-        shown = sum_tables.release(cube.shown(), most, query, self._everybody(cube))
+        table = self._sum_engine.cube(query).shown()
+        shown = sum_tables.release(table, most, query, everybody)
         return Views(shown, None, shown)
+
+    @cached_property
+    def _behind_sums(self) -> Remembered[tuple[Ints, Mask]]:
+        """What all measures of a table share."""
+        return Remembered(_SHARED_BYTES, lambda arrays: sum(array.nbytes for array in arrays))
+
+    def _contributors(self, query: TableQuery) -> tuple[Ints, Mask]:
+        """The most records that each cell can be made of, and which cells hold everybody."""
+        cube = self._engine.of(query).cube(query)
+        return self._bounds(cube, cube.shown(), query)[1], self._everybody(cube)
 
     def _everybody(self, cube: Cube) -> Mask:
         """Which cells of a table hold every cell that can be occupied: nothing is carried out of them."""
@@ -338,8 +349,12 @@ class BundleNumbers:
     def _release(self, cube: Cube, table: Table, query: TableQuery) -> Release:
         """What may be shown: the numbers with bounds, a channel and the margin of error."""
         low, high, known = self._bounds(cube, table, query)
-        # An upper end far beyond the number says nothing to anybody.
-        high = np.where(high - table.values > np.maximum(table.values, 1000), UNBOUNDED, high)
+        # An upper end far beyond the number says nothing to anybody; without certainty there is none at all,
+        # but for cells that cannot exist.
+        far = high - table.values > np.maximum(table.values, 1000)
+        high = np.where(
+            far | ((high > 0) & (not self.bundle.report.support.certain)), UNBOUNDED, high
+        )
         passing = {f.variable.name: f.passing for f in cube.plan.filters}
         axes = [(axis.name, axis.categories) for axis in table.axes]
         kind = self._kinds.kind(axes, passing)

@@ -17,28 +17,12 @@ from lustrum.model import InputError, Release, Table
 from lustrum.model.arrays import Floats
 from lustrum.model.errors import choices
 from lustrum.model.parameters import parameter
-from lustrum.utility.compare import Better, CellsSpec, UtilitySpec, as_pair, compare
+from lustrum.utility.compare import Better, UtilitySpec, as_pair, compare
 from lustrum.utility.impute import Impute, axis_position, suppressed_cells
 
 
-class _AssociationChange(UtilitySpec):
-    """By how much a statistic of two variables changes; lower is better."""
-
-    better: ClassVar[Better] = "lower"
-    axes: tuple[str, str] | None
-    impute: Impute
-
-    def of(self, table: Table, release: Release) -> float:
-        """The change that a release makes to the statistic."""
-        original, published = _two_way(table, release, self.axes, self.impute)
-        return abs(self._statistic(published) - self._statistic(original))
-
-    def _statistic(self, counts: Floats) -> float:
-        raise NotImplementedError
-
-
 @dataclass(frozen=True)
-class ChiSquareChange(_AssociationChange):
+class ChiSquareChange(UtilitySpec):
     """``|X2(G) - X2(F)|``; from 0 up, lower is better.
 
     >>> ChiSquareChange(axes=("sex", "age")).better
@@ -47,28 +31,34 @@ class ChiSquareChange(_AssociationChange):
 
     name: ClassVar[str] = "chi-square-change"
     range: ClassVar[tuple[float, float]] = (0.0, float("inf"))
+    better: ClassVar[Better] = "lower"
     axes: tuple[str, str] | None = parameter(
         None, "The two variables; a table of two needs no names."
     )
     impute: Impute = suppressed_cells()
 
-    def _statistic(self, counts: Floats) -> float:
-        return chi_square(counts)
+    def of(self, table: Table, release: Release) -> float:
+        """The change that a release makes to the statistic."""
+        original, published = _two_way(table, release, self.axes, self.impute)
+        return abs(chi_square(published) - chi_square(original))
 
 
 @dataclass(frozen=True)
-class CramersVChange(_AssociationChange):
+class CramersVChange(UtilitySpec):
     """``|V(G) - V(F)|``; from 0 to 1, lower is better."""
 
     name: ClassVar[str] = "cramers-v-change"
     range: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    better: ClassVar[Better] = "lower"
     axes: tuple[str, str] | None = parameter(
         None, "The two variables; a table of two needs no names."
     )
     impute: Impute = suppressed_cells()
 
-    def _statistic(self, counts: Floats) -> float:
-        return cramers_v(counts)
+    def of(self, table: Table, release: Release) -> float:
+        """The change that a release makes to Cramér's V."""
+        original, published = _two_way(table, release, self.axes, self.impute)
+        return abs(cramers_v(published) - cramers_v(original))
 
 
 def chi_square(counts: npt.ArrayLike) -> float:
@@ -131,28 +121,32 @@ def _two_way(
 
 
 @dataclass(frozen=True)
-class RankCorrelation(CellsSpec):
-    """Spearman's correlation over the inner cells; from -1 to 1, higher is better.
-
-    It is the product-moment correlation of average ranks, which is right with ties too.
-
-    >>> RankCorrelation().of_cells([1, 2, 3], [10, 20, 30]), RankCorrelation().of_cells([1, 2, 3], [3, 2, 1])
-    (1.0, -1.0)
-    """
+class RankCorrelation(UtilitySpec):
+    """Spearman's correlation over the inner cells; from -1 to 1, higher is better."""
 
     name: ClassVar[str] = "rank-correlation"
     range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
     better: ClassVar[Better] = "higher"
-    signed: ClassVar[bool] = True
     impute: Impute = suppressed_cells()
 
-    def _measured(self, F: Floats, G: Floats) -> float:
-        ranks = [average_ranks(x.ravel()) for x in (F, G)]
-        first, second = (r - r.mean() for r in ranks)
-        scale = float(np.sqrt((first**2).sum() * (second**2).sum()))
-        if scale == 0:
-            raise InputError("Cells that are all equal have no ranks to correlate.")
-        return min(1.0, max(-1.0, float((first * second).sum()) / scale))
+    def of(self, table: Table, release: Release) -> float:
+        """The rank correlation between a table and its release."""
+        return rank_correlation(*compare(table, release, self.impute).cells)
+
+
+def rank_correlation(original: npt.ArrayLike, published: npt.ArrayLike) -> float:
+    """The product-moment correlation of average ranks, which is right with ties too.
+
+    >>> rank_correlation([1, 2, 3], [10, 20, 30]), rank_correlation([1, 2, 3], [3, 2, 1])
+    (1.0, -1.0)
+    """
+    F, G = as_pair(original, published)
+    ranks = [average_ranks(x.ravel()) for x in (F, G)]
+    first, second = (r - r.mean() for r in ranks)
+    scale = float(np.sqrt((first**2).sum() * (second**2).sum()))
+    if scale == 0:
+        raise InputError("Cells that are all equal have no ranks to correlate.")
+    return min(1.0, max(-1.0, float((first * second).sum()) / scale))
 
 
 def average_ranks(values: Floats) -> Floats:
