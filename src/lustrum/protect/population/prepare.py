@@ -244,8 +244,8 @@ def candidates(
         empty_codes = np.concatenate([siblings.astype(empty_codes.dtype), others], axis=1)
         empty_codes = empty_codes[:, : max(numbers.size, wanted)]
         more = max(ceil(share), 1) * numbers.size / _SIBLINGS
-        more *= people / max(people + base * more, 1.0)
-        needed = max(needed, min(more, numbers.size / CANDIDATES))
+        shown = more * people / max(people + base * more, 1.0)
+        needed = max(needed, min(shown, numbers.size / CANDIDATES))
     return empty_codes, needed, max(CANDIDATES, round(empty_codes.shape[1] / max(needed, 1.0)))
 
 
