@@ -17,7 +17,7 @@ code of a similar person, so that hardly anything is left of whoever a chain beg
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, sqrt
 
 import numpy as np
 import numpy.typing as npt
@@ -243,7 +243,7 @@ def candidates(
         others = empty_codes[:, ~np.isin(cell_numbers(cells.dataset, empty_codes), numbers)]
         empty_codes = np.concatenate([siblings.astype(empty_codes.dtype), others], axis=1)
         empty_codes = empty_codes[:, : max(numbers.size, wanted)]
-        more = max(ceil(share), 1) * numbers.size / _SIBLINGS
+        more = sqrt(max(ceil(share), 1)) * numbers.size / _SIBLINGS
         shown = more * people / max(people + base * more, 1.0)
         needed = max(needed, min(shown, numbers.size / CANDIDATES))
     return empty_codes, needed, max(CANDIDATES, round(empty_codes.shape[1] / max(needed, 1.0)))
@@ -254,13 +254,14 @@ def sibling_candidates(cells: FinestCells, key: bytes, base: int, share: float) 
 
     ``share`` is which part of two there are in the sparsest rows for each small cell and variable. Above 1 it
     is the number of stars for each small cell, of which one is around the cell and the others around invented
-    people; each then has a smaller chance, so that candidates stay about as many.
+    people. Of all stars as many cells are candidates as makes the root of this number times those of one star.
     """
     roots = root_variables(cells.dataset)
     small = np.flatnonzero((cells.counts > 0) & (cells.counts < base))
     if share <= 0 or len(roots) < 2 or not small.size:
         return cells.codes[:, :0].copy()
     stars = max(ceil(share), 1)
+    part = min(share, 1 / sqrt(stars))
     cell_keys = cell_numbers(cells.dataset, cells.codes) if cells.keys is None else cells.keys
     taken = np.sort(cell_numbers(cells.dataset, cells.codes))
     invented, own_keys = _invented(cells, small, cell_keys[small], taken, key, stars - 1)
@@ -270,7 +271,7 @@ def sibling_candidates(cells: FinestCells, key: bytes, base: int, share: float) 
     around = every[:, centres]
     cell_keys = np.concatenate([cell_keys[small], own_keys])
     drawn = scramble(derived(key, "invented"), own_keys) >> np.uint64(32)
-    sibling_codes = [invented[:, drawn * np.uint64(stars) < np.uint64(1 << 32)]]
+    sibling_codes = [invented[:, drawn.astype(np.float64) < part * 2.0**32]]
     for number, index in enumerate(roots):
         report_progress("choosing empty cells", number / len(roots))
         rows = AttributeRows.of(cells.dataset, index, roots)
@@ -279,7 +280,6 @@ def sibling_candidates(cells: FinestCells, key: bytes, base: int, share: float) 
             turn_keys = (
                 scramble(derived(key, f"sibling again {turn}"), cell_keys) if turn else cell_keys
             )
-            part = min(share, 1 / stars)
             chance = np.where(expected <= SPARSE, part / (1 + expected / half), 0.0)
             drawn = scramble(derived(key, f"sibling {index}"), turn_keys) >> np.uint64(32)
             chosen = np.flatnonzero(drawn.astype(np.float64) < chance * 2.0**32)
