@@ -8,7 +8,6 @@ from itertools import product
 import numpy as np
 import pytest
 
-from lustrum.model import Dataset
 from lustrum.model.finest import FinestCells, possible_cells
 from lustrum.protect.population import attributes
 from lustrum.protect.population.attributes import (
@@ -23,6 +22,7 @@ from lustrum.protect.population.prepare import CANDIDATES, candidates, prepare, 
 from lustrum.protect.population.public import SEARCH
 from lustrum.protect.population.start import cell_numbers
 from protect.population.worlds import KEY, cells_of, town
+from small import described
 
 SIZES = (40, 6, 5, 4, 3)
 
@@ -92,15 +92,10 @@ def test_a_guess_leaves_the_row_out_and_follows_similar_rows() -> None:
 
 
 def test_rows_with_a_single_possible_category_are_no_secret() -> None:
-    dataset = Dataset.from_mapping(
-        {
-            "dataset": {"name": "d"},
-            "variables": [
-                {"name": "a", "codes": ["0", "1"]},
-                {"name": "b", "codes": ["x", "y", "z"]},
-            ],
-            "structural_zeros": [{"reason": "r", "where": {"a": ["0"], "b": ["y", "z"]}}],
-        }
+    dataset = described(
+        "d",
+        {"a": "01", "b": "xyz"},
+        structural_zeros=[{"reason": "r", "where": {"a": ["0"], "b": ["y", "z"]}}],
     )
     codes = np.array([[0, 0], [1, 1]]).T
     cells = FinestCells(dataset, codes, np.array([3, 3]))

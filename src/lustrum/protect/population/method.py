@@ -142,6 +142,7 @@ class ProtectedPopulation(MethodSpec):
         "for how many centres: all but one are invented.",
         least=0,
         most=32,
+        before={"0.2.0": 0.0},
     )
     max_variables: int = parameter(
         3, "Tables of up to this many variables are kept close.", least=1, most=4
@@ -181,19 +182,21 @@ class ProtectedPopulation(MethodSpec):
         "At least this share of the cells beside another number is drawn in every later release.",
         least=0.01,
         most=1,
+        before={"0.2.0": 0.05},
     )
     change_odds: float = parameter(
         0.5,
         "Most odds that a cell which differs from the release before has other records.",
         least=0.01,
         most=0.9,
+        before={"0.2.0": 0.9},
     )
-
     known_changes: float = parameter(
         2.0,
         "By how much releases may change the odds of two counts to readers who know all changes; 0: no limit.",
         least=0,
         most=1000,
+        before={"0.2.0": 0.0},
     )
 
     def check_together(self) -> None:
