@@ -297,7 +297,7 @@ def _invented(
 ) -> tuple[Array, Words]:
     """So many invented people for each small cell, as far as they are in empty cells, with keys of their own.
 
-    No record is more than one in ``2 * _INVENTED_WINDOW`` of those from whom a code is taken.
+    Of many small cells none is more than one in ``2 * _INVENTED_WINDOW`` of those that may lend a code.
     """
     dataset, lenders = cells.dataset, cells.codes[:, small]
     stream = np.concatenate(
@@ -317,10 +317,11 @@ def _invented(
             order = np.argsort(row, kind="stable")
             place = np.searchsorted(row[order], rows.numbers(codes))
             drawn = scramble(derived(key, f"inventing {sweep} {index}"), stream)
-            place += _below(drawn, 2 * _INVENTED_WINDOW) - _INVENTED_WINDOW
-            varying = [index, *dependents(dataset, index)]
+            place = place + _below(drawn, 2 * _INVENTED_WINDOW) - _INVENTED_WINDOW
+            lender = order[place % order.size]
             new_codes = codes.copy()
-            new_codes[varying] = lenders[np.ix_(varying, order[place % order.size])]
+            for variable in (index, *dependents(dataset, index)):
+                new_codes[variable] = lenders[variable, lender]
             codes = np.where(possible_cells(dataset, new_codes), new_codes, codes)
     numbers, first = np.unique(cell_numbers(dataset, codes), return_index=True)
     first = first[~find(taken, numbers)[1]]
@@ -329,7 +330,8 @@ def _invented(
 
 def _below(random_words: Words, limit: int) -> Ints:
     """A number below a limit from the upper half of each word."""
-    return ((random_words >> np.uint64(32)) * np.uint64(limit) >> np.uint64(32)).astype(np.int64)
+    part = (random_words >> np.uint64(32)) * np.uint64(limit) >> np.uint64(32)
+    return np.asarray(part, dtype=np.int64)
 
 
 def _siblings(
