@@ -222,8 +222,6 @@ def test_the_page_of_parameters_shows_every_declared_parameter() -> None:
     spec = importlib.util.spec_from_file_location(
         "parameter_tables", ROOT / "scripts" / "parameter_tables.py"
     )
-    assert spec is not None
-    assert spec.loader is not None
     script = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(script)
     page = script.page()

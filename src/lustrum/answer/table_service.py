@@ -22,11 +22,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from lustrum.answer.precheck import Precheck
 from lustrum.answer.prepared import PreparedFolders, check_one_population, check_other_folders
 from lustrum.answer.records_line import FAILURES, START
 from lustrum.answer.separate_process import SILENCE, SeparateRecordsService
-from lustrum.answer.snapshot import ReadPolicy, Snapshot, Stamp, Standing, stamp_of
+from lustrum.answer.snapshot import Precheck, ReadPolicy, Snapshot, Stamp, Standing, stamp_of
 from lustrum.model import (
     Dataset,
     DatasetError,

@@ -11,6 +11,7 @@ import hashlib
 import re
 import tomllib
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, get_args
 
@@ -52,6 +53,16 @@ def is_sealed(raw: bytes) -> bool:
     """Whether the last line of a policy file is a seal, right or wrong."""
     last = _LAST.search(raw.decode("utf-8", "replace"))
     return last is not None and last.group(1) != "true"
+
+
+def unsealed_in(folder: Path) -> list[str]:
+    """The names of the policies of a folder that have no seal; one that cannot be read is left out."""
+    names = []
+    for path in sorted(folder.glob("*.toml")):
+        with suppress(OSError):
+            if not is_sealed(path.read_bytes()):
+                names.append(path.stem)
+    return names
 
 
 def parse_policy(raw: bytes, where: str) -> Policy:

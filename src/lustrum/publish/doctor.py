@@ -14,18 +14,21 @@ from lustrum.model import LustrumError
 from lustrum.model.errors import DatasetError
 from lustrum.policy import check_names, read_policy
 from lustrum.policy.explain import warnings
+from lustrum.policy.read import is_sealed
 from lustrum.public.bundle import read_bundle
 from lustrum.public.bundle.agreement import earlier_defaults
 from lustrum.public.bundle.files import Bundle
 from lustrum.public.bundle.place import bundles_in
 from lustrum.public.prepared import read_prepared
+from lustrum.publish.budget import BudgetLedger
 from lustrum.publish.bundles.memory import memory_path, sums_path
 from lustrum.publish.bundles.people import NO_POPULATION, People, opened, same_people
 from lustrum.runtime.data_folder import (
+    BUDGETS,
     BUNDLES,
     POLICIES,
     PREPARED,
-    RELEASES,
+    PRIVATE,
     REPORTS,
     unknown_entries,
 )
@@ -80,6 +83,7 @@ def examine(root: Path, judge: Judge | None = None) -> Iterator[HealthFinding]:
         yield from _policies(store, judge)
         yield from _bundles(root)
         yield from _prepared(root)
+        yield from _budgets(root)
         yield from _private(root)
         yield from _leftovers(store)
         yield from _unknown(root)
@@ -110,6 +114,10 @@ def _folder(root: Path) -> Iterator[HealthFinding]:
     elif not os.access(root, os.R_OK | os.X_OK):
         yield HealthFinding(
             "bad", str(root), "This user may not read it; run as the user of the server."
+        )
+    elif mode & 0o007:
+        yield HealthFinding(
+            "note", str(root), f"Everybody may look into it; close it with 'chmod 700 {root}'."
         )
     else:
         yield HealthFinding("good", str(root), "The folder can be read.")
@@ -215,6 +223,13 @@ def _policy(
             "bad", about, f"Others may change it; close it with 'chmod 644 {path}'."
         )
     yield HealthFinding("good", about, "It is whole, and fits its dataset.")
+    if not is_sealed(path.read_bytes()):
+        yield HealthFinding(
+            "note",
+            about,
+            "It has no seal, so that a line lost from it goes unnoticed; read it, and seal it with "
+            f"'lustrum policy seal {path}'.",
+        )
     for sentence in warnings(policy):
         yield HealthFinding("note", about, sentence)
 
@@ -247,6 +262,8 @@ def _bundle(root: Path, path: Path) -> Iterator[HealthFinding]:
 def _memory(root: Path, name: str, bundle: Bundle) -> Iterator[HealthFinding]:
     """The memory of a bundle: without it the next release cannot go on from this one."""
     path = memory_path(root / REPORTS / name, bundle.digest)
+    if bundle.report.proof is not None:
+        return  # the noisy tables that its people come from stand for themselves, and are never continued
     needed = [path] if bundle.sums is None else [path, sums_path(path)]
     for missing in (one for one in needed if not one.is_file()):
         yield HealthFinding(
@@ -269,12 +286,25 @@ def _prepared_folder(path: Path) -> Iterator[HealthFinding]:
     yield HealthFinding("good", f"{PREPARED}/{path.name}", "Every byte is what was written.")
 
 
+def _budgets(root: Path) -> Iterator[HealthFinding]:
+    """The budgets of populations: every line is what was written."""
+    for path in sorted((root / BUDGETS).glob("[!.]*.jsonl")):
+        about = f"{BUDGETS}/{path.name}"
+        try:
+            ledger = BudgetLedger(root, path.stem)
+            said = f"Rho {float(ledger.spent):g} of {float(ledger.limit):g} is spent."
+        except LustrumError as error:
+            yield HealthFinding("bad", about, str(error))
+        else:
+            yield HealthFinding("good", about, said)
+
+
 def _private(root: Path) -> Iterator[HealthFinding]:
-    """The agency's own reports and memories, which hold true counts: for nobody else to read."""
-    for folder in (REPORTS, RELEASES):
+    """The agency's own: reports and memories, which hold true counts, budgets, and who did what."""
+    for folder in PRIVATE:
         loose = sum(
             path.is_file() and bool(path.stat().st_mode & 0o077)
-            for path in (root / folder).rglob("*")
+            for path in (root / folder, *(root / folder).rglob("*"))
         )
         if loose:
             yield HealthFinding(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import logging
 import os
 import secrets
@@ -19,6 +20,8 @@ from lustrum.runtime.stop import Stopped
 
 log = logging.getLogger("lustrum.runtime")
 
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG)
+
 
 @contextmanager
 def outages(what: object) -> Iterator[None]:
@@ -27,8 +30,9 @@ def outages(what: object) -> Iterator[None]:
         yield
     except OSError as error:
         location = error.filename if error.filename is not None else what
+        done = "written" if error.errno in _NO_ROOM else "reached"
         raise DatasetError(
-            f"{location} cannot be reached: {error.strerror or type(error).__name__}."
+            f"{location} cannot be {done}: {error.strerror or type(error).__name__}."
         ) from None
 
 
@@ -128,6 +132,28 @@ def replace_together(drafts: Sequence[Path], folder: Path) -> None:
             for earlier, path in aside:
                 earlier.replace(path)
             raise
+
+
+def append_line(path: Path, line: bytes) -> None:
+    """Add a line to a file for its owner alone, made durable; nothing that stands there is ever changed.
+
+    A line that was cut short, by a full disk or a machine that stopped, stays a line of its own.
+    """
+    import fcntl  # there is none on Windows, where all else of this file works
+
+    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW
+    handle = os.open(path, flags, 0o600)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        size = os.fstat(handle).st_size
+        if size and os.pread(handle, 1, size - 1) != b"\n":
+            line = b"\n" + line
+        if os.write(handle, line + b"\n") != len(line) + 1:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+    sync(path.parent)
 
 
 def _beside(path: Path) -> Path:

@@ -119,6 +119,19 @@ async def keep_memory_small() -> None:
         await run_in_threadpool(give_back)
 
 
+_LOOK = 10.0  # seconds between two looks at what there is, for the figures of the operator
+
+
+async def keep_figures(look: Callable[[], None]) -> None:
+    """Look now and then, for as long as the server runs; one look that fails does not end them."""
+    while True:
+        try:
+            await run_in_threadpool(look)
+        except Exception as error:  # its text may hold data
+            log.error("figures: %s", where_it_happened(error))
+        await asyncio.sleep(_LOOK)
+
+
 # --- One small question per dataset before the first visitor comes: compiles and caches what counts
 # On a busy machine the process that holds the records takes long to start. The server waits for it before it
 # says that it listens, but not for ever: then pages and the API say which datasets are still being opened.
