@@ -108,7 +108,7 @@ def open_page(
     console: Console,
 ) -> None:
     """Serve the agency's page until stopped."""
-    from lustrum.cli.inputs.extras import need_server
+    from lustrum.cli.inputs import need_server
 
     need_server("The page of a map")
     from lustrum.agency import serve_agency

@@ -20,6 +20,7 @@ from lustrum.publish.bundles.history import ReleaseHistory
 from lustrum.publish.bundles.make import MadeBundle, earlier_memory, make_bundle, replaced_memory
 from lustrum.publish.bundles.memory import read_memory
 from lustrum.publish.bundles.proven import (
+    ERRORS,
     NOISY,
     ProvenBundle,
     make_proven_bundle,
@@ -28,11 +29,13 @@ from lustrum.publish.bundles.proven import (
 from lustrum.publish.report import findings, write_report
 from lustrum.publish.report.sums import sum_lines
 from lustrum.runtime.data_folder import BUNDLES, POLICIES, REPORTS, record_act
+from lustrum.runtime.durable import outages
 from lustrum.runtime.stop import reporting_progress
 from lustrum.tabulate import Store
 from lustrum.tabulate.remote import connected_names
 
 
+@outages("The data folder")
 def protect_dataset(
     name: str,
     data: Path,
@@ -186,7 +189,8 @@ def _say_proven(made: ProvenBundle, out: Path, folder: Path, console: Console) -
             if made.earlier
             else []
         ),
-        f"{folder / NOISY} holds the noisy tables, and may be published as well.",
+        f"{folder / NOISY} holds the noisy tables, and may be published as well; {ERRORS} beside it is "
+        "confidential.",
     ):
         console.print(sentence, highlight=False)
 

@@ -10,6 +10,7 @@
 ``reports/**``                        the agency's own: reports, traces, and the memories of releases
 ``releases/*.json``                   the digests of all releases of each dataset, in their order
 ``releases/*.people``                 digests of the people whom they hold
+``budgets/*.jsonl``                   what releases with a proof may cost, and what they have cost
 ``acts.jsonl``                        who sealed, imported, protected and released what, and when
 ====================================  ==================================================================
 
@@ -37,7 +38,10 @@ BUNDLES = "bundles"
 PREPARED = "prepared"
 REPORTS = "reports"
 RELEASES = "releases"
+BUDGETS = "budgets"
 ACTS = "acts.jsonl"
+PRIVATE = (REPORTS, RELEASES, BUDGETS, ACTS)
+"""What only the agency may read."""
 SEARCH_STATE = "search.state"
 _AGAIN = ("jobs.sqlite", "jobs.sqlite-shm", "jobs.sqlite-wal", "jobs.sqlite-journal")
 _DAMAGED = "jobs-damaged-"
@@ -84,8 +88,7 @@ def unknown_entries(root: Path) -> list[str]:
     for path in sorted(root.iterdir()):
         known = (
             path.name.startswith((".", _SECRETS, _DAMAGED))
-            or path.name in (*_AGAIN, CONNECTIONS, POLICIES, BUNDLES, PREPARED, REPORTS, RELEASES)
-            or path.name == ACTS
+            or path.name in (*_AGAIN, CONNECTIONS, POLICIES, BUNDLES, PREPARED, *PRIVATE)
             or (path.is_dir() and (path / CURRENT).exists())
         )
         if not known:

@@ -10,10 +10,11 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from lustrum.cli.inputs.options import (
+from lustrum.cli.inputs import (
     HERE,
     Data,
     app,
+    need_server,
     policy_app,
     secret_app,
 )
@@ -49,8 +50,6 @@ def agency(
     ] = False,
 ) -> None:
     """Open the agency's own pages, on this machine only: datasets, policies, import, reports, usage, maps."""
-    from lustrum.cli.inputs.extras import need_server
-
     need_server("lustrum agency")
     from lustrum.agency import serve_agency
     from lustrum.agency.door import kept_addresses
@@ -228,7 +227,8 @@ def restore(
 
 @app.command()
 def upgrade(data: Data = HERE) -> None:
-    """Bring datasets written by an earlier version of Lustrum to the present format."""
+    """Bring datasets of an earlier version to the present format. Exit code 3: something cannot be served."""
     from lustrum.cli.upkeep import upgrade_folder
 
-    upgrade_folder(data, Console(markup=False))
+    if not upgrade_folder(data, Console(markup=False)):
+        raise typer.Exit(3)
