@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from waiting import LONG, has_ended, listeners, unshared_port, until
+from waiting import LONG, has_ended, unshared_port, until
 
 SERVER = """
 import sys
@@ -106,8 +106,6 @@ def test_workers_answer_alike_are_replaced_hear_hangups_and_leave_with_their_par
     metrics_port = unshared_port()
     with serving(own_root, 2, metrics_port) as (process, url, log):
         host, _, port = url.removeprefix("http://").partition(":")
-        # The server is announced when one of them listens; until the other does, nobody may die.
-        until(lambda: listeners(int(port)) == 2)
         first = workers_of(process.pid)
         assert len(first) == 2
         # Whoever answers, the answer is the same; figures and logs are those of all.
@@ -130,7 +128,7 @@ def test_workers_answer_alike_are_replaced_hear_hangups_and_leave_with_their_par
         second = until(
             lambda: len(found := workers_of(process.pid)) == 2 and min(first) not in found and found
         )
-        until(lambda: listeners(int(port)) == 2 and status(f"{url}/health/ready") == 200)
+        until(lambda: status(f"{url}/health/ready") == 200)
         # A hangup reaches those that are up, and ends none of them.
         process.send_signal(signal.SIGHUP)
         until(lambda: "policy of demo read again" in log.read_text())

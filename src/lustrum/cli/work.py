@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -45,7 +43,6 @@ if TYPE_CHECKING:
     from lustrum.server import Settings
 
 
-_GLANCE = 0.2  # seconds between two looks at what is made
 _LINE = (
     1_000_000  # records between two lines of a log, and ten times as many from ten times as many on
 )
@@ -59,32 +56,12 @@ def make_demo(data: Path, console: Console, persons: int = 1_500_000) -> None:
         prepare(data, persons, report)
 
 
-@contextmanager
-def demo_beside(data: Path, command: Sequence[str] | None = None) -> Iterator[list[str]]:
-    """The demo data while they are made: gives the datasets that are still to come.
+def place_demo(data: Path, console: Console) -> None:
+    """Put the demo's bundles into a folder, and make those that its records or policies ask for otherwise."""
+    from lustrum.demo.shipped import place
 
-    The census takes longest to protect. It is made in a process of its own, and the first dataset that is there
-    can be asked about meanwhile. That process ends with the server; what it has made so far is kept.
-    """
-    from lustrum.demo.setup import missing
-
-    coming = missing(data)
-    if not coming:
-        yield []
-        return
-    arguments = command or [sys.executable, "-m", "lustrum", "demo", "--data", str(data)]
-    making = subprocess.Popen(arguments, stdout=subprocess.DEVNULL)
-    try:
-        left = coming
-        while left == coming and making.poll() is None:
-            time.sleep(_GLANCE)
-            left = missing(data)
-        if making.poll():
-            raise InputError("The demo data could not be made; see above.")
-        yield left
-    finally:
-        making.terminate()
-        making.wait()
+    if place(data):
+        make_demo(data, console)
 
 
 def describe_file(file: Path, name: str | None, out: Path | None, console: Console) -> None:
@@ -214,9 +191,8 @@ def run_server(
     metrics_port: int | None = None,
     logs: str | None = None,
     production: bool = False,
-    coming: Sequence[str] = (),
 ) -> None:
-    """Serve until stopped; in production, sealed policies only. Datasets that are coming are still made."""
+    """Serve until stopped; in production, sealed policies only."""
     from lustrum.runtime.log_lines import set_up
     from lustrum.server import Settings, serve
 
@@ -232,7 +208,6 @@ def run_server(
         folder=state,
         sealed_only=production,
         silence=settings.records_seconds,
-        coming=coming,
     )
     service.check_in_background()
     for name in service.names() if bundles else ():
@@ -254,10 +229,7 @@ def run_server(
 
     not_served = service.not_served()
     opening = [name for name, why in not_served.items() if isinstance(why, NotReadyError)]
-    to_come = [name for name in coming if name in not_served and name not in opening]
-    unavailable = {
-        name: why for name, why in not_served.items() if name not in (*opening, *to_come)
-    }
+    unavailable = {name: why for name, why in not_served.items() if name not in opening}
 
     def ready(url: str) -> None:
         beside = f" and {len(programmes)} programmes of prepared tables" if programmes else ""
@@ -270,11 +242,6 @@ def run_server(
         if unavailable and served:
             there = ", ".join(name for name in service.names() if name not in not_served)
             console.print(f"Served: {there}.", highlight=False)
-        if to_come:
-            said = ", ".join(to_come)
-            console.print(
-                f"Still being made, and served when they are there: {said}.", highlight=False
-            )
         if opening:
             said = ", ".join(opening)
             console.print(f"Still being opened, and served soon: {said}.", highlight=False)
