@@ -19,8 +19,6 @@ from rich.progress import (
 )
 
 from lustrum.answer import TableService
-from lustrum.cli.protect import progress_bars
-from lustrum.local import local_service
 from lustrum.model import Dataset, DatasetError, InputError
 from lustrum.model.errors import NotReadyError
 from lustrum.policy import check_names
@@ -28,19 +26,12 @@ from lustrum.policy.presets import preset
 from lustrum.policy.read import parse_policy, sealed
 from lustrum.protect.population.public import SEARCH
 from lustrum.runtime.durable import write_whole
-from lustrum.tabulate import (
-    FileSource,
-    QuerySource,
-    Source,
-    Store,
-    draft_description,
-    ingest,
-    read_description,
-)
-from lustrum.tabulate.remote import connect, read_connection, write_keys
 
 if TYPE_CHECKING:
     from lustrum.server import Settings
+    from lustrum.tabulate import Source
+
+# What opens records is imported by those who need it: a server of bundles starts without.
 
 
 _LINE = (
@@ -50,6 +41,7 @@ _LINE = (
 
 def make_demo(data: Path, console: Console, persons: int = 1_500_000) -> None:
     """Make the demo data if they are missing, with a progress bar."""
+    from lustrum.cli.protect import progress_bars
     from lustrum.demo.setup import prepare
 
     with progress_bars(console) as report:
@@ -66,6 +58,8 @@ def place_demo(data: Path, console: Console) -> None:
 
 def describe_file(file: Path, name: str | None, out: Path | None, console: Console) -> None:
     """Print the draft of a description, or write it to a new file."""
+    from lustrum.tabulate import FileSource, draft_description
+
     text = draft_description(FileSource(file), name)
     if out is None:
         sys.stdout.write(text)
@@ -85,6 +79,9 @@ def make_record_keys(
     description: Path, connection: Path, reader: str | None, data: Path, console: Console
 ) -> None:
     """Make the keys of records in a database."""
+    from lustrum.tabulate import Store, read_description
+    from lustrum.tabulate.remote import read_connection, write_keys
+
     dataset, where = read_description(description), read_connection(connection)
     with console.status(f"Making keys of {dataset.units}"):
         rows = write_keys(Store(data), dataset, where, reader)
@@ -105,6 +102,10 @@ def ingest_source(
     console: Console,
 ) -> None:
     """Ingest a file or a query, or connect to a table, and write a cautious policy if the dataset has none."""
+    from lustrum.local import local_service
+    from lustrum.tabulate import Store, read_description
+    from lustrum.tabulate.remote import connect, read_connection
+
     if description is None:
         raise InputError("Say how the dataset is described: --description people.toml.")
     if sum(given is not None for given in (file, query, connection)) != 1:
@@ -141,6 +142,8 @@ def _copy(
     data: Path,
     console: Console,
 ) -> None:
+    from lustrum.tabulate import FileSource, QuerySource, Store, ingest
+
     source: Source
     source = FileSource(file) if file is not None else QuerySource(query or "", database)
     with _counted(f"Ingesting {dataset.units}", console) as report:
