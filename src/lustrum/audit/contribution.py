@@ -13,7 +13,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from math import ceil, floor
 from typing import Literal
 
 import numpy as np
@@ -72,29 +71,6 @@ def certain_within(least: Array, most: Array, share: Fraction) -> Mask:
     left = np.asarray(most).astype(object) * (p.denominator - p.numerator)
     right = np.asarray(least).astype(object) * (p.denominator + p.numerator)
     return np.asarray((left <= right) & (np.asarray(least) <= np.asarray(most))).astype(np.bool_)
-
-
-def largest_between(
-    published: int, contributors: int, low: Fraction, high: Fraction
-) -> tuple[int, int]:
-    """The range of the largest of this many contributions, for an outsider who knows no contribution.
-
-    The true sum lies between the published sum divided by ``1 + b`` and by ``1 - b``, up to the units that
-    rounding adds to the change of each contribution: ``ceil(b x)`` is less than one unit above ``b x``, and a
-    change of 2 from a contribution of 3 on is at most ``2 - 3 b`` units above it. The largest contribution lies
-    between an equal share of the sum and the whole sum.
-
-    >>> largest_between(1200, 4, Fraction(1, 10), Fraction(1, 5))
-    (249, 1507)
-    """
-    _check(low, high)
-    if contributors < 1 or published < 0:
-        raise InputError("A published sum of 0 or more and at least one contributor are needed.")
-    share = Fraction(high)
-    rounded = contributors * max(Fraction(1), 2 - 3 * share)
-    least = max(ceil((published - rounded) / (1 + share)), 0)
-    most = floor((published + rounded) / (1 - share))
-    return ceil(Fraction(least, contributors)), most
 
 
 @dataclass(frozen=True, eq=False, repr=False)

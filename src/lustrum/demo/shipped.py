@@ -9,7 +9,8 @@ from pathlib import Path
 from lustrum.demo.descriptions import NAMES, SHIPPED, description_path
 from lustrum.policy import Policy, read_policy
 from lustrum.policy.read import sealed
-from lustrum.public.bundle.files import is_made_by, other_search, stated_method
+from lustrum.public.bundle.agreement import is_made_by
+from lustrum.public.bundle.files import other_search, stated_method
 from lustrum.runtime.data_folder import BUNDLES, POLICIES
 from lustrum.runtime.durable import write_whole
 
@@ -19,6 +20,7 @@ def place(root: Path) -> list[str]:
 
     A dataset with records of its own in the folder, or with another policy, has to be protected there.
     """
+    root.mkdir(parents=True, exist_ok=True, mode=0o700)
     for name in missing(root):
         target = root / BUNDLES / name
         copy_policy(name, root)

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from lustrum.formats.about import NOTHING, About
 from lustrum.model import CellStatus, Release
 from lustrum.model.arrays import Ints, Mask
 from lustrum.model.release import check_release
@@ -23,12 +24,19 @@ class JsonStat:
     media_type: ClassVar[str] = "application/json"
     ending: ClassVar[str] = "json"
 
-    def write(self, release: Release, label: str = "") -> str:
+    tells_about: ClassVar[bool] = True
+
+    def write(self, release: Release, label: str = "", about: About = NOTHING) -> str:
         """The release as text."""
-        return json.dumps(dataset(release, label), ensure_ascii=False)
+        out = dataset(release, label)
+        selection = {axis.name: axis.labels[0] for axis in about.selection}
+        said = {"selection": selection, "dataset": about.dataset, "version": about.version}
+        said |= {"asked_for_on": about.date, "address": about.link}
+        out["extension"] |= {name: value for name, value in said.items() if value}
+        return json.dumps(out, ensure_ascii=False)
 
 
-def dataset(release: Release, label: str = "") -> dict[str, object]:
+def dataset(release: Release, label: str = "") -> dict[str, Any]:
     """The release as a JSON-stat dataset object."""
     check_release(release, "A JSON-stat file")
     shown = release.known.ravel()
@@ -74,6 +82,11 @@ def dataset(release: Release, label: str = "") -> dict[str, object]:
         there = shown & (release.errors.ravel() >= 0)
         out["extension"]["standard_error"] = _where(there, _plain(release, release.errors))
         out["extension"]["reliability"] = _where(there, release.grades.ravel().tolist())
+    if release.margin is not None:
+        out["extension"]["margin"] = release.margin / 10**release.decimals
+    elif release.margins is not None:
+        there = shown & (release.margins.ravel() >= 0)
+        out["extension"]["margin"] = _where(there, _plain(release, release.margins))
     if release.stated.any() and release.low is not None and release.high is not None:
         ends = [_plain(release, release.low), _plain(release, release.high)]
         stated = release.stated.ravel()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -96,8 +95,21 @@ class ServedAnswer:
     @property
     def id(self) -> str:
         """A name for the question that never changes: the same question has it on every server."""
-        text = json.dumps(self.query.to_mapping(), sort_keys=True, ensure_ascii=False)
-        return hashlib.sha256(text.encode()).hexdigest()[:24]
+        return titles.question_id(self.query)
+
+    @property
+    def publisher(self) -> str:
+        """Whose table it is."""
+        dataset, policy = self.snapshot.dataset, self.snapshot.policy
+        return dataset.label(policy.title) if policy.title else dataset.title
+
+    @property
+    def version(self) -> str:
+        """A few letters that name the numbers: those of the bundle, or of the records in force."""
+        mark = self.snapshot.numbers.mark
+        if not self.snapshot.from_bundle:
+            mark = hashlib.sha256(mark.encode()).hexdigest()
+        return mark[:12]
 
     def body(self, host: str, include: Collection[str] = DEFAULT) -> dict[str, object]:
         """The JSON form; the same for every asker, and for a refusal the same for any data."""
