@@ -9,7 +9,6 @@ import os
 import secrets
 import signal
 import socket
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -37,7 +36,7 @@ from lustrum.server.operation.lifecycle import (
     reloading_at_hangup,
 )
 from lustrum.server.operation.metrics import Metrics, ServerCollector
-from lustrum.server.operation.processes import OwnSocket, Processes, own_socket, tcp_socket
+from lustrum.server.operation.processes import Processes, tcp_socket
 from lustrum.server.settings import Settings
 
 # --- One of several processes that serve the same data; what it needs to know stands in its environment
@@ -182,6 +181,7 @@ def serve(
             ),
             # Besides, h11 keeps a request's head within bounds of its own.
             "ws": "none",
+            "loop": "asyncio",  # the loop that asks a socket itself for what it accepts, see Handed
             "proxy_headers": bool(settings.trusted_proxies),
             "forwarded_allow_ips": settings.trusted_proxies or None,
         }
@@ -211,30 +211,13 @@ def serve(
         config = uvicorn.Config(
             "lustrum.server.run:application", factory=True, workers=workers, **options
         )
-        listening_each = open_.enter_context(_spread(listening))
 
         def restarted(pid: int | None, why: str) -> None:
             # What it was answering, and what it remembered, is gone with it.
             mark_process_dead(pid, folder)  # type: ignore[no-untyped-call]
             whole.restarts.labels(why).inc()
 
-        Processes(config, listening_each, lambda: listens(address), SIGN_OF_LIFE, restarted).run()
-
-
-@contextmanager
-def _spread(listening: socket.socket) -> Iterator[socket.socket | OwnSocket]:
-    """What each process is given to listen on: where the system can, a socket of its own on the same port.
-
-    On one shared socket whoever wakes first takes all connections that wait, and the others stay idle.
-    """
-    if sys.platform != "linux":
-        yield listening
-        return
-    host, port = listening.getsockname()[:2]
-    listening.close()
-    # It takes no connections, and keeps the port while processes come and go.
-    with own_socket(host, port):
-        yield OwnSocket(host, port)
+        Processes(config, listening, lambda: listens(address), SIGN_OF_LIFE, restarted).run()
 
 
 @contextmanager
