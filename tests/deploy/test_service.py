@@ -107,7 +107,6 @@ def test_the_container_runs_as_nobody_from_pinned_packages() -> None:
     assert not re.search(r"^ADD ", text, flags=re.M)
     assert not re.search(r"https?://(?!127\.0\.0\.1)", text)
     command = re.search(r"^CMD (\[.*\])$", text, flags=re.M)
-    assert command is not None
     assert options_of(command[1]) <= known_options()
     for copied in re.findall(r"^COPY (?!--from)(.*) \S+$", text, flags=re.M):
         for name in copied.split():
@@ -128,7 +127,6 @@ def test_the_pods_hold_bundles_alone_and_run_without_rights() -> None:
     assert pod["automountServiceAccountToken"] is False
     assert pod["securityContext"]["runAsNonRoot"] is True
     user = re.search(r"^USER (\d+):(\d+)$", CONTAINER.read_text(), flags=re.M)
-    assert user is not None
     assert pod["securityContext"]["runAsUser"] == int(user[1])
     assert container["securityContext"] == {
         "allowPrivilegeEscalation": False,

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 from rich.console import Console
 
+import small
 from lustrum.answer import TableService
 from lustrum.answer.archive import read_decision, write_decision
 from lustrum.cli.protect import protect_dataset
@@ -59,15 +60,8 @@ Seen = tuple[str, object]
 
 
 def described(name: str) -> Dataset:
-    return Dataset.from_mapping(
-        {
-            "dataset": {"name": name, "record_id": "id"},
-            "variables": [
-                {"name": "area", "codes": ["N", "S", "W"]},
-                {"name": "size", "codes": ["1", "2"]},
-                {"name": "trade", "codes": ["a", "b"]},
-            ],
-        }
+    return small.described(
+        name, {"area": "NSW", "size": "12", "trade": "ab"}, head={"record_id": "id"}
     )
 
 
@@ -159,7 +153,6 @@ def _first_version(root: Path) -> Path:
 
 def _answer(root: Path) -> bytes:
     decision = local_service(root, workers=1).answer(ASKED["town"])
-    assert decision.release is not None
     return decision.release.published.tobytes()
 
 

@@ -125,9 +125,10 @@ def folder(path: Path) -> dict[str, bytes]:
 
 
 def workbook(content: bytes) -> dict[str, bytes]:
-    """The parts of a workbook without the moment at which it was made."""
+    """The parts of a workbook without the day on which it was made."""
     with zipfile.ZipFile(io.BytesIO(content)) as book:
-        return {n: book.read(n) for n in sorted(book.namelist()) if n != "docProps/core.xml"}
+        names = sorted(set(book.namelist()) - {"docProps/core.xml"})
+        return {n: timeless(book.read(n)) for n in names}
 
 
 # --- methods --------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from typing import Literal
 
 from lustrum.model.errors import DescriptionError, QueryError, choices
 from lustrum.model.hierarchy import Category, Hierarchy, Level
+from lustrum.model.label_ranges import codes_meant
 from lustrum.model.search_text import SearchText, Words
 from lustrum.model.text import languages, say
 
@@ -135,12 +136,15 @@ class Variable:
         try:
             return self._nodes[code]
         except KeyError:
+            meant = codes_meant(code, self)
             raise QueryError(
                 say(
                     "Variable {variable!r} has no category {code!r}; {choices}.",
                     variable=self.name,
                     code=code,
-                    choices=choices(code, self._nodes),
+                    choices=say("by its labels that is {codes}", codes=meant)
+                    if meant
+                    else choices(code, self._nodes),
                 )
             ) from None
 

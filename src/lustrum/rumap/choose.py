@@ -125,7 +125,13 @@ def best(
 
 
 def best_of(ru_map: RUMap, max_risk: float, over: Over = "worst") -> Choice:
-    """The choice from a map that was made already."""
+    """The choice from a map that was made already; none from one that still grows."""
+    if ru_map.to_come:
+        reason = (
+            f"No method is named yet: {ru_map.to_come} draws are to come, and with few draws the best one is "
+            "best by chance."
+        )
+        return Choice(None, None, ru_map, over, reason, ())
     sign = ru_map.measures.sign
     points = [p for p in ru_map.over(over) if not p.is_corner]
     most = max(p.draws for p in points)

@@ -14,7 +14,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from types import FrameType
 
@@ -191,9 +191,8 @@ def read_policies_again(service: TableService) -> None:
             log.info("policy of %s read again", name)
     if service.sealed_only:
         return
-    with suppress(LustrumError):  # of which the log has heard
-        for path in service.unsealed():
-            log.warning("the policy %s is in force without a seal", path)
+    for path in service.unsealed():
+        log.warning("the policy %s is in force without a seal", path)
 
 
 @contextmanager

@@ -89,10 +89,17 @@ def router(service: TableService, pages: Pages) -> APIRouter:
     def builder(name: str, request: Request) -> Response:
         served = find(service, name)
         cuts, ends, rest = cut_points.split(request.query_params.multi_items())
+        live = served.snapshot is not None and served.snapshot.from_bundle
+        mistake = ""
         if cuts:
-            return _cut(served, cuts, ends, rest)
-        if served.snapshot is not None and served.snapshot.from_bundle:
-            return _workspace(served, request, pages)
+            try:
+                return _cut(served, cuts, ends, rest)
+            except QueryError as error:
+                if not live:
+                    raise
+                mistake = error.args[0]
+        if live:
+            return _workspace(served, request, pages, mistake)
         query = _asked(request, name)
         return pages.render(
             "builder.html",
@@ -155,7 +162,7 @@ def _read(
     return asked, query, fitting(view, query), wanted
 
 
-def _workspace(served: ServedDataset, request: Request, pages: Pages) -> Response:
+def _workspace(served: ServedDataset, request: Request, pages: Pages, mistake: str) -> Response:
     """The live page of a dataset whose questions are free: the table beside what can be chosen."""
     questions: Questions = request.app.state.questions
     _, query, view, wanted = _chosen(served, request)
@@ -163,6 +170,7 @@ def _workspace(served: ServedDataset, request: Request, pages: Pages) -> Respons
     values = _form(served, query) | {
         "lossy": query != fitted(query),
         "space": workspace(served, query, view),
+        "mistake": mistake,
         "wanted": wanted,
         "entries": entries,
         "found": matches,

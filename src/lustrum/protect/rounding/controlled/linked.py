@@ -27,7 +27,6 @@ from lustrum.runtime.stop import Stopped, stop_asked
 # Controlled rounding as an integer program over steps of the base.
 
 Distance = Literal["absolute", "squares"]
-# scipy ships no types; this stands for scipy.sparse.csr_array.
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from lustrum.model import InputError
-from lustrum.model.arrays import Ints, Sparse
+from lustrum.model.arrays import Floats, Ints, Sparse, Words
 from lustrum.numeric.arithmetic import exp, log
 from lustrum.numeric.solve.products import dot
 from lustrum.numeric.structure import Structure
@@ -123,12 +123,12 @@ class _LocalRounding:
     base: int
     moving: Ints
     residue: Ints
-    lean: npt.NDArray[np.float64]
+    lean: Floats
     by_cell: Sparse  # columns: the margins of each cell
     by_margin: Sparse
     error: Ints
     up: npt.NDArray[np.int8]
-    state: npt.NDArray[np.uint64]
+    state: Words
 
     @classmethod
     def of(
@@ -219,7 +219,7 @@ class _LocalRounding:
         worst = int(np.abs(self.error).max(initial=0))
         return max(worst, goal), float(self.squares) + dot(self.lean, self.up)
 
-    def _temperatures(self, sweeps: int) -> npt.NDArray[np.float64]:
+    def _temperatures(self, sweeps: int) -> Floats:
         """Temperatures, from one that accepts about every tenth step down to one that accepts hardly any."""
         each = self.by_cell.indices.size / max(self.moving.size, 1)
         scale = max(each, 1.0) * self.base**2

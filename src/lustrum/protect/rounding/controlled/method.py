@@ -25,11 +25,11 @@ from lustrum.numeric.structure import Structure, complete_relations
 from lustrum.protect.abilities import Abilities, changed_by_rounding
 from lustrum.protect.entropy_left import left_between_multiples
 from lustrum.protect.method import TABULAR, MethodSpec, Stage, checked_input, released, whole_counts
+from lustrum.protect.rounding.cells import RoundingChannel
 from lustrum.protect.rounding.controlled.linked import EXACT_CELLS, round_published, round_system
 from lustrum.protect.rounding.controlled.local import Scope, sums_of, whole_base
 from lustrum.protect.rounding.controlled.two_way import nearest_rounding
 from lustrum.protect.rounding.controlled.unbiased import unbiased_rounding
-from lustrum.protect.rounding.random import RoundingChannel
 from lustrum.protect.totals.inner_table import InnerTable
 
 # Bounds of true counts for a reader of numbers whose inner cells were rounded.
