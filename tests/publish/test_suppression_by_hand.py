@@ -21,7 +21,7 @@ from lustrum.model import Category, DatasetError, InputError, InternalError, Tab
 from lustrum.numeric.structure import UNBOUNDED
 from lustrum.protect.suppression import Suppression
 from lustrum.publish.suppression import files as files_module
-from lustrum.publish.suppression import long_search as search_module
+from lustrum.publish.suppression import tables as search_module
 from lustrum.publish.suppression.files import (
     SuppressFiles,
     WrittenTable,
