@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from examples import examples
 from lustrum.model import QueryError, Variable
-from lustrum.model.label_ranges import categories_of
+from lustrum.model.variable import categories_of
 
 
 @st.composite
