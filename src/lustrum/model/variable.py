@@ -409,7 +409,7 @@ def _named(
     """A category by its code or label, or those from one code to another."""
     every = [*listed, *(c for level in variable.levels for c in level.groups), *variable.finest]
     same = {c.code: c for c in every if str(c.label).casefold() == part.casefold()}
-    if variable.holds(part) and not (numbered and part.isdigit()):
+    if variable.holds(part):
         same.setdefault(part, variable.category(part))
     if len(same) == 1:
         return list(same.values())
