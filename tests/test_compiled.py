@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from lustrum.audit import bounds, from_release
-from lustrum.model import Category, Table, TableAxis
 from lustrum.numeric import compiled as compiling
 from lustrum.protect import Suppression
 from lustrum.sensitivity import Threshold
+from small import summed
 
 INNER = """
 from typing import NamedTuple
@@ -179,19 +177,11 @@ def test_a_loop_is_compiled_once_a_process_has_much_to_do(tmp_path: Path) -> Non
     assert done.stdout.split("\n")[:2] == ["10 False", "1415 True 1 20"]
 
 
-def with_total(size: int) -> TableAxis:
-    parts = [Category(str(k), str(k), (k,)) for k in range(size)]
-    return TableAxis(f"v{size}", "V", (*parts, Category("_T", "all", tuple(range(size)))))
-
-
 @pytest.mark.parametrize("seed", range(4))
 def test_small_tables_give_the_same_whether_loops_are_compiled_or_not(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    inner = np.random.default_rng(seed).poisson(6, (4, 3))
-    rows = np.concatenate([inner, inner.sum(axis=0, keepdims=True)])
-    values = np.concatenate([rows, rows.sum(axis=1, keepdims=True)], axis=1)
-    table = Table(tuple(with_total(size) for size in inner.shape), values)
+    table = summed(np.random.default_rng(seed).poisson(6, (4, 3)))
     found = []
     for work in (0, 10**12):
         monkeypatch.setattr(compiling, "_plain_work_left", work)
@@ -240,24 +230,3 @@ def test_a_loop_that_must_be_compiled_says_so_once_and_only_the_first_time(
     assert seen.startswith("Loops are compiled when they are first used on a machine")
     assert "Later runs find them compiled." in seen
     assert notices(folder, soon=0.0) == ([], "end")
-
-
-def test_what_compiles_quickly_says_nothing(folder: Path) -> None:
-    assert notices(folder, soon=600.0) == ([], "end")
-
-
-def test_a_long_compilation_goes_on_saying_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    noticing = importlib.import_module("lustrum.numeric.compile_notice")
-    said: list[str] = []
-    monkeypatch.setattr(noticing.log, "info", said.append)
-    clock = iter([0.0, 0.5, 0.5, 1.6, 2.0, 12.0])
-    # Another thread of the process may ask the real clock meanwhile, and so may a timer.
-    monkeypatch.setattr(noticing, "time", SimpleNamespace(monotonic=lambda: next(clock)))
-    monkeypatch.setattr(noticing.CompileNotice, "_due", lambda notice: None)
-    notice = noticing.CompileNotice()
-    notice.stored = False
-    for _ in range(3):
-        notice.on_start(None)
-        notice.on_end(None)
-    assert "set NUMBA_CACHE_DIR" in said[0]
-    assert said[1:] == ["Still compiling: 3 loops in 12 s."]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import sqlite3
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,6 +12,7 @@ import pytest
 
 import lustrum as lu
 from lustrum.model import InputError, Table
+from lustrum.runtime.log_lines import where_it_happened
 from lustrum.sensitivity import AllOf, AnyOf, PPercent, Threshold
 
 TABLE = Table.from_counts([[1, 14, 3], [17, 83, 5]])
@@ -104,3 +108,28 @@ def test_progress_is_a_line_or_a_function(capsys: pytest.CaptureFixture[str]) ->
 def test_two_dimensions_of_one_name_are_refused() -> None:
     with pytest.raises(InputError, match="have the same name"):
         Table.from_counts([[1, 2], [3, 4]], names=["a", "a"])
+
+
+def test_the_reason_of_the_operating_system_is_named_without_paths() -> None:
+    said = where_it_happened(OSError(errno.ENOSPC, "secret text", "/secret/path"))
+    assert said.startswith("OSError (No space left on device) at ")
+    assert "secret" not in said
+
+
+def test_the_reason_of_the_database_is_named_without_its_text(tmp_path: Path) -> None:
+    base = sqlite3.connect(tmp_path / "jobs.sqlite")
+    base.execute("pragma page_size = 512")
+    base.execute("create table secret (value blob)")
+    base.execute("pragma max_page_count = 3")
+    try:
+        base.execute("insert into secret values (zeroblob(100000))")
+    except sqlite3.OperationalError as error:
+        said = where_it_happened(error)
+    finally:
+        base.close()
+    assert said.startswith("OperationalError (SQLITE_FULL) at ")
+    assert "secret" not in said
+
+
+def test_other_exceptions_are_named_by_their_kind_alone() -> None:
+    assert where_it_happened(ValueError("secret")) == "ValueError at an unknown line"

@@ -52,7 +52,6 @@ def test_a_decision_survives_being_written_down(
     if made.release is None:
         assert read.release is None
         return
-    assert read.release is not None
     assert read.release.axes == made.release.axes
     for name in ("published", "low", "high", "status"):
         assert np.array_equal(getattr(read.release, name), getattr(made.release, name))
@@ -83,7 +82,6 @@ def test_a_hidden_cell_stays_hidden_and_has_no_value_when_it_is_read_again(hidde
     release = Release(axes, np.array([7, 0]), np.array(["F", hidden]), {"method": "suppression"})
     query = TableQuery.from_mapping({"dataset": "town", "by": ["sex"]})
     read = read_decision(write_decision(Decision(query, Verdict.ANSWER, release=release))).release
-    assert read is not None
     assert read.status.tolist() == ["F", hidden]
     assert read.shown.tolist() == [True, False]
 
@@ -122,7 +120,6 @@ def test_every_part_of_a_release_is_read_as_it_was_written() -> None:
     text = write_decision(Decision(query, Verdict.ANSWER, release=made, sums=(figures,)))
     kept = read_decision(text)
     read = kept.release
-    assert read is not None
     assert kept.sums == (figures,)
     arrays = ("published", "status", "low", "high", "undefined", "structural", "errors", "grades")
     for name in arrays:
@@ -138,7 +135,6 @@ def test_every_part_of_a_release_is_read_as_it_was_written() -> None:
     assert isinstance(read.axes[0].label, Message)
     bare = Release(axes, np.array([7, 4]), np.array(["F", "F"]), {"method": "none"})
     read = read_decision(write_decision(Decision(query, Verdict.ANSWER, release=bare))).release
-    assert read is not None
     assert read.low is read.high is read.errors is read.grades is read.undefined is None
     assert read.structural is None
     assert read.additive
@@ -160,7 +156,6 @@ def test_labels_keep_their_languages_own_groups_their_words_and_counts_their_mar
     )
     query = TableQuery.from_mapping({"dataset": "town", "by": ["age"]})
     read = read_decision(write_decision(Decision(query, Verdict.ANSWER, release=made))).release
-    assert read is not None
     assert read.margin == 9
     (axis,) = read.axes
     assert isinstance(axis.label, Label)

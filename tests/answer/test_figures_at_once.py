@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
-from itertools import permutations, product
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,6 @@ from lustrum.model import (
     Category,
     Dataset,
     Filter,
-    InputError,
     Release,
     Table,
     TableAxis,
@@ -26,7 +24,7 @@ from lustrum.model import (
 )
 from lustrum.model.plugins import load
 from lustrum.numeric.counting.cube import PossibleCells, impossible
-from lustrum.numeric.counting.engine import KernelEngine, in_threads
+from lustrum.numeric.counting.engine import KernelEngine
 from lustrum.numeric.counting.plan import Chunk
 from lustrum.protect import RandomRounding, RoundingChannel
 from lustrum.protect.population.channel import PopulationChannel, coarse_rates
@@ -137,13 +135,6 @@ def test_compiled_beliefs_are_those_of_the_plain_code_for_any_channel(
             assert ((quick >= given[1]) & (quick <= given[2])).all()
 
 
-def test_where_no_count_leads_to_a_number_compiled_beliefs_are_left_to_plain_code() -> None:
-    """A number that the step cannot show: then every count of the range is as likely."""
-    channel = PopulationChannel(3, 3, RATES)
-    given = [np.array([4, 4, 4, 3]), np.array([2, 2, 2, 1]), np.array([6, 6, 6, 5])]
-    assert _possible_values(*given, channel).tolist() == _possible_values(*given, None).tolist()
-
-
 @pytest.mark.parametrize("channel", [None, PopulationChannel(3, 3, RATES), RoundingChannel(3)])
 def test_cells_that_look_alike_share_a_belief_in_whatever_order_they_stand(
     channel: Any,
@@ -159,26 +150,6 @@ def test_cells_that_look_alike_share_a_belief_in_whatever_order_they_stand(
         return [sorted(zip(*(g.tolist() for g in given), row, strict=True)) for row in rows]
 
     assert seen(shown, low, high) == seen(shown[order], low[order], high[order])
-
-
-def test_names_of_axes_do_not_decide_in_which_order_a_table_is_looked_at() -> None:
-    values = np.array([[1, 2, 30], [4, 5, 6], [7, 8, 9]])
-
-    def named(*names: str) -> Release:
-        axes = tuple(TableAxis.plain(name, ["1", "2", "3"]) for name in names)
-        return Release(axes, values, np.full((3, 3), "F"), {"method": "made"})
-
-    one, two = (_canonical(named(*names)).published.tolist() for names in ("ab", "ba"))
-    assert one == two
-    turned = replace(named("a", "b"), published=values.T)
-    assert _canonical(turned).published.tolist() == one
-    # Lines are told apart by their own sums, not by those across them.
-    cube = np.random.default_rng(1).integers(0, 9, (3, 3, 3))
-    axes = tuple(TableAxis.plain(name, ["1", "2", "3"]) for name in "abc")
-    first = Release(axes, cube, np.full(cube.shape, "F"), {"method": "made"})
-    for turn in permutations(range(3)):
-        other = replace(first, published=cube.transpose(turn))
-        assert _canonical(other).published.tolist() == _canonical(first).published.tolist()
 
 
 def test_what_a_release_does_not_show_has_no_figures_with_a_channel_either() -> None:
@@ -231,22 +202,6 @@ def test_a_measure_of_single_tables_is_enough_for_figures() -> None:
     assert (found.risk_before, found.risk_after) == (1.0, 0.25)
 
 
-def test_measures_of_many_tables_agree_to_the_last_digits() -> None:
-    rng = np.random.default_rng(5)
-    utility = load("lustrum.utilities", "hellinger")()
-    counts = rng.integers(0, 30, (40,))
-    made = RandomRounding(base=3).apply(Table.from_counts(counts), rng=1)
-    tables = list(possible_tables(made))
-    stacked = np.stack([table.values for table in tables])
-    assert made.channel is not None
-    for measure in (EntropyRisk(), PaperEntropyRisk()):
-        before, after = measure.of_many(stacked, made.published, made.channel)
-        assert before.tolist() == pytest.approx([measure.before(t) for t in tables], abs=1e-12)
-        assert after.tolist() == pytest.approx([measure.after(t, made) for t in tables], abs=1e-12)
-    worth = utility.of_many(stacked, made.published)
-    assert worth.tolist() == pytest.approx([utility.of(t, made) for t in tables], abs=1e-12)
-
-
 @pytest.mark.parametrize("parts", ["published", "true"])
 @pytest.mark.parametrize("shared", ["observed", "expected"])
 @pytest.mark.parametrize("most", [2, 7])
@@ -267,31 +222,6 @@ def test_measures_of_all_tiny_tables_agree_with_each_of_them(
     before, after = measure.of_many(every, release.published, channel)
     assert before.tolist() == pytest.approx([measure.before(t) for t in tables], abs=1e-12)
     assert after.tolist() == pytest.approx([measure.after(t, release) for t in tables], abs=1e-12)
-
-
-@pytest.mark.parametrize(("base", "step"), [(2, 1), (3, 3), (5, 5), (7, 1)])
-def test_chances_pair_by_pair_are_the_entries_of_the_rows(base: int, step: int) -> None:
-    rng = np.random.default_rng(base)
-    rates = tuple(tuple(int(rate) for rate in row) for row in rng.integers(0, 13, (5, 8)))
-    channel = PopulationChannel(base, step, rates)
-    true = np.concatenate([np.arange(300), rng.integers(300, 10**6, 50)])
-    rows = channel.transitions(true)
-    total = np.bincount(rows.origin, rows.probability)
-    assert np.abs(total - 1).max() < 1e-12
-    known = {
-        (int(true[o]), int(p)): q
-        for o, p, q in zip(rows.origin, rows.published, rows.probability, strict=True)
-    }
-    t = rng.choice(true, 2000)
-    p = np.maximum(t + rng.integers(-40 * base, 40 * base, t.size), 0)
-    wanted = [known.get((int(i), int(j)), 0.0) for i, j in zip(t, p, strict=True)]
-    assert channel.chances(t, p).tolist() == wanted
-    # From some count on both may be moved down together.
-    down = channel.moved_down(np.minimum(t, p))
-    assert channel.chances(t - down, p - down).tolist() == wanted
-    assert (down > 0).any()
-    with pytest.raises(InputError, match="counts of 0 or more"):
-        channel.transitions(np.array([5, -1, 9]))
 
 
 def test_remembered_structural_zeros_are_those_of_every_question() -> None:
@@ -337,8 +267,6 @@ def test_tables_of_cells_added_up_beforehand_are_those_of_all_cells() -> None:
         ours = marginals.of(query).cube(query, unfiltered=True)
         theirs = whole.cube(query, unfiltered=True)
         assert ours.counts.tolist() == theirs.counts.tolist()
-        assert ours.keys is not None
-        assert theirs.keys is not None
         assert ours.keys.tolist() == theirs.keys.tolist()
         assert marginals.of(query) is marginals.of(query)
 
@@ -354,24 +282,6 @@ def test_a_memory_forgets_what_was_longest_unused_and_what_is_too_large() -> Non
     assert memory.find("a") is None
     memory.clear()
     assert len(memory) == 0
-
-
-def test_counting_starts_no_thread_for_a_question_and_raises_what_a_share_raised() -> None:
-    def share(number: int) -> int:
-        if number == 2:
-            raise ValueError("two")
-        return number
-
-    assert in_threads(share, []) == []
-    assert in_threads(share, [1, 3, 4]) == [1, 3, 4]
-    for shares in ([2, 1], [1, 2, 3]):
-        with pytest.raises(ValueError, match="two"):
-            in_threads(share, shares)
-    if hasattr(os, "fork"):  # a child has none of the threads and makes its own
-        child = os.fork()
-        if child == 0:
-            os._exit(0 if in_threads(share, [5, 6, 7]) == [5, 6, 7] else 1)
-        assert os.waitpid(child, 0)[1] == 0
 
 
 def test_a_release_without_a_channel_is_measured_one_by_one() -> None:

@@ -11,10 +11,11 @@ import pytest
 
 from answer.conftest import SECRET, answered, people, town
 from lustrum.local import local_service
-from lustrum.model import Dataset, Decision, QueryError, TableQuery, Verdict
+from lustrum.model import Decision, QueryError, TableQuery, Verdict
 from lustrum.policy import Policy
 from lustrum.protect import RandomRounding
 from lustrum.tabulate import EmbeddedEngine, FrameEngine, FrameSource, Secret, Store, ingest
+from small import described
 
 
 def ask(engine: EmbeddedEngine, policy: Policy, **words: Any) -> Decision:
@@ -30,12 +31,8 @@ def test_an_answer_has_a_protected_table_and_its_figures(
 ) -> None:
     decision = ask(engine, policy(), by=["age", "job", "area"])
     assert decision.verdict is Verdict.ANSWER
-    assert decision.release is not None
     assert np.all(decision.release.published % 3 == 0)
-    assert decision.risk_before is not None
-    assert decision.risk_after is not None
     assert decision.risk_after < decision.risk_before
-    assert decision.utility is not None
     assert 0.9 < decision.utility <= 1
     assert [step.step for step in decision.trace] == [
         "question", "numbers", "rules", "risk", "answer",
@@ -45,7 +42,6 @@ def test_an_answer_has_a_protected_table_and_its_figures(
 def test_the_published_table_is_near_the_true_one(engine: EmbeddedEngine, policy: Any) -> None:
     query = TableQuery.from_mapping({"dataset": "town", "by": ["age", "sex"]})
     decision = answered(query, engine, policy())
-    assert decision.release is not None
     assert np.abs(decision.release.published - engine.tabulate(query).values).max() < 3
 
 
@@ -59,9 +55,6 @@ def test_the_same_cell_is_the_same_in_every_table(engine: EmbeddedEngine, policy
         by=[{"variable": "age", "codes": ["3", "2"]}, "sex"],
         where={"area": ["n"]},
     ).release
-    assert wide is not None
-    assert filtered is not None
-    assert chosen is not None
     assert np.array_equal(wide.published[:, :, 0], filtered.published.T)
     assert np.array_equal(chosen.published, filtered.published.T[[2, 1]])
 
@@ -81,8 +74,6 @@ def test_asking_again_gives_the_same_answer_to_the_last_figure(
     ("part", "words", "rule"),
     [
         ({"max_dimensions": 1}, {"by": ["age", "sex"]}, "dimensions"),
-        ({}, {"by": []}, "dimensions"),
-        ({"max_filters": 0}, {"by": ["age"], "where": {"sex": ["1"]}}, "filters"),
         ({"max_cells": 15}, {"by": ["age", "sex"]}, "cells"),
         ({"min_population": 1000}, {"by": ["sex"], "where": {"area": ["w"]}}, "population"),
         ({"min_mean_cell_size": 5000.0}, {"by": ["age", "sex"]}, "mean-cell-size"),
@@ -105,55 +96,6 @@ def test_every_preliminary_rule_refuses_with_a_way_forward(
     assert decision.reasons[0].way_forward
     assert decision.release is None
     assert decision.risk_before is decision.risk_after is decision.utility is None
-
-
-def test_levels_of_the_first_hierarchy_and_totals_nest(engine: EmbeddedEngine, policy: Any) -> None:
-    words = {"by": [{"variable": "age", "level": "broad"}, "sex"], "totals": True}
-    assert ask(engine, policy(), **words).released
-    assert ask(engine, policy(), by=["sex"], where={"age": ["Y"]}).released
-
-
-def test_own_groups_pass_where_the_policy_allows_them(engine: EmbeddedEngine, policy: Any) -> None:
-    groups = [{"label": "a", "members": ["1", "2"]}, {"label": "b", "members": ["2", "3"]}]
-    decision = ask(
-        engine, policy(rules={"nested_only": False}), by=[{"variable": "age", "groups": groups}]
-    )
-    assert decision.released
-
-
-def test_a_choice_of_codes_does_not_get_around_a_rule(engine: EmbeddedEngine, policy: Any) -> None:
-    """The small categories are left out of sight, but the rule still looks at them."""
-    strict = policy(rules={"max_small_share": 0.05})
-    assert "small-cells" in rules(ask(engine, strict, by=["age", "job", "area"]))
-    chosen = [
-        {"variable": "age", "codes": ["1", "2"]},
-        {"variable": "job", "codes": ["a"]},
-        {"variable": "area", "codes": ["n", "s"]},
-    ]
-    assert "small-cells" in rules(ask(engine, strict, by=chosen))
-
-
-def test_a_filter_does_not_get_around_a_rule(engine: EmbeddedEngine, policy: Any) -> None:
-    """Everybody, the selected population and what is shown must each pass."""
-    part = {"max_small_share": 0.02}
-    whole = ask(engine, policy(rules=part), by=["age", "job", "sex"])
-    assert "small-cells" in rules(whole)
-    north = ask(engine, policy(rules=part), by=["age", "job", "sex"], where={"area": ["n"]})
-    assert "small-cells" in rules(north)
-    assert "whole population" in north.reasons[0].text
-
-
-def test_a_table_over_the_risk_limit_is_not_released(engine: EmbeddedEngine, policy: Any) -> None:
-    decision = ask(engine, policy(risk={"limit": 0.0}), by=["age", "job", "sex"])
-    assert rules(decision) == ["risk"]
-    assert decision.release is None
-    assert decision.trace[-1].step == "risk"
-    assert decision.reasons[0].way_forward == "Use the level 'Broad age' of Age."
-
-
-def test_sums_are_refused_by_a_method_for_counts(engine: EmbeddedEngine, policy: Any) -> None:
-    decision = ask(engine, policy(), by=["age"], measure="income")
-    assert rules(decision) == ["method"]
 
 
 def test_an_empty_table_and_a_table_of_one_cell_are_refused_alike(
@@ -187,7 +129,6 @@ def test_rules_decide_by_protected_numbers(engine: EmbeddedEngine, policy: Any) 
     """The population rule turns exactly where the published number passes the limit."""
     query = TableQuery.from_mapping({"dataset": "town", "by": ["sex"], "where": {"area": ["w"]}})
     free = answered(query, engine, policy())
-    assert free.release is not None
     people_told = int(free.release.published.sum())
     at = answered(query, engine, policy(rules={"min_population": people_told}))
     above = answered(query, engine, policy(rules={"min_population": people_told + 1}))
@@ -209,10 +150,8 @@ def test_the_desk_takes_up_a_replaced_dataset_and_a_changed_policy(tmp_path: Pat
     service.policy_path("town").write_text(head + tail)
     assert service.names() == ["town"]
     before = service.answer(query)
-    assert before.release is not None
     ingest(FrameSource(people(4000)), town(), store, secret=SECRET)
     after = service.answer(query)
-    assert after.release is not None
     assert after.release.published.sum() > before.release.published.sum()
     service.policy_path("town").write_text(f"{head}max_dimensions = 1\n{tail}")
     assert rules(service.answer(query)) == ["dimensions"]
@@ -223,15 +162,7 @@ def test_the_desk_takes_up_a_replaced_dataset_and_a_changed_policy(tmp_path: Pat
 def test_a_refusal_does_not_tell_a_true_zero_from_a_rounded_one(policy: Any) -> None:
     """Two people, who are rounded to 0 or to 3: what decides is what would be shown."""
     frame = {"sex": ["1", "2"], "job": ["a", "b"]}
-    dataset = Dataset.from_mapping(
-        {
-            "dataset": {"name": "two"},
-            "variables": [
-                {"name": "sex", "codes": ["1", "2"]},
-                {"name": "job", "codes": ["a", "b"]},
-            ],
-        }
-    )
+    dataset = described("two", {"sex": "12", "job": "ab"})
     query = TableQuery.from_mapping({"dataset": "two", "by": ["sex", "job"]})
     seen = set()
     for seed in range(40):

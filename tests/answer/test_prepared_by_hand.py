@@ -15,7 +15,6 @@ from lustrum.local import local_service
 from lustrum.model import DatasetError, InputError, QueryError
 from lustrum.public.prepared import PreparedFolder
 from lustrum.publish.prepared import write_prepared
-from lustrum.runtime.data_folder import folder_at, folders_at
 
 
 def folder(name: str = "town", **words: Any) -> PreparedFolder:
@@ -205,9 +204,3 @@ def test_what_names_no_folder_is_one_sentence(words: dict[str, Any], sentence: s
         TableService(**words)
     with pytest.raises(InputError, match="'root' names a folder"):
         local_service(3)  # type: ignore[arg-type]
-
-
-def test_paths_are_left_as_they_are() -> None:
-    assert folder_at("a/b", "root") == folder_at(Path("a/b"), "root") == Path("a/b")
-    assert folders_at(["a", Path("b")], "bundles") == (Path("a"), Path("b"))
-    assert folders_at((), "bundles") == ()

@@ -52,8 +52,6 @@ def apart(root: Path) -> Iterator[TableService]:
 def test_the_answer_is_the_same_from_a_process_of_its_own(root: Path, apart: TableService) -> None:
     query = TableQuery.from_mapping(QUERY)
     near, far = local_service(root, workers=1).answer(query), apart.answer(query)
-    assert near.release is not None
-    assert far.release is not None
     for name in ("published", "status", "low", "high", "structural"):
         assert np.array_equal(getattr(near.release, name), getattr(far.release, name))
     assert near.trace == far.trace
@@ -79,7 +77,6 @@ def test_many_may_ask_at_once_and_each_gets_its_own_answer(apart: TableService) 
     for code in codes:
         words = {"dataset": "town", "by": ["sex"], "where": {"age": [code]}}
         again = apart.answer(TableQuery.from_mapping(words)).release
-        assert again is not None
         assert np.array_equal(again.published, found[code].published)
 
 
@@ -89,7 +86,6 @@ def test_a_process_that_died_is_started_again(root: Path) -> None:
     assert service.answer(query).released
     records = service._records
     assert isinstance(records, SeparateRecordsService)
-    assert records._line is not None
     records._line._process.kill()
     records._line._process.wait()
     line = records._line
@@ -201,11 +197,9 @@ def test_what_comes_over_the_pipe_are_names_descriptions_and_releases(root: Path
     raw = pickle.dumps(views)
     engine = LocalRecordsService(root, workers=1).engine("town")
     for release in (views.everybody, views.selected, views.shown):
-        assert release is not None
         assert not release.published[~release.shown].any()
         assert release.provenance == {}
     keys = engine.cube(TableQuery.from_mapping(QUERY)).shown().keys
-    assert keys is not None
     for key in keys.ravel()[:50].tolist():
         assert not key or key.to_bytes(8, "little") not in raw
 

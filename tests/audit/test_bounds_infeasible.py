@@ -43,7 +43,6 @@ def assert_explained(known: Knowledge, tables: np.ndarray) -> None:
     if len(tables):
         assert found is None
         return
-    assert found is not None
     for fact in found.facts:
         own = (known.low, known.high, fact.cell) if fact.row is None else (
             known.fact_low, known.fact_high, fact.row
@@ -142,7 +141,6 @@ def test_whole_numbers_alone_can_contradict_each_other():
 def test_bounds_and_inequalities_have_words_of_their_own():
     known = Knowledge.of("ab", decimals=1).fact({"a": 1, "b": -1}, low=30).bound("a", high=25)
     found = conflict(known)
-    assert found is not None
     assert str(found) == "a is at most 2.5, b is not negative and a - b >= 3.0"
     assert found.message.endswith(
         "no table fits the sum a - b, the bounds of a and the bounds of b."
@@ -158,6 +156,5 @@ def test_what_is_too_large_to_explain_is_still_a_contradiction(monkeypatch):
 def test_without_work_a_conflict_is_not_said_to_be_irreducible():
     known = Knowledge.of("abc").fact({"a": 1, "b": 1}, -3, -3)
     found = conflict(known, work=0)
-    assert found is not None
     assert not found.irreducible
     assert conflict(known).irreducible

@@ -13,7 +13,7 @@ from math import ceil
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from examples import examples
@@ -114,8 +114,7 @@ def test_what_was_made_holds():
 @given(tampered())
 def test_a_change_anywhere_is_found(case):
     name, document = case
-    if document == json.loads(documents()[name]):
-        return
+    assume(document != json.loads(documents()[name]))
     report = verify(json.dumps(document))
     assert not report.holds
     assert report.reason.endswith(".")

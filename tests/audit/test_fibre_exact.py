@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -251,8 +251,7 @@ def test_a_small_budget_is_told_and_marked():
 def test_one_peak_falls_in_straight_lines_to_both_ends(data):
     known = data.draw(small_systems(least=-1))
     tables = fitting(known)
-    if len(tables) == 0:
-        return
+    assume(len(tables))
     low, high = tables.min(axis=0).tolist(), tables.max(axis=0).tolist()
     mode = data.draw(
         st.none() | st.lists(st.integers(-3, 6), min_size=len(known), max_size=len(known))

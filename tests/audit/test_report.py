@@ -22,17 +22,7 @@ from lustrum.audit.report import (
 )
 from lustrum.model import Category, InputError, Release, TableAxis
 from lustrum.numeric.structure import UNBOUNDED
-
-
-def axis(name: str, size: int) -> TableAxis:
-    parts = tuple(Category(str(i), str(i), (i,)) for i in range(size))
-    return TableAxis(name, name, (*parts, Category("_T", "Total", tuple(range(size)))))
-
-
-def with_totals(inner: np.ndarray) -> np.ndarray:
-    for position in range(inner.ndim):
-        inner = np.concatenate([inner, inner.sum(axis=position, keepdims=True)], axis=position)
-    return inner
+from small import with_total, with_totals
 
 
 @QUICK
@@ -81,7 +71,9 @@ def test_the_reason_of_a_disclosure_is_enough_to_repeat_it() -> None:
     true = with_totals(np.array([[9, 4], [3, 5]]))
     mask = np.zeros((3, 3), dtype=bool)
     mask[0, 0] = mask[1, 1] = True
-    report = audit_tables([PublishedTable.exact([axis("a", 2), axis("b", 2)], true, mask)])
+    report = audit_tables(
+        [PublishedTable.exact([with_total("a", 2), with_total("b", 2)], true, mask)]
+    )
     cell = report.cells[0]
     assert cell.disclosed
     assert cell.follows == ("a=0, b=1", "a=0, b=Total") or cell.follows == (
@@ -91,7 +83,7 @@ def test_the_reason_of_a_disclosure_is_enough_to_repeat_it() -> None:
 
 
 def test_two_tables_together_tell_what_neither_tells() -> None:
-    b = axis("b", 2)
+    b = with_total("b", 2)
     whole = PublishedTable.exact([b], [7, 3, 10])
     part = Category("0", "0", (0,)), Category("1", "1", (1,))
     a = TableAxis("a", "a", (*part, Category("_T", "Total", (0, 1))))
@@ -105,7 +97,7 @@ def test_two_tables_together_tell_what_neither_tells() -> None:
     }  # fmt: skip
 
 
-LINE, THREE = axis("x", 2), axis("x", 3)
+LINE, THREE = with_total("x", 2), with_total("x", 3)
 
 
 def test_what_is_not_known_stands_in_words() -> None:

@@ -33,7 +33,6 @@ def test_signs_and_shifts_follow_chains_of_equations() -> None:
     ):
         known = known.fact(row, total, total)
     twins = Twins.of(piece_of(known))  # type: ignore[arg-type]
-    assert twins is not None
     assert twins.stands.tolist() == [0, 0, 0, 0, 1, 2]
     # b = 10 - a, c = 8 - a, d = a - 1
     assert twins.sign.tolist() == [1, -1, -1, 1, 1, 1]

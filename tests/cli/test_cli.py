@@ -7,9 +7,11 @@ import os
 import socket
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -17,8 +19,10 @@ import pyarrow.csv as pc
 import pytest
 
 from lustrum.cli import main
+from lustrum.cli.terminal.audit_page import page
 from lustrum.demo.setup import prepare
 from lustrum.protect.population.public import SEARCH
+from lustrum.readers.judge import judge, open_file
 from lustrum.tabulate import Store
 
 DESCRIPTION = """
@@ -418,3 +422,24 @@ def test_a_mistake_in_an_audit_is_one_sentence(
     done = run("audit", *(w.format(file=tmp_path / "p.csv") for w in words), data=tmp_path)
     assert done.returncode == 1
     assert sentence in done.stderr
+
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+
+def test_only_what_can_be_chosen_on_the_page_is_settled_by_it(
+    tmp_path: Path, browser: Browser
+) -> None:
+    (tmp_path / "q.csv").write_text("A title\narea,job,value\nT,All,90\nT,a,60\nN,All,50\nN,a,x\n")
+    opened = open_file(tmp_path / "q.csv")
+    (tmp_path / "q.html").write_text(page(judge([opened]).report, [opened.layout]))
+    tab = browser.new_page()
+    tab.goto((tmp_path / "q.html").as_uri())
+    text = tab.get_by_label("The layout as TOML")
+    before = {"codes:area", "codes:job", "notes"}
+    assert set(tomllib.loads(text.input_value())["open"]) == before
+    tab.get_by_label("Lines outside the tables").check()
+    layout = tomllib.loads(text.input_value())
+    assert (set(layout["open"]), layout["notes"]) == (before - {"notes"}, "nothing")
+    tab.close()

@@ -87,3 +87,23 @@ def test_suppression_on_a_map_is_quick_unless_its_algorithm_is_named() -> None:
     assert [(m.algorithm, m.keep) for m in both] == [("auto", "totals"), ("exact", "totals")]
     searched = methods_of_words(["suppression:work=10..100"])[0]
     assert searched.parameters["algorithm"] == "quick"
+
+
+@pytest.mark.parametrize("limit", [None, "0.9"])
+def test_a_span_is_searched_and_the_best_is_named(limit: str | None, tmp_path: Path) -> None:
+    file = tmp_path / "table.csv"
+    rows = [
+        f"{a},{b},{7 * i % 23}" for i, (a, b) in enumerate((a, b) for a in "xyz" for b in "pqr")
+    ]
+    file.write_text("\n".join(["row,column,value", *rows]) + "\n")
+    words = ["map", str(file), "--no-totals", "all", "--method", "conventional-rounding:base=2..9"]
+    words += ["--trials", "8", "--draws", "2", *(["--limit", limit] if limit else [])]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, done.output
+    assert "conventional-rounding" in done.output
+    assert ("keeps most utility" in done.output) == (limit is not None)
+
+
+def test_a_span_needs_two_numbers() -> None:
+    with pytest.raises(InputError, match="by two numbers"):
+        methods_of_words(["random-rounding:base=two..3"])

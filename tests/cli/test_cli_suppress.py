@@ -815,19 +815,6 @@ def test_somebody_alone_in_a_cell_and_in_its_total_is_one_attacker(tmp_path: Pat
     assert "372" not in out.read_text()
 
 
-def test_no_file_is_written_over_the_true_table_or_over_another_one(
-    table: Path, tmp_path: Path
-) -> None:
-    """Ranges are confidential: they must not take the place of the public table."""
-    public = tmp_path / "public.csv"
-    with pytest.raises(InputError, match="name another file"):
-        suppress(table, "--rule", "p=10", "--out", table)
-    with pytest.raises(InputError, match="name another file"):
-        suppress(table, "--rule", "p=10", "--out", public, "--ranges", public)
-    assert table.read_text() == TABLE
-    assert not public.exists()
-
-
 def test_audit_suppress_and_verify_write_one_kind_of_report(table: Path) -> None:
     folder = table.parent
     out, proof, json_ = folder / "o.csv", folder / "p.json", folder / "r.json"

@@ -6,13 +6,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 from lustrum.answer import TableService
 from lustrum.cli import work
 from lustrum.demo import setup
-from lustrum.model import Dataset, DatasetError, InputError, LustrumError
-from lustrum.model.errors import NotReadyError
+from lustrum.model import Dataset, DatasetError, InputError
 from lustrum.server.operation.lifecycle import warm_up
 from lustrum.server.service.catalogue import catalogue
 
@@ -63,42 +61,6 @@ def test_a_demo_that_was_made_at_once_leaves_nothing_to_come(tmp_path: Path) -> 
     both = "import sys, pathlib; [pathlib.Path(sys.argv[1], n).touch() for n in ('demo', 'survey')]"
     with work.demo_beside(tmp_path, [sys.executable, "-c", both, str(tmp_path)]) as coming:
         assert coming == []
-
-
-def test_what_is_still_made_is_named_and_not_called_unavailable(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    class Service:
-        def __init__(self, *_: object, **__: object) -> None:
-            self.prepared_folders = self
-
-        def names(self) -> list[str]:
-            return ["demo", "shops", "survey"]
-
-        def prepared(self, name: str) -> None: ...
-
-        def check_in_background(self) -> None: ...
-
-        def other_searches(self) -> dict[str, int]:
-            return {}
-
-        def not_served(self) -> dict[str, LustrumError]:
-            return {
-                "demo": DatasetError("It has no bundle."),
-                "shops": NotReadyError("Wait."),
-            }
-
-        def unsealed(self) -> list[Path]:
-            return []
-
-    monkeypatch.setattr(work, "TableService", Service)
-    monkeypatch.setattr("lustrum.server.serve", lambda *_, ready, **__: ready("http://here"))
-    work.run_server(tmp_path, "127.0.0.1", 0, Console(width=200), coming=["demo"])
-    said = capsys.readouterr().out
-    assert "Lustrum serves 1 of 3 datasets" in said
-    assert "Still being made, and served when they are there: demo." in said
-    assert "Still being opened, and served soon: shops." in said
-    assert "not available" not in said
 
 
 def test_the_log_says_nothing_about_a_dataset_that_is_still_made(

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import io
+from importlib import import_module
 from io import StringIO
+from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
 
 from lustrum.cli import protect
 from lustrum.cli.protect import progress_bars
+from lustrum.cli.work import ingest_source
 
 
 def lines(steps: list[tuple[float, str, float]], monkeypatch: pytest.MonkeyPatch) -> list[str]:
@@ -41,3 +47,29 @@ def test_a_terminal_has_bars() -> None:
         progress("protecting", 0.4)
     assert "Protecting" in screen.getvalue()
     assert "\x1b[" in screen.getvalue()
+
+
+WORK = import_module("lustrum.cli.work")
+DESCRIPTION = '[dataset]\nname = "town"\nunits = "persons"\n[[variables]]\nname = "area"\ncodes = ["N", "S"]\n'
+
+
+def ingested(root: Path, name: str, console: Console) -> None:
+    (root / "town.toml").write_text(DESCRIPTION)
+    ingest_source(root / name, root / "town.toml", None, None, None, root / "data", console)
+
+
+def test_a_log_gets_a_line_whenever_enough_more_records_are_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(WORK, "_LINE", 100)
+    monkeypatch.setattr(import_module("lustrum.tabulate.ingest"), "BATCH", 70)
+    pq.write_table(pa.table({"area": ["N", "S"] * 1250}), tmp_path / "town.parquet")
+    out = io.StringIO()
+    ingested(tmp_path, "town.parquet", Console(file=out, width=20))
+    text = out.getvalue()
+    assert "\r" not in text
+    assert "\x1b" not in text
+    lines = [line for line in text.splitlines() if line.startswith("Ingesting")]
+    ten = [140, 210, 350, 420, 560, 630, 700, 840, 910, 1050]
+    assert lines == [f"Ingesting persons: {done:,} of 2,500." for done in (*ten, 2030)]
+    assert "town: 2,500 persons in" in " ".join(text.split())

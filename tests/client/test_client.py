@@ -30,9 +30,7 @@ def test_a_table_comes_with_values_by_code(client: Client) -> None:
     assert len(cells) == 36
     for cell in cells:
         assert answer.value(**cell.codes) == cell.value
-        assert cell.low is not None
         assert cell.high is not None
-        assert cell.value is not None
         assert cell.low <= cell.value <= cell.high
 
 

@@ -18,8 +18,6 @@ ROOT = Path(__file__).parents[2]
 
 def sbom() -> Any:
     spec = importlib.util.spec_from_file_location("sbom", ROOT / "scripts" / "sbom.py")
-    assert spec is not None
-    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

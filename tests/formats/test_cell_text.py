@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from lustrum.formats import Csv, Xlsx, cell_text, xlsx, xlsx_large
 from lustrum.formats.cell_text import inert, number_text
 from lustrum.formats.write import release_as_csv
@@ -97,7 +98,7 @@ def _by_cells(release: Release, *, labels: bool, end: str, more: bool) -> str:
     return "".join(line + end for line in lines)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(50, 400), deadline=None)
 @given(releases(), st.integers(1, 7))
 def test_columns_give_the_bytes_of_single_cells(release: Release, piece: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
@@ -106,7 +107,7 @@ def test_columns_give_the_bytes_of_single_cells(release: Release, piece: int) ->
         assert release_as_csv(release) == _by_cells(release, labels=False, end="\n", more=False)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(20, 160), deadline=None)
 @given(releases(), st.integers(1, 9))
 def test_a_large_workbook_holds_what_a_small_one_holds(release: Release, piece: int) -> None:
     with pytest.MonkeyPatch.context() as patch:

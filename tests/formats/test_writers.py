@@ -206,7 +206,6 @@ def test_the_bytes_do_not_depend_on_what_is_not_told(writer: Any, name: str) -> 
     silent = hidden & ~np.array([c["low"] is not None for c in told(release)]).reshape(hidden.shape)
     words: dict[str, Any] = {"published": np.where(hidden, 777_777, release.published)}
     if release.errors is not None:
-        assert release.grades is not None
         unsaid = hidden | (release.errors < 0)
         words["errors"] = np.where(hidden, 3, release.errors)
         words["grades"] = np.where(unsaid, release.grades.ravel()[0], release.grades)
@@ -289,3 +288,11 @@ def test_files_say_how_they_are_called() -> None:
         "json-stat": ("application/json", "json"),
         "parquet": ("application/vnd.apache.parquet", "parquet"),
     }
+
+
+def test_a_part_of_the_statistics_keeps_their_words() -> None:
+    whole = RELEASES["statistics"]
+    last = whole.shape[-1] - 1
+    part = whole.take([*map(range, whole.shape[:-1]), [last, 0]])
+    assert part.statistics == (whole.statistics[last], whole.statistics[0])
+    assert part.known.tolist() == whole.known[..., [last, 0]].tolist()

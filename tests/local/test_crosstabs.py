@@ -171,7 +171,6 @@ def test_a_refusal_of_a_policy_tells_why_and_shows_nothing(secret: Path) -> None
     few = PEOPLE.head(300)
     made = lu.crosstab(few.area, few.faith, policy="cell-key", secret=secret)
     assert made.refused
-    assert made.decision is not None
     assert made.decision.reasons
     for frame in (lambda: made.frame, lambda: made.reasons, made.to_pandas, made.to_polars):
         with pytest.raises(InputError, match="The table was refused"):
@@ -228,14 +227,50 @@ def test_every_mistake_is_one_sentence(
     assert str(caught.value).endswith((".", "one."))
 
 
-def test_columns_must_fit_together() -> None:
-    with pytest.raises(InputError, match="equally long"):
-        lu.crosstab(["a", "b"], ["x"], policy=SMALL)
-    with pytest.raises(InputError, match="different indices"):
-        lu.crosstab(PEOPLE.area, PEOPLE.faith.iloc[::-1], policy=SMALL)
-    with pytest.raises(InputError, match="are columns, such as"):
-        lu.crosstab("area", PEOPLE.faith, policy=SMALL)
-    with pytest.raises(InputError, match="no column 'aera'; did you mean 'area'"):
-        lu.pivot_table(PEOPLE, index="aera", policy=SMALL)
-    with pytest.raises(InputError, match="at least one column"):
-        lu.pivot_table(PEOPLE, policy=SMALL)
+@pytest.mark.parametrize(
+    ("places", "words", "sentence"),
+    [
+        ((["a", "b"], ["x"]), {}, "equally long"),
+        ((PEOPLE.area, np.array(["x"])), {}, "columns of a cross tabulation must be equally long"),
+        ((PEOPLE.area, PEOPLE.faith, [1]), {}, "equally long"),
+        ((PEOPLE.area, PEOPLE.faith.iloc[::-1]), {}, "different indices"),
+        (
+            (PEOPLE.area, [PEOPLE.sex, PEOPLE.faith.iloc[::-1]]),
+            {"colnames": ["s", "t"]},
+            "different indices",
+        ),
+        (("area", PEOPLE.faith), {}, "are columns, such as frame"),
+        ((5, PEOPLE.faith), {}, "are columns, such as frame"),
+        ((PEOPLE.area, 5), {}, "are columns, such as frame"),
+        ((None,), {}, "at least one column for the rows"),
+        (([],), {}, "there is no value"),
+        ((PEOPLE.area,), {"rownames": "a"}, "'rownames' must be a list with a name"),
+        (
+            (PEOPLE.area, PEOPLE.sex),
+            {"colnames": ["a", "b"]},
+            "'colnames' must be a list with a name",
+        ),
+        ((PEOPLE.area,), {"margins": True, "margins_name": 5}, "'margins_name' is a text such as"),
+    ],
+)
+def test_columns_must_fit_together(
+    places: tuple[Any, ...], words: dict[str, Any], sentence: str
+) -> None:
+    with pytest.raises(InputError, match=sentence):
+        lu.crosstab(*places, policy=SMALL, **words)
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ({}, "at least one column"),
+        ({"index": "aera"}, "no column 'aera'; did you mean 'area'"),
+        ({"index": [3]}, "name columns of the frame"),
+        ({"index": "area", "columns": [None]}, "name columns of the frame"),
+        ({"index": "area", "record_id": "nobody"}, "nobody"),
+        ({"index": "area", "values": "profit"}, "profit"),
+    ],
+)
+def test_a_pivot_table_names_columns_of_its_frame(words: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(LustrumError, match=sentence):
+        lu.pivot_table(PEOPLE, policy=SMALL, **words)

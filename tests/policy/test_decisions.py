@@ -13,6 +13,7 @@ from lustrum.policy.parts import Before, Weights
 from lustrum.policy.read import check_names, parse_policy, sealed
 from lustrum.protect.weighted.method import ProtectedSurvey
 from lustrum.survey import Reliability
+from small import described
 
 POPULATION = {"before": [{"method": "protected-population"}], "protect": {"method": "none"}}
 SUMS = {"method": "cell-key-magnitude", "p_percent": 5.0, "extra": 1.0, "large": 0.05, "small": 0.2}
@@ -135,13 +136,8 @@ def test_every_word_about_weights_reaches_the_method() -> None:
 
 
 def dataset(unit: str) -> Dataset:
-    return Dataset.from_mapping(
-        {
-            "dataset": {"name": "d"},
-            "variables": [{"name": "a", "codes": ["1", "2"]}],
-            "measures": [{"name": "m", "unit": unit}],
-            "weights": [{"name": "w"}],
-        }
+    return described(
+        "d", {"a": "12"}, measures=[{"name": "m", "unit": unit}], weights=[{"name": "w"}]
     )
 
 
@@ -175,7 +171,7 @@ def test_a_mistake_in_a_list_is_named_by_its_place_from_one_on() -> None:
     with pytest.raises(PolicyError) as caught:
         parse_policy(round_.encode(), "it")
     assert str(caught.value).startswith(
-        "it: fallback.2: the method is 'merge', not 'round': another"
+        "it: line 3: fallback.2: the method is 'merge', not 'round': another"
     )
 
 

@@ -18,31 +18,18 @@ from lustrum.numeric.structure import Structure, complete_relations
 from lustrum.protect.cell_key import Additive, CellKey, restore
 from lustrum.protect.cell_key.additive import _Problem, descend, inner_places, widened
 from lustrum.protect.perturbation.design import design
+from small import with_total, with_totals
 from tabulate.worlds import quick
 
 LIVELY = MatrixChannel([[0.75, 0.25, 0], [0.25, 0.5, 0.25], [0, 0.5, 0.5]], residue_base=1)
-
-
-def axis(name: str, parts: int) -> TableAxis:
-    cats = [Category(str(i), "", (i,)) for i in range(parts)]
-    return TableAxis(name, name, (*cats, Category("_T", "", tuple(range(parts)))))
-
-
-def summed(inner: Any, axes: tuple[TableAxis, ...]) -> Any:
-    out = np.asarray(inner)
-    for position in range(len(axes)):
-        out = np.concatenate(
-            [out, out.sum(axis=position, keepdims=True, dtype=out.dtype)], position
-        )
-    return out
 
 
 def noisy(
     shape: tuple[int, ...], rng: np.random.Generator, size: int = 2
 ) -> tuple[tuple[TableAxis, ...], Any]:
     """A table whose every cell was moved by itself."""
-    axes = tuple(axis(f"v{i}", n) for i, n in enumerate(shape))
-    true = summed(rng.poisson(4, shape), axes)
+    axes = tuple(with_total(f"v{i}", n) for i, n in enumerate(shape))
+    true = with_totals(rng.poisson(4, shape))
     return axes, np.maximum(true + rng.integers(-size, size + 1, true.shape), 0)
 
 
@@ -98,7 +85,7 @@ def test_the_change_is_the_least_by_a_second_solver(
 
 
 def test_the_least_change_of_a_line_by_enumeration() -> None:
-    axes = (axis("a", 2),)
+    axes = (with_total("a", 2),)
     for y in itertools.product(range(4), range(4), range(7)):
         costs = [
             abs(a - y[0]) + abs(b - y[1]) + abs(a + b - y[2])
@@ -117,8 +104,8 @@ def test_tables_of_two_dimensions_need_no_branching() -> None:
 
 
 def test_what_adds_up_already_stays() -> None:
-    axes = (axis("a", 2), axis("b", 3))
-    y = summed([[1, 2, 3], [0, 5, 1]], axes)
+    axes = (with_total("a", 2), with_total("b", 3))
+    y = with_totals(np.array([[1, 2, 3], [0, 5, 1]]))
     found = restore(axes, y, max_shift=2)
     assert found.values.tolist() == y.tolist()
     assert (found.cost, found.moved, found.optimal) == (0.0, 0.0, True)
@@ -182,8 +169,8 @@ def test_subtotals_add_up_too() -> None:
     for large in (10**6, 0):
         for _ in range(20):
             y = rng.integers(0, 9, (7, 4))
-            found = restore((tree, axis("b", 3)), y, max_shift=30, large=large)
-            assert adds_up((tree, axis("b", 3)), found.values)
+            found = restore((tree, with_total("b", 3)), y, max_shift=30, large=large)
+            assert adds_up((tree, with_total("b", 3)), found.values)
 
 
 def test_groups_that_are_no_sums_of_inner_cells_need_room() -> None:
@@ -218,17 +205,15 @@ def test_bounds_of_an_additive_release_hold_whatever_way_it_took(
     seed: int, shift: int, zeros: bool
 ) -> None:
     rng = np.random.default_rng(seed)
-    axes = (axis("a", 3), axis("b", 3))
+    axes = (with_total("a", 3), with_total("b", 3))
     inner = rng.poisson(2, (3, 3))
     keys = np.where(inner > 0, rng.integers(0, 2**64, (3, 3), dtype=np.uint64), 0)
-    table = Table(axes=axes, values=summed(inner, axes), keys=summed(keys, axes))
+    table = Table(axes=axes, values=with_totals(inner), keys=with_totals(keys))
     ptable: Any = LIVELY if zeros else design(3, 1.5, (1,))
     method = CellKey(ptable=ptable, totals=Additive(max_shift=shift))
     release = method.apply(table, rng if zeros else None)
     assert adds_up(axes, release.published)
     assert release.channel is None
-    assert release.low is not None
-    assert release.high is not None
     assert ((release.low <= table.values) & (table.values <= release.high)).all()
     assert any(f"at most {shift}" in note for note in release.notes)
     assert release.method["max_shift"] == shift
@@ -250,4 +235,4 @@ def test_the_same_table_is_restored_alike_every_time() -> None:
 )
 def test_wrong_words_are_refused(more: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        restore((axis("a", 2),), np.array([1, 2, 3]), **more)
+        restore((with_total("a", 2),), np.array([1, 2, 3]), **more)

@@ -22,18 +22,15 @@ from lustrum.protect.cell_key import (
 )
 from lustrum.protect.cell_key.channel import longest_step, support_of, zeros_stay
 from lustrum.protect.cell_key.magnitudes import flex, noise_table
+from lustrum.protect.perturbation.design import design
 from lustrum.protect.perturbation.lookup import perturb_by_words
 from lustrum.protect.totals.safe import hidden_totals
+from small import described
 
 SECRET = b"a secret of the agency"
 LIVELY = MatrixChannel([[0.75, 0.25, 0], [0.25, 0.5, 0.25], [0, 0.5, 0.5]], residue_base=1)
 COIN = PTable("coin", [[0, 0, 1, 1], [-1, 1, 0, 0], [-2, 2, 1, -1]], cycle=1)
-DATASET = Dataset.from_mapping(
-    {
-        "dataset": {"name": "d"},
-        "variables": [{"name": "v1", "codes": [str(i) for i in range(60)]}],
-    }
-)
+DATASET = described("d", {"v1": [str(i) for i in range(60)]})
 
 
 def counted(structural: Any = None) -> Table:
@@ -46,7 +43,6 @@ def counted(structural: Any = None) -> Table:
 
 def test_a_number_is_what_the_layout_makes_of_the_count_and_the_key() -> None:
     table = counted()
-    assert table.keys is not None
     full = table.values > 0
     words = cell_words(table.keys, "cell-key")
     shown = CellKey(totals="own").apply(table).published
@@ -71,7 +67,6 @@ def test_empty_cells_move_by_words_of_their_own_and_only_where_there_are_any(sou
     empty = table.values == 0
     assert not method.apply(table).published[empty].any()
     with_keys = method.with_zeros(SECRET, DATASET)
-    assert with_keys.zero_keys is not None
     shown = with_keys.apply(table).published
     words = np.asarray(with_keys.zero_keys.random_words(table, "cell-key"))
     expected = with_keys._layout.perturb(np.zeros(60, np.int64), words)
@@ -81,8 +76,6 @@ def test_empty_cells_move_by_words_of_their_own_and_only_where_there_are_any(sou
     known = np.arange(60) < 5
     release = with_keys.apply(counted(structural=known))
     assert not release.published[known].any()
-    assert release.low is not None
-    assert release.high is not None
     assert not release.low[known].any()
     assert not release.high[known].any()
     assert release.published[~known].tolist() == shown[~known].tolist()
@@ -95,14 +88,6 @@ def test_cells_before_totals_are_those_that_own_totals_show(source: Any) -> None
         for rng in (None, 7):
             shown = method.apply(counted(), rng).published
             assert method.perturbed(counted(), rng).tolist() == shown.tolist()
-
-
-def test_empty_cells_without_keys_show_0_whatever_their_key_would_show() -> None:
-    # The key of an empty cell is 0, and the first column moves zeros up.
-    method = CellKey(ptable=PTable("first", [[1, 0], [-1, 1]], cycle=1), totals="own")
-    empty = counted().values == 0
-    assert not method.apply(counted()).published[empty].any()
-    assert not method.perturbed(counted())[empty].any()
 
 
 def test_own_totals_are_shown_even_where_a_guard_would_hide_them() -> None:
@@ -222,6 +207,8 @@ def test_a_lookup_channel_moves_counts_as_its_rows_say_for_ever() -> None:
         (lambda: LIVELY, 60),
         (lambda: zeros_stay(LIVELY), 60),
         (lambda: SHLOMO_2015, 60),
+        (lambda: design(3, 1.0), 60),
+        (lambda: design(4, 2.0, (1, 2)), 60),
         (lambda: MatrixChannel([[1, 0, 0], [0.5, 0.5, 0], [0, 0.5, 0.5]]), 3),
     ],
 )
@@ -244,14 +231,6 @@ def test_the_ends_behind_a_published_count_are_those_of_enumeration(made: Any, m
 
 def test_a_channel_that_moves_nothing_has_no_step() -> None:
     assert longest_step(MatrixChannel(np.eye(3), residue_base=1)) == 0
-
-
-def test_nothing_lies_behind_a_count_that_no_step_leads_to() -> None:
-    away = LookupChannel.of_rows([{0: 1.0}, {1: 1.0}, {1: 1.0}], cycle=1)
-    low, high = away.support(np.array([0, 1, 2, 9]))
-    assert low.tolist()[0::2] == high.tolist()[0::2] == [0, 1]
-    assert low[1] > high[1]
-    assert low[3] == high[3] == 8
 
 
 def test_zeros_that_stay_leave_every_other_row_as_it_was() -> None:
@@ -369,14 +348,6 @@ def test_columns_become_a_table_whatever_the_order_of_their_rows() -> None:
 def test_columns_that_are_no_table_are_refused(changed: Any, sentence: str) -> None:
     with pytest.raises(InputError, match=sentence):
         PTable.of_columns("p", columns(**changed))
-
-
-def test_a_table_may_have_as_many_places_as_the_limit_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lustrum.protect.cell_key.ptable._MOST_CELLS", 6)
-    assert PTable.of_columns("p", columns()).steps.size == 6
-    monkeypatch.setattr("lustrum.protect.cell_key.ptable._MOST_CELLS", 5)
-    with pytest.raises(InputError, match="at most 5 places"):
-        PTable.of_columns("p", columns())
 
 
 def test_a_matrix_becomes_whole_keys_nearest_to_its_chances_and_without_bias() -> None:

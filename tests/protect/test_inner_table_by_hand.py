@@ -29,19 +29,6 @@ def cells(axes: tuple[TableAxis, ...]) -> list[list[tuple[int, ...]]]:
     ]
 
 
-def test_inner_cells_stand_in_the_order_of_names_and_codes() -> None:
-    inner = InnerTable.of((ROWS, COLUMNS), "A method")
-    assert inner.names == ("a", "b")
-    assert (inner.order, inner.shape) == ((1, 0), (3, 2))
-    assert [p.tolist() for p in inner.places] == [[0, 1, 2], [2, 1]]
-    assert [w.tolist() for w in inner.whole] == [
-        [False, False, False, False, True],
-        [True, False, False],
-    ]
-    table = np.arange(15).reshape(3, 5)
-    assert inner.take(table).tolist() == [[10, 5], [11, 6], [12, 7]]
-
-
 @pytest.mark.parametrize(
     "axes", [(ROWS, COLUMNS), (COLUMNS, PLAIN), (PLAIN, ROWS, COLUMNS), (ROWS,)]
 )

@@ -9,25 +9,14 @@ import numpy.typing as npt
 import pytest
 
 from lustrum.model import Category, InputError, Table, TableAxis
-from lustrum.model.arrays import Ints
 from lustrum.model.table import inner_cells
 from lustrum.protect import RandomRounding, RoundingChannel
 from lustrum.protect.perturbation.design import design
 from lustrum.protect.totals.safe import TotalsGuard, safe_totals
 from lustrum.protect.totals.summed import added_totals, released_sums
+from small import with_total, with_totals
 
 BASE = 3
-
-
-def axis(name: str, size: int) -> TableAxis:
-    parts = tuple(Category(str(i), str(i), (i,)) for i in range(size))
-    return TableAxis(name, name, (*parts, Category("_T", "Total", tuple(range(size)))))
-
-
-def with_totals(inner: Ints) -> Ints:
-    for position in range(inner.ndim):
-        inner = np.concatenate([inner, inner.sum(axis=position, keepdims=True)], axis=position)
-    return inner
 
 
 class Enumeration:
@@ -37,7 +26,7 @@ class Enumeration:
     """
 
     def __init__(self, shape: tuple[int, ...], largest: int, keyed: bool) -> None:
-        self.axes = [axis(f"v{i}", size) for i, size in enumerate(shape)]
+        self.axes = [with_total(f"v{i}", size) for i, size in enumerate(shape)]
         full = tuple(size + 1 for size in shape)
         counts = itertools.product(range(largest + 1), repeat=int(np.prod(shape)))
         tables = [with_totals(np.array(c, dtype=np.int64).reshape(shape)).ravel() for c in counts]
@@ -101,7 +90,7 @@ def test_no_inner_cell_of_any_small_table_can_be_worked_out(
 
 
 def test_a_telling_total_is_replaced_by_the_sum() -> None:
-    axes = [axis("v", 2)]
+    axes = [with_total("v", 2)]
     out = safe_totals(axes, np.array([3, 3, 0]), RoundingChannel(BASE))
     assert out.values.tolist() == [3, 3, 6]
     assert (out.low[2], out.high[2]) == (2, 10)
@@ -109,29 +98,26 @@ def test_a_telling_total_is_replaced_by_the_sum() -> None:
 
 def test_a_total_that_differs_from_a_part_tells_of_another_part_where_keys_decide() -> None:
     """With 0 and 3 beside 0 the second cannot be alone in the total, or both would show the same."""
-    axes = [axis("v", 2)]
+    axes = [with_total("v", 2)]
     shown = np.array([0, 3, 0])
     alone = safe_totals(axes, shown, RoundingChannel(BASE))
     assert alone.values.tolist() == [0, 3, 0]
     keyed = safe_totals(axes, shown, RoundingChannel(BASE), keyed=True)
-    assert keyed.hidden is not None
     assert keyed.hidden.tolist() == [False, False, True]
-    assert keyed.status is not None
     assert keyed.status.tolist() == ["F", "F", "D"]
     assert (int(keyed.low[2]), int(keyed.high[2])) == (1, 7)
 
 
 def test_totals_that_add_up_are_hidden_too_so_that_a_missing_total_has_two_explanations() -> None:
-    axes = [axis("v", 2)]
+    axes = [with_total("v", 2)]
     for shown in ([3, 3, 0], [3, 3, 6]):
         out = safe_totals(axes, np.array(shown), RoundingChannel(BASE), keyed=True)
-        assert out.hidden is not None
         assert out.values.tolist() == [3, 3, 0]
         assert out.hidden.tolist() == [False, False, True]
 
 
 def test_a_harmless_total_stays_as_it_was_rounded() -> None:
-    axes = [axis("v", 3)]
+    axes = [with_total("v", 3)]
     out = safe_totals(axes, np.array([6, 9, 3, 21]), RoundingChannel(BASE))
     assert out.values.tolist() == [6, 9, 3, 21]
 
@@ -158,7 +144,7 @@ def test_a_keyed_table_with_totals_keeps_the_cells_of_the_table_without() -> Non
     rng = np.random.default_rng(5)
     keys = rng.integers(0, 2**64, (6, 4), dtype=np.uint64)
     values = rng.integers(0, 5, (6, 4))
-    axes = (axis("a", 6), axis("b", 4))
+    axes = (with_total("a", 6), with_total("b", 4))
     full_keys = keys
     for position in range(2):
         total = full_keys.sum(axis=position, keepdims=True, dtype=np.uint64)
@@ -170,13 +156,12 @@ def test_a_keyed_table_with_totals_keeps_the_cells_of_the_table_without() -> Non
 
 
 def test_totals_are_hidden_without_keys_where_a_method_asks_for_it() -> None:
-    axes, channel = [axis("v", 2)], RoundingChannel(BASE)
+    axes, channel = [with_total("v", 2)], RoundingChannel(BASE)
     telling = np.array([3, 3, 0])
     summed = safe_totals(axes, telling, channel)
     assert summed.values.tolist() == [3, 3, 6]
     assert summed.hidden is None
     hidden = safe_totals(axes, telling, channel, hide=True)
-    assert hidden.hidden is not None
     assert hidden.hidden.tolist() == [False, False, True]
     table = Table(tuple(axes), np.array([2, 2, 4]))
     release = released_sums(table, RandomRounding(3), hidden, channel=channel, notes=())
@@ -189,7 +174,7 @@ def test_totals_are_hidden_without_keys_where_a_method_asks_for_it() -> None:
 
 
 def test_a_cell_that_everybody_knows_to_be_empty_does_not_hide_harmless_totals() -> None:
-    axes, channel = [axis("v", 3)], RoundingChannel(BASE)
+    axes, channel = [with_total("v", 3)], RoundingChannel(BASE)
     shown, empty = np.array([6, 9, 0, 12]), np.array([False, False, True, False])
     for keyed in (False, True):
         found = safe_totals(axes, shown, channel, empty, keyed=keyed)
@@ -204,7 +189,7 @@ def test_keys_tell_of_another_part_also_where_bounds_begin_at_the_same_number(
 ) -> None:
     # With changes of at most 1, a shown 1 is 1 or 2 and a shown 2 is 1 to 3: the total is not the first part
     # alone, so the second is not empty, and it can only be 1.
-    guard = TotalsGuard((axis("v", 2),))
+    guard = TotalsGuard((with_total("v", 2),))
     if not by_lines:
         guard.__dict__["_lines"] = None
     channel = design(1, 0.5)
@@ -216,7 +201,7 @@ def test_keys_tell_of_another_part_also_where_bounds_begin_at_the_same_number(
 @pytest.mark.parametrize("by_lines", [True, False])
 def test_totals_stay_where_they_determine_each_other_but_no_inner_cell(by_lines: bool) -> None:
     # Both rows hold one person, since 0 for all is at most 2; nobody can tell in which column.
-    guard = TotalsGuard((axis("a", 2), axis("b", 2)))
+    guard = TotalsGuard((with_total("a", 2), with_total("b", 2)))
     if not by_lines:
         guard.__dict__["_lines"] = None
     shown = np.array([[0, 0, 3], [0, 0, 3], [0, 0, 0]])
@@ -226,7 +211,7 @@ def test_totals_stay_where_they_determine_each_other_but_no_inner_cell(by_lines:
 @pytest.mark.parametrize("keyed", [False, True])
 def test_lines_and_stored_relations_decide_alike(keyed: bool) -> None:
     rng = np.random.default_rng(8)
-    axes = (axis("a", 2), axis("b", 2))
+    axes = (with_total("a", 2), with_total("b", 2))
     quick, stored = TotalsGuard(axes), TotalsGuard(axes)
     stored.__dict__["_lines"] = None
     kept = 0
@@ -239,3 +224,28 @@ def test_lines_and_stored_relations_decide_alike(keyed: bool) -> None:
         assert (one.hidden is None) == (other.hidden is None)
         kept += np.array_equal(one.values, shown)
     assert 30 < kept < 280
+
+
+def axis(name: str, *members: tuple[int, ...]) -> TableAxis:
+    return TableAxis(name, name, tuple(Category(str(m), str(m), m) for m in members))
+
+
+def test_a_table_without_totals_has_the_bounds_of_its_channel() -> None:
+    values = np.array([0, 3, 9])
+    for keyed in (False, True):
+        out = safe_totals([axis("a", (0,), (1,), (2,))], values, RoundingChannel(3), keyed=keyed)
+        assert out.values.tolist() == [0, 3, 9]
+        assert out.low.tolist() == [0, 1, 7]
+        assert out.high.tolist() == [2, 5, 11]
+        assert out.hidden is None
+        assert out.status is None
+
+
+def test_totals_that_are_added_up_have_the_sums_of_the_bounds_of_their_parts() -> None:
+    axes = [axis("a", (0,), (1,), (0, 1)), axis("b", (0,), (1,), (0, 1))]
+    values = np.array([[1, 2, 0], [3, 4, 0], [0, 0, 0]])
+    low, high = values - 1, values + np.array([[1, 2, 9], [3, 4, 9], [9, 9, 9]])
+    out = added_totals(axes, values, low, high)
+    assert out.values.tolist() == [[1, 2, 3], [3, 4, 7], [4, 6, 10]]
+    assert out.low.tolist() == [[0, 1, 1], [2, 3, 5], [2, 4, 6]]
+    assert out.high.tolist() == [[2, 4, 6], [6, 8, 14], [8, 12, 20]]

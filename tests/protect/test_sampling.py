@@ -30,16 +30,13 @@ from lustrum.protect.sampling import (
 )
 from lustrum.protect.sampling.estimates import poisson, simple, stratified
 from lustrum.tabulate import RecordsEngine
+from small import described
 
-PEOPLE = Dataset.from_mapping(
-    {
-        "dataset": {"name": "people", "record_id": "person"},
-        "variables": [
-            {"name": "area", "codes": ["n", "s", "w"]},
-            {"name": "job", "codes": ["a", "b", "c"]},
-        ],
-        "measures": [{"name": "size"}],
-    }
+PEOPLE = described(
+    "people",
+    {"area": "nsw", "job": "abc"},
+    head={"record_id": "person"},
+    measures=[{"name": "size"}],
 )
 
 
@@ -238,7 +235,6 @@ def test_bounds_hold_the_truth(spec: Any) -> None:
 
 def test_a_public_population_bounds_from_above() -> None:
     release = SimpleSampling(0.25, population=100).publish(Table.from_counts([5, 20]))
-    assert release.high is not None
     assert release.high.tolist() == [80, 95]
     assert release.channel == HypergeometricChannel(100, 25)
     assert SimpleSampling(0.25).publish(Table.from_counts([5])).channel is None

@@ -9,7 +9,7 @@ from dataclasses import replace
 import hypothesis.strategies as st
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis.extra import numpy as hnp
 from scipy import stats
 
@@ -160,8 +160,7 @@ def test_the_compiled_walk_is_the_plain_one(shape: tuple[int, ...], seed: int, o
     counts = rng.integers(0, 4, shape)
     closed = rng.random(shape) < 0.1
     axes = [a for a, size in enumerate(shape) if size > 1]
-    if len(axes) <= order:
-        return
+    assume(len(axes) > order)
     compiled = swap_table(counts, order, 60, seed, closed)
     plain = plain_walk(counts.ravel(), closed.ravel(), shape, order + 1, list(axes), 60, seed)
     assert np.array_equal(compiled, plain)
@@ -188,8 +187,6 @@ def test_totals_add_up_and_bounds_hold_the_truth(seed: int, order: int) -> None:
     release = TableSwapping(order, sweeps=20).apply(table, rng)
     inner = InnerTable.of(table.axes, "A test")
     assert np.array_equal(release.published, inner.added_up(inner.take(release.published)))
-    assert release.low is not None
-    assert release.high is not None
     assert np.all((release.low <= table.values) & (table.values <= release.high))
     pinned = release.low == release.high
     assert np.array_equal(release.published[pinned], table.values[pinned])

@@ -24,10 +24,11 @@ from lustrum.protect.population.readers import KnownTotals
 from lustrum.protect.population.support import Support
 from lustrum.public.bundle import BundleNumbers
 from lustrum.public.bundle.files import Bundle, ProtectedSums
-from lustrum.public.bundle.known import most_by_totals
+from lustrum.public.bundle.numbers import most_by_totals
 from lustrum.public.bundle.sums import SumTables, sum_bounds
 from lustrum.public.noise import FactorNoise
 from lustrum.public.numbers import CannotProtectError
+from small import described
 
 Cell = tuple[int, int, int]
 SIZES = (4, 2, 3)
@@ -227,22 +228,13 @@ def test_where_only_small_counts_change_larger_ones_are_exact() -> None:
 
 def test_an_upper_end_far_beyond_the_number_is_left_open() -> None:
     """Each cell that shows 0 may hold 2: six hundred of them say nothing beside a small number."""
-    many = Dataset.from_mapping(
-        {
-            "dataset": {"name": "wide"},
-            "variables": [
-                {"name": "a", "codes": ["1", "2"]},
-                {"name": "b", "codes": [str(i) for i in range(501)]},
-            ],
-        }
-    )
+    many = described("wide", {"a": "12", "b": [str(i) for i in range(501)]})
 
     def high(number: int) -> int:
         codes = np.array([[0], [0]])
         cells = FinestCells(many, codes, np.array([number]))
         made = BundleNumbers(replace(bundle(), cells=cells), workers=1)
         shown = made.views(TableQuery("wide", (Axis("a"),))).shown
-        assert shown.high is not None
         return int(shown.high[0])
 
     # 500 empty cells and the one listed leave 1000 and 2 above it.
@@ -278,7 +270,6 @@ def test_errors_and_channels_are_those_of_the_variables_that_a_question_names() 
 @pytest.mark.parametrize("measure", ["pay", "gain"])
 def test_sums_and_their_bounds_follow_from_the_finest_cells(existence: str, measure: str) -> None:
     made = bundle(existence)
-    assert made.sums is not None
     numbers = BundleNumbers(made, workers=1)
     assert numbers.measures == ("pay", "gain")
     values = dict(zip(PAY, made.sums.sums.sums[measure].tolist(), strict=True))
@@ -328,17 +319,13 @@ def test_a_measure_with_parts_changes_part_by_part() -> None:
     ]
     parted = Dataset.from_mapping(source)
     made = bundle("public")
-    assert made.sums is not None
     cells = FinestCells(parted, made.cells.codes, made.cells.counts)
     sums = FinestSums(parted, made.sums.sums.codes, {"pay": made.sums.sums.sums["pay"]})
     whole = replace(made, cells=cells, sums=replace(made.sums, sums=sums))
     query = TableQuery("town", (Axis("sex"),), measure="pay")
     shown = BundleNumbers(whole, workers=1).views(query).shown
     most = BundleNumbers(made, workers=1).views(TableQuery("town", (Axis("sex"),))).shown.high
-    assert most is not None
     low, high = sum_bounds(shown.published, 2 * most, FACTORS.most)
-    assert shown.low is not None
-    assert shown.high is not None
     assert (shown.low.tolist(), shown.high.tolist()) == (low.tolist(), high.tolist())
 
 

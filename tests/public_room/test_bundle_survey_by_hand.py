@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,10 +12,8 @@ import pytest
 
 from lustrum.model import Dataset, Measure, TableQuery, Weight
 from lustrum.model.finest import FinestCells
-from lustrum.policy import Policy
 from lustrum.protect.weighted import ProtectedRespondents, RespondentSums
 from lustrum.protect.weighted.replicates import ReplicateFactors
-from lustrum.public.bundle import BundleNumbers
 from lustrum.public.bundle import weighted as weighted_module
 from lustrum.public.bundle.respondents import respondents_bytes, respondents_of
 from lustrum.public.bundle.weighted import WeightedNumbers
@@ -145,91 +142,9 @@ def test_a_table_without_structural_zeros_is_graded_as_it_is() -> None:
     bare = replace(MADE, dataset=replace(DATASET, structural_zeros=()))
     release = WeightedNumbers(bare, NUMBERS.reliability, 1).release(query(by=["sex", "area"]))
     assert release.structural is None or not release.structural.any()
-    assert release.grades is not None
     assert release.grades[1, 3] == "unreliable"
     known = NUMBERS.release(query(by=["sex", "area"])).structural
-    assert known is not None
     assert known.tolist() == [[False] * 4, [False, False, False, True]]
-
-
-def test_a_policy_in_force_decides_when_estimates_of_a_bundle_are_flagged() -> None:
-    def policy(respondents: int | None) -> Policy:
-        if respondents is None:
-            return Policy()
-        limits = {"respondents": respondents, "caution": 5, "unreliable": 9}
-        words = {"weight": "weight", "classes": ["sex"], **limits}
-        return Policy.model_validate({"weights": words})
-
-    held = SimpleNamespace(policy=policy(2), respondents=MADE)
-    numbers = BundleNumbers(cast(Any, held), workers=1)
-
-    def grades(asked: BundleNumbers) -> list[list[str]]:
-        views = asked.views(query(by=["sex", "area"]))
-        assert (views.everybody, views.selected) == (views.shown, None)
-        assert views.shown.grades is not None
-        return cast(list[list[str]], views.shown.grades.tolist())
-
-    # Respondents by sex and area: 2, 2, 1, 2 and 1, 2, 2, 0, the last one of a cell that cannot be.
-    bad, good = "unreliable", "reliable"
-    assert grades(numbers) == [[good, good, bad, good], [bad, good, good, good]]
-    strict = numbers.flagged_by(policy(3))
-    assert grades(strict) == [[bad] * 4, [bad] * 3 + [good]]
-    lenient = strict.flagged_by(policy(1))
-    assert grades(lenient) == [[good] * 4] * 2
-    assert lenient.flagged_by(policy(1)) is lenient
-    # A policy that says nothing of weights leaves flags as they are.
-    assert strict.flagged_by(policy(None)) is strict
-    assert grades(strict.flagged_by(policy(2))) == grades(numbers)
-    assert numbers.flagged_by(policy(2)) is numbers
-    plain = BundleNumbers(cast(Any, SimpleNamespace(policy=policy(None))))
-    assert plain.flagged_by(policy(2)) is plain
-
-
-def many() -> ProtectedRespondents:
-    """Fifty times the same people, so that a model of the population can be fitted."""
-    return replace(
-        MADE,
-        codes=np.tile(CODES, 50),
-        weights=np.tile(WEIGHTS, 50),
-        strata=np.tile(MADE.strata, 50),
-        clusters=np.arange(600),
-        values={"income": np.tile(INCOMES, 50)},
-    )
-
-
-def test_what_sampling_protects_is_said_of_counts_apart_only(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    asked: list[tuple[list[Any], int]] = []
-
-    class Risk:
-        people, everybody, respondents, sample = 7661, 0.5, 600, 0.25
-
-    def measured(table: Any, people: int) -> Any:
-        asked.append((table.values.tolist(), people))
-        return Risk if len(asked) < 4 else None
-
-    monkeypatch.setattr(weighted_module, "sample_risk", measured)
-    numbers = WeightedNumbers(many(), Reliability(), 1)
-    counts = [[100, 100, 50, 100], [50, 100, 100, 0]]
-    people = int(WEIGHTS.sum()) * 50 // 10
-    for totals in (False, True):
-        release = numbers.release(query(by=["sex", "area"], totals=totals))
-        assert "Drawing a sample protects too" in str(release.notes[-1])
-        assert "0.25" in str(release.notes[-1])
-    assert asked == [(counts, people)] * 2
-    numbers.release(query(by=["sex"], measure="income"))
-    overlapping = {
-        "variable": "area",
-        "groups": [
-            {"label": "one", "members": ["a", "b"]},
-            {"label": "two", "members": ["b", "c"]},
-        ],
-    }
-    assert "Drawing" not in str(numbers.release(query(by=["sex", overlapping])).notes[-1])
-    assert len(asked) == 2
-    assert "Drawing" in str(numbers.release(query(by=["sex"])).notes[-1])
-    assert "Drawing" not in str(numbers.release(query(by=["area"])).notes[-1])
 
 
 QUOTIENTS: list[tuple[str | None, str | None, str | None]] = [
@@ -291,7 +206,6 @@ def test_chosen_codes_and_codes_of_nobody_have_their_place() -> None:
     some = NUMBERS.release(query(by=[{"variable": "area", "codes": ["b", "a"]}]))
     sums = {code: int(WEIGHTS[CODES[1] == code].sum()) for code in range(4)}
     assert sorted(some.published.tolist()) == sorted([sums[0], sums[1]])
-    assert some.errors is not None
     assert (some.errors > 0).all()
     kept = CODES[1] < 2
     few = replace(
@@ -300,7 +214,6 @@ def test_chosen_codes_and_codes_of_nobody_have_their_place() -> None:
     )  # fmt: skip
     release = WeightedNumbers(few, Reliability(), 1).release(query(by=["area"]))
     assert release.published.tolist() == [sums[0], sums[1], 0, 0]
-    assert release.errors is not None
     assert release.errors[2:].tolist() == [0, 0]
     group = {"variable": "area", "groups": [{"label": "one", "members": ["b", "d"]}]}
     own = WeightedNumbers(few, Reliability(), 1).release(query(by=[group]))
@@ -521,12 +434,10 @@ def test_respondents_come_back_from_their_file(words: dict[str, Any]) -> None:
     if made.replicates is None:
         assert back.replicates is None
     else:
-        assert back.replicates is not None
         assert back.replicates.factors.tolist() == made.replicates.factors.tolist()
         assert back.replicates.scale == made.replicates.scale
     assert (back.joined is None) is (made.joined is None)
     if made.joined is not None:
-        assert back.joined is not None
         assert back.joined.tolist() == made.joined.tolist()
 
 

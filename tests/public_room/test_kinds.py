@@ -15,7 +15,6 @@ from lustrum.policy import Policy
 from lustrum.protect.population.method import ProtectedPopulation
 from lustrum.protect.population.public import PublicReport
 from lustrum.public.bundle.files import Bundle
-from lustrum.public.bundle.kinds import Kind, Kinds
 from lustrum.public.bundle.numbers import BundleNumbers
 from lustrum.risk import EntropyRisk
 
@@ -175,30 +174,3 @@ def test_any_rephrasing_keeps_risk_utility_and_notes(
     shown = [numbers.views(query).shown for query in both]
     assert len({expected_figures(release, risk) for release in shown}) == 1
     assert len({str(release.notes[1]) for release in shown}) == 1
-
-
-def test_the_kind_counts_what_a_question_fixes_and_knows_the_reader_s_own_groups() -> None:
-    kinds = Kinds.of(DATASET)
-    finest = {v.name: v.finest for v in DATASET.variables}
-    area, region = DATASET.variable("area"), DATASET.variable("region")
-    district = area.level("district").categories
-
-    def kind(*names: str, **passing: list[int]) -> Kind:
-        axes = [(name, finest[name]) for name in names]
-        return kinds.kind(axes, {n: frozenset(c) for n, c in passing.items()})
-
-    assert kind("sex") == Kind(1, False)
-    assert kind("region", "area", "sex") == Kind(2, False)
-    assert kind("sex", "age", "area") == Kind(3, False)
-    assert kind("sex", area=[0]) == Kind(2, False)
-    assert kind("sex", area=[0, 1]) == Kind(2, False)
-    assert kind("sex", area=[0, 2]) == Kind(2, True)
-    assert kind("sex", area=[0, 2], region=[1]) == Kind(1, False)  # nobody is left
-    assert kind("sex", area=[0, 1, 2, 4], region=[0]) == Kind(2, True)
-    assert kind("sex", area=[1, 4, 5], region=[1]) == Kind(2, False)  # the south
-    assert kind("sex", area=list(range(6))) == Kind(1, False)
-    assert kind() == Kind(1, False)
-    assert kinds.kind([("area", district)], {}) == Kind(1, False)
-    assert kinds.kind([("area", district), ("region", region.finest)], {}) == Kind(1, False)
-    assert kinds.kind([("area", district)], {"area": frozenset({0, 2, 3})}) == Kind(1, False)
-    assert kinds.kind([("age", finest["age"])], {"age": frozenset({0, 2})}) == Kind(1, False)

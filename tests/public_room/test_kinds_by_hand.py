@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations, product
 from types import SimpleNamespace
 from typing import Any
@@ -12,18 +12,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lustrum.model import Category, Dataset, InputError, Table, TableAxis, TableQuery
+from lustrum.model import Category, Dataset, Table, TableAxis, TableQuery
 from lustrum.model.variable import Measure
 from lustrum.policy import Policy
 from lustrum.policy.presets import preset
 from lustrum.policy.read import parse_policy
-from lustrum.public.bundle import sample_risk as sampled
-from lustrum.public.bundle.agreement import Difference, difference, protection_digest
+from lustrum.public.bundle.agreement import protection_digest
 from lustrum.public.bundle.kinds import Kind, Kinds
-from lustrum.public.bundle.sample_risk import PublishedSampleRisk, sample_risk
+from lustrum.public.bundle.weighted import _are_apart, sample_risk
 from lustrum.public.noise import KeyedNoise
 from lustrum.public.numbers import Described, KeyedNumbers, keyed_noise
-from lustrum.risk import R1, R2
+from lustrum.risk import R1, R2, estimate_risk
+from small import described
 
 AREAS = ["a", "b", "c", "d"]
 LAND = Dataset.from_mapping(
@@ -135,9 +135,7 @@ def test_the_groups_of_published_tables_are_those_of_levels() -> None:
 
 
 def test_a_variable_of_a_single_code_fixes_nothing() -> None:
-    alone = Dataset.from_mapping(
-        {"dataset": {"name": "one"}, "variables": [{"name": "land", "codes": ["only"]}]}
-    )
+    alone = described("one", {"land": ["only"]})
     kinds = Kinds.of(alone)
     only = [("land", alone.variables[0].finest)]
     assert kinds.kind(only, {"land": frozenset({0})}) == Kind(1, False)
@@ -166,50 +164,6 @@ def policy(text: str = STEPS, head: str = "") -> Policy:
     return parse_policy((head + top + text + END).encode(), "it")
 
 
-def test_the_first_difference_is_named_with_what_each_side_says() -> None:
-    def found(asked: str, made: str, **words: bool) -> Difference | None:
-        there = {"sums": False, "respondents": False, **words}
-        return difference(policy(asked), policy(made), **there)
-
-    assert found(STEPS, STEPS) is None
-    assert found(STEPS.replace("3", "5"), STEPS) == Difference(
-        ("before", 0, "base"), "'base' under [[before]] 1", "5", "3"
-    )
-    both = STEPS + MAGNITUDES
-    assert found(both, both, sums=True) is None
-    assert found(both, STEPS) == Difference(
-        ("before", 1), "[[before]] 2", "protected-magnitudes", "nothing"
-    )
-    assert found(STEPS, both, sums=True) == Difference(
-        ("before", 1), "[[before]] 2", "left out", "protected-magnitudes"
-    )
-    assert found(both, both) == Difference(
-        ("before", 1), "protected-magnitudes", "asked for", "none"
-    )
-    assert found(STEPS, STEPS, sums=True) == Difference(
-        ("before", 1), "protected-magnitudes", "not asked for", "it"
-    )
-    weighted = STEPS + WEIGHTS
-    assert found(weighted, weighted, respondents=True) is None
-    assert found(weighted, weighted) == Difference(("weights",), "[weights]", "asked for", "none")
-    assert found(STEPS, STEPS, respondents=True) == Difference(
-        ("weights",), "[weights]", "not asked for", "it"
-    )
-    assert found(weighted, STEPS) == Difference(("weights",), "[weights]", "there", "nothing")
-    assert found(STEPS, weighted, respondents=True) == Difference(
-        ("weights",), "[weights]", "left out", "it"
-    )
-    other = WEIGHTS + 'classes = ["área"]\n'
-    assert found(STEPS + other, weighted, respondents=True) == Difference(
-        ("weights", "classes"), "'classes' under [weights]", '["área"]', "[]"
-    )
-    said = Difference(("before", 0, "base"), "'base' under [[before]] 1", "5", "3")
-    assert said.sentence("town", "p.toml, line 7") == (
-        "p.toml, line 7: 'base' under [[before]] 1 is 5, and the bundle of 'town' was made with 3; make it "
-        "again with 'lustrum protect --dataset town', or take the change back."
-    )
-
-
 def test_the_digest_is_one_of_all_that_protected_the_numbers() -> None:
     usual = protection_digest(policy(), 4, 2)
     assert len(usual) == 64
@@ -235,62 +189,12 @@ def test_the_digest_is_one_of_all_that_protected_the_numbers() -> None:
         assert digest == hashlib.sha256(text.encode()).hexdigest()
 
 
-# --- What a sample protects
-
-
-@dataclass(frozen=True)
-class _Model:
-    mean: float
-
-
-def test_which_tables_are_measured_and_that_the_worse_model_counts(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    asked: list[Any] = []
-
-    def estimate(table: Any, people: int, *, measure: Any, draws: int, rng: int) -> Any:
-        asked.append((people, type(measure), draws, rng))
-        means = (0.2, 0.1) if isinstance(measure, R2) else (0.3, 0.4)
-        return SimpleNamespace(models=[_Model(m) for m in means])
-
-    monkeypatch.setattr(sampled, "estimate_risk", estimate)
-    counts = np.array([[2, 1], [0, 4]])
-    assert sample_risk(counts, 8) == PublishedSampleRisk(7, 8, 0.2, 0.4)
-    assert asked == [(8, R2, 40, 2015), (8, R1, 40, 2015)]
-    axes = (TableAxis.plain("a", ["1", "2"]), TableAxis.plain("b", ["1", "2"]))
-    assert sample_risk(Table(axes, counts), 8) == PublishedSampleRisk(7, 8, 0.2, 0.4)
-    for table, people in (
-        (counts, 7),
-        (counts, 6),
-        (np.zeros(4, dtype=int), 5),
-        (np.array([3]), 5),
-        (np.ones(1001, dtype=int), 10**6),
-    ):
-        assert sample_risk(table, people) is None
-    for table in (np.array([3, 1]), np.ones(1000, dtype=int), np.array([1, 0])):
-        assert sample_risk(table, 10**6) is not None
-
-
-@pytest.mark.parametrize("which", [R1, R2])
-def test_a_table_that_no_model_fits_is_not_measured(
-    which: type, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def estimate(table: Any, people: int, *, measure: Any, **words: Any) -> Any:
-        if isinstance(measure, which):
-            raise InputError("No model fits.")
-        return SimpleNamespace(models=[_Model(0.5)])
-
-    monkeypatch.setattr(sampled, "estimate_risk", estimate)
-    assert sample_risk(np.array([3, 1]), 9) is None
-
-
 # --- What numbers protected by record keys offer
 
 
 def test_numbers_protected_by_keys_offer_what_their_policy_says() -> None:
     town = Dataset("town", "Town", (), (Measure("pay", "Pay", decimals=2), Measure("hours", "h")))
     keyed = parse_policy(preset("cell-key", town).encode(), "it")
-    assert keyed.sums is not None
     asked: list[Any] = []
 
     class Records:
@@ -319,3 +223,48 @@ def test_numbers_protected_by_keys_offer_what_their_policy_says() -> None:
     assert replace(numbers, policy=weighted).weights == ("w",)
     other = SimpleNamespace(sums=SimpleNamespace(spec=object()))
     assert keyed_noise(other, town, "pay") is None  # type: ignore[arg-type]
+
+
+def test_sampling_protects_and_the_worse_model_counts() -> None:
+    counts = np.array([[30, 4, 0], [12, 0, 1], [7, 9, 0]])
+    found = sample_risk(counts, 2500)
+    assert 0 < found.sample < found.everybody < 1
+    assert (found.respondents, found.people) == (63, 2500)
+    models = estimate_risk(counts, 2500, measure=R2(), draws=40, rng=2015).models
+    assert found.sample == max(model.mean for model in models)
+    assert len({model.mean for model in models}) > 1
+    everybody = estimate_risk(counts, 2500, measure=R1(), draws=40, rng=2015).models
+    assert found.everybody == max(model.mean for model in everybody)
+    assert sample_risk(counts, 2500) == found
+    # What is remembered is of this table alone: counts, shape, size and what cannot exist.
+    for other, people in ((counts.T, 2500), (counts, 2501), (counts[::-1], 2500)):
+        assert sample_risk(np.ascontiguousarray(other), people) != found
+    axes = tuple(TableAxis.plain(name, ["1", "2", "3"]) for name in "ab")
+    assert sample_risk(Table(axes, counts, structural=counts == 0), 2500) != found
+
+
+def test_a_smaller_part_of_the_population_is_less_risky() -> None:
+    """R2 is at most R1, and a sample that is nearly everybody comes close to it."""
+    counts = np.array([40, 3, 0, 0, 9, 20])
+    near, far = sample_risk(counts, 73), sample_risk(counts, 7200)
+    assert near.everybody - near.sample < far.everybody - far.sample + 0.2
+    assert far.sample < far.everybody
+
+
+@pytest.mark.parametrize(
+    ("counts", "people"),
+    [
+        (np.array([5]), 100),
+        (np.array([0, 0]), 100),
+        (np.array([5, 5]), 10),
+        (np.ones((40, 40), dtype=np.int64), 10**6),
+    ],
+)
+def test_tables_that_are_not_measured(counts: np.ndarray, people: int) -> None:
+    assert sample_risk(counts, people) is None
+
+
+def test_own_groups_that_overlap_are_not_measured() -> None:
+    one, other = Category("a", "A", (0, 1)), Category("b", "B", (1, 2))
+    assert not _are_apart(TableAxis("x", "X", (one, other)))
+    assert _are_apart(TableAxis("x", "X", (one, Category("c", "C", (2,)))))

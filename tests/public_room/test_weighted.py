@@ -84,8 +84,6 @@ def test_a_survey_opens_with_weighted_numbers_and_says_so(service: TableService)
 def test_errors_do_not_depend_on_how_categories_are_laid_out(service: TableService) -> None:
     plain = asked(service, by=["sex"])
     total = asked(service, by=[{"variable": "sex", "total": True}, "employment"], totals=True)
-    assert plain.errors is not None
-    assert total.errors is not None
     # Two variables have a larger stated error of protection, so the margins are at most a little above.
     assert (total.errors[:2, -1] >= plain.errors).all()
     assert (total.errors[:2, -1] <= 1.5 * plain.errors).all()
@@ -108,7 +106,6 @@ def test_rare_estimates_are_graded_by_respondents_and_errors(root: Path) -> None
         TableQuery.from_mapping({"dataset": "survey", "by": query.to_mapping()["by"]})
     )
     few = counted.shown.published < 20
-    assert shown.grades is not None
     assert few.any()
     assert (shown.grades[few] == "unreliable").all()
     assert (shown.grades == "reliable").any()
@@ -132,8 +129,6 @@ def test_estimates_are_flagged_as_the_policy_in_force_says(root: Path, tmp_path:
         after = asked(service, by=asked_for)
     finally:
         service.close()
-    assert before.grades is not None
-    assert after.grades is not None
     assert set(before.grades.ravel()) > {"unreliable"}
     estimated = after.published > 0
     assert (after.grades[estimated] == "unreliable").all()
@@ -143,7 +138,6 @@ def test_estimates_are_flagged_as_the_policy_in_force_says(root: Path, tmp_path:
 def test_files_carry_errors_and_grades(service: TableService) -> None:
     release = asked(service, by=["employment"])
     rows = list(csv.DictReader(io.StringIO(Csv().write(release))))
-    assert release.errors is not None
     assert [int(row["standard_error"]) for row in rows] == release.errors.tolist()
     assert {row["reliability"] for row in rows} <= {"reliable", "caution", "unreliable"}
     with zipfile.ZipFile(io.BytesIO(Xlsx().write(release, "Employment"))) as book:
@@ -156,15 +150,12 @@ def test_files_carry_errors_and_grades(service: TableService) -> None:
         TableQuery.from_mapping({"dataset": "survey", "by": ["sex"], "weight": "weight"})
     )
     again = read_decision(write_decision(decision)).release
-    assert again is not None
-    assert decision.release is not None
     assert (again.errors == decision.release.errors).all()
     assert (again.grades == decision.release.grades).all()
 
 
 def test_shares_have_standard_errors_of_their_own(service: TableService) -> None:
     both = asked(service, by=["sex", "employment"], statistics=["count", "share:count:row"])
-    assert both.errors is not None
     assert both.grades is not None
     counts, shares = both.published[..., 0] / 10.0**both.decimals, both.published[..., 1]
     # Standard errors of shares are rounded up to whole tenths of a percent: one tenth is taken back.
@@ -175,23 +166,19 @@ def test_shares_have_standard_errors_of_their_own(service: TableService) -> None
     assert (relative[:, 0] < whole[:, 0]).all()
     # A quotient never errs by more than both of its parts together, whatever their covariance is.
     alone = asked(service, by=["sex"])
-    assert alone.errors is not None
     row = alone.errors / alone.published
     assert (row < 0.05).all()
     assert (relative < whole + row[:, None]).all()
     # A category and all others have the same error.
     two = asked(service, by=["sex"], statistics=["share:count:total"])
-    assert two.errors is not None
     assert abs(int(two.errors[0]) - int(two.errors[1])) <= 1
     assert 0 < two.errors[0] < 25
     rare = asked(service, by=["district", "education"], statistics=["share:count:row"])
-    assert rare.grades is not None
     assert {"reliable", "unreliable"} <= set(rare.grades.ravel().tolist())
 
 
 def test_weighted_sums_and_means_of_a_measure(service: TableService) -> None:
     made = asked(service, by=["employment"], statistics=["count", "sum:hours", "mean:hours"])
-    assert made.errors is not None
     count, total, mean = np.moveaxis(made.published / 10.0**made.decimals, -1, 0)
     assert mean[0] == pytest.approx(total[0] / count[0], abs=0.06)
     errors = made.errors / 10.0**made.decimals
@@ -208,7 +195,6 @@ def test_weighted_sums_and_means_of_a_measure(service: TableService) -> None:
     assert [s.unit for s in made.statistics] == ["people", "hours", "hours"]
     assert any("nobody's own value" in note for note in made.notes)
     young = asked(service, by=["age"], where={"employment": ["1"]}, statistics=["mean:hours"])
-    assert young.errors is not None
     assert (young.errors > 0).all()
     assert young.published[0] < young.published[2]
 
@@ -227,15 +213,12 @@ def test_overlapping_categories_have_the_errors_of_each_alone(service: TableServ
     groups = [{"label": "All", "members": ["1", "2"]}, {"label": "Men", "members": ["1"]}]
     both = asked(service, by=[{"variable": "sex", "groups": groups}], statistics=["mean:hours"])
     alone = asked(service, by=["sex"], statistics=["mean:hours"])
-    assert both.errors is not None
-    assert alone.errors is not None
     assert (both.published[1], both.errors[1]) == (alone.published[0], alone.errors[0])
     assert both.errors[0] < alone.errors[0]
 
 
 def test_the_bundle_holds_no_weight_of_a_respondent(root: Path) -> None:
     bundle = read_bundle(root / "bundle")
-    assert bundle.respondents is not None
     files = {p.name for p in (root / "bundle").resolve().rglob("*") if p.is_file()}
     assert "respondents.arrow" in files
     description = bundle.dataset
@@ -352,8 +335,6 @@ def test_the_client_and_the_command_line_show_standard_errors(root: Path) -> Non
         show_decision(decision, service.dataset("survey"), service.policy("survey"), console)
         said = console.export_text()
         assert "In brackets: standard errors." in said
-        assert decision.release is not None
-        assert decision.release.errors is not None
         assert re.search(r"\d\.\d \(\d+\.\d\)", said)
         assert f"({decision.release.errors[0, 0] // 10:,})" in said
     finally:

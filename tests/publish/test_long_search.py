@@ -10,10 +10,17 @@ import pytest
 
 import lustrum
 from lustrum.protect.suppression import AxisSums, SuppressionProblem, suppress
-from lustrum.publish.suppression import long_search as module
-from lustrum.publish.suppression.long_search import StoppableSearch
+from lustrum.publish.suppression import tables as module
+from lustrum.publish.suppression.tables import StoppableSearch
 from lustrum.runtime import log_lines
-from lustrum.runtime.stop import Stopped, stopping, taking_best
+from lustrum.runtime.stop import (
+    Stopped,
+    report_progress,
+    reporting_progress,
+    still_working,
+    stopping,
+    taking_best,
+)
 from protect.suppression.test_suppress import three_way
 
 COUNTS = [[2, 9, 7, 8], [9, 1, 8, 9], [7, 8, 2, 9], [9, 7, 8, 30]]
@@ -157,3 +164,17 @@ def test_a_search_for_a_frame_can_be_stopped_too(
     assert any(asked)
     assert not release.shown.all()
     assert "The search goes on" in capsys.readouterr().err
+
+
+def test_work_that_does_not_know_its_step_says_the_last_one_again_and_stops() -> None:
+    said: list[tuple[str, float]] = []
+    still_working()
+    with reporting_progress(lambda *words: said.append(words)):
+        still_working()
+        assert not said
+        report_progress("counting", 0.5)
+        still_working()
+    still_working()
+    assert said == [("counting", 0.5)] * 2
+    with stopping(lambda: True), pytest.raises(Stopped):
+        still_working()

@@ -209,7 +209,6 @@ def test_counts_are_protected_by_the_key_of_their_dataset_and_written_beside_a_m
     memory = read_memory(memory_path(folder, made.digest))
     assert memory.digest == made.digest
     assert memory.method == house.counts.own.report.method
-    assert memory.cells.keys is not None
     assert memory.cells.keys.tolist() == KEYS[: len(memory.cells)].tolist()
     assert house.before is None
     assert (made.cells, made.both, made.magnitudes, made.audits) == ("true cells", None, None, ())
@@ -217,7 +216,6 @@ def test_counts_are_protected_by_the_key_of_their_dataset_and_written_beside_a_m
     assert made.result.cells is house.counts.own.cells
     assert earlier_memory(folder, house.out) is not None
     again = replaced_memory(folder, house.out)
-    assert again is not None
     assert again.digest == made.digest
     assert house.make(folder=folder).digest == made.digest
     # Without a folder nothing is remembered; without a progress nobody is told.
@@ -241,50 +239,17 @@ def test_a_release_goes_on_from_the_memory_before_and_is_held_against_it(house: 
     before = Memory(half, method, "b" * 40)
     made = house.make(previous=before)
     assert house.counts.given["previous"] is half
-    assert made.both is not None
     assert made.both.changed == len(half)
     other = Memory(own.cells, {**method, "base": 3}, "c" * 40)
     replaced = house.make(previous=before, replaced=other)
-    assert replaced.both is not None
     assert replaced.both.changed == 0, "readers hold the one that is replaced"
     assert house.make(replaced=other).both is not None
     larger = Memory(own.cells, {**method, "base": 4}, "c" * 40)
     assert house.make(replaced=larger).both is None
     kept = house.make(previous=before, replaced=larger)
-    assert kept.both is not None
     assert kept.both.changed == len(half)
     with pytest.raises(InputError, match="made with base = 4"):
         house.make(previous=Memory(half, {**method, "base": 4}, "b" * 40))
-
-
-def test_what_releases_leave_together_is_carried_from_one_to_the_next(
-    house: Any, tmp_path: Path
-) -> None:
-    own, folder = house.counts.own, tmp_path / "agency"
-    keyed = FinestCells(DATASET, own.cells.codes, own.cells.counts, KEYS[: len(own.cells)])
-    method = dict(own.report.method)
-    made = house.make(folder=folder)
-    first = read_memory(memory_path(folder, made.digest))
-    low, high = own.report.support.bounds(keyed.counts)
-    assert first.bounds is not None
-    assert [ends.tolist() for ends in first.bounds] == [low.tolist(), high.tolist()]
-    assert first.earlier == ()
-    # An earlier release of the same numbers that left one value for every cell leaves one for this, too.
-    certain = Memory(keyed, method, "b" * 40, bounds=(high, high), earlier=("a" * 40,))
-    made = house.make(folder=folder, previous=certain)
-    later = read_memory(memory_path(folder, made.digest))
-    assert later.bounds is not None
-    assert [ends.tolist() for ends in later.bounds] == [high.tolist()] * 2
-    assert later.earlier == ("a" * 40, "b" * 40)
-    assert made.both is not None
-    assert made.both.pinned == len(keyed)
-    wide = house.make(previous=replace(certain, bounds=None)).both
-    assert wide is not None
-    assert wide.pinned == 0
-    # The same release once more is not one of those before it.
-    again = replace(certain, digest=made.digest, earlier=("a" * 40, made.digest))
-    house.make(folder=folder, previous=again)
-    assert read_memory(memory_path(folder, made.digest)).earlier == ("a" * 40,)
 
 
 def test_a_release_without_sums_hands_on_the_memory_of_those_before(
@@ -300,21 +265,6 @@ def test_a_release_without_sums_hands_on_the_memory_of_those_before(
     assert house.memories[-1].sums is sums
     house.make(folder=tmp_path / "agency")
     assert house.memories[-1].sums is None
-
-
-def test_records_without_identifiers_are_not_taken_for_those_of_an_earlier_release(
-    house: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    before = Memory(house.counts.own.cells, dict(house.counts.own.report.method), "b" * 40)
-    monkeypatch.setattr(module, "finest_cells", lambda _: house.counts.own.cells)
-    monkeypatch.setattr(Memory, "holds", lambda *_: False)
-    with pytest.raises(DatasetError, match="'town' has no identifiers"):
-        house.make(previous=before)
-    assert not house.counts.given
-    house.make()
-    house.engine.dataset = replace(DATASET, record_id="person")
-    house.make(previous=before)
-    assert house.counts.given["previous"] is before.cells
 
 
 def test_a_release_that_may_not_be_made_leaves_nothing(house: Any, tmp_path: Path) -> None:
@@ -355,7 +305,6 @@ def test_records_of_a_database_are_read_once_more_only_if_needed_and_are_the_sam
 ) -> None:
     cells = made_by().cells
     keyed = FinestCells(DATASET, cells.codes, cells.counts, KEYS[: len(cells)])
-    assert keyed.keys is not None
     changed = [
         FinestCells(DATASET, cells.codes[:, ::-1], cells.counts, keyed.keys),
         FinestCells(DATASET, cells.codes, cells.counts + 1, keyed.keys),
@@ -434,7 +383,6 @@ def test_sums_have_a_key_of_their_own_are_tied_to_shown_counts_and_audited(
     assert ("summing", 1.0) in house.steps
     assert house.memories[0].sums.name == "sums"
     found = read_bundle(house.out).sums
-    assert found is not None
     assert np.array_equal(found.sums.sums["pay"], sums.own.sums.sums["pay"])
     assert made.magnitudes is not None
     assert made.both_sums is None
@@ -487,7 +435,6 @@ def test_other_sums_of_the_same_contributors_are_found_by_their_cells_and_measur
 ) -> None:
     out = tmp_path / "town"
     own = made_by(existence="public")
-    assert own.sums is not None
     plain, values = own.sums.sums, own.sums.sums.sums
 
     def made(codes: Any, sums: Any) -> Any:
@@ -521,7 +468,6 @@ def test_respondents_of_a_survey_are_protected_beside_the_counts(house: Any) -> 
     house.make()
     assert given == [((True, "weight", "respondents"), True, b"lustrum protected survey town")]
     found = read_bundle(house.out)
-    assert found.respondents is not None
     assert np.array_equal(found.respondents.weights, respondents.weights)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import stat
-import tomllib
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lustrum.model import Dataset, DatasetError, Release, TableAxis, TableQuery
+from lustrum.model import DatasetError, Release, TableAxis, TableQuery
 from lustrum.policy.read import parse_policy
 from lustrum.protect.magnitudes.remembered import LastShown, RememberedSums
 from lustrum.protect.weighted import classes as limits
@@ -24,11 +23,12 @@ from lustrum.protect.weighted.classes import MeanWeights
 from lustrum.public.numbers import CannotProtectError
 from lustrum.publish.bundles.history import ReleaseHistory
 from lustrum.publish.bundles.sum_memory import remembered_sums, sums_bytes
-from lustrum.publish.records import keyed_weights as module
-from lustrum.publish.records.keyed_weights import mean_weights, weighted_release
+from lustrum.publish.records import views as module
 from lustrum.publish.records.protected_input import ProtectedInput
+from lustrum.publish.records.views import mean_weights, weighted_release
 from lustrum.tabulate.frame import FrameEngine
 from lustrum.tabulate.keys import Secret
+from small import described
 
 # The history of releases
 
@@ -198,25 +198,6 @@ def test_pieces_of_a_record_stay_in_their_order() -> None:
 
 # Mean weights of classes
 
-TOWN = """
-[dataset]
-name = "town"
-title = "Town"
-units = "people"
-record_id = "id"
-[[variables]]
-name = "area"
-label = "Area"
-codes = [["n", "N"], ["s", "S"]]
-[[variables]]
-name = "job"
-label = "Job"
-codes = [["a", "A"], ["b", "B"], ["c", "C"]]
-[[weights]]
-name = "w"
-decimals = 2
-{total}
-"""
 POLICY = """dataset = "town"
 protect = {method = "random-rounding", base = 3}
 rules = {max_dimensions = 2, nested_only = false}
@@ -230,9 +211,14 @@ PEOPLE = [
 ]
 
 
-def source(total: str = "", rows: Any = PEOPLE, secret: Secret | None = SECRET) -> ProtectedInput:
-    dataset = Dataset.from_mapping(tomllib.loads(TOWN.format(total=total)))
-    engine = FrameEngine(pa.Table.from_pylist(rows), dataset, secret, 1)
+def source(total: int | None = None, secret: Secret | None = SECRET) -> ProtectedInput:
+    dataset = described(
+        "town",
+        {"area": "ns", "job": "abc"},
+        head={"units": "people", "record_id": "id"},
+        weights=[{"name": "w", "decimals": 2} | ({"total": total} if total else {})],
+    )
+    engine = FrameEngine(pa.Table.from_pylist(PEOPLE), dataset, secret, 1)
     return ProtectedInput(engine, secret=secret)
 
 
@@ -240,9 +226,9 @@ def policy(text: str = POLICY) -> Any:
     return parse_policy(text.encode(), "policy.toml")
 
 
-@pytest.mark.parametrize("total", ["", "total = 5000"])
+@pytest.mark.parametrize("total", [None, 5000])
 def test_mean_weights_follow_from_what_a_table_of_the_classes_shows(
-    total: str, monkeypatch: pytest.MonkeyPatch
+    total: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[Any] = []
     given_weights = np.array([[200, 300, 0], [400, 100, 250]])
@@ -309,7 +295,7 @@ def test_numbers_that_are_hidden_or_below_nobody_count_as_nobody(
             table.axes, np.zeros((2, 3), dtype=int), np.full((2, 3), "F"), {"method": "m"}
         ),
     )
-    assert mean_weights(source("total = 5000"), policy()).weights.tolist() == [[1] * 3] * 2
+    assert mean_weights(source(5000), policy()).weights.tolist() == [[1] * 3] * 2
 
 
 def test_weights_that_cannot_be_protected_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -370,7 +356,7 @@ def test_a_weighted_table_is_protected_counts_times_mean_weights() -> None:
     assert (made.low, made.high, made.channel) == (None, None, None)
     assert dict(made.method) == {"method": "m", "weights": "means of classes"}
     assert made.notes[0] == "first"
-    assert "mean weights of Area" in str(made.notes[1])
+    assert "mean weights of area" in str(made.notes[1])
     assert made.status.tolist() == ["F", "N"]
     rounded = own.protect(own.engine.tabulate(query), policy().protect)
     assert rounded.channel is not None

@@ -21,7 +21,7 @@ from lustrum.protect.privacy import BudgetSpentError
 from lustrum.public.bundle.files import read_bundle
 from lustrum.publish.budget import BudgetLedger
 from lustrum.publish.bundles import proven
-from lustrum.publish.bundles.proven import NOISY, ProvenBundle
+from lustrum.publish.bundles.proven import ERRORS, NOISY, ProvenBundle
 from lustrum.publish.doctor import examine
 from lustrum.server import create_app
 from lustrum.server.settings import Settings
@@ -94,6 +94,9 @@ def test_a_release_is_paid_for_once_and_served_with_its_promise(tmp_path: Path) 
     assert bundle.report.proof is not None
     assert bundle.report.proof["neighbours"] == "replace-one-record"
     assert not bundle.report.proof["earlier_without_proof"]
+    errors = data / "reports" / "town" / ERRORS
+    assert errors.stat().st_mode & 0o077 == 0
+    assert [row["variables"] for row in json.loads(errors.read_bytes())["tables"]] == [1, 2, 3]
     text = notes_of(data)
     assert "made up from noisy tables" in text
     assert "rho 2.56" in text
@@ -254,5 +257,10 @@ def test_doctor_knows_the_budget_and_backups_bring_it_back(tmp_path: Path) -> No
     restored = BudgetLedger(tmp_path / "restored", "merrow")
     assert restored.path.read_bytes() == ledger.path.read_bytes()
     assert not protect(tmp_path / "restored").charged
+    assert [f.sentence for f in examine(data) if f.about == "budgets/merrow.jsonl"] == [
+        "Rho 2.56 of 3 is spent."
+    ]
     ledger.path.chmod(0o644)
     assert [f.about for f in examine(data) if "Others may read" in f.sentence] == ["budgets"]
+    ledger.path.write_bytes(ledger.path.read_bytes().replace(b"64/25", b"63/25"))
+    assert [f.grade for f in examine(data) if f.about == "budgets/merrow.jsonl"] == ["bad"]

@@ -93,14 +93,6 @@ def test_a_bundle_that_was_written_and_not_listed_can_be_continued(copy: Path, m
     assert history(copy) == (made[1][0].digest, made[1][1].digest, third.digest)
 
 
-@pytest.mark.parametrize("words", ["", "{}", '{"releases": 3}', '{"releases": [3]}'])
-def test_a_damaged_history_is_refused(tmp_path: Path, words: str) -> None:
-    (tmp_path / "releases").mkdir()
-    (tmp_path / "releases" / "town.json").write_text(words)
-    with pytest.raises(DatasetError, match="is damaged; restore it from a backup"):
-        history(tmp_path)
-
-
 def test_a_later_release_does_not_lower_the_share_of_empty_cells(made: Made) -> None:
     """Numbers that vanish would tell which cells are empty, and the others would be occupied."""
     root, both = made

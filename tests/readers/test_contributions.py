@@ -38,13 +38,11 @@ def sensitive(table: Table) -> list[bool]:
 def test_a_lone_firm_with_blank_contributions_is_sensitive(contributions: str) -> None:
     table = read(f"p,1000,1,{contributions}")
     assert sensitive(table) == [True, True, True]
-    assert table.contributions is not None
     assert table.contributions.value[0].tolist() == [1000, 0]
 
 
 def test_two_firms_of_which_one_is_listed_have_the_rest() -> None:
     table = read("p,1000,2,600,")
-    assert table.contributions is not None
     assert table.contributions.value[0].tolist() == [600, 400]
     assert PPercent(p=10).judge(table).mask[0]
 
@@ -91,7 +89,6 @@ def test_without_a_number_of_contributors_as_few_are_assumed_as_fit() -> None:
         ("p,0,,", 0),
     ):
         table = read(line, head)
-        assert table.contributors is not None
         assert table.contributors[0] == number, line
     assert sensitive(read("p,1000,,", head)) == [True, True, True]
 
@@ -149,7 +146,6 @@ def test_a_blank_contribution_is_said_with_its_line() -> None:
 def test_blank_holdings_are_contributors_of_their_own() -> None:
     head = "a,value,n,x1,x2,h1,h2"
     table = read("p,1000,3,600,,17,", head)
-    assert table.contributions is not None
     numbers = table.contributions.holding[0].tolist()
     assert len(set(numbers)) == 2
     assert min(numbers) >= 0
@@ -186,8 +182,6 @@ def test_a_holding_that_stands_twice_in_a_cell_is_refused() -> None:
 def filled(line: str, head: str = "a,value,n,x1,x2,x3") -> tuple[list[int], int, bool]:
     """What is taken for the contributions of a cell, for its contributors, and whether any is assumed."""
     table = read(line, head)
-    assert table.contributions is not None
-    assert table.contributors is not None
     there = table.contributions.present[0]
     assert set(table.contributions.holding[0][~there].tolist()) <= {-1}
     assert not table.contributions.value[0][~there].any()
@@ -235,7 +229,6 @@ def test_the_contributions_of_a_cell_without_a_number(
 def test_numbers_of_contributors_alone_are_kept_and_checked() -> None:
     table = read("p,5,2\nq,0,0\nr,0,3\nTotal,5,4", "a,value,n")
     assert table.contributions is None
-    assert table.contributors is not None
     assert table.contributors.tolist() == [2, 0, 3, 4]
     with pytest.raises(InputError, match="line 3: the cell has a value but 0 contributors"):
         read("p,5,2\nq,1,0\nTotal,6,2", "a,value,n")
@@ -244,7 +237,6 @@ def test_numbers_of_contributors_alone_are_kept_and_checked() -> None:
 def test_contributors_without_a_name_are_like_no_other() -> None:
     head = "a,value,n,x1,x2,h1,h2"
     table = read("p,1000,2,600,,f,\nq,700,2,400,300,g,f\nr,500,3,,,,\nTotal,2200,5,,,,", head)
-    assert table.contributions is not None
     holding = table.contributions.holding
     assert holding[0, 0] == holding[1, 1] >= 0, "one name is one holding"
     blank = [holding[0, 1], *holding[2], *holding[3]]
@@ -255,7 +247,6 @@ def test_contributors_without_a_name_are_like_no_other() -> None:
 
 def test_the_largest_exact_number_is_read_and_none_beyond_it() -> None:
     table = read("p,-0.5,3,900719925474099.2,-900719925474099.2")
-    assert table.contributions is not None
     assert table.contributions.value[0].tolist() == [2**53, -(2**53)]
 
 
@@ -298,7 +289,6 @@ def test_every_total_is_held_against_each_of_its_parts(row: int, line: str, sent
 
 def test_totals_of_empty_cells_and_of_values_of_both_signs_are_right() -> None:
     empty = read("p,0,0,,\nq,0,0,,\nTotal,0,0,,")
-    assert empty.contributors is not None
     assert not empty.contributors.any()
     cancelled = read("p,500,1,500,\nq,-450,2,-400,-50\nTotal,50,2,100,-50")
     assert cancelled.contributors is not None
@@ -309,9 +299,7 @@ def test_totals_of_empty_cells_and_of_values_of_both_signs_are_right() -> None:
 def test_rows_that_are_missing_are_empty_cells() -> None:
     lines = "p,k,5,1,5,\np,Total,5,1,5,\nTotal,k,5,1,5,\nTotal,Total,5,1,5,\nTotal,l,0,0,,"
     table = read(lines, "a,b,value,n,x1,x2")
-    assert table.contributors is not None
     assert int(table.contributors.sum()) == 4
-    assert table.contributions is not None
     assert set(table.contributions.holding[~table.contributions.present].tolist()) == {-1}
 
 

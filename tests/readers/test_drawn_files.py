@@ -43,7 +43,8 @@ def test_drawn_files_are_judged_truly(tmp_path: Path) -> None:
 
 def test_a_sum_by_chance_in_two_units_is_shown_once(tmp_path: Path) -> None:
     # One place of this file is the sum of two others in its only full line, in units and in thousands.
-    _checked(tmp_path, 4699, disclosing=True)
+    _, told = _checked(tmp_path, 4699, disclosing=True)
+    assert draw_file(4699, disclosing=True).planted in exact(told)
 
 
 @pytest.mark.deep

@@ -157,7 +157,6 @@ def test_a_table_is_the_same_in_every_kind_of_file(
     table = true_table(file, {**members_of([file])}, holding_number=lambda name: int(name[1:], 36))
     assert table.decimals == 2
     assert table.values.tolist() == cells.tolist()
-    assert table.contributions is not None
     assert table.contributions.value[..., 0].tolist() == cells.tolist()
     assert table.contributions.holding[1, 2, 0] == int("12", 36)
 
@@ -184,9 +183,13 @@ def test_a_broken_file_is_one_sentence_with_its_name(
         content = text.encode()[:at] + noise + text.encode()[at + data.draw(st.integers(0, 6)) :]
     path = tmp_path_factory.mktemp("t") / f"t.{data.draw(st.sampled_from(['csv', 'json', 'xlsx']))}"
     path.write_bytes(content)
-    with contextlib.suppress(InputError):
+    said = ""
+    try:
         file = read_true(path)
-        true_table(file, members_of([file]), assumed="counts")
+        read = true_table(file, members_of([file]), assumed="counts").values.size > 0
+    except InputError as error:
+        read, said = False, str(error)
+    assert read or (said.startswith(str(path)) and "\n" not in said.partition(":\n")[0])
 
 
 @pytest.mark.parametrize(
@@ -383,7 +386,6 @@ def test_a_layout_finds_a_table_in_a_workbook_and_must_speak_of_every_column(
     layout = layout_of_text(lines + 'firms = { role = "contributors" }\n', "l.toml")
     file = read_true(path, layout)
     table = true_table(file, members_of([file]))
-    assert table.contributors is not None
     assert (table.kind, table.contributors.tolist()) == ("magnitude", [4, 9, 13])
     stale = layout.model_copy(update={"digest": "0" * 64})
     with pytest.raises(InputError, match="other bytes"):

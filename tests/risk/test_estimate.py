@@ -5,13 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import lustrum as lu
 from lustrum.model import InputError, Table
-from lustrum.risk.choose import choose_model
+from lustrum.risk import SampleRisk
 from lustrum.risk.counts import NotMeasurableError
-from lustrum.risk.estimate import draw_risks, estimate_risk
+from lustrum.risk.estimate import choose_model, estimate_risk
 from lustrum.risk.population import KnownPopulation, LogLinear, PolyaUrn, simple_random_samples
 from lustrum.risk.r1 import R1, r1
-from lustrum.risk.r2 import R2, r2
+from lustrum.risk.r2 import r2
+from lustrum.rumap import grid
 from lustrum.study.sample_tables import AREAS_BY_RELIGION
 
 SAMPLE = simple_random_samples(AREAS_BY_RELIGION, 0.1, np.random.default_rng(5))[0]
@@ -28,16 +30,16 @@ def test_a_known_population_gives_the_risk_itself() -> None:
 
 
 def test_each_model_gives_what_its_draws_give() -> None:
-    estimate = estimate_risk(SAMPLE, 2449, draws=3000, rng=7)
+    estimate = estimate_risk(SAMPLE, 2449, draws=1000, rng=7)
     for model, found in zip((LogLinear(), PolyaUrn()), estimate.models, strict=True):
-        drawn = model.draw(SAMPLE, 2449, np.random.default_rng(8), 3000)
-        risks = np.array([r2(population, SAMPLE) for population in drawn[:1000]])
-        error = np.sqrt(found.sd**2 / 3000 + risks.var() / 1000)
+        drawn = model.draw(SAMPLE, 2449, np.random.default_rng(8), 300)
+        risks = np.array([r2(population, SAMPLE) for population in drawn])
+        error = np.sqrt(found.sd**2 / 1000 + risks.var() / 300)
         assert found.mean == pytest.approx(risks.mean(), abs=4 * error)  # 1 in 15,000
         assert [level for level, _ in found.quantiles] == [0.05, 0.25, 0.5, 0.75, 0.95]
         values = [value for _, value in found.quantiles]
         assert values == sorted(values)
-        assert found.standard_error == found.sd / np.sqrt(3000)
+        assert found.standard_error == found.sd / np.sqrt(1000)
 
 
 def test_a_seed_repeats_an_estimate_and_models_do_not_disturb_each_other() -> None:
@@ -48,26 +50,6 @@ def test_a_seed_repeats_an_estimate_and_models_do_not_disturb_each_other() -> No
     assert both.models[0] == alone.models[0]
     assert both.provenance["seed"] == 3
     assert both.provenance["sample_sha256"] == alone.provenance["sample_sha256"]
-
-
-def test_an_estimate_tells_its_story() -> None:
-    estimate = estimate_risk(SAMPLE, 2449, draws=200, rng=3)
-    assert estimate.fraction == pytest.approx(0.1, abs=1e-3)
-    assert "R2 of a sample of 245 from 2449 people" in str(estimate)
-    assert estimate.spread == abs(estimate.models[0].mean - estimate.models[1].mean)
-    assert estimate["Pólya urn"].details["theta"] > 0
-    assert estimate["log-linear, independence"].details["degrees"] > 0
-    rows = estimate.to_arrow()
-    assert rows.num_rows == 2
-    assert rows.column_names[:4] == ["model", "mean", "sd", "standard_error"]
-    with pytest.raises(KeyError):
-        estimate["other"]
-
-
-def test_large_batches_are_drawn_in_portions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lustrum.risk.estimate._CELLS_AT_ONCE", 90 * 70)
-    rng = np.random.default_rng(1)
-    assert draw_risks(LogLinear(), SAMPLE, 2449, R2(), 200, rng).shape == (200,)
 
 
 def test_structural_zeros_of_a_table_are_not_measured() -> None:
@@ -145,3 +127,36 @@ def test_cross_validation_is_the_mean_loss_over_everybody() -> None:
     # Ten alike in one cell of two: each fold of five is predicted from the other five.
     score = choose_model([10, 0], [LogLinear()], "cv", rng=1, folds=2).scores[0][1]
     assert score == pytest.approx(-np.log((5 + 0.5) / 6))
+
+
+RNG = np.random.default_rng(4)
+POPULATION = RNG.poisson(RNG.gamma(0.8, 60.0, (5, 6)))
+TABLE = Table.from_counts(RNG.binomial(POPULATION, 0.1))
+
+
+def test_a_map_of_a_sample_orders_rounding_bases() -> None:
+    methods = grid("conventional-rounding", base=[2, 5, 20])
+    found = lu.rumap(TABLE, methods, ["sample-r2:fraction=0.1:draws=50"])
+    assert found.risk == "sample-r2"
+    _, original, two, five, twenty = found.points
+    assert min(original.risk, two.risk) > five.risk > twenty.risk
+    again = lu.rumap(TABLE, methods, ["sample-r2:fraction=0.1:draws=50"], workers=1)
+    assert [p.risk for p in again.points] == [p.risk for p in found.points]
+
+
+def test_suppressed_cells_have_no_figure_and_a_sentence() -> None:
+    found = lu.rumap(TABLE, grid("suppression"), ["sample-r2:fraction=0.1:draws=20"])
+    point = found.points[-1]
+    assert np.isnan(point.risk)
+    assert "suppressed" in point.note
+
+
+def test_mistakes_are_one_sentence() -> None:
+    with pytest.raises(InputError, match="share of the population"):
+        SampleRisk()
+    with pytest.raises(InputError, match="'polya-urn' or 'log-linear'"):
+        SampleRisk(fraction=0.1, model="urn")  # type: ignore[arg-type]
+    with pytest.raises(InputError):
+        SampleRisk(fraction=0.0)
+    with pytest.raises(InputError, match="not a measure with values"):
+        lu.rumap(TABLE, grid("none"), ["sample-r2:fraction"])

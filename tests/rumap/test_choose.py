@@ -46,7 +46,6 @@ def test_the_choice_is_the_best_of_all_that_are_under_the_limit(limit: float) ->
         assert choice.method is None
         assert "No method" in choice.reason
         return
-    assert choice.point is not None
     assert choice.point.utility == max(p.utility for p in safe)
     assert choice.method.to_mapping() == choice.point.method
     assert len(choice.others) == len(GRID) - 1
@@ -70,8 +69,6 @@ def test_the_least_expected_loss_is_least_and_on_the_frontier(a: float, b: float
 def test_halving_finds_what_the_whole_grid_finds_with_fewer_draws(limit: float) -> None:
     whole = best_of(whole_map(), limit)
     halved = lu.best(TABLE, limit, GRID, replications=12, search="halving")
-    assert halved.point is not None
-    assert whole.point is not None
     assert halved.point.label == whole.point.label
     assert len(halved.map.draws) < 0.7 * len(whole.map.draws)
 
@@ -82,8 +79,6 @@ def test_the_worst_table_decides_unless_the_mean_is_asked_for() -> None:
     methods = grid("conventional-rounding", base=[2, 3, 5])
     worst = lu.best(tables, 0.13, methods)
     mean = lu.best(tables, 0.13, methods, over="mean")
-    assert worst.point is not None
-    assert mean.point is not None
     assert mean.point.utility >= worst.point.utility
     assert max(p.risk for p in worst.map.points if p.label == worst.point.label) <= 0.13
 

@@ -21,6 +21,7 @@ from lustrum.rumap import (
     sweep_of,
 )
 from lustrum.rumap.choose import best_of
+from lustrum.rumap.grids import MapMethod
 from lustrum.runtime.stop import Stopped, stopping
 from lustrum.tabulate import read_description
 from lustrum.utility import AverageDistance
@@ -228,15 +229,19 @@ def test_mistakes_are_one_sentence() -> None:
         lu.rumap(TABLE, METHODS, replications=0)
 
 
-def test_a_protected_population_adds_up_in_every_table_of_its_hypercube() -> None:
-    (method,) = grid("protected-population", base=3, max_variables=2, sweeps=3)
+@pytest.mark.parametrize(
+    "method",
+    [
+        *grid("protected-population", base=3, max_variables=2, sweeps=3),
+        *grid("proven-population", rho=2.56),
+    ],
+)
+def test_a_protected_population_adds_up_in_every_table_of_its_hypercube(method: MapMethod) -> None:
     cube = HypercubeTables(
         TABLE, {"fine": HypercubeView(("area", "age")), "coarse": HypercubeView(("age",))}
     )
     made = cube.protect(method, np.random.default_rng(1))
     assert np.array_equal(made["fine"].published.sum(axis=0), made["coarse"].published)
     for name, release in made.items():
-        assert release.low is not None
-        assert release.high is not None
         true = cube.tables[name].values
         assert ((release.low <= true) & (true <= release.high)).all()

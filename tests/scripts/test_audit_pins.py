@@ -19,8 +19,6 @@ SKIPPED = {"name": "scipy", "skip_reason": "Dependency not found and could not b
 @pytest.fixture(scope="module")
 def script() -> ModuleType:
     spec = importlib.util.spec_from_file_location("audit_pins", SCRIPT)
-    assert spec is not None
-    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

@@ -101,7 +101,6 @@ def one_after_the_other(luck: np.random.Generator) -> list[object]:
         rows = [np.sort(luck.choice(24, 5, replace=False)) for _ in range(6)]
         cover.add([Cut(row.astype(np.intp), np.ones(5), 1.0) for row in rows])
         relaxed = cover.relax()
-        assert relaxed is not None
         found = cover.search(3)
         out.extend([relaxed.x, relaxed.reduced, relaxed.bound, relaxed.steps])
         out.extend([found.x, found.bound, found.steps, found.finished])

@@ -37,8 +37,6 @@ def test_kept_rows_lead_to_the_same_bound(rows: list[list[int]], cost: list[int]
     added.add(covering(rows))
     kept.keep(covering(rows))
     one, other = added.relax(), kept.relax()
-    assert one is not None
-    assert other is not None
     assert other.bound == pytest.approx(one.bound, abs=1e-6)
     assert all(cut.lacks(other.x) <= 1e-6 for cut in covering(rows))
     # None that the optimum satisfies anyway takes part, and none is known twice.

@@ -5,9 +5,11 @@ from unittest import mock
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
 
 from lustrum.numeric.structure import ragged
-from lustrum.numeric.structure.ragged import Lists, outer
+from lustrum.numeric.structure.ragged import Lists, connected_parts, outer
 from structure.cases import QUICK
 
 ROWS = st.lists(st.lists(st.integers(0, 5), max_size=3), max_size=4)
@@ -31,7 +33,6 @@ def test_the_outer_product_adds_every_pair(
 @given(ROWS, ROWS)
 def test_weights_multiply(left: list[list[int]], right: list[list[int]]) -> None:
     crossed = outer(Lists.of(left, [[i + 1 for i in x] for x in left]), Lists.of(right))
-    assert crossed.weights is not None
     assert crossed.weights.tolist() == [a + 1 for x in left for y in right for a in x for _ in y]
 
 
@@ -57,3 +58,19 @@ def test_single_lists_are_known_as_such() -> None:
     assert not Lists.singles(3).is_singles(4)
     assert not Lists.of([[1], [0]]).is_singles(2)
     assert not Lists.of([[0, 1], []]).is_singles(2)
+
+
+@given(st.integers(1, 40), st.integers(0, 60), st.integers(0, 2**32 - 1))
+def test_parts_and_their_numbers_are_those_of_scipy(nodes: int, edges: int, seed: int) -> None:
+    one, other = np.random.default_rng(seed).integers(0, nodes, (2, edges))
+    graph = sparse.coo_array((np.ones(edges), (one, other)), shape=(nodes, nodes)).tocsr()
+    assert (
+        connected_parts(nodes, one, other).tolist()
+        == connected_components(graph, directed=False)[1].tolist()
+    )
+
+
+def test_a_long_path_is_one_part_in_few_rounds() -> None:
+    order = np.random.default_rng(1).permutation(100_000)
+    assert not connected_parts(order.size, order[:-1], order[1:]).any()
+    assert connected_parts(0, order[:0], order[:0]).size == 0

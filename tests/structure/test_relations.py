@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from lustrum.model import InputError, TableAxis
 from lustrum.numeric.structure import Relations, Structure, complete_relations
+from lustrum.numeric.structure.families import Family
 from lustrum.numeric.structure.incidence import (  # both ways to it
     _null_space,
     _null_space_by_fractions,
@@ -348,3 +349,52 @@ def test_a_relation_without_a_total_gets_a_cell_that_nobody_shows() -> None:
     assert read.totals.tolist() == [2, 3, 5, 6, 0, 6]
     parts = [read.parts[a:b].tolist() for a, b in zip(read.indptr, read.indptr[1:], strict=False)]
     assert parts == [[0, 1], [0, 4], [1, 0], [0, 1], [1, 2], [2, 3]]
+
+
+ATOMS = 5
+SETS = st.lists(st.sets(st.integers(0, ATOMS - 1)).map(sorted), min_size=1, max_size=7)
+
+
+def indicator(family: Family) -> np.ndarray:
+    array = np.zeros((family.lists.count, family.atoms), dtype=int)
+    array[family.lists.rows, family.lists.items] = 1
+    return array
+
+
+@QUICK
+@given(SETS)
+def test_forests_hold_every_set_and_no_two_that_cross(sets: list[list[int]]) -> None:
+    family = Family(Lists.of(sets), ATOMS)
+    for forest in family.forests:
+        held = [set(sets[c]) for c in forest.sets]
+        assert all(a <= b or b <= a or not a & b for a in held for b in held)
+    everywhere = {c for forest in family.forests for c in forest.sets.tolist()}
+    assert everywhere == set(family.distinct.tolist())
+    crossing = any(
+        set(a) & set(b) and not set(a) <= set(b) and not set(b) <= set(a)
+        for a in sets
+        for b in sets
+    )
+    assert family.nested == (not crossing)
+
+
+@QUICK
+@given(SETS)
+def test_every_sum_is_true(sets: list[list[int]]) -> None:
+    family = Family(Lists.of(sets), ATOMS)
+    held = indicator(family)
+    for total, parts in family.sums:
+        assert np.array_equal(held[total], held[list(parts)].sum(axis=0))
+
+
+@QUICK
+@given(SETS, st.sets(st.integers(0, ATOMS - 1)))
+def test_what_is_expressed_adds_up_to_the_target(sets: list[list[int]], target: set[int]) -> None:
+    family = Family(Lists.of(sets), ATOMS)
+    mask = np.isin(np.arange(ATOMS), list(target))
+    found = family.express(mask)
+    if found is not None:
+        assert np.array_equal(found[1] @ indicator(family)[found[0]], mask.astype(int))
+    elif family.nested and target:
+        held = indicator(family)
+        assert np.linalg.matrix_rank(np.vstack([held, mask])) > np.linalg.matrix_rank(held)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from lustrum.demo import people
-from lustrum.model import Table
+from lustrum.model import InputError, Table
 from lustrum.risk import EntropyRisk
 from lustrum.rumap import RUMap, grid, rumap
-from lustrum.study.figures import tables_figure
+from lustrum.study import Line
+from lustrum.study.figures import components_figure, map_figure, tables_figure
 from lustrum.study.maps import (
     RegionSwapping,
     _by,
@@ -109,3 +112,39 @@ def test_the_figure_has_a_panel_for_each_table(found: RUMap) -> None:
     study = Study("maps", "", "", (Panel("figures", _figures(found)),))
     rows = next(iter(tables_figure(study).to_dict()["datasets"].values()))
     assert {row["short"] for row in rows} == {"T1", "T2", "T3", "T4"}
+
+
+def rows_of(spec: dict[str, Any], chart: dict[str, Any]) -> list[dict[str, Any]]:
+    """The rows of a chart, wherever the specification keeps them."""
+    data = chart["data"]
+    rows: list[dict[str, Any]] = data.get("values") or spec["datasets"][data["name"]]
+    return rows
+
+
+def test_the_three_terms_of_the_risk_are_three_curves() -> None:
+    spec = components_figure().to_dict()
+    panels = spec["hconcat"]
+    assert [panel["encoding"]["x"]["title"] for panel in panels] == [
+        "Share of empty cells",
+        "Empty cells of ten, the rest even",
+        "People in the table",
+    ]
+    entropy = [row["y"] for row in rows_of(spec, panels[1])]
+    assert entropy == sorted(entropy)
+    assert entropy[-1] == 1.0
+
+
+def test_a_map_has_a_point_for_every_pair_of_risk_and_utility() -> None:
+    lines = (
+        Line("table 1: rounding: risk", 0.2, 0.1, 1.0),
+        Line("table 1: rounding: utility", 0.9, 0.95, 1.0),
+        Line("alone: risk", None, 0.5, 1.0),
+    )
+    spec = map_figure(Study("x", "x", "x", (Panel("p", lines),))).to_dict()
+    points = {(r["figure"], r["risk"], r["utility"], r["short"]) for r in rows_of(spec, spec)}
+    assert points == {("ours", 0.1, 0.95, "T1"), ("printed", 0.2, 0.9, "T1")}
+
+
+def test_a_study_without_pairs_has_no_map() -> None:
+    with pytest.raises(InputError, match="no pairs of risk and utility"):
+        map_figure(Study("x", "x", "x", ()))

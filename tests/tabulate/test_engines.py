@@ -37,6 +37,7 @@ from lustrum.tabulate import (
     aggregate,
     ingest,
 )
+from small import described
 from tabulate.worlds import (
     HOLDINGS,
     MODULUS,
@@ -257,53 +258,40 @@ def test_a_cell_is_structural_when_no_combination_is_left_for_it(
 
 
 def test_two_structural_zeros_may_cover_a_cell_together() -> None:
-    dataset = Dataset.from_mapping(
-        {
-            "dataset": {"name": "people"},
-            "variables": [
-                {"name": "age", "codes": ["child", "adult"]},
-                {"name": "marital", "codes": ["single", "married", "widowed"]},
-            ],
-            "structural_zeros": [
-                {"reason": "no child marries", "where": {"age": ["child"], "marital": ["married"]}},
-                {"reason": "nor is widowed", "where": {"age": ["child"], "marital": ["widowed"]}},
-            ],
-        }
+    dataset = described(
+        "people",
+        {"age": ["child", "adult"], "marital": ["single", "married", "widowed"]},
+        structural_zeros=[
+            {"reason": "no child marries", "where": {"age": ["child"], "marital": ["married"]}},
+            {"reason": "nor is widowed", "where": {"age": ["child"], "marital": ["widowed"]}},
+        ],
     )
     frame = pa.table({"age": ["child", "adult"], "marital": ["single", "widowed"]})
     engine = FrameEngine(frame, dataset)
     ever = {"label": "ever married", "members": ["married", "widowed"]}
     query = {"dataset": "people", "by": ["age", {"variable": "marital", "groups": [ever]}]}
     table = engine.tabulate(TableQuery.from_mapping(query))
-    assert table.structural is not None
     assert table.structural.tolist() == [[True], [False]]
     by_age = TableQuery("people", (Axis("age"),), (Filter("marital", ("married", "widowed")),))
     structural = engine.tabulate(by_age).structural
-    assert structural is not None
     assert structural.tolist() == [True, False]
 
 
 def test_a_structural_zero_of_some_is_not_one_of_all() -> None:
     """Each job is closed to one sex: neither job is closed to everybody."""
-    dataset = Dataset.from_mapping(
-        {
-            "dataset": {"name": "work"},
-            "variables": [
-                {"name": "job", "codes": ["nun", "monk", "cook"]},
-                {"name": "sex", "codes": ["f", "m"]},
-            ],
-            "structural_zeros": [
-                {"reason": "nuns are women", "where": {"job": ["nun"], "sex": ["m"]}},
-                {"reason": "monks are men", "where": {"job": ["monk"], "sex": ["f"]}},
-            ],
-        }
+    dataset = described(
+        "work",
+        {"job": ["nun", "monk", "cook"], "sex": "fm"},
+        structural_zeros=[
+            {"reason": "nuns are women", "where": {"job": ["nun"], "sex": ["m"]}},
+            {"reason": "monks are men", "where": {"job": ["monk"], "sex": ["f"]}},
+        ],
     )
     engine = FrameEngine(pa.table({"job": ["cook"], "sex": ["f"]}), dataset)
     by_job = TableQuery("work", (Axis("job"),))
     women = TableQuery("work", (Axis("job"),), (Filter("sex", ("f",)),))
     for query, expected in ((by_job, [False, False, False]), (women, [False, True, False])):
         structural = engine.tabulate(query).structural
-        assert structural is not None
         assert structural.tolist() == expected
 
 
@@ -426,13 +414,7 @@ def test_a_wrong_variable_measure_or_weight_is_named_with_what_there_is(
 
 
 def test_a_sum_that_could_leave_64_bits_is_refused_without_a_number() -> None:
-    dataset = Dataset.from_mapping(
-        {
-            "dataset": {"name": "rich"},
-            "variables": [{"name": "area", "codes": ["N"]}],
-            "measures": [{"name": "wealth"}],
-        }
-    )
+    dataset = described("rich", {"area": "N"}, measures=[{"name": "wealth"}])
     frame = FrameEngine(pa.table({"area": ["N", "N"], "wealth": [1 << 61, 1 << 61]}), dataset)
     query = TableQuery("rich", (Axis("area"),), measure="wealth")
     for engine in (frame, SqlEngine(dataset, list(frame._chunks))):
@@ -444,15 +426,7 @@ def test_a_sum_that_could_leave_64_bits_is_refused_without_a_number() -> None:
 
 
 def test_variables_that_differ_by_case_only_stay_apart_in_sql() -> None:
-    dataset = Dataset.from_mapping(
-        {
-            "dataset": {"name": "cases"},
-            "variables": [
-                {"name": "sex", "codes": ["1", "2"]},
-                {"name": "Sex", "codes": ["1", "2"]},
-            ],
-        }
-    )
+    dataset = described("cases", {"sex": "12", "Sex": "12"})
     frame = FrameEngine(pa.table([["1", "1"], ["2", "2"]], names=["sex", "Sex"]), dataset)
     sql = SqlEngine(dataset, list(frame._chunks))
     assert sql.tabulate(TableQuery("cases", (Axis("sex"),))).values.tolist() == [2, 0]
@@ -475,9 +449,7 @@ def test_questions_from_many_threads_do_not_mix(town: dict[str, Engine]) -> None
 
 
 def test_a_hypercube_keeps_no_contributions() -> None:
-    dataset = Dataset.from_mapping(
-        {"dataset": {"name": "town"}, "variables": [{"name": "area", "codes": ["N", "S"]}]}
-    )
+    dataset = described("town", {"area": "NS"})
     cells = pa.table({"area": ["N", "S", "N"], "count": [3, 0, 4]})
     engine = HypercubeEngine(cells, dataset)
     table = engine.tabulate(TableQuery("town", (Axis("area", total=True),)))
@@ -502,28 +474,19 @@ def test_a_hypercube_keeps_no_contributions() -> None:
     ],
 )
 def test_a_wrong_hypercube_is_refused(cells: dict[str, list[Any]], message: str) -> None:
-    dataset = Dataset.from_mapping(
-        {"dataset": {"name": "town"}, "variables": [{"name": "area", "codes": ["N", "S"]}]}
-    )
+    dataset = described("town", {"area": "NS"})
     with pytest.raises(ValueError, match=message) as caught:
         HypercubeEngine(cells, dataset)
     assert "417" not in str(caught.value)
 
 
 def test_an_engine_over_no_records_answers_with_zeros() -> None:
-    dataset = Dataset.from_mapping(
-        {
-            "dataset": {"name": "empty"},
-            "variables": [{"name": "area", "codes": ["N", "S"]}],
-            "measures": [{"name": "income", "decimals": 2}],
-        }
-    )
+    dataset = described("empty", {"area": "NS"}, measures=[{"name": "income", "decimals": 2}])
     nobody = pa.table({"area": pa.array([], pa.string()), "income": pa.array([], pa.string())})
     frame = FrameEngine(nobody, dataset, SECRET)
     for engine in (frame, SqlEngine(dataset, list(frame._chunks))):
         table = engine.tabulate(TableQuery("empty", (Axis("area"),), measure="income"), ranks=2)
         assert table.values.tolist() == [0, 0]
-        assert table.contributions is not None
         assert not table.contributions.present.any()
 
 
@@ -550,9 +513,7 @@ def test_a_table_too_large_to_count_is_refused_before_counting() -> None:
 def test_many_codes_need_wider_columns_and_count_the_same(tmp_path: Path) -> None:
     for number in (256, 257, 65_537):
         codes = [f"{i}" for i in range(number)]
-        dataset = Dataset.from_mapping(
-            {"dataset": {"name": "codes"}, "variables": [{"name": "a", "codes": codes}]}
-        )
+        dataset = described("codes", {"a": codes})
         picked = ["0", codes[-1], codes[-1], "255"]
         store = Store(tmp_path / str(number))
         ingest(FrameSource(pa.table({"a": picked})), dataset, store, secret=SECRET)
@@ -562,9 +523,7 @@ def test_many_codes_need_wider_columns_and_count_the_same(tmp_path: Path) -> Non
 
 
 def _area() -> Dataset:
-    return Dataset.from_mapping(
-        {"dataset": {"name": "town"}, "variables": [{"name": "area", "codes": ["N", "S"]}]}
-    )
+    return described("town", {"area": "NS"})
 
 
 def test_the_oracle_knows_holdings_and_filters_on_an_axis() -> None:

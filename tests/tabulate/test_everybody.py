@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 from unittest.mock import patch
 
-import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -67,29 +66,6 @@ def test_questions_in_any_order_get_the_numbers_of_an_engine_that_remembers_noth
             same_views(known, KernelEngine(dataset, chunks, 1), words)
 
 
-def test_the_second_question_reads_only_those_who_may_pass() -> None:
-    dataset, chunks = describe(), chunks_of(columns(400, "sorted", 1), [400])
-    read: list[int] = []
-
-    class Watched(KernelEngine):
-        def _blocks(self, plan: Any) -> Any:
-            found = super()._blocks(plan)
-            read.append(sum(part.stop - part.start for part, _ in found))
-            return found
-
-    with small_blocks(8, 8, 0):
-        known = Watched(dataset, chunks, 1, Zones.of(chunks, ["area", "age", "sex"]))
-        for area in ("2", "5", "5"):
-            words = {"by": ["age", "sex"], "where": {"area": [area]}}
-            same_views(known, KernelEngine(dataset, chunks, 1), words)
-        assert read[0] == 400
-        for area, some in zip((5, 5), read[1:], strict=True):
-            there = int((chunks[0].codes["area"] == area).sum())
-            assert there <= some < there + 16
-        same_views(known, KernelEngine(dataset, chunks, 1), {"by": ["age", "sex"]})
-        assert len(read) == 3  # everybody is remembered
-
-
 def test_what_is_remembered_belongs_to_one_description_and_its_records() -> None:
     dataset, chunks = describe(), chunks_of(columns(100, "shuffled", 1), [100])
     words = dataset.source
@@ -104,13 +80,3 @@ def test_what_is_remembered_belongs_to_one_description_and_its_records() -> None
         more = chunks_of(columns(70, "shuffled", 2), [70])
         same_views(known.over(more[0]), KernelEngine(dataset, more, 1), asked)
         same_views(known, KernelEngine(dataset, chunks, 1), asked)
-
-
-def test_small_engines_remember_nothing() -> None:
-    dataset, chunks = describe(), chunks_of(columns(100, "shuffled", 1), [100])
-    known = KernelEngine(dataset, chunks, 1)
-    query = TableQuery.from_mapping({"dataset": "land", "by": ["sex"], "where": {"age": ["a"]}})
-    for _ in range(2):
-        assert known.cube(query, unfiltered=True).counts.shape == (2, 2)
-    assert len(known._everybody) == 0
-    assert np.asarray(known.tabulate(query).values).sum() > 0

@@ -30,7 +30,6 @@ def test_counts_and_keys_are_those_of_a_dictionary() -> None:
     engine = FrameEngine(frame, describe_frame(frame, ["a", "b", "c"]), Secret(b"s" * 32))
     cells = finest_cells(engine)
     (chunk,) = engine.chunks
-    assert chunk.keys is not None
     counts: Counter[tuple[int, ...]] = Counter()
     keys: dict[tuple[int, ...], int] = {}
     for row, key in zip(
@@ -43,7 +42,6 @@ def test_counts_and_keys_are_those_of_a_dictionary() -> None:
     expected = sorted(counts)
     assert [tuple(c) for c in cells.codes.T.tolist()] == expected
     assert cells.counts.tolist() == [counts[c] for c in expected]
-    assert cells.keys is not None
     assert cells.keys.tolist() == [keys[c] for c in expected]
 
 
@@ -71,7 +69,6 @@ def test_cells_are_put_in_order_and_may_not_repeat() -> None:
     cells = FinestCells(dataset, [[1, 0], [0, 1]], [4, 3], np.array([9, 8], np.uint64))
     assert cells.codes.tolist() == [[0, 1], [1, 0]]
     assert cells.counts.tolist() == [3, 4]
-    assert cells.keys is not None
     assert cells.keys.tolist() == [8, 9]
     with pytest.raises(InputError, match="twice"):
         FinestCells(dataset, [[1, 1], [0, 0]], [4, 3])

@@ -30,7 +30,6 @@ def test_a_measure_is_added_up_with_its_largest_contributions() -> None:
     assert (table.kind, table.decimals) == ("magnitude", 2)
     plain = pd.crosstab(FIRMS.area, FIRMS["size"], FIRMS.turnover, aggfunc="sum", margins=True)
     assert np.allclose(table.values / 100, plain.to_numpy())
-    assert table.contributions is not None
     largest = FIRMS[(FIRMS.area == "n") & (FIRMS["size"] == 1)].turnover.nlargest(3)
     assert table.contributions.value[0, 0].tolist() == [round(v * 100) for v in largest]
     assert lu.sensitivity.PPercent(p=10).judge(table).mask.shape == table.shape
@@ -46,7 +45,6 @@ def test_a_weight_weights_counts_and_sums(measure: str | None) -> None:
         pl.from_pandas(FIRMS), ["area"], measure=measure, weight="weight", totals=False
     )
     assert np.array_equal(other.values, table.values)
-    assert table.contributors is not None
     assert table.contributors.tolist() == FIRMS.area.value_counts().sort_index().tolist()
 
 

@@ -121,20 +121,6 @@ def counted(source: Source, root: Path, dataset: Dataset = DATASET) -> list[int]
         ("town*.csv", GOOD),
         ("TOWN.CSV", GOOD),
     ],
-    ids=[
-        "commas",
-        "semicolons",
-        "tabs",
-        "bars",
-        "carriage returns",
-        "no last line end",
-        "byte order mark",
-        "quotes",
-        "gzip",
-        "brackets in the name",
-        "a star in the name",
-        "capitals in the name",
-    ],
 )
 def test_a_text_file_is_read_whatever_its_dialect(
     name: str, content: str | bytes, tmp_path: Path
@@ -520,21 +506,6 @@ def test_a_csv_file_in_another_encoding_is_refused(line: int, tmp_path: Path) ->
         ("town.xlsx", GOOD, "files ending in '.xlsx' cannot be read; give .csv, .tsv or .parquet"),
         ("town", GOOD, "cannot be read; give .csv, .tsv or .parquet, or a query for DuckDB"),
     ],
-    ids=[
-        "empty csv",
-        "empty parquet",
-        "blank lines",
-        "header only",
-        "mixed line ends",
-        "garbage in parquet",
-        "one byte of parquet",
-        "csv called parquet",
-        "gzip cut short",
-        "gzip cut at once",
-        "csv called gzip",
-        "spreadsheet",
-        "no ending",
-    ],
 )
 def test_a_file_that_is_not_what_it_says_is_named(
     name: str, content: str | bytes, problem: str, tmp_path: Path
@@ -610,20 +581,6 @@ def test_a_file_that_changes_while_it_is_read_is_refused(
     assert "wait until it is complete, or ingest a copy" in str(caught.value)
     assert 0 < calls[0] < rows
     assert store.names() == []
-
-
-def test_progress_tells_the_rows_done_and_how_many_there_are(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(INGEST, "BATCH", 2048)
-    rows = 10_000
-    source = parquet(tmp_path, {"id": list(range(rows)), "area": ["N", "S"] * (rows // 2)})
-    calls: list[tuple[int, int | None]] = []
-    store = Store(tmp_path / "store")
-    ingest(source, DATASET, store, lambda done, total: calls.append((done, total)), SECRET)
-    assert [done for done, _ in calls] == sorted({done for done, _ in calls})
-    assert calls[-1] == (rows, rows)
-    assert len(calls) > 1
 
 
 # --- queries

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from lustrum.model import Dataset, IngestError
 from lustrum.tabulate import FileSource, Store, ingest, parquet
+from small import described
 from tabulate.worlds import SECRET
 
 ENCODE = import_module("lustrum.tabulate.encode")
@@ -109,12 +110,7 @@ def texts_of_bytes(*texts: bytes) -> pa.Array:
 def test_a_text_that_is_not_utf8_is_refused_and_not_quoted(column: str, tmp_path: Path) -> None:
     columns = {"id": pa.array(["1", "2"]), "area": pa.array(["N", "N"])}
     path = written(tmp_path, pa.table(columns | {column: texts_of_bytes(b"N", b"person\xff")}))
-    dataset = Dataset.from_mapping(
-        {
-            "dataset": {"name": "town", "record_id": "id"},
-            "variables": [{"name": "area", "codes": ["N"]}],
-        }
-    )
+    dataset = described("town", {"area": "N"}, head={"record_id": "id"})
     with pytest.raises(
         IngestError, match=r"cannot be read: a text is not UTF-8; make sure"
     ) as caught:

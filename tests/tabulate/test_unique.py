@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterable
 from importlib import import_module
 from pathlib import Path
 
@@ -13,9 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from faults.injector import Faults
-from lustrum.model import Dataset, DatasetError, IngestError
+from lustrum.model import DatasetError, IngestError
 from lustrum.tabulate import FrameSource, Store, ingest
 from lustrum.tabulate.store.unique import first_repeated
+from small import described
 from tabulate.worlds import SECRET
 
 UNIQUE = import_module("lustrum.tabulate.store.unique")
@@ -69,52 +69,12 @@ def test_the_lowest_repeated_identifier_is_found_whatever_the_room(
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    "kind", ["shuffled", "descending", "all the same", "every one twice", "two runs"]
-)
-def test_no_window_holds_more_than_there_is_room_for(
-    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    room, count = 4096, 100_000
-    monkeypatch.setattr(UNIQUE, "ROOM", room)
-    ids = {
-        "shuffled": np.random.default_rng(1).permutation(count) * 7,
-        "descending": np.arange(count)[::-1].copy(),
-        "all the same": np.full(count, 5),
-        "every one twice": np.tile(np.arange(count // 2), 2),
-        "two runs": np.concatenate([np.arange(0, count, 2), np.arange(1, count, 2)]),
-    }[kind].astype(np.int64)
-    seen: list[int] = []
-    look = UNIQUE._lowest_in
-
-    def looked(ordered: Ids) -> int | None:
-        seen.append(ordered.size)
-        found: int | None = look(ordered)
-        return found
-
-    monkeypatch.setattr(UNIQUE, "_lowest_in", looked)
-
-    def batches() -> Iterable[Ids]:
-        return (ids[start : start + 1000] for start in range(0, count, 1000))
-
-    found = first_repeated(batches, count, tmp_path)
-    expected = {"all the same": (0, 1), "every one twice": (0, count // 2)}
-    assert found == expected.get(kind)
-    assert max(seen) <= room
-    assert len(seen) > count // room
-
-
 def test_the_rows_of_a_repeated_record_id_are_named_across_batches_and_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(UNIQUE, "ROOM", 16)
     monkeypatch.setattr(import_module("lustrum.tabulate.ingest"), "BATCH", 10)
-    dataset = Dataset.from_mapping(
-        {
-            "dataset": {"name": "town", "record_id": "id"},
-            "variables": [{"name": "area", "codes": ["N"]}],
-        }
-    )
+    dataset = described("town", {"area": "N"}, head={"record_id": "id"})
     store = Store(tmp_path / "store")
 
     def read(ids: list[object]) -> int:
@@ -149,12 +109,7 @@ def test_a_full_disk_while_ids_are_set_aside_leaves_the_old_dataset_and_no_file(
     halves: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(UNIQUE, "ROOM", 16)
-    dataset = Dataset.from_mapping(
-        {
-            "dataset": {"name": "town", "record_id": "id"},
-            "variables": [{"name": "area", "codes": ["N"]}],
-        }
-    )
+    dataset = described("town", {"area": "N"}, head={"record_id": "id"})
     store = Store(tmp_path / "store")
 
     def run() -> int:

@@ -128,35 +128,6 @@ def test_exactly_the_zones_that_no_record_can_pass_are_left_out(
                 assert all(read[own, row] == varying for row in rows_of_zone)
 
 
-def test_a_question_about_one_area_reads_little_of_sorted_records(tmp_path: Path) -> None:
-    dataset, whole = describe(), columns(20_000, "sorted", 1)
-    store = Store(tmp_path / "store")
-    with store.replace(dataset, SECRET) as writer:
-        for chunk in chunks_of(whole, [6_000]):
-            writer.write(chunk)
-    with small_blocks(64, 64, 0):
-        engine = store.open("land")
-        words = {"dataset": "land", "by": ["age", "sex"], "where": {"area": ["3"]}}
-        query = TableQuery.from_mapping(words)
-        entries = Plan.of(query, dataset).entries()
-        parts = list(engine._zones.stretches(entries))
-        there = int((whole["codes"]["area"] == 3).sum())
-        read = sum(part.stop - part.start for part in parts)
-        # Only the two zones at the ends of the area hold others as well, and test the filter.
-        assert there <= read < there + 2 * 64
-        filtering = [part for part in parts if "area" in dict(part.entries)]
-        assert sum(part.stop - part.start for part in filtering) <= 2 * 64
-        same_table(
-            engine.tabulate(query), KernelEngine(dataset, list(engine.chunks)).tabulate(query)
-        )
-        # The rules ask about everybody, so that nobody is left out, but who fails is known by zones.
-        entries = Plan.of(query, dataset, unfiltered=True).entries()
-        parts = list(engine._zones.stretches(entries))
-        assert sum(part.stop - part.start for part in parts) == 20_000
-        filtering = [part for part in parts if "area" in dict(part.entries)]
-        assert sum(part.stop - part.start for part in filtering) <= 2 * 64
-
-
 @pytest.mark.parametrize("rows", [0, 1])
 def test_a_store_of_nobody_or_one_answers(tmp_path: Path, rows: int) -> None:
     dataset = describe()
@@ -187,13 +158,3 @@ def test_zones_of_other_records_are_refused() -> None:
     one, other = (chunks_of(columns(50, "sorted", seed), [50]) for seed in (1, 2))
     with pytest.raises(InternalError):
         KernelEngine(describe(), one, 1, Zones.of(other, ["area"]))
-
-
-def test_records_of_owners_with_several_are_divided_alike_for_every_filter() -> None:
-    dataset, chunks = describe(), chunks_of(columns(400, "sorted", 1), [400])
-    with small_blocks(8, 2, 0):
-        engine = KernelEngine(dataset, chunks, 3, Zones.of(chunks, ["area", "age", "sex"]))
-        for where in ({}, {"area": ["3"]}, {"area": ["R0"]}):
-            words = {"dataset": "land", "by": ["sex"], "where": where, "measure": "turnover"}
-            engine.tabulate(TableQuery.from_mapping(words), ranks=2)
-        assert len(engine._apart) == 1

@@ -4,13 +4,14 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
-from scipy.stats import chi2_contingency
+from hypothesis import assume, given
+from scipy.stats import chi2_contingency, rankdata, spearmanr
 from scipy.stats.contingency import association
 
 from lustrum.model import InputError, Table
-from lustrum.utility import ChiSquareChange, CramersVChange, chi_square, cramers_v
-from utility.cases import QUICK, grids, release_of
+from lustrum.utility import ChiSquareChange, CramersVChange, chi_square, cramers_v, rank_correlation
+from lustrum.utility.measures.association import average_ranks
+from utility.cases import QUICK, Pair, count_pairs, grids, release_of
 
 
 @QUICK
@@ -30,8 +31,7 @@ def test_chi_square_is_what_a_loop_makes_it_and_empty_lines_do_not_matter(
 ) -> None:
     two_way = counts.reshape(counts.shape[0], -1)
     total = int(two_way.sum())
-    if not total:
-        return
+    assume(total)
     statistic = 0.0
     for i in range(two_way.shape[0]):
         for j in range(two_way.shape[1]):
@@ -75,3 +75,17 @@ def test_what_has_no_association_says_so() -> None:
         chi_square([1, 2])
     with pytest.raises(InputError, match="0 or more"):
         chi_square([[1, math.nan], [1, 1]])
+
+
+@QUICK
+@given(count_pairs(most=5))
+def test_the_correlation_is_that_of_scipy_with_ties_and_all(pair: Pair) -> None:
+    F, G = pair
+    assume(len(set(F)) > 1 and len(set(G)) > 1)
+    assert rank_correlation(F, G) == pytest.approx(spearmanr(F, G).statistic)
+    assert average_ranks(F).tolist() == rankdata(F).tolist()
+
+
+def test_equal_cells_have_no_ranks() -> None:
+    with pytest.raises(InputError, match="all equal"):
+        rank_correlation([2, 2], [1, 3])

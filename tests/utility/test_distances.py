@@ -4,13 +4,19 @@ import math
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import entropy
 
 from lustrum.model import InputError, Table
 from lustrum.utility import (
     AverageDistance,
     AverageRelativeDistance,
+    Divergence,
     average_distance,
     average_relative_distance,
+    cell_entropy,
+    divergence,
+    entropy_change,
     largest_deviation,
     mean_squared_precision,
     share_of_exact_cells,
@@ -57,3 +63,42 @@ def test_different_shapes_nan_and_nothing_are_one_sentence_each() -> None:
         average_distance([1.0], [math.nan])
     with pytest.raises(InputError, match="no cells"):
         average_distance([], [])
+
+
+@QUICK
+@given(count_pairs())
+def test_entropies_are_those_of_scipy(pair: Pair) -> None:
+    F, G = pair
+    assert cell_entropy(F) == pytest.approx(entropy(F), abs=1e-12)
+    assert entropy_change(F, G) == pytest.approx(entropy(G) - entropy(F), abs=1e-12)
+    assert abs(entropy_change(F, G)) <= math.log(len(F)) + 1e-12
+
+
+@QUICK
+@given(count_pairs(least=1))
+def test_the_divergence_is_that_of_scipy(pair: Pair) -> None:
+    F, G = pair
+    assert divergence(F, G) == pytest.approx(entropy(F, G), abs=1e-12)
+
+
+@QUICK
+@given(count_pairs(), st.floats(0.01, 2))
+def test_smoothing_makes_the_divergence_exist(pair: Pair, extra: float) -> None:
+    F, G = pair
+    oracle = entropy([f + extra for f in F], [g + extra for g in G])
+    assert divergence(F, G, extra) == pytest.approx(oracle, abs=1e-12)
+
+
+def test_a_populated_cell_published_as_0_has_no_divergence() -> None:
+    with pytest.raises(InputError, match="smoothing above 0"):
+        divergence([1, 2], [0, 3])
+    assert divergence([0, 3], [1, 2]) > 0
+    with pytest.raises(InputError, match="0 or more"):
+        Divergence(smoothing=-1)
+
+
+def test_nobody_has_no_information() -> None:
+    with pytest.raises(InputError, match="without anybody"):
+        cell_entropy([0, 0])
+    with pytest.raises(InputError, match="without anybody"):
+        divergence([0, 0], [1, 1])

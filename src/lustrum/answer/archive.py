@@ -15,7 +15,6 @@ from dataclasses import asdict
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from lustrum.model import (
     AttackerFigures,
@@ -32,6 +31,7 @@ from lustrum.model import (
     TraceStep,
     Verdict,
 )
+from lustrum.model.arrays import Ints
 from lustrum.model.text import Label, Message
 
 FORMAT = 7
@@ -183,11 +183,11 @@ def _read_release(raw: Mapping[str, Any]) -> Release:
     )
 
 
-def _packed(values: npt.NDArray[np.int64]) -> str:
+def _packed(values: Ints) -> str:
     return base64.b64encode(zlib.compress(values.astype("<i8").tobytes(), 1)).decode("ascii")
 
 
-def _unpacked(text: str, shape: Sequence[int]) -> npt.NDArray[np.int64]:
+def _unpacked(text: str, shape: Sequence[int]) -> Ints:
     raw = zlib.decompress(base64.b64decode(text))
     return np.frombuffer(raw, dtype="<i8").astype(np.int64).reshape(tuple(shape))
 

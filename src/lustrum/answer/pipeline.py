@@ -18,12 +18,18 @@ from dataclasses import replace
 
 import numpy as np
 
-from lustrum.answer.coarsen import advice, coarser
 from lustrum.answer.figures import expected_figures, sum_figures
 from lustrum.answer.method_words import protected_by
-from lustrum.answer.preliminary import TOTAL, failing_areas, number_rules, question_rules
+from lustrum.answer.preliminary import (
+    TOTAL,
+    advice,
+    coarser,
+    failing_areas,
+    number_rules,
+    question_rules,
+)
 from lustrum.answer.question_state import QuestionState
-from lustrum.answer.statistics.compose import compose, quantities, share_totals
+from lustrum.answer.statistics import compose, quantities, share_totals
 from lustrum.audit import Attacker, Insider, Outsider, attack
 from lustrum.audit.bounding.sweep import Progress
 from lustrum.model import (
@@ -396,7 +402,7 @@ def _shown_parts(case: QuestionState) -> dict[Quantity, Release]:
 def _kept(case: QuestionState, part: Release) -> Release:
     assert case.release is not None
     shown = case.release.axes
-    if all(axis is shown_axis for axis, shown_axis in zip(part.axes, shown, strict=False)):
+    if part.axes[: len(shown)] == shown:
         return part
     return part.take(
         [

@@ -19,6 +19,8 @@ from rich.progress import (
     TextColumn,
     TimeElapsedColumn,
 )
+from rich.table import Table as Grid
+from rich.text import Text
 
 from lustrum.answer import TableService
 from lustrum.cli.protect import progress_bars
@@ -29,6 +31,8 @@ from lustrum.policy import check_names
 from lustrum.policy.presets import preset
 from lustrum.policy.read import parse_policy, sealed
 from lustrum.protect.population.public import SEARCH
+from lustrum.public.bundle.files import bundle_name
+from lustrum.runtime.data_folder import PREPARED, REPORTS, record_act, record_seal
 from lustrum.runtime.durable import write_whole
 from lustrum.tabulate import (
     FileSource,
@@ -43,7 +47,6 @@ from lustrum.tabulate.remote import connect, read_connection, write_keys
 
 if TYPE_CHECKING:
     from lustrum.server import Settings
-
 
 _GLANCE = 0.2  # seconds between two looks at what is made
 _LINE = (
@@ -147,8 +150,10 @@ def ingest_source(
         )
     else:
         _copy(file, query, database, dataset, data, console)
+    record_act(data, "import", dataset.name)
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
+        record_seal(path, policy)
         write_whole(path, policy)
         console.print(f"A strict policy was written to {path}; read it before you serve.")
         console.print(
@@ -212,6 +217,7 @@ def run_server(
     settings: Settings | None = None,
     workers: int = 1,
     metrics_port: int | None = None,
+    metrics_host: str = "127.0.0.1",
     logs: str | None = None,
     production: bool = False,
     coming: Sequence[str] = (),
@@ -224,7 +230,7 @@ def run_server(
     if logs:
         set_up(logs)  # before the process that holds the records is started, which follows it
     if state is not None:
-        state.mkdir(parents=True, exist_ok=True)
+        state.mkdir(parents=True, exist_ok=True, mode=0o700)
     service = TableService(
         data,
         bundles=bundles,
@@ -235,8 +241,9 @@ def run_server(
         coming=coming,
     )
     service.check_in_background()
-    for name in service.names() if bundles else ():
-        service.snapshot(name)  # a damaged bundle is heard of now, not by the first visitor
+    for path in bundles:
+        # A damaged bundle that was named is heard of now, not by the first visitor.
+        service.snapshot(bundle_name(path))
     programmes = service.prepared_folders.names()
     for name in programmes:
         service.prepared(name)  # the same people served in two ways are heard of now too
@@ -295,5 +302,47 @@ def run_server(
         settings=settings,
         workers=workers,
         metrics_port=metrics_port,
+        metrics_host=metrics_host,
         logs=logs,
     )
+
+
+# `lustrum release`: the tables of a yearly programme, protected together, in one run.
+
+
+def release_tables(
+    file: Path,
+    data: Path,
+    console: Console,
+    *,
+    out: Path | None = None,
+    trace: Path | None = None,
+    check: bool = False,
+    workers: int | None = None,
+) -> None:
+    """Check a programme, or make it; by default into the data folder, with the trace beside the records."""
+    from lustrum.publish.programme.read import read_programme
+    from lustrum.publish.programme.run import check_programme, run_programme
+
+    programme = read_programme(file)
+    if check:
+        for sentence in check_programme(programme, data):
+            console.print(Text(sentence))
+        console.print(Text(f"{file} is ready: run it without --check."))
+        return
+    out_folder = out or data / PREPARED / programme.name
+    trace_path = trace or data / REPORTS / f"{programme.name}.json"
+    with progress_bars(Console(stderr=True, markup=False)) as progress:
+        release = run_programme(
+            programme, data, out_folder, trace_path, workers=workers, progress=progress
+        )
+    record_act(data, "release", programme.name, release.digest)
+    grid = Grid(header_style="bold")
+    grid.add_column("table")
+    for head in ("cells", "not shown"):
+        grid.add_column(head, justify="right")
+    for label, cells, hidden in release.tables:
+        grid.add_row(Text(label), f"{cells:,}", f"{hidden:,}")
+    console.print(grid)
+    console.print(f"{out_folder} may be published: digest {release.digest}.", highlight=False)
+    console.print(f"{trace_path} is confidential: it holds true values.", highlight=False)

@@ -14,7 +14,8 @@ from lustrum.demo.labour_force import survey
 from lustrum.demo.register import businesses
 from lustrum.policy import Policy, read_policy
 from lustrum.policy.read import sealed
-from lustrum.public.bundle.files import is_made_by, other_search, stated_method
+from lustrum.public.bundle.agreement import is_made_by
+from lustrum.public.bundle.files import other_search, stated_method
 from lustrum.publish.bundles.make import make_bundle
 from lustrum.runtime.durable import write_whole
 from lustrum.runtime.stop import side_by_side

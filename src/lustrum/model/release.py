@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.model.arrays import Floats, Ints, Mask
+from lustrum.model.arrays import Floats, Indices, Ints, Mask
 from lustrum.model.errors import InputError, kind_of
 from lustrum.model.status import CellStatus
 from lustrum.model.table import Framed, TableAxis, _kept, frames, inner_cells
@@ -38,7 +38,7 @@ class Transitions:
     up to a count of a million would not.
     """
 
-    origin: npt.NDArray[np.intp]
+    origin: Indices
     published: Ints
     probability: Floats
 

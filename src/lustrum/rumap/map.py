@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from lustrum._version import __version__
 from lustrum.model import InputError, Release, Table
-from lustrum.model.arrays import Mask
+from lustrum.model.arrays import Indices, Mask
 from lustrum.model.errors import choices
 from lustrum.rumap.cases import Cases, cases_of
 from lustrum.rumap.grids import MapMethod, default_methods, labels
@@ -43,7 +43,7 @@ def frontier(risk: npt.ArrayLike, utility: npt.ArrayLike) -> Mask:
     return np.asarray(dominators(risk, utility) == -1)
 
 
-def dominators(risk: npt.ArrayLike, utility: npt.ArrayLike) -> npt.NDArray[np.intp]:
+def dominators(risk: npt.ArrayLike, utility: npt.ArrayLike) -> Indices:
     """For each point a point of the frontier that dominates it: -1 if none does, -2 if it has no figures.
 
     >>> dominators([0.1, 0.2, 0.2, np.nan], [0.5, 0.9, 0.8, 1.0]).tolist()

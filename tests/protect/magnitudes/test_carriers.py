@@ -115,7 +115,6 @@ def test_the_audit_finds_nothing_in_what_cells_carry(tied: Tied) -> None:
 
 
 def test_cells_that_hold_giants_show_a_count(tied: Tied) -> None:
-    assert tied.held is not None
     assert tied.held.size > 20
     turnover = tied.records.numbers["turnover"].astype(np.float64)
     own = own_places(tied.records.dataset, tied.codes, tied.counts.cells)

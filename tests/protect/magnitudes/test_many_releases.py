@@ -70,7 +70,6 @@ def test_readers_of_all_releases_are_certain_of_no_firm_that_changes(steps: int)
     found, made = released(values, steps, (0.005, 0.3))
     for firm in range(values.size):
         left = left_by(found, firm)
-        assert left is not None
         assert left[0] <= found[-1][0][firm] <= left[1]
         assert (1 - P) * left[1] > (1 + P) * left[0], firm
     both = sums_together(made[-2].memory, made[-1].memory, "staff", SPEC.factors, P)

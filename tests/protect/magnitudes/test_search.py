@@ -460,7 +460,6 @@ def test_only_sums_that_are_tied_to_counts_hold_cells() -> None:
     cells = FinestCells(PLAIN, every, counts)
     found = SPEC.held(records, cells, 12, KEY)
     names = tuple(m.name for m in PLAIN.measures)
-    assert found is not None
     expected = held_cells(records, names, cells, 12, derived(KEY, "held cells"))
     assert found.tolist() == expected.tolist()
     assert replace(SPEC, existence="public").held(records, cells, 12, KEY) is None

@@ -8,7 +8,6 @@ from itertools import product
 import numpy as np
 import pytest
 
-from lustrum.model import Dataset
 from lustrum.model.finest import FinestCells, possible_cells
 from lustrum.protect.population import attributes
 from lustrum.protect.population.attributes import (
@@ -23,6 +22,7 @@ from lustrum.protect.population.prepare import CANDIDATES, candidates, prepare, 
 from lustrum.protect.population.public import SEARCH
 from lustrum.protect.population.start import cell_numbers
 from protect.population.worlds import KEY, cells_of, town
+from small import described
 
 SIZES = (40, 6, 5, 4, 3)
 
@@ -92,15 +92,10 @@ def test_a_guess_leaves_the_row_out_and_follows_similar_rows() -> None:
 
 
 def test_rows_with_a_single_possible_category_are_no_secret() -> None:
-    dataset = Dataset.from_mapping(
-        {
-            "dataset": {"name": "d"},
-            "variables": [
-                {"name": "a", "codes": ["0", "1"]},
-                {"name": "b", "codes": ["x", "y", "z"]},
-            ],
-            "structural_zeros": [{"reason": "r", "where": {"a": ["0"], "b": ["y", "z"]}}],
-        }
+    dataset = described(
+        "d",
+        {"a": "01", "b": "xyz"},
+        structural_zeros=[{"reason": "r", "where": {"a": ["0"], "b": ["y", "z"]}}],
     )
     codes = np.array([[0, 0], [1, 1]]).T
     cells = FinestCells(dataset, codes, np.array([3, 3]))
@@ -197,6 +192,33 @@ def test_rows_where_nobody_is_expected_have_two_siblings_and_others_one() -> Non
     # Two draws of the same category are one sibling: of six, one in six where both are drawn.
     assert 0.8 * wanted < beside <= 1.02 * wanted
     assert wanted > 1.3 * small.size
+
+
+def test_of_several_stars_all_but_one_are_around_invented_people() -> None:
+    """Few of their cells lie beside an occupied one, and they share the people of the start as all would."""
+    cells = scattered()
+    occupied = {
+        (p, *code[:p], *code[p + 1 :]) for code in cells.codes.T.tolist() for p in range(1, 4)
+    }
+    beside, many = {}, {}
+    for stars in (1.0, 9.0):
+        found = sibling_candidates(cells, KEY, 3, stars)
+        numbers = cell_numbers(cells.dataset, found)
+        assert np.unique(numbers).size == numbers.size
+        assert not np.isin(numbers, cell_numbers(cells.dataset, cells.codes)).any()
+        codes = found.T.tolist()
+        beside[stars] = np.mean(
+            [any((p, *c[:p], *c[p + 1 :]) in occupied for p in range(1, 4)) for c in codes]
+        )
+        many[stars] = len(codes)
+        needed = candidates(cells, KEY, 3, 10.0, stars, 600)[1]
+        alone = stars * many[stars] / 6
+        assert needed == pytest.approx(
+            min(600 / (600 + 3 * alone) * alone, many[stars] / CANDIDATES)
+        )
+    assert 0.7 < many[9.0] / many[1.0] < 1.4
+    assert beside[1.0] > 0.7
+    assert beside[9.0] < 0.45, "a cell by chance: one in seven"
 
 
 def test_the_siblings_of_a_file_belong_to_the_version_of_the_search() -> None:

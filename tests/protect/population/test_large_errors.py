@@ -20,7 +20,7 @@ from lustrum.protect.population.search.run import (
     search,
 )
 from lustrum.protect.population.search.stages import ErrorCost, Stage
-from lustrum.runtime.stop import Stopped, reporting_progress, stopping
+from lustrum.runtime.stop import Stopped, stopping
 from protect.population.worlds import KEY, cells_of, dense, town
 
 SIZES = (12, 6, 5, 4)
@@ -104,55 +104,14 @@ def test_readers_learn_no_more_of_a_file_that_goes_on_to_the_end(
     assert all(y.named <= x.named + 0.02 and y.gain <= x.gain + 0.02 for x, y in judged)
 
 
-def test_where_no_error_is_large_nothing_moves_and_no_sweep_is_made(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_where_no_error_is_large_nothing_moves() -> None:
     problem, stages = stages_of(crowd(1), 6)
     short = search(problem, stages[:1], 5, workers=1)
     bound = largest(stages[0].plan, short.errors)
-    made: list[int] = []
-    plain = runs._sweep
-
-    def counted(*words: Any) -> int:
-        made.append(plain(*words))
-        return made[-1]
-
-    monkeypatch.setattr(runs, "_sweep", counted)
-    ends = [replace(stage, beyond=bound) for stage in stages[1:]]
-    said: list[float] = []
-    with reporting_progress(lambda _step, share: said.append(share)):
-        still = search(problem, [stages[0], *ends], 5, workers=1)
-    assert np.array_equal(still.up, short.up)
-    assert (made[0] > 0, made[1:]) == (True, [0, 0])
-    assert said[-1] == 1.0
-    made.clear()
-    ends = [replace(stage, beyond=bound - 1) for stage in stages[1:]]
-    search(problem, [stages[0], *ends], 5, workers=1)
-    assert 0 < made[1] < made[0]
-    assert made[-1] == 0
-
-
-def test_sweeps_are_counted_where_large_errors_cannot_be_taken_away(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Nothing is within a largest error of 0: all sweeps and all steps are used up, and no more."""
-    problem, stages = stages_of(crowd(2), 1)
-    stages = [replace(stage, beyond=min(stage.beyond, 1)) for stage in stages]
-    made: list[int] = []
-    plain = runs._sweep
-    monkeypatch.setattr(runs, "_sweep", lambda *words: made.append(plain(*words)) or made[-1])
-    steps: list[float] = []
-    walk = runs.walk
-
-    def counted(*words: Any) -> None:
-        walk(*words[:-1], steps.append)
-
-    monkeypatch.setattr(runs, "walk", counted)
-    short = [stages[0], replace(stages[1], beyond=1), replace(stages[2], beyond=1, walk=7)]
-    found = search(problem, short, 5, workers=1)
-    assert largest(stages[0].plan, found.errors) > 1
-    assert len(made) == 1 + 8 + 4
-    assert len(steps) == 7
+    for beyond, same in ((bound, True), (bound - 1, False)):
+        ends = [replace(stage, beyond=beyond) for stage in stages[1:]]
+        found = search(problem, [stages[0], *ends], 5, workers=1)
+        assert np.array_equal(found.up, short.up) is same
 
 
 def test_somebody_may_stop_the_end_and_go_on_from_there(
@@ -179,18 +138,3 @@ def test_somebody_may_stop_the_end_and_go_on_from_there(
     assert np.array_equal(dense(resumed.cells), dense(whole.cells))
     assert resumed.public == whole.public
     assert not state.exists()
-
-
-@pytest.mark.parametrize(
-    ("sweeps", "codes", "version"),
-    [
-        (3, public.MANY_CODES, public.SEARCH_OF_MANY_CODES),
-        (7, 190_000, public.SEARCH_OF_MANY_CODES),
-        (3, public.MANY_CODES - 1, public.SEARCH),
-        (8, 190_000, public.SEARCH),
-    ],
-)
-def test_the_version_of_the_search_follows_from_sweeps_and_codes(
-    sweeps: int, codes: int, version: int
-) -> None:
-    assert public.search_version(sweeps, codes) == version

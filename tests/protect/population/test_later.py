@@ -142,7 +142,6 @@ def test_numbers_are_a_function_of_the_first_number_the_spare_and_the_changes(
                 previous=before,
             )
             levels = made.kept.levels
-            assert levels is not None
             assert len(made.every) == len(rows)
             seen.append(levels.number)
             # Cells that are drawn go on as if they had not been.
@@ -199,7 +198,6 @@ def test_which_cells_are_drawn_depends_on_levels_and_never_on_counts() -> None:
     """Half of the cells hold one or two more, and have offsets that are smaller by as much."""
     more = np.random.default_rng(8).integers(0, 3, SIZES) * (COUNTS > 0)
     at = tuple(MEMORY.codes.astype(int))
-    assert MEMORY.offset is not None
     other = replace(MEMORY, offset=MEMORY.offset - more[at])
 
     def change(counts: np.ndarray, keys: np.ndarray) -> None:
@@ -212,7 +210,6 @@ def test_which_cells_are_drawn_depends_on_levels_and_never_on_counts() -> None:
 
     one, *_ = later(change, empty_share=0.0)
     two, *_ = later(larger, before=other, empty_share=0.0)
-    assert one.kept.levels is not None
     assert two.kept.levels is not None
     assert (one.kept.levels.one_in > 0).sum() > 20
     for name in ("number", "other", "one_in", "start"):
@@ -246,9 +243,6 @@ def test_of_each_count_the_search_moves_the_same_share_within_a_tenth() -> None:
     again = FinestCells(world.dataset, world.codes, world.counts, keys)
     second = replace(METHOD, refresh=1.0).protect(again, KEY, previous=first.memory)
     memory_ = second.memory
-    assert memory_.odds is not None
-    assert memory_.offset is not None
-    assert memory_.shift is not None
     codes = tuple(memory_.codes.astype(int))
     level = counts[codes] + memory_.offset - memory_.shift
     drawn, moved = memory_.odds > 1, memory_.shift != 0
@@ -352,8 +346,6 @@ def test_more_cells_are_drawn_where_more_changed(odds: float) -> None:
     few, *_ = later(one_correction, change_odds=odds)
     made, *_ = later(grow, change_odds=odds)
     levels = made.kept.levels
-    assert levels is not None
-    assert few.kept.levels is not None
     drawn = levels.one_in > 0
     assert drawn.sum() > (few.kept.levels.one_in > 0).sum()
     codes = tuple(made.every.codes.astype(int))
@@ -407,7 +399,6 @@ def test_a_memory_of_earlier_versions_is_continued_once_by_the_rule_that_it_knew
 
     made, counts, _ = later(change, before=old)
     levels = made.kept.levels
-    assert levels is not None
     now = dense(FinestCells(DATASET, made.every.codes, levels.number))
     before = dense(MEMORY)
     for place in np.ndindex(*SIZES):

@@ -13,6 +13,7 @@ from scipy import sparse
 from lustrum.model import Contributions, InputError, Table, TableAxis
 from lustrum.protect.suppression import (
     RuleOnUnions,
+    Suppression,
     SuppressionProblem,
     coalition,
     contributor_views,
@@ -22,7 +23,8 @@ from lustrum.protect.suppression.check import audit_deviations
 from lustrum.protect.suppression.contributors import ranked_contributions
 from lustrum.protect.suppression.problem import ContributorView
 from lustrum.protect.suppression.search.boxes import Deviations
-from lustrum.sensitivity import Dominance, Threshold
+from lustrum.sensitivity import Background, Dominance, PPercent, Request, Threshold
+from protect.suppression.test_problem_parts import magnitudes
 
 NO_END = np.iinfo(np.int64).max // 8
 
@@ -76,7 +78,6 @@ def test_a_cell_needs_its_levels_against_those_who_contribute_to_it() -> None:
 def test_of_those_who_share_one_cell_the_largest_knows_most() -> None:
     made = table([1, 5, 4, 3])
     holding = np.array([[0, -1], [1, 2], [3, 4], [5, 6]])
-    assert made.contributions is not None
     apart = replace(made, contributions=Contributions(made.contributions.value, holding))
     views = contributor_views([apart], one_line([2]), alone_only=False)
     assert [(v.cells.tolist(), v.low.tolist()) for v in views] == [
@@ -206,11 +207,9 @@ def test_a_coalition_asks_for_what_the_least_protected_member_asks_for() -> None
         levels=np.array([[4, 9], [9, 9], [3, 3]]),
     )  # fmt: skip
     both = coalition("both", [one, two])
-    assert both.levels is not None
     assert both.levels.tolist() == [[5, 4, 0], [7, 8, 0], [1, 2, 0]]
     bare = ContributorView("bare", np.array([1]), np.array([0]), np.array([99]))
     three = coalition("three", [one, two, bare])
-    assert three.levels is not None
     assert three.levels.tolist() == [[0, 4, 0], [0, 8, 0], [0, 2, 0]]
     assert coalition("none", [bare]).levels is None
     assert both.levels.dtype == both.low.dtype == both.high.dtype == np.int64
@@ -292,3 +291,45 @@ def test_what_attackers_are_made_from_is_checked() -> None:
     found = ranked_contributions([one_seen], [0], nothing, alone_only=False)
     assert found.cell.tolist() == [0, 1]
     assert found.alone.tolist() == [True, False]
+
+
+def own_contributors() -> object:
+    """Every inner cell has one contributor of its own, who holds all of it."""
+    values = np.array([[50, 40, 30], [45, 60, 35], [55, 65, 70]])
+    return magnitudes(values, np.arange(9).reshape(3, 3), np.full((3, 3), 9))
+
+
+def test_a_waiver_takes_a_cell_out_of_the_primary_ones() -> None:
+    spec = Suppression(rule=PPercent(p=10), attacker="outsider")
+    made = own_contributors()
+    every = spec.pattern(made).primary.reshape(4, 4)[:3, :3]
+    assert every.all()
+    some = Background(waived=[1, 2, 3, 4, 5, 6, 7, 8])
+    pattern = spec.pattern(made, background=some)
+    assert np.flatnonzero(pattern.primary).tolist() == [0]
+    release = spec.release(made, pattern, some)
+    assert not release.shown[0, 0]
+    assert release.status[0, 0] == "N"
+    assert int((~release.shown).sum()) == 4
+
+
+def test_a_request_is_honoured_only_with_the_background() -> None:
+    spec = Suppression(rule=Request(shares=(70,)))
+    made = own_contributors()
+    assert not spec.judge(made).mask.any()
+    asked = Background(requested=[4])
+    assert np.argwhere(spec.judge(made, asked).mask).tolist() == [[1, 1]]
+    pattern = spec.pattern(made, background=asked)
+    assert pattern.safe
+    assert pattern.suppressed.reshape(4, 4)[1, 1]
+
+
+def test_sums_of_cells_are_judged_with_waivers_and_requests() -> None:
+    made = own_contributors()
+    rule = Request(shares=(30,))
+    cells = np.array([0, 1])
+    assert not RuleOnUnions(made, rule).reveals(cells)
+    assert RuleOnUnions(made, rule, Background(requested=[0])).reveals(cells)
+    strict = PPercent(p=10)
+    assert RuleOnUnions(made, strict).reveals(cells)
+    assert not RuleOnUnions(made, strict, Background(waived=[0, 1])).reveals(cells)

@@ -113,7 +113,6 @@ def test_shared_deviations_save_programs_and_change_no_pattern(
         protect_all(state, problem.cost, np.arange(len(tasks)))
         assert not state.open.size
         for task, cells in enumerate(state.witness):
-            assert cells is not None
             assert state.suppressed[cells].all()
             assert tasks.cell[task] in cells
         return state.suppressed.tolist(), attacks.steps

@@ -76,7 +76,6 @@ def test_cells_hold_their_respondents_and_the_sums_of_their_keys() -> None:
     for place in range(len(cells)):
         inside = (records.codes == cells.codes[:, [place]]).all(axis=0)
         assert cells.counts[place] == inside.sum()
-        assert cells.keys is not None
         assert int(cells.keys[place]) == sum(int(k) for k in records.keys[inside]) % 2**64
     assert cells.counts.sum() == 60
     ordered = [(*records.codes[:, k].tolist(), int(records.keys[k])) for k in records.order]
@@ -163,7 +162,6 @@ def test_a_class_shares_its_mean_weight_and_its_values_with_keyed_noise(
         wanted = wanted * (total / wanted.sum())
     assert found.weights.tolist() == np.maximum(np.rint(wanted * 10**decimals), 1).tolist()
     assert found.codes.tolist() == codes[:, rows].tolist()
-    assert found.classes is not None
     assert found.classes.tolist() == group[rows].tolist()
     spread = float(np.sqrt(np.mean((limited / mean[of_record] - 1) ** 2)))
     assert found.weight_spread == coarse_share(spread, KEY, "spread of weights")
@@ -208,11 +206,9 @@ def test_a_unit_of_the_file_is_made_of_what_it_was_drawn_from(replicates: bool) 
         assert len(set(found.strata[found.clusters == cluster].tolist())) == 1
     if records.replicates is None:
         assert found.replicates is None
-        assert found.joined is not None
         assert sorted(found.joined.tolist()) == sorted(joined.tolist())
     else:
         assert found.joined is None
-        assert found.replicates is not None
         wanted = unit_factors(design, units, records.replicates)
         assert sorted(found.replicates.factors.tolist()) == sorted(wanted.factors.tolist())
         assert found.replicates.scale == wanted.scale

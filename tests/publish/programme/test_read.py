@@ -14,7 +14,7 @@ from lustrum.publish.programme.run import check_programme
 from lustrum.publish.programme.spec import FORMATS, Programme, Source
 from lustrum.publish.waivers import read_waivers
 from lustrum.sensitivity import PPercent, Threshold
-from publish.programme.conftest import COUNTS, DESCRIPTION, TURNOVER, Workplace, programme_text
+from publish.programme.conftest import DESCRIPTION, TURNOVER, Workplace, programme_text
 
 
 def parsed(text: str) -> Programme:
@@ -59,14 +59,6 @@ def test_a_mistake_is_one_sentence_that_names_what_is_right(old: str, new: str, 
     assert "\n" not in str(error.value)
 
 
-def test_a_set_without_rules_is_refused() -> None:
-    text = programme_text(COUNTS.format(method='"suppression"')).replace(
-        '[[sets.rules]]\nrule = "threshold"\nminimum = 3\n', ""
-    )
-    with pytest.raises(InputError, match=r"Set 'counts' has no \[\[sets.rules\]\]"):
-        parsed(text)
-
-
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
@@ -87,30 +79,6 @@ def test_names_are_checked_against_the_data_before_anything_is_counted(
     with pytest.raises(InputError) as error:
         check_programme(programme, workplace.folder)
     assert said in str(error.value)
-
-
-def test_a_rule_about_contributions_does_not_judge_counts(workplace: Workplace) -> None:
-    text = programme_text(COUNTS.format(method='"suppression"')).replace(
-        'rule = "threshold"\nminimum = 3', 'rule = "p-percent"\np = 10'
-    )
-    programme = parse_programme(text.encode(), "tables.toml", workplace.folder)
-    with pytest.raises(InputError, match="no rule judges 'count'"):
-        check_programme(programme, workplace.folder)
-
-
-def test_a_check_says_what_would_be_made_and_writes_nothing(workplace: Workplace) -> None:
-    before = sorted(workplace.folder.iterdir())
-    programme = parse_programme(programme_text(TURNOVER).encode(), "tables.toml", workplace.folder)
-    assert check_programme(programme, workplace.folder) == [
-        "Set turnover: 3 tables, 72 cells, by suppression."
-    ]
-    assert sorted(workplace.folder.iterdir()) == before
-    two = programme_text(COUNTS.format(method='"suppression"')).replace('"count-size"', '"c-2"')
-    last = two[two.rindex("[[sets.tables]]") : two.rindex("end = true")]
-    one = parse_programme(two.replace(last, "").encode(), "tables.toml", workplace.folder)
-    assert check_programme(one, workplace.folder) == [
-        "Set counts: 1 table, 12 cells, by suppression."
-    ]
 
 
 FULL = """

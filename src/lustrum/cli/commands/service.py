@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from lustrum.cli.inputs.options import HERE, Data, app
+from lustrum.cli.inputs import HERE, Data, app, need_server
 from lustrum.model import InputError
 
 SETTINGS_FILE = "server.toml"
@@ -116,8 +116,11 @@ def serve(
     ] = None,
     metrics_port: Annotated[
         int | None,
-        _operation(help="Port for Prometheus, on this machine only.", min=1, max=65535),
+        _operation(help="Port for Prometheus.", min=1, max=65535),
     ] = None,
+    metrics_host: Annotated[
+        str, _operation(help="Address for Prometheus; by default for this machine only.")
+    ] = "127.0.0.1",
     logs: Annotated[
         str | None,
         _operation(help="Log lines of JSON from this level on: info, warning, error."),
@@ -125,8 +128,6 @@ def serve(
     **limits: str | float | None,
 ) -> None:
     """Serve tables: pages for people, an API for programs."""
-    from lustrum.cli.inputs.extras import need_server
-
     need_server("lustrum serve")
     from lustrum.cli import work
     from lustrum.server import Settings
@@ -160,6 +161,7 @@ def serve(
             settings=chosen,
             workers=workers,
             metrics_port=metrics_port,
+            metrics_host=metrics_host,
             logs=logs,
             production=production,
             coming=coming,
@@ -303,10 +305,13 @@ def datasets(data: Data = HERE) -> None:
     """List the datasets that can be asked about."""
     from lustrum.local import local_service
 
-    published = local_service(data).datasets()
-    if not published:
+    service = local_service(data)
+    not_served = service.not_served()
+    if not service.names():
         typer.echo(f"There is no dataset with a policy in {data}; try 'lustrum demo'.")
-    for dataset in published:
+    for name, why in not_served.items():
+        typer.echo(f"{name}: not available. {why}", err=True)
+    for dataset in (service.dataset(name) for name in service.names() if name not in not_served):
         typer.echo(f"{dataset.name}: {dataset.title}")
         for variable in dataset.variables:
             levels = "".join(f", {variable.name}:{level.name}" for level in variable.levels)
@@ -348,8 +353,7 @@ def table(
     data: Data = HERE,
 ) -> None:
     """Ask for a protected table. A refusal says why and ends with exit code 3."""
-    from lustrum.cli.inputs.question import read_question
-    from lustrum.cli.terminal.show import show_decision
+    from lustrum.cli.terminal.show import read_question, show_decision
     from lustrum.local import local_service
     from lustrum.model.plugins import load
     from lustrum.publish.records import LocalRecordsService

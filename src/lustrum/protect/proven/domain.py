@@ -41,6 +41,24 @@ class DomainAxis:
     def __len__(self) -> int:
         return int(self.codes.shape[1])
 
+    def levels(self, dataset: Dataset) -> dict[str, list[int]]:
+        """How the axis can be shown: at its finest, by each of its variables, and at their coarser levels.
+
+        Each has the numbers of codes of the axis in its groups.
+        """
+        variables = [dataset.variables[v] for v in self.variables]
+        shown = {" and ".join(v.name for v in variables): [1] * len(self)}
+        for variable, row in zip(variables, self.codes, strict=True):
+            sizes = np.unique(row, return_counts=True)[1].tolist()
+            if len(sizes) < len(self):
+                shown[variable.name] = sizes
+            for level in variable.levels:
+                groups = np.zeros(len(variable.codes), dtype=np.int64)
+                for number, category in enumerate(level.categories):
+                    groups[list(category.members)] = number
+                shown[f"{variable.name}:{level.name}"] = np.bincount(groups[row]).tolist()
+        return shown
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Domain:

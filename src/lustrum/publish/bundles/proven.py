@@ -7,21 +7,27 @@ afterwards, the next call goes on from them without another charge; only ``measu
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from lustrum.model import Dataset, DatasetError, LustrumError, PolicyError
 from lustrum.model.finest import FinestCells
 from lustrum.policy import Policy, read_policy
 from lustrum.policy.read import sealed
+from lustrum.protect.population.measure import measured_tables
+from lustrum.protect.population.public import PublicReport
 from lustrum.protect.proven.domain import Domain
 from lustrum.protect.proven.measure import measure_tables
 from lustrum.protect.proven.method import ProvenPopulation
 from lustrum.protect.proven.noisy import NoisyTables
 from lustrum.protect.proven.places import laid_out
-from lustrum.protect.proven.report import public_report
+from lustrum.protect.proven.report import beside, public_report
 from lustrum.public.bundle.files import bundle_digest, stated_proof
 from lustrum.public.bundle.place import bundles_in
 from lustrum.publish.budget import BudgetLedger
@@ -35,7 +41,7 @@ from lustrum.tabulate import Store
 from lustrum.tabulate.finest import finest_cells
 
 Progress = Callable[[str, float], None]
-NOISY = "noisy-tables.json"
+NOISY, ERRORS = "noisy-tables.json", "true-errors.json"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -96,9 +102,9 @@ def make_proven_bundle(
     with reporting_progress(progress or (lambda _step, _share: None)):
         noisy = None if measure_again else _paid_for(folder / NOISY, engine.dataset, ledger)
         charged = noisy is None
+        cells = finest_cells(engine)
+        engine.require_unchanged()
         if noisy is None:
-            cells = finest_cells(engine)
-            engine.require_unchanged()
             noisy = _measured(spec, cells, ledger, heads, folder)
         elif noisy.plan.rho != spec.exact_rho:
             raise DatasetError(
@@ -109,6 +115,8 @@ def make_proven_bundle(
         people = spec.population(noisy)
         proof = {"ledger": ledger.measured()[noisy.digest], "earlier_without_proof": earlier}
         report = public_report(spec, noisy, people, proof)
+        errors = _true_errors(cells, people, report)
+        write_whole(folder / ERRORS, json.dumps(errors, indent=1).encode(), 0o600)
     packed = pack_bundle(people, sealed(policy.read_bytes(), str(policy)), report)
     # First of all, so that no crash leaves a release that seems to have no proof.
     ledger.released(name, packed.digest)
@@ -118,6 +126,28 @@ def make_proven_bundle(
     assert released_people is not None
     released_people.record(store.root)
     return ProvenBundle(packed.digest, charged, noisy.plan.rho, ledger.left, earlier)
+
+
+def _true_errors(true: FinestCells, people: FinestCells, report: PublicReport) -> dict[str, Any]:
+    """How far the people are from the true ones: for the agency alone, and no part of what the proof covers."""
+    most = int(report.method["max_variables"])
+    kinds, _ = measured_tables(*beside(true, people), report.support.base, most)
+    rows = []
+    for variables, tables in sorted(kinds.items()):
+        size, error, cells = np.concatenate([table.by_size for table in tables]).T
+        margins = np.array(report.margins[variables])[size]
+        rows.append(
+            {
+                "variables": variables,
+                "cells that hold or show anybody": int(cells.sum()),
+                "mean error": round(float((error * cells).sum() / max(cells.sum(), 1)), 3),
+                "largest error": int(error.max(initial=0)),
+                "within the stated margin": round(
+                    float(cells[error <= margins].sum() / max(cells.sum(), 1)), 4
+                ),
+            }
+        )
+    return {"confidential": "For the agency alone: measured on the true counts.", "tables": rows}
 
 
 def _measured(

@@ -73,10 +73,11 @@ class Processes(Multiprocess):
         listening: socket.socket | OwnSocket,
         started: Callable[[], None],
         sign_of_life: float,
+        restarted: Callable[[int | None, str], None] = lambda pid, why: None,
     ) -> None:
         super().__init__(config, [listening])  # type: ignore[list-item]  # see OwnSocket
         self._tell: Callable[[], None] | None = started
-        self._sign_of_life = sign_of_life
+        self._sign_of_life, self._restarted = sign_of_life, restarted
         self._asked: dict[int, float] = {}
         """By the pid of a process, since when a question for a sign of life is open."""
         self._ready: set[int] = set()
@@ -126,6 +127,7 @@ class Processes(Multiprocess):
             log.error("process %s could not start; the server ends", process.pid)
             self.should_exit.set()
             return
+        self._restarted(process.pid, "silent" if hung else "died")
         log.error(
             "process %s %s and is started again", process.pid, "was silent" if hung else "died"
         )

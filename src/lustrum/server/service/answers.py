@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -121,7 +121,14 @@ class ServedAnswer:
             "table": None if release is None else jsonstat(release, self.title),
             "risk": {"before": decision.risk_before, "after": decision.risk_after},
             "utility": decision.utility,
-            "sums": [asdict(figures) for figures in decision.sums],
+            "sums": [
+                vars(figures)
+                | {
+                    name: [vars(one) for one in getattr(figures, name)]
+                    for name in ("attackers", "errors")
+                }
+                for figures in decision.sums
+            ],
             "bounds": None if release is None or "bounds" not in include else _bounds(release),
             "trace": [vars(step) for step in decision.trace],
             "query": self.query.to_mapping(),

@@ -49,8 +49,9 @@ MOST_OF_ONE = MOST_WAITING // 2
 class Gate:
     """Lets a few questions through at a time; askers take turns, and the questions of one keep their order."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, metrics: Metrics | None = None) -> None:
         self._settings = settings
+        self._metrics = metrics or Metrics()
         self._lock = threading.Lock()
         self._inside = 0
         self._waiting: OrderedDict[str, deque[threading.Event]] = OrderedDict()
@@ -84,7 +85,7 @@ class Gate:
                     "The table took longer than {seconds:g} seconds; ask for a smaller one.",
                     seconds=self._settings.seconds,
                 )
-                raise ProblemError(Problem.of_status(503, sentence)) from None
+                raise ProblemError(Problem.of_status(503, sentence, reason="seconds")) from None
         finally:
             with self._lock:
                 self._leave()
@@ -101,7 +102,15 @@ class Gate:
                 raise _busy()
             turn = threading.Event()
             self._waiting.setdefault(asker, deque()).append(turn)
-        end = time.monotonic() + patience
+        self._metrics.waiting.inc()
+        try:
+            self._wait_for(turn, asker, gone, time.monotonic() + patience)
+        finally:
+            self._metrics.waiting.dec()
+
+    def _wait_for(
+        self, turn: threading.Event, asker: str, gone: Callable[[], bool], end: float
+    ) -> None:
         while not turn.wait(0.25):
             left = gone()
             if not left and time.monotonic() <= end:
@@ -131,7 +140,7 @@ class Gate:
 
 def _busy() -> ProblemError:
     sentence = say("Too many tables are being made at the moment; please try again soon.")
-    return ProblemError(Problem.of_status(503, sentence, retry=5))
+    return ProblemError(Problem.of_status(503, sentence, retry=5, reason="queue"))
 
 
 class Questions:
@@ -142,7 +151,7 @@ class Questions:
         self.settings = settings
         self.metrics = metrics
         # Two queues: a process of records that hangs must not hold up questions to bundles.
-        self._gate, self._bundle_gate = Gate(settings), Gate(settings)
+        self._gate, self._bundle_gate = Gate(settings, metrics), Gate(settings, metrics)
         self._memory = settings.memory * 2**20 or available_memory() // (2 * settings.at_once)
         self.answers = RememberedAnswers(service.folder, settings)
         self.jobs = Jobs(

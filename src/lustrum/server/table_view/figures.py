@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lustrum.answer.statistics.compose import quotient_margin
+from lustrum.answer.statistics import quotient_margin
 from lustrum.model import Release, TableAxis
 from lustrum.model.arrays import Floats, Ints, Mask
 from lustrum.numeric.structure import UNBOUNDED
