@@ -240,22 +240,18 @@ def test_bars_share_people_out_as_an_urn_does(monkeypatch):
     assert distance < chi2.isf(1e-4, len(chance) - 1)
 
 
-def test_bars_hold_in_words_of_any_size():
-    """Compiled and as written, over many words of 64 places."""
-    sample = np.array([900, 0, 1, 63, 64, 2, 0, 70])
-    urns = kernels_module._urns_by_bars
-    for theta in (0.0, 3.0):
-        rows = []
-        for loop in (urns, urns.py_func):
-            out = np.empty((3, 8), dtype=np.int64)
-            seen = np.flatnonzero(sample)
-            with np.errstate(over="ignore"):
-                loop(np.uint64(5), sample[seen], seen, np.array([1, 6]), theta, 20_000, out)
-            rows.append(out)
-        assert (rows[0] == rows[1]).all()
-        assert set(rows[0].sum(axis=1).tolist()) == {sample.sum() + 20_000}
-        assert (rows[0] >= sample).all()
-        assert rows[0][:, [1, 6]].any() == (theta > 0)
+@pytest.mark.parametrize("theta", [0.0, 3.0])
+def test_bars_hold_everybody_over_many_words_of_places(theta, monkeypatch):
+    monkeypatch.setattr(kernels_module, "_LONG", 0)
+    sample, unseen = np.array([900, 0, 1, 63, 64, 2, 0, 70]), np.array([1, 6])
+    rows = draw_urns(sample, unseen, theta, 20_000, 60, np.random.default_rng(3))
+    assert set(rows.sum(axis=1).tolist()) == {sample.sum() + 20_000}
+    assert (rows >= sample).all()
+    assert rows[:, unseen].any() == (theta > 0)
+    # An urn is a martingale; the deviation of a count is at most 20,000 / sqrt(4 * 1100).
+    weights = sample + (sample == 0) * theta / 2
+    wanted = sample + 20_000 * weights / weights.sum()
+    assert rows.mean(axis=0) == pytest.approx(wanted, abs=5 * 302 / np.sqrt(60))
 
 
 # The urn's own figures

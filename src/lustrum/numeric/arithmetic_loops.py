@@ -56,7 +56,7 @@ def log(x: float) -> float:  # pragma: no cover
 
 
 @compiled
-def _parts(x: float) -> Any:  # pragma: no cover
+def _parts(x: float) -> tuple[int, float, float]:  # pragma: no cover
     """``e``, ``f`` and ``f - log(1 + f)`` with ``x = (1 + f) * 2**e`` and ``f`` near 0."""
     m, e = math.frexp(x)
     if m < ROOT_HALF:

@@ -16,6 +16,7 @@ from starlette.middleware import Middleware
 from starlette.staticfiles import StaticFiles
 
 from lustrum.answer import TableService
+from lustrum.numeric.compiled import is_compiling
 from lustrum.server.api import datasets as api_datasets
 from lustrum.server.api import jobs as job_routes
 from lustrum.server.api import tables as api
@@ -96,9 +97,18 @@ def create_app(
     async def lifespan(app: FastAPI) -> AsyncIterator[dict[str, Any]]:
         # Questions wait for their turn in threads; there must be some left for everything else.
         current_default_thread_limiter().total_tokens = THREADS + 2 * settings.at_once + 40
-        await run_in_threadpool(warm_up, service)
+        warming = asyncio.create_task(run_in_threadpool(warm_up, service))
+        # Where loops have to be compiled first, visitors see pages meanwhile, and their questions wait.
+        while not (await asyncio.wait({warming}, timeout=0.1))[0] and not is_compiling():
+            pass
         questions.jobs.start()
-        app.state.ready = True
+
+        def ready(_: object) -> None:
+            app.state.ready = True
+
+        if warming.done():
+            ready(warming)
+        warming.add_done_callback(ready)
         beside = [
             asyncio.create_task(feed_watchdog(service.lives)),
             asyncio.create_task(keep_memory_small()),
@@ -108,6 +118,7 @@ def create_app(
         ]
         # What reaches every connection, also one that is turned away before it asks anything.
         yield {"turned_away": metrics.turned_away}
+        warming.remove_done_callback(ready)
         app.state.ready = False
         for task in beside:
             task.cancel()

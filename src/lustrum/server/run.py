@@ -9,7 +9,6 @@ import os
 import secrets
 import signal
 import socket
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -37,7 +36,7 @@ from lustrum.server.operation.lifecycle import (
     reloading_at_hangup,
 )
 from lustrum.server.operation.metrics import Metrics, ServerCollector
-from lustrum.server.operation.processes import OwnSocket, Processes, own_socket, tcp_socket
+from lustrum.server.operation.processes import Processes, tcp_socket
 from lustrum.server.settings import Settings
 
 # --- One of several processes that serve the same data; what it needs to know stands in its environment
@@ -100,15 +99,9 @@ def application() -> FastAPI:
 
 _LINES: dict[str, Any] = LOGGING_CONFIG | {
     "handlers": {
-        "default": {
-            "class": "lustrum.runtime.log_lines.LimitedLines",
-            "formatter": "default",
-        }
+        "own": {"class": "lustrum.runtime.log_lines.LimitedLines", "formatter": "default"}
     },
-    "loggers": {
-        "uvicorn": {"handlers": ["default"], "propagate": False},
-        "lustrum": {"handlers": ["default"]},
-    },
+    "loggers": {name: {"handlers": ["own"]} for name in ("uvicorn", "lustrum")},
 }
 """Without ``logs``, warnings in plain words, of which nobody can cause too many."""
 
@@ -182,6 +175,7 @@ def serve(
             ),
             # Besides, h11 keeps a request's head within bounds of its own.
             "ws": "none",
+            "loop": "asyncio",  # the loop that asks a socket itself for what it accepts, see Handed
             "proxy_headers": bool(settings.trusted_proxies),
             "forwarded_allow_ips": settings.trusted_proxies or None,
         }
@@ -211,30 +205,13 @@ def serve(
         config = uvicorn.Config(
             "lustrum.server.run:application", factory=True, workers=workers, **options
         )
-        listening_each = open_.enter_context(_spread(listening))
 
         def restarted(pid: int | None, why: str) -> None:
             # What it was answering, and what it remembered, is gone with it.
             mark_process_dead(pid, folder)  # type: ignore[no-untyped-call]
             whole.restarts.labels(why).inc()
 
-        Processes(config, listening_each, lambda: listens(address), SIGN_OF_LIFE, restarted).run()
-
-
-@contextmanager
-def _spread(listening: socket.socket) -> Iterator[socket.socket | OwnSocket]:
-    """What each process is given to listen on: where the system can, a socket of its own on the same port.
-
-    On one shared socket whoever wakes first takes all connections that wait, and the others stay idle.
-    """
-    if sys.platform != "linux":
-        yield listening
-        return
-    host, port = listening.getsockname()[:2]
-    listening.close()
-    # It takes no connections, and keeps the port while processes come and go.
-    with own_socket(host, port):
-        yield OwnSocket(host, port)
+        Processes(config, listening, lambda: listens(address), SIGN_OF_LIFE, restarted).run()
 
 
 @contextmanager
@@ -242,7 +219,7 @@ def _metrics(host: str, port: int, registry: CollectorRegistry) -> Iterator[None
     try:
         server, thread = start_http_server(port, host, registry)
     except OSError as error:
-        raise InputError(_why(error, host, port, "--metrics-port", "--metrics-host")) from None
+        raise InputError(_why(error, host, port, "--metrics-")) from None
     try:
         yield
     finally:
@@ -270,15 +247,12 @@ def _bound(host: str, port: int) -> socket.socket:
     return listening
 
 
-def _why(
-    error: OSError, host: str, port: int, option: str = "--port", address: str = "--host"
-) -> str:
+def _why(error: OSError, host: str, port: int, option: str = "--") -> str:
     if error.errno == errno.EADDRINUSE:
-        return f"Port {port} on {host} is in use; choose another with {option}."
+        return f"Port {port} on {host} is in use; choose another with {option}port."
     if error.errno == errno.EACCES:
-        return f"Port {port} on {host} is reserved; choose one from 1024 on with {option}."
+        return f"Port {port} on {host} is reserved; choose one from 1024 on with {option}port."
     if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
-        return (
-            f"This machine has no address {host!r}; choose one with {address}, such as 127.0.0.1."
-        )
+        example = f"{option}host, such as 127.0.0.1"
+        return f"This machine has no address {host!r}; choose one with {example}."
     return f"The server cannot listen on port {port} of {host}: {error.strerror}."

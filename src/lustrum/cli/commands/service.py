@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable
-from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -68,7 +67,9 @@ def serve(
     data: Data = HERE,
     demo: Annotated[
         bool,
-        _served("--demo", help="Make the demo data if they are missing."),
+        _served(
+            "--demo", help="Put the demo's public bundles into the data folder if they are missing."
+        ),
     ] = False,
     bundle: Annotated[
         list[Path] | None,
@@ -147,25 +148,24 @@ def serve(
         "cors": cors or None,
         **limits,
     }
-    with ExitStack() as open_:
-        chosen = Settings.from_file(settings, **{k: v for k, v in given.items() if v is not None})
-        coming = open_.enter_context(work.demo_beside(data)) if demo else []
-        work.run_server(
-            None if alone else data,
-            host,
-            port,
-            Console(markup=False),
-            bundles=bundle or (),
-            prepared=prepared or (),
-            state=state,
-            settings=chosen,
-            workers=workers,
-            metrics_port=metrics_port,
-            metrics_host=metrics_host,
-            logs=logs,
-            production=production,
-            coming=coming,
-        )
+    chosen = Settings.from_file(settings, **{k: v for k, v in given.items() if v is not None})
+    if demo:
+        work.place_demo(data, Console(stderr=True, markup=False))
+    work.run_server(
+        None if alone else data,
+        host,
+        port,
+        Console(markup=False),
+        bundles=bundle or (),
+        prepared=prepared or (),
+        state=state,
+        settings=chosen,
+        workers=workers,
+        metrics_port=metrics_port,
+        metrics_host=metrics_host,
+        logs=logs,
+        production=production,
+    )
 
 
 @app.command()

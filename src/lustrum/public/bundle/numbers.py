@@ -174,27 +174,26 @@ class BundleNumbers:
         if held is None or query.weight is not None:
             raise CannotProtectError("The bundle holds no such protected sums.")
         counted = replace(query, measure=None)
-        most, everybody = self._behind_sums.get(counted, lambda: self._contributors(counted))
+        most = self._shared_bounds.get(counted, lambda: self._bounds_behind(counted))[1]
         sum_tables = SumTables(
             held.public, self.dataset.measure(query.measure or ""), held.negative
         )
-        table = self._sum_engine.cube(query).shown()
-        shown = sum_tables.release(table, most, query, everybody)
+        cube = self._sum_engine.cube(query)
+        table = cube.shown()
+        shown = sum_tables.release(table, most, query, self._everybody(cube, table))
         return Views(shown, None, shown)
 
     @cached_property
-    def _behind_sums(self) -> Remembered[tuple[Ints, Mask]]:
-        """What all measures of a table share."""
-        return Remembered(_SHARED_BYTES, lambda arrays: sum(array.nbytes for array in arrays))
+    def _shared_bounds(self) -> Remembered[tuple[Ints, Ints, list[str]]]:
+        """Bounds of counts, which the counts of a table and all its measures share."""
+        return Remembered(_SHARED_BYTES, lambda bounds: bounds[0].nbytes + bounds[1].nbytes)
 
-    def _contributors(self, query: TableQuery) -> tuple[Ints, Mask]:
-        """The most records that each cell can be made of, and which cells hold everybody."""
+    def _bounds_behind(self, query: TableQuery) -> tuple[Ints, Ints, list[str]]:
         cube = self._engine.of(query).cube(query)
-        return self._bounds(cube, cube.shown(), query)[1], self._everybody(cube)
+        return self._bounds(cube, cube.shown(), query)
 
-    def _everybody(self, cube: Cube) -> Mask:
+    def _everybody(self, cube: Cube, table: Table) -> Mask:
         """Which cells of a table hold every cell that can be occupied: nothing is carried out of them."""
-        table = cube.shown()
         passing = {f.variable.name: f.passing for f in cube.plan.filters}
         axes = [(axis.name, axis.categories) for axis in table.axes]
         every = self._combinations.within()
@@ -348,7 +347,12 @@ class BundleNumbers:
 
     def _release(self, cube: Cube, table: Table, query: TableQuery) -> Release:
         """What may be shown: the numbers with bounds, a channel and the margin of error."""
-        low, high, known = self._bounds(cube, table, query)
+        if self.bundle.sums is None:
+            low, high, known = self._bounds(cube, table, query)
+        else:
+            low, high, known = self._shared_bounds.get(
+                query, lambda: self._bounds(cube, table, query)
+            )
         # An upper end far beyond the number says nothing to anybody; without certainty there is none at all,
         # but for cells that cannot exist.
         far = high - table.values > np.maximum(table.values, 1000)

@@ -20,7 +20,7 @@ from lustrum.numeric.structure import TableLayout
 from lustrum.protect.weighted import ProtectedRespondents, RespondentSums
 from lustrum.risk.batch import risks_of_many
 from lustrum.risk.counts import Cells, cells_of, check_scale
-from lustrum.risk.population import LogLinear, PolyaUrn
+from lustrum.risk.population import LogLinear, PolyaUrn, PopulationModel
 from lustrum.runtime.remembered import Remembered
 from lustrum.survey import Estimates, Reliability
 
@@ -324,7 +324,7 @@ def sample_risk(respondents: Table | Ints, people: int) -> PublishedSampleRisk |
 
 def _worse(cells: Cells, people: int) -> tuple[float, float]:
     """``R2`` and ``R1``, each by the less favourable model, from the same populations."""
-    models = (LogLinear(), PolyaUrn())
+    models: tuple[PopulationModel, ...] = (LogLinear(), PolyaUrn())
     risks = []
     for model, stream in zip(models, np.random.default_rng(_SEED).spawn(2), strict=True):
         drawn = model.draw(cells, people, stream, _DRAWS)[:, cells.possible]

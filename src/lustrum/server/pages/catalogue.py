@@ -19,6 +19,7 @@ from lustrum.answer import Precheck, TableService
 from lustrum.answer.preliminary import inner_count
 from lustrum.model import QueryError, Reason, TableQuery, Variable
 from lustrum.model.text import say
+from lustrum.numeric.compiled import is_compiling
 from lustrum.server.http.errors import ProblemError
 from lustrum.server.http.languages import current
 from lustrum.server.http.templating import Pages
@@ -65,6 +66,7 @@ def router(service: TableService, pages: Pages) -> APIRouter:
             opening=[d for d in there.opening if means(wanted, d.name, d.title)],
             search=len(there.datasets) + len(there.opening) > 1 or bool(wanted),
             missing=there.unavailable,
+            preparing=is_compiling(),
         )
 
     @routes.get("/accessibility")
