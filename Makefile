@@ -45,6 +45,7 @@ help: ## print this list
 	@echo "make format   format the code and mend what can be mended"
 	@echo "make release  build the wheel and the bill of its materials into dist/"
 	@echo "make audit    look for known vulnerabilities of the pinned packages (needs pip-audit)"
+	@echo "make demo-bundles  make the demo's public bundles anew, where protection changed"
 	@echo "make lock     pin the newest versions of all dependencies (needs uv)"
 	@echo "make clean    remove all that can be made again, .venv included"
 
@@ -117,6 +118,11 @@ lock:
 	@command -v $(UV) >/dev/null || { echo "make lock needs uv; install it: pipx install uv" >&2; exit 2; }
 	$(COMPILE) --upgrade --extra build --extra server -o requirements/run.txt
 	$(COMPILE) --upgrade --all-extras -c requirements/run.txt -o requirements/dev.txt
+
+# The demo's public bundles, which the package carries; they change only where protection does.
+.PHONY: demo-bundles
+demo-bundles: install
+	$(BIN)/python scripts/demo_bundles.py
 
 # A release: the wheel, byte for byte the same from the same commit, and the bill of its materials.
 EPOCH = $(shell git log -1 --format=%ct)

@@ -18,8 +18,10 @@ each of these attacks must succeed on a control. The part ``releases`` attacks s
 ``bench/releases.py``. The part ``file`` reads attributes off rows of the public file of the census, ``sparse``
 off those of files in which nearly everybody is alone in their cell. The part ``joint`` attacks small areas of a
 file of few variables by all tables together, and ``small`` files so small that one table holds all variables.
-The part ``rates`` holds the public rates of errors against all tables. With ``--keys 3`` whatever a key decides
-is attacked under three of them.
+The part ``rates`` holds the public rates of errors against all tables. The part ``neighbours`` holds what
+neighbours gain of people in a file of the preset ``proven``, and insertions over twelve releases of it, against
+what its promise allows; see ``bench/neighbours.py``. With ``--keys 3`` whatever a key decides is attacked under
+three of them.
 """
 
 from __future__ import annotations
@@ -42,6 +44,7 @@ from attacks.counts_report import Report
 from attacks.figures import Figured, chosen_codes
 from attacks.file_report import FileReport, attack_areas, attack_file, keys
 from attacks.lattice import gather
+from attacks.neighbours_report import attack_insertions, attack_proven
 from attacks.phrasing import rephrase, splits
 from attacks.planted import SecondDraw, TrueCell, TrueFigure
 from attacks.reconstruction import rebuild
@@ -88,7 +91,19 @@ FIGURES: tuple[tuple[tuple[str, ...], dict[str, list[str]]], ...] = (
 PHRASED = ("sex", "age", "citizenship", "area:district")
 RISK = EntropyRisk(weights=(0.1, 0.7, 0.1, 0.1), split=6, parts="true", shared="expected")
 STEP = 0.05
-PARTS = ("counts", "file", "joint", "rates", "releases", "small", "sparse", "sums", "survey")
+PARTS = (
+    "counts",
+    "file",
+    "joint",
+    "neighbours",
+    "rates",
+    "releases",
+    "small",
+    "sparse",
+    "sums",
+    "survey",
+)
+RHO = 2.56
 # People, the seed that draws them, and variables that are left out.
 SPARSE: tuple[tuple[int, int, tuple[str, ...]], ...] = (
     (6_000, 9, ()),
@@ -402,6 +417,9 @@ def parts(data: Path, persons: int, firms: int, number: int, chosen: list[str]) 
             failed |= not sparse(number)
         elif part == "rates":
             failed |= not rates(data, persons)
+        elif part == "neighbours":
+            failed |= not attack_proven(6000, "by region", RHO, by_row=False)
+            failed |= not attack_insertions(RHO)
         else:
             failed |= not (sums(data, firms, number) if part == "sums" else survey(data))
     return int(failed)

@@ -38,8 +38,8 @@ from suppression import MADE, from_table, large_table
 
 from lustrum.model.arrays import Ints, Mask
 from lustrum.protect.suppression import SuppressionProblem, suppress
-from lustrum.protect.suppression.attackers import singleton_views
 from lustrum.protect.suppression.check import audit_pattern
+from lustrum.protect.suppression.contributors import singleton_views
 
 TABLES = ("t2_20_p5", "t2_50_p5", "h2_40_p5", "t2_100_p1", "t3_10_p10", "t3_20_p5")
 TOOLS = ("gauss", "gauss-intervals", "sdctable-simple", "sdctable-opt", "sdctable-hitas")

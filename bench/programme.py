@@ -29,8 +29,7 @@ from lustrum.numeric.structure import UNBOUNDED
 from lustrum.publish.programme.audit import audit_ranges
 from lustrum.publish.programme.judge import Judged, judge, ranks_for
 from lustrum.publish.programme.read import bound_to, read_programme
-from lustrum.publish.programme.source import open_records
-from lustrum.publish.programme.system import ProgrammeSystem, SystemPart, systems_of
+from lustrum.publish.programme.system import ProgrammeSystem, SystemPart, open_records, systems_of
 from lustrum.readers.own import published_cells
 
 HEAD = """

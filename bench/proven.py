@@ -47,14 +47,13 @@ def main() -> None:
     dataset = read_description(description_path("demo"))
     engine = FrameEngine(people(given.persons, given.seed), dataset, Secret(b"bench" * 8))
     cells = finest_cells(engine)
-    case = {"people": given.persons, "rho": given.rho, "draws": given.draws}
     draws = [errors_of(ProvenPopulation(rho=given.rho), cells) for _ in range(given.draws)]
     for kind in draws[0]:
         means, largest = zip(*(draw[kind] for draw in draws), strict=True)
         mean = sum(means) / given.draws
         record(
-            "A population with a proof: errors",
-            {"tables": kind, **case, "mean": mean, "largest": max(largest)},
+            f"A population with a proof: errors, {given.persons:,} people, rho {given.rho:g}",
+            {"tables": kind, "draws": given.draws, "mean": mean, "largest": max(largest)},
         )
 
 
@@ -68,8 +67,8 @@ def errors_of(method: ProvenPopulation, cells: FinestCells) -> dict[str, tuple[f
     made = method.population(noisy)
     seconds = {"measure (CPU s)": measured - start, "fit (CPU s)": time.process_time() - measured}
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    size = {"people": noisy.people, "rho": method.rho}
-    record("A population with a proof: time", {**size, **seconds, "peak (GiB)": peak})
+    case = f"{noisy.people:,} people, rho {method.rho:g}"
+    record("A population with a proof: time", {"case": case, **seconds, "peak (GiB)": peak})
     possible = Combinations.of(dataset)
     errors = {}
     for kind, tables in kinds(dataset):

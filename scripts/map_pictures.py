@@ -65,7 +65,7 @@ def series_picture(folder: Path) -> Path:
 def page_picture(folder: Path) -> Path:
     """The agency's page with a finished map."""
     program = find_chromium()
-    app = create_agency_app(cases=Tables({"faith": example()}))
+    app = create_agency_app(cases=Tables({"faith": example()}), keys=False)
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         server = uvicorn.Server(uvicorn.Config(app, log_level="warning"))

@@ -108,7 +108,7 @@ def main() -> int:
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
         with served(create_app(local_service(data, workers=1))) as address:
             paths = [taken(picture, browser, address, folder) for picture in PICTURES]
-        with served(create_agency_app(data=data)) as address:
+        with served(create_agency_app(data=data, keys=False)) as address:
             paths += [taken(picture, browser, address, folder) for picture in AGENCY]
         browser.close()
     for path in paths:

@@ -35,8 +35,11 @@ def context_of(browser: Browser, **options: Any) -> Iterator[BrowserContext]:
 
 
 @contextmanager
-def visit(browser: Browser, address: str, **options: Any) -> Iterator[Page]:
-    """A page in a profile of its own; any complaint, cookie or request to another host fails the test."""
+def visit(browser: Browser, address: str, enter: str = "", **options: Any) -> Iterator[Page]:
+    """A page in a profile of its own; any complaint, cookie or request to another host fails the test.
+
+    ``enter`` is an address that lets the visitor in to pages with a door, which keeps a cookie.
+    """
     with context_of(browser, base_url=address, **options) as context:
         page = context.new_page()
         host = urlsplit(address).netloc
@@ -45,10 +48,13 @@ def visit(browser: Browser, address: str, **options: Any) -> Iterator[Page]:
         context.on("request", lambda r: urlsplit(r.url).netloc == host or abroad.append(r.url))
         page.on("console", lambda m: complaints.append(m.text) if m.type != "log" else None)
         page.on("pageerror", lambda e: complaints.append(str(e)))
+        if enter:
+            page.goto(enter)
+            page.wait_for_url(lambda url: enter not in url)
         yield page
         assert abroad == []
         assert complaints == []
-        assert context.cookies() == []
+        assert len(context.cookies()) == bool(enter)
 
 
 def arrive(page: Page, link: Locator, url: str | re.Pattern[str]) -> None:

@@ -79,6 +79,42 @@ def test_a_small_file_needs_neither_the_compiler_nor_other_heavy_modules(
     assert "area" in done.stdout
 
 
+BUNDLES = """
+import sys
+from lustrum.answer import TableService
+from lustrum.demo.descriptions import SHIPPED
+from lustrum.model import TableQuery
+from lustrum.server.app import create_app
+service = TableService(bundles=sorted(SHIPPED.iterdir()))
+create_app(service)
+for name, more in (("demo", {}), ("businesses", {"measure": "turnover"}), ("survey", {"weight": "weight"})):
+    by = {"demo": "sex", "businesses": "size", "survey": "sex"}[name]
+    assert service.answer(TableQuery.from_mapping({"dataset": name, "by": [by], **more})).release
+service.close()
+print(sorted(set(sys.modules) & set(sys.argv[1:])))
+"""
+NOT_FOR_A_BUNDLE = (
+    *(
+        "altair",
+        "clarabel",
+        "cryptography",
+        "duckdb",
+        "ibis",
+        "openpyxl",
+        "polars",
+        "rich",
+        "typer",
+    ),
+    *("scipy.optimize", "scipy.sparse.linalg", "lustrum.publish", "lustrum.tabulate"),
+)
+
+
+def test_a_server_of_bundles_loads_what_answers_need_alone() -> None:
+    command = [sys.executable, "-c", BUNDLES, *NOT_FOR_A_BUNDLE]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
 AUDIT = """
 import sys
 

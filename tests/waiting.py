@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-__all__ = ["LONG", "has_ended", "listeners", "unshared_port", "until"]
+__all__ = ["LONG", "has_ended", "unshared_port", "until"]
 
 T = TypeVar("T")
 
@@ -36,12 +36,6 @@ def has_ended(pid: int) -> bool:
     except OSError:
         return True
     return fields[0] in ("Z", "X")
-
-
-def listeners(port: int) -> int:
-    """How many sockets listen on a port of this machine, by what Linux says of IPv4."""
-    lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
-    return sum(words[3] == "0A" and words[1].endswith(f":{port:04X}") for words in lines)
 
 
 def unshared_port() -> int:

@@ -3,9 +3,10 @@
     python bench/parts/server_load.py --data FOLDER [--seconds 20] [--clients 10 50] [--workers 1 2]
         [--questions 20000] [--beside CHECKOUT/src]
 
-Each line is a server process of its own. Tables are all different, with no answer remembered, unless the line
-says ``at hand``: then the same few hundred questions are asked again. The time of the processor is that of the
-server and all its processes, so that it can be compared on a busy machine; rates hold for a quiet one.
+Each line is a server process of its own, for the census, the businesses and the survey in turn. Tables are all
+different, with no answer remembered, unless the line says ``at hand``: then the same few hundred questions are
+asked again. The time of the processor is that of the server and all its processes, so that it can be compared
+on a busy machine; rates hold for a quiet one.
 ``--beside`` measures another version in the same run, and ``--questions`` watches the memory of the server.
 """
 
@@ -121,7 +122,28 @@ class Client:
         return got
 
 
-def random_question(variables: list[dict[str, Any]], chance: random.Random) -> dict[str, Any]:
+DATASETS = ("demo", "businesses", "survey")
+SHOWN: dict[str, tuple[dict[str, Any], ...]] = {
+    "demo": ({},),
+    "businesses": (
+        {},
+        {"measure": "turnover"},
+        {"statistics": ["mean:wages"]},
+        {"statistics": ["growth:turnover:turnover_before"]},
+    ),
+    "survey": (
+        {"weight": "weight"},
+        {"weight": "weight"},
+        {"weight": "weight", "measure": "hours"},
+        {"weight": "weight", "statistics": ["count", "share:count:total"]},
+    ),
+}
+"""What the cells of a dataset's tables show, each as often: counts, sums, means, growth, weighted numbers."""
+
+
+def random_question(
+    variables: list[dict[str, Any]], chance: random.Random, dataset: str = "demo"
+) -> dict[str, Any]:
     """A table of one to three variables at random levels, with totals or not, of everybody or a selection."""
     chosen = chance.sample(variables, chance.choice((1, 2, 3)) + 1)
     totals = chance.random() < 0.5
@@ -131,7 +153,7 @@ def random_question(variables: list[dict[str, Any]], chance: random.Random) -> d
         level = chance.choice([None, *levels])
         axis: dict[str, Any] = {"variable": variable["name"], "total": totals}
         by.append(axis if level is None else axis | {"level": level})
-    question: dict[str, Any] = {"dataset": "demo", "by": by}
+    question: dict[str, Any] = {"dataset": dataset, "by": by, **chance.choice(SHOWN[dataset])}
     if chance.random() < 0.5:
         code = chance.choice(chosen[-1]["categories"])["code"]
         question["where"] = {chosen[-1]["name"]: [code]}
@@ -176,11 +198,11 @@ def load(
     return seen, time.monotonic() - begin
 
 
-def described(address: str) -> list[dict[str, Any]]:
-    """The variables of the demo census."""
+def described(address: str, dataset: str = "demo") -> list[dict[str, Any]]:
+    """The variables of a dataset."""
     from urllib.request import urlopen
 
-    with urlopen(f"{address}/api/v1/datasets/demo") as response:
+    with urlopen(f"{address}/api/v1/datasets/{dataset}") as response:
         found: list[dict[str, Any]] = json.load(response)["variables"]
     return found
 
@@ -194,17 +216,18 @@ def measured(
     *,
     source: Path | None = None,
     at_hand: bool = False,
+    dataset: str = "demo",
 ) -> None:
     """One line of the table."""
     with served(data, workers, source, [] if at_hand or source else ["--answers-memory", "0"]) as (
         address,
         process,
     ):
-        variables = described(address)
-        draw: Any = lambda chance: random_question(variables, chance)  # noqa: E731
+        variables = described(address, dataset)
+        draw: Any = lambda chance: random_question(variables, chance, dataset)  # noqa: E731
         if at_hand:
             chance = random.Random(5)
-            known = [random_question(variables, chance) for _ in range(300)]
+            known = [random_question(variables, chance, dataset) for _ in range(300)]
             asker = Client(address)
             for _ in range(workers * 4):
                 for question in known:
@@ -220,7 +243,7 @@ def measured(
     record(
         "Server: under load",
         {
-            "tables": name,
+            "tables": f"{dataset}, {name}",
             "processes": workers,
             "clients": clients,
             "answered (a second)": len(ordered) / taken,
@@ -231,6 +254,36 @@ def measured(
         },
         "server",
     )
+
+
+def burst(data: Path, questions: int = 300) -> None:
+    """The first questions of ten clients after a start: what each of two processes works on them."""
+    for dataset in DATASETS:
+        with served(data, 2, None, ["--answers-memory", "0"]) as (address, process):
+            variables = described(address, dataset)
+            workers = [pid for pid in family(process)[1:] if "spawn_main" in command_of(pid)]
+            before = {pid: processor_seconds(pid) for pid in workers}
+            draw: Any = lambda chance: random_question(variables, chance, dataset)  # noqa: B023, E731
+            seen, _ = load(address, 10, 3600.0, questions, draw)
+            used = sorted(processor_seconds(pid) - before[pid] for pid in workers)
+        ordered = sorted(seen.seconds)
+        record(
+            "Server: the first questions after a start, two processes",
+            {
+                "dataset": dataset,
+                "questions": len(ordered),
+                "CPU of one process (s)": used[0],
+                "CPU of the other (s)": used[-1],
+                "median (ms)": statistics.median(ordered) * 1e3,
+                "99th percentile (ms)": ordered[int(0.99 * len(ordered))] * 1e3,
+            },
+            "server",
+        )
+
+
+def command_of(process: int) -> str:
+    """The words that a process was started with."""
+    return Path(f"/proc/{process}/cmdline").read_bytes().decode(errors="replace")
 
 
 class Different:
@@ -331,20 +384,24 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True, help="a folder with the demo data")
     parser.add_argument("--seconds", type=float, default=20.0)
     parser.add_argument("--warm", type=float, default=15.0, help="seconds of questions beforehand")
-    parser.add_argument("--clients", type=int, nargs="*", default=[10, 50])
+    parser.add_argument("--clients", type=int, nargs="*", default=[10])
     parser.add_argument("--workers", type=int, nargs="*", default=[1, 2])
     parser.add_argument("--questions", type=int, default=0)
     parser.add_argument("--beside", type=Path, help="the sources of another version")
     given = parser.parse_args()
     busy = ", ".join(f"{share:.1f}" for share in os.getloadavg())
     print(f"\n{len(os.sched_getaffinity(0))} processors, load of the machine: {busy}")
-    for clients in given.clients:
-        if given.beside is not None:
-            measured("before", given.data, clients, 1, given, source=given.beside)
+    burst(given.data)
+    for dataset in DATASETS:
+        for clients in given.clients:
+            if given.beside is not None:
+                measured(
+                    "before", given.data, clients, 1, given, source=given.beside, dataset=dataset
+                )
+            for workers in given.workers:
+                measured("different", given.data, clients, workers, given, dataset=dataset)
         for workers in given.workers:
-            measured("different", given.data, clients, workers, given)
-    for workers in given.workers:
-        measured("at hand", given.data, 10, workers, given, at_hand=True)
+            measured("at hand", given.data, 10, workers, given, at_hand=True, dataset=dataset)
     shares(given.data, 200)
     if given.questions:
         watch_memory(given.data, given.questions)

@@ -57,6 +57,12 @@ def address(app: Starlette) -> Iterator[str]:
         yield found
 
 
+@pytest.fixture
+def enter(app: Starlette) -> str:
+    """The address that lets one browser in."""
+    return str(app.state.door.address(""))
+
+
 @pytest.fixture(scope="session")
 def town_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A data folder with a protected town; no test changes it."""

@@ -47,9 +47,9 @@ def show(page: Page, table_file: Path, limit: str = "0.2") -> None:
 
 
 def test_a_table_becomes_a_map_a_choice_and_a_policy(
-    browser: Browser, address: str, table_file: Path, policy_path: Path
+    browser: Browser, address: str, enter: str, table_file: Path, policy_path: Path
 ) -> None:
-    with visit(browser, address) as page:
+    with visit(browser, address, enter) as page:
         draw(page, table_file)
         expect(page.locator("svg.map a.point")).to_have_count(3)
         expect(page.locator("svg.map .limit")).to_have_count(1)
@@ -67,9 +67,9 @@ def test_a_table_becomes_a_map_a_choice_and_a_policy(
 
 
 def test_the_report_can_be_downloaded_as_page_and_pdf(
-    browser: Browser, address: str, table_file: Path
+    browser: Browser, address: str, enter: str, table_file: Path
 ) -> None:
-    with visit(browser, address) as page:
+    with visit(browser, address, enter) as page:
         show(page, table_file)
         found = {}
         for kind in ("HTML", "PDF", "CSV"):
@@ -85,9 +85,9 @@ def test_the_report_can_be_downloaded_as_page_and_pdf(
 
 
 def test_points_are_reached_by_keyboard_in_their_order(
-    browser: Browser, address: str, table_file: Path
+    browser: Browser, address: str, enter: str, table_file: Path
 ) -> None:
-    with visit(browser, address) as page:
+    with visit(browser, address, enter) as page:
         show(page, table_file)
         page.locator("svg.map a.point").first.focus()
         labels = []
@@ -106,11 +106,11 @@ def test_points_are_reached_by_keyboard_in_their_order(
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_pages_fit_a_phone_and_pass_axe(
-    browser: Browser, address: str, table_file: Path, scheme: str
+    browser: Browser, address: str, enter: str, table_file: Path, scheme: str
 ) -> None:
     phone = {"width": 390, "height": 800}
     options: dict[str, Any] = {"viewport": phone, "color_scheme": scheme, "bypass_csp": True}
-    with visit(browser, address, **options) as page:
+    with visit(browser, address, enter, **options) as page:
         show(page, table_file)
         where = page.url
         for path in ("/", where, f"{where}/points/0?table=0"):
@@ -120,12 +120,13 @@ def test_pages_fit_a_phone_and_pass_axe(
 
 
 def test_a_mistake_is_one_sentence_on_the_page(
-    browser: Browser, address: str, tmp_path: Path
+    browser: Browser, address: str, enter: str, tmp_path: Path
 ) -> None:
     wrong = tmp_path / "wrong.csv"
     wrong.write_text("area,faith,value\nA,B,many\n", encoding="utf-8")
     with context_of(browser, base_url=address) as context:
         page = context.new_page()
+        page.goto(enter)
         page.goto("/")
         page.set_input_files("#files", wrong)
         page.get_by_role("button", name="Draw the map").click()
@@ -134,9 +135,9 @@ def test_a_mistake_is_one_sentence_on_the_page(
 
 
 def test_the_first_point_is_there_before_the_map_is_finished(
-    browser: Browser, address: str, table_file: Path
+    browser: Browser, address: str, enter: str, table_file: Path
 ) -> None:
-    with visit(browser, address) as page:
+    with visit(browser, address, enter) as page:
         page.goto("/")
         page.set_input_files("#files", table_file)
         # So many that no machine finishes them before the page shows its first point.

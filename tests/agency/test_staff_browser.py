@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from starlette.applications import Starlette
 
 from agency.towns import people
 from browsing import arrive, axe_complaints, expect, visit
@@ -27,23 +28,35 @@ PAGES = (
     "/import",
     "/maps",
 )
-PAGES += ("/usage", "/tasks", "/check", "/datasets/none")
+PAGES += ("/usage", "/tasks", "/check", "/log", "/datasets/none")
 
 
 @pytest.fixture(scope="module")
-def staff(town_data: Path) -> Iterator[str]:
+def app(town_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Starlette:
     """The pages over a data folder that no test changes."""
-    with served(create_agency_app(data=town_data)) as found:  # type: ignore[arg-type]
+    return create_agency_app(data=town_data, files=[tmp_path_factory.getbasetemp()])
+
+
+@pytest.fixture(scope="module")
+def staff(app: Starlette) -> Iterator[str]:
+    """Where they are."""
+    with served(app) as found:  # type: ignore[arg-type]
         yield found
 
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1440), ("dark", 390)])
 def test_pages_pass_axe_and_fit_their_screen(
-    browser: Browser, staff: str, town_data: Path, tmp_path: Path, scheme: str, width: int
+    browser: Browser,
+    staff: str,
+    enter: str,
+    town_data: Path,
+    tmp_path: Path,
+    scheme: str,
+    width: int,
 ) -> None:
     size = {"width": width, "height": 900}
     options: dict[str, Any] = {"viewport": size, "color_scheme": scheme, "bypass_csp": True}
-    with visit(browser, staff, **options) as page:
+    with visit(browser, staff, enter, **options) as page:
         page.goto("/import")
         page.fill("#path", str(people(tmp_path / "people.csv", 90)))
         arrive(page, page.get_by_role("button", name="Look at it"), re.compile(r"/import/\d+"))
@@ -54,10 +67,19 @@ def test_pages_pass_axe_and_fit_their_screen(
             assert axe_complaints(page) == [], path
 
 
-def test_the_page_of_a_mistake_passes_axe(browser: Browser, staff: str) -> None:
+def test_pages_of_mistakes_pass_axe_and_the_file_of_the_key_leads_inside(
+    browser: Browser, staff: str, app: Starlette, tmp_path: Path
+) -> None:
     context = browser.new_context(base_url=staff, bypass_csp=True)
     try:
         page = context.new_page()
+        page.goto("/")
+        expect(page.get_by_role("alert")).to_contain_text("closed to you")
+        assert axe_complaints(page) == []
+        with app.state.door.kept(tmp_path / "key.html", staff):
+            page.goto((tmp_path / "key.html").as_uri())
+            page.wait_for_url(f"{staff}/")
+        expect(page.get_by_role("heading", level=1)).to_have_text("Datasets")
         page.goto(PAGES[-1])
         expect(page.get_by_role("alert")).to_contain_text("There is no dataset")
         assert axe_complaints(page) == []
@@ -65,8 +87,8 @@ def test_the_page_of_a_mistake_passes_axe(browser: Browser, staff: str) -> None:
         context.close()
 
 
-def test_a_policy_is_tried_while_it_is_written(browser: Browser, staff: str) -> None:
-    with visit(browser, staff) as page:
+def test_a_policy_is_tried_while_it_is_written(browser: Browser, staff: str, enter: str) -> None:
+    with visit(browser, staff, enter) as page:
         page.goto("/datasets/town/policy")
         expect(page.locator("#effect")).to_contain_text("No question would end in another way.")
         text = page.locator("#text").input_value()
@@ -81,9 +103,11 @@ def test_a_policy_is_tried_while_it_is_written(browser: Browser, staff: str) -> 
         expect(page.locator("#effect tbody th")).to_have_text(["age where area=N"])
 
 
-def test_a_file_is_dropped_in_and_guessed(browser: Browser, staff: str, tmp_path: Path) -> None:
+def test_a_file_is_dropped_in_and_guessed(
+    browser: Browser, staff: str, enter: str, tmp_path: Path
+) -> None:
     path = people(tmp_path / "Dropped People.csv", 120)
-    with visit(browser, staff) as page:
+    with visit(browser, staff, enter) as page:
         page.goto("/import")
         page.locator("#drop").wait_for()
         data = page.evaluate_handle(
@@ -102,13 +126,14 @@ def test_a_file_is_dropped_in_and_guessed(browser: Browser, staff: str, tmp_path
 
 
 def test_a_file_that_cannot_be_read_is_one_sentence_on_the_page(
-    browser: Browser, staff: str, tmp_path: Path
+    browser: Browser, staff: str, enter: str, tmp_path: Path
 ) -> None:
     wrong = tmp_path / "wrong.csv"
     wrong.write_text("the area,1st\nN,f\n", encoding="utf-8")
     context = browser.new_context(base_url=staff)
     try:
         page = context.new_page()
+        page.goto(enter)
         page.goto("/import")
         page.set_input_files("#file", wrong)
         expect(page.locator("#said")).to_contain_text("has no column that can be described")
@@ -119,9 +144,9 @@ def test_a_file_that_cannot_be_read_is_one_sentence_on_the_page(
 
 
 def test_without_scripts_a_policy_is_checked_and_a_file_is_named(
-    browser: Browser, staff: str, tmp_path: Path
+    browser: Browser, staff: str, enter: str, tmp_path: Path
 ) -> None:
-    with visit(browser, staff, java_script_enabled=False) as page:
+    with visit(browser, staff, enter, java_script_enabled=False) as page:
         page.goto("/datasets/town/policy")
         text = page.locator("#text").input_value()
         page.locator("#text").fill(re.sub(r"max_dimensions = \d+", "max_dimensions = 1", text))

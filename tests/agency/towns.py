@@ -1,4 +1,4 @@
-"""A small data folder for the agency's pages: an invented town, protected once, with its report."""
+"""A small data folder for the agency's pages, an invented town protected once; and who is let in to them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import random
 from pathlib import Path
 
 from rich.console import Console
+from starlette.applications import Starlette
+from starlette.testclient import TestClient
 
 from lustrum.cli.protect import protect_dataset
 from lustrum.policy.presets import preset
@@ -36,6 +38,22 @@ codes = [["0", "0 to 14"], ["1", "15 to 64"], ["2", "65 and over"]]
 """
 
 
+HERE = "http://127.0.0.1:8001"
+
+
+def stranger(app: Starlette, machine: str = "127.0.0.1", **headers: str) -> TestClient:
+    """A client of the pages that was not let in, and else does all that a browser does."""
+    usual = {"Origin": HERE, "Sec-Fetch-Site": "same-origin", "Accept": "text/html"}
+    return TestClient(app, base_url=HERE, client=(machine, 5000), headers={**usual, **headers})
+
+
+def let_in(app: Starlette, **headers: str) -> TestClient:
+    """A client that was let in by the key."""
+    client = stranger(app, **headers)
+    assert client.get(app.state.door.address("")).status_code == 200
+    return client
+
+
 def people(path: Path, number: int = 600, seed: int = 11) -> Path:
     """Invented people as a file."""
     draw = random.Random(seed)
@@ -49,7 +67,6 @@ def people(path: Path, number: int = 600, seed: int = 11) -> Path:
 
 def town(data: Path) -> Path:
     """The data folder."""
-    data.mkdir()
     description = data.parent / "town.toml"
     description.write_text(DESCRIPTION, encoding="utf-8")
     source = FileSource(people(data.parent / "town.csv"))

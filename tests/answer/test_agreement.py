@@ -269,7 +269,7 @@ def _without_digest(bundle: Path) -> None:
     """The bundle as an earlier version wrote it."""
     from hashlib import sha256
 
-    from lustrum.public.bundle.layout import FORMAT, overall_digest
+    from lustrum.public.bundle.files import FORMAT, overall_digest
 
     report = json.loads((bundle / "report.json").read_bytes())
     report.pop("protection")

@@ -8,16 +8,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lustrum.answer.coarsen import advice, coarser
 from lustrum.answer.figures import expected_figures
 from lustrum.answer.pipeline import answer, is_disclosive
-from lustrum.answer.precheck import precheck
 from lustrum.answer.preliminary import (
+    advice,
+    coarser,
     failing_areas,
     inner_count,
     number_rules,
     question_rules,
 )
+from lustrum.answer.snapshot import precheck
 from lustrum.model import (
     Axis,
     Category,

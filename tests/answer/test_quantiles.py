@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lustrum.answer.statistics.quantiles import quantile
+from lustrum.answer.statistics import quantile
 from lustrum.model import (
     InputError,
     Release,

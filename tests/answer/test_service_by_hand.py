@@ -28,14 +28,8 @@ from lustrum.policy import Policy
 from lustrum.policy.read import parse_policy, sealed
 from lustrum.protect.population.support import Support
 from lustrum.public.bundle import BundleNumbers, read_bundle
-from lustrum.public.bundle.files import (
-    Bundle,
-    bundle_digest,
-    bundle_name,
-    is_made_by,
-    stated_method,
-)
-from lustrum.public.bundle.layout import KIND
+from lustrum.public.bundle.agreement import is_made_by
+from lustrum.public.bundle.files import KIND, Bundle, bundle_digest, bundle_name, stated_method
 from lustrum.public.bundle.place import MANIFEST, bundles_in
 from lustrum.public.numbers import Described, KeyedNumbers, Views
 from lustrum.publish.bundles.write import (
@@ -263,7 +257,7 @@ def test_a_bundle_of_another_dataset_or_method_is_refused_where_it_stands(tmp_pa
         tmp_path / "bundles" / "town",
         packed(replace(own, report=replace(own.report, method=method))),
     )
-    with pytest.raises(PolicyError, match=r"'town' was made by another method than its policy"):
+    with pytest.raises(DatasetError, match=r"town was .* another protection than it was made with"):
         service.answer(BY)
 
 

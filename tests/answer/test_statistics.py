@@ -10,7 +10,7 @@ import pytest
 
 from answer.conftest import SECRET, answered, people, town
 from lustrum.answer import TableService, answer
-from lustrum.answer.statistics.compose import quantities
+from lustrum.answer.statistics import quantities
 from lustrum.model import (
     Dataset,
     Decision,

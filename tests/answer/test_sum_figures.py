@@ -27,7 +27,7 @@ from lustrum.protect.magnitudes.report import (
     growth_by_variables,
     relative_errors,
 )
-from lustrum.protect.rounding.random import RoundingChannel
+from lustrum.protect.rounding.cells import RoundingChannel
 from lustrum.public.bundle.sums import sum_bounds
 from lustrum.public.noise import FactorNoise, KeyedNoise
 

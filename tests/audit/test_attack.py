@@ -22,7 +22,7 @@ from lustrum.audit import (
 )
 from lustrum.model import InputError, Release
 from lustrum.numeric.structure import UNBOUNDED
-from lustrum.protect.rounding.random import RoundingChannel
+from lustrum.protect.rounding.cells import RoundingChannel
 
 ROW, COLUMN = axis("r", [0], [1], [0, 1]), axis("c", [0], [1], [0, 1])
 

@@ -24,7 +24,7 @@ from lustrum.audit import (
 )
 from lustrum.model import CellStatus, InputError, Release, Table, Variable
 from lustrum.numeric.structure import UNBOUNDED
-from lustrum.protect.rounding.random import RandomRounding, RoundingChannel
+from lustrum.protect.rounding.cells import RandomRounding, RoundingChannel
 
 ROW = axis("r", [0], [1], [0, 1])
 COLUMN = axis("c", [0], [1], [0, 1])

@@ -16,14 +16,13 @@ from audit.fibres import QUICK
 from lustrum.audit import (
     BetaBinomial,
     MarkovSquare,
-    ReferenceFrequencies,
     TablePrior,
     Uniform,
     likelihood,
     posterior,
 )
 from lustrum.model import InputError, MatrixChannel
-from lustrum.protect.rounding.random import RoundingChannel
+from lustrum.protect.rounding.cells import RoundingChannel
 
 SQUARE = {"row": 15, "column": 18, "total": 115}
 PRIOR = TablePrior(range(1, 10), [0.3, 0.3, 0.15, 0.1, 0.05, 0.04, 0.03, 0.02, 0.01])
@@ -188,15 +187,6 @@ def test_a_beta_binomial_prior_is_its_formula(data):
     assert even.tolist() == wanted
 
 
-def test_reference_frequencies_weigh_values_by_how_often_they_occur():
-    flat = MatrixChannel(np.eye(4)[[0] * 4])
-    reference = [0, 0, 0, 1, 1, 2]
-    belief = posterior(0, flat, ReferenceFrequencies.of(reference), support=(0, 3))
-    assert belief.probabilities == pytest.approx([1 / 2, 1 / 3, 1 / 6])
-    smooth = posterior(0, flat, ReferenceFrequencies.of(reference, 1.0), support=(0, 3))
-    assert smooth.probabilities == pytest.approx([0.4, 0.3, 0.2, 0.1])
-
-
 GOOD = MatrixChannel(np.array([[1.0, 0.0], [0.5, 0.5]]))
 
 
@@ -226,13 +216,10 @@ class Given(NamedTuple):
         (lambda: BetaBinomial(3, 2), "above its highest"),
         (lambda: posterior(0, GOOD, Given(1, -1)), "negative weight"),
         (lambda: posterior(0, GOOD, Given(1, np.nan)), "negative weight"),
-        (lambda: ReferenceFrequencies((0, 1), (1, 1), np.inf), "negative"),
         (lambda: MarkovSquare(-1, 5, 10, 0.1), "grand total"),
         (lambda: MarkovSquare(5, -1, 10, 0.1), "grand total"),
         (lambda: MarkovSquare(11, 5, 10, 0.1), "grand total"),
         (lambda: Uniform(3, 2), "above its highest"),
-        (lambda: ReferenceFrequencies((), ()), "one frequency"),
-        (lambda: ReferenceFrequencies((1,), (-1,)), "negative"),
         (lambda: posterior([], GOOD), "no cell"),
         (lambda: posterior(0, GOOD, support=(1, 0)), "no feasible value"),
         (lambda: posterior(0, GOOD, support=(0, 10**9)), "too many"),

@@ -47,10 +47,10 @@ def test_an_upgrade_names_the_policies_that_need_a_hand(tmp_path: Path) -> None:
     data = shutil.copytree(first, tmp_path / "data")
     (data / "secret.txt").rename(data / "record-keys.secret").chmod(0o600)
     done = run("upgrade", "--data", str(data))
-    assert done.exit_code == 0
+    assert done.exit_code == 3
     assert "town was brought to the present format" in done.stdout
     assert "does not end with the line 'end = true'" in " ".join(done.stdout.split())
-    assert "All datasets are of the present format" in run("upgrade", "--data", str(data)).stdout
+    assert "All records are of the present format" in run("upgrade", "--data", str(data)).stdout
 
 
 @pytest.mark.parametrize("words", [["backup", "x"], ["secret", "rotate", "--yes"]])

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lustrum.cli.inputs.extras import SERVER
+from lustrum.cli.inputs import SERVER
 
 BLOCKED = """
 import sys

@@ -137,12 +137,36 @@ def test_the_pods_hold_bundles_alone_and_run_without_rights() -> None:
     assert options_of(command) <= known_options()
     # A data folder has records and a secret.
     assert "--data" not in options_of(command)
+    assert "--production" in options_of(command)
     mounts = {mount["name"]: mount for mount in container["volumeMounts"]}
     assert mounts["bundles"]["readOnly"] is True
     # An empty folder there would hide the compiled loops of the image.
     assert "/var/cache/lustrum" not in {mount["mountPath"] for mount in mounts.values()}
     assert f"--bundle={mounts['bundles']['mountPath']}/" in command
     assert {volume["name"] for volume in pod["volumes"]} == set(mounts)
+    # The pod that fills the volume has no more rights, but may write.
+    fill = cluster()["Pod"]["spec"]
+    assert fill["securityContext"] == pod["securityContext"]
+    assert fill["automountServiceAccountToken"] is False
+    assert fill["containers"][0]["securityContext"] == container["securityContext"]
+    assert fill["containers"][0]["image"] == container["image"]
+
+
+def test_the_claim_binds_where_the_default_class_makes_folders_of_a_node() -> None:
+    """That of k3s and kind, rancher.io/local-path: "Only support ReadWriteOnce access mode"."""
+    found = cluster()
+    claim = found["PersistentVolumeClaim"]
+    assert claim["spec"]["accessModes"] == ["ReadWriteOnce"]
+    assert "storageClassName" not in claim["spec"]  # an empty one would mean none at all
+    for pod in (found["Deployment"]["spec"]["template"]["spec"], found["Pod"]["spec"]):
+        volumes = {volume["name"]: volume for volume in pod["volumes"]}
+        assert volumes["bundles"]["persistentVolumeClaim"]["claimName"] == claim["metadata"]["name"]
+    # Three servers fit on a machine of two cores, and one may use all that is idle.
+    spec = found["Deployment"]["spec"]
+    (container,) = spec["template"]["spec"]["containers"]
+    assert container["resources"]["requests"]["cpu"] == "500m"
+    assert spec["replicas"] * 0.5 < 2
+    assert "cpu" not in container["resources"]["limits"]
 
 
 def test_a_cluster_asks_the_server_whether_it_answers_and_lets_it_reach_nobody() -> None:
@@ -152,6 +176,15 @@ def test_a_cluster_asks_the_server_whether_it_answers_and_lets_it_reach_nobody()
     assert (ready["path"], alive["path"]) == ("/health/ready", "/health")
     assert container["startupProbe"]["httpGet"]["path"] == "/health/ready"
     assert found["NetworkPolicy"]["spec"]["egress"] == []
+    asked = found["NetworkPolicy"]["spec"]["ingress"]
+    assert [rule["ports"] for rule in asked] == [[{"port": "http"}], [{"port": "metrics"}]]
+    selected = [rule["from"][0]["namespaceSelector"]["matchLabels"] for rule in asked]
+    assert all(selected)
+    assert selected[0] != selected[1]
+    ports = {port["name"]: port["containerPort"] for port in container["ports"]}
+    assert f"--metrics-port={ports['metrics']}" in container["args"]
+    # Figures are for Prometheus alone: the service, and a proxy behind it, do not lead there.
+    assert [port["targetPort"] for port in found["Service"]["spec"]["ports"]] == ["http"]
     assert set(found["NetworkPolicy"]["spec"]["policyTypes"]) == {"Ingress", "Egress"}
     labels = found["Deployment"]["spec"]["template"]["metadata"]["labels"]
     for kind in ("Deployment", "PodDisruptionBudget"):

@@ -10,10 +10,10 @@ import pytest
 
 from faults.injector import ERRORS, Faults
 from faults.kills import in_child
-from lustrum.answer.prepared.folders import PreparedFolders
+from lustrum.answer.prepared import PreparedFolders
 from lustrum.model import DatasetError
 from lustrum.public.prepared import read_prepared
-from lustrum.publish import folders
+from lustrum.publish import prepared as folders
 from lustrum.publish.prepared import write_prepared
 from lustrum.runtime.durable import taken_back_on_failure
 

@@ -10,10 +10,12 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+from rich.console import Console
 
 import small
 from lustrum.answer import TableService
 from lustrum.answer.archive import read_decision, write_decision
+from lustrum.cli.protect import protect_dataset
 from lustrum.local import local_service
 from lustrum.model import Axis, Dataset, LustrumError, TableQuery
 from lustrum.runtime.durable import write_whole
@@ -37,6 +39,7 @@ __all__ = [
     "described",
     "job_wrong",
     "observe",
+    "released",
     "verdict",
 ]
 
@@ -190,11 +193,29 @@ def job_wrong(root: Path, right: Seen, done: bool) -> list[str]:
     return []
 
 
+def released(root: Path, out: bool = True) -> Path:
+    """A town whose first release is out, and whose records have changed since."""
+    path = build(root) / "policies" / "town.toml"
+    population = '[[before]]\nmethod = "protected-population"\nbase = 3\nsweeps = 1\n[protect]'
+    rounded = 'method = "random-rounding"\nbase = 3'
+    text = path.read_text().replace("[protect]", population).replace(rounded, 'method = "none"')
+    path.write_text(text)
+    if out:
+        _protect(root)
+    _ingest(root)
+    return root
+
+
+def _protect(root: Path) -> None:
+    protect_dataset("town", root, Console(quiet=True), workers=1)
+
+
 WORK = {
     "answer": Work(_answer),
     "job": Work(_job),
     "ingest": Work(_ingest, "town"),
     "policy": Work(_policy, "town"),
+    "protect": Work(_protect, "town", released),
     "rotate": Work(lambda root: rotate(Store(root)), "all"),
     "upgrade": Work(lambda root: upgrade(Store(root)), "upgrade", _first_version),
 }

@@ -99,7 +99,7 @@ def end_of(release: Release, ends: Any, at: tuple[int, ...], cell: dict[str, Any
     if ends is None or (cell["value"] is None and cell["low"] is None):
         return None
     if abs(int(ends[at])) >= OPEN:
-        return "not known"
+        return None  # "not known" beside a number with a margin of error would say the opposite
     return in_sheet(number(release, ends[at], cell["decimals"]), None, cell["decimals"])
 
 
@@ -115,6 +115,8 @@ def test_the_sheet_of_cells_tells_of_each_what_the_release_tells(name: str, larg
     facts = ["value", "status", "low", "high", *(["unit"] if release.label else [])]
     graded = release.errors is not None and release.grades is not None
     facts += ["standard_error", "reliability"] if graded else []
+    with_margin = release.margin is not None or release.margins is not None
+    facts += ["margin"] if with_margin else []
     assert head == [*names, *(called[fact] for fact in facts)]
     cells = told(release)
     assert len(rows) == len(cells)
@@ -128,6 +130,7 @@ def test_the_sheet_of_cells_tells_of_each_what_the_release_tells(name: str, larg
         wanted += [cell["unit"] or None] if release.label else []
         if graded:
             wanted += [cell["standard_error"], cell["reliability"]]
+        wanted += [cell["margin"]] if with_margin else []
         assert [as_number(v) for v in row] == wanted
 
 
@@ -218,7 +221,8 @@ def test_the_notes_say_what_has_to_be_known(large: bool) -> None:
         ("Risk", 0.25),
     ]
     ends = (
-        "In the sheet Cells: what anybody can know of each true value from its cell and the method."
+        "In the sheet Cells: what anybody can know of each true value from its cell and the method; empty "
+        "where nothing bounds it with certainty."
     )
     assert notes("intervals") == [
         ("Statistic", "Turnover"),

@@ -22,6 +22,8 @@ from lustrum.formats.jsonstat import dataset
 from lustrum.formats.parquet import spread
 from lustrum.model import CellStatus, InputError, Release, TableAxis
 
+NUMBERS = ("value", "low", "high", "standard_error", "margin")
+
 
 def wanted(release: Release, *, plain: bool = False) -> tuple[list[str], list[list[Any]]]:
     """The names of the columns and the rows; with ``plain`` those of :func:`write_release`."""
@@ -32,6 +34,8 @@ def wanted(release: Release, *, plain: bool = False) -> tuple[list[str], list[li
         facts += ["low", "high"]
     if release.errors is not None and release.grades is not None and not plain:
         facts += ["standard_error", "reliability"]
+    if (release.margin is not None or release.margins is not None) and not plain:
+        facts += ["margin"]
     noted = [any(c.note for c in own.categories) and not plain for own in release.axes]
     labelled = [not plain or own.labels != own.codes for own in release.axes]
     head: list[str] = []

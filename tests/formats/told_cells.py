@@ -32,7 +32,7 @@ def axis(name: str, labels: str, notes: str = "") -> TableAxis:
 def made(*axes: TableAxis, values: Any, status: Any = None, **words: Any) -> Release:
     shape = tuple(len(a) for a in axes)
     letters = np.full(shape, "F") if status is None else np.array(status).reshape(shape)
-    arrays = ("low", "high", "errors", "grades", "undefined")
+    arrays = ("low", "high", "errors", "grades", "undefined", "margins")
     given = {k: np.array(v).reshape(shape) if k in arrays else v for k, v in words.items()}
     numbers = np.array(values, dtype=np.int64).reshape(shape)
     return Release(axes, numbers, letters, {"method": "by hand", "base": 3}, **given)
@@ -105,6 +105,26 @@ RELEASES = {
         grades=["good", "poor", "poor", "fair, so to say", "good", "fair"],
         unit="people",
     ),
+    "one margin": made(
+        SEX,
+        AGE,
+        values=[10, HIDDEN, 30, 40, 50, 60],
+        status=list("FNFFFF"),
+        margin=7,
+        unit="people",
+    ),
+    "margins": made(
+        AREA,
+        axis("what", "Firms Turnover"),
+        values=[30, 1234, 50, HIDDEN, 80, 7],
+        status=list("FFFNFF"),
+        decimals=1,
+        statistics=STATISTICS[:2],
+        label="Firms and turnover",
+        margins=[70, -1, 90, HIDDEN, 0, 5],
+        low=[20, 1200, -OPEN, 0, 0, 0],
+        high=[OPEN, 1300, OPEN, 0, 90, 10],
+    ),
     "errors without grades": made(SEX, values=[10, 20], errors=[3, 4]),
     "nobody else": made(values=42, unit="people"),
     "one hidden number": made(values=HIDDEN, status="N", unit="people"),
@@ -168,6 +188,9 @@ def told(release: Release, *, own_decimals: bool = True) -> list[dict[str, Any]]
         if estimated and release.grades is not None:
             cell["standard_error"] = number(release, release.errors[at], decimals)
             cell["reliability"] = str(release.grades[at])
+        margin = -1 if release.margin is None else release.margin
+        margin = margin if release.margins is None else release.margins[at]
+        cell["margin"] = number(release, margin, decimals) if there and margin >= 0 else None
         cells.append(cell)
     return cells
 
@@ -176,7 +199,7 @@ def names_beside(release: Release) -> dict[str, str]:
     """What columns are called that are not variables: a variable keeps its name."""
     variables = {own.name for own in release.axes}
     wanted = [f"{name}{end}" for name in sorted(variables) for end in ("_label", "_members")]
-    wanted += ["value", "unit", "status", "low", "high", "standard_error", "reliability"]
+    wanted += ["value", "unit", "status", "low", "high", "standard_error", "reliability", "margin"]
     found = {}
     for want in wanted:
         found[want] = next(n for n in (want + "_" * k for k in range(9)) if n not in variables)

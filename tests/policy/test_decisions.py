@@ -171,7 +171,7 @@ def test_a_mistake_in_a_list_is_named_by_its_place_from_one_on() -> None:
     with pytest.raises(PolicyError) as caught:
         parse_policy(round_.encode(), "it")
     assert str(caught.value).startswith(
-        "it: fallback.2: the method is 'merge', not 'round': another"
+        "it: line 3: fallback.2: the method is 'merge', not 'round': another"
     )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from audit.plain_walks import Stream
 from lustrum.model.arrays import Ints
 from lustrum.protect.markov.kernels import LIGHT
-from lustrum.protect.markov.moves import Moves
+from lustrum.protect.markov.spec import Moves
 
 __all__ = ["plain_binomial", "plain_boxes", "plain_random"]
 

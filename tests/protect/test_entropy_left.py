@@ -31,7 +31,7 @@ from lustrum.protect.entropy_left import (
     left_by_leaving_together,
     left_by_thinning,
 )
-from lustrum.protect.rounding.random import RoundingChannel
+from lustrum.protect.rounding.cells import RoundingChannel
 
 
 def plain(rows: dict[int, dict[int, Fraction]], true: int) -> float:

@@ -14,13 +14,15 @@ from lustrum.model import Category, Dataset, InputError, Table, TableAxis
 from lustrum.model.records import Records
 from lustrum.model.table import Contributions
 from lustrum.numeric.structure import UNBOUNDED
-from lustrum.protect.noise.additive import DISTRIBUTIONS, AdditiveNoise, NoiseChannel
+from lustrum.protect.noise.additive import AdditiveNoise, NoiseChannel
 from lustrum.protect.noise.multiplicative import (
     MultiplicativeNoise,
     balanced_directions,
     shares_away,
 )
 from small import described
+
+DISTRIBUTIONS = ("normal", "laplace", "uniform")
 
 SMALL = 1e-6  # false alarm rate of every test by distribution
 counts = st.lists(st.integers(0, 500), min_size=1, max_size=30)

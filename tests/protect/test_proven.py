@@ -15,7 +15,6 @@ from tests.examples import examples
 
 from lustrum.model import Dataset, InputError
 from lustrum.model.finest import FinestCells
-from lustrum.protect.privacy.mechanism import DiscreteNoiseChannel
 from lustrum.protect.proven.domain import Domain, Subset
 from lustrum.protect.proven.estimate import LinearEstimate
 from lustrum.protect.proven.fit import fit
@@ -24,6 +23,7 @@ from lustrum.protect.proven.method import ProvenPopulation
 from lustrum.protect.proven.noisy import NoisyTables
 from lustrum.protect.proven.places import laid_out
 from lustrum.protect.proven.plan import MeasurementPlan
+from lustrum.protect.proven.report import public_report
 
 SIZES = {"area": 7, "sex": 2, "age": 4, "work": 3, "job": 4}
 ZEROS = [
@@ -198,26 +198,57 @@ def test_the_linear_estimate_is_that_of_least_squares(seed: int) -> None:
         assert np.allclose(estimate.table(subset), expected, atol=1e-4)
 
 
-def test_errors_of_the_linear_estimate_are_as_planned() -> None:
-    plan, cells = ProvenPopulation(1.0).plan(DOMAIN), drawn(200, 3)
-    squares = dict.fromkeys(DOMAIN.subsets(3), 0.0)
-    channel_of = {
-        s: DiscreteNoiseChannel("gaussian", float(r) ** -0.5) for s, r in plan.shares.items()
+@pytest.mark.parametrize("most", [1, 2, 3])
+def test_errors_of_the_linear_estimate_are_as_planned(most: int) -> None:
+    """Against the response to a step of one in each noisy number, which the estimate is linear in."""
+    domain = Domain.of(described({"a": 4, "b": 3, "c": 2}, []))
+    plan = ProvenPopulation(1.0, max_variables=most).plan(domain)
+    groups = {0: [3, 1], 1: [2, 1]}
+    zeros = {s: np.zeros(domain.table_shape(s), dtype=np.int64) for s in plan.shares}
+    variance = dict.fromkeys(domain.subsets(most), 0.0)
+    grouped = dict.fromkeys(domain.subsets(most), 0.0)
+    for subset, share in plan.shares.items():
+        for place in np.ndindex(zeros[subset].shape):
+            step = {**zeros, subset: zeros[subset].copy()}
+            step[subset][place] = 1
+            estimate = LinearEstimate(plan, step, 0)
+            for one in variance:
+                moved = estimate.table(one)
+                variance[one] += float((moved**2).mean()) / float(share)
+                for along, axis in enumerate(one):
+                    starts = np.cumsum([0, *groups.get(axis, [1] * domain.sizes[axis])[:-1]])
+                    moved = np.add.reduceat(moved, starts, axis=along)
+                grouped[one] += float((moved**2).mean()) / float(share)
+    for one in variance:
+        assert plan.variance(one) == pytest.approx(variance[one])
+        for sizes, exact in ((None, variance[one]), (groups, grouped[one])):
+            assert plan.typical_error(one, sizes) == pytest.approx(sqrt(2 / np.pi * exact))
+
+
+def test_an_axis_can_be_shown_by_its_variables_and_their_levels() -> None:
+    assert [list(axis.levels(DATASET)) for axis in DOMAIN.axes[:3]] == [["area"], ["sex"], ["age"]]
+    # Those who work have three jobs, those who look for work and the others one each: none.
+    assert DOMAIN.axes[3].levels(DATASET) == {
+        "work and job": [1] * 5,
+        "work": [3, 1, 1],
+        "job": [1, 1, 1, 2],
     }
-    rng = np.random.default_rng(9)
-    for _ in range(300):
-        noisy = {}
-        for subset, channel in channel_of.items():
-            first, chances = channel.steps(0)
-            noise = first + rng.choice(chances.size, DOMAIN.table_shape(subset), p=chances)
-            noisy[subset] = counted(cells, subset) + noise
-        estimate = LinearEstimate(plan, noisy, 200)
-        for subset in squares:
-            squares[subset] += float(
-                ((estimate.table(subset) - counted(cells, subset)) ** 2).mean()
-            )
-    for subset, total in squares.items():
-        assert total / 300 == pytest.approx(plan.variance(subset), rel=0.25)
+    groups = [{"code": "a", "members": ["1", "2"]}]  # the West is one of its own
+    tall = Dataset.from_mapping(
+        {
+            "dataset": {"name": "town"},
+            "variables": [
+                {
+                    "name": "area",
+                    "codes": [["1", "North"], ["2", "South"], ["3", "West"]],
+                    "hierarchies": [
+                        {"name": "half", "levels": [{"name": "rims", "groups": groups}]}
+                    ],
+                }
+            ],
+        }
+    )
+    assert Domain.of(tall).axes[0].levels(tall) == {"area": [1, 1, 1], "area:rims": [2, 1]}
 
 
 def test_noisy_tables_are_one_file_and_all_that_people_are_made_from() -> None:
@@ -267,3 +298,37 @@ def test_people_keep_what_the_noisy_tables_hold(seed: int) -> None:
             for one in (estimate.table, lambda s: counted(made, s))
         )
         assert whole <= linear + 1
+
+
+@pytest.mark.parametrize(
+    ("sizes", "people"),
+    [
+        ({"a": 4}, 30),
+        ({"a": 4, "b": 3}, 30),
+        ({"a": 4, "b": 1, "c": 2}, 30),
+        ({"a": 4, "b": 3, "c": 2}, 0),
+        ({"a": 4, "b": 3, "c": 2, "d": 2}, 1),
+    ],
+)
+@pytest.mark.parametrize("rho", [1e-6, 1.0, 100.0])
+def test_small_files_are_made_whole_and_reported(
+    sizes: dict[str, int], people: int, rho: float
+) -> None:
+    """One variable, a variable of one code, nobody, one person: as many people come out as went in."""
+    dataset, method = described(sizes, []), ProvenPopulation(rho)
+    rng = np.random.default_rng(1)
+    codes = np.array([rng.integers(size, size=people) for size in sizes.values()])
+    unique, counts = np.unique(codes, axis=1, return_counts=True)
+    domain = Domain.of(dataset)
+    cells = FinestCells(dataset, unique, counts)
+    noisy = measure_tables(domain, method.plan(domain), cells)
+    made = method.population(noisy)
+    assert int(made.counts.sum()) == people
+    report = public_report(method, noisy, made, {})
+    assert report.proof is not None
+    assert Fraction(report.proof["rho"]) == method.exact_rho
+
+
+def test_a_file_without_any_choice_is_refused_before_anything_is_paid() -> None:
+    with pytest.raises(InputError, match="has two codes; there is nothing to measure"):
+        Domain.of(described({"a": 1, "b": 1}, []))

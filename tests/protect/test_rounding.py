@@ -16,18 +16,18 @@ from scipy import stats
 
 from lustrum.model import Category, Release, Table, TableAxis
 from lustrum.model.keys import cell_words
-from lustrum.protect.rounding.conventional import (
+from lustrum.protect.rounding.cells import (
     ConventionalRounding,
     NearestChannel,
-    round_to_nearest,
-)
-from lustrum.protect.rounding.random import RandomRounding, RoundingChannel, round_randomly
-from lustrum.protect.rounding.semi_controlled import SemiControlledRounding, round_by_slices
-from lustrum.protect.rounding.small_counts import (
+    RandomRounding,
+    RoundingChannel,
     SmallCountChannel,
     SmallCountRounding,
+    round_randomly,
     round_small_counts,
+    round_to_nearest,
 )
+from lustrum.protect.rounding.semi_controlled import SemiControlledRounding, round_by_slices
 from lustrum.protect.totals.safe import safe_totals
 from small import summed
 

@@ -21,9 +21,10 @@ from lustrum.protect.population import public as public_module
 from lustrum.protect.population.public import SEARCH
 from lustrum.protect.weighted import ProtectedRespondents
 from lustrum.public.bundle import read_bundle
-from lustrum.public.bundle.files import is_made_by, other_search, stated_method
+from lustrum.public.bundle.agreement import is_made_by
+from lustrum.public.bundle.files import other_search, stated_method
 from lustrum.public.bundle.place import MANIFEST, bundles_in, standing
-from lustrum.publish import folders as folders_module
+from lustrum.publish import prepared as folders_module
 from lustrum.publish.bundles import write as write_module
 from lustrum.publish.bundles.write import pack_bundle, write_bundle
 from public_room.test_bundle_numbers import DATASET
@@ -418,7 +419,7 @@ def test_a_bundle_states_the_protection_that_its_policy_asks_for(tmp_path: Path)
     assert read_bundle(place).protection == stated["protection"]
     assert stated["protection"]
     rewritten(place, "report.json", json.dumps(stated | {"protection": "another"}).encode())
-    with pytest.raises(DatasetError, match="means another protection today"):
+    with pytest.raises(DatasetError, match="means another protection than"):
         read_bundle(place)
     del stated["protection"]
     rewritten(place, "report.json", json.dumps(stated).encode())

@@ -24,7 +24,7 @@ from lustrum.protect.population.readers import KnownTotals
 from lustrum.protect.population.support import Support
 from lustrum.public.bundle import BundleNumbers
 from lustrum.public.bundle.files import Bundle, ProtectedSums
-from lustrum.public.bundle.known import most_by_totals
+from lustrum.public.bundle.numbers import most_by_totals
 from lustrum.public.bundle.sums import SumTables, sum_bounds
 from lustrum.public.noise import FactorNoise
 from lustrum.public.numbers import CannotProtectError

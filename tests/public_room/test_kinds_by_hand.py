@@ -12,18 +12,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lustrum.model import Category, Dataset, TableAxis, TableQuery
+from lustrum.model import Category, Dataset, Table, TableAxis, TableQuery
 from lustrum.model.variable import Measure
 from lustrum.policy import Policy
 from lustrum.policy.presets import preset
 from lustrum.policy.read import parse_policy
 from lustrum.public.bundle.agreement import protection_digest
 from lustrum.public.bundle.kinds import Kind, Kinds
-from lustrum.public.bundle.sample_risk import sample_risk
-from lustrum.public.bundle.weighted import _are_apart
+from lustrum.public.bundle.weighted import _are_apart, sample_risk
 from lustrum.public.noise import KeyedNoise
 from lustrum.public.numbers import Described, KeyedNumbers, keyed_noise
-from lustrum.risk import R2, estimate_risk
+from lustrum.risk import R1, R2, estimate_risk
 from small import described
 
 AREAS = ["a", "b", "c", "d"]
@@ -234,7 +233,14 @@ def test_sampling_protects_and_the_worse_model_counts() -> None:
     models = estimate_risk(counts, 2500, measure=R2(), draws=40, rng=2015).models
     assert found.sample == max(model.mean for model in models)
     assert len({model.mean for model in models}) > 1
+    everybody = estimate_risk(counts, 2500, measure=R1(), draws=40, rng=2015).models
+    assert found.everybody == max(model.mean for model in everybody)
     assert sample_risk(counts, 2500) == found
+    # What is remembered is of this table alone: counts, shape, size and what cannot exist.
+    for other, people in ((counts.T, 2500), (counts, 2501), (counts[::-1], 2500)):
+        assert sample_risk(np.ascontiguousarray(other), people) != found
+    axes = tuple(TableAxis.plain(name, ["1", "2", "3"]) for name in "ab")
+    assert sample_risk(Table(axes, counts, structural=counts == 0), 2500) != found
 
 
 def test_a_smaller_part_of_the_population_is_less_risky() -> None:

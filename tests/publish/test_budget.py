@@ -15,7 +15,7 @@ from tests.examples import examples
 
 from lustrum.model import DatasetError, InputError
 from lustrum.protect.privacy import BudgetSpentError
-from lustrum.publish.budget import BudgetLedger
+from lustrum.publish.budget import BudgetLedger, exact_rho
 
 TENTH = Fraction(1, 10)
 
@@ -64,8 +64,7 @@ def test_a_crash_at_any_step_never_leaves_a_measurement_without_its_charge(
         left[0] -= 1
         if left[0] < 0:
             if call == "write":
-                data = arguments[0]
-                assert isinstance(data, bytes)
+                data = bytes(arguments[0])  # type: ignore[call-overload]
                 os.pwrite(handle, data[: len(data) // 2], os.lseek(handle, 0, os.SEEK_CUR))
             raise KeyboardInterrupt
         return real(handle, *arguments)
@@ -86,6 +85,42 @@ def test_a_crash_at_any_step_never_leaves_a_measurement_without_its_charge(
     with again.charge(TENTH, "census") as charge:
         charge.done("digest")
     assert again.spent == TENTH * (len(charges) + 1)
+
+
+def test_a_line_that_is_written_in_pieces_is_whole_and_a_full_disk_draws_no_noise(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger, real, written, room = with_limit(tmp_path), os.write, list[int](), [10_000]
+
+    def short(handle: int, data: bytes) -> int:
+        if sum(written) > room[0]:
+            raise OSError(28, "No space left on device")
+        written.append(real(handle, data[:50]))
+        return written[-1]
+
+    monkeypatch.setattr(os, "write", short)
+    with ledger.charge(TENTH, "census") as charge:
+        charge.done("digest")
+    assert len(written) > 6
+    room[0] = sum(written) + 60
+    with pytest.raises(DatasetError, match="No space"), ledger.charge(TENTH, "census"):
+        pytest.fail("noise may not be drawn")
+    monkeypatch.undo()
+    assert (ledger.spent, len(ledger.entries())) == (TENTH, 3)
+
+
+@pytest.mark.parametrize("population", ["../../outside", "", "Merrow", "a/b", "a b"])
+def test_a_population_is_one_word(tmp_path: Path, population: str) -> None:
+    with pytest.raises(InputError, match="A population is one word"):
+        BudgetLedger(tmp_path, population)
+
+
+@pytest.mark.parametrize(
+    "text", ["much", "1e400", "1e-400", "-1", "1/0", "nan", "1" * 40, " 1", "2,56", ""]
+)
+def test_a_cost_is_a_plain_number(text: str) -> None:
+    with pytest.raises(InputError, match="A cost is a number such as"):
+        exact_rho(text)
 
 
 def test_a_second_process_is_refused_while_one_measures(tmp_path: Path) -> None:

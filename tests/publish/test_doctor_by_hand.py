@@ -60,7 +60,9 @@ class Shop:
     ("mode", "readable", "grade", "said"),
     [
         (0o700, True, "good", "can be read"),
-        (0o775, True, "good", "can be read"),
+        (0o750, True, "good", "can be read"),
+        (0o755, True, "note", "chmod 700"),
+        (0o701, True, "note", "chmod 700"),
         (0o702, True, "bad", "chmod 700"),
         (0o777, True, "bad", "chmod 700"),
         (0o700, False, "bad", "may not read it"),
@@ -135,30 +137,32 @@ def test_a_dataset_is_whole_closed_and_counted(
         (folder / name).write_text("x")
         (folder / name).chmod(mode)
     store: Any = Shop(tmp_path, "town", "gone", damaged=("gone",))
-    found = list(doctor._dataset(store, "town"))
-    assert [(one.grade, one.about, size) for one, size in found] == [("good", "town", 77)]
+    sizes: list[int] = []
+    found = list(doctor._dataset(store, "town", sizes))
+    assert [(one.grade, one.about) for one in found] == [("good", "town")]
+    assert sizes == [77]
     assert store.closed == 1
     assert store.checked == ["town"]
     assert made == [1]
     for mode, who in ((0o640, True), (0o604, True), (0o610, True), (0o700, False)):
         (folder / "b.arrow").chmod(mode)
-        more = list(doctor._dataset(store, "town"))[1:]
-        assert [(one.grade, size) for one, size in more] == ([("note", 0)] if who else [])
+        more = list(doctor._dataset(store, "town", sizes))[1:]
+        assert [one.grade for one in more] == (["note"] if who else [])
     (folder / "b.arrow").chmod(0o644)
     (folder / "a.json").chmod(0o644)
-    (_, (loose, _)) = doctor._dataset(store, "town")
+    (_, loose) = doctor._dataset(store, "town", sizes)
     assert loose.sentence == "Others may read a.json, b.arrow; close them with 'chmod 600'."
-    ((lost, size),) = doctor._dataset(store, "gone")
-    assert (lost.grade, lost.sentence, size) == ("bad", "it is damaged", 0)
+    with pytest.raises(DatasetError, match="it is damaged"):
+        list(doctor._dataset(store, "gone", sizes))
 
     def broken(files: Any, workers: int) -> Any:
         raise DatasetError("a byte is wrong")
 
     monkeypatch.setattr(doctor, "EmbeddedEngine", broken)
     before = store.closed
-    first = next(iter(doctor._dataset(store, "town")))
-    assert (first[0].grade, first[0].sentence, first[1]) == ("bad", "a byte is wrong", 0)
-    assert len(list(doctor._dataset(store, "town"))) == 2
+    less: list[int] = []
+    first, _ = doctor._dataset(store, "town", less)
+    assert (first.grade, first.sentence, less) == ("bad", "a byte is wrong", [])
     assert store.closed > before
 
 
@@ -168,7 +172,7 @@ def test_policies_fit_their_datasets_and_the_server(
     folder = tmp_path / "policies"
     folder.mkdir()
     for name in ("bundled", "nobody", "refused", "town", "wrong"):
-        (folder / f"{name}.toml").write_text("x")
+        (folder / f"{name}.toml").write_text(f'end = "sha256:{"0" * 64}"\n')
         (folder / f"{name}.toml").chmod(0o644)
     checked: list[Any] = []
     judged: list[str] = []
@@ -237,6 +241,8 @@ def test_bundles_are_whole_stated_and_remembered(
             digest=path.name[0] * 64,
             protection=None if summed else "stated",
             sums=SimpleNamespace(unsafe=None) if summed else None,
+            policy=SimpleNamespace(before=[]),
+            made={},
         )
 
     monkeypatch.setattr(doctor, "read_bundle", read)
@@ -352,8 +358,9 @@ def test_an_examination_looks_at_everything_and_ends_in_a_finding(
     monkeypatch.setattr(
         doctor,
         "_dataset",
-        lambda own, name: iter(
-            [(HealthFinding("good", name, ""), 5), (HealthFinding("note", name, ""), 0)]
+        lambda own, name, sizes: (
+            sizes.append(5)
+            or iter([HealthFinding("good", name, ""), HealthFinding("note", name, "")])
         ),
     )
 
@@ -372,7 +379,7 @@ def test_an_examination_looks_at_everything_and_ends_in_a_finding(
         *("_folder", "_secret", "a", "a", "b", "b", "_populations", "_policies", "_bundles"),
         *("_prepared", "_leftovers", "odd.txt", "_space"),
     ]
-    assert asked == [judge, [5, 0, 5, 0]]
+    assert asked == [judge, [5, 5]]
 
     def locked(root: Path) -> Iterator[HealthFinding]:
         raise PermissionError(13, "Permission denied", "/data/town")

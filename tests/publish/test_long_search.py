@@ -10,8 +10,8 @@ import pytest
 
 import lustrum
 from lustrum.protect.suppression import AxisSums, SuppressionProblem, suppress
-from lustrum.publish.suppression import long_search as module
-from lustrum.publish.suppression.long_search import StoppableSearch
+from lustrum.publish.suppression import tables as module
+from lustrum.publish.suppression.tables import StoppableSearch
 from lustrum.runtime import log_lines
 from lustrum.runtime.stop import (
     Stopped,

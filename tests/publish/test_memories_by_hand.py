@@ -23,9 +23,9 @@ from lustrum.protect.weighted.classes import MeanWeights
 from lustrum.public.numbers import CannotProtectError
 from lustrum.publish.bundles.history import ReleaseHistory
 from lustrum.publish.bundles.sum_memory import remembered_sums, sums_bytes
-from lustrum.publish.records import keyed_weights as module
-from lustrum.publish.records.keyed_weights import mean_weights, weighted_release
+from lustrum.publish.records import views as module
 from lustrum.publish.records.protected_input import ProtectedInput
+from lustrum.publish.records.views import mean_weights, weighted_release
 from lustrum.tabulate.frame import FrameEngine
 from lustrum.tabulate.keys import Secret
 from small import described

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from fractions import Fraction
 from pathlib import Path
 
@@ -18,13 +19,14 @@ from lustrum.model import Axis, DatasetError, InputError, TableQuery
 from lustrum.policy.presets import preset
 from lustrum.protect.privacy import BudgetSpentError
 from lustrum.public.bundle.files import read_bundle
-from lustrum.publish import budget
 from lustrum.publish.budget import BudgetLedger
 from lustrum.publish.bundles import proven
-from lustrum.publish.bundles.proven import NOISY, ProvenBundle
+from lustrum.publish.bundles.proven import ERRORS, NOISY, ProvenBundle
+from lustrum.publish.doctor import examine
 from lustrum.server import create_app
 from lustrum.server.settings import Settings
 from lustrum.tabulate import FrameSource, Store, ingest, read_description
+from lustrum.tabulate.store.backup import back_up, restore
 
 SIZES = {"area": 6, "sex": 2, "age": 4, "job": 2}
 DESCRIPTION = """
@@ -92,6 +94,9 @@ def test_a_release_is_paid_for_once_and_served_with_its_promise(tmp_path: Path) 
     assert bundle.report.proof is not None
     assert bundle.report.proof["neighbours"] == "replace-one-record"
     assert not bundle.report.proof["earlier_without_proof"]
+    errors = data / "reports" / "town" / ERRORS
+    assert errors.stat().st_mode & 0o077 == 0
+    assert [row["variables"] for row in json.loads(errors.read_bytes())["tables"]] == [1, 2, 3]
     text = notes_of(data)
     assert "made up from noisy tables" in text
     assert "rho 2.56" in text
@@ -169,14 +174,63 @@ def test_an_older_ledger_is_refused(tmp_path: Path) -> None:
         protect(data, measure_again=True)
 
 
+def strict(data: Path, name: str = "town") -> None:
+    """Release a dataset without proof, and then ask for one."""
+    (data / "policies" / f"{name}.toml").write_text(preset("strict", name))
+    protect_dataset(name, data, Console(quiet=True))
+    (data / "policies" / f"{name}.toml").write_text(preset("proven", name))
+
+
 def test_an_earlier_release_without_proof_is_said_on_every_answer(tmp_path: Path) -> None:
     data = ingested(tmp_path)
     limited(data, "3")
-    (data / "policies" / "town.toml").write_text(preset("strict", "town"))
-    protect_dataset("town", data, Console(quiet=True))
-    (data / "policies" / "town.toml").write_text(preset("proven", "town"))
+    strict(data)
     assert protect(data).earlier
     assert "covers only what this one adds" in notes_of(data)
+
+
+MERROW, CATTLE = 'population = "merrow"', 'population = "cattle"'
+HISTORY, BUNDLE = "releases/other.json", "bundles/other"
+
+
+@pytest.mark.parametrize(
+    ("population", "gone", "same"),
+    [
+        (MERROW, [], True),
+        (MERROW, [HISTORY], True),
+        (MERROW, ["other", BUNDLE], True),
+        (MERROW, [HISTORY, BUNDLE], True),
+        (CATTLE, [], False),
+        (CATTLE, ["other", HISTORY], False),
+        ("", [BUNDLE], True),
+        ("", ["other", HISTORY], True),
+    ],
+)
+def test_releases_of_people_who_may_be_these_are_found_whatever_was_removed(
+    tmp_path: Path, population: str, gone: list[str], same: bool
+) -> None:
+    """Where nothing tells whose people another release holds, they may be the same."""
+    data = ingested(tmp_path)
+    limited(data, "3")
+    ingested(tmp_path, "other", population)
+    strict(data, "other")
+    for name in gone:
+        path = data / name
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    assert protect(data).earlier == same
+
+
+def test_a_crash_after_a_release_is_entered_does_not_make_it_one_without_proof(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = ingested(tmp_path)
+    limited(data, "3")
+    for step in ("write_bundle", "ReleaseHistory.record", "People.record"):
+        monkeypatch.setattr(f"{proven.__name__}.{step}", lambda *_: pytest.fail("stopped"))
+        with pytest.raises(pytest.fail.Exception):
+            protect(data)
+        monkeypatch.undo()
+    assert not protect(data).earlier
 
 
 @pytest.mark.parametrize("option", ["never_published", "new_series"])
@@ -191,7 +245,22 @@ def test_a_population_must_be_named(tmp_path: Path) -> None:
         protect(ingested(tmp_path, population=""))
 
 
-def test_costs_are_exact(tmp_path: Path) -> None:
-    assert budget.exact_rho("0.1") * 10 == 1
-    with pytest.raises(InputError, match="A cost is a number"):
-        budget.exact_rho("much")
+def test_doctor_knows_the_budget_and_backups_bring_it_back(tmp_path: Path) -> None:
+    data = ingested(tmp_path)
+    ledger = limited(data, "3")
+    protect(data)
+    assert not [
+        f for f in examine(data) if "does not know" in f.sentence or "is missing" in f.sentence
+    ]
+    back_up(data, tmp_path / "backup")
+    restore(tmp_path / "backup", tmp_path / "restored")
+    restored = BudgetLedger(tmp_path / "restored", "merrow")
+    assert restored.path.read_bytes() == ledger.path.read_bytes()
+    assert not protect(tmp_path / "restored").charged
+    assert [f.sentence for f in examine(data) if f.about == "budgets/merrow.jsonl"] == [
+        "Rho 2.56 of 3 is spent."
+    ]
+    ledger.path.chmod(0o644)
+    assert [f.about for f in examine(data) if "Others may read" in f.sentence] == ["budgets"]
+    ledger.path.write_bytes(ledger.path.read_bytes().replace(b"64/25", b"63/25"))
+    assert [f.grade for f in examine(data) if f.about == "budgets/merrow.jsonl"] == ["bad"]

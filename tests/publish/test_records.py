@@ -46,7 +46,7 @@ from lustrum.publish.records import open_datasets, process
 from lustrum.publish.records.local import LocalRecordsService
 from lustrum.publish.records.open_datasets import OpenDatasets
 from lustrum.publish.records.process import RequestHandler
-from lustrum.publish.records.true_figures import true_figures
+from lustrum.publish.records.views import true_figures
 from lustrum.runtime.stop import Stopped, check_stop
 from lustrum.tabulate import FrameSource, Secret, Store, ingest
 from lustrum.tabulate.store.files import DamagedError

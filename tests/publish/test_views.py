@@ -15,7 +15,7 @@ from lustrum.model.channel import ComposedChannel
 from lustrum.numeric.structure import UNBOUNDED
 from lustrum.policy import Before, Policy, PolicyMethod
 from lustrum.protect.abilities import Abilities
-from lustrum.protect.rounding.random import RoundingChannel
+from lustrum.protect.rounding.cells import RoundingChannel
 from lustrum.public.numbers import CannotProtectError
 from lustrum.publish.records import EngineNumbers, protected_input
 from lustrum.publish.records import views as views_module

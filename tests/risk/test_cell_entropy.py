@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from lustrum.audit import Belief, Insider, Knowledge, PublishedTable, attack, from_tables
 from lustrum.model import InputError, TableAxis
-from lustrum.risk.cell_entropy import cell_entropy, expected_risk
+from lustrum.risk.entropy import cell_entropy, expected_risk
 
 
 @given(st.integers(1, 10**12), st.integers(1, 10**12))

@@ -8,9 +8,8 @@ import pytest
 import lustrum as lu
 from lustrum.model import InputError, Table
 from lustrum.risk import SampleRisk
-from lustrum.risk.choose import choose_model
 from lustrum.risk.counts import NotMeasurableError
-from lustrum.risk.estimate import estimate_risk
+from lustrum.risk.estimate import choose_model, estimate_risk
 from lustrum.risk.population import KnownPopulation, LogLinear, PolyaUrn, simple_random_samples
 from lustrum.risk.r1 import R1, r1
 from lustrum.risk.r2 import r2

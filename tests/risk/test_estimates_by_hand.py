@@ -11,12 +11,14 @@ import pytest
 from lustrum.model import InputError, Release, Table
 from lustrum.model.table import Contributions
 from lustrum.risk.batch import risks_of_many
-from lustrum.risk.choose import ModelChoice, _folds, choose_model
 from lustrum.risk.close_estimates import CloseEstimates
 from lustrum.risk.counts import Cells, cells_of
 from lustrum.risk.estimate import (
     QUANTILES,
+    ModelChoice,
     SampleRisk,
+    _folds,
+    choose_model,
     draw_risks,
     estimate_risk,
 )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from math import comb, exp, factorial, lgamma, log
 
 import numpy as np
 import pytest
+from scipy.stats import chi2
 
 from lustrum.model import InputError, Table
 from lustrum.risk.counts import cells_of
@@ -173,8 +175,10 @@ def test_rows_hold_everybody_and_only_in_possible_cells(monkeypatch):
 
 
 @pytest.mark.usefixtures("plain")
-@pytest.mark.parametrize("draws", [50, 70])
-def test_urns_grow_as_martingales(draws):
+@pytest.mark.parametrize(("draws", "long"), [(50, 1 << 18), (50, 0), (70, 0)])
+def test_urns_grow_as_martingales(draws, long, monkeypatch):
+    """Person by person, by bars, and by tables."""
+    monkeypatch.setattr(kernels_module, "_LONG", long)
     sample, unseen, theta, people = np.array([3, 0, 1, 0]), np.array([1, 3]), 2.0, 6
     rng = np.random.default_rng(4)
     rows = np.concatenate(
@@ -209,6 +213,45 @@ def test_every_ball_of_an_urn_is_drawn():
     )
     share = (rows[:, 1] == 2).mean()
     assert share == pytest.approx(1 / 6, abs=5 * np.sqrt(5 / 36 / 600))
+
+
+@pytest.mark.usefixtures("plain")
+def test_bars_share_people_out_as_an_urn_does(monkeypatch):
+    """Against the chances of all outcomes of a small urn; another seed fails once in 10,000 times."""
+    start, theta, people = (2, 1, 0), 0.7, 4
+    chance = {start: 1.0}
+    for _ in range(people):
+        new = {}
+        for state, p in chance.items():
+            total = sum(state) + theta
+            for cell, weight in enumerate((*state[:2], state[2] + theta)):
+                after = tuple(n + (i == cell) for i, n in enumerate(state))
+                new[after] = new.get(after, 0.0) + p * weight / total
+        chance = new
+    monkeypatch.setattr(kernels_module, "_LONG", 0)
+    rng, draws = np.random.default_rng(6), 4000
+    many = [
+        draw_urns(np.array(start), np.array([2]), theta, people, 50, rng)
+        for _ in range(draws // 50)
+    ]
+    found = Counter(tuple(row) for row in np.concatenate(many).tolist())
+    assert set(found) <= set(chance)
+    distance = sum((found[s] - draws * p) ** 2 / (draws * p) for s, p in chance.items())
+    assert distance < chi2.isf(1e-4, len(chance) - 1)
+
+
+@pytest.mark.parametrize("theta", [0.0, 3.0])
+def test_bars_hold_everybody_over_many_words_of_places(theta, monkeypatch):
+    monkeypatch.setattr(kernels_module, "_LONG", 0)
+    sample, unseen = np.array([900, 0, 1, 63, 64, 2, 0, 70]), np.array([1, 6])
+    rows = draw_urns(sample, unseen, theta, 20_000, 60, np.random.default_rng(3))
+    assert set(rows.sum(axis=1).tolist()) == {sample.sum() + 20_000}
+    assert (rows >= sample).all()
+    assert rows[:, unseen].any() == (theta > 0)
+    # An urn is a martingale; the deviation of a count is at most 20,000 / sqrt(4 * 1100).
+    weights = sample + (sample == 0) * theta / 2
+    wanted = sample + 20_000 * weights / weights.sum()
+    assert rows.mean(axis=0) == pytest.approx(wanted, abs=5 * 302 / np.sqrt(60))
 
 
 # The urn's own figures

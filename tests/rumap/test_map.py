@@ -20,6 +20,8 @@ from lustrum.rumap import (
     growing_map,
     sweep_of,
 )
+from lustrum.rumap.choose import best_of
+from lustrum.rumap.grids import MapMethod
 from lustrum.runtime.stop import Stopped, stopping
 from lustrum.tabulate import read_description
 from lustrum.utility import AverageDistance
@@ -115,8 +117,12 @@ def test_a_cache_of_other_data_or_another_seed_is_not_used(tmp_path: Path) -> No
 
 
 def test_a_map_grows_by_one_draw_at_a_time() -> None:
-    sizes = [len(m.draws) for m in growing_map(sweep_of(TABLE, METHODS[:2], replications=3))]
-    assert sizes == [1, 2, 3, 4, 5, 6]
+    maps = list(growing_map(sweep_of(TABLE, METHODS[:2], replications=3)))
+    assert [len(m.draws) for m in maps] == [1, 2, 3, 4, 5, 6]
+    # With one draw an interval is a point: no method may be named before all are drawn.
+    chosen = [best_of(one, 1.0) for one in maps]
+    assert all(choice.method is None and "to come" in choice.reason for choice in chosen[:-1])
+    assert chosen[-1].method is not None
 
 
 def test_the_confidence_region_holds_the_mean_as_often_as_it_says() -> None:
@@ -223,8 +229,14 @@ def test_mistakes_are_one_sentence() -> None:
         lu.rumap(TABLE, METHODS, replications=0)
 
 
-def test_a_protected_population_adds_up_in_every_table_of_its_hypercube() -> None:
-    (method,) = grid("protected-population", base=3, max_variables=2, sweeps=3)
+@pytest.mark.parametrize(
+    "method",
+    [
+        *grid("protected-population", base=3, max_variables=2, sweeps=3),
+        *grid("proven-population", rho=2.56),
+    ],
+)
+def test_a_protected_population_adds_up_in_every_table_of_its_hypercube(method: MapMethod) -> None:
     cube = HypercubeTables(
         TABLE, {"fine": HypercubeView(("area", "age")), "coarse": HypercubeView(("age",))}
     )

@@ -112,7 +112,10 @@ def test_pyjstat_reads_the_table(client: TestClient) -> None:
 def test_csv_comes_by_parameter_or_by_header(client: TestClient, query: str, accept: str) -> None:
     response = client.get(f"/api/v1/tables?{query}", headers={"Accept": accept})
     assert response.headers["content-type"].startswith("text/csv")
-    assert 'filename="demo-age-sex.csv"' in response.headers["content-disposition"]
+    assert (
+        'filename="demo-age-ten-year-sex-region-1-totals.csv"'
+        in response.headers["content-disposition"]
+    )
     rows = list(csv.DictReader(io.StringIO(response.text)))
     assert [int(r["value"]) for r in rows] == ask(client, AGE_BY_SEX)["table"]["value"]
 

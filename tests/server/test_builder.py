@@ -23,7 +23,6 @@ from lustrum.server.http.errors import Problem, ProblemError
 from lustrum.server.pages.builder import form
 from lustrum.server.pages.catalogue import hint
 from lustrum.server.pages.pickers import LONG
-from lustrum.server.pages.variable import typed
 from lustrum.server.service.served_dataset import ServedDataset
 from lustrum.server.urls import forms
 from server.test_pages import Page
@@ -374,7 +373,6 @@ def test_a_selection_is_chosen_on_the_page_of_a_variable_too(town: TestClient) -
         ([("as", "codes")], "not in the table"),
         ([("offset", "x")], "whole number"),
         ([("q", "a"), ("q", "b")], "is given twice"),
-        ([("as", "where"), ("add", "nothing")], "no category"),
     ],
 )
 def test_mistakes_on_the_page_of_a_variable_are_said(
@@ -385,15 +383,24 @@ def test_mistakes_on_the_page_of_a_variable_are_said(
     assert said in answer.text
 
 
-def test_typed_ranges_run_along_the_list() -> None:
-    education = Dataset.from_mapping(
-        {
-            "dataset": {"name": "d"},
-            "variables": [{"name": "e", "codes": ["Z", "0", "1-a", "1-b", "x"]}],
-        }
-    ).variable("e")
-    assert typed("0-x", education, education.finest) == ["0", "1-a", "1-b", "x"]
-    assert typed("1-a, Z", education, education.finest) == ["1-a", "Z"]
+def test_what_cannot_be_read_is_said_beside_its_field(
+    town: TestClient, bundled: TestClient
+) -> None:
+    params = [("as", "where"), ("add", "nothing"), ("then", "use"), ("where", "block:B0001")]
+    answer = town.get("/datasets/town/variables/block", params=params, follow_redirects=False)
+    assert answer.status_code == 200
+    field = next(a for a in Page(answer.text).all("input") if a.get("name") == "add")
+    assert (field["value"], field["aria-describedby"]) == ("nothing", "mistake")
+    assert "has no category" in answer.text
+    assert ("where", "block:B0001") in sent(Page(answer.text))
+    wrong = bundled.get("/api/v1/tables?dataset=demo&by=sex&where=age:15-19")
+    assert "by its labels that is 4." in wrong.json()["detail"]
+
+
+def test_a_category_from_the_search_joins_those_selected(bundled: TestClient) -> None:
+    found = bundled.get("/datasets/demo/find?by=age&where=region:1&q=lower+merrow")
+    links = [a["href"] for a in Page(found.text).all("a")]
+    assert "/datasets/demo?by=age&where=region:1&where=region:2" in links
 
 
 def test_own_groups_can_be_written_where_the_policy_allows_them(

@@ -181,6 +181,7 @@ def test_categories_are_ticked_one_by_one_by_range_and_all_at_once(
     [
         ("15-19", "age:4", ""),
         ("15-64", "age:4..13", ""),
+        ("65+", "age:14..21", ""),
         ("0 – 9", "age:1,2", ""),
         ("18-64", "age:5..13", "Only partly within this range, so left out: 15 to 19."),
         ("95-120", "age:20", "Only partly within this range, so left out: 100 and over."),

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from lustrum.model import Category, QueryError, Release, TableAxis
 from lustrum.numeric.structure import UNBOUNDED
 from lustrum.server.table_view import layout
@@ -361,17 +362,17 @@ def test_a_sorting_of_a_column_that_was_moved_is_passed_over() -> None:
 
 
 def test_totals_are_compared_with_the_sums_of_their_parts() -> None:
-    exact = sums(of(*AXES, values=[[1, 2, 3], [3, 3, 6], [4, 5, 9]]))
+    exact = sums(of(*AXES, values=[[1, 2, 3], [3, 3, 6], [4, 5, 9]]), {})
     assert (exact.compared, exact.differing, exact.largest) == (6, 0, 0)
-    off = sums(of(*AXES, values=COUNTS))
+    off = sums(of(*AXES, values=COUNTS), {})
     assert (off.compared, off.differing, off.largest) == (6, 3, 3)
     status = [["F", "F", "F"], ["A", "F", "F"], ["F", "F", "F"]]
-    assert sums(of(*AXES, values=COUNTS, status=status)).compared == 4
+    assert sums(of(*AXES, values=COUNTS, status=status), {}).compared == 4
 
 
 def test_a_total_that_holds_more_than_is_shown_is_named() -> None:
     wider = TableAxis("a", "A", (Category("0", "a0", (0,)), Category("_T", "Total", (0, 1))))
-    found_sums = sums(of(wider, values=[1, 5]))
+    found_sums = sums(of(wider, values=[1, 5]), {})
     assert found_sums.wider == ("A",)
     assert found_sums.compared == 0
 
@@ -386,3 +387,31 @@ def test_the_same_table_has_the_same_address() -> None:
         pivot=(("b", "rows"), ("a", "columns")), sort="-a:1", show="row-percent", decimals=3
     )
     assert arrange(made, kept).view == kept
+
+
+@settings(max_examples=examples(300, 3000))
+@given(st.data(), st.booleans(), st.integers(0, 6))
+def test_where_numbers_keep_their_margin_so_does_all_that_is_worked_out_from_them(
+    data: st.DataObject, totals: bool, margin: int
+) -> None:
+    """True counts with their totals, each published with an error up to the margin."""
+    axes = axis("a", 3, totals), axis("b", 2, totals)
+    inner = data.draw(st.lists(st.integers(0, 60), min_size=6, max_size=6))
+    true = np.array(inner, dtype=np.int64).reshape(3, 2)
+    if totals:
+        true = np.vstack([true, true.sum(axis=0)])
+        true = np.hstack([true, true.sum(axis=1, keepdims=True)])
+    error = st.sampled_from((-margin, margin)) | st.integers(-margin, margin)
+    errors = st.lists(error, min_size=true.size, max_size=true.size)
+    shown = np.maximum(true + np.array(data.draw(errors)).reshape(true.shape), 0)
+    published, truth = (of(*axes, values=v, margin=margin) for v in (shown, true))
+    for show, over in {
+        "row-percent": (1,), "column-percent": (0,), "whole-percent": (0, 1),
+        "difference": (1,), "index": (1,),
+    }.items():  # fmt: skip
+        stated, exact = (figures(one, show, over, 3) for one in (published, truth))
+        assert stated.margins is not None
+        both = stated.known & exact.known & np.isfinite(stated.margins)
+        # What is compared with is itself rounded to its last decimal.
+        gap = np.abs(stated.units - exact.units)[both] - 0.5
+        assert (gap <= stated.margins[both]).all(), show

@@ -7,7 +7,6 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from babel.support import NullTranslations
 from fastapi.testclient import TestClient
 
 from lustrum._version import __version__
@@ -280,7 +279,7 @@ def test_the_foot_tells_the_version_and_leads_to_the_accessibility_statement(
 def test_every_page_leads_to_itself_in_the_other_languages(
     client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    both = {"en": languages()["en"], "fr": Language("fr", NullTranslations())}
+    both = {"en": languages()["en"], "fr": Language("fr")}
     monkeypatch.setattr(templating, "languages", lambda: both)
     page = Page(client.get("/datasets/demo?by=age:ten-year&by=sex").text)
     there = "/fr/datasets/demo?by=age:ten-year&by=sex"

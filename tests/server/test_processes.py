@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import signal
-from collections.abc import Callable
+import socket
+from collections.abc import Callable, Iterator
 from multiprocessing import Pipe
 from types import SimpleNamespace
 from typing import Any
@@ -15,7 +17,8 @@ from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import Multiprocess
 
 from lustrum.server.operation import processes
-from lustrum.server.operation.processes import Processes
+from lustrum.server.operation.processes import Acceptor, Handed, Processes
+from waiting import LONG
 
 SIGN = 60.0
 
@@ -92,8 +95,9 @@ Made = tuple[Processes, list[Any], list[str]]
 
 
 @pytest.fixture
-def made(monkeypatch: pytest.MonkeyPatch) -> Callable[[], Made]:
+def made(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], Made]]:
     """A parent with two workers, and what it told."""
+    parents: list[Processes] = []
 
     def make() -> Made:
         monkeypatch.setattr(processes, "Process", Worker)
@@ -101,11 +105,15 @@ def made(monkeypatch: pytest.MonkeyPatch) -> Callable[[], Made]:
         monkeypatch.setattr("uvicorn.supervisors.multiprocess.SIGNALS", {})
         told: list[str] = []
         config = uvicorn.Config("nothing", workers=2)
-        parent = Processes(config, None, lambda: told.append("started"), SIGN)  # type: ignore[arg-type]
+        parent = Processes(config, socket.socket(), lambda: told.append("started"), SIGN)
         parent.processes = [Worker(), Worker()]  # type: ignore[list-item]
+        parents.append(parent)
         return parent, list(parent.processes), told
 
-    return make
+    yield make
+    for parent in parents:
+        assert parent._acceptor is not None
+        parent._acceptor.close()
 
 
 def test_nobody_waits_for_a_sign_and_a_process_that_gives_none_is_replaced(
@@ -134,6 +142,22 @@ def test_nobody_waits_for_a_sign_and_a_process_that_gives_none_is_replaced(
     # It was announced once, and is not announced again.
     for new in parent.processes:
         new.pong()
+    parent.keep_subprocess_alive()
+    assert told == ["started"]
+
+
+def test_the_server_is_there_when_all_answer_and_waits_for_a_late_one_only_so_long(
+    made: Callable[[], Made], clock: Clock
+) -> None:
+    parent, (one, two), told = made()
+    parent.keep_subprocess_alive()
+    one.pong()
+    two.pong(ready=False)
+    parent.keep_subprocess_alive()
+    clock.now += processes.OTHERS - 1
+    parent.keep_subprocess_alive()
+    assert told == []
+    clock.now += 1
     parent.keep_subprocess_alive()
     assert told == ["started"]
 
@@ -203,5 +227,47 @@ def test_a_process_that_hangs_does_not_keep_the_server_from_ending(
 
 def test_the_parent_is_that_of_uvicorn() -> None:
     """What is overridden is there to be called."""
-    for name in ("keep_subprocess_alive", "join_all", "handle_hup"):
+    for name in (
+        "run",
+        "init_processes",
+        "terminate_all",
+        "keep_subprocess_alive",
+        "join_all",
+        "handle_hup",
+    ):
         assert callable(getattr(Multiprocess, name))
+
+
+def test_a_process_that_dies_or_takes_nothing_leaves_connections_to_the_others() -> None:
+    listening = processes.tcp_socket("127.0.0.1")
+    listening.bind(("127.0.0.1", 0))
+    listening.listen()
+    acceptor = Acceptor(listening)
+    acceptor.start()
+    address = listening.getsockname()
+    dead, alive = (acceptor.line().__reduce__()[1][0] for _ in range(2))
+    dead, alive = Handed(dead), Handed(alive)
+    with socket.create_connection(address) as early:
+        dead.listen()
+        first, peer = (
+            dead.accept()
+        )  # who came before anybody accepted was kept waiting, not refused
+        assert peer == early.getsockname()
+        alive.listen()
+        dead.close()
+        first.close()
+        held = []
+        with contextlib.ExitStack() as clients:
+            for _ in range(6):
+                client = clients.enter_context(socket.create_connection(address))
+                client.settimeout(LONG)
+                alive.settimeout(LONG)
+                held.append(alive.accept()[0])
+                held[-1].sendall(b"x")
+                assert client.recv(1) == b"x"
+            for connection in held:
+                connection.close()
+    acceptor.close()
+    alive.close()
+    with pytest.raises(OSError, match="refused"):
+        socket.create_connection(address)

@@ -110,6 +110,7 @@ def test_methods_of_a_policy_are_made_once(tmp_path: Path) -> None:
 
 def test_an_answer_that_is_remembered_has_the_same_bytes_and_headers(tmp_path: Path) -> None:
     with serving(town(tmp_path)) as client:
+        client.headers["X-Request-ID"] = "the-same"
         for path in (
             "/api/v1/tables?dataset=town&by=sex&by=job",
             "/api/v1/tables?dataset=town&by=sex&by=job&format=csv",

@@ -18,7 +18,8 @@ from pathlib import Path
 
 import pytest
 
-from waiting import LONG, has_ended, listeners, unshared_port, until
+from lustrum.runtime.log_lines import MOST_A_MINUTE
+from waiting import LONG, has_ended, unshared_port, until
 
 SERVER = """
 import sys
@@ -85,6 +86,12 @@ def workers_of(parent: int) -> set[int]:
 def test_a_hangup_reads_the_policies_again_and_ends_nothing(own_root: Path) -> None:
     with serving(own_root, 1) as (process, url, log):
         until(lambda: status(f"{url}/health/ready") == 200)
+        port = int(url.rpartition(":")[2])
+        for _ in range(2 * MOST_A_MINUTE):  # nobody fills the log by what is no request
+            with socket.create_connection(("127.0.0.1", port)) as asker:
+                asker.sendall(b"no request\r\n\r\n")
+                assert asker.recv(100).startswith(b"HTTP/1.1 400")
+        assert log.read_text().count("Invalid HTTP request") == MOST_A_MINUTE
         for times in range(1, 4):
             process.send_signal(signal.SIGHUP)
             until(lambda times=times: log.read_text().count("policy of demo read again") == times)
@@ -96,6 +103,7 @@ def test_a_hangup_reads_the_policies_again_and_ends_nothing(own_root: Path) -> N
         assert status(f"{url}/health") == 200
         process.terminate()
         assert process.wait(LONG) == 0
+        assert f"{MOST_A_MINUTE} more within a minute like: Invalid HTTP" in log.read_text()
 
 
 @pytest.mark.slow
@@ -106,8 +114,6 @@ def test_workers_answer_alike_are_replaced_hear_hangups_and_leave_with_their_par
     metrics_port = unshared_port()
     with serving(own_root, 2, metrics_port) as (process, url, log):
         host, _, port = url.removeprefix("http://").partition(":")
-        # The server is announced when one of them listens; until the other does, nobody may die.
-        until(lambda: listeners(int(port)) == 2)
         first = workers_of(process.pid)
         assert len(first) == 2
         # Whoever answers, the answer is the same; figures and logs are those of all.
@@ -130,7 +136,11 @@ def test_workers_answer_alike_are_replaced_hear_hangups_and_leave_with_their_par
         second = until(
             lambda: len(found := workers_of(process.pid)) == 2 and min(first) not in found and found
         )
-        until(lambda: listeners(int(port)) == 2 and status(f"{url}/health/ready") == 200)
+        until(lambda: status(f"{url}/health/ready") == 200)
+        figures = body(f"http://127.0.0.1:{metrics_port}/metrics").decode().splitlines()
+        assert 'lustrum_worker_restarts_total{why="died"} 1.0' in figures
+        assert "lustrum_answering 0.0" in figures
+        assert 'lustrum_dataset_state{dataset="demo",state="ready"} 1.0' in figures
         # A hangup reaches those that are up, and ends none of them.
         process.send_signal(signal.SIGHUP)
         until(lambda: "policy of demo read again" in log.read_text())

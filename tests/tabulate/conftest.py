@@ -8,7 +8,8 @@ import pyarrow as pa
 import pytest
 
 from lustrum.model import Dataset
-from lustrum.tabulate import Engine, FrameEngine, FrameSource, SqlEngine, Store, ingest
+from lustrum.tabulate import Engine, FrameEngine, FrameSource, Store, ingest
+from tabulate.sql_engine import SqlEngine
 from tabulate.worlds import SECRET
 
 TOWN = {

@@ -19,8 +19,9 @@ from hypothesis import strategies as st
 
 from lustrum.model import Axis, Dataset, DatasetError, Filter, InputError, TableQuery
 from lustrum.model.keys import scramble, text_identity
-from lustrum.tabulate import FileSource, FrameEngine, FrameSource, Secret, SqlEngine, Store, ingest
+from lustrum.tabulate import FileSource, FrameEngine, FrameSource, Secret, Store, ingest
 from lustrum.tabulate.keys import record_keys
+from tabulate.sql_engine import SqlEngine
 from tabulate.worlds import MODULUS, SECRET, quick
 
 OTHER = Secret(b"another secret of 32 bytes......")

@@ -30,7 +30,9 @@ FEWEST = 10
 class Dependent(People):
     """People of a few types: most of what they are follows from the type, the rest is chance."""
 
-    def __init__(self, persons: int, seed: int, types: int, own: float) -> None:
+    def __init__(
+        self, persons: int, seed: int, types: int, own: float, drawn: int | None = None
+    ) -> None:
         sizes = (12, 8, 6, 5, 4, 4)
         self.dataset = Dataset.from_mapping(
             {
@@ -43,7 +45,9 @@ class Dependent(People):
         )
         self.rng = np.random.default_rng(seed)
         everybody = persons + persons // 2
-        of_type = np.stack([self.rng.integers(0, n, types) for n in sizes])
+        # Files of other people of the same types share the seed of these.
+        kinds = self.rng if drawn is None else np.random.default_rng(drawn)
+        of_type = np.stack([kinds.integers(0, n, types) for n in sizes])
         chance = np.stack([self.rng.integers(0, n, everybody) for n in sizes])
         kind = np.minimum(self.rng.geometric(3 / types, everybody) - 1, types - 1)
         self.codes = np.where(self.rng.random(chance.shape) < own, chance, of_type[:, kind])

@@ -93,6 +93,7 @@ class People:
                 for z in whole.source.get("structural_zeros", ())
                 if not set(z["where"]) & set(left_out)
             ],
+            "maps": [m for m in whole.source.get("maps", ()) if m["variable"] not in left_out],
         }
         self.dataset = Dataset.from_mapping(source)
         self.rng = np.random.default_rng(seed)

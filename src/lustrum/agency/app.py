@@ -2,35 +2,37 @@
 
 from __future__ import annotations
 
-import ipaddress
-import re
-import secrets
-import socket
+import os
+import signal
+import sys
+import tempfile
 import threading
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+import webbrowser
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
-from urllib.parse import parse_qs
 
 import uvicorn
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.datastructures import Headers
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lustrum.agency.dataset_pages import DatasetPages
+from lustrum.agency.door import Door, key_file, listen, listen_on_file
 from lustrum.agency.import_pages import ImportPages
 from lustrum.agency.maps.pages import MapPages
 from lustrum.agency.tasks import AgencyTasks
 from lustrum.agency.templating import STATIC, AgencyPages
 from lustrum.agency.usage_pages import UsagePages
-from lustrum.model import InputError
 from lustrum.rumap import Cases
+from lustrum.runtime.durable import outages
+
+_AGAIN = "For a new one, run 'lustrum agency --address' with the same --data, as the user who started them."
+_AGAIN_MAPS = "For a new one, end 'lustrum map --page' and start it again."
 
 
 def create_agency_app(
@@ -39,27 +41,31 @@ def create_agency_app(
     policy: Path | None = None,
     cases: Cases | None = None,
     metrics_port: int | None = None,
+    files: Sequence[Path] = (),
+    keys: bool = True,
 ) -> Starlette:
     """The pages of one agency over its data folder; without one, those of maps alone.
 
     ``cases`` are tables that maps begin with. ``metrics_port`` is where the public server on this machine
-    counts questions.
+    counts questions. ``files`` are folders below which a file to import may be named. Without ``keys``
+    everybody who can connect is let in.
     """
-    pages = AgencyPages(data=data is not None)
+    pages = AgencyPages(data)
     maps = MapPages(pages, data, policy or Path("policy-from-map.toml"), cases)
     tasks = AgencyTasks()
+    door = Door(pages.closed, _AGAIN_MAPS if data is None else _AGAIN, keys=keys)
     routes = maps.routes()
     imports: ImportPages | None = None
     datasets: DatasetPages | None = None
     if data is None:
         routes.append(Route("/", _to_maps))
     else:
-        imports = ImportPages(pages, data, tasks)
+        imports = ImportPages(pages, data, tasks, files)
         datasets = DatasetPages(pages, data, tasks)
         routes += datasets.routes()
         routes += imports.routes()
         routes += UsagePages(pages, data, tasks, metrics_port).routes()
-    files = StaticFiles(directory=STATIC, packages=[("lustrum", "design")])
+    static = StaticFiles(directory=STATIC, packages=[("lustrum", "design")])
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
@@ -77,13 +83,13 @@ def create_agency_app(
             await run_in_threadpool(datasets.close)
 
     app = Starlette(
-        routes=[*routes, Mount("/static", files)],
-        middleware=[Middleware(LocalOnly, token=pages.token)],
+        routes=[*routes, Mount("/static", static)],
+        middleware=[Middleware(door.before)],
         lifespan=lifespan,
     )
     app.state.jobs = maps.jobs
     app.state.tasks = tasks
-    app.state.token = pages.token
+    app.state.door = door
     return app
 
 
@@ -102,162 +108,62 @@ def serve_agency(
     policy: Path | None = None,
     cases: Cases | None = None,
     metrics_port: int | None = None,
-    ready: Callable[[str], object] | None = None,
+    files: Sequence[Path] = (),
+    socket_file: Path | None = None,
+    browser: bool = False,
+    ready: Callable[[str, str], object] | None = None,
 ) -> None:
     """Serve until stopped.
 
     ``cases`` are tables that maps begin with; ``policy`` is where a choice is written; ``metrics_port`` where
-    the public server counts questions.
+    the public server counts questions; ``files`` are folders below which a file to import may be named. With
+    ``socket_file`` the pages listen on that file alone. ``ready`` is told where the pages are, and the address
+    that lets one browser in.
     """
-    with listen(host, port) as listening:
-        app = create_agency_app(data=data, policy=policy, cases=cases, metrics_port=metrics_port)
-        # No proxy in front is believed: whom the page answers is decided by the connection itself.
-        config = uvicorn.Config(app, log_level="warning", server_header=False, proxy_headers=False)
-        name, bound = listening.getsockname()[:2]
+    with ExitStack() as open_:
+        on = listen(host, port) if socket_file is None else listen_on_file(socket_file)
+        listening = open_.enter_context(on)
+        app = create_agency_app(
+            data=data,
+            policy=policy,
+            cases=cases,
+            metrics_port=metrics_port,
+            files=files,
+            keys=socket_file is None,
+        )
+        # No proxy in front is believed: whom the page answers is decided by the connection itself. No line
+        # is written of a request, since its address may hold a key.
+        config = uvicorn.Config(
+            app,
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            ws="none",
+        )
+        place = address = str(socket_file)
+        if socket_file is None:
+            name, bound = listening.getsockname()[:2]
+            place = f"http://{f'[{name}]' if ':' in name else name}:{bound}"
+            folder = data or Path(open_.enter_context(tempfile.TemporaryDirectory()))
+            with outages(folder):
+                folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            path = key_file(folder.absolute(), bound)
+            open_.enter_context(app.state.door.kept(path, place))
+            address = app.state.door.address(place)
+            if browser and _has_browser():
+                # By the file, since everybody may list the words that a process was started with.
+                shown = (path.as_uri(),)
+                threading.Thread(target=webbrowser.open, args=shown, daemon=True).start()
         if ready is not None:
-            ready(f"http://{f'[{name}]' if ':' in name else name}:{bound}")
+            ready(place, address)
+        if threading.current_thread() is threading.main_thread():
+            # The server raises the signal once more when it has ended: what was written is then removed.
+            signal.signal(signal.SIGTERM, lambda *_: sys.exit())
         uvicorn.Server(config).run(sockets=[listening])
 
 
-# --- What keeps the agency's page on this machine: where it listens, and whom it answers
-
-HEADERS = {
-    "Content-Security-Policy": (
-        "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; "
-        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-    ),
-    "Cache-Control": "no-store",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Referrer-Policy": "same-origin",
-    "X-Content-Type-Options": "nosniff",
-}
-"""Sent with every response: nothing is kept, framed or loaded from elsewhere."""
-
-FORM = "application/x-www-form-urlencoded"
-MOST_OF_FORM = 4 * 1024 * 1024
-_HOST = re.compile(r"(?:localhost|127\.0\.0\.1|\[::1\])(?::[0-9]{1,5})?")
-"""The names of this machine, with a port or without, and nothing before or after them."""
-
-
-def listen(host: str, port: int) -> socket.socket:
-    """A socket on a loopback address; any other address is refused before and after binding."""
-    try:
-        address = ipaddress.ip_address("127.0.0.1" if host == "localhost" else host)
-    except ValueError:
-        raise InputError(
-            f"The page listens on a loopback address such as 127.0.0.1, not {host!r}."
-        ) from None
-    if not address.is_loopback:
-        raise InputError(
-            f"The page shows true counts and listens on this machine only; {host} is not a loopback address."
-        )
-    family = socket.AF_INET6 if address.version == 6 else socket.AF_INET
-    listening = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind((str(address), port))
-        bound = ipaddress.ip_address(listening.getsockname()[0])
-        if not bound.is_loopback:
-            raise InputError("The page could not be bound to a loopback address.")
-    except OSError as error:
-        listening.close()
-        raise InputError(f"Port {port} of {host} cannot be used: {error.strerror}.") from None
-    except InputError:
-        listening.close()
-        raise
-    return listening
-
-
-class LocalOnly:
-    """Answers requests of this machine for this machine, and changes nothing on the word of another site.
-
-    A request must come from a loopback address and name a loopback host, so that a name that somebody else
-    points to this machine does not reach the page. Everything but reading also needs the origin of the page and
-    a token that only the page knows: in a header or, where a plain form is sent, in its field ``token``.
-    """
-
-    def __init__(self, app: ASGIApp, token: str) -> None:
-        self.app = app
-        self.token = token
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, or refuse it."""
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
-        reason = self.refusal(scope)
-        if reason is None and scope["method"] not in ("GET", "HEAD"):
-            reason, receive = await self._token_checked(scope, receive)
-        target: ASGIApp = self.app if reason is None else PlainTextResponse(reason, status_code=403)
-
-        async def complete(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                named = [(k.lower().encode(), v.encode()) for k, v in HEADERS.items()]
-                message["headers"] = [*message.get("headers", []), *named]
-            await send(message)
-
-        await target(scope, receive, complete)
-
-    def refusal(self, scope: Scope) -> str | None:
-        """Why a request is refused, or nothing."""
-        headers = Headers(scope=scope)
-        client = scope.get("client")
-        if client is None or not _is_loopback(client[0]):
-            return "This page answers this machine only."
-        host = headers.get("host", "")
-        if _HOST.fullmatch(host.strip().lower()) is None:
-            return "This page answers requests for this machine only."
-        site = headers.get("sec-fetch-site", "same-origin")
-        if scope["method"] in ("GET", "HEAD"):
-            # A picture or a frame on another site must not load what is here.
-            return None if site in ("same-origin", "none") else "This page is for no other site."
-        if site != "same-origin" or headers.get("origin", "") != f"http://{host}":
-            return "Only the page itself may change something."
-        return None
-
-    async def _token_checked(self, scope: Scope, receive: Receive) -> tuple[str | None, Receive]:
-        """Why a change is refused, or nothing; and the body of the request, which may have been read."""
-        headers = Headers(scope=scope)
-        given, again = headers.get("x-lustrum-token", ""), receive
-        kind = headers.get("content-type", "").partition(";")[0].strip().lower()
-        if not given and kind == FORM:
-            body = await _read(receive)
-            if body is None:
-                return f"A form may hold up to {MOST_OF_FORM // 2**20} MB.", receive
-            given = parse_qs(body.decode("utf-8", "replace")).get("token", [""])[0]
-            again = _replayed(body)
-        if not secrets.compare_digest(given.encode(), self.token.encode()):
-            return "The token is missing or wrong; load the page again.", receive
-        return None, again
-
-
-async def _read(receive: Receive) -> bytes | None:
-    """The whole body of a request; None where it is too long or did not arrive."""
-    body = bytearray()
-    while True:
-        message = await receive()
-        if message["type"] != "http.request":
-            return None
-        body += message.get("body", b"")
-        if len(body) > MOST_OF_FORM:
-            return None
-        if not message.get("more_body", False):
-            return bytes(body)
-
-
-def _replayed(body: bytes) -> Receive:
-    """The body once more, for the page behind; then the end of the connection, as far as that page knows."""
-    messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
-
-    async def receive() -> Message:
-        return messages.pop() if messages else {"type": "http.disconnect"}
-
-    return receive
-
-
-def _is_loopback(address: str) -> bool:
-    try:
-        return ipaddress.ip_address(address).is_loopback
-    except ValueError:
-        return False
+def _has_browser() -> bool:
+    """Whether there is a screen for one, or one was named; a browser of the terminal would take that."""
+    named = any(os.environ.get(word) for word in ("BROWSER", "DISPLAY", "WAYLAND_DISPLAY"))
+    return named or sys.platform in ("darwin", "win32")

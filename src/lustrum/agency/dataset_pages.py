@@ -33,6 +33,7 @@ from lustrum.policy.explain import explain, warnings
 from lustrum.policy.presets import preset
 from lustrum.policy.read import parse_policy, sealed
 from lustrum.publish.report.page import report_body
+from lustrum.runtime.data_folder import record_seal
 from lustrum.runtime.durable import outages, write_whole
 
 
@@ -206,6 +207,7 @@ class DatasetPages:
             path.parent.mkdir(parents=True, exist_ok=True)
             if path.is_file():
                 write_whole(path.with_name(f"{path.name}.before"), path.read_bytes())
+            record_seal(path, raw)
             write_whole(path, raw)
             draft_path(self._data, state.name).unlink(missing_ok=True)
         self._service.forget_policies()

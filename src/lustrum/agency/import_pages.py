@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+import stat
 import tempfile
 import tomllib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -29,9 +31,11 @@ from lustrum.tabulate.draft import ColumnChoice, Draft, look_at
 class ImportPages:
     """The handlers, over one data folder."""
 
-    def __init__(self, pages: AgencyPages, data: Path, tasks: AgencyTasks) -> None:
+    def __init__(
+        self, pages: AgencyPages, data: Path, tasks: AgencyTasks, files: Sequence[Path]
+    ) -> None:
         self._pages, self._data, self._tasks = pages, data, tasks
-        self._intakes = Intakes(data)
+        self._intakes = Intakes(data, files)
 
     def routes(self) -> list[Route]:
         """The routes of imports."""
@@ -51,24 +55,24 @@ class ImportPages:
     async def home(self, request: Request) -> Response:
         """Where a file is dropped in or named."""
         intakes = self._intakes.all()
+        folders = [str(folder) for folder in self._intakes.folders]
         return self._pages.page(
-            "import.html", "/import", intakes=intakes, endings=",".join(ENDINGS)
+            "import.html", "/import", intakes=intakes, endings=",".join(ENDINGS), folders=folders
         )
 
     async def named(self, request: Request) -> Response:
         """A file on this machine."""
         form = await form_of(request)
-        path = Path(form.get("path", "").strip()).expanduser()
-        if not path.is_absolute():
-            raise InputError("Name the file by its whole place, such as /home/me/people.csv.")
-        intake = await run_in_threadpool(self._intakes.look, path, dropped=False)
+        given = form.get("path", "").strip()
+        path = await run_in_threadpool(self._intakes.found, given)
+        intake = await run_in_threadpool(self._intakes.look, path, given)
         return RedirectResponse(f"/import/{intake.number}", 303)
 
     async def dropped(self, request: Request) -> Response:
         """A file that a script sends as it is."""
         name = request.query_params.get("name", "")
         path = await self._intakes.receive(name, request.stream())
-        intake = await run_in_threadpool(self._intakes.look, path, dropped=True)
+        intake = await run_in_threadpool(self._intakes.look, path, path.name)
         return JSONResponse({"address": f"/import/{intake.number}"})
 
     async def intake(self, request: Request) -> Response:
@@ -123,7 +127,8 @@ class ImportPages:
 
 # --- A file on its way in: what was looked at, what a person said of it, and the description that follows
 # Files that are dropped in are kept in a folder of the data folder that only its owner may read, until the
-# pages are closed. Files on this machine are read where they are.
+# pages are closed. Files on this machine are read where they are, through the handle that was opened when it
+# was certain where they lie: who may write there cannot put another file in their place meanwhile.
 
 MOST_BYTES = 4 << 30
 MOST = 10
@@ -183,9 +188,12 @@ class Intake:
 class Intakes:
     """The files that are on their way in, by number."""
 
-    def __init__(self, data: Path) -> None:
+    def __init__(self, data: Path, folders: Sequence[Path]) -> None:
         self._data = data
+        with outages("A folder of --files"):
+            self.folders = [folder.resolve(strict=True) for folder in folders]
         self._intakes: dict[int, Intake] = {}
+        self._handles: dict[Path, int] = {}
         self._folder: Path | None = None
         self._next = 1
 
@@ -226,15 +234,43 @@ class Intakes:
             raise
         return path
 
-    def look(self, path: Path, *, dropped: bool) -> Intake:
+    def found(self, given: str) -> Path:
+        """A place in the folder of these pages that stands for a file below a folder named at start."""
+        path = Path(given)
+        if not path.is_absolute() or "\0" in given:
+            raise InputError("Name the file by its whole place, such as /home/me/people.csv.")
+        try:
+            lies = path.resolve()
+        except (OSError, RuntimeError):
+            raise InputError(f"{given} leads nowhere.") from None
+        if ".." in path.parts or not any(lies.is_relative_to(folder) for folder in self.folders):
+            raise InputError(
+                f"{given} does not lie below a folder that was named at start (--files FOLDER); drop the file "
+                "in instead."
+            )
+        try:
+            handle = os.open(lies, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError as error:
+            raise InputError(f"{given} cannot be read: {error.strerror}.") from None
+        opened = Path(f"/proc/{os.getpid()}/fd/{handle}")
+        opened = opened if opened.exists() else lies  # systems without it read the file by its name
+        if not stat.S_ISREG(os.fstat(handle).st_mode) or opened.resolve() != lies:
+            os.close(handle)
+            raise InputError(f"{given} is no file that stays where it is; drop it in instead.")
+        stands = Path(tempfile.mkdtemp(dir=self._own())) / lies.name
+        stands.symlink_to(opened)
+        self._handles[stands] = handle
+        return stands
+
+    def look(self, path: Path, shown: str) -> Intake:
         """Look at all rows of a file, once."""
         source = FileSource(path)
-        shown = path.name if dropped else str(path)
         try:
             draft = look_at(source)
             columns = source.columns()
             rows = _first_rows(source, [column.name for column in draft.columns])
         except InputError as error:
+            self._remove(path)
             raise InputError(str(error).replace(str(path), shown)) from None
         intake = Intake(
             self._next, path, shown, draft, rows, columns, name=draft.name, title=_title(draft.name)
@@ -256,14 +292,19 @@ class Intakes:
     def forget(self, number: int) -> None:
         """Give a file up; one that was dropped in is removed."""
         intake = self._intakes.pop(number, None)
-        if intake is not None and self._folder is not None:
-            parent = intake.path.parent
-            if parent.parent == self._folder:
-                shutil.rmtree(parent, ignore_errors=True)
+        if intake is not None:
+            self._remove(intake.path)
+
+    def _remove(self, path: Path) -> None:
+        shutil.rmtree(path.parent, ignore_errors=True)
+        handle = self._handles.pop(path, None)
+        if handle is not None:
+            os.close(handle)
 
     def clear(self) -> None:
         """Remove all that was dropped in."""
-        self._intakes.clear()
+        for number in list(self._intakes):
+            self.forget(number)
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
             self._folder = None

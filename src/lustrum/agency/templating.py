@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from urllib.parse import parse_qsl
@@ -12,7 +11,9 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
 from lustrum._version import __version__
-from lustrum.model import LustrumError
+from lustrum.model import InputError, LustrumError
+from lustrum.policy.read import unsealed_in
+from lustrum.runtime.data_folder import POLICIES
 
 _HERE = Path(__file__).parent
 STATIC = _HERE / "static"
@@ -25,15 +26,17 @@ _SECTIONS = {
     "/usage": "Usage",
     "/tasks": "Tasks",
     "/check": "Check",
+    "/log": "Log",
 }
+MOST_OF_FORM = 4 * 1024 * 1024
 
 
 class AgencyPages:
-    """Renders the templates of this room. ``token`` is known to its pages only; see ``loopback``."""
+    """Renders the templates of this room, over a data folder or without one."""
 
-    def __init__(self, *, data: bool) -> None:
-        self.token = secrets.token_urlsafe(24)
-        self._sections = _SECTIONS if data else {"/maps": _SECTIONS["/maps"]}
+    def __init__(self, data: Path | None) -> None:
+        self._data = data
+        self._sections = {"/maps": _SECTIONS["/maps"]} if data is None else _SECTIONS
         self._environment = Environment(
             loader=FileSystemLoader(_HERE / "templates"),
             autoescape=True,
@@ -45,12 +48,19 @@ class AgencyPages:
 
     def part(self, template: str, **values: object) -> str:
         """A part of a page."""
-        return self._environment.get_template(template).render({"token": self.token, **values})
+        return self._environment.get_template(template).render(values)
 
     def page(self, template: str, here: str, status: int = 200, **values: object) -> HTMLResponse:
         """A page; ``here`` is the section that it belongs to."""
+        unsealed = [] if self._data is None else unsealed_in(self._data / POLICIES)
         known = {"version": __version__, "sections": self._sections, "here": here}
-        return HTMLResponse(self.part(template, **known, **values), status_code=status)
+        text = self.part(template, **known, unsealed=unsealed, **values)
+        return HTMLResponse(text, status_code=status)
+
+    def closed(self, sentence: str) -> str:
+        """The page for somebody who is not let in, which tells nothing else."""
+        known = {"version": __version__, "sections": {}, "here": "", "unsealed": []}
+        return self.part("closed.html", **known, sentence=sentence)
 
     def guarded(self, handler: Handler, here: str = "/") -> Handler:
         """Every mistake that was foreseen is one sentence: on a page for people, plain for scripts."""
@@ -68,5 +78,9 @@ class AgencyPages:
 
 async def form_of(request: Request) -> dict[str, str]:
     """The fields of a plain form; of a field that is there twice the last one counts."""
-    body = (await request.body()).decode("utf-8", "replace")
-    return dict(parse_qsl(body, keep_blank_values=True))
+    body = bytearray()
+    async for block in request.stream():
+        body += block
+        if len(body) > MOST_OF_FORM:
+            raise InputError(f"A form may hold up to {MOST_OF_FORM // 2**20} MB.")
+    return dict(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True))

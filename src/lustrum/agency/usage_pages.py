@@ -20,7 +20,9 @@ from lustrum.agency.tasks import AgencyTasks
 from lustrum.agency.templating import AgencyPages
 from lustrum.local.service import health
 from lustrum.model import InputError, LustrumError
+from lustrum.runtime.data_folder import ACTS, acts_of
 
+_MOST_ACTS = 500
 _AGAIN = "3"  # seconds after which the page of a running task loads itself again
 
 
@@ -38,6 +40,7 @@ class UsagePages:
         return [
             Route("/usage", guarded(self.usage, "/usage")),
             Route("/check", guarded(self.check, "/check")),
+            Route("/log", guarded(self.log, "/log")),
             Route("/tasks", guarded(self.tasks, "/tasks")),
             Route("/tasks/{number:int}", guarded(self.task, "/tasks")),
             Route("/tasks/{number:int}/stop", guarded(self.stop, "/tasks"), methods=["POST"]),
@@ -66,6 +69,18 @@ class UsagePages:
         findings = await run_in_threadpool(lambda: list(health(self._data)))
         ranked = sorted(findings, key=lambda one: ("bad", "note", "good").index(one.grade))
         return self._pages.page("check.html", "/check", found=ranked, data=str(self._data))
+
+    async def log(self, request: Request) -> Response:
+        """Who did what to the data folder."""
+        acts, unread = await run_in_threadpool(acts_of, self._data)
+        return self._pages.page(
+            "log.html",
+            "/log",
+            acts=acts[:_MOST_ACTS],
+            all=len(acts),
+            unread=unread,
+            file=str(self._data / ACTS),
+        )
 
     async def tasks(self, request: Request) -> Response:
         """All tasks of these pages."""

@@ -15,7 +15,6 @@ from dataclasses import asdict
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from lustrum.model import (
     AttackerFigures,
@@ -32,9 +31,10 @@ from lustrum.model import (
     TraceStep,
     Verdict,
 )
+from lustrum.model.arrays import Ints
 from lustrum.model.text import Label, Message
 
-FORMAT = 6
+FORMAT = 7
 
 
 def write_decision(decision: Decision) -> str:
@@ -128,6 +128,7 @@ def _release(release: Release) -> dict[str, Any]:
         "label": _text(release.label),
         "additive": release.additive,
         "margin": release.margin,
+        "margins": None if release.margins is None else _packed(release.margins),
         "undefined": None
         if release.undefined is None or not release.undefined.any()
         else _packed(release.undefined.astype(np.int64)),
@@ -168,6 +169,7 @@ def _read_release(raw: Mapping[str, Any]) -> Release:
         label=_said(raw["label"]),
         additive=raw["additive"],
         margin=raw["margin"],
+        margins=None if raw["margins"] is None else _unpacked(raw["margins"], shape),
         undefined=None
         if raw["undefined"] is None
         else _unpacked(raw["undefined"], shape).astype(np.bool_),
@@ -181,11 +183,11 @@ def _read_release(raw: Mapping[str, Any]) -> Release:
     )
 
 
-def _packed(values: npt.NDArray[np.int64]) -> str:
+def _packed(values: Ints) -> str:
     return base64.b64encode(zlib.compress(values.astype("<i8").tobytes(), 1)).decode("ascii")
 
 
-def _unpacked(text: str, shape: Sequence[int]) -> npt.NDArray[np.int64]:
+def _unpacked(text: str, shape: Sequence[int]) -> Ints:
     raw = zlib.decompress(base64.b64decode(text))
     return np.frombuffer(raw, dtype="<i8").astype(np.int64).reshape(tuple(shape))
 

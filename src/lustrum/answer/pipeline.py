@@ -18,12 +18,18 @@ from dataclasses import replace
 
 import numpy as np
 
-from lustrum.answer.coarsen import advice, coarser
 from lustrum.answer.figures import expected_figures, sum_figures
 from lustrum.answer.method_words import protected_by
-from lustrum.answer.preliminary import TOTAL, failing_areas, number_rules, question_rules
+from lustrum.answer.preliminary import (
+    TOTAL,
+    advice,
+    coarser,
+    failing_areas,
+    number_rules,
+    question_rules,
+)
 from lustrum.answer.question_state import QuestionState
-from lustrum.answer.statistics.compose import compose, quantities, share_totals
+from lustrum.answer.statistics import compose, quantities, share_totals
 from lustrum.audit import Attacker, Insider, Outsider, attack
 from lustrum.audit.bounding.sweep import Progress
 from lustrum.model import (
@@ -50,6 +56,8 @@ Step = Callable[[QuestionState], QuestionState]
 EVERYBODY = say("in the whole population")
 SELECTED = say("in the selected population")
 SHOWN = say("in the table")
+
+_KEPT = say("The protected numbers keep the rules.")
 
 MENDABLE = frozenset(("areas", "audit", "cells", "mean-cell-size", "risk", "small-cells"))
 """The rules that a coarser table may satisfy."""
@@ -225,15 +233,19 @@ def judge(case: QuestionState) -> QuestionState:
         return case.refused("rules", reason)
     if failing:
         return _without(case, failing, case.release)
-    return case.noted("rules", "passed", say("The protected numbers keep the rules."))
+    return case.noted("rules", "passed", _KEPT)
 
 
 def _without(case: QuestionState, failing: frozenset[str], release: Release) -> QuestionState:
-    """The case with some areas left out of what was protected, or closed if all of them are."""
+    """The case with some areas left out of what was protected, or closed if all of them are.
+
+    Areas outside the selection fail without a word: nobody was counted there.
+    """
     name = case.policy.rules.per_area
     position = [axis.name for axis in release.axes].index(name)
     axis = release.axes[position]
-    areas = [c for c in axis.categories if c.code != TOTAL]
+    selected = case.query.selected(case.numbers.dataset.variable(name), axis.categories)
+    areas = [axis.categories[i] for i in selected if axis.categories[i].code != TOTAL]
     out = [c.label for c in areas if c.code in failing]
     picks = [np.arange(len(a)) for a in release.axes]
     picks[position] = np.array([i for i, c in enumerate(axis.categories) if c.code not in failing])
@@ -245,6 +257,9 @@ def _without(case: QuestionState, failing: frozenset[str], release: Release) -> 
             areas=len(areas),
         )
         return case.refused("rules", Reason("areas", text, way))
+    release = release.take(picks)
+    if not out and any(item.variable == name for item in case.query.where):
+        return case.noted("rules", "passed", _KEPT, release=release)
     remark = Reason(
         "areas",
         say(
@@ -261,7 +276,7 @@ def _without(case: QuestionState, failing: frozenset[str], release: Release) -> 
         "rules",
         "passed",
         say("The protected numbers keep the rules, but not for all areas."),
-        release=release.take(picks),
+        release=release,
         remarks=(*case.remarks, remark),
     )
 
@@ -333,6 +348,13 @@ def finish(case: QuestionState) -> QuestionState:
     release = compose(
         case.query, parts, describe_statistics(case.query, dataset), edges, _errors(case)
     )
+    # Left out last of all, so that what is not selected changes neither protection nor bounds of the rest.
+    selected = [
+        case.query.selected(dataset.variable(axis.variable), release.axes[i].categories)
+        for i, axis in enumerate(case.query.by)
+    ]
+    rest = [range(len(axis)) for axis in release.axes[len(selected) :]]
+    release = release.take([*selected, *rest])
     reason = case.policy.reason_for_true_counts
     return case.noted(
         "answer",
@@ -380,7 +402,7 @@ def _shown_parts(case: QuestionState) -> dict[Quantity, Release]:
 def _kept(case: QuestionState, part: Release) -> Release:
     assert case.release is not None
     shown = case.release.axes
-    if all(axis is shown_axis for axis, shown_axis in zip(part.axes, shown, strict=False)):
+    if part.axes[: len(shown)] == shown:
         return part
     return part.take(
         [

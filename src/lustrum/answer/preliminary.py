@@ -8,13 +8,14 @@ so that neither a filter nor a choice gets around them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from lustrum.answer.coarsen import advice
 from lustrum.model import Category, Dataset, Reason, Release, TableQuery, Variable
 from lustrum.model.arrays import Ints
+from lustrum.model.hierarchy import Level
 from lustrum.model.table import inner_cells
 from lustrum.model.text import listed, say, say_many
 from lustrum.policy import Rules
@@ -55,6 +56,18 @@ def question_rules(query: TableQuery, dataset: Dataset, rules: Rules) -> Iterato
             ),
             say("Select by fewer variables, or put one of them into the table."),
         )
+    for axis in query.by:
+        variable = dataset.variable(axis.variable)
+        shown = replace(axis, total=False).categories(variable)
+        if not query.selected(variable, shown):
+            yield Reason(
+                "filters",
+                say(
+                    "{variable}: none of the categories in the table is in the selection.",
+                    variable=variable.label,
+                ),
+                say("Select other categories, or leave the selection out."),
+            )
     cells = inner_count(query, dataset)
     if cells > rules.max_cells:
         yield Reason(
@@ -238,3 +251,52 @@ def _nested_sets(variable: Variable) -> set[frozenset[int]]:
 
 def _labels(query: TableQuery, dataset: Dataset) -> list[str]:
     return [dataset.variable(axis.variable).label for axis in query.by]
+
+
+# One step coarser: the next level of a classification, as advice and as a question.
+
+
+@dataclass(frozen=True)
+class Coarser:
+    """A question with one variable at a coarser level."""
+
+    query: TableQuery
+    variable: Variable
+    level: Level
+
+
+def coarser(
+    query: TableQuery, dataset: Dataset, variables: Sequence[str] = ()
+) -> Iterator[Coarser]:
+    """The question one level coarser along each axis: the axes named, in that order, or the longest first."""
+    candidates: list[tuple[int, Coarser]] = []
+    for index, axis in enumerate(query.by):
+        variable = dataset.variable(axis.variable)
+        if not variable.hierarchies or axis.groups or axis.codes is not None:
+            continue
+        if variables and axis.variable not in variables:
+            continue
+        now = len(axis.categories(variable)) - axis.total
+        for level in variable.hierarchies[0].levels:
+            if len(level.categories) < now:
+                by = tuple(
+                    replace(a, level=level.name) if i == index else a
+                    for i, a in enumerate(query.by)
+                )
+                rank = variables.index(axis.variable) if variables else -now
+                candidates.append((rank, Coarser(replace(query, by=by), variable, level)))
+                break
+    for _, one in sorted(candidates, key=lambda pair: pair[0]):
+        yield one
+
+
+def advice(query: TableQuery, dataset: Dataset) -> str:
+    """The first of them in words, or nothing."""
+    first = next(coarser(query, dataset), None)
+    if first is None:
+        return ""
+    return say(
+        "Use the level {level!r} of {variable}.",
+        level=first.level.label,
+        variable=first.variable.label,
+    )

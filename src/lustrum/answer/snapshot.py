@@ -13,10 +13,11 @@ from functools import cached_property
 from pathlib import Path
 
 from lustrum._version import __version__
-from lustrum.answer.pipeline import answer
-from lustrum.answer.precheck import Precheck, precheck
+from lustrum.answer.pipeline import STEPS, answer, run_steps
+from lustrum.answer.preliminary import inner_count, question_rules
 from lustrum.answer.protection import StatedProtection, protection_of
-from lustrum.model import Dataset, Decision, TableQuery
+from lustrum.answer.question_state import QuestionState
+from lustrum.model import Dataset, Decision, Reason, TableQuery
 from lustrum.policy import Policy
 from lustrum.public.bundle.numbers import BundleNumbers
 from lustrum.public.numbers import ProtectedNumbers
@@ -91,3 +92,30 @@ def stamp_of(path: Path) -> Stamp | None:
     except OSError:
         return None
     return status.st_mtime_ns, status.st_size, status.st_ino
+
+
+# What will likely become of a question, before it is asked: the first three steps alone.
+#
+# They look at the question and at protected numbers, so that the hint reveals nothing that a refusal would not.
+# The risk of the table is not measured, so a question that passes here may still be refused.
+
+
+@dataclass(frozen=True)
+class Precheck:
+    """How many cells the table would have, whether it passes the rules, and what they would say."""
+
+    cells: int
+    passes: bool
+    reasons: tuple[Reason, ...]
+
+
+def precheck(
+    query: TableQuery, numbers: ProtectedNumbers, policy: Policy, *, count: bool = True
+) -> Precheck:
+    """Try the rules; without ``count`` only those that need no numbers."""
+    cells = inner_count(query, numbers.dataset)
+    reasons = tuple(question_rules(query, numbers.dataset, policy.rules))
+    if reasons or not count:
+        return Precheck(cells, not reasons, reasons)
+    case = run_steps(QuestionState(query, numbers, policy), STEPS[:3])
+    return Precheck(cells, case.open, case.reasons or case.remarks)

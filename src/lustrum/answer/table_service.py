@@ -19,13 +19,13 @@ import logging
 import tempfile
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
-from lustrum.answer.precheck import Precheck
 from lustrum.answer.prepared import PreparedFolders, check_one_population, check_other_folders
 from lustrum.answer.records_line import FAILURES, START
 from lustrum.answer.separate_process import SILENCE, SeparateRecordsService
-from lustrum.answer.snapshot import ReadPolicy, Snapshot, Stamp, Standing, stamp_of
+from lustrum.answer.snapshot import Precheck, ReadPolicy, Snapshot, Stamp, Standing, stamp_of
 from lustrum.model import (
     Dataset,
     DatasetError,
@@ -42,7 +42,6 @@ from lustrum.public.bundle.agreement import difference
 from lustrum.public.bundle.files import (
     Bundle,
     bundle_name,
-    is_made_by,
     other_search,
     read_bundle,
 )
@@ -51,7 +50,7 @@ from lustrum.public.bundle.place import MANIFEST, bundles_in, standing
 from lustrum.public.numbers import KeyedNumbers, ProtectedNumbers, RecordsService
 from lustrum.public.prepared import PreparedFolder
 from lustrum.runtime.data_folder import BUNDLES, POLICIES, folder_at, folders_at
-from lustrum.runtime.durable import outages
+from lustrum.runtime.durable import contained, outages
 from lustrum.runtime.stop import Stopped, within
 
 log = logging.getLogger("lustrum.answer")
@@ -194,9 +193,10 @@ class TableService:
 
     def description(self, name: str) -> Dataset:
         """The description of a dataset whatever its policy says, for the agency that writes one."""
-        if self._records is not None and name in self._records.names():
-            return self._records.describe(name).dataset
-        return self._open(self.bundle_path(name)).dataset
+        with contained(f"Dataset {name!r}"):
+            if self._records is not None and name in self._records.names():
+                return self._records.describe(name).dataset
+            return self._open(self.bundle_path(name)).dataset
 
     def policy(self, name: str) -> Policy:
         """The policy in force; read again when it changed."""
@@ -221,6 +221,10 @@ class TableService:
         current = self.standing(name)
         if current is not None:
             return current
+        with contained(f"Dataset {name!r}"):
+            return self._snapshot(name)
+
+    def _snapshot(self, name: str) -> Snapshot:
         if name in self._named:
             numbers = self._open(self._named[name])
             return self._keep(name, Snapshot(numbers, numbers.bundle.policy))
@@ -287,8 +291,9 @@ class TableService:
         for name in self.names():
             if name not in self._named:
                 path = self.policy_path(name)
-                if not _has_seal(path):
-                    paths.append(path)
+                with suppress(LustrumError):  # one that cannot be read is not in force
+                    if not _has_seal(path):
+                        paths.append(path)
         return paths
 
     def not_served(self) -> dict[str, LustrumError]:
@@ -309,11 +314,11 @@ class TableService:
 
         They are served all the same: their numbers are as safe, and new ones would be a second release.
         """
-        searches = {
-            name: other_search(self.bundle_path(name))
-            for name in self.names()
-            if name in self._named or name in self._in_bundles()
-        }
+        searches = {}
+        for name in self.names():
+            if name in self._named or name in self._in_bundles():
+                with suppress(LustrumError), contained(f"Dataset {name!r}"):
+                    searches[name] = other_search(self.bundle_path(name))
         return {name: search for name, search in searches.items() if search is not None}
 
     def prepared(self, name: str) -> PreparedFolder:
@@ -401,7 +406,7 @@ def _has_seal(path: Path) -> bool:
 
 
 def _require_agreement(name: str, policy: Policy, bundle: Bundle, path: Path | None) -> None:
-    """Refuse a bundle of another dataset, and a policy that asks for another protection than the bundle has."""
+    """Refuse a bundle of another dataset, a policy that asks for another protection, and unsafe sums."""
     again = f"make it again with 'lustrum protect --dataset {name}'"
     if bundle.dataset.name != name:
         raise DatasetError(
@@ -410,15 +415,14 @@ def _require_agreement(name: str, policy: Policy, bundle: Bundle, path: Path | N
     mismatch = difference(
         policy,
         bundle.policy,
+        bundle.made,
         sums=bundle.sums is not None,
         respondents=bundle.respondents is not None,
     )
     if mismatch is not None:
         raise PolicyError(mismatch.sentence(name, _where(path, mismatch.path)))
-    if not is_made_by(bundle.report.method, policy):
-        raise PolicyError(
-            f"The bundle of {name!r} was made by another method than its policy names; {again}."
-        )
+    if bundle.sums is not None and bundle.sums.unsafe is not None:
+        raise DatasetError(f"The bundle of {name!r} is not served. {bundle.sums.unsafe}")
 
 
 def _where(path: Path | None, key_path: tuple[str | int, ...]) -> str:

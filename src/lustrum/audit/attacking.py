@@ -8,7 +8,6 @@ from functools import partial
 from typing import Protocol, runtime_checkable
 
 import numpy as np
-import numpy.typing as npt
 
 from lustrum.audit.belief.belief import Belief
 from lustrum.audit.belief.posterior import Prior, Uniform, weighted
@@ -17,7 +16,7 @@ from lustrum.audit.bounding.sweep import Progress
 from lustrum.audit.knowledge.facts import CellRef, ContradictionError, Knowledge
 from lustrum.audit.knowledge.published import from_release
 from lustrum.model import Channel, InputError, Release
-from lustrum.model.arrays import Floats, Ints, Mask
+from lustrum.model.arrays import Floats, Indices, Ints, Mask
 from lustrum.model.errors import kind_of
 
 # Who attacks: an outsider, a contributor, or several who share what they know.
@@ -209,13 +208,13 @@ def _share(cell_bounds: Bounds, contributions: OwnContributions) -> tuple[Floats
 class _Shown:
     """The cells whose published value came through a channel."""
 
-    cells: npt.NDArray[np.intp]
+    cells: Indices
     published: Ints
     channel: Channel
 
     @classmethod
     def of(
-        cls, target: Release | Knowledge, cells: npt.NDArray[np.intp], low: Floats, high: Floats
+        cls, target: Release | Knowledge, cells: Indices, low: Floats, high: Floats
     ) -> _Shown | None:
         if isinstance(target, Knowledge) or target.channel is None:
             return None
@@ -254,7 +253,7 @@ def _believed(
         raise InputError("A prior needs cells with bounds; one of the cells has none.")
     least, most = (np.where(np.isfinite(a), a, 0).astype(np.int64) for a in (low, high))
     weigh = prior or Uniform()
-    parts: list[tuple[npt.NDArray[np.intp], Belief]] = []
+    parts: list[tuple[Indices, Belief]] = []
     if shown is not None:
         at = shown.cells
         parts.append((at, weighted(least[at], most[at], weigh, shown.published, shown.channel)))
@@ -264,9 +263,7 @@ def _believed(
     return _joined(flat, parts, decimals)
 
 
-def _joined(
-    flat: Belief, parts: list[tuple[npt.NDArray[np.intp], Belief]], decimals: int
-) -> Belief:
+def _joined(flat: Belief, parts: list[tuple[Indices, Belief]], decimals: int) -> Belief:
     """One belief: the explicit parts at their cells, the rest uniform."""
     row = np.concatenate([np.repeat(at, np.diff(b.indptr)) for at, b in parts])
     values = np.concatenate([b.values for _, b in parts])

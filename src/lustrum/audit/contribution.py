@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil, floor
+from functools import cached_property, lru_cache
 from typing import Literal
 
 import numpy as np
@@ -73,29 +73,6 @@ def certain_within(least: Array, most: Array, share: Fraction) -> Mask:
     return np.asarray((left <= right) & (np.asarray(least) <= np.asarray(most))).astype(np.bool_)
 
 
-def largest_between(
-    published: int, contributors: int, low: Fraction, high: Fraction
-) -> tuple[int, int]:
-    """The range of the largest of this many contributions, for an outsider who knows no contribution.
-
-    The true sum lies between the published sum divided by ``1 + b`` and by ``1 - b``, up to the units that
-    rounding adds to the change of each contribution: ``ceil(b x)`` is less than one unit above ``b x``, and a
-    change of 2 from a contribution of 3 on is at most ``2 - 3 b`` units above it. The largest contribution lies
-    between an equal share of the sum and the whole sum.
-
-    >>> largest_between(1200, 4, Fraction(1, 10), Fraction(1, 5))
-    (249, 1507)
-    """
-    _check(low, high)
-    if contributors < 1 or published < 0:
-        raise InputError("A published sum of 0 or more and at least one contributor are needed.")
-    share = Fraction(high)
-    rounded = contributors * max(Fraction(1), 2 - 3 * share)
-    least = max(ceil((published - rounded) / (1 + share)), 0)
-    most = floor((published + rounded) / (1 - share))
-    return ceil(Fraction(least, contributors)), most
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class ContributionBelief:
     """A belief about a contribution: values, each with its probability.
@@ -110,7 +87,7 @@ class ContributionBelief:
     def __repr__(self) -> str:
         return f"ContributionBelief({self.bits:.3g} bits)"
 
-    @property
+    @cached_property
     def bits(self) -> float:
         """The entropy of the belief."""
         p = self.probability[self.probability > 0]
@@ -130,6 +107,7 @@ class ContributionBelief:
         return float((heap[ends] - heap[np.arange(values.size)]).max(initial=0.0))
 
 
+@lru_cache(maxsize=64)
 def contribution_belief(
     published: int, low: Fraction, high: Fraction, direction: Direction | None = None
 ) -> ContributionBelief:
@@ -142,27 +120,38 @@ def contribution_belief(
     >>> round(belief.bits, 2), round(belief.within(0.05), 2)
     (8.56, 0.33)
     """
-    values, weights, steps = [], [], []
     sides: tuple[Direction, ...] = ("up", "down") if direction is None else (direction,)
-    for side in sides:
-        least, most = (int(x[0]) for x in candidates(np.array([published]), low, high, side))
-        if least > most:
-            continue
-        step = max(1.0, (most - least + 1) / _DRAWN)
-        x = np.unique(np.rint(np.arange(least, most + 0.5, step)))
-        amount = np.abs(published - x)
-        upper = np.minimum(amount / x, np.maximum(float(high), np.where(x >= 3, 2 / x, 0)))
-        lower = np.maximum((amount - 1) / x, float(low))
-        values.append(x)
-        weights.append(np.maximum(upper - lower, 0.0) * step)
-        steps.append(np.full(x.size, step))
-    if not values:
+    values, weight, steps = (
+        np.concatenate(part)
+        for part in zip(*(_one_side(published, low, high, side) for side in sides), strict=True)
+    )
+    if not values.size:
         raise InputError("No contribution can lead to this published value.")
-    weight = np.concatenate(weights)
     probability = weight / weight.sum()
     # The two sides have different steps; the entropy of a value counts the numbers that it represents.
-    step = float(exp2((probability * log2(np.concatenate(steps))).sum()))
-    return ContributionBelief(np.concatenate(values), probability, step)
+    return ContributionBelief(values, probability, float(exp2((probability * steps).sum())))
+
+
+@lru_cache(maxsize=32)
+def _one_side(
+    published: int, low: Fraction, high: Fraction, side: Direction
+) -> tuple[Floats, Floats, Floats]:
+    """Candidates of one direction, their weights, and the logarithm of the numbers that each represents."""
+    least, most = (int(x[0]) for x in candidates(np.array([published]), low, high, side))
+    step = max(1.0, (most - least + 1) / _DRAWN)
+    x = np.rint(np.arange(least, most + 0.5, step))
+    x = x[np.append(True, x[1:] != x[:-1])[: x.size]]
+    amount = np.abs(published - x)
+    upper = np.minimum(amount / x, np.maximum(float(high), np.where(x >= 3, 2 / x, 0)))
+    lower = np.maximum((amount - 1) / x, float(low))
+    return x, np.maximum(upper - lower, 0.0) * step, np.full(x.size, float(log2(step)))
+
+
+def exact_for(ratio: Fraction, *numbers: Ints) -> tuple[Array, ...]:
+    """Whole numbers as they are where their sums times a ratio fit 64 bits, otherwise as Python's own."""
+    largest = sum(max(int(n.max()), -int(n.min())) for n in numbers if n.size)
+    fits = 2 * largest * max(ratio.numerator, ratio.denominator) < 2**63
+    return numbers if fits else tuple(n.astype(object) for n in numbers)
 
 
 def _check(low: Fraction, high: Fraction) -> None:

@@ -17,7 +17,7 @@ from lustrum.cli.commands import files  # isort: skip
 from lustrum.cli.commands import release  # isort: skip
 from lustrum.cli.commands import agency  # isort: skip
 from lustrum.cli.commands import budget  # isort: skip
-from lustrum.cli.inputs.options import app
+from lustrum.cli.inputs import app
 from lustrum.model import LustrumError
 from lustrum.model.errors import NotJudgedError
 

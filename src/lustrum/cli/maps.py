@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -107,7 +108,7 @@ def open_page(
     console: Console,
 ) -> None:
     """Serve the agency's page until stopped."""
-    from lustrum.cli.inputs.extras import need_server
+    from lustrum.cli.inputs import need_server
 
     need_server("The page of a map")
     from lustrum.agency import serve_agency
@@ -118,10 +119,20 @@ def open_page(
         data=data,
         policy=policy,
         cases=cases,
-        ready=lambda url: console.print(
-            f"Maps are drawn at {url}/maps, on this machine only.", highlight=False
-        ),
+        ready=partial(say_address, console, "Maps are drawn", data),
     )
+
+
+def say_address(console: Console, what: str, data: Path | None, place: str, address: str) -> None:
+    """Say where pages are; the address that lets somebody in goes to a terminal, and into no log."""
+    said = f"{what} at {place}, on this machine only."
+    if place == address:
+        said = f"{what} at {place}, for who may open that file."
+    elif data is not None and not console.is_terminal:
+        said += f" 'lustrum agency --address --data {data}' prints the address that lets you in."
+    else:
+        said += f" This address lets one browser in, once:\n{address}"
+    console.print(said, highlight=False, soft_wrap=True)
 
 
 def _span(word: str, values: str) -> Span | None:

@@ -20,6 +20,7 @@ from lustrum.publish.bundles.history import ReleaseHistory
 from lustrum.publish.bundles.make import MadeBundle, earlier_memory, make_bundle, replaced_memory
 from lustrum.publish.bundles.memory import read_memory
 from lustrum.publish.bundles.proven import (
+    ERRORS,
     NOISY,
     ProvenBundle,
     make_proven_bundle,
@@ -27,12 +28,14 @@ from lustrum.publish.bundles.proven import (
 )
 from lustrum.publish.report import findings, write_report
 from lustrum.publish.report.sums import sum_lines
-from lustrum.runtime.data_folder import BUNDLES, POLICIES, REPORTS
+from lustrum.runtime.data_folder import BUNDLES, POLICIES, REPORTS, record_act
+from lustrum.runtime.durable import outages
 from lustrum.runtime.stop import reporting_progress
 from lustrum.tabulate import Store
 from lustrum.tabulate.remote import connected_names
 
 
+@outages("The data folder")
 def protect_dataset(
     name: str,
     data: Path,
@@ -92,6 +95,7 @@ def protect_dataset(
                 progress=progress,
                 measure_again=measure_again,
             )
+        record_act(data, "protect", name, made.digest)
         _say_proven(made, bundle_folder, folder, console)
         return made
     if measure_again:
@@ -121,6 +125,7 @@ def protect_dataset(
             new_series=new_series,
         )
         history.record(memory, bundle.digest, begins=never_published)
+        record_act(data, "protect", name, bundle.digest)
         progress("measuring the report of the agency", 0.0)
         with reporting_progress(progress):
             agency_findings = findings(bundle, read_policy(policy_path))
@@ -184,7 +189,8 @@ def _say_proven(made: ProvenBundle, out: Path, folder: Path, console: Console) -
             if made.earlier
             else []
         ),
-        f"{folder / NOISY} holds the noisy tables, and may be published as well.",
+        f"{folder / NOISY} holds the noisy tables, and may be published as well; {ERRORS} beside it is "
+        "confidential.",
     ):
         console.print(sentence, highlight=False)
 

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from lustrum.cli.inputs.rule_words import rule_of
 from lustrum.cli.terminal.suppression import show_changes, show_report
 from lustrum.model import InputError, Table
 from lustrum.model.keys import text_identity
@@ -22,18 +22,18 @@ from lustrum.publish.suppression.files import (
     WrittenTable,
     drafts,
     publish_drafts,
+    suppression_report,
     write_files,
 )
 from lustrum.publish.suppression.inputs import cells_of_all, previous_masks, rule_for, same_names
-from lustrum.publish.suppression.long_search import StoppableSearch
 from lustrum.publish.suppression.read_back import audit_of_files
-from lustrum.publish.suppression.report import suppression_report
-from lustrum.publish.suppression.tables import TablesTogether
+from lustrum.publish.suppression.tables import StoppableSearch, TablesTogether
 from lustrum.publish.waivers import read_waivers
 from lustrum.readers.confidential import Kind, TrueFile, read_true
 from lustrum.readers.hierarchy_files import Groups, read_groups
 from lustrum.readers.layout import Layout, SuppressSettings, layouts_of
 from lustrum.readers.true_tables import members_of, true_table
+from lustrum.sensitivity import AnyOf, Rule, read_rule
 
 _MOST_SHORT = 20
 Say = Callable[[str], None]
@@ -249,3 +249,58 @@ def _attackers(patterns: Sequence[Pattern], specs: Sequence[Suppression]) -> str
     else:
         insiders = "1 contributor, with what it knows"
     return f"Assumed attackers: outsiders who know the method and the rule, {told}; {insiders}."
+
+
+# Sensitivity rules in the words of the command line.
+
+
+_SHORT: dict[str, tuple[str, tuple[str, ...]]] = {
+    "p": ("p-percent", ("p", "coalition")),
+    "pq": ("prior-posterior", ("p", "q")),
+    "nk": ("dominance", ("n", "k")),
+    "dominance": ("dominance", ("n", "k")),
+    "threshold": ("threshold", ("minimum", "margin")),
+}
+
+
+def rule_of(rule_texts: Sequence[str]) -> Rule:
+    """A rule from words such as ``p=10``, ``pq=10,50``, ``nk=2,85`` or ``threshold=3``; several mean any.
+
+    The second number of a threshold is the margin of sums, in percent of the cell.
+
+    >>> rule_of(["p=10"]), rule_of(["nk=2,85"]).to_mapping()["k"]
+    (PPercent(p=10, coalition=1, weights='expanded'), 85)
+    """
+    rules = [_one(word) for word in rule_texts]
+    return rules[0] if len(rules) == 1 else AnyOf(*rules)
+
+
+def _one(word: str) -> Rule:
+    name, equals, rest = word.partition("=")
+    if not equals or name not in _SHORT:
+        raise InputError(
+            f"--rule is p=10, pq=10,50, nk=2,85 or threshold=3, not {word!r}; give it several times for "
+            "several rules."
+        )
+    kind, fields = _SHORT[name]
+    given = rest.split(",")
+    if len(given) > len(fields):
+        raise InputError(
+            f"--rule {name} has at most {len(fields)} numbers, as in {_example(name)}."
+        )
+    mapping: dict[str, Any] = {"rule": kind}
+    for field, text in zip(fields, given, strict=False):
+        mapping[field] = _number(text, word)
+    return read_rule(mapping)
+
+
+def _number(text: str, word: str) -> int | float:
+    try:
+        number = float(text)
+    except ValueError:
+        raise InputError(f"--rule {word!r} needs numbers after '='.") from None
+    return int(number) if number == int(number) else number
+
+
+def _example(name: str) -> str:
+    return {"p": "p=10", "pq": "pq=10,50", "threshold": "threshold=3"}.get(name, "nk=2,85")

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from lustrum.local import local_service
 from lustrum.local.service import health
-from lustrum.model import InputError, LustrumError
+from lustrum.model import InputError
 from lustrum.tabulate import Store
 from lustrum.tabulate.store.backup import back_up, restore
 from lustrum.tabulate.store.rotate import rotate
@@ -38,20 +38,24 @@ def rotate_secret(data: Path, console: Console, *, yes: bool) -> None:
     console.print(Text(f"{len(changed)} datasets have new keys; back up {data} now."))
 
 
-def upgrade_folder(data: Path, console: Console) -> None:
-    """Upgrade datasets, and say which policies need a hand."""
+def upgrade_folder(data: Path, console: Console) -> bool:
+    """Upgrade datasets, and say what cannot be served and what to do; gives whether everything can be."""
     store = Store(data)
     done = upgrade(store)
     for name in done:
         console.print(Text(f"{name} was brought to the present format."))
     service = local_service(data)
-    for name in service.names():
-        try:
-            service.policy(name)
-        except LustrumError as error:
-            console.print(Text(f"Note well: {error}", style="yellow"))
+    try:
+        not_served = service.not_served()
+        for name, why in not_served.items():
+            console.print(Text(f"{name} cannot be served: {why}", style="bold red"))
+        served = [name for name in service.names() if name not in not_served]
+    finally:
+        service.close()
     if not done:
-        console.print(Text("All datasets are of the present format."))
+        console.print(Text("All records are of the present format."))
+    console.print(Text(f"{len(served)} of {len(served) + len(not_served)} datasets can be served."))
+    return not not_served
 
 
 def show_health(data: Path, console: Console) -> bool:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,33 +17,27 @@ from rich.progress import (
     TextColumn,
     TimeElapsedColumn,
 )
+from rich.table import Table as Grid
+from rich.text import Text
 
 from lustrum.answer import TableService
-from lustrum.cli.protect import progress_bars
-from lustrum.local import local_service
 from lustrum.model import Dataset, DatasetError, InputError
 from lustrum.model.errors import NotReadyError
 from lustrum.policy import check_names
 from lustrum.policy.presets import preset
 from lustrum.policy.read import parse_policy, sealed
 from lustrum.protect.population.public import SEARCH
+from lustrum.public.bundle.files import bundle_name
+from lustrum.runtime.data_folder import PREPARED, REPORTS, record_act, record_seal
 from lustrum.runtime.durable import write_whole
-from lustrum.tabulate import (
-    FileSource,
-    QuerySource,
-    Source,
-    Store,
-    draft_description,
-    ingest,
-    read_description,
-)
-from lustrum.tabulate.remote import connect, read_connection, write_keys
 
 if TYPE_CHECKING:
     from lustrum.server import Settings
+    from lustrum.tabulate import Source
+
+# What opens records is imported by those who need it: a server of bundles starts without.
 
 
-_GLANCE = 0.2  # seconds between two looks at what is made
 _LINE = (
     1_000_000  # records between two lines of a log, and ten times as many from ten times as many on
 )
@@ -53,42 +45,25 @@ _LINE = (
 
 def make_demo(data: Path, console: Console, persons: int = 1_500_000) -> None:
     """Make the demo data if they are missing, with a progress bar."""
+    from lustrum.cli.protect import progress_bars
     from lustrum.demo.setup import prepare
 
     with progress_bars(console) as report:
         prepare(data, persons, report)
 
 
-@contextmanager
-def demo_beside(data: Path, command: Sequence[str] | None = None) -> Iterator[list[str]]:
-    """The demo data while they are made: gives the datasets that are still to come.
+def place_demo(data: Path, console: Console) -> None:
+    """Put the demo's bundles into a folder, and make those that its records or policies ask for otherwise."""
+    from lustrum.demo.shipped import place
 
-    The census takes longest to protect. It is made in a process of its own, and the first dataset that is there
-    can be asked about meanwhile. That process ends with the server; what it has made so far is kept.
-    """
-    from lustrum.demo.setup import missing
-
-    coming = missing(data)
-    if not coming:
-        yield []
-        return
-    arguments = command or [sys.executable, "-m", "lustrum", "demo", "--data", str(data)]
-    making = subprocess.Popen(arguments, stdout=subprocess.DEVNULL)
-    try:
-        left = coming
-        while left == coming and making.poll() is None:
-            time.sleep(_GLANCE)
-            left = missing(data)
-        if making.poll():
-            raise InputError("The demo data could not be made; see above.")
-        yield left
-    finally:
-        making.terminate()
-        making.wait()
+    if place(data):
+        make_demo(data, console)
 
 
 def describe_file(file: Path, name: str | None, out: Path | None, console: Console) -> None:
     """Print the draft of a description, or write it to a new file."""
+    from lustrum.tabulate import FileSource, draft_description
+
     text = draft_description(FileSource(file), name)
     if out is None:
         sys.stdout.write(text)
@@ -108,6 +83,9 @@ def make_record_keys(
     description: Path, connection: Path, reader: str | None, data: Path, console: Console
 ) -> None:
     """Make the keys of records in a database."""
+    from lustrum.tabulate import Store, read_description
+    from lustrum.tabulate.remote import read_connection, write_keys
+
     dataset, where = read_description(description), read_connection(connection)
     with console.status(f"Making keys of {dataset.units}"):
         rows = write_keys(Store(data), dataset, where, reader)
@@ -128,6 +106,10 @@ def ingest_source(
     console: Console,
 ) -> None:
     """Ingest a file or a query, or connect to a table, and write a cautious policy if the dataset has none."""
+    from lustrum.local import local_service
+    from lustrum.tabulate import Store, read_description
+    from lustrum.tabulate.remote import connect, read_connection
+
     if description is None:
         raise InputError("Say how the dataset is described: --description people.toml.")
     if sum(given is not None for given in (file, query, connection)) != 1:
@@ -147,8 +129,10 @@ def ingest_source(
         )
     else:
         _copy(file, query, database, dataset, data, console)
+    record_act(data, "import", dataset.name)
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
+        record_seal(path, policy)
         write_whole(path, policy)
         console.print(f"A strict policy was written to {path}; read it before you serve.")
         console.print(
@@ -164,6 +148,8 @@ def _copy(
     data: Path,
     console: Console,
 ) -> None:
+    from lustrum.tabulate import FileSource, QuerySource, Store, ingest
+
     source: Source
     source = FileSource(file) if file is not None else QuerySource(query or "", database)
     with _counted(f"Ingesting {dataset.units}", console) as report:
@@ -212,11 +198,11 @@ def run_server(
     settings: Settings | None = None,
     workers: int = 1,
     metrics_port: int | None = None,
+    metrics_host: str = "127.0.0.1",
     logs: str | None = None,
     production: bool = False,
-    coming: Sequence[str] = (),
 ) -> None:
-    """Serve until stopped; in production, sealed policies only. Datasets that are coming are still made."""
+    """Serve until stopped; in production, sealed policies only."""
     from lustrum.runtime.log_lines import set_up
     from lustrum.server import Settings, serve
 
@@ -224,7 +210,7 @@ def run_server(
     if logs:
         set_up(logs)  # before the process that holds the records is started, which follows it
     if state is not None:
-        state.mkdir(parents=True, exist_ok=True)
+        state.mkdir(parents=True, exist_ok=True, mode=0o700)
     service = TableService(
         data,
         bundles=bundles,
@@ -232,11 +218,11 @@ def run_server(
         folder=state,
         sealed_only=production,
         silence=settings.records_seconds,
-        coming=coming,
     )
     service.check_in_background()
-    for name in service.names() if bundles else ():
-        service.snapshot(name)  # a damaged bundle is heard of now, not by the first visitor
+    for path in bundles:
+        # A damaged bundle that was named is heard of now, not by the first visitor.
+        service.snapshot(bundle_name(path))
     programmes = service.prepared_folders.names()
     for name in programmes:
         service.prepared(name)  # the same people served in two ways are heard of now too
@@ -254,10 +240,7 @@ def run_server(
 
     not_served = service.not_served()
     opening = [name for name, why in not_served.items() if isinstance(why, NotReadyError)]
-    to_come = [name for name in coming if name in not_served and name not in opening]
-    unavailable = {
-        name: why for name, why in not_served.items() if name not in (*opening, *to_come)
-    }
+    unavailable = {name: why for name, why in not_served.items() if name not in opening}
 
     def ready(url: str) -> None:
         beside = f" and {len(programmes)} programmes of prepared tables" if programmes else ""
@@ -270,11 +253,6 @@ def run_server(
         if unavailable and served:
             there = ", ".join(name for name in service.names() if name not in not_served)
             console.print(f"Served: {there}.", highlight=False)
-        if to_come:
-            said = ", ".join(to_come)
-            console.print(
-                f"Still being made, and served when they are there: {said}.", highlight=False
-            )
         if opening:
             said = ", ".join(opening)
             console.print(f"Still being opened, and served soon: {said}.", highlight=False)
@@ -295,5 +273,48 @@ def run_server(
         settings=settings,
         workers=workers,
         metrics_port=metrics_port,
+        metrics_host=metrics_host,
         logs=logs,
     )
+
+
+# `lustrum release`: the tables of a yearly programme, protected together, in one run.
+
+
+def release_tables(
+    file: Path,
+    data: Path,
+    console: Console,
+    *,
+    out: Path | None = None,
+    trace: Path | None = None,
+    check: bool = False,
+    workers: int | None = None,
+) -> None:
+    """Check a programme, or make it; by default into the data folder, with the trace beside the records."""
+    from lustrum.cli.protect import progress_bars
+    from lustrum.publish.programme.read import read_programme
+    from lustrum.publish.programme.run import check_programme, run_programme
+
+    programme = read_programme(file)
+    if check:
+        for sentence in check_programme(programme, data):
+            console.print(Text(sentence))
+        console.print(Text(f"{file} is ready: run it without --check."))
+        return
+    out_folder = out or data / PREPARED / programme.name
+    trace_path = trace or data / REPORTS / f"{programme.name}.json"
+    with progress_bars(Console(stderr=True, markup=False)) as progress:
+        release = run_programme(
+            programme, data, out_folder, trace_path, workers=workers, progress=progress
+        )
+    record_act(data, "release", programme.name, release.digest)
+    grid = Grid(header_style="bold")
+    grid.add_column("table")
+    for head in ("cells", "not shown"):
+        grid.add_column(head, justify="right")
+    for label, cells, hidden in release.tables:
+        grid.add_row(Text(label), f"{cells:,}", f"{hidden:,}")
+    console.print(grid)
+    console.print(f"{out_folder} may be published: digest {release.digest}.", highlight=False)
+    console.print(f"{trace_path} is confidential: it holds true values.", highlight=False)

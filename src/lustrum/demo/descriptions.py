@@ -14,6 +14,8 @@ from lustrum.demo.draws import Positions
 
 NAMES = ("demo", "businesses", "survey")
 """The demo datasets."""
+SHIPPED = Path(__file__).parent / "bundles"
+"""Their public bundles, made ahead by ``make demo-bundles``."""
 
 
 def description_path(name: str) -> Path:

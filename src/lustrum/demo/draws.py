@@ -12,10 +12,10 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.model.arrays import Floats
+from lustrum.model.arrays import Floats, Ints, Mask
 
-Positions = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
+Positions = Ints
+Flags = Mask
 
 #: Called with the share of the work done, from 0 to 1.
 Progress = Callable[[float], None]

@@ -9,14 +9,12 @@ from threading import Lock
 import pyarrow as pa
 
 from lustrum.demo.census import people
-from lustrum.demo.descriptions import NAMES, description_path
+from lustrum.demo.descriptions import description_path
 from lustrum.demo.labour_force import survey
 from lustrum.demo.register import businesses
-from lustrum.policy import Policy, read_policy
-from lustrum.policy.read import sealed
-from lustrum.public.bundle.files import is_made_by, other_search, stated_method
+from lustrum.demo.shipped import copy_policy, is_made
+from lustrum.policy import read_policy
 from lustrum.publish.bundles.make import make_bundle
-from lustrum.runtime.durable import write_whole
 from lustrum.runtime.stop import side_by_side
 from lustrum.tabulate import FrameSource, Store, ingest, read_description
 
@@ -60,15 +58,15 @@ def prepare(
                 lambda done, total: report(f"Storing {title}", done / (total or done)),
             )
             created.append(name)
-        _copy_policy(name, root)
+        copy_policy(name, root)
 
     def census() -> None:
         make("demo", "people", lambda p: people(persons, progress=p))
-        _protect("demo", "people", store, report)
+        _protect("demo", "people", store, report, "demo" in created)
 
     def others() -> None:
-        _protect("businesses", "businesses", store, report)
-        _protect("survey", "respondents", store, report)
+        _protect("businesses", "businesses", store, report, "businesses" in created)
+        _protect("survey", "respondents", store, report, "survey" in created)
 
     # These two take no second; the first of them makes the secret of the folder.
     make("businesses", "businesses", lambda p: businesses(progress=p))
@@ -81,31 +79,15 @@ def prepare(
     return created
 
 
-def missing(root: Path) -> list[str]:
-    """The demo datasets that cannot be served yet: those without a bundle of their policy's method."""
-    missing_names = []
-    for name in NAMES:
-        policy = root / "policies" / f"{name}.toml"
-        if not policy.is_file() or not _is_made(read_policy(policy), root / "bundles" / name):
-            missing_names.append(name)
-    return missing_names
-
-
-def _is_made(policy: Policy, bundle_folder: Path) -> bool:
-    """Whether a bundle is there if the policy asks for one, of its method and of today's search."""
-    if policy.population is None:
-        return True
-    return is_made_by(stated_method(bundle_folder), policy) and other_search(bundle_folder) is None
-
-
-def _protect(name: str, title: str, store: Store, report: Progress) -> None:
+def _protect(name: str, title: str, store: Store, report: Progress, new: bool) -> None:
     """Make the bundle of a dataset that a policy asks for, if it is missing or of another method or search.
 
-    The people of the demo are invented: nothing has to be kept from an earlier release.
+    The people of the demo are invented: nothing has to be kept from an earlier release. Beside ``new`` records
+    a bundle can only be the one that the package carries, which another secret made.
     """
     policy, bundle_folder = store.root / "policies" / f"{name}.toml", store.root / "bundles" / name
     parsed_policy = read_policy(policy)
-    if not _is_made(parsed_policy, bundle_folder):
+    if not is_made(parsed_policy, bundle_folder) or (new and parsed_policy.population is not None):
         make_bundle(
             store,
             name,
@@ -117,11 +99,3 @@ def _protect(name: str, title: str, store: Store, report: Progress) -> None:
                 report(f"Protecting {title}", done) if step in _LONGEST else None
             ),
         )
-
-
-def _copy_policy(name: str, root: Path) -> None:
-    target = root / "policies" / f"{name}.toml"
-    if not target.exists():
-        target.parent.mkdir(parents=True, exist_ok=True)
-        source = description_path(name).with_name(f"{name}-policy.toml")
-        write_whole(target, sealed(source.read_bytes(), str(source)))

@@ -1,7 +1,9 @@
 """Formats in which a release is written: files that other programs read.
 
 =========================  ==========================================================
+:class:`About`             what a table says of itself, the same in every file
 :class:`Csv`               one row a cell
+:class:`CsvDescription`    what stands in it, as CSV on the Web describes tables
 :class:`JsonStat`          JSON-stat 2.0
 :class:`Parquet`           one row a cell, for programs and large tables
 :class:`Xlsx`              a workbook for people

@@ -16,8 +16,11 @@ from lustrum.model.arrays import Ints, Mask
 _PIECE = 50_000
 """About how many cells are turned into text at a time."""
 
-FACTS = ("value", "unit", "status", "low", "high", "standard_error", "reliability")
+FACTS = ("value", "unit", "status", "low", "high", "standard_error", "reliability", "margin")
 """What files say of a cell, in the order of their columns."""
+
+NO_NUMBER = "\u2013"
+"""Stands for a number that does not exist, such as a mean over nobody."""
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 

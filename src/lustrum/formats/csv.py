@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import csv
+import json
 from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
 import numpy as np
 
+from lustrum.formats.about import NOTHING, About
 from lustrum.formats.cell_text import HeadNames, csv_lines, field, inert, names_of, numbers
 from lustrum.model import Release, TableAxis
 from lustrum.model.release import check_release
@@ -19,18 +22,26 @@ class Csv:
     A suppressed value is an empty field beside its status letter, never 0. Where the release states intervals
     instead, they stand in the columns ``low`` and ``high``. Several statistics stand in a column of their own,
     and beside sums, means and the like stands their unit.
-    Estimates have their standard error and reliability. A number that does not exist, such as a mean over
-    nobody, is an empty field that is free for publication. A variable called ``value`` keeps its name; the
-    value then stands in ``value_``, as in every other form.
+    Estimates have their standard error and reliability, and numbers with a margin of error have that. Each
+    variable by which people were selected has a column, also where the table does not show it. A number that
+    does not exist, such as a mean over nobody, is an empty field that is free for publication. A variable
+    called ``value`` keeps its name; the value then stands in ``value_``, as in every other form.
     """
 
     name: ClassVar[str] = "csv"
     media_type: ClassVar[str] = "text/csv"
     ending: ClassVar[str] = "csv"
 
-    def write(self, release: Release, label: str = "") -> str:
-        """The release as text."""
-        return "".join(self.pieces(release))
+    tells_about: ClassVar[bool] = True
+
+    def __init__(self, *, comments: bool = False) -> None:
+        self.comments = comments
+
+    def write(self, release: Release, label: str = "", about: About = NOTHING) -> str:
+        """The release as text; with ``comments`` below lines that say what it is, each behind a #."""
+        lines = about.lines(release, label) if self.comments else ()
+        head = "".join(f"# {name}: {' '.join(str(value).split())}\r\n" for name, value in lines)
+        return head + "".join(self.pieces(about.beside(release)))
 
     def pieces(self, release: Release) -> Iterator[str]:
         """The text in pieces of bounded size, for a table that is large."""
@@ -52,6 +63,7 @@ class Csv:
         units = [field(inert(release.unit_at(i))) for i in range(_last(release))]
         errors, grades = release.errors, release.grades
         graded = errors is not None and grades is not None
+        margins = release.error_margins
         marks = {} if grades is None else {g: field(g) for g in ("", *np.unique(grades).tolist())}
 
         def columns(low: int, high: int) -> list[Sequence[str]]:
@@ -69,6 +81,9 @@ class Csv:
                     numbers(release, errors, there, low, high),
                     [marks[g] for g in seen],
                 ]
+            if margins is not None:
+                stated_margins = known & (margins.ravel() >= 0)
+                cell_columns.append(numbers(release, margins, stated_margins, low, high))
             return cell_columns
 
         facts = [
@@ -77,6 +92,7 @@ class Csv:
             "status",
             *(["low", "high"] if ends else []),
             *(["standard_error", "reliability"] if graded else []),
+            *(["margin"] if margins is not None else []),
         ]
         head = [*names, *(called.facts[fact] for fact in facts)]
         axes = [
@@ -95,3 +111,37 @@ def _with_members(axis: TableAxis) -> list[str]:
 def _last(release: Release) -> int:
     """Places along the last axis."""
     return release.shape[-1] if release.axes else 1
+
+
+class CsvDescription:
+    """Writes what stands in the file of CSV, and what it is about, as CSV on the Web describes tables.
+
+    See https://www.w3.org/TR/tabular-metadata/: the names of the columns, and beside them the same lines that
+    other files have inside.
+    """
+
+    name: ClassVar[str] = "csvw"
+    media_type: ClassVar[str] = "application/csvm+json"
+    ending: ClassVar[str] = "csv-metadata.json"
+    tells_about: ClassVar[bool] = True
+
+    def write(self, release: Release, label: str = "", about: About = NOTHING) -> str:
+        """The description as text."""
+        wide = about.beside(release)
+        head = next(csv.reader([next(Csv().pieces(wide))]))
+        titles = {axis.name: axis.label for axis in wide.axes}
+        columns = [{"name": name, "titles": titles.get(name, name)} for name in head]
+        out = {
+            "@context": "http://www.w3.org/ns/csvw",
+            "url": about.table or "table.csv",
+            "dc:title": label,
+            "dc:source": about.dataset,
+            "dc:date": about.date,
+            "dc:identifier": about.link,
+            "dialect": {"commentPrefix": "#"},
+            "notes": [
+                {"name": name, "value": value} for name, value in about.lines(release, label)
+            ],
+            "tableSchema": {"columns": columns, "primaryKey": [axis.name for axis in wide.axes]},
+        }
+        return json.dumps({name: value for name, value in out.items() if value}, ensure_ascii=False)

@@ -11,8 +11,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from lustrum.formats.about import NOTHING, About
 from lustrum.model import CellStatus, Release
-from lustrum.model.arrays import Ints
+from lustrum.model.arrays import Ints, Mask
 from lustrum.model.release import check_release
 
 
@@ -23,12 +24,19 @@ class JsonStat:
     media_type: ClassVar[str] = "application/json"
     ending: ClassVar[str] = "json"
 
-    def write(self, release: Release, label: str = "") -> str:
+    tells_about: ClassVar[bool] = True
+
+    def write(self, release: Release, label: str = "", about: About = NOTHING) -> str:
         """The release as text."""
-        return json.dumps(dataset(release, label), ensure_ascii=False)
+        out = dataset(release, label)
+        selection = {axis.name: axis.labels[0] for axis in about.selection}
+        said = {"selection": selection, "dataset": about.dataset, "version": about.version}
+        said |= {"asked_for_on": about.date, "address": about.link}
+        out["extension"] |= {name: value for name, value in said.items() if value}
+        return json.dumps(out, ensure_ascii=False)
 
 
-def dataset(release: Release, label: str = "") -> dict[str, object]:
+def dataset(release: Release, label: str = "") -> dict[str, Any]:
     """The release as a JSON-stat dataset object."""
     check_release(release, "A JSON-stat file")
     shown = release.known.ravel()
@@ -50,7 +58,7 @@ def dataset(release: Release, label: str = "") -> dict[str, object]:
             }
             for axis in release.axes
         },
-        "value": [v if s else None for v, s in zip(values, shown.tolist(), strict=True)],
+        "value": _where(shown, values),
         "extension": {"protection": dict(release.method), "unit": release.unit},
     }
     for axis in release.axes:
@@ -71,23 +79,28 @@ def dataset(release: Release, label: str = "") -> dict[str, object]:
         letters = sorted(set(status))
         out["extension"]["status"] = {s: CellStatus(s).meaning for s in letters}
     if release.errors is not None and release.grades is not None:
-        there = (shown & (release.errors.ravel() >= 0)).tolist()
-        errors = _plain(release, release.errors)
-        grades = release.grades.ravel().tolist()
-        out["extension"]["standard_error"] = [
-            e if k else None for e, k in zip(errors, there, strict=True)
-        ]
-        out["extension"]["reliability"] = [
-            g if k else None for g, k in zip(grades, there, strict=True)
-        ]
+        there = shown & (release.errors.ravel() >= 0)
+        out["extension"]["standard_error"] = _where(there, _plain(release, release.errors))
+        out["extension"]["reliability"] = _where(there, release.grades.ravel().tolist())
+    if release.margin is not None:
+        out["extension"]["margin"] = release.margin / 10**release.decimals
+    elif release.margins is not None:
+        there = shown & (release.margins.ravel() >= 0)
+        out["extension"]["margin"] = _where(there, _plain(release, release.margins))
     if release.stated.any() and release.low is not None and release.high is not None:
         ends = [_plain(release, release.low), _plain(release, release.high)]
-        stated = release.stated.ravel().tolist()
+        stated = release.stated.ravel()
         out["extension"]["interval"] = {
-            name: [v if known else None for v, known in zip(end, stated, strict=True)]
-            for name, end in zip(("low", "high"), ends, strict=True)
+            name: _where(stated, end) for name, end in zip(("low", "high"), ends, strict=True)
         }
     return out
+
+
+def _where(there: Mask, values: list[Any]) -> list[Any]:
+    """The values, and nothing in place of those that are not there."""
+    if there.all():
+        return values
+    return [v if is_there else None for v, is_there in zip(values, there.tolist(), strict=True)]
 
 
 def _plain(release: Release, values: Ints) -> list[float | None]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from lustrum.formats.about import NOTHING, About
 from lustrum.formats.cell_text import HeadNames, inert
 from lustrum.model import Release
 from lustrum.model.arrays import Ints, Mask
@@ -31,11 +32,19 @@ class Parquet:
     media_type: ClassVar[str] = "application/vnd.apache.parquet"
     ending: ClassVar[str] = "parquet"
 
-    def write(self, release: Release, label: str = "") -> bytes:
-        """The release as the bytes of a file."""
-        return b"".join(self.pieces(release))
+    tells_about: ClassVar[bool] = True
 
-    def pieces(self, release: Release) -> Iterator[bytes]:
+    def write(self, release: Release, label: str = "", about: About = NOTHING) -> bytes:
+        """The release as the bytes of a file, whose metadata say what it is."""
+        said: dict[str, list[str]] = {}
+        for name, value in () if about is NOTHING else about.lines(release, label):
+            said.setdefault(name, []).append(str(value))
+        metadata = {name: "\n".join(values) for name, values in said.items()}
+        return b"".join(self.pieces(about.beside(release), metadata))
+
+    def pieces(
+        self, release: Release, metadata: Mapping[str, str] | None = None
+    ) -> Iterator[bytes]:
         """The file in pieces, for a table that is large."""
         check_release(release, "A Parquet file")
         known, stated = release.known, release.stated
@@ -45,6 +54,7 @@ class Parquet:
             if end is not None and stated.any()
         ]
         errors, grades = release.errors, release.grades
+        margins = release.error_margins
         there = None if errors is None else known & (errors >= 0)
         many = release.shape[-1] if release.axes else 1
 
@@ -86,14 +96,20 @@ class Parquet:
                 arrays[called["standard_error"]] = seen_as(errors, there, low, high)
                 seen = there.ravel()[low:high]
                 arrays[called["reliability"]] = letters(grades, low, high, ~seen)
+            if margins is not None:
+                arrays[called["margin"]] = seen_as(margins, known & (margins >= 0), low, high)
             return arrays
 
         # Without the types of Arrow readers see texts, not the numbers that stand for them here.
-        return parquet_pieces(release.published.size, columns, schema=False)
+        return parquet_pieces(release.published.size, columns, schema=False, metadata=metadata)
 
 
 def parquet_pieces(
-    size: int, columns: Callable[[int, int], dict[str, pa.Array]], *, schema: bool = True
+    size: int,
+    columns: Callable[[int, int], dict[str, pa.Array]],
+    *,
+    schema: bool = True,
+    metadata: Mapping[str, str] | None = None,
 ) -> Iterator[bytes]:
     """A file of so many rows; ``columns`` gives those from one number to another.
 
@@ -112,6 +128,8 @@ def parquet_pieces(
         del part
         yield sink.taken()
     assert writer is not None
+    if metadata:
+        writer.add_key_value_metadata(dict(metadata))
     writer.close()
     yield sink.taken()
 

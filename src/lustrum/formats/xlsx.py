@@ -7,16 +7,17 @@ nothing in the workbook is a formula or a link. The same release gives the same 
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from itertools import product
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from lustrum.formats.cell_text import Placing, usual_placing
-from lustrum.formats.xlsx_large import MOST_DIGITS, NO_NUMBER, Samples, cell_heads, fits
-from lustrum.model import CellStatus, Release, TableAxis
+from lustrum.formats.about import NOTHING, About, Line
+from lustrum.formats.cell_text import NO_NUMBER, Placing, usual_placing
+from lustrum.formats.xlsx_large import MOST_DIGITS, Samples, cell_heads, fits
+from lustrum.model import Release
 from lustrum.model.arrays import Ints
 from lustrum.model.release import check_release
 from lustrum.model.text import opening
@@ -42,7 +43,7 @@ class Xlsx:
     tells_about: ClassVar[bool] = True
 
     def write(
-        self, release: Release, label: str = "", about: Mapping[str, str | float] | None = None
+        self, release: Release, label: str = "", about: About | Mapping[str, str | float] = NOTHING
     ) -> bytes:
         """The release as the bytes of a file; ``about`` adds lines to the notes, such as a citation."""
         check_release(release, "A workbook")
@@ -62,7 +63,8 @@ class Xlsx:
             else:
                 _table_body(table, pen, first, columns)
                 _cells_body(cells, pen)
-            _notes(book.add_worksheet("Notes"), pen, label, about or {})
+            told = about if isinstance(about, About) else About(more=about)
+            _notes(book.add_worksheet("Notes"), pen, label, told)
         return samples.filled(out.getvalue(), columns) if large else out.getvalue()
 
 
@@ -226,7 +228,8 @@ def _cells_head(sheet: Worksheet, pen: _Pen) -> None:
 def _cells_body(sheet: Worksheet, pen: _Pen) -> None:
     """One row a cell."""
     release = pen.release
-    names, _, unit, _ = cell_heads(release)
+    names, _, unit, uncertain = cell_heads(release)
+    margins = release.error_margins
     width = len(names)
     for row, at in enumerate(np.ndindex(*release.shape), start=1):
         for k, (axis, index) in enumerate(zip(release.axes, at, strict=True)):
@@ -239,10 +242,12 @@ def _cells_body(sheet: Worksheet, pen: _Pen) -> None:
             _end(sheet, pen, (row, width + 2 + column), ends, at)
         if unit:
             pen.text(sheet, row, width + 4, release.unit_at(at[-1] if at else 0))
+        first = width + 4 + len(unit)
         if release.errors is not None and release.grades is not None and _estimated(pen, at):
-            first = width + 4 + len(unit)
             _end(sheet, pen, (row, first), release.errors, at)
             pen.text(sheet, row, first + 1, str(release.grades[at]))
+        if margins is not None and margins[at] >= 0 and pen.known[at]:
+            pen.whole(sheet, row, width + 3 + len(unit) + len(uncertain), int(margins[at]), at)
 
 
 def _estimated(pen: _Pen, at: tuple[int, ...]) -> bool:
@@ -257,19 +262,16 @@ def _end(
     """What is known of a true value at one end; of a suppressed one only what the release states itself."""
     if ends is None or not (pen.known[at] or pen.stated[at]):
         return
-    end = int(ends[at])
-    if abs(end) >= UNBOUNDED:
-        pen.text(sheet, *cell, "not known", pen.hidden)
-    else:
-        pen.whole(sheet, *cell, end, at)
+    if abs(int(ends[at])) < UNBOUNDED:
+        pen.whole(sheet, *cell, int(ends[at]), at)
 
 
-def _notes(sheet: Worksheet, pen: _Pen, label: str, about: Mapping[str, str | float]) -> None:
+def _notes(sheet: Worksheet, pen: _Pen, label: str, about: About) -> None:
     """What a reader should know."""
-    release = pen.release
     sheet.set_column(0, 0, 24)
     sheet.set_column(1, 1, 100)
-    for row, (name, value) in enumerate([*_lines_of_notes(release, label), *about.items()]):
+    lines = [*about.lines(pen.release, label), *_about_sheets(pen.release)]
+    for row, (name, value) in enumerate(lines):
         pen.text(sheet, row, 0, name, pen.bold)
         if isinstance(value, str):
             pen.text(sheet, row, 1, value, pen.wrapped)
@@ -277,38 +279,17 @@ def _notes(sheet: Worksheet, pen: _Pen, label: str, about: Mapping[str, str | fl
             sheet.write_number(row, 1, value)
 
 
-def _lines_of_notes(release: Release, label: str) -> Iterable[tuple[str, str]]:
-    if label:
-        yield "Title", label
+def _about_sheets(release: Release) -> Iterator[Line]:
     if not fits(release):
         yield (
             "Not complete",
             "A sheet cannot hold all rows or columns of this table; CSV and Parquet do.",
         )
-    if release.label and not release.statistics:
-        yield "Statistic", release.label
-    if release.unit:
-        yield "Unit", release.unit
-    for statistic in release.statistics:
-        yield "Statistic", f"{statistic.label}; unit: {statistic.unit}"
-    if bool(release.undefined is not None and release.undefined.any()):
-        yield f"Symbol {NO_NUMBER}", "does not exist, since the number to divide by is 0; not zero"
-    for axis in release.axes:
-        yield "Variable", _described(axis)
-    for note in release.notes:
-        yield "Note", note
-    parameters = ", ".join(f"{k} {v}" for k, v in release.method.items() if k != "method")
-    method = str(release.method.get("method", ""))
-    if method:
-        yield "Protected by", f"{method} ({parameters})" if parameters else method
-    for letter in sorted({str(s) for s in np.unique(release.status)} - {CellStatus.FREE.value}):
-        yield f"Symbol {letter}", f"{CellStatus(letter).meaning}; not zero"
     if release.low is not None and release.high is not None:
         yield (
             "low, high",
-            "In the sheet Cells: what anybody can know of each true value from its cell and the method.",
+            "In the sheet Cells: what anybody can know of each true value from its cell and the method; empty "
+            "where nothing bounds it with certainty.",
         )
-
-
-def _described(axis: TableAxis) -> str:
-    return axis.label if axis.label == axis.name else f"{axis.label} ({axis.name})"
+    if release.error_margins is not None:
+        yield "margin", "In the sheet Cells: true values are rarely further away from the value."

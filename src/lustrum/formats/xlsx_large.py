@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from xlsxwriter.utility import xl_col_to_name
 
-from lustrum.formats.cell_text import HeadNames, number_text, usual_placing
+from lustrum.formats.cell_text import NO_NUMBER, HeadNames, number_text, usual_placing
 from lustrum.model import Release
 from lustrum.model.arrays import Ints, Mask
 from lustrum.numeric.structure import UNBOUNDED
@@ -30,9 +30,6 @@ MOST_DIGITS = 10**15
 
 MOST_ROWS, MOST_COLUMNS = 1_048_576, 16_384
 """A sheet has no more; what does not fit is left out."""
-
-NO_NUMBER = "\u2013"
-"""Stands for a number that does not exist, such as a mean over nobody."""
 
 
 def fits(release: Release) -> bool:
@@ -48,7 +45,7 @@ def fits(release: Release) -> bool:
 
 
 def cell_heads(release: Release) -> tuple[list[str], list[str], list[str], list[str]]:
-    """The columns of the sheet Cells: variables, what every cell has, the unit, and those of estimates."""
+    """The columns of the sheet Cells: variables, what every cell has, the unit, and those of uncertainty."""
     called = HeadNames.of(release.axes)
     pairs = zip(release.axes, called.labels, strict=True)
     names = [text for axis, label in pairs for text in (axis.name, label)]
@@ -56,7 +53,8 @@ def cell_heads(release: Release) -> tuple[list[str], list[str], list[str], list[
     unit = [called.facts["unit"]] if release.label else []
     estimated = [called.facts[fact] for fact in ("standard_error", "reliability")]
     graded = release.errors is not None and release.grades is not None
-    return names, every, unit, estimated if graded else []
+    margin = [called.facts["margin"]] if release.error_margins is not None else []
+    return names, every, unit, [*(estimated if graded else []), *margin]
 
 
 _ACROSS = 1000
@@ -110,7 +108,7 @@ class Samples:
         for letter in np.unique(release.status).tolist():
             yield letter, ""
             yield letter, "hidden"
-        yield from (("not known", "hidden"), (NO_NUMBER, "hidden"), (release.unit, ""))
+        yield from ((NO_NUMBER, "hidden"), (release.unit, ""))
         for index in range(len(release.statistics)):
             yield release.unit_at(index), ""
         if release.errors is not None and release.grades is not None:
@@ -200,7 +198,7 @@ class Samples:
         """The rows of the sheet Cells, one a cell."""
         release = self.release
         names, _, unit, _ = cell_heads(release)
-        letters = [xl_col_to_name(i) for i in range(len(names) + 9)]
+        letters = [xl_col_to_name(i) for i in range(len(names) + 10)]
         after = letters[len(names) :]
         axes = []
         for i, axis in enumerate(release.axes):
@@ -231,6 +229,10 @@ class Samples:
                 columns.append(
                     [self.text(g) if t else "" for g, t in zip(grades, there.tolist(), strict=True)]
                 )
+            margins = release.error_margins
+            if margins is not None:
+                stated = known & (margins.ravel()[low:high] >= 0)
+                columns.append(self._ends(margins, stated, low, high))
             rows = map("".join, zip(*map(_in_column, after, columns), strict=True))
             lines = []
             row = low + 2
@@ -246,14 +248,12 @@ class Samples:
                 return
 
     def _ends(self, ends: Ints | None, where: Mask, low: int, high: int) -> list[str]:
-        """What is known at one end; nothing where nothing is stated."""
+        """What is known at one end; nothing where nothing is stated, or nothing bounds it."""
         if ends is None:
             return [""] * (high - low)
         cell_texts = self._numbers(ends, low, high)
         part = ends.ravel()[low:high]
-        for i in np.flatnonzero(np.abs(part) >= UNBOUNDED).tolist():
-            cell_texts[i] = self.text("not known", "hidden")
-        for i in np.flatnonzero(~where).tolist():
+        for i in np.flatnonzero(~where | (np.abs(part) >= UNBOUNDED)).tolist():
             cell_texts[i] = ""
         return cell_texts
 

@@ -16,7 +16,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.model.arrays import Floats, Ints
+from lustrum.model.arrays import Floats, Indices, Ints
 from lustrum.model.errors import InputError
 from lustrum.model.release import Channel, Transitions
 
@@ -277,7 +277,7 @@ class ObservedChannel:
         return float((unchanged / np.bincount(index, cells, minlength=values.size)).mean())
 
 
-def row_entries(first: npt.ArrayLike, length: Ints) -> tuple[npt.NDArray[np.intp], Ints]:
+def row_entries(first: npt.ArrayLike, length: Ints) -> tuple[Indices, Ints]:
     """The entries of rows laid end to end: of which row each is, and its place.
 
     Row ``i`` has the ``length[i]`` entries that begin at place ``first[i]``.

@@ -30,7 +30,7 @@ from lustrum.model.variable import (
 )
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
-_DATASET_NAME = re.compile(r"[a-z0-9][a-z0-9_-]*\Z")
+DATASET_NAME = re.compile(r"[a-z0-9][a-z0-9_-]*\Z")
 
 
 @dataclass(frozen=True)
@@ -181,13 +181,13 @@ class Dataset:
             description = labelled(description, translations)
         head = _mapping(description.get("dataset"), "[dataset]")
         name = _text(head, "name", "[dataset]")
-        if not _DATASET_NAME.match(name):
+        if not DATASET_NAME.match(name):
             raise DescriptionError(
                 f"[dataset]: the name {name!r} must be lower-case letters, digits, '-' and '_' only."
             )
         _only(head, _HEAD_KEYS, "[dataset]")
         population = _optional_text(head, "population", "[dataset]")
-        if population is not None and not _DATASET_NAME.match(population):
+        if population is not None and not DATASET_NAME.match(population):
             raise DescriptionError(
                 f"[dataset]: the population {population!r} must be one word of lower-case letters, digits, '-' "
                 "and '_'."

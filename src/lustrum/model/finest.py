@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from lustrum.model.arrays import Array, Ints, Words
+from lustrum.model.arrays import Array, Ints, Mask, Words
 from lustrum.model.dataset import Dataset
 from lustrum.model.errors import InputError
 from lustrum.model.table import _kept
@@ -76,12 +75,12 @@ class FinestCells:
         return {v.name: row for v, row in zip(self.dataset.variables, self.codes, strict=True)}
 
     @property
-    def possible(self) -> npt.NDArray[np.bool_]:
+    def possible(self) -> Mask:
         """Which cells no structural zero rules out."""
         return possible_cells(self.dataset, self.codes)
 
 
-def possible_cells(dataset: Dataset, codes: Array) -> npt.NDArray[np.bool_]:
+def possible_cells(dataset: Dataset, codes: Array) -> Mask:
     """Which combinations of finest codes can exist, by the structural zeros of the dataset."""
     index_of = {v.name: i for i, v in enumerate(dataset.variables)}
     possible = np.ones(codes.shape[1], dtype=np.bool_)

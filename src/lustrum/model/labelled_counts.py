@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.model.arrays import Ints
+from lustrum.model.arrays import Ints, Mask
 from lustrum.model.errors import InputError, choices
 from lustrum.model.hierarchy import Category
 from lustrum.model.variable import RESERVED, TOTAL_CODE
@@ -201,7 +201,7 @@ def _placed(
     labels: Sequence[Sequence[Any]],
     totals: Sequence[Any],
     blank: Sequence[frozenset[Any]],
-) -> tuple[Ints, npt.NDArray[np.bool_]]:
+) -> tuple[Ints, Mask]:
     """The values at their places, and which of them were given. A margin by '' makes the axis have a total."""
     called = next((str(total) for total in totals if total is not None), "All")
     for at, (name, categories) in enumerate(axes):
@@ -227,7 +227,7 @@ def _placed(
     return array, given
 
 
-def _check_sums(array: Ints, given: npt.NDArray[np.bool_], axes: Sequence[AxisParts]) -> None:
+def _check_sums(array: Ints, given: Mask, axes: Sequence[AxisParts]) -> None:
     """Fill the totals in, and refuse one that was given and is not the sum of its parts."""
     said = array.copy()
     for at, (_, categories) in enumerate(axes):

@@ -59,6 +59,20 @@ class Writable(Protocol):
         ...
 
 
+REACH = 2**31 - 1
+"""No number of a spec or a policy is larger: the product of two of them still fits 64 bits."""
+_FLOATS = 1e-30, 1e30
+"""The sizes of other numbers than whole ones, 0 aside: their squares can still be worked with."""
+
+
+class ParameterError(InputError):
+    """A parameter is wrong; ``parameter`` names it."""
+
+    def __init__(self, name: str, sentence: str) -> None:
+        super().__init__(sentence)
+        self.parameter = name
+
+
 @dataclass(frozen=True)
 class _Declared:
     text: str
@@ -67,6 +81,8 @@ class _Declared:
     secret: bool = False
     brief: bool = False
     once: bool = False
+    before: Mapping[str, Any] = field(default_factory=dict)
+    only: tuple[Any, ...] = ()
     read: Callable[[Any], Any] | None = None
     write: Callable[[Any], Any] | None = None
 
@@ -94,6 +110,8 @@ def parameter(
     secret: bool = False,
     brief: bool = False,
     once: bool = False,
+    before: Mapping[str, Any] | None = None,
+    only: tuple[Any, ...] = (),
     read: Callable[[Any], Any] | None = None,
     write: Callable[[Any], Any] | None = None,
 ) -> Any:
@@ -101,12 +119,16 @@ def parameter(
 
     Parameters of one ``group`` belong together; the documentation shows them so. A ``secret`` is never part
     of a policy: it is not shown, compared or written down. A ``brief`` one is written down only where it
-    differs from its default, after all others. With ``once`` a list holds each entry once. ``read`` turns
-    other ways to say a value into the value before it is checked, and ``write`` turns the value into words.
+    differs from its default, after all others. With ``once`` a list holds each entry once. ``before`` says
+    what words that leave the parameter out meant before a version: the default of that time, or what was done
+    before there was such a parameter; the earliest version comes first. ``only`` names another parameter and
+    the values that it must have for this one to do anything; words that state it beside others are refused.
+    ``read`` turns other ways to say a value into the value before it is checked, and ``write`` turns the value
+    into words.
     """
     limits = {"ge": least, "gt": above, "le": most, "lt": below}
     given = {word: limit for word, limit in limits.items() if limit is not None}
-    declared = _Declared(text, given, group, secret, brief, once, read, write)
+    declared = _Declared(text, given, group, secret, brief, once, before or {}, only, read, write)
     return field(default=default, metadata={_KEY: declared}, repr=not secret, compare=not secret)
 
 
@@ -120,18 +142,45 @@ def check_parameters(spec: Any, what: str) -> None:
     kind: type = type(spec)
     for one, declared, adapter in _declared(kind):
         given = getattr(spec, one.name)
+        said = f"{what}: {one.name!r}"
         try:
             value = given if declared.read is None else declared.read(given)
             value = adapter.validate_python(value)
-        except (ValidationError, OverflowError):
+        except (ValidationError, ArithmeticError, AttributeError, TypeError, RecursionError):
             wanted = _kind(adapter.json_schema())
             if isinstance(given, str) and not given:
-                raise InputError(f"{what}: {one.name!r} is blank; it must be {wanted}.") from None
-            shown = "" if declared.secret else f", not {given!r}"
-            raise InputError(f"{what}: {one.name!r} must be {wanted}{shown}.") from None
+                said += f" is blank; it must be {wanted}."
+            else:
+                said += f" must be {wanted}{'' if declared.secret else f', not {_brief(given)}'}."
+            raise ParameterError(one.name, said) from None
+        far = out_of_reach(value)
+        if far is not None:
+            raise ParameterError(one.name, f"{said} {far[1]}.")
         if declared.once and isinstance(value, tuple) and len(set(value)) < len(value):
-            raise InputError(f"{what}: {one.name!r} has an entry twice; name each once.")
+            raise ParameterError(one.name, f"{said} has an entry twice; name each once.")
         object.__setattr__(spec, one.name, value)
+
+
+def out_of_reach(value: Any) -> tuple[tuple[str | int, ...], str] | None:
+    """The place of the first number in lists and tables that is not finite or too large, and what is said."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int) and abs(value) > REACH:
+        return (), f"is {_brief(value)}; a whole number has at most {len(str(REACH))} digits"
+    if isinstance(value, float) and not (value == 0 or _FLOATS[0] <= abs(value) <= _FLOATS[1]):
+        return (), f"is {value!r}; a number must be finite, and not as large or as small as that"
+    listed = dict(enumerate(value)) if isinstance(value, (list, tuple)) else value
+    for key, part in listed.items() if isinstance(listed, Mapping) else ():
+        far = out_of_reach(part)
+        if far is not None:
+            return (key, *far[0]), far[1]
+    return None
+
+
+def _brief(value: Any) -> str:
+    """A value as a sentence shows it."""
+    shown = repr(value) if not isinstance(value, int) or abs(value) < 10**40 else "very large"
+    return shown if len(shown) <= 80 else f"{shown[:60]} ..."
 
 
 def words_of(spec: Any, group: str) -> dict[str, Any]:
@@ -165,7 +214,7 @@ class DeclaredSpec:
             self.check_together()
         except InputError:
             raise
-        except (ArithmeticError, TypeError, ValueError):  # such as numbers that no array can hold
+        except Exception:  # such as numbers that no array can hold
             raise InputError(f"{what}: its parameters do not fit together.") from None
 
     def check_together(self) -> None:
@@ -225,24 +274,52 @@ def spec_from_words(kind: Any, mapping: Mapping[str, Any], what: str) -> Any:
         if key not in known:
             now = getattr(kind, "renamed", {}).get(key)
             if now is not None:
-                raise InputError(f"{what}: the parameter {key!r} is now called {now!r}.")
-            raise InputError(f"{what} has no parameter {key!r}; {choices(key, known)}.")
+                raise ParameterError(key, f"{what}: the parameter {key!r} is now called {now!r}.")
+            raise ParameterError(key, f"{what} has no parameter {key!r}; {choices(key, known)}.")
     written = _written_form(kind)
     missing = [one.name for one in fields(written) if _is_missing(one, mapping)]
     if missing:
         raise InputError(f"{what} needs the parameter {missing[0]!r}, which has no default.")
-    return kind(**mapping) if written is kind else kind.from_words(written(**mapping))
+    words = written(**mapping)
+    _refuse_idle(written, mapping, what)
+    return words if written is kind else kind.from_words(words)
+
+
+def _refuse_idle(written: Any, mapping: Mapping[str, Any], what: str) -> None:
+    """Refuse words that do nothing beside the others."""
+    every = {one.name: one for one in fields(written)}
+    for key in mapping:
+        other, *values = getattr(every[key].metadata.get(_KEY), "only", ()) or ("",)
+        if other and mapping.get(other, every[other].default) not in values:
+            wanted = _listed(_shown_value(value) for value in values)
+            raise ParameterError(
+                key, f"{what}: {key!r} does nothing without {other} = {wanted}; leave it out."
+            )
 
 
 def method_words(mapping: Mapping[str, Any]) -> dict[str, Any]:
     """The words that this version writes for a method that an earlier one wrote down.
 
-    A parameter that did not exist then has its default, so that words of two versions can be compared.
+    A parameter that did not exist then has the value that stands for what was done before there was one.
     """
     name, given = mapping.get("method"), {k: v for k, v in mapping.items() if k != "method"}
-    spec = spec_from_words(load("lustrum.methods", str(name)), given, f"The method {name!r}")
+    kind = load("lustrum.methods", str(name))
+    earlier = {key: next(iter(meant)) for key, meant in _meant_before(kind).items()}
+    spec = spec_from_words(kind, {**earlier, **given}, f"The method {name!r}")
     words: dict[str, Any] = spec.to_mapping()
     return words
+
+
+def is_left_out(spec: Any, key: str, value: Any) -> bool:
+    """Whether some version meant this value where words left a parameter out; ``spec`` is made without it."""
+    usual = spec.to_mapping().get(key)
+    return bool(value == usual or value in _meant_before(type(spec)).get(key, ()))
+
+
+def _meant_before(kind: Any) -> dict[str, list[Any]]:
+    """What words of earlier versions meant that leave a parameter out, the earliest version first."""
+    declared = {one.name: one.metadata.get(_KEY) for one in fields(_written_form(kind))}
+    return {key: list(one.before.values()) for key, one in declared.items() if one and one.before}
 
 
 def one_or_more(value: Any) -> Any:
@@ -381,9 +458,11 @@ def _shown(one: Field[Any], declared: _Declared) -> str:
     value = _written(one.default, declared)
     if value is None or value in ([], {}):
         return "none"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+    return ", ".join(map(str, value)) if isinstance(value, list) else _shown_value(value, str)
+
+
+def _shown_value(value: Any, write: Callable[[Any], str] = repr) -> str:
+    return write(value) if not isinstance(value, bool) else "true" if value else "false"
 
 
 def _kind(schema: Schema) -> str:

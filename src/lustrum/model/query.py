@@ -328,6 +328,17 @@ class TableQuery:
             quantity.weight,
         )
 
+    def selected(self, variable: Variable, categories: Sequence[Category]) -> list[int]:
+        """The places of the categories that hold somebody of the selected population.
+
+        Nobody was counted in the others: their number would be 0 by the question, not by the people.
+        """
+        item = next((item for item in self.where if item.variable == variable.name), None)
+        if item is None:
+            return list(range(len(categories)))
+        passing = item.members(variable)
+        return [i for i, c in enumerate(categories) if not passing.isdisjoint(c.members)]
+
     @property
     def with_totals(self) -> TableQuery:
         """The same question with a total along every axis."""

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.model.arrays import Array, Ints
+from lustrum.model.arrays import Array, Ints, Words
 from lustrum.model.dataset import Dataset
 from lustrum.model.errors import InputError
 from lustrum.model.table import _kept
@@ -31,7 +31,7 @@ class Records:
     codes: Mapping[str, Array]
     numbers: Mapping[str, Ints] = field(default_factory=dict)
     ids: Mapping[str, Ints] = field(default_factory=dict)
-    keys: npt.NDArray[np.uint64] | None = None
+    keys: Words | None = None
 
     def __post_init__(self) -> None:
         for variable in self.dataset.variables:

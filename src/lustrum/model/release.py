@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Protocol
@@ -10,12 +10,24 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.model.arrays import Floats, Ints, Mask
+from lustrum.model.arrays import Floats, Indices, Ints, Mask
 from lustrum.model.errors import InputError, kind_of
 from lustrum.model.status import CellStatus
 from lustrum.model.table import Framed, TableAxis, _kept, frames, inner_cells
 
 _OPEN = 2**62  # an end that nothing bounds
+ARRAYS = (
+    "published",
+    "status",
+    "low",
+    "high",
+    "structural",
+    "undefined",
+    "errors",
+    "grades",
+    "margins",
+)
+"""What a release has for every cell, or not at all."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +38,7 @@ class Transitions:
     up to a count of a million would not.
     """
 
-    origin: npt.NDArray[np.intp]
+    origin: Indices
     published: Ints
     probability: Floats
 
@@ -65,7 +77,8 @@ class Release(Framed):
     ``low`` and ``high`` are what anybody can know of each true value from that cell and the method alone.
     ``structural`` marks cells that cannot hold anybody, which everybody knows from the description.
     ``errors`` are standard errors of estimates, -1 where there is none, and ``grades`` how reliable each is.
-    True values are rarely further away than ``margin``, where the method states one for all cells.
+    True values are rarely further away than ``margin``, where the method states one for all cells, or than
+    ``margins`` where cells have their own, -1 where there is none.
     ``undefined`` marks numbers that do not exist, such as a mean over nobody: they are not hidden, and not 0.
 
     ``label`` names what the cells show where they are no counts, and ``additive`` says whether totals are to be
@@ -93,19 +106,10 @@ class Release(Framed):
     label: str = ""
     additive: bool = True
     margin: int | None = None
+    margins: Ints | None = None
 
     def __post_init__(self) -> None:
-        arrays = (
-            "published",
-            "status",
-            "low",
-            "high",
-            "structural",
-            "undefined",
-            "errors",
-            "grades",
-        )
-        for name in arrays:
+        for name in ARRAYS:
             array = getattr(self, name)
             if array is None:
                 continue
@@ -144,6 +148,13 @@ class Release(Framed):
         """Which cells have a value that can be written: those shown, except numbers that do not exist."""
         return self.shown if self.undefined is None else np.asarray(self.shown & ~self.undefined)
 
+    @cached_property
+    def error_margins(self) -> Ints | None:
+        """How far each true value rarely is away, -1 where nothing is stated; None where it is nowhere."""
+        if self.margin is None:
+            return self.margins
+        return np.where(self.known, np.int64(self.margin), np.int64(-1))
+
     def written(self, value: int, position: int) -> tuple[int, int]:
         """A value at a place along the last axis as it is written: in units of its last decimal, and these."""
         decimals = self.decimals_at(position)
@@ -176,16 +187,14 @@ class Release(Framed):
                 replace(axis, categories=tuple(axis.categories[i] for i in index))
                 for axis, index in zip(self.axes, indices, strict=True)
             ),
-            published=self.published[grid],
-            status=self.status[grid],
-            low=None if self.low is None else self.low[grid],
-            high=None if self.high is None else self.high[grid],
-            structural=None if self.structural is None else self.structural[grid],
-            undefined=None if self.undefined is None else self.undefined[grid],
-            errors=None if self.errors is None else self.errors[grid],
-            grades=None if self.grades is None else self.grades[grid],
             statistics=tuple(self.statistics[i] for i in indices[-1]) if self.statistics else (),
+            **self.each_array(lambda array: array[grid]),
         )
+
+    def each_array(self, change: Callable[[Any], Any]) -> dict[str, Any]:
+        """What the release has for every cell, changed in one way."""
+        there = ((name, getattr(self, name)) for name in ARRAYS)
+        return {name: change(array) for name, array in there if array is not None}
 
 
 def check_release(value: object, user: str) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.model.arrays import Ints, Mask
+from lustrum.model.arrays import Floats, Indices, Ints, Mask, Words
 from lustrum.model.errors import InputError, choices, kind_of
 from lustrum.model.hierarchy import Category
 from lustrum.model.labelled_counts import is_labelled, read_labelled, whole_numbers
@@ -92,7 +92,7 @@ def known_words(function: Callable[P, T]) -> Callable[P, T]:
     return checked
 
 
-Keys = npt.NDArray[np.uint64]
+Keys = Words
 
 
 @dataclass(frozen=True)
@@ -177,7 +177,7 @@ class Contributions:
 
     value: Ints
     holding: Ints
-    weight: npt.NDArray[np.float64] | None = None
+    weight: Floats | None = None
     weight_decimals: int = 0
 
     def __post_init__(self) -> None:
@@ -396,7 +396,7 @@ def check_table(value: object, user: str) -> None:
         )
 
 
-def _positions(picks: npt.ArrayLike) -> npt.NDArray[np.intp]:
+def _positions(picks: npt.ArrayLike) -> Indices:
     given = np.asarray(picks)
     return np.flatnonzero(given) if given.dtype == np.bool_ else given.astype(np.intp)
 

@@ -51,6 +51,13 @@ def log(x: float) -> float:  # pragma: no cover
         return math.nan
     if x == math.inf:
         return x
+    e, f, rest = _parts(x)
+    return e * LN2_HIGH - ((rest - e * LN2_LOW) - f)
+
+
+@compiled
+def _parts(x: float) -> tuple[int, float, float]:  # pragma: no cover
+    """``e``, ``f`` and ``f - log(1 + f)`` with ``x = (1 + f) * 2**e`` and ``f`` near 0."""
     m, e = math.frexp(x)
     if m < ROOT_HALF:
         m += m
@@ -61,7 +68,7 @@ def log(x: float) -> float:  # pragma: no cover
     total = LOG_TERMS[0]
     for term in LOG_TERMS[1:]:
         total = total * z + term
-    return e * LN2_HIGH - ((s * (f - z * total) - e * LN2_LOW) - f)
+    return e, f, s * (f - z * total)
 
 
 @compiled
@@ -79,6 +86,19 @@ def logs(x: Any) -> Any:  # pragma: no cover
     out = np.empty(x.size)
     for i in range(x.size):
         out[i] = log(x[i])
+    return out
+
+
+@compiled
+def log2s(x: Any) -> Any:  # pragma: no cover
+    """The logarithms to base 2 of a flat array."""
+    out = np.empty(x.size)
+    for i in range(x.size):
+        if 0.0 < x[i] < math.inf:
+            e, f, rest = _parts(x[i])
+            out[i] = e + (f - rest) * PER_LN2
+        else:
+            out[i] = log(x[i])
     return out
 
 

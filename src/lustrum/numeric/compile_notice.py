@@ -38,6 +38,11 @@ class CompileNotice(event.Listener):
         self._next = SOON
         self._timer: threading.Timer | None = None
 
+    @property
+    def is_long(self) -> bool:
+        """Whether a loop is being compiled, and compiling has taken long already."""
+        return self._depth > 0 and self._spent + time.monotonic() - self._begun >= SOON
+
     def on_start(self, event: Any) -> None:
         """Begin to wait; loops that a loop calls are part of it."""
         self._depth += 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -45,6 +46,12 @@ def always_compile() -> None:
     """Compile every loop from now on, however small its work."""
     global _plain_work_left
     _plain_work_left = 0
+
+
+def is_compiling() -> bool:
+    """Whether this process is busy with compiling, which takes long on a machine that has not run it before."""
+    module = sys.modules.get("lustrum.numeric.compile_notice")
+    return module is not None and module.notice.is_long
 
 
 class Loop:

@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import Field, field_validator, model_validator
 
+from lustrum.model.parameters import out_of_reach
 from lustrum.model.text import say
 from lustrum.policy.floor import (
     LEAST_CHANGED,
@@ -101,6 +102,14 @@ class Policy(PolicyPart):
             "that everybody may read. Left out, `lustrum protect` refuses to."
         ),
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _numbers_in_reach(cls, settings: Any) -> Any:
+        far = out_of_reach(settings)
+        if far is not None:
+            raise MistakeAt(far[0], f"{far[0][-1]!r} {far[1]}" if far[0] else far[1])
+        return settings
 
     @field_validator("same_people_because")
     @classmethod

@@ -11,6 +11,7 @@ import hashlib
 import re
 import tomllib
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, get_args
 
@@ -18,7 +19,9 @@ from pydantic import ValidationError
 
 from lustrum.model import Dataset, PolicyError
 from lustrum.model.errors import choices
+from lustrum.model.parameters import ParameterError
 from lustrum.policy.policy import MistakeAt, Policy
+from lustrum.runtime.durable import contained
 
 END = "end = true"
 _LAST = re.compile(
@@ -52,16 +55,27 @@ def is_sealed(raw: bytes) -> bool:
     return last is not None and last.group(1) != "true"
 
 
+def unsealed_in(folder: Path) -> list[str]:
+    """The names of the policies of a folder that have no seal; one that cannot be read is left out."""
+    names = []
+    for path in sorted(folder.glob("*.toml")):
+        with suppress(OSError):
+            if not is_sealed(path.read_bytes()):
+                names.append(path.stem)
+    return names
+
+
 def parse_policy(raw: bytes, where: str) -> Policy:
     """Check the bytes of a policy file; ``where`` names it in messages."""
     try:
         settings = tomllib.loads(finished_text(raw.decode("utf-8"), where))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise PolicyError(f"{where} is not valid TOML: {error}.") from None
-    try:
-        policy = Policy.model_validate(settings)
-    except ValidationError as error:
-        raise PolicyError(f"{where}: {_first_mistake(error, raw)}") from None
+    with contained(where):
+        try:
+            policy = Policy.model_validate(settings)
+        except ValidationError as error:
+            raise PolicyError(f"{where}: {_first_mistake(error, raw)}") from None
     _check_complete(settings, where)
     return policy
 
@@ -149,6 +163,17 @@ def line_of(text: str, key_path: tuple[str | int, ...]) -> int | None:
 def _first_mistake(error: ValidationError, raw: bytes) -> str:
     first = error.errors(include_url=False)[0]
     dotted_key = ".".join(str(part + 1 if isinstance(part, int) else part) for part in first["loc"])
+    mistake = first.get("ctx", {}).get("error")
+    key_path: tuple[str | int, ...] = first["loc"]
+    if isinstance(mistake, MistakeAt):
+        key_path = mistake.path
+    elif isinstance(mistake, ParameterError):
+        key_path = (*key_path, mistake.parameter)
+    line = line_of(raw.decode("utf-8"), key_path) if key_path else None
+    return f"{'' if line is None else f'line {line}: '}{_sentence(first, dotted_key)}"
+
+
+def _sentence(first: Any, dotted_key: str) -> str:
     if first["type"] == "extra_forbidden":
         *parents, wrong = first["loc"]
         model: Any = Policy
@@ -160,9 +185,8 @@ def _first_mistake(error: ValidationError, raw: bytes) -> str:
     if first["type"] == "value_error":
         mistake = first["ctx"]["error"]
         if isinstance(mistake, MistakeAt):
-            line = line_of(raw.decode("utf-8"), mistake.path)
-            return f"{'' if line is None else f'line {line}: '}{mistake}."
-        return f"{dotted_key}: {mistake}"
+            return f"{mistake}."
+        return f"{dotted_key}: {mistake}" if dotted_key else str(mistake)
     said = first["msg"][0].lower() + first["msg"][1:]
     return f"{dotted_key}: {said}, not {first['input']!r}."
 

@@ -19,12 +19,12 @@ from .population.method import ProtectedPopulation as ProtectedPopulation
 from .post_randomisation import PostRandomisation as PostRandomisation
 from .privacy import DifferentialPrivacy as DifferentialPrivacy
 from .proven.method import ProvenPopulation as ProvenPopulation
+from .rounding.cells import ConventionalRounding as ConventionalRounding
+from .rounding.cells import RandomRounding as RandomRounding
+from .rounding.cells import RoundingChannel as RoundingChannel
+from .rounding.cells import SmallCountRounding as SmallCountRounding
 from .rounding.controlled.method import ControlledRounding as ControlledRounding
-from .rounding.conventional import ConventionalRounding as ConventionalRounding
-from .rounding.random import RandomRounding as RandomRounding
-from .rounding.random import RoundingChannel as RoundingChannel
 from .rounding.semi_controlled import SemiControlledRounding as SemiControlledRounding
-from .rounding.small_counts import SmallCountRounding as SmallCountRounding
 from .sampling import PoissonSampling as PoissonSampling
 from .sampling import SimpleSampling as SimpleSampling
 from .sampling import StratifiedSampling as StratifiedSampling

@@ -28,7 +28,6 @@ from lustrum.protect.method import TABULAR, MethodSpec, Stage, checked_input, re
 from lustrum.protect.totals.inner_table import InnerTable, Keep, margin_names, margin_words
 
 Axes = tuple[int, ...]
-TARGETS = ("hypergeometric", "uniform")
 
 _LISTED = 50_000  # the most tables of a fibre that are listed
 _TRIED = 2_000_000  # values tried before a chain is expected to be quicker

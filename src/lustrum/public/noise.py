@@ -14,7 +14,7 @@ from typing import Protocol
 
 import numpy as np
 
-from lustrum.audit.contribution import ContributionBelief, contribution_belief
+from lustrum.audit.contribution import ContributionBelief, contribution_belief, exact_for
 from lustrum.model.arrays import Floats, Ints
 from lustrum.protect.cell_key import CellKeyMagnitude
 from lustrum.protect.cell_key.magnitudes import flex
@@ -84,7 +84,8 @@ class FactorNoise:
         bound is not exact.
         """
         half = (1 - self.public.factors.most - _ROUNDING) / 2
-        left = (published.astype(object) * half.numerator) // half.denominator
+        (shown,) = exact_for(half, published)
+        left = (shown * half.numerator) // half.denominator
         return np.asarray(np.maximum(left, 1).astype(np.int64))
 
     def belief(self, left: int, published: int, *, direction: bool = False) -> ContributionBelief:

@@ -12,6 +12,7 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,10 +21,11 @@ from pathlib import Path
 from typing import Any
 
 from lustrum.model import DatasetError, InputError
+from lustrum.model.dataset import DATASET_NAME
 from lustrum.protect.privacy import BudgetSpentError
-from lustrum.runtime.durable import sync
+from lustrum.runtime.data_folder import BUDGETS
+from lustrum.runtime.durable import outages, sync
 
-_FOLDER = "budgets"
 _NOTHING = hashlib.sha256(b"").hexdigest()
 NEIGHBOURS = "replace-one-record"
 """What every rho of a ledger is about; costs for other neighbours are converted before they are added."""
@@ -35,10 +37,9 @@ def exact_rho(text: str) -> Fraction:
     >>> exact_rho("2.56"), exact_rho("1/3")
     (Fraction(64, 25), Fraction(1, 3))
     """
-    try:
-        return Fraction(text)
-    except (ValueError, ZeroDivisionError):
-        raise InputError(f"A cost is a number such as 2.56 or 64/25, not {text!r}.") from None
+    if re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9}|/0*[1-9][0-9]{0,8})?", text) is None:
+        raise InputError(f"A cost is a number such as 2.56 or 64/25, not {text!r}.")
+    return Fraction(text)
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,11 @@ class BudgetLedger:
 
     def __init__(self, folder: Path, population: str) -> None:
         self.population = population
-        self.path = folder / _FOLDER / f"{population}.jsonl"
+        if not DATASET_NAME.match(population):
+            raise InputError(
+                f"A population is one word of lower-case letters, digits, '-' and '_', not {population!r}."
+            )
+        self.path = folder / BUDGETS / f"{population}.jsonl"
 
     def entries(self) -> tuple[LedgerEntry, ...]:
         """All lines; an error if one was changed or taken out. A last line that was cut short is left out."""
@@ -170,7 +175,9 @@ class BudgetLedger:
     def _locked(self) -> Iterator[None]:
         """Alone among all processes; a second one is refused, so that nobody waits for a long measurement."""
         self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        handle = os.open(self.path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT, 0o600)
+        handle = os.open(
+            self.path.with_name(f".{self.population}.lock"), os.O_RDWR | os.O_CREAT, 0o600
+        )
         try:
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -186,17 +193,20 @@ class BudgetLedger:
         raw: dict[str, Any] = {"what": what, "rho": str(rho), "neighbours": NEIGHBOURS}
         raw |= {"dataset": dataset, "said": said, "before": self.head}
         line = json.dumps(raw, sort_keys=True, ensure_ascii=False).encode() + b"\n"
-        handle = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            # A line that a crash cut short was never a charge that anything followed.
-            whole = self.path.read_bytes().rfind(b"\n") + 1
-            os.ftruncate(handle, whole)
-            os.lseek(handle, whole, os.SEEK_SET)
-            os.write(handle, line)
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-        sync(self.path.parent)
+        with outages(self.path):
+            handle = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)
+            try:
+                # A line that a crash or a full disk cut short was never a charge that anything followed.
+                whole = self.path.read_bytes().rfind(b"\n") + 1
+                os.ftruncate(handle, whole)
+                os.lseek(handle, whole, os.SEEK_SET)
+                left = memoryview(line)
+                while left:
+                    left = left[os.write(handle, left) :]
+                os.fsync(handle)
+            finally:
+                os.close(handle)
+            sync(self.path.parent)
 
 
 @dataclass(frozen=True)

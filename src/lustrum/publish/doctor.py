@@ -14,23 +14,28 @@ from lustrum.model import LustrumError
 from lustrum.model.errors import DatasetError
 from lustrum.policy import check_names, read_policy
 from lustrum.policy.explain import warnings
+from lustrum.policy.read import is_sealed
 from lustrum.public.bundle import read_bundle
+from lustrum.public.bundle.agreement import earlier_defaults
 from lustrum.public.bundle.files import Bundle
 from lustrum.public.bundle.place import bundles_in
 from lustrum.public.prepared import read_prepared
+from lustrum.publish.budget import BudgetLedger
 from lustrum.publish.bundles.memory import memory_path, sums_path
 from lustrum.publish.bundles.people import NO_POPULATION, People, opened, same_people
 from lustrum.runtime.data_folder import (
+    BUDGETS,
     BUNDLES,
     POLICIES,
     PREPARED,
-    RELEASES,
+    PRIVATE,
     REPORTS,
     unknown_entries,
 )
-from lustrum.runtime.durable import outages
+from lustrum.runtime.durable import contained, outages
 from lustrum.tabulate import EmbeddedEngine, Store
 from lustrum.tabulate.keys import Secret
+from lustrum.tabulate.store.files import VersionFiles
 from lustrum.tabulate.store.folder import LEFTOVER
 from lustrum.tabulate.store.secret_files import NEXT, SECRET
 
@@ -39,6 +44,10 @@ Judge = Callable[[str], object]
 _UNSTATED = (
     "An earlier version made it, which did not state what protected it. Its steps and weights are compared "
     "with the policy in force by the policy that it holds; the versions that made it cannot be compared."
+)
+_EARLIER = (
+    "It has the defaults of the version that made it, and is served as it is ({then}). The next release has "
+    "those of today, unless the policy states others."
 )
 _SPARE = 1.2  # a new version is kept next to the old one while a dataset is replaced
 
@@ -67,15 +76,14 @@ def examine(root: Path, judge: Judge | None = None) -> Iterator[HealthFinding]:
             return
         yield from _folder(root)
         yield from _secret(store)
-        sizes = []
+        sizes: list[int] = []
         for name in store.names():
-            for finding, size in _dataset(store, name):
-                yield finding
-                sizes.append(size)
+            yield from _each(name, _dataset(store, name, sizes))
         yield from _populations(store)
         yield from _policies(store, judge)
         yield from _bundles(root)
         yield from _prepared(root)
+        yield from _budgets(root)
         yield from _private(root)
         yield from _leftovers(store)
         yield from _unknown(root)
@@ -88,6 +96,15 @@ def examine(root: Path, judge: Judge | None = None) -> Iterator[HealthFinding]:
         yield HealthFinding("bad", str(root), str(error))
 
 
+def _each(about: str, findings: Iterator[HealthFinding]) -> Iterator[HealthFinding]:
+    """What is found about one thing; whatever goes wrong with it is a finding about it, and others follow."""
+    try:
+        with contained(about):
+            yield from findings
+    except LustrumError as error:
+        yield HealthFinding("bad", about, str(error))
+
+
 def _folder(root: Path) -> Iterator[HealthFinding]:
     mode = stat.S_IMODE(root.stat().st_mode)
     if mode & 0o002:
@@ -97,6 +114,10 @@ def _folder(root: Path) -> Iterator[HealthFinding]:
     elif not os.access(root, os.R_OK | os.X_OK):
         yield HealthFinding(
             "bad", str(root), "This user may not read it; run as the user of the server."
+        )
+    elif mode & 0o007:
+        yield HealthFinding(
+            "note", str(root), f"Everybody may look into it; close it with 'chmod 700 {root}'."
         )
     else:
         yield HealthFinding("good", str(root), "The folder can be read.")
@@ -122,26 +143,9 @@ def _secret(store: Store) -> Iterator[HealthFinding]:
         yield HealthFinding("good", SECRET, "It is there, and readable by its owner only.")
 
 
-def _dataset(store: Store, name: str) -> Iterator[tuple[HealthFinding, int]]:
-    try:
-        files = store.look(name)
-    except DatasetError as error:
-        yield HealthFinding("bad", name, str(error)), 0
-        return
-    try:
-        files.check()
-        engine = EmbeddedEngine(files, workers=1)
-        size = engine.encoded_bytes
-        yield (
-            HealthFinding(
-                "good", name, "Every byte is what was written, by the secret that is there."
-            ),
-            size,
-        )
-    except DatasetError as error:
-        yield HealthFinding("bad", name, str(error)), 0
-    finally:
-        files.close()
+def _dataset(store: Store, name: str, sizes: list[int]) -> Iterator[HealthFinding]:
+    files = store.look(name)
+    yield from _each(name, _bytes(files, name, sizes))
     loose = [
         path.name
         for path in (store.root / name / files.version).iterdir()
@@ -149,26 +153,41 @@ def _dataset(store: Store, name: str) -> Iterator[tuple[HealthFinding, int]]:
     ]
     if loose:
         sentence = f"Others may read {', '.join(sorted(loose))}; close them with 'chmod 600'."
-        yield HealthFinding("note", name, sentence), 0
+        yield HealthFinding("note", name, sentence)
+
+
+def _bytes(files: VersionFiles, name: str, sizes: list[int]) -> Iterator[HealthFinding]:
+    try:
+        files.check()
+        sizes.append(EmbeddedEngine(files, workers=1).encoded_bytes)
+    finally:
+        files.close()
+    yield HealthFinding(
+        "good", name, "Every byte is what was written, by the secret that is there."
+    )
 
 
 def _populations(store: Store) -> Iterator[HealthFinding]:
     """Datasets that name no population, and people of whom several datasets were released."""
     for name in store.names():
-        try:
-            people = People.of(store, opened(store, name, 1))
-            matches = [] if people is None else same_people(store, people)
-        except DatasetError:
-            continue  # reported already
-        if people is None:
-            yield HealthFinding("note", name, NO_POPULATION)
-        for one in matches:
-            yield HealthFinding(
-                "note",
-                name,
-                f"It holds {one.sentence}, of which a release was made: readers of files of both know more "
-                "than of one. Keep one dataset.",
-            )
+        yield from _each(name, _population(store, name))
+
+
+def _population(store: Store, name: str) -> Iterator[HealthFinding]:
+    try:
+        people = People.of(store, opened(store, name, 1))
+        matches = [] if people is None else same_people(store, people)
+    except DatasetError:
+        return  # reported already
+    if people is None:
+        yield HealthFinding("note", name, NO_POPULATION)
+    for one in matches:
+        yield HealthFinding(
+            "note",
+            name,
+            f"It holds {one.sentence}, of which a release was made: readers of files of both know more "
+            "than of one. Keep one dataset.",
+        )
 
 
 def _policies(store: Store, judge: Judge | None) -> Iterator[HealthFinding]:
@@ -176,33 +195,43 @@ def _policies(store: Store, judge: Judge | None) -> Iterator[HealthFinding]:
     bundled = bundles_in(store.root / BUNDLES)
     for path in sorted(folder.glob("*.toml")):
         about = f"policies/{path.name}"
-        if path.stem not in names and path.stem not in bundled:
+        if path.stem in names or path.stem in bundled:
+            yield from _each(about, _policy(store, path, path.stem in names, judge))
+        else:
             yield HealthFinding(
                 "note", about, "There is no dataset of this name; remove it, or correct its name."
             )
-            continue
-        try:
-            policy = read_policy(path)
-            if path.stem in names:
-                files = store.look(path.stem)
-                files.close()
-                check_names(policy, files.manifest.dataset, str(path))
-            if judge is not None:
-                judge(path.stem)
-        except LustrumError as error:
-            yield HealthFinding("bad", about, str(error))
-            continue
-        if path.stat().st_mode & 0o022:
-            yield HealthFinding(
-                "bad", about, f"Others may change it; close it with 'chmod 644 {path}'."
-            )
-        yield HealthFinding("good", about, "It is whole, and fits its dataset.")
-        for sentence in warnings(policy):
-            yield HealthFinding("note", about, sentence)
     for name in names:
         if not (folder / f"{name}.toml").is_file():
             sentence = f"It has no policy, so nothing is answered; write {folder / name}.toml."
             yield HealthFinding("note", name, sentence)
+
+
+def _policy(
+    store: Store, path: Path, recorded: bool, judge: Judge | None
+) -> Iterator[HealthFinding]:
+    about = f"policies/{path.name}"
+    policy = read_policy(path)
+    if recorded:
+        files = store.look(path.stem)
+        files.close()
+        check_names(policy, files.manifest.dataset, str(path))
+    if judge is not None:
+        judge(path.stem)
+    if path.stat().st_mode & 0o022:
+        yield HealthFinding(
+            "bad", about, f"Others may change it; close it with 'chmod 644 {path}'."
+        )
+    yield HealthFinding("good", about, "It is whole, and fits its dataset.")
+    if not is_sealed(path.read_bytes()):
+        yield HealthFinding(
+            "note",
+            about,
+            "It has no seal, so that a line lost from it goes unnoticed; read it, and seal it with "
+            f"'lustrum policy seal {path}'.",
+        )
+    for sentence in warnings(policy):
+        yield HealthFinding("note", about, sentence)
 
 
 def _bundles(root: Path) -> Iterator[HealthFinding]:
@@ -212,23 +241,29 @@ def _bundles(root: Path) -> Iterator[HealthFinding]:
         if path.name.startswith("."):
             sentence = "A stopped 'lustrum protect' left it; run that again, then remove this."
             yield HealthFinding("note", about, sentence)
-            continue
-        try:
-            bundle = read_bundle(path)
-        except DatasetError as error:
-            yield HealthFinding("bad", about, str(error))
         else:
-            yield HealthFinding("good", about, "Every byte is what was written.")
-            if bundle.protection is None:
-                yield HealthFinding("note", about, _UNSTATED)
-            if bundle.sums is not None and bundle.sums.unsafe is not None:
-                yield HealthFinding("bad", about, bundle.sums.unsafe)
-            yield from _memory(root, path.name, bundle)
+            yield from _each(about, _bundle(root, path))
+
+
+def _bundle(root: Path, path: Path) -> Iterator[HealthFinding]:
+    about, bundle = f"{BUNDLES}/{path.name}", read_bundle(path)
+    yield HealthFinding("good", about, "Every byte is what was written.")
+    if bundle.protection is None:
+        yield HealthFinding("note", about, _UNSTATED)
+    if bundle.sums is not None and bundle.sums.unsafe is not None:
+        yield HealthFinding("bad", about, bundle.sums.unsafe)
+    defaults = earlier_defaults(bundle.policy, bundle.made)
+    if defaults:
+        then = "; ".join(f"{key} = {a}, today {b}" for key, (a, b) in defaults.items())
+        yield HealthFinding("note", about, _EARLIER.format(then=then))
+    yield from _memory(root, path.name, bundle)
 
 
 def _memory(root: Path, name: str, bundle: Bundle) -> Iterator[HealthFinding]:
     """The memory of a bundle: without it the next release cannot go on from this one."""
     path = memory_path(root / REPORTS / name, bundle.digest)
+    if bundle.report.proof is not None:
+        return  # the noisy tables that its people come from stand for themselves, and are never continued
     needed = [path] if bundle.sums is None else [path, sums_path(path)]
     for missing in (one for one in needed if not one.is_file()):
         yield HealthFinding(
@@ -243,22 +278,33 @@ def _prepared(root: Path) -> Iterator[HealthFinding]:
     """Folders of prepared tables: whole."""
     places = {path.name for path in (root / PREPARED).glob("[!.]*")} | bundles_in(root / PREPARED)
     for path in sorted(root / PREPARED / name for name in places):
+        yield from _each(f"{PREPARED}/{path.name}", _prepared_folder(path))
+
+
+def _prepared_folder(path: Path) -> Iterator[HealthFinding]:
+    read_prepared(path)
+    yield HealthFinding("good", f"{PREPARED}/{path.name}", "Every byte is what was written.")
+
+
+def _budgets(root: Path) -> Iterator[HealthFinding]:
+    """The budgets of populations: every line is what was written."""
+    for path in sorted((root / BUDGETS).glob("[!.]*.jsonl")):
+        about = f"{BUDGETS}/{path.name}"
         try:
-            read_prepared(path)
-        except DatasetError as error:
-            yield HealthFinding("bad", f"{PREPARED}/{path.name}", str(error))
+            ledger = BudgetLedger(root, path.stem)
+            said = f"Rho {float(ledger.spent):g} of {float(ledger.limit):g} is spent."
+        except LustrumError as error:
+            yield HealthFinding("bad", about, str(error))
         else:
-            yield HealthFinding(
-                "good", f"{PREPARED}/{path.name}", "Every byte is what was written."
-            )
+            yield HealthFinding("good", about, said)
 
 
 def _private(root: Path) -> Iterator[HealthFinding]:
-    """The agency's own reports and memories, which hold true counts: for nobody else to read."""
-    for folder in (REPORTS, RELEASES):
+    """The agency's own: reports and memories, which hold true counts, budgets, and who did what."""
+    for folder in PRIVATE:
         loose = sum(
             path.is_file() and bool(path.stat().st_mode & 0o077)
-            for path in (root / folder).rglob("*")
+            for path in (root / folder, *(root / folder).rglob("*"))
         )
         if loose:
             yield HealthFinding(

@@ -13,9 +13,9 @@ from lustrum.model.variable import Variable
 from lustrum.protect.method import Kept
 from lustrum.protect.suppression import Suppression
 from lustrum.protect.suppression.choose import AlgorithmWord
-from lustrum.protect.suppression.costs import CostWord
 from lustrum.protect.suppression.method import AttackerWord
-from lustrum.publish.suppression.long_search import StoppableSearch
+from lustrum.protect.suppression.problem import CostWord
+from lustrum.publish.suppression.tables import StoppableSearch
 from lustrum.publish.waivers import refuse_requests
 from lustrum.sensitivity import Rule
 from lustrum.sensitivity.rule import names_within

@@ -64,8 +64,8 @@ def public_layout(release: Release, kind: Kind, sheet: str = "") -> Layout:
         across = () if measure == MEASURE else (measure,)
     shown = CellStatus.FREE.value
     hidden = sorted({str(letter) for letter in release.status.ravel()} - {shown})
-    # A workbook shows the letter of a hidden cell in place of its value, and words where an end is open.
-    instead = ("", *hidden, "not known") if sheet else ("",)
+    # A workbook shows the letter of a hidden cell in place of its value.
+    instead = ("", *hidden) if sheet else ("",)
     return Layout(
         kind=kind,
         signed=bool((release.published[release.known] < 0).any()),

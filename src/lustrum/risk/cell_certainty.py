@@ -18,10 +18,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from lustrum.model import Channel, InputError, Release, Table
-from lustrum.model.arrays import Floats, Ints, Mask
+from lustrum.model.arrays import Floats, Indices, Ints, Mask
 from lustrum.model.channel import ObservedChannel
 from lustrum.model.parameters import parameter
 from lustrum.model.release import check_release
@@ -43,7 +42,7 @@ _NEGLIGIBLE = 1e-12
 class CertainCells:
     """What an attacker can say of each judged cell. It follows from true counts and stays inside."""
 
-    cells: npt.NDArray[np.intp]
+    cells: Indices
     low: Floats
     high: Floats
     certainty: Floats
@@ -136,7 +135,7 @@ class CellCertainty(RiskSpec):
 def certainties(
     table: Table,
     release: Release,
-    cells: npt.NDArray[np.intp],
+    cells: Indices,
     attacker: Attacker,
     audit: Audit = "propagate",
     prior: Prior | None = None,
@@ -166,7 +165,7 @@ def certainties(
     return CertainCells(cells, low - taken, high - taken, np.clip(certainty, 0.0, 1.0))
 
 
-def _bounds(known: Knowledge, cells: npt.NDArray[np.intp], audit: Audit) -> tuple[Floats, Floats]:
+def _bounds(known: Knowledge, cells: Indices, audit: Audit) -> tuple[Floats, Floats]:
     from lustrum.audit import bounds
     from lustrum.audit.knowledge.reduce import as_floats, narrowed
 
@@ -180,7 +179,7 @@ def _bounds(known: Knowledge, cells: npt.NDArray[np.intp], audit: Audit) -> tupl
 def _entropies(
     table: Table,
     release: Release,
-    cells: npt.NDArray[np.intp],
+    cells: Indices,
     low: Floats,
     high: Floats,
     prior: Prior | None,
@@ -211,7 +210,7 @@ def _entropies(
 
 
 def _channel(
-    table: Table, release: Release, cells: npt.NDArray[np.intp], published: Ints
+    table: Table, release: Release, cells: Indices, published: Ints
 ) -> tuple[Channel, Mask]:
     """How published values came about, and for which cells that is all there is to know."""
     everywhere = np.ones(cells.size, dtype=np.bool_)

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.model import InputError, Release, Table, TableAxis
-from lustrum.model.arrays import Ints, Mask
+from lustrum.model.arrays import Indices, Ints, Mask
 
 
 class NotMeasurableError(InputError):
@@ -148,7 +148,7 @@ def _whole(number: object) -> bool:
     return isinstance(number, int | np.integer) and not isinstance(number, bool)
 
 
-def _inner(axes: Sequence[TableAxis]) -> tuple[npt.NDArray[np.intp], ...]:
+def _inner(axes: Sequence[TableAxis]) -> tuple[Indices, ...]:
     return np.ix_(*(np.flatnonzero(axis.inner) for axis in axes))
 
 

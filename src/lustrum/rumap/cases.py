@@ -28,6 +28,8 @@ from lustrum.model.variable import TOTAL_CODE
 from lustrum.numeric.structure import UNBOUNDED
 from lustrum.protect.abilities import ProtectsRecords, ProtectsTables, Rehearses
 from lustrum.protect.method import released, whole_counts
+from lustrum.protect.proven.method import ProvenPopulation
+from lustrum.protect.proven.report import SUPPORT, rehearsed_people
 from lustrum.protect.totals.inner_table import InnerTable
 from lustrum.rumap.grids import BeforeCounting, MapMethod
 
@@ -69,9 +71,12 @@ def released_population(method: Any, table: Table, rng: np.random.Generator) -> 
     where = np.nonzero(counts)
     cells = FinestCells(dataset, np.stack(where), counts[where])
     shown = np.zeros(inner.shape, dtype=np.int64)
-    protected = method.protect(cells, rng.bytes(32)).cells
+    if isinstance(method, ProvenPopulation):
+        protected, support = rehearsed_people(method, cells, rng), SUPPORT
+    else:
+        protected, support = method.protect(cells, rng.bytes(32)).cells, method.support
     shown[tuple(protected.codes.astype(np.intp))] = protected.counts
-    low, high = method.support.bounds(shown)
+    low, high = support.bounds(shown)
     if possible is not None:
         # A cell that cannot hold anybody is 0, whatever the search was allowed to show there.
         shown, low, high = (np.where(possible, a, 0) for a in (shown, low, high))

@@ -94,6 +94,7 @@ def default_methods(table: Table) -> list[Any]:
             ("markov-perturbation", {"theta": [0.05, 0.1, 0.2]}),
             ("table-swapping", {"order": 1, "sweeps": [1, 5]}),
             ("protected-population", {}),
+            ("proven-population", {"rho": [0.5, 2.56]}),
             ("suppression", {}),
         )
     return [spec for name, values in wanted if name in installed for spec in _made(name, values)]

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from lustrum._version import __version__
 from lustrum.model import InputError, Release, Table
-from lustrum.model.arrays import Mask
+from lustrum.model.arrays import Indices, Mask
 from lustrum.model.errors import choices
 from lustrum.rumap.cases import Cases, cases_of
 from lustrum.rumap.grids import MapMethod, default_methods, labels
@@ -43,7 +43,7 @@ def frontier(risk: npt.ArrayLike, utility: npt.ArrayLike) -> Mask:
     return np.asarray(dominators(risk, utility) == -1)
 
 
-def dominators(risk: npt.ArrayLike, utility: npt.ArrayLike) -> npt.NDArray[np.intp]:
+def dominators(risk: npt.ArrayLike, utility: npt.ArrayLike) -> Indices:
     """For each point a point of the frontier that dominates it: -1 if none does, -2 if it has no figures.
 
     >>> dominators([0.1, 0.2, 0.2, np.nan], [0.5, 0.9, 0.8, 1.0]).tolist()
@@ -91,11 +91,13 @@ class RUMap:
     """The points of a map. Low risk and high utility are wanted.
 
     The figures follow from true counts. A map is for the agency that chooses a method, not for the public.
+    So many draws are ``to_come`` on a map that still grows.
     """
 
     sweep: Sweep
     draws: tuple[Draw, ...]
     provenance: Mapping[str, Any] = field(default_factory=dict)
+    to_come: int = 0
 
     def __repr__(self) -> str:
         return f"RUMap({len(self.points)} points, {len(self.tables)} tables)"
@@ -323,9 +325,17 @@ def rumap(
 def growing_map(sweep: Sweep, progress: Progress | None = None) -> Iterator[RUMap]:
     """The map after each draw, for a page on which points appear as they come in."""
     draws: list[Draw] = []
-    for job_draws in sweep.run(progress):
+    to_come = 0
+
+    def counted(done: int, total: int) -> None:
+        nonlocal to_come
+        to_come = total - done
+        if progress is not None:
+            progress(done, total)
+
+    for job_draws in sweep.run(counted):
         draws += job_draws
-        yield RUMap(sweep, ordered(draws), _provenance(sweep))
+        yield RUMap(sweep, ordered(draws), _provenance(sweep), to_come)
 
 
 def sweep_of(

@@ -30,13 +30,13 @@ import numpy.typing as npt
 from scipy import sparse
 
 from lustrum.audit import PublishedTable, from_tables
-from lustrum.audit.knowledge.facts import Knowledge, Sparse
+from lustrum.audit.knowledge.facts import Knowledge
 from lustrum.audit.knowledge.reduce import as_floats, narrowed
 from lustrum.model import Category, InputError, Release, Table, TableAxis
-from lustrum.model.arrays import Ints
+from lustrum.model.arrays import Indices, Ints, Sparse, Words
 from lustrum.numeric.structure import UNBOUNDED
 from lustrum.protect.abilities import Rehearses, abilities_of
-from lustrum.rumap.cases import protected
+from lustrum.rumap.cases import protected, protects_populations
 from lustrum.rumap.grids import MapMethod, labels
 from lustrum.rumap.series_attack import base_certainty, same_people, with_someone_in
 from lustrum.rumap.sweep import method_rng
@@ -89,7 +89,7 @@ class Answering:
             return cls(method, "keyed")
         if isinstance(method, Rehearses):
             return cls(method, "budget")
-        return cls(method, "once" if method.name == "protected-population" else "redrawn")
+        return cls(method, "once" if protects_populations(method) else "redrawn")
 
 
 @dataclass(frozen=True)
@@ -216,7 +216,7 @@ def _answered(
     base: Table,
     approach: Answering,
     questions: Sequence[Question],
-    judged: npt.NDArray[np.intp],
+    judged: Indices,
     seed: int,
     replication: int,
 ) -> list[tuple[float, float, float]]:
@@ -314,7 +314,7 @@ def _merged(axis: TableAxis, group: Sequence[int]) -> Category:
     return Category(name, name, members)
 
 
-def _keys(base: Table, seed: int, replication: int) -> npt.NDArray[np.uint64]:
+def _keys(base: Table, seed: int, replication: int) -> Words:
     """The record keys of the cells: the table's own in the first draw, otherwise drawn, 0 where nobody is."""
     if base.keys is not None and replication == 0:
         return base.keys
@@ -363,7 +363,7 @@ def _budgeted(
     base: Table,
     method: MapMethod,
     tables: Sequence[Table],
-    judged: npt.NDArray[np.intp],
+    judged: Indices,
     rng: np.random.Generator,
 ) -> list[tuple[float, float, float]]:
     """The ceiling of the risk, and the utility where k questions share the budget."""

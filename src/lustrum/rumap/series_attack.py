@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
 from lustrum.audit.belief.posterior import likelihood
-from lustrum.audit.knowledge.facts import Knowledge, Sparse
+from lustrum.audit.knowledge.facts import Knowledge
 from lustrum.model import Channel, Release, Table, TableAxis
-from lustrum.model.arrays import Floats
+from lustrum.model.arrays import Floats, Indices, Mask, Sparse
 from lustrum.model.channel import ObservedChannel
 from lustrum.numeric.arithmetic import exp2, log2
 from lustrum.numeric.structure import UNBOUNDED
@@ -25,7 +24,7 @@ _VALUES = 4096
 
 def base_certainty(
     base: Table,
-    judged: npt.NDArray[np.intp],
+    judged: Indices,
     low: Floats,
     high: Floats,
     looks: Sequence[Release],
@@ -120,7 +119,7 @@ def _membership(axes: Sequence[TableAxis], base: Sequence[TableAxis]) -> Sparse:
     return membership
 
 
-def _nested(axes: Sequence[TableAxis], others: Sequence[TableAxis]) -> npt.NDArray[np.bool_]:
+def _nested(axes: Sequence[TableAxis], others: Sequence[TableAxis]) -> Mask:
     """Which cells of the first table lie inside which of the second, and are not the same cell."""
     by = {axis.name: axis for axis in others}
     names = [axis.name for axis in axes]

@@ -10,6 +10,8 @@
 ``reports/**``                        the agency's own: reports, traces, and the memories of releases
 ``releases/*.json``                   the digests of all releases of each dataset, in their order
 ``releases/*.people``                 digests of the people whom they hold
+``budgets/*.jsonl``                   what releases with a proof may cost, and what they have cost
+``acts.jsonl``                        who sealed, imported, protected and released what, and when
 ====================================  ==================================================================
 
 A later release starts from a memory: without it, cells that did not change would show other numbers. What can
@@ -19,11 +21,16 @@ was stopped.
 
 from __future__ import annotations
 
+import getpass
+import hashlib
+import json
+import os
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 from lustrum.model.errors import InputError, kind_of
-from lustrum.runtime.durable import outages
+from lustrum.runtime.durable import append_line, outages
 
 CURRENT = "current"
 CONNECTIONS = "connections"
@@ -32,6 +39,10 @@ BUNDLES = "bundles"
 PREPARED = "prepared"
 REPORTS = "reports"
 RELEASES = "releases"
+BUDGETS = "budgets"
+ACTS = "acts.jsonl"
+PRIVATE = (REPORTS, RELEASES, BUDGETS, ACTS)
+"""What only the agency may read."""
 SEARCH_STATE = "search.state"
 _AGAIN = ("jobs.sqlite", "jobs.sqlite-shm", "jobs.sqlite-wal", "jobs.sqlite-journal")
 _DAMAGED = "jobs-damaged-"
@@ -64,7 +75,7 @@ def kept_files(root: Path, part: str) -> Iterator[Path]:
     if part == POLICIES:
         yield from sorted((root / POLICIES).glob("*.toml"))
         return
-    for path in sorted((root / part).rglob("*")):
+    for path in (root / part, *sorted((root / part).rglob("*"))):
         inside = path.relative_to(root / part).parts
         if any(name.startswith(".") for name in inside) or path.name == SEARCH_STATE:
             continue
@@ -78,9 +89,54 @@ def unknown_entries(root: Path) -> list[str]:
     for path in sorted(root.iterdir()):
         known = (
             path.name.startswith((".", _SECRETS, _DAMAGED))
-            or path.name in (*_AGAIN, CONNECTIONS, POLICIES, BUNDLES, PREPARED, REPORTS, RELEASES)
+            or path.name in (*_AGAIN, CONNECTIONS, POLICIES, BUNDLES, PREPARED, *PRIVATE)
             or (path.is_dir() and (path / CURRENT).exists())
         )
         if not known:
             entries.append(path.name)
     return entries
+
+
+# --- Who did what: one line for each act, only ever added; no counts, and no names but that of the account
+
+
+def record_act(root: Path, act: str, about: str, digest: str = "") -> None:
+    """Record that the account of this process did something to a dataset or programme of a data folder.
+
+    ``digest`` names the policy, bundle or tables that came of it.
+    """
+    try:
+        import pwd
+
+        user = pwd.getpwuid(os.getuid()).pw_name
+    except ImportError:  # on Windows
+        user = getpass.getuser()
+    except KeyError:
+        user = str(os.getuid())
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    entry = {"at": now, "user": user, "act": act, "about": about, "digest": digest}
+    with outages(root / ACTS):
+        append_line(root / ACTS, json.dumps(entry).encode())
+
+
+def acts_of(root: Path) -> tuple[list[dict[str, str]], int]:
+    """What was recorded, the newest first, and how many lines cannot be read: cut short, for one."""
+    with outages(root / ACTS):
+        written = (root / ACTS).read_bytes() if (root / ACTS).exists() else b""
+    acts, unread = [], 0
+    for line in filter(None, written.split(b"\n")):
+        try:
+            raw = json.loads(line)
+            acts.append({key: str(raw[key]) for key in ("at", "user", "act", "about", "digest")})
+        except (ValueError, KeyError, TypeError):
+            unread += 1
+    return acts[::-1], unread
+
+
+def record_seal(path: Path, raw: bytes) -> None:
+    """Record that a policy is sealed, before it is in force; of one that lies in no data folder nothing."""
+    folder = path.absolute().parent
+    root = folder.parent
+    signs = any((root / part).exists() for part in (ACTS, BUNDLES, CONNECTIONS))
+    if folder.name == POLICIES and (signs or datasets_in(root)):
+        record_act(root, "seal", path.stem, hashlib.sha256(raw).hexdigest())

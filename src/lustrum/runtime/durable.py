@@ -1,8 +1,10 @@
-"""Files that are written as a whole or not at all, and outages of the disk as one sentence."""
+"""Files that are written as a whole or not at all, and whatever fails under one dataset as one sentence."""
 
 from __future__ import annotations
 
 import ctypes
+import errno
+import logging
 import os
 import secrets
 import signal
@@ -12,7 +14,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from lustrum.model import DatasetError
+from lustrum.model import DatasetError, LustrumError
+from lustrum.runtime.log_lines import where_it_happened
+from lustrum.runtime.stop import Stopped
+
+log = logging.getLogger("lustrum.runtime")
+
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG)
 
 
 @contextmanager
@@ -22,8 +30,28 @@ def outages(what: object) -> Iterator[None]:
         yield
     except OSError as error:
         location = error.filename if error.filename is not None else what
+        done = "written" if error.errno in _NO_ROOM else "reached"
         raise DatasetError(
-            f"{location} cannot be reached: {error.strerror or type(error).__name__}."
+            f"{location} cannot be {done}: {error.strerror or type(error).__name__}."
+        ) from None
+
+
+@contextmanager
+def contained(what: str) -> Iterator[None]:
+    """The boundary around one dataset: whatever reading or judging it raises is an error of it alone.
+
+    Errors that say what is wrong stay as they are. Everything else is unforeseen: the log has its place, and
+    no text of it goes out, since that may hold data. Ctrl-C and the end of the process pass.
+    """
+    try:
+        with outages(what):
+            yield
+    except (LustrumError, Stopped):
+        raise
+    except Exception as error:
+        log.error("unforeseen, with %s: %s", what, where_it_happened(error))
+        raise DatasetError(
+            f"{what} cannot be read or judged: {type(error).__name__} was not foreseen; the log says where."
         ) from None
 
 
@@ -104,6 +132,28 @@ def replace_together(drafts: Sequence[Path], folder: Path) -> None:
             for earlier, path in aside:
                 earlier.replace(path)
             raise
+
+
+def append_line(path: Path, line: bytes) -> None:
+    """Add a line to a file for its owner alone, made durable; nothing that stands there is ever changed.
+
+    A line that was cut short, by a full disk or a machine that stopped, stays a line of its own.
+    """
+    import fcntl  # there is none on Windows, where all else of this file works
+
+    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW
+    handle = os.open(path, flags, 0o600)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        size = os.fstat(handle).st_size
+        if size and os.pread(handle, 1, size - 1) != b"\n":
+            line = b"\n" + line
+        if os.write(handle, line + b"\n") != len(line) + 1:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+    sync(path.parent)
 
 
 def _beside(path: Path) -> Path:

@@ -11,11 +11,21 @@ import os
 import sys
 import threading
 import time
+from collections import Counter
+from contextvars import ContextVar
 from types import TracebackType
-from typing import Any
+from typing import Any, TextIO
 
 FIELDS = "lustrum_fields"
 """Where a log record carries fields of its own."""
+
+REQUEST: ContextVar[dict[str, str]] = ContextVar("lustrum_request")
+"""The ids of the request under way, which stand in every line that is logged for it."""
+
+MOST_A_MINUTE = 30
+"""Warnings and errors from one place of the code that are written within a minute."""
+
+_MINUTE = 60.0
 
 
 class JsonLines(logging.Formatter):
@@ -29,10 +39,54 @@ class JsonLines(logging.Formatter):
             "level": record.levelname.lower(),
             "event": record.getMessage(),
         }
-        line.update(getattr(record, FIELDS, {}))
+        line.update(REQUEST.get({}) | getattr(record, FIELDS, {}))
         if record.exc_info and record.exc_info[0] is not None:
             line["exception"] = record.exc_info[0].__name__
         return json.dumps(line, ensure_ascii=False)
+
+
+class LimitedLines(logging.StreamHandler[TextIO]):
+    """Writes so many warnings of a kind a minute, and then how many were left out: nobody fills the disk.
+
+    A kind is the place in the code. What is less than a warning is written whenever it was asked for.
+    """
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        super().__init__(stream)
+        self._seen: Counter[tuple[str, int]] = Counter()
+        self._left_out: dict[tuple[str, int], logging.LogRecord] = {}
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a line, or count it; the caller holds the lock."""
+        place = record.pathname, record.lineno
+        if record.levelno >= logging.WARNING:
+            if not self._seen:
+                clock = threading.Timer(_MINUTE, self.next_minute)
+                clock.daemon = True
+                clock.start()
+            self._seen[place] += 1
+            if self._seen[place] > MOST_A_MINUTE:
+                self._left_out.setdefault(place, record)
+                return
+        super().emit(record)
+
+    def next_minute(self) -> None:
+        """Say what was left out, and begin to count anew."""
+        self.acquire()
+        try:
+            for place, record in self._left_out.items():
+                count = self._seen[place] - MOST_A_MINUTE
+                said = f"{count} more within a minute like: {record.getMessage()}"
+                super().emit(logging.makeLogRecord(record.__dict__ | {"msg": said, "args": ()}))
+            self._seen.clear()
+            self._left_out.clear()
+        finally:
+            self.release()
+
+    def close(self) -> None:
+        """Say it at the end too."""
+        self.next_minute()
+        super().close()
 
 
 def tell_person(log: logging.Logger, sentence: str) -> None:
@@ -44,7 +98,7 @@ def tell_person(log: logging.Logger, sentence: str) -> None:
 
 def set_up(level: str = "info") -> None:
     """Write what Lustrum and its web server log to standard error as lines of JSON."""
-    handler = logging.StreamHandler()
+    handler = LimitedLines()
     handler.setFormatter(JsonLines())
     for name in ("lustrum", "uvicorn", "uvicorn.error"):
         logger = logging.getLogger(name)

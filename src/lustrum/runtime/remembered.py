@@ -5,9 +5,12 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
+from weakref import WeakSet
 
 V = TypeVar("V")
+_named: WeakSet[Remembered[Any]] = WeakSet()
+_names_lock = threading.Lock()
 
 
 class Remembered(Generic[V]):
@@ -20,11 +23,14 @@ class Remembered(Generic[V]):
     ([1, 4, 9], 2)
     """
 
-    def __init__(self, most: int, size: Callable[[V], int] = lambda _: 1) -> None:
-        self._most, self._size = most, size
+    def __init__(self, most: int, size: Callable[[V], int] = lambda _: 1, name: str = "") -> None:
+        self._most, self._size, self.name = most, size, name
         self._lock = threading.Lock()
         self._held: OrderedDict[Hashable, tuple[V, int]] = OrderedDict()
         self._sum = 0
+        if name:  # its size is in bytes, and is told to whoever watches
+            with _names_lock:
+                _named.add(self)
 
     def __len__(self) -> int:
         return len(self._held)
@@ -66,3 +72,18 @@ class Remembered(Generic[V]):
         with self._lock:
             self._held.clear()
             self._sum = 0
+
+
+def bytes_held() -> dict[str, int]:
+    """The bytes that memories with a name hold in this process, by that name.
+
+    >>> words = Remembered[bytes](most=10, size=len, name="words")
+    >>> words.keep("a", b"four"), bytes_held()["words"]
+    (None, 4)
+    """
+    with _names_lock:
+        memories = list(_named)
+    held: dict[str, int] = {}
+    for memory in memories:
+        held[memory.name] = held.get(memory.name, 0) + memory._sum
+    return held

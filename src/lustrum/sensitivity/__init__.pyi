@@ -14,5 +14,5 @@ from .rules.concentration import PriorPosterior as PriorPosterior
 from .rules.concentration import Request as Request
 from .rules.disclosure import GroupDisclosure as GroupDisclosure
 from .rules.disclosure import KDisclosure as KDisclosure
-from .rules.sparsity import Sparsity as Sparsity
+from .rules.disclosure import Sparsity as Sparsity
 from .rules.threshold import Threshold as Threshold

@@ -6,10 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from lustrum.model import InputError
-from lustrum.model.arrays import Mask
+from lustrum.model.arrays import Ints, Mask
 
 
 @dataclass(frozen=True, repr=False)
@@ -34,11 +33,11 @@ class Background:
     def __repr__(self) -> str:
         return "Background()"
 
-    def has_waived(self, holding: npt.NDArray[np.int64]) -> Mask:
+    def has_waived(self, holding: Ints) -> Mask:
         """Which of these holdings gave a waiver."""
         return _among(holding, self.waived)
 
-    def has_requested(self, holding: npt.NDArray[np.int64]) -> Mask:
+    def has_requested(self, holding: Ints) -> Mask:
         """Which of these holdings asked for protection and did not waive it."""
         return _among(holding, self.requested - self.waived)
 
@@ -50,7 +49,7 @@ def _holdings(given: Iterable[int], name: str) -> frozenset[int]:
     return numbers
 
 
-def _among(holding: npt.NDArray[np.int64], chosen: frozenset[int]) -> Mask:
+def _among(holding: Ints, chosen: frozenset[int]) -> Mask:
     return np.isin(holding, np.fromiter(chosen, dtype=np.int64, count=len(chosen)))
 
 

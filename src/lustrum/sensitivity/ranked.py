@@ -29,7 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.model import Contributions, InputError, Table
-from lustrum.model.arrays import Mask
+from lustrum.model.arrays import Indices, Ints, Mask
 from lustrum.sensitivity.background import NOTHING, Background
 from lustrum.sensitivity.rule import check_whole
 
@@ -134,7 +134,7 @@ class Ranked:
         return np.asarray(self._open.any(axis=1) | self.more)
 
     @cached_property
-    def _first(self) -> npt.NDArray[np.intp]:
+    def _first(self) -> Indices:
         return np.asarray(np.argmax(self._open, axis=1))
 
     @cached_property
@@ -220,7 +220,7 @@ def insider_bounds(
     coalition: int = 1,
     background: Background = NOTHING,
     weights: Weights = "expanded",
-) -> npt.NDArray[np.int64]:
+) -> Ints:
     """The coalition's upper bound of the largest contribution in each cell, in units of the table.
 
     >>> from lustrum.sensitivity.examples import table_of

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 from anyio.to_thread import current_default_thread_limiter
 from fastapi import APIRouter, FastAPI, Request
@@ -15,6 +16,7 @@ from starlette.middleware import Middleware
 from starlette.staticfiles import StaticFiles
 
 from lustrum.answer import TableService
+from lustrum.numeric.compiled import is_compiling
 from lustrum.server.api import datasets as api_datasets
 from lustrum.server.api import jobs as job_routes
 from lustrum.server.api import tables as api
@@ -27,6 +29,7 @@ from lustrum.server.http.middleware import (
     HeadAsGet,
     LanguagePrefix,
     PageCompression,
+    RequestIds,
     SecurityHeaders,
     SizeLimits,
     UnexpectedErrors,
@@ -34,7 +37,12 @@ from lustrum.server.http.middleware import (
 from lustrum.server.http.origins import AllowedHosts, SameOriginWrites
 from lustrum.server.http.rates import Rates
 from lustrum.server.http.templating import DESIGN, STATIC, Pages
-from lustrum.server.operation.lifecycle import feed_watchdog, keep_memory_small, warm_up
+from lustrum.server.operation.lifecycle import (
+    feed_watchdog,
+    keep_figures,
+    keep_memory_small,
+    warm_up,
+)
 from lustrum.server.operation.metrics import Metrics, RequestMetrics, RouteLabel, log_request
 from lustrum.server.pages import answer as answer_pages
 from lustrum.server.pages import catalogue as pages
@@ -86,17 +94,31 @@ def create_app(
     questions = Questions(service, settings, metrics)
 
     @asynccontextmanager
-    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(app: FastAPI) -> AsyncIterator[dict[str, Any]]:
         # Questions wait for their turn in threads; there must be some left for everything else.
         current_default_thread_limiter().total_tokens = THREADS + 2 * settings.at_once + 40
-        await run_in_threadpool(warm_up, service)
+        warming = asyncio.create_task(run_in_threadpool(warm_up, service))
+        # Where loops have to be compiled first, visitors see pages meanwhile, and their questions wait.
+        while not (await asyncio.wait({warming}, timeout=0.1))[0] and not is_compiling():
+            pass
         questions.jobs.start()
-        app.state.ready = True
+
+        def ready(_: object) -> None:
+            app.state.ready = True
+
+        if warming.done():
+            ready(warming)
+        warming.add_done_callback(ready)
         beside = [
             asyncio.create_task(feed_watchdog(service.lives)),
             asyncio.create_task(keep_memory_small()),
+            asyncio.create_task(
+                keep_figures(lambda: metrics.look(service, questions.jobs.store.counts))
+            ),
         ]
-        yield
+        # What reaches every connection, also one that is turned away before it asks anything.
+        yield {"turned_away": metrics.turned_away}
+        warming.remove_done_callback(ready)
         app.state.ready = False
         for task in beside:
             task.cancel()
@@ -113,6 +135,7 @@ def create_app(
         openapi_url="/api/v1/openapi.json",
         lifespan=lifespan,
         middleware=[
+            Middleware(RequestIds),
             Middleware(RequestMetrics, metrics=metrics, log=log_request),
             Middleware(SecurityHeaders, cors=settings.cors),
             Middleware(HeadAsGet),

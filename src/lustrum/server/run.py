@@ -9,7 +9,6 @@ import os
 import secrets
 import signal
 import socket
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -21,7 +20,7 @@ from typing import Any
 import uvicorn
 from fastapi import FastAPI
 from prometheus_client import REGISTRY, CollectorRegistry, start_http_server
-from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 from uvicorn.config import LOGGING_CONFIG
 
 from lustrum.answer import TableService
@@ -36,8 +35,8 @@ from lustrum.server.operation.lifecycle import (
     notify,
     reloading_at_hangup,
 )
-from lustrum.server.operation.metrics import Metrics
-from lustrum.server.operation.processes import OwnSocket, Processes, own_socket, tcp_socket
+from lustrum.server.operation.metrics import Metrics, ServerCollector
+from lustrum.server.operation.processes import Processes, tcp_socket
 from lustrum.server.settings import Settings
 
 # --- One of several processes that serve the same data; what it needs to know stands in its environment
@@ -98,6 +97,14 @@ def application() -> FastAPI:
     return create_app(service, settings, Metrics(REGISTRY), hits)
 
 
+_LINES: dict[str, Any] = LOGGING_CONFIG | {
+    "handlers": {
+        "own": {"class": "lustrum.runtime.log_lines.LimitedLines", "formatter": "default"}
+    },
+    "loggers": {name: {"handlers": ["own"]} for name in ("uvicorn", "lustrum")},
+}
+"""Without ``logs``, warnings in plain words, of which nobody can cause too many."""
+
 SIGN_OF_LIFE = 60
 """Seconds for a worker's sign of life: one that compiles or solves may be silent for a while."""
 
@@ -129,6 +136,7 @@ def serve(
     settings: Settings | None = None,
     workers: int = 1,
     metrics_port: int | None = None,
+    metrics_host: str = "127.0.0.1",
     logs: str | None = None,
 ) -> None:
     """Serve until interrupted (SIGINT or SIGTERM), then finish what is under way and return.
@@ -138,7 +146,7 @@ def serve(
 
     ``ready`` gets the address once the server listens. Port 0 takes any free one. Several ``workers`` are
     processes that share the port and give the same answers. Figures for Prometheus are served on a port of
-    their own, to this machine only. ``logs`` names the least level that is logged.
+    their own, by default to this machine only. ``logs`` names the least level that is logged.
     """
     settings = settings or Settings()
 
@@ -157,7 +165,7 @@ def serve(
         address = _url(host, listening.getsockname()[1])
         options: dict[str, Any] = {
             "log_level": "warning",
-            "log_config": None if logs else LOGGING_CONFIG,
+            "log_config": None if logs else _LINES,
             "access_log": False,
             "server_header": False,
             "timeout_graceful_shutdown": 10,
@@ -167,14 +175,16 @@ def serve(
             ),
             # Besides, h11 keeps a request's head within bounds of its own.
             "ws": "none",
+            "loop": "asyncio",  # the loop that asks a socket itself for what it accepts, see Handed
             "proxy_headers": bool(settings.trusted_proxies),
             "forwarded_allow_ips": settings.trusted_proxies or None,
         }
         if workers == 1:
             keep_arenas_few()
             metrics = Metrics()
+            ServerCollector(metrics.registry)
             if metrics_port is not None:
-                open_.enter_context(_metrics(metrics_port, metrics.registry))
+                open_.enter_context(_metrics(metrics_host, metrics_port, metrics.registry))
             config = uvicorn.Config(create_app(service, settings, metrics), **options)
             server = _Server(config, lambda: listens(address))
             open_.enter_context(reloading_at_hangup(service))
@@ -183,10 +193,11 @@ def serve(
         folder = open_.enter_context(tempfile.TemporaryDirectory(prefix="lustrum-metrics-"))
         os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder
         open_.callback(os.environ.pop, "PROMETHEUS_MULTIPROC_DIR", None)
+        registry = CollectorRegistry()
+        MultiProcessCollector(registry, path=folder)  # type: ignore[no-untyped-call]
+        whole = ServerCollector(registry)
         if metrics_port is not None:
-            registry = CollectorRegistry()
-            MultiProcessCollector(registry, path=folder)  # type: ignore[no-untyped-call]
-            open_.enter_context(_metrics(metrics_port, registry))
+            open_.enter_context(_metrics(metrics_host, metrics_port, registry))
         shared = open_.enter_context(tempfile.TemporaryDirectory(prefix="lustrum-shared-"))
         open_.enter_context(worker_environment(service, settings, logs, Path(shared), workers))
         # Whoever looked for what is there may have started one; the processes that answer have their own.
@@ -194,32 +205,21 @@ def serve(
         config = uvicorn.Config(
             "lustrum.server.run:application", factory=True, workers=workers, **options
         )
-        listening_each = open_.enter_context(_spread(listening))
-        Processes(config, listening_each, lambda: listens(address), SIGN_OF_LIFE).run()
+
+        def restarted(pid: int | None, why: str) -> None:
+            # What it was answering, and what it remembered, is gone with it.
+            mark_process_dead(pid, folder)  # type: ignore[no-untyped-call]
+            whole.restarts.labels(why).inc()
+
+        Processes(config, listening, lambda: listens(address), SIGN_OF_LIFE, restarted).run()
 
 
 @contextmanager
-def _spread(listening: socket.socket) -> Iterator[socket.socket | OwnSocket]:
-    """What each process is given to listen on: where the system can, a socket of its own on the same port.
-
-    On one shared socket whoever wakes first takes all connections that wait, and the others stay idle.
-    """
-    if sys.platform != "linux":
-        yield listening
-        return
-    host, port = listening.getsockname()[:2]
-    listening.close()
-    # It takes no connections, and keeps the port while processes come and go.
-    with own_socket(host, port):
-        yield OwnSocket(host, port)
-
-
-@contextmanager
-def _metrics(port: int, registry: CollectorRegistry) -> Iterator[None]:
+def _metrics(host: str, port: int, registry: CollectorRegistry) -> Iterator[None]:
     try:
-        server, thread = start_http_server(port, "127.0.0.1", registry)
+        server, thread = start_http_server(port, host, registry)
     except OSError as error:
-        raise InputError(_why(error, "127.0.0.1", port, "--metrics-port")) from None
+        raise InputError(_why(error, host, port, "--metrics-")) from None
     try:
         yield
     finally:
@@ -247,11 +247,12 @@ def _bound(host: str, port: int) -> socket.socket:
     return listening
 
 
-def _why(error: OSError, host: str, port: int, option: str = "--port") -> str:
+def _why(error: OSError, host: str, port: int, option: str = "--") -> str:
     if error.errno == errno.EADDRINUSE:
-        return f"Port {port} on {host} is in use; choose another with {option}."
+        return f"Port {port} on {host} is in use; choose another with {option}port."
     if error.errno == errno.EACCES:
-        return f"Port {port} on {host} is reserved; choose one from 1024 on with {option}."
+        return f"Port {port} on {host} is reserved; choose one from 1024 on with {option}port."
     if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
-        return f"This machine has no address {host!r}; choose one with --host, such as 127.0.0.1."
+        example = f"{option}host, such as 127.0.0.1"
+        return f"This machine has no address {host!r}; choose one with {example}."
     return f"The server cannot listen on port {port} of {host}: {error.strerror}."

@@ -419,3 +419,7 @@ class ProblemOut(BaseModel):
     status: int = Field(description="The HTTP status.")
     detail: str = Field(description="What is wrong and what would be right, in a sentence.")
     instance: str = Field(description="The address that was asked.")
+    request_id: str = Field(
+        default="", description="The id of the request, as in the server's log."
+    )
+    trace_id: str = Field(default="", description="That of the trace, where a traceparent came in.")

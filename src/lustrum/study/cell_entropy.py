@@ -22,7 +22,7 @@ from lustrum.audit import (
 from lustrum.model import Category, CellStatus, Release, TableAxis
 from lustrum.model.arrays import Floats, Ints
 from lustrum.numeric.arithmetic import log2
-from lustrum.risk.cell_entropy import cell_entropy as risk_of
+from lustrum.risk.entropy import cell_entropy as risk_of
 from lustrum.study.markov import IJ, IK, JK
 from lustrum.study.result import Line, Panel, Progress, Study, panels_of
 

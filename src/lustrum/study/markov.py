@@ -17,7 +17,7 @@ from lustrum.audit import (
 )
 from lustrum.audit.belief.posterior import weighted
 from lustrum.model import Category, TableAxis
-from lustrum.risk.cell_entropy import cell_entropy
+from lustrum.risk.entropy import cell_entropy
 from lustrum.study.result import Line, Panel, Progress, Study, panels_of
 
 CUBE = {"I": 4, "J": 4, "K": 3}

@@ -147,15 +147,6 @@ class MethodOutcome:
     changed: float | None
 
 
-@dataclass(frozen=True)
-class RUPoint:
-    """A point of the disclosure risk - data utility map (Figure 2)."""
-
-    label: str
-    risk: float
-    utility: float
-
-
 def hypercube(microdata: pa.Table) -> Ints:
     """The counts of people by the seven variables of section 5.1."""
     columns = [microdata[name].combine_chunks() for name in VARIABLES]
@@ -208,11 +199,6 @@ def server_outcomes(
         _outcome(number, method, float(before[number]), np.array(figures))
         for (number, method), figures in sorted(runs.items(), key=lambda item: item[0][0])
     )
-
-
-def ru_points(outcomes: tuple[MethodOutcome, ...]) -> tuple[RUPoint, ...]:
-    """The points of Figure 2, as ``T1 RS``: low risk and high utility are wanted."""
-    return tuple(RUPoint(f"T{o.table} {o.method}", o.risk, o.utility) for o in outcomes if o.table)
 
 
 def _changed(table: Ints, release: Ints) -> float:

@@ -23,12 +23,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from lustrum.model import InputError
-from lustrum.model.arrays import Floats, Ints
+from lustrum.model.arrays import Array, Floats, Ints
+from lustrum.numeric.compiled import compiled_if_large
 from lustrum.survey.design import Design, Estimates, ReplicateWeights
 
 Sample = Design | ReplicateWeights
@@ -49,13 +51,21 @@ def estimate_totals(
     inside, where, y = checked(sample, cells, count, values)
     if isinstance(sample, ReplicateWeights):
         return _replicated(
-            sample, where, count, lambda w: sums_by_cell(where, w[inside] * y, count)
+            sample, where, count, lambda w: _weighted_sums(where, inside, w, y, count)
         )
     weighted = sample.weights[inside] * y
     total = sums_by_cell(where, weighted, count)
     return Estimates(
         total, _variances(sample, inside, where, weighted, count), _respondents(where, count)
     )
+
+
+def plain_totals(
+    sample: Sample, cells: Ints, count: int, values: npt.ArrayLike | None = None
+) -> Floats:
+    """The same sums alone, without errors."""
+    inside, where, y = checked(sample, cells, count, values)
+    return sums_by_cell(where, sample.weights[inside] * y, count)
 
 
 def estimate_ratios(
@@ -77,18 +87,16 @@ def estimate_ratios(
     inside, where, y = checked(sample, cells, count, numerator)
     x = checked(sample, cells, count, denominator)[2]
 
-    def ratio(every: Floats) -> Floats:
-        weights = every[inside]
+    def ratio(weights: Floats) -> Floats:
+        over = _weighted_sums(where, inside, weights, y, count)
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.asarray(
-                sums_by_cell(where, weights * y, count) / sums_by_cell(where, weights * x, count)
-            )
+            return np.asarray(over / _weighted_sums(where, inside, weights, x, count))
 
     if isinstance(sample, ReplicateWeights):
         return _replicated(sample, where, count, ratio)
     weights = sample.weights[inside]
-    ratios, below = ratio(sample.weights), sums_by_cell(where, weights * x, count)
-    ratios = np.where(below == 0, np.nan, ratios)
+    below = sums_by_cell(where, weights * x, count)
+    ratios = np.where(below == 0, np.nan, ratio(sample.weights[:, None])[:, 0])
     with np.errstate(divide="ignore", invalid="ignore"):
         residual = weights * (y - ratios[where] * x) / below[where]
     variances = _variances(sample, inside, where, np.nan_to_num(residual), count)
@@ -164,13 +172,40 @@ def _centred(design: Design, parts: Ints, sums: Floats, count: int) -> Floats:
 def _replicated(
     sample: ReplicateWeights, where: Ints, count: int, estimate: Callable[[Floats], Floats]
 ) -> Estimates:
-    """The full estimate, and the spread of the replicates around it."""
-    full_estimate = estimate(sample.weights)
-    variances = np.zeros(count)
+    """The full estimate, and the spread of the replicates around it; ``estimate`` takes weights in columns."""
+    full_estimate = estimate(sample.weights[:, None])[:, 0]
     assert sample.rscales is not None
-    for column, factor in zip(sample.replicates.T, sample.rscales, strict=True):
-        variances += factor * (estimate(column) - full_estimate) ** 2
+    variances = _spread_around(full_estimate, estimate(sample.replicates), sample.rscales)
     return Estimates(full_estimate, sample.scale * variances, _respondents(where, count))
+
+
+def _weighted_sums(
+    where: Ints, inside: Ints, weights: Floats, values: Floats, count: int
+) -> Floats:
+    """Of every cell the sums of values by each column of weights: one row a cell."""
+    sums = np.zeros((count, weights.shape[1]))
+    _add_weighted(where, inside, weights, values, sums)
+    return sums
+
+
+@compiled_if_large
+def _add_weighted(
+    where: Array, inside: Array, weights: Array, values: Array, sums: Array
+) -> None:  # pragma: no cover
+    for i in range(inside.size):
+        own, cell, value = weights[inside[i]], sums[where[i]], values[i]
+        for column in range(own.size):
+            cell[column] += own[column] * value
+
+
+@compiled_if_large
+def _spread_around(full: Array, replicates: Array, factors: Array) -> Any:  # pragma: no cover
+    """Of every cell the squared distances of its replicates from the full estimate, each times its factor."""
+    out = np.zeros(full.size)
+    for cell in range(full.size):
+        for column in range(factors.size):
+            out[cell] += factors[column] * (replicates[cell, column] - full[cell]) ** 2
+    return out
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,14 +235,14 @@ def estimate_quotients(sample: Sample, over: Sums, under: Sums, base: Ints) -> E
     bottom = checked(sample, under.cells, under.count, under.values)
 
     def quotient(weights: Floats) -> Floats:
-        y = sums_by_cell(top[1], weights[top[0]] * top[2], over.count)
-        x = sums_by_cell(bottom[1], weights[bottom[0]] * bottom[2], under.count)[base_cells]
+        y = _weighted_sums(top[1], top[0], weights, top[2], over.count)
+        x = _weighted_sums(bottom[1], bottom[0], weights, bottom[2], under.count)[base_cells]
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(x == 0, np.nan, y / x)
 
     if isinstance(sample, ReplicateWeights):
         return _replicated(sample, top[1], over.count, quotient)
-    quotients = quotient(sample.weights)
+    quotients = quotient(sample.weights[:, None])[:, 0]
     weighted = [sample.weights[inside] * values for inside, _, values in (top, bottom)]
     total = sums_by_cell(bottom[1], weighted[1], under.count)[base_cells]
     z = _by_cluster(sample, top[0], top[1], weighted[0])

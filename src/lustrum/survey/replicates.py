@@ -16,7 +16,6 @@ import math
 from typing import Any
 
 import numpy as np
-from scipy.linalg import hadamard
 
 from lustrum.model import InputError
 from lustrum.model.arrays import Floats
@@ -66,6 +65,8 @@ def balanced_half_samples(design: Design, fay: float = 0.0) -> ReplicateWeights:
     size = 4
     while size <= strata:
         size *= 2
+    from scipy.linalg import hadamard  # for this alone, which a server never needs
+
     signs = np.asarray(hadamard(size), dtype=np.float64)[:, 1 : strata + 1]
     first = np.zeros(len(design.stratum_of_cluster), dtype=np.bool_)
     first[np.unique(design.stratum_of_cluster, return_index=True)[1]] = True

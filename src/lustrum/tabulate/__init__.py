@@ -5,7 +5,13 @@ from lustrum.numeric.counting.engine import Engine, KernelEngine
 from lustrum.tabulate.draft import draft_description
 from lustrum.tabulate.finest import finest_cells
 from lustrum.tabulate.frame import FrameEngine
-from lustrum.tabulate.hypercube import HypercubeEngine, aggregate, cells_of
+from lustrum.tabulate.hypercube import (
+    HypercubeEngine,
+    RecordsEngine,
+    aggregate,
+    cells_of,
+    records_of,
+)
 from lustrum.tabulate.ingest import (
     FileSource,
     FrameSource,
@@ -15,7 +21,6 @@ from lustrum.tabulate.ingest import (
     read_description,
 )
 from lustrum.tabulate.keys import Secret
-from lustrum.tabulate.records import RecordsEngine, records_of
 from lustrum.tabulate.sql import SqlEngine
 from lustrum.tabulate.store import EmbeddedEngine, Store
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -24,7 +23,7 @@ from lustrum.model import (
     Variable,
     Weight,
 )
-from lustrum.model.arrays import Array
+from lustrum.model.arrays import Array, Ints, Mask
 from lustrum.model.errors import choices
 from lustrum.model.finest import code_type
 from lustrum.numeric.counting.plan import Chunk
@@ -49,7 +48,7 @@ def encode(
     codes = {
         v.name: _all_codes(_column(table, v.name, location), v, location) for v in dataset.variables
     }
-    numbers: dict[str, npt.NDArray[np.int64]] = {}
+    numbers: dict[str, Ints] = {}
     described: list[Measure | Weight] = [
         *dataset.measures,
         *(c for w in dataset.weights for c in w.columns),
@@ -71,9 +70,7 @@ def encode(
     return Chunk(rows, codes, numbers, ids, keys)
 
 
-def encode_ids(
-    table: pa.Table, name: str, source: str, first_row: int = 1
-) -> npt.NDArray[np.int64]:
+def encode_ids(table: pa.Table, name: str, source: str, first_row: int = 1) -> Ints:
     """Encode one column of identifiers."""
     location = _Place(source, first_row)
     return _ids(_whole(_column(table, name, location)), name, location)
@@ -206,7 +203,7 @@ def _as_text(column: pa.Array, name: str, location: _Place) -> pa.Array:
     return column.cast(pa.string())
 
 
-def _numbers(column: pa.Array, spec: Measure | Weight, location: _Place) -> npt.NDArray[np.int64]:
+def _numbers(column: pa.Array, spec: Measure | Weight, location: _Place) -> Ints:
     if isinstance(column, pa.ChunkedArray):
         column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], pa.int64())
     if column.null_count:
@@ -280,7 +277,7 @@ def _is_text(kind: pa.DataType) -> bool:
     )
 
 
-def _decimal_words(column: pa.Array) -> npt.NDArray[np.int64]:
+def _decimal_words(column: pa.Array) -> Ints:
     """The integers behind a column of decimals of at most 18 digits: the low words of their 128 bits."""
     words = np.frombuffer(column.buffers()[1], dtype="<i8").reshape(-1, 2)
     return words[column.offset : column.offset + len(column), 0].astype(np.int64)
@@ -299,7 +296,7 @@ def _one_by_one(column: pa.Array, decimals: int) -> Array:
     return out
 
 
-def _ids(column: pa.Array, name: str, location: _Place) -> npt.NDArray[np.int64]:
+def _ids(column: pa.Array, name: str, location: _Place) -> Ints:
     if isinstance(column, pa.ChunkedArray):
         column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], pa.int64())
     if column.null_count:
@@ -328,7 +325,7 @@ def _numpy(column: pa.Array) -> Array:
 
 
 def _check_structural(zero: StructuralZero, codes: Mapping[str, Array], location: _Place) -> None:
-    hit: npt.NDArray[np.bool_] | None = None
+    hit: Mask | None = None
     for name, members in zero.where.items():
         here = np.isin(codes[name], np.fromiter(members, dtype=codes[name].dtype))
         hit = here if hit is None else hit & here

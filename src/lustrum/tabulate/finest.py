@@ -9,10 +9,9 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from lustrum.model import Dataset, InputError
-from lustrum.model.arrays import Array, Words
+from lustrum.model.arrays import Array, Ints, Words
 from lustrum.model.finest import FinestCells, code_type
 from lustrum.numeric.compiled import compiled
 from lustrum.numeric.counting.engine import KernelEngine
@@ -99,7 +98,7 @@ def strides(dataset: Dataset) -> list[np.uint64]:
 
 def _block(
     chunk: Chunk, dataset: Dataset, strides: list[np.uint64], start: int, stop: int
-) -> tuple[Words, npt.NDArray[np.int64], Words]:
+) -> tuple[Words, Ints, Words]:
     numbers = np.zeros(stop - start, dtype=np.uint64)
     for variable, stride in zip(dataset.variables, strides, strict=True):
         numbers += chunk.codes[variable.name][start:stop].astype(np.uint64) * stride
@@ -122,7 +121,7 @@ class _HashTable:
         self._counts = np.zeros(size, dtype=np.int64)
         self._keys = np.zeros(size, dtype=np.uint64)
 
-    def add(self, numbers: Words, counts: npt.NDArray[np.int64], keys: Words) -> None:
+    def add(self, numbers: Words, counts: Ints, keys: Words) -> None:
         done = 0
         while done < numbers.size:
             taken, self._used = _add(
@@ -146,7 +145,7 @@ class _HashTable:
             numbers[full], counts[full], keys[full], self._numbers, self._counts, self._keys, 0
         )
 
-    def sorted(self) -> tuple[Words, npt.NDArray[np.int64], Words]:
+    def sorted(self) -> tuple[Words, Ints, Words]:
         """Numbers, counts and keys of the cells in ascending order of their numbers."""
         full = np.flatnonzero(self._numbers != _NOBODY)
         order = full[np.argsort(self._numbers[full], kind="stable")]

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lustrum.model import Dataset, IngestError, InputError, Table, TableQuery
+from lustrum.model.arrays import Ints
 from lustrum.model.query import Axis
+from lustrum.model.records import Records
 from lustrum.numeric.counting.engine import Engine, KernelEngine
 from lustrum.tabulate.encode import Chunk, encode
 from lustrum.tabulate.frame import as_arrow
@@ -87,7 +91,7 @@ def aggregate(engine: Engine, variables: list[str]) -> pa.Table:
     return cells_of(table, table.values)
 
 
-def cells_of(table: Table, counts: npt.NDArray[np.int64]) -> pa.Table:
+def cells_of(table: Table, counts: Ints) -> pa.Table:
     """The cells of a table that hold anybody by these counts, with their summed keys if there are any."""
     where = np.nonzero(counts)
     columns: dict[str, pa.Array] = {}
@@ -97,3 +101,32 @@ def cells_of(table: Table, counts: npt.NDArray[np.int64]) -> pa.Table:
     if table.keys is not None:
         columns[KEY] = pa.array(table.keys[where])
     return pa.table(columns)
+
+
+# From engines to records and back: the way of a pre-tabular method.
+
+
+class RecordsEngine(KernelEngine):
+    """Answers from records in memory."""
+
+    def __init__(self, records: Records, workers: int | None = None) -> None:
+        chunk = Chunk(len(records), records.codes, records.numbers, records.ids, records.keys)
+        super().__init__(records.dataset, [chunk], workers)
+
+
+def records_of(engine: KernelEngine) -> Records:
+    """All records behind an engine in one piece."""
+    chunks = engine.chunks
+
+    def joined(part: str, name: str) -> npt.NDArray[Any]:
+        return np.concatenate([getattr(chunk, part)[name] for chunk in chunks])
+
+    first = chunks[0]
+    keys = [chunk.keys for chunk in chunks if chunk.keys is not None]
+    return Records(
+        engine.dataset,
+        codes={name: joined("codes", name) for name in first.codes},
+        numbers={name: joined("numbers", name) for name in first.numbers},
+        ids={name: joined("ids", name) for name in first.ids},
+        keys=np.concatenate(keys) if len(keys) == len(chunks) else None,
+    )

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from lustrum.model.arrays import Array
+from lustrum.model.arrays import Array, Ints
 from lustrum.model.keys import text_identity
 from lustrum.numeric.compiled import compiled
 
@@ -17,7 +16,7 @@ PLAIN_TEXTS = 1 << 21
 _plain_left = PLAIN_TEXTS
 
 
-def text_identities(texts: pa.Array) -> npt.NDArray[np.int64]:
+def text_identities(texts: pa.Array) -> Ints:
     """``text_identity`` of every text of a column without gaps."""
     global _plain_left
     numbers = _plain_numbers(texts)
@@ -30,7 +29,7 @@ def text_identities(texts: pa.Array) -> npt.NDArray[np.int64]:
     return by_loop(texts)
 
 
-def _plain_numbers(texts: pa.Array) -> npt.NDArray[np.int64] | None:
+def _plain_numbers(texts: pa.Array) -> Ints | None:
     """The numbers of texts that are all plain whole numbers of at most 63 bits."""
     try:
         whole = texts.cast(pa.int64())
@@ -39,11 +38,11 @@ def _plain_numbers(texts: pa.Array) -> npt.NDArray[np.int64] | None:
     # Only a number that is written plainly is written the same way again.
     if not whole.cast(pa.string()).equals(texts):
         return None
-    numbers: npt.NDArray[np.int64] = whole.to_numpy(zero_copy_only=False)
+    numbers: Ints = whole.to_numpy(zero_copy_only=False)
     return None if (numbers < 0).any() else numbers
 
 
-def by_loop(texts: pa.Array) -> npt.NDArray[np.int64]:
+def by_loop(texts: pa.Array) -> Ints:
     """``text_identity`` of every text, by the compiled loop."""
     count = len(texts)
     # Views that cannot be written to, whatever the column is, so that the loop is compiled for one kind.

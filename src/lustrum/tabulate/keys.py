@@ -14,12 +14,11 @@ import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-import numpy.typing as npt
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from lustrum.model import DatasetError, InputError
+from lustrum.model.arrays import Words
 from lustrum.model.keys import scramble
 from lustrum.runtime.durable import sync
 
@@ -85,7 +84,7 @@ class Secret:
         """Write the secret to a new file, whole and durable, readable by its owner only."""
         draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(handle, "w", encoding="ascii") as file:
                 file.write(self.value.hex() + "\n")
@@ -114,9 +113,7 @@ class Secret:
         return hkdf.derive(self.value)
 
 
-def record_keys(
-    secret: Secret, dataset: str, identity: npt.NDArray[np.uint64]
-) -> npt.NDArray[np.uint64]:
+def record_keys(secret: Secret, dataset: str, identity: Words) -> Words:
     """The keys of records of these identities: AES as a pseudo-random function of the identity."""
     key = secret.derive(f"lustrum record key {KEY_VERSION} {dataset}")
     return scramble(key, identity)

@@ -39,6 +39,8 @@ from lustrum.utility.measures.association import (
 from lustrum.utility.measures.distances import (
     AverageDistance,
     AverageRelativeDistance,
+    Divergence,
+    EntropyChange,
     ExactCells,
     HellingerDistance,
     HellingerShares,
@@ -47,19 +49,15 @@ from lustrum.utility.measures.distances import (
     MeanSquaredPrecision,
     average_distance,
     average_relative_distance,
+    cell_entropy,
+    divergence,
+    entropy_change,
     hellinger_counts,
     hellinger_shares,
     hellinger_utility,
     largest_deviation,
     mean_squared_precision,
     share_of_exact_cells,
-)
-from lustrum.utility.measures.information import (
-    Divergence,
-    EntropyChange,
-    cell_entropy,
-    divergence,
-    entropy_change,
 )
 from lustrum.utility.measures.margins import (
     LargestMarginError,

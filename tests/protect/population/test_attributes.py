@@ -194,6 +194,33 @@ def test_rows_where_nobody_is_expected_have_two_siblings_and_others_one() -> Non
     assert wanted > 1.3 * small.size
 
 
+def test_of_several_stars_all_but_one_are_around_invented_people() -> None:
+    """Few of their cells lie beside an occupied one, and they share the people of the start as all would."""
+    cells = scattered()
+    occupied = {
+        (p, *code[:p], *code[p + 1 :]) for code in cells.codes.T.tolist() for p in range(1, 4)
+    }
+    beside, many = {}, {}
+    for stars in (1.0, 9.0):
+        found = sibling_candidates(cells, KEY, 3, stars)
+        numbers = cell_numbers(cells.dataset, found)
+        assert np.unique(numbers).size == numbers.size
+        assert not np.isin(numbers, cell_numbers(cells.dataset, cells.codes)).any()
+        codes = found.T.tolist()
+        beside[stars] = np.mean(
+            [any((p, *c[:p], *c[p + 1 :]) in occupied for p in range(1, 4)) for c in codes]
+        )
+        many[stars] = len(codes)
+        needed = candidates(cells, KEY, 3, 10.0, stars, 600)[1]
+        alone = stars**0.5 * many[stars] / 6
+        assert needed == pytest.approx(
+            min(600 / (600 + 3 * alone) * alone, many[stars] / CANDIDATES)
+        )
+    assert 2.1 < many[9.0] / many[1.0] < 4.2, "the root of nine"
+    assert beside[1.0] > 0.7
+    assert beside[9.0] < 0.45, "a cell by chance: one in seven"
+
+
 def test_the_siblings_of_a_file_belong_to_the_version_of_the_search() -> None:
     found, needed, one_in = candidates(scattered(), KEY, 3, 20.0, 1.0, 600)
     digest = hashlib.sha256(found.astype(np.int64).tobytes() + f"{needed!r} {one_in}".encode())

@@ -21,7 +21,7 @@ from lustrum.protect.suppression import (
 from lustrum.protect.suppression.check import audit_deviations
 from lustrum.protect.suppression.search import boxes
 from lustrum.protect.suppression.search.boxes import axis_moves, protect_by_boxes
-from lustrum.protect.suppression.search.lower_bounds import simple_bound
+from lustrum.protect.suppression.search.decomposition import simple_bound
 from protect.suppression.test_suppress import cheapest, small_problem
 
 TREE = AxisSums(7, ((4, (0, 1)), (5, (2, 3)), (6, (4, 5))))

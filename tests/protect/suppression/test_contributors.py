@@ -24,6 +24,12 @@ from lustrum.protect.suppression import (
     linked_problem,
     suppress,
 )
+from lustrum.protect.suppression.contributors import (
+    RankedContributions,
+    contributor_numbers,
+    ranked_contributions,
+    views_of,
+)
 from lustrum.sensitivity import GivenCells, PPercent, Threshold
 
 # Every firm has an area, an activity and a size class; one table is by activity, the other by size.
@@ -331,28 +337,6 @@ def test_names_that_mean_nothing_outside_their_cell_are_not_joined() -> None:
     assert without == {(0,), (3,), (1, 4, 7), (9,), (12,), (10, 13, 16)}
 
 
-def test_a_coalition_of_all_contributors_knows_the_cell() -> None:
-    firms = [
-        Firm(0, (0, 0, 0), 50),
-        Firm(1, (0, 0, 0), 40),
-        Firm(2, (0, 1, 1), 30),
-        Firm(3, (0, 1, 1), 35),
-        Firm(4, (1, 0, 0), 60),
-        Firm(5, (1, 1, 1), 70),
-    ]
-    tables = pair(firms)
-    specs = [replace(RULE, rule=PPercent(p=10))] * 2
-    problem = linked_problem(specs, tables, coalitions=[(0, 1)])
-    both = problem.views[-1]
-    assert both.name == "coalition 1"
-    known = dict(zip(both.cells.tolist(), zip(both.low, both.high, strict=True), strict=True))
-    assert known[0] == (90, 90)
-    assert known[9] == (90, 90)
-    assert known[2][0] == 90
-    with pytest.raises(InputError, match="coalition needs"):
-        linked_problem([replace(specs[0], attacker="outsider")] * 2, tables, coalitions=[(0, 1)])
-
-
 def test_contributions_bound_nothing_where_values_can_be_negative() -> None:
     table = Table(
         (axis("a", 2),),
@@ -417,6 +401,22 @@ def test_a_search_that_begins_without_contributors_ends_safe_from_all_of_them(
     assert returned  # the audit sent some searches back
 
 
+def _pooled(
+    contributions: RankedContributions, members: tuple[int, ...], numbers: np.ndarray
+) -> RankedContributions:
+    """What members of a coalition contribute together, cell by cell."""
+    picks = np.isin(contributions.holding, members)
+    cell, cell_index, times = np.unique(
+        contributions.cell[picks], return_inverse=True, return_counts=True
+    )
+    amount = np.zeros(cell.size, dtype=np.int64)
+    np.add.at(amount, cell_index, contributions.amount[picks])
+    alone = np.zeros(cell.size, dtype=np.bool_)
+    np.logical_or.at(alone, cell_index, contributions.alone[picks])
+    alone |= times >= numbers[cell]
+    return RankedContributions(cell, np.zeros(cell.size, dtype=np.int64), amount, alone)
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_the_pairs_that_are_kept_find_all_that_any_two_holdings_find(seed: int) -> None:
     """Few pairs stand for all: the same cells are short as to every two holdings, one pair after the other."""
@@ -433,7 +433,14 @@ def test_the_pairs_that_are_kept_find_all_that_any_two_holdings_find(seed: int) 
     problem = replace(RULE, rule=PPercent(10)).problem(table)
     every = sorted({firm.holding for firm in firms})
     two = list(combinations(every, 2))
-    slow = contributor_views([table], problem, alone_only=False, coalitions=two)
+    levels = np.stack([problem.lower, problem.upper, problem.sliding])
+    about = problem.values, problem.relations, problem.primary, levels
+    ranked = ranked_contributions([table], [0], problem.relations, alone_only=False)
+    slow = views_of(ranked, *about) + tuple(
+        view
+        for members in two
+        for view in views_of(_pooled(ranked, members, contributor_numbers([table])), *about)
+    )
     quick = contributor_views([table], problem, alone_only=False, pairs=True)
     for _ in range(6):
         hidden = problem.fixed | (rng.random(problem.values.size) < 0.5)

@@ -20,8 +20,11 @@ from lustrum.protect.suppression import (
 from lustrum.protect.suppression.search.attacks.attack import attacks_on
 from lustrum.protect.suppression.search.attacks.cuts import InfeasibleError
 from lustrum.protect.suppression.search.attacks.tasks import Tasks
-from lustrum.protect.suppression.search.decomposition import protect_top_down, subtables_of
-from lustrum.protect.suppression.search.lower_bounds import bound_by_parts
+from lustrum.protect.suppression.search.decomposition import (
+    bound_by_parts,
+    protect_top_down,
+    subtables_of,
+)
 from lustrum.protect.suppression.solve import SearchRequest, solve
 from protect.suppression.test_boxes import FLAT, TREE, table
 from protect.suppression.test_optimum import FLAT2, FLAT3, NESTED, OVERLAP, Sums, optimum, small

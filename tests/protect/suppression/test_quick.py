@@ -20,7 +20,6 @@ from lustrum.protect.suppression import (
     SuppressionProblem,
     audit_pattern,
     choose,
-    coalition,
     singleton_views,
     suppress,
 )
@@ -82,8 +81,6 @@ def test_a_quick_pattern_keeps_all_levels_for_every_attacker(
     some = rng.choice(values.size, 2, replace=False)
     holding = ContributorView("a holding", some, values[some] // 2, problem.high[some])
     views = (*views, holding)
-    if len(views) > 1:
-        views = (*views, coalition("two of them", views[:2]))
     width = np.where(problem.primary, problem.upper + problem.lower + 2, 0)
     problem = replace(problem, views=views, sliding=width if sliding else problem.sliding)
     pattern = suppress(problem, algorithm="quick")

@@ -14,7 +14,7 @@ import pytest
 from lustrum.audit.certificate import verify_file
 from lustrum.model import DatasetError, InputError, Release
 from lustrum.public.prepared import read_prepared
-from lustrum.publish import folders
+from lustrum.publish import prepared as folders
 from lustrum.publish.programme import read, suppress
 from publish.programme.attack import CUBE, SETS, Cell, attack, cell, contributions, published
 from publish.programme.conftest import COUNTS, RULES, TURNOVER, Workplace

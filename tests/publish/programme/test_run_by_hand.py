@@ -30,10 +30,10 @@ from lustrum.publish.programme.run import (
     check_beside,
     check_programme,
     run_programme,
+    system_trace,
 )
-from lustrum.publish.programme.source import open_records
 from lustrum.publish.programme.spec import Source
-from lustrum.publish.programme.trace import system_trace
+from lustrum.publish.programme.system import open_records
 from lustrum.publish.waivers import read_waivers
 from lustrum.tabulate import FrameSource, Store, ingest
 from publish.programme.tiny import (

@@ -14,17 +14,16 @@ from lustrum.model import InputError
 from lustrum.numeric.structure import UNBOUNDED
 from lustrum.protect.method import kept_cells
 from lustrum.protect.suppression import Suppression
+from lustrum.publish.programme import suppress as cube_module
 from lustrum.publish.programme import system as system_module
-from lustrum.publish.programme import without_cube as cube_module
-from lustrum.publish.programme.published import (
+from lustrum.publish.programme.audit import (
     Protected,
     least_value,
     public_knowledge,
     spans_of,
 )
-from lustrum.publish.programme.suppress import _problem, _release
+from lustrum.publish.programme.suppress import _problem, _release, pattern_of_tables, without_cube
 from lustrum.publish.programme.system import named_cells
-from lustrum.publish.programme.without_cube import pattern_of_tables, without_cube
 from publish.programme.tiny import BY_BOTH, FIRMS, PAY, PERCENT, added_up, judged, systems, table
 
 AREA = 'by = [{variable = "area", total = true}]'

@@ -16,10 +16,8 @@ from lustrum.protect.suppression.check import audit_pattern
 from lustrum.publish.programme.judge import judge, ranks_for
 from lustrum.publish.programme.protect import method_of
 from lustrum.publish.programme.read import bound_to, parse_programme
-from lustrum.publish.programme.source import open_records
-from lustrum.publish.programme.suppress import _problem
-from lustrum.publish.programme.system import ProgrammeSystem, systems_of
-from lustrum.publish.programme.without_cube import pattern_of_tables, without_cube
+from lustrum.publish.programme.suppress import _problem, pattern_of_tables, without_cube
+from lustrum.publish.programme.system import ProgrammeSystem, open_records, systems_of
 from publish.programme.conftest import DESCRIPTION, programme_text, write_records
 
 HEAD = """

@@ -13,9 +13,8 @@ from lustrum.model import Dataset
 from lustrum.numeric.structure import TableLayout
 from lustrum.publish.programme.judge import judge, ranks_for
 from lustrum.publish.programme.read import bound_to, parse_programme
-from lustrum.publish.programme.source import RecordSource
 from lustrum.publish.programme.spec import PreparedSet, Programme
-from lustrum.publish.programme.system import ProgrammeSystem, systems_of
+from lustrum.publish.programme.system import ProgrammeSystem, RecordSource, systems_of
 from lustrum.sensitivity import Background
 from lustrum.tabulate.frame import FrameEngine
 from lustrum.tabulate.keys import Secret

@@ -27,6 +27,7 @@ from lustrum.numeric.structure import UNBOUNDED
 from lustrum.public.noise import SumNoise
 
 _DIGITS = 3
+_POWERS = 10 ** np.arange(19)
 
 
 def sum_figures(
@@ -128,7 +129,7 @@ def _errors(
     """Expected relative errors of the sums shown, by powers of ten."""
     scale = 10**measure.decimals
     figures: list[SizeFigures] = []
-    digits = np.array([len(str(value // scale)) if value >= scale else 0 for value in published])
+    digits = np.searchsorted(_POWERS, published // scale, side="right")
     for size in np.unique(digits).tolist():
         sums: Floats = published[digits == size].astype(np.float64)
         figures.append(

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from lustrum.audit.belief.belief import Belief
 from lustrum.model import Channel, InputError, MatrixChannel, Transitions
-from lustrum.model.arrays import Floats, Ints
+from lustrum.model.arrays import Floats, Indices, Ints, Mask
 from lustrum.numeric.arithmetic import exp, log_gamma
 from lustrum.numeric.distributions import binomial, convolved
 from lustrum.numeric.structure.ragged import distinct
@@ -109,38 +109,6 @@ class BetaBinomial:
         return np.where(inside, exp(logs - _log_beta(self.alpha, self.beta)), 0.0)
 
 
-@dataclass(frozen=True)
-class ReferenceFrequencies:
-    """How often each value occurs among the cells of a reference population.
-
-    ``smoothing`` is added to every frequency, so that values missing from the reference stay possible.
-
-    >>> ReferenceFrequencies.of([0, 0, 0, 1]).weights(np.arange(3), np.zeros(3), np.zeros(3)).tolist()
-    [3.0, 1.0, 0.0]
-    """
-
-    values: tuple[int, ...] = field(repr=False)
-    frequencies: tuple[int, ...] = field(repr=False)
-    smoothing: float = 0.0
-
-    def __post_init__(self) -> None:
-        if len(self.values) != len(self.frequencies) or not self.values:
-            raise InputError("Reference frequencies need values and one frequency for each.")
-        if min(self.frequencies) < 0 or not 0 <= self.smoothing < np.inf:
-            raise InputError("A frequency is negative; it must be 0 or more.")
-
-    @classmethod
-    def of(cls, counts: npt.ArrayLike, smoothing: float = 0.0) -> ReferenceFrequencies:
-        """The frequencies of the counts in a reference table."""
-        values, seen = np.unique(np.asarray(counts, dtype=np.int64), return_counts=True)
-        return cls(tuple(values.tolist()), tuple(seen.tolist()), smoothing)
-
-    def weights(self, values: Ints, low: Ints, high: Ints) -> Floats:
-        """The frequency of each value."""
-        known = np.array(self.frequencies, dtype=np.float64)
-        return _looked_up(values, np.array(self.values), known) + self.smoothing
-
-
 def _log_beta(a: npt.ArrayLike, b: npt.ArrayLike) -> Floats:
     return log_gamma(a) + log_gamma(b) - log_gamma(np.add(a, b))
 
@@ -150,7 +118,7 @@ def _check_range(low: int | None, high: int | None) -> None:
         raise InputError("The lowest value of a prior is above its highest.")
 
 
-def _inside(values: Ints, low: int | None, high: int | None) -> npt.NDArray[np.bool_]:
+def _inside(values: Ints, low: int | None, high: int | None) -> Mask:
     inside = np.ones(values.shape, dtype=np.bool_)
     if low is not None:
         inside &= values >= low
@@ -329,7 +297,7 @@ def weighted(
     return Belief.of_lists(indptr, values, weights / total[row], decimals=decimals)
 
 
-def _chances(published: Ints, row: npt.NDArray[np.intp], values: Ints, channel: Channel) -> Floats:
+def _chances(published: Ints, row: Indices, values: Ints, channel: Channel) -> Floats:
     """``P(published[row] | value)`` for each pair of a cell and a value."""
     pair_by_pair = getattr(channel, "chances", None)
     if pair_by_pair is not None:
@@ -349,3 +317,35 @@ def _chances(published: Ints, row: npt.NDArray[np.intp], values: Ints, channel: 
     wanted = true_index.ravel() * shown.size + code.ravel()[row]
     at = np.minimum(np.searchsorted(key, wanted), key.size - 1)
     return np.where(key[at] == wanted, chance[at], 0.0)
+
+
+@dataclass(frozen=True)
+class ReferenceFrequencies:
+    """How often each value occurs among the cells of a reference population.
+
+    ``smoothing`` is added to every frequency, so that values missing from the reference stay possible.
+
+    >>> ReferenceFrequencies.of([0, 0, 0, 1]).weights(np.arange(3), np.zeros(3), np.zeros(3)).tolist()
+    [3.0, 1.0, 0.0]
+    """
+
+    values: tuple[int, ...] = field(repr=False)
+    frequencies: tuple[int, ...] = field(repr=False)
+    smoothing: float = 0.0
+
+    def __post_init__(self) -> None:
+        if len(self.values) != len(self.frequencies) or not self.values:
+            raise InputError("Reference frequencies need values and one frequency for each.")
+        if min(self.frequencies) < 0 or not 0 <= self.smoothing < np.inf:
+            raise InputError("A frequency is negative; it must be 0 or more.")
+
+    @classmethod
+    def of(cls, counts: npt.ArrayLike, smoothing: float = 0.0) -> ReferenceFrequencies:
+        """The frequencies of the counts in a reference table."""
+        values, seen = np.unique(np.asarray(counts, dtype=np.int64), return_counts=True)
+        return cls(tuple(values.tolist()), tuple(seen.tolist()), smoothing)
+
+    def weights(self, values: Ints, low: Ints, high: Ints) -> Floats:
+        """The frequency of each value."""
+        known = np.array(self.frequencies, dtype=np.float64)
+        return _looked_up(values, np.array(self.values), known) + self.smoothing

@@ -17,7 +17,6 @@ from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
 from lustrum.audit.bounding.network import BoundNetwork
@@ -151,7 +150,7 @@ def _merged(piece: Piece, stands: Indices, label: Indices, sign: Ints, shift: In
     )
 
 
-Part: TypeAlias = tuple[BoundSweep, npt.NDArray[np.intp]]
+Part: TypeAlias = tuple[BoundSweep, Indices]
 Each: TypeAlias = Callable[..., Iterable[Any]]
 """Applies a function to each of some things, one after the other or on several threads."""
 
@@ -169,7 +168,7 @@ class Bounds:
     searches for whole tables and the flows that were computed.
     """
 
-    cells: npt.NDArray[np.intp]
+    cells: Indices
     low: Floats
     high: Floats
     sharp: Mask
@@ -337,7 +336,7 @@ def _ask_in_rounds(each: Each, sweeps: Sequence[BoundSweep], watch: Watch) -> No
 def _ask(
     each: Each,
     sweeps: Sequence[BoundSweep],
-    how: Callable[[BoundSweep, npt.NDArray[np.intp]], BoundSweep],
+    how: Callable[[BoundSweep, Indices], BoundSweep],
     *,
     hard: bool,
 ) -> None:
@@ -363,7 +362,7 @@ def _explained(known: Knowledge, nothing: ContradictionError | Impossible) -> Co
     return ContradictionError(f"{CONTRADICTION}no table {kind}fits all that is known about {name}.")
 
 
-def _picked(known: Knowledge, cells: Iterable[CellRef] | slice | None) -> npt.NDArray[np.intp]:
+def _picked(known: Knowledge, cells: Iterable[CellRef] | slice | None) -> Indices:
     if cells is None or isinstance(cells, slice):
         return np.arange(len(known), dtype=np.intp)[cells if cells is not None else slice(None)]
     return np.array([known.cell(c) for c in cells], dtype=np.intp)

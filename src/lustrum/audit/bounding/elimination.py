@@ -16,12 +16,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from lustrum.audit.knowledge.facts import Knowledge, Sparse
+from lustrum.audit.knowledge.facts import Knowledge
 from lustrum.audit.knowledge.reduce import echelon, inverse
 from lustrum.model import InputError
-from lustrum.model.arrays import Ints, Mask
+from lustrum.model.arrays import Indices, Ints, Mask, Sparse
 from lustrum.numeric.compiled import compiled
 from lustrum.numeric.structure.ragged import connected_parts
 from lustrum.numeric.structure.rank import EXCESSES, reduced
@@ -63,7 +62,7 @@ class _System:
     known.
     """
 
-    cells: npt.NDArray[np.intp]
+    cells: Indices
     matrix: Sparse
     order: Ints
     gives: Ints

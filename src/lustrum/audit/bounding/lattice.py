@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lustrum.audit.knowledge.facts import Sparse
-from lustrum.model.arrays import Ints
+from lustrum.model.arrays import Ints, Sparse
 
 Column = dict[int, int]
 

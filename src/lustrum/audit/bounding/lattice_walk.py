@@ -15,12 +15,11 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
 from lustrum.audit.bounding.lattice import integer_kernel, integer_solution, reduced
 from lustrum.audit.knowledge.reduce import Piece
-from lustrum.model.arrays import Floats, Ints
+from lustrum.model.arrays import Floats, Ints, Words
 from lustrum.numeric.compiled import compiled
 from lustrum.numeric.solve.highs import Program, solved
 from lustrum.numeric.solve.products import cholesky, cleared, dot
@@ -181,7 +180,7 @@ class LatticeWalker:
         twin.least, twin.most = self.least.copy(), self.most.copy()
         return twin
 
-    def seek(self, question: int, state: npt.NDArray[np.uint64], tries: int) -> bool:
+    def seek(self, question: int, state: Words, tries: int) -> bool:
         """Walk towards a bound (``2 * cell``, plus 1 for its upper bound); returns whether it was reached."""
         cell, upper = divmod(int(question), 2)
         vectors = self.basis.copy()
@@ -212,7 +211,7 @@ class LatticeWalker:
         return np.append(best, cell).astype(np.int64)
 
 
-def stream(seed: int) -> npt.NDArray[np.uint64]:
+def stream(seed: int) -> Words:
     """An independent stream of random words."""
     return np.array([seed * 0xD1342543DE82EF95 % 2**64, _INCREMENT], dtype=np.uint64)
 

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.audit.knowledge.facts import Knowledge
+from lustrum.model.arrays import Floats, Indices
 from lustrum.numeric.structure import UNBOUNDED
 
 Pairs: TypeAlias = tuple[tuple[int, int], ...]
@@ -140,18 +141,18 @@ class FactSystem:
             self.decimals,
         )
 
-    def expanded(self, values: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    def expanded(self, values: npt.ArrayLike) -> Floats:
         """Values of all cells: the open ones given here, and the fixed ones."""
         out = self._lows.copy()
         out[self._open_index] = values
         return out
 
     @cached_property
-    def _lows(self) -> npt.NDArray[np.float64]:
+    def _lows(self) -> Floats:
         return np.array([low or 0 for low, _ in self.boxes], dtype=np.float64)
 
     @cached_property
-    def _open_index(self) -> npt.NDArray[np.intp]:
+    def _open_index(self) -> Indices:
         return np.array(self.open, dtype=np.intp)
 
     @cached_property

@@ -11,7 +11,6 @@ from fractions import Fraction
 from math import ceil
 
 import numpy as np
-import numpy.typing as npt
 
 from lustrum.audit.certificate.document import Certificate, Claim, End
 from lustrum.audit.certificate.exact import Boxes, FactSystem, Leaf, Split, WitnessTable
@@ -25,6 +24,7 @@ from lustrum.audit.certificate.linear import (
 )
 from lustrum.audit.knowledge.facts import CellRef, ContradictionError, Knowledge
 from lustrum.model import InputError
+from lustrum.model.arrays import Floats
 from lustrum.model.errors import kind_of
 
 # Sharp bounds of whole cells: branch until every leaf proves that no table goes beyond the best one.
@@ -72,7 +72,7 @@ class _Node:
     depth: int
     leaf: Leaf
     shown: Fraction | None
-    point: npt.NDArray[np.float64] | None = None
+    point: Floats | None = None
     split: Split | None = None
     sides: list[_Node] = field(default_factory=list)
 

@@ -19,7 +19,7 @@ from lustrum.audit.fibre.two_way import TwoWay
 from lustrum.audit.knowledge.facts import CellRef, ContradictionError, Knowledge
 from lustrum.audit.knowledge.reduce import CONTRADICTION
 from lustrum.model import InputError
-from lustrum.model.arrays import Floats, Ints
+from lustrum.model.arrays import Floats, Ints, Mask
 from lustrum.model.chance import Seed, any_generator
 from lustrum.model.errors import choices
 from lustrum.numeric.arithmetic import log
@@ -123,7 +123,7 @@ class CellDistributions:
 
     known: Knowledge
     belief: Belief
-    exact: npt.NDArray[np.bool_]
+    exact: Mask
     effective: Floats
     rhat: Floats
     target: str

@@ -7,12 +7,11 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from lustrum.audit.fibre.margins import FibreMargins, check_limit
 from lustrum.audit.fibre.system import FibreBlock, FibreSystem
 from lustrum.audit.knowledge.facts import Knowledge
-from lustrum.model.arrays import Floats, Ints
+from lustrum.model.arrays import Floats, Indices, Ints
 from lustrum.numeric.arithmetic import log
 
 NODES = 20_000_000
@@ -112,7 +111,7 @@ class _Ordered:
     """A block with its columns in the order in which they are tried."""
 
     block: FibreBlock
-    order: npt.NDArray[np.intp]
+    order: Indices
 
     @classmethod
     def of(cls, block: FibreBlock) -> _Ordered:

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 import numpy as np
-import numpy.typing as npt
 
+from lustrum.model.arrays import Floats
 from lustrum.numeric.arithmetic_loops import exp, log, log_gamma
 from lustrum.numeric.compiled import Loop
 from lustrum.numeric.compiled import compiled as keep_compiled
@@ -70,7 +70,7 @@ def _from_weights(weights: Any, count: int, left: float) -> int:  # pragma: no c
     return count - 1
 
 
-def _scaled_factorials(count: int) -> npt.NDArray[np.float64]:
+def _scaled_factorials(count: int) -> Floats:
     """``n! / c**n`` for n below ``count``, with the c that keeps products of four in the range of floats.
 
     The two counts that go up on a square and the two that go down do so by the same step, so the powers

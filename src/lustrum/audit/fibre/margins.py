@@ -9,9 +9,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from lustrum.audit.closed import margins_of
 from lustrum.audit.knowledge.facts import ContradictionError, Knowledge
 from lustrum.model import InputError
-from lustrum.model.arrays import Ints
+from lustrum.model.arrays import Ints, Mask
 from lustrum.numeric.structure import UNBOUNDED
 
 # How far a search or a chain may go, as its caller says.
@@ -49,7 +50,7 @@ class FibreMargins:
 
     shape: tuple[int, ...]
     sums: Mapping[Axes, Ints]
-    possible: npt.NDArray[np.bool_] | None = None
+    possible: Mask | None = None
 
     def __post_init__(self) -> None:
         shape = tuple(int(s) for s in self.shape)
@@ -154,36 +155,17 @@ class FibreMargins:
 
     @classmethod
     def known(cls, known: Knowledge) -> FibreMargins | None:
-        """The margins that some knowledge consists of; None if it holds anything else."""
-        structure = known.structure
-        if structure is None or structure.columns is not None or not structure.shape:
+        """The margins that some knowledge consists of, the cube first; None if it holds anything else."""
+        margins = margins_of(known)
+        if margins is None or known.structure is None or not margins.shape:
             return None
-        sums: dict[Axes, Ints] = {}
-        seen_cube = False
-        for table, layout in enumerate(structure.tables):
-            axes: list[int] = []
-            for axis, lists in enumerate(structure.memberships(table)):
-                size = structure.shape[axis]
-                if lists.count == size and np.array_equal(lists.items, np.arange(size)):
-                    axes.append(axis)
-                elif lists.count != 1 or lists.items.size != size:
-                    return None
-            low, high = (a[known.table(table)] for a in (known.low, known.high))
-            names = [a.name for a in layout.axes]
-            order = [structure.variables[a].name for a in axes]
-            if names != order:
-                return None
-            if np.array_equal(low, high) and int(low.min(initial=0)) >= 0:
-                sums[tuple(axes)] = low.reshape(layout.shape)
-            elif bool((low != 0).any() or (high < UNBOUNDED).any()):
-                return None  # bounds beyond those of counts
-            seen_cube |= len(axes) == len(structure.shape) and table == 0
-        if not sums or not seen_cube:
+        if [axis.name for axis in known.structure.tables[0].axes] != list(margins.names):
             return None
-        beyond = (known.matrix.astype(np.int64) @ structure.matrix).data.any()
-        if bool(beyond or (known.fact_low > 0).any() or (known.fact_high < 0).any()):
-            return None  # a fact that tables do not imply by themselves
-        return cls(structure.shape, sums)
+        sums = {
+            tuple(sorted(axes)): table.reshape([margins.shape[a] for a in sorted(axes)])
+            for axes, table in margins.tables.items()
+        }
+        return cls(margins.shape, sums)
 
     def _check_agreement(self) -> None:
         """Two margins must have the same sums over the axes they share."""

@@ -16,7 +16,7 @@ from lustrum.audit.fibre.margins import Axes, FibreMargins, junction_tree
 from lustrum.audit.fibre.system import FibreBlock
 from lustrum.audit.fibre.two_way import TwoWay
 from lustrum.model import InputError
-from lustrum.model.arrays import Floats, Ints, Words
+from lustrum.model.arrays import Floats, Indices, Ints, Mask, Words
 from lustrum.numeric.structure.ragged import pointers
 
 # Short moves in closed form, for fibres that are too large to search for them.
@@ -103,7 +103,7 @@ def cycle_moves(table: TwoWay, most: int = 50_000) -> list[MovesList]:
     return out
 
 
-def _squares(number: Ints, there: npt.NDArray[np.bool_], most: int) -> Iterator[list[int]]:
+def _squares(number: Ints, there: Mask, most: int) -> Iterator[list[int]]:
     left = most
     for i, j in combinations(range(len(number)), 2):
         for k, m in combinations(np.flatnonzero(there[i] & there[j]).tolist(), 2):
@@ -113,7 +113,7 @@ def _squares(number: Ints, there: npt.NDArray[np.bool_], most: int) -> Iterator[
                 return
 
 
-def _hexagons(number: Ints, there: npt.NDArray[np.bool_], wanted: int) -> Iterator[list[int]]:
+def _hexagons(number: Ints, there: Mask, wanted: int) -> Iterator[list[int]]:
     """Six cells in three rows and three columns, tried at random."""
     if min(number.shape) < 3:
         return
@@ -145,7 +145,7 @@ def _hexagons(number: Ints, there: npt.NDArray[np.bool_], wanted: int) -> Iterat
             yield cells
 
 
-def _count_hexagons(there: npt.NDArray[np.bool_], most: int) -> int:
+def _count_hexagons(there: Mask, most: int) -> int:
     """How many hexagons a table has; ``most`` where it would take long to count them.
 
     A hexagon is three rows and three columns without one cell of each.
@@ -159,7 +159,7 @@ def _count_hexagons(there: npt.NDArray[np.bool_], most: int) -> int:
     return sum(int((held - gone == 6).sum()) for gone in without)
 
 
-def _two(rng: np.random.Generator, mask: npt.NDArray[np.bool_]) -> tuple[int, int]:
+def _two(rng: np.random.Generator, mask: Mask) -> tuple[int, int]:
     places = np.flatnonzero(mask)
     if places.size < 2:
         return -1, -1
@@ -167,13 +167,11 @@ def _two(rng: np.random.Generator, mask: npt.NDArray[np.bool_]) -> tuple[int, in
     return int(first), int(second)
 
 
-def _one(rng: np.random.Generator, mask: npt.NDArray[np.bool_], but: int) -> int:
+def _one(rng: np.random.Generator, mask: Mask, but: int) -> int:
     places = np.flatnonzero(mask)
     places = places[places != but]
     return int(places[rng.integers(places.size)]) if places.size else -1
 
-
-Cells = npt.NDArray[np.intp]
 
 MIXED = 0.15
 """The share of moves that are random sums of others; any share above 0 connects the fibre."""
@@ -204,16 +202,12 @@ class Squares:
     side and two of the other are the corners. Over all edges these moves are a Markov basis (Dobra 2003,
     *Bernoulli* 9); for a two-way table they are the basic moves of Diaconis and Sturmfels (1998). A step
     may use any multiple of a move.
-
-    >>> Squares.of(FibreMargins.two_way([3, 2], [1, 4]), np.arange(4)).vectors().tolist()
-    [[1, -1, -1, 1]]
     """
 
-    size: int
     begin: Ints
     counts: Ints
     offsets: Ints
-    keep: Cells
+    keep: Indices
 
     @classmethod
     def of(cls, margins: FibreMargins, keep: npt.ArrayLike) -> Squares:
@@ -232,7 +226,6 @@ class Squares:
             counts.append([p.size for p in parts])
             begin.append(begin[-1] + sum(counts[-1]))
         return cls(
-            size=margins.size,
             begin=np.array(begin[:-1], dtype=np.int64),
             counts=np.array(counts, dtype=np.int64).reshape(-1, 3),
             offsets=np.concatenate(lists) if lists else np.zeros(0, dtype=np.int64),
@@ -257,22 +250,6 @@ class Squares:
         arrays = (self.begin, self.counts, self.offsets)
         return int(run_squares(x, *arrays, hypergeometric, logs, state, thin, self.keep, out))
 
-    def vectors(self) -> Ints:
-        """Every move once, as a vector; for small tables."""
-        return np.array(list(self._vectors()), dtype=np.int64).reshape(-1, self.size)
-
-    def _vectors(self) -> Iterator[Ints]:
-        for begin, sizes in zip(self.begin, self.counts, strict=True):
-            parts = np.split(self.offsets[begin : begin + sizes.sum()], np.cumsum(sizes)[:-1])
-            separator, left, right = parts
-            for s in separator:
-                for i, j in np.argwhere(np.triu(np.ones((left.size,) * 2), 1)):
-                    for k, m in np.argwhere(np.triu(np.ones((right.size,) * 2), 1)):
-                        move = np.zeros(self.size, dtype=np.int64)
-                        move[s + left[[i, j]] + right[[k, m]]] = 1
-                        move[s + left[[i, j]] + right[[m, k]]] = -1
-                        yield move
-
 
 @dataclass(frozen=True, eq=False)
 class Lines:
@@ -286,11 +263,11 @@ class Lines:
 
     low: Ints
     high: Ints
-    counted: npt.NDArray[np.bool_]
+    counted: Mask
     indptr: Ints
     cells: Ints
     steps: Ints
-    keep: Cells
+    keep: Indices
     mixed: float = MIXED
     basis: Ints = field(default_factory=lambda: np.zeros((0, 0), dtype=np.int64), repr=False)
 

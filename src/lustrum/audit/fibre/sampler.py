@@ -16,7 +16,7 @@ from lustrum.audit.fibre.system import FibreBlock, FibreSystem
 from lustrum.audit.knowledge.facts import ContradictionError, Knowledge
 from lustrum.audit.knowledge.reduce import CONTRADICTION
 from lustrum.model import InputError, InternalError
-from lustrum.model.arrays import Floats, Ints
+from lustrum.model.arrays import Floats, Indices, Ints, Words
 from lustrum.model.chance import Seed, any_generator
 from lustrum.model.errors import choices
 from lustrum.model.workers import workers as processors
@@ -159,8 +159,8 @@ class _Job:
 
     moves: FibreMoves
     starts: tuple[Ints, ...]
-    states: tuple[npt.NDArray[np.uint64], ...]
-    cells: npt.NDArray[np.intp]
+    states: tuple[Words, ...]
+    cells: Indices
     logs: Floats
     thin: int
 
@@ -295,7 +295,7 @@ def _jobs(
 ) -> list[_Job]:
     """One job for all blocks where squares connect the tables, otherwise one for each block."""
     margins = system.margins
-    job_parts: list[tuple[FibreMoves, tuple[Ints, ...], npt.NDArray[np.intp], Floats, int]] = []
+    job_parts: list[tuple[FibreMoves, tuple[Ints, ...], Indices, Floats, int]] = []
     if margins is not None and _by_squares(system, blocks, plan):
         cells = np.concatenate([b.cells for b in blocks])
         inner = np.sort(cells[cells < margins.size])
@@ -318,7 +318,7 @@ def _jobs(
 
 
 def _with_streams(
-    job_parts: Sequence[tuple[FibreMoves, tuple[Ints, ...], npt.NDArray[np.intp], Floats, int]],
+    job_parts: Sequence[tuple[FibreMoves, tuple[Ints, ...], Indices, Floats, int]],
     plan: ChainPlan,
     rng: np.random.Generator,
 ) -> list[_Job]:

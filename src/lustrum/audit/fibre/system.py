@@ -13,13 +13,11 @@ from scipy import sparse
 
 from lustrum.audit.bounding.compute import bounds
 from lustrum.audit.fibre.margins import FibreMargins
-from lustrum.audit.knowledge.facts import ContradictionError, Knowledge, Sparse
+from lustrum.audit.knowledge.facts import ContradictionError, Knowledge
 from lustrum.audit.knowledge.reduce import CONTRADICTION, Piece, narrowed, pieces
 from lustrum.model import InputError
-from lustrum.model.arrays import Ints, Mask
+from lustrum.model.arrays import Indices, Ints, Mask, Sparse
 from lustrum.numeric.structure import UNBOUNDED
-
-Cells = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +28,7 @@ class FibreBlock:
     two different ends. ``counted`` columns enter the hypergeometric target, the others follow from them.
     """
 
-    cells: Cells
+    cells: Indices
     matrix: Sparse
     totals: Ints
     low: Ints

@@ -7,19 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
 from lustrum.model import InputError
-from lustrum.model.arrays import Ints
+from lustrum.model.arrays import Ints, Mask, Sparse
 from lustrum.model.errors import choices
 from lustrum.numeric.structure import UNBOUNDED, Structure
-
-# scipy ships no types; this stands for scipy.sparse.csr_array.
-Sparse: TypeAlias = Any
 
 CellRef: TypeAlias = "int | str | Sequence[str] | Mapping[str, str]"
 """A cell by number, by name, or by its codes in the first table."""
@@ -169,7 +166,7 @@ class Knowledge:
         highs[picks] = np.minimum(highs[picks], about + reach)
         return replace(self, low=lows, high=highs)
 
-    def zero(self, cells: Iterable[CellRef] | npt.NDArray[np.bool_]) -> Knowledge:
+    def zero(self, cells: Iterable[CellRef] | Mask) -> Knowledge:
         """The same knowledge with structural zeros: these cells hold nobody."""
         if isinstance(cells, np.ndarray) and cells.dtype == np.bool_:
             if cells.size != len(self):

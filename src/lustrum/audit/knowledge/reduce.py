@@ -7,11 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
-from lustrum.audit.knowledge.facts import ContradictionError, Knowledge, Sparse
-from lustrum.model.arrays import Floats, Indices, Ints, Mask
+from lustrum.audit.knowledge.facts import ContradictionError, Knowledge
+from lustrum.model.arrays import Floats, Indices, Ints, Mask, Sparse
 from lustrum.numeric.compiled import compiled_if_large
 from lustrum.numeric.solve import LinearProblem
 from lustrum.numeric.structure import UNBOUNDED, Relations, propagate
@@ -24,7 +23,7 @@ CONTRADICTION = "The published cells contradict each other: "
 class Piece:
     """Open cells that facts tie together, independent of all others: whole-number rows and bounds."""
 
-    cells: npt.NDArray[np.intp]
+    cells: Indices
     matrix: Sparse
     fact_low: Ints
     fact_high: Ints
@@ -114,14 +113,14 @@ def pieces(known: Knowledge, low: Ints, high: Ints, asked: Mask) -> Iterator[Pie
         )
 
 
-def _components(part: Sparse) -> tuple[int, npt.NDArray[np.intp]]:
+def _components(part: Sparse) -> tuple[int, Indices]:
     facts, cells = part.shape
     links = part.tocoo()
     label = connected_parts(cells + facts, links.col, cells + links.row)
     return int(label.max(initial=-1)) + 1, label[:cells].astype(np.intp)
 
 
-def _grouped(label: npt.NDArray[np.intp], count: int) -> list[npt.NDArray[np.intp]]:
+def _grouped(label: Indices, count: int) -> list[Indices]:
     order = np.argsort(label, kind="stable")
     return np.split(order, np.cumsum(np.bincount(label, minlength=count))[:-1])
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
-from lustrum.cli.inputs.options import (
+from lustrum.cli.inputs import (
     HERE,
     Data,
     app,
+    need_server,
     policy_app,
     secret_app,
 )
@@ -34,22 +36,41 @@ def agency(
     policy: Annotated[Path, typer.Option(help="Where a map writes the chosen method.")] = Path(
         "policy-from-map.toml"
     ),
+    files: Annotated[
+        list[Path] | None,
+        typer.Option(help="A folder below which files to import may be named; repeat it."),
+    ] = None,
+    socket: Annotated[
+        Path | None,
+        typer.Option(help="Listen on this file, for a proxy of the same user, and on no port."),
+    ] = None,
+    no_browser: Annotated[bool, typer.Option("--no-browser", help="Open no browser.")] = False,
+    address: Annotated[
+        bool, typer.Option("--address", help="Print a new address of the pages that run.")
+    ] = False,
 ) -> None:
     """Open the agency's own pages, on this machine only: datasets, policies, import, reports, usage, maps."""
-    from lustrum.cli.inputs.extras import need_server
-
     need_server("lustrum agency")
     from lustrum.agency import serve_agency
+    from lustrum.agency.door import kept_addresses
+    from lustrum.cli.maps import say_address
 
-    console = Console(markup=False)
+    if address:
+        found = kept_addresses(data)
+        if not found:
+            raise InputError(f"No pages of the agency run over {data}; start 'lustrum agency'.")
+        for line in found:
+            typer.echo(line)
+        return
     serve_agency(
         port=port,
         data=data,
         policy=policy,
         metrics_port=metrics_port,
-        ready=lambda url: console.print(
-            f"The agency's pages are at {url}, on this machine only.", highlight=False
-        ),
+        files=files or (),
+        socket_file=socket,
+        browser=not no_browser,
+        ready=partial(say_address, Console(markup=False), "The agency's pages are", data),
     )
 
 
@@ -206,7 +227,8 @@ def restore(
 
 @app.command()
 def upgrade(data: Data = HERE) -> None:
-    """Bring datasets written by an earlier version of Lustrum to the present format."""
+    """Bring datasets of an earlier version to the present format. Exit code 3: something cannot be served."""
     from lustrum.cli.upkeep import upgrade_folder
 
-    upgrade_folder(data, Console(markup=False))
+    if not upgrade_folder(data, Console(markup=False)):
+        raise typer.Exit(3)

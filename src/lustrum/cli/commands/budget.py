@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from lustrum.cli.inputs.options import HERE, Data, budget_app
+from lustrum.cli.inputs import HERE, Data, budget_app
 
 Population = Annotated[str, typer.Argument(help="The word by which descriptions name the people.")]
 Rho = Annotated[str, typer.Argument(help="A cost, such as 2.56 or 64/25.")]
@@ -65,6 +66,9 @@ def plan(
     releases: Annotated[
         int, typer.Option(min=1, help="Among how many releases it is divided.")
     ] = 1,
+    levels: Annotated[
+        bool, typer.Option("--levels", help="Print tables at coarser levels, too.")
+    ] = False,
 ) -> None:
     """Print the typical error of every table before anything is spent; the records are not looked at."""
     from lustrum.protect.proven.domain import Domain
@@ -72,16 +76,16 @@ def plan(
     from lustrum.publish.budget import exact_rho
     from lustrum.tabulate import read_description
 
-    dataset = read_description(description)
-    domain, share = Domain.of(dataset), exact_rho(rho) / releases
+    domain, share = Domain.of(read_description(description)), exact_rho(rho) / releases
     planned = ProvenPopulation(rho=float(share)).plan(domain)
-    names = [
-        " and ".join(dataset.variables[v].name for v in axis.variables) for axis in domain.axes
-    ]
+    shown = [axis.levels(domain.dataset) for axis in domain.axes]
+    at = "" if levels else ", at the finest codes"
     typer.echo(
-        f"rho {float(share):g} a release. Typical error of a cell in the linear estimate, at the finest codes:"
+        f"rho {float(share):g} a release. Typical error of a cell in the linear estimate{at}:"
     )
     for subset in domain.subsets(min(3, len(domain.axes))):
-        typer.echo(
-            f"{planned.typical_error(subset):8.2f}  {' x '.join(names[axis] for axis in subset)}"
-        )
+        for chosen in product(*(shown[axis].items() for axis in subset)):
+            groups = {axis: sizes for axis, (_, sizes) in zip(subset, chosen, strict=True)}
+            if levels or all(len(groups[axis]) == len(domain.axes[axis]) for axis in subset):
+                error = planned.typical_error(subset, groups)
+                typer.echo(f"{error:8.2f}  {' x '.join(name for name, _ in chosen)}")

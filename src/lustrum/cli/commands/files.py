@@ -10,7 +10,7 @@ from rich.console import Console
 from typer.core import TyperCommand
 
 from lustrum.cli.importing import without_collection
-from lustrum.cli.inputs.options import app
+from lustrum.cli.inputs import app
 
 
 @app.command()

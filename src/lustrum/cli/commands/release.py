@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from lustrum.cli.inputs.options import (
+from lustrum.cli.inputs import (
     HERE,
     Data,
     NoTotals,
@@ -124,7 +124,7 @@ def release(
 
     The same file and records give the same bytes. Nothing is written before all tables are safe.
     """
-    from lustrum.cli.programme import release_tables
+    from lustrum.cli.work import release_tables
 
     release_tables(
         file, data, Console(markup=False), out=out, trace=trace, check=check, workers=workers

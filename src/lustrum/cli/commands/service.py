@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable
-from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -13,7 +12,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from lustrum.cli.inputs.options import HERE, Data, app
+from lustrum.cli.inputs import HERE, Data, app, need_server
 from lustrum.model import InputError
 
 SETTINGS_FILE = "server.toml"
@@ -68,7 +67,9 @@ def serve(
     data: Data = HERE,
     demo: Annotated[
         bool,
-        _served("--demo", help="Make the demo data if they are missing."),
+        _served(
+            "--demo", help="Put the demo's public bundles into the data folder if they are missing."
+        ),
     ] = False,
     bundle: Annotated[
         list[Path] | None,
@@ -116,8 +117,11 @@ def serve(
     ] = None,
     metrics_port: Annotated[
         int | None,
-        _operation(help="Port for Prometheus, on this machine only.", min=1, max=65535),
+        _operation(help="Port for Prometheus.", min=1, max=65535),
     ] = None,
+    metrics_host: Annotated[
+        str, _operation(help="Address for Prometheus; by default for this machine only.")
+    ] = "127.0.0.1",
     logs: Annotated[
         str | None,
         _operation(help="Log lines of JSON from this level on: info, warning, error."),
@@ -125,8 +129,6 @@ def serve(
     **limits: str | float | None,
 ) -> None:
     """Serve tables: pages for people, an API for programs."""
-    from lustrum.cli.inputs.extras import need_server
-
     need_server("lustrum serve")
     from lustrum.cli import work
     from lustrum.server import Settings
@@ -146,24 +148,24 @@ def serve(
         "cors": cors or None,
         **limits,
     }
-    with ExitStack() as open_:
-        chosen = Settings.from_file(settings, **{k: v for k, v in given.items() if v is not None})
-        coming = open_.enter_context(work.demo_beside(data)) if demo else []
-        work.run_server(
-            None if alone else data,
-            host,
-            port,
-            Console(markup=False),
-            bundles=bundle or (),
-            prepared=prepared or (),
-            state=state,
-            settings=chosen,
-            workers=workers,
-            metrics_port=metrics_port,
-            logs=logs,
-            production=production,
-            coming=coming,
-        )
+    chosen = Settings.from_file(settings, **{k: v for k, v in given.items() if v is not None})
+    if demo:
+        work.place_demo(data, Console(stderr=True, markup=False))
+    work.run_server(
+        None if alone else data,
+        host,
+        port,
+        Console(markup=False),
+        bundles=bundle or (),
+        prepared=prepared or (),
+        state=state,
+        settings=chosen,
+        workers=workers,
+        metrics_port=metrics_port,
+        metrics_host=metrics_host,
+        logs=logs,
+        production=production,
+    )
 
 
 @app.command()
@@ -303,10 +305,13 @@ def datasets(data: Data = HERE) -> None:
     """List the datasets that can be asked about."""
     from lustrum.local import local_service
 
-    published = local_service(data).datasets()
-    if not published:
+    service = local_service(data)
+    not_served = service.not_served()
+    if not service.names():
         typer.echo(f"There is no dataset with a policy in {data}; try 'lustrum demo'.")
-    for dataset in published:
+    for name, why in not_served.items():
+        typer.echo(f"{name}: not available. {why}", err=True)
+    for dataset in (service.dataset(name) for name in service.names() if name not in not_served):
         typer.echo(f"{dataset.name}: {dataset.title}")
         for variable in dataset.variables:
             levels = "".join(f", {variable.name}:{level.name}" for level in variable.levels)
@@ -348,8 +353,7 @@ def table(
     data: Data = HERE,
 ) -> None:
     """Ask for a protected table. A refusal says why and ends with exit code 3."""
-    from lustrum.cli.inputs.question import read_question
-    from lustrum.cli.terminal.show import show_decision
+    from lustrum.cli.terminal.show import read_question, show_decision
     from lustrum.local import local_service
     from lustrum.model.plugins import load
     from lustrum.publish.records import LocalRecordsService

@@ -16,6 +16,7 @@ from lustrum.model import Decision, InputError, PolicyError, TableQuery
 from lustrum.policy import check_names, read_policy
 from lustrum.policy.explain import explain, warnings
 from lustrum.policy.read import sealed
+from lustrum.runtime.data_folder import record_seal
 from lustrum.runtime.durable import write_whole
 
 _MOST = 50
@@ -45,8 +46,9 @@ def check_policy(file: Path, data: Path, console: Console) -> None:
 def seal_policy(file: Path, console: Console) -> None:
     """Write the digest of a valid policy file as its last line."""
     try:
-        raw = file.read_bytes()
-        write_whole(file, sealed(raw, str(file)), file.stat().st_mode & 0o777)
+        raw = sealed(file.read_bytes(), str(file))
+        record_seal(file, raw)
+        write_whole(file, raw, file.stat().st_mode & 0o777)
     except OSError as error:
         raise PolicyError(f"{file} cannot be sealed: {error.strerror}.") from None
     console.print(Text(f"{file} is sealed: any change to it is refused until it is sealed again."))

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.model import Category, Contributions, Dataset, StructuralZero, Table
-from lustrum.model.arrays import Mask
+from lustrum.model.arrays import Indices, Ints, Mask, Words
 from lustrum.numeric.counting.plan import Plan
 from lustrum.numeric.structure import Atoms
 from lustrum.numeric.structure.atoms import along_axes
@@ -38,7 +38,7 @@ class PossibleCells:
         self._dataset = dataset
         self._tied = _tied(dataset)
         self._fits = all(prod(self._shape(names)) <= _MOST_LAID_OUT for names in self._tied)
-        self._known = Remembered[Mask](_MOST_BYTES, lambda mask: mask.nbytes)
+        self._known = Remembered[Mask](_MOST_BYTES, lambda mask: mask.nbytes, "impossible")
 
     def impossible(
         self, axes: Sequence[tuple[str, Sequence[Category]]], passing: Mapping[str, Codes]
@@ -176,10 +176,10 @@ class Cube:
 
     plan: Plan
     dataset: Dataset
-    counts: npt.NDArray[np.int64]
-    keys: npt.NDArray[np.uint64] | None = None
-    sums: npt.NDArray[np.int64] | None = None
-    contributors: npt.NDArray[np.int64] | None = None
+    counts: Ints
+    keys: Words | None = None
+    sums: Ints | None = None
+    contributors: Ints | None = None
     contributions: Contributions | None = None
     possible: PossibleCells | None = None
 
@@ -213,7 +213,7 @@ class Cube:
         """Whether the table that was asked for is that of the filtered population: nothing is chosen."""
         return all(axis.shown == axis.wide for axis in self.plan.axes)
 
-    def completed(self, view: View = "shown") -> tuple[Table, list[npt.NDArray[np.intp]]]:
+    def completed(self, view: View = "shown") -> tuple[Table, list[Indices]]:
         """A view with all parts of its totals, and where its own cells stand in it.
 
         A total whose parts are not all there would be protected without regard to the missing ones, and tell
@@ -273,9 +273,7 @@ class Cube:
         asked = self.plan.query if filtered else replace(self.plan.query, where=())
         return {"dataset": self.dataset.name, "query": asked.to_mapping()}
 
-    def _structural(
-        self, axes: list[tuple[Category, ...]], filtered: bool
-    ) -> npt.NDArray[np.bool_]:
+    def _structural(self, axes: list[tuple[Category, ...]], filtered: bool) -> Mask:
         """The cells that cannot hold anybody."""
         names = [axis.variable.name for axis in self.plan.axes]
         passing = {f.variable.name: f.passing for f in self.plan.filters} if filtered else {}

@@ -435,7 +435,7 @@ class KernelEngine:
 
 
 def _no_tables() -> Remembered[Words]:
-    return Remembered[Words](_EVERYBODY_KEPT, lambda cells: cells.nbytes)
+    return Remembered[Words](_EVERYBODY_KEPT, lambda cells: cells.nbytes, "counts")
 
 
 class SumEngine(KernelEngine):

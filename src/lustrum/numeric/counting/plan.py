@@ -13,10 +13,9 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from lustrum.model import Category, Dataset, QueryError, TableAxis, TableQuery, Variable
-from lustrum.model.arrays import Array, Ints
+from lustrum.model.arrays import Array, Ints, Mask, Words
 from lustrum.numeric.counting.kernel import OUTSIDE
 from lustrum.numeric.structure import Atoms
 from lustrum.runtime.remembered import Remembered
@@ -30,10 +29,10 @@ class Chunk:
 
     rows: int
     codes: Mapping[str, Array]
-    numbers: Mapping[str, npt.NDArray[np.int64]] = field(default_factory=dict)
-    ids: Mapping[str, npt.NDArray[np.int64]] = field(default_factory=dict)
-    keys: npt.NDArray[np.uint64] | None = None
-    counts: npt.NDArray[np.int64] | None = None
+    numbers: Mapping[str, Ints] = field(default_factory=dict)
+    ids: Mapping[str, Ints] = field(default_factory=dict)
+    keys: Words | None = None
+    counts: Ints | None = None
 
 
 MOST_CELLS = 1 << 27
@@ -128,7 +127,7 @@ class FilterPlan:
     passing: frozenset[int]
 
     @property
-    def passes(self) -> npt.NDArray[np.bool_]:
+    def passes(self) -> Mask:
         """For each finest code, whether it passes."""
         mask = np.zeros(len(self.variable.codes), dtype=np.bool_)
         mask[np.fromiter(self.passing, dtype=np.intp)] = True
@@ -210,9 +209,9 @@ class Plan:
             out.append(stride)
         return out
 
-    def entries(self) -> list[tuple[str, npt.NDArray[np.int64]]]:
+    def entries(self) -> list[tuple[str, Ints]]:
         """Per column, what each code adds to a record's cell number."""
-        out: list[tuple[str, npt.NDArray[np.int64]]] = []
+        out: list[tuple[str, Ints]] = []
         for axis, stride in zip(self.axes, self.strides, strict=True):
             of_code = axis.atoms.of_code
             out.append((axis.variable.name, np.where(of_code < 0, OUTSIDE, of_code * stride)))

@@ -16,16 +16,12 @@ from __future__ import annotations
 import heapq
 import math
 from dataclasses import dataclass
-from typing import Any, TypeAlias
 
 import numpy as np
 
-from lustrum.model.arrays import Floats, Indices
+from lustrum.model.arrays import Floats, Indices, Sparse
 from lustrum.numeric.solve.highs import FINE, SIMPLEX, Program, single_optimum
 from lustrum.numeric.solve.products import cleared, dot, power_of_two
-
-# scipy ships no types; this stands for scipy.sparse.csr_array.
-Sparse: TypeAlias = Any
 
 _WHOLE = 1e-6  # a value this near to a whole number is one
 _VALUE_BITS = 32  # of a least cost, in units of all costs together

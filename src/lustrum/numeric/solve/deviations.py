@@ -13,17 +13,13 @@ wider.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias
 
 import numpy as np
 from scipy import sparse
 
-from lustrum.model.arrays import Floats
+from lustrum.model.arrays import Floats, Sparse
 from lustrum.numeric.solve.highs import FINE, NO_LIMIT, SIMPLEX, Program
 from lustrum.numeric.solve.products import cleared, power_of_two, snapped, sparse_product
-
-# scipy ships no types; this stands for scipy.sparse.csr_array.
-Sparse: TypeAlias = Any
 
 _NEARLY = 1e-9  # the limit of a question counts as reached up to this share
 _LEAST_PIVOTS, _PIVOTS_EACH = (

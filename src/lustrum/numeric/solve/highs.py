@@ -19,19 +19,16 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import highspy
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.model.arrays import Floats
+from lustrum.model.arrays import Floats, Indices, Sparse
 from lustrum.numeric.solve.problem import LinearProblem, Optimum, Outcome, Prover, drawn_back
 from lustrum.numeric.solve.products import cleared, dot, power_of_two
 from lustrum.runtime.stop import Stopped, stop_asked
-
-# scipy ships no types; this stands for scipy.sparse.csr_array.
-Sparse: TypeAlias = Any
 
 FINE = 1e-10  # what a solver is asked to tell apart where one optimum must be the only one
 SIMPLEX: dict[str, object] = {"presolve": "off", "solver": "simplex", "simplex_strategy": 1}
@@ -93,7 +90,7 @@ class Program:
         rows: tuple[npt.ArrayLike, npt.ArrayLike],
         columns: tuple[npt.ArrayLike, npt.ArrayLike],
         cost: npt.ArrayLike | None = None,
-        whole: npt.NDArray[np.intp] | None = None,
+        whole: Indices | None = None,
         **options: Any,
     ) -> None:
         csc = matrix.tocsc().astype(np.float64)
@@ -491,7 +488,7 @@ def _scale(problem: LinearProblem) -> float:
 def _program(
     problem: LinearProblem,
     scale: float,
-    whole: npt.NDArray[np.intp] | None = None,
+    whole: Indices | None = None,
     **options: Any,
 ) -> Program:
     rows = problem.row_low / scale, problem.row_high / scale

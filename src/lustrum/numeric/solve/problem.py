@@ -14,15 +14,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
-from typing import Any, Protocol, TypeAlias
+from typing import Protocol
 
 import numpy as np
 
-from lustrum.model.arrays import Floats
+from lustrum.model.arrays import Floats, Sparse
 from lustrum.numeric.solve.products import sparse_product
-
-# scipy ships no types; this stands for scipy.sparse.csr_array.
-Sparse: TypeAlias = Any
 
 _EPS = float(np.finfo(np.float64).eps)
 _GRID = 64.0  # multiples of 1/64 add up without rounding error

@@ -13,17 +13,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
-from lustrum.model.arrays import Floats
+from lustrum.model.arrays import Floats, Sparse
 from lustrum.numeric.compiled import compiled, compiled_if_large
 
 # scipy ships no types; this stands for scipy.sparse.csr_array and csc_array.
-Sparse: TypeAlias = Any
 
 # Numbers that come of sums and differences of cells are nearly always multiples of 1 over this.
 _COMMON = 840.0

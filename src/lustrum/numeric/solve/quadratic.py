@@ -9,17 +9,14 @@ conditions, so that nobody has to trust the solver (Goulart and Chen 2024).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from lustrum.model.arrays import Floats
+from lustrum.model.arrays import Floats, Sparse
 from lustrum.numeric.solve.problem import Outcome
 from lustrum.numeric.solve.products import dot, sparse_product
-
-# scipy ships no types; this stands for scipy.sparse.csr_array.
-Sparse: TypeAlias = Any
 
 _GOOD = 1e-7  # what is closer than this to the conditions counts as an optimum
 _ENDS = {"PrimalInfeasible": Outcome.INFEASIBLE, "DualInfeasible": Outcome.UNBOUNDED}

@@ -12,18 +12,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from lustrum.model.arrays import Floats
+from lustrum.model.arrays import Floats, Sparse
 from lustrum.numeric.solve.highs import Highs
 from lustrum.numeric.solve.problem import LinearProblem, Loaded, Optimum, Solver
 from lustrum.numeric.solve.products import sparse_product
-
-# scipy ships no types; this stands for scipy.sparse.csr_array.
-Sparse: TypeAlias = Any
 
 _LONGEST = 12  # an equation with more columns is not solved for one of them
 _FILL = 24  # the most entries that one substitution may write

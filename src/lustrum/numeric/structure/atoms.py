@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.model import Category
-from lustrum.model.arrays import Array, Ints, Mask
+from lustrum.model.arrays import Array, Indices, Ints, Mask
 from lustrum.numeric.structure.ragged import Lists, pointers
 
 
@@ -136,7 +136,7 @@ def atom_of_codes(codes: int, sets: Lists) -> Ints:
 
 def member_lists(
     categories: Sequence[Category],
-) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+) -> tuple[Indices, Indices]:
     """The members of all categories, one after the other, and where those of each begin; none may be empty."""
     sizes = [len(category.members) for category in categories]
     flat = np.fromiter(

@@ -6,19 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import pairwise, product
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
 from lustrum.model import InputError
-from lustrum.model.arrays import Ints
+from lustrum.model.arrays import Ints, Sparse
 from lustrum.numeric.structure.layout import StructureFields
 from lustrum.numeric.structure.ragged import Lists, outer, pointers
-
-# scipy ships no types; this stands for scipy.sparse.csr_array.
-Sparse: TypeAlias = Any
 
 # A block of its own is worth the call from this many entries on.
 _BLOCK_COST = 1000

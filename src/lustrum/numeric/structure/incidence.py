@@ -14,7 +14,7 @@ from fractions import Fraction
 from functools import cached_property
 from math import lcm
 from string import ascii_uppercase
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +29,7 @@ from lustrum.model import (
     TableQuery,
     Variable,
 )
-from lustrum.model.arrays import Ints, Mask
+from lustrum.model.arrays import Ints, Mask, Sparse
 from lustrum.model.errors import choices
 from lustrum.numeric.structure.build import incidence_matrix, published_values
 from lustrum.numeric.structure.families import Family
@@ -43,9 +43,6 @@ from lustrum.numeric.structure.relations import (
     stacked,
     sums_along,
 )
-
-# scipy ships no types; this stands for scipy.sparse.csr_array.
-Sparse: TypeAlias = Any
 
 
 @dataclass(frozen=True, eq=False, repr=False)

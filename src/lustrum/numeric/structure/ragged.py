@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.model.arrays import Array, Ints
+from lustrum.model.arrays import Array, Indices, Ints
 
 # Entries handled at once: few enough for the processor's cache to hold the positions.
 _CHUNK = 1 << 18
@@ -163,7 +163,7 @@ _CLOSE = 8
 """How many times as far apart as there are numbers the least and the greatest may be for counting."""
 
 
-def distinct(numbers: Array) -> tuple[Array, npt.NDArray[np.intp]]:
+def distinct(numbers: Array) -> tuple[Array, Indices]:
     """As :func:`numpy.unique` with its inverse, but without sorting where whole numbers lie close together.
 
     >>> values, place = distinct(np.array([7, 5, 7, 9]))
@@ -183,7 +183,7 @@ def distinct(numbers: Array) -> tuple[Array, npt.NDArray[np.intp]]:
     return values, inverse.reshape(numbers.shape)
 
 
-def distinct_columns(columns: Ints) -> tuple[Ints, npt.NDArray[np.intp]]:
+def distinct_columns(columns: Ints) -> tuple[Ints, Indices]:
     """The different columns of a matrix, sorted by their first number, then by the next, and where each stands.
 
     >>> values, place = distinct_columns(np.array([[2, 1, 2], [0, 5, 0]]))

@@ -7,22 +7,19 @@ are, there is a closed form. Elsewhere the rank comes from elimination modulo pr
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
 from lustrum.model import InputError
-from lustrum.model.arrays import Ints
+from lustrum.model.arrays import Ints, Sparse
 from lustrum.numeric.compiled import compiled
 from lustrum.numeric.structure.build import entries, incidence_matrix
 from lustrum.numeric.structure.families import Family
 from lustrum.numeric.structure.layout import StructureFields
 from lustrum.numeric.structure.ragged import Lists, pointers
-
-# scipy ships no types; this stands for scipy.sparse.csr_array.
-Sparse: TypeAlias = Any
 
 EXCESSES = (1, 19)
 """The primes in use are 2**31 - 1 and 2**31 - 19: a product of two residues fits 64 bits."""

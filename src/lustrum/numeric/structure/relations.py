@@ -11,13 +11,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from typing import Any, TypeAlias
 
 import numpy as np
 from scipy import sparse
 
 from lustrum.model import InputError
-from lustrum.model.arrays import Ints, Mask
+from lustrum.model.arrays import Ints, Mask, Sparse
 from lustrum.numeric.structure.build import published_values
 from lustrum.numeric.structure.families import Family, Forest
 from lustrum.numeric.structure.layout import StructureFields
@@ -116,10 +115,6 @@ def _join(one: Forest, other: Forest) -> list[Mask]:
     group[(left < 0) & (right >= 0)] = label[width + right[(left < 0) & (right >= 0)]]
     unmatched = np.unique(group[(left >= 0) ^ (right >= 0)])
     return [group == g for g in np.setdiff1d(group[held], unmatched).tolist()]
-
-
-# scipy ships no types; this stands for scipy.sparse.csr_array.
-Sparse: TypeAlias = Any
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,8 +24,6 @@ from lustrum.numeric.structure import UNBOUNDED
 from lustrum.protect.adjustment.whole import nearest_whole
 from lustrum.protect.adjustment.work import STEPS, Work
 
-# scipy ships no types; this stands for scipy.sparse.csr_array.
-
 # Margins as layers: each cell is in at most one total of a layer, so one scaling fits a whole layer.
 
 

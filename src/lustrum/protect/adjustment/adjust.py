@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
 from lustrum.model import InputError, InternalError
-from lustrum.model.arrays import Floats, Ints
+from lustrum.model.arrays import Floats, Indices, Ints, Sparse
 from lustrum.model.errors import choices
 from lustrum.numeric.solve.products import one_thread
 from lustrum.numeric.structure import UNBOUNDED
@@ -25,8 +25,6 @@ from lustrum.protect.adjustment.search import DirectionWord, Norm, search
 from lustrum.protect.adjustment.whole import nearest_whole, whole_moves
 from lustrum.protect.adjustment.work import STEPS, Work
 
-# scipy ships no types; this stands for scipy.sparse.csr_array.
-Sparse: TypeAlias = Any
 WeightWord = Literal["reciprocal", "unit"]
 
 _EXACT = 2**53
@@ -157,7 +155,7 @@ def _prove(
     published: Ints,
     x: Ints,
     matrix: Sparse,
-    places: npt.NDArray[np.intp],
+    places: Indices,
     down: Ints,
     up: Ints,
     least: Ints,
@@ -196,7 +194,7 @@ def _relations(relations: Sparse, x: Ints) -> Sparse:
     return matrix
 
 
-def _places(sensitive: npt.ArrayLike, size: int) -> npt.NDArray[np.intp]:
+def _places(sensitive: npt.ArrayLike, size: int) -> Indices:
     given = np.asarray(sensitive)
     if given.dtype == np.bool_:
         if given.shape != (size,):

@@ -10,20 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
-from lustrum.model.arrays import Floats, Indices
+from lustrum.model.arrays import Floats, Indices, Ints
 from lustrum.numeric.solve.products import cholesky, dot, sparse_product
 from lustrum.protect.adjustment.problem import AdjustmentProblem
-
-Signs = npt.NDArray[np.int64]
 
 _FIRMNESS = 10.0  # the weight of a sensitive cell's level against that of its movement
 _DENSE_UP_TO = 1500
 
 
-def alternating(problem: AdjustmentProblem) -> Signs:
+def alternating(problem: AdjustmentProblem) -> Ints:
     """Up and down in turn, the largest levels first: a fixed start."""
     order = np.argsort(-(problem.up + problem.down), kind="stable")
     signs = np.ones(problem.places.size, dtype=np.int64)
@@ -68,7 +65,7 @@ def _least_squares(problem: AdjustmentProblem) -> Floats | None:
     return None if turned is None else turned.inverse()
 
 
-def settled(form: Floats, problem: AdjustmentProblem, directions: Signs) -> tuple[Signs, float]:
+def settled(form: Floats, problem: AdjustmentProblem, directions: Ints) -> tuple[Ints, float]:
     """Flip directions, and pairs of opposite ones, while the form falls; also returns its final value."""
     up, down = problem.up.astype(np.float64), problem.down.astype(np.float64)
     signs = directions.astype(np.int64).copy()
@@ -103,11 +100,11 @@ def _pair(form: Floats, gain: Floats, change: Floats) -> tuple[int, ...]:
     return (one, other) if both[one, other] > 1e-9 * (1.0 + np.abs(gain).max()) else ()
 
 
-def balanced(form: Floats, problem: AdjustmentProblem, starts: Iterable[Signs]) -> list[Signs]:
+def balanced(form: Floats, problem: AdjustmentProblem, starts: Iterable[Ints]) -> list[Ints]:
     """Each start after local search, the best first, without duplicates."""
     ends = [settled(form, problem, start) for start in starts]
     ends.sort(key=lambda end: end[1])  # stable: of equals the earlier start
-    seen: dict[bytes, Signs] = {}
+    seen: dict[bytes, Ints] = {}
     for signs, _ in ends:
         seen.setdefault(signs.tobytes(), signs)
     return list(seen.values())

@@ -10,16 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
-from lustrum.model.arrays import Floats, Indices
+from lustrum.model.arrays import Floats, Indices, Ints
 from lustrum.numeric.solve import Outcome
 from lustrum.numeric.solve.products import power_of_two
 from lustrum.protect.adjustment.problem import AdjustmentProblem, as_floats
 from lustrum.protect.adjustment.work import WholeProgram, Work
-
-Signs = npt.NDArray[np.int64]
 
 _TOP = 1e3  # the largest weight inside a solver, whose tolerance is 1e-7
 _PENALTY = 100.0 * _TOP
@@ -32,7 +29,7 @@ _TIE = 2.0**-22  # of the least cost, over all directions: what decides between 
 class DirectedMovement:
     """Directions, the real movement of all groups, how far directions fall short, and the total cost."""
 
-    directions: Signs
+    directions: Ints
     moved: Floats
     short: float
     cost: float
@@ -73,12 +70,12 @@ class Directed:
             np.concatenate([np.tile(problem.weights * self.scale, 2), self._penalty()]),
             presolve="off",
         )
-        self._shown: Signs | None = None
+        self._shown: Ints | None = None
 
     def _penalty(self) -> Floats:
         return np.full(2 * self.problem.places.size, _PENALTY)
 
-    def solve(self, directions: Signs, work: Work | None = None) -> DirectedMovement | None:
+    def solve(self, directions: Ints, work: Work | None = None) -> DirectedMovement | None:
         """The least cost with these directions, or None if there is none."""
         problem, count = self.problem, self.problem.low.size
         changed = (
@@ -103,11 +100,11 @@ class Directed:
         pull = answer.prices[self._first :] / self.scale
         return DirectedMovement(directions.copy(), moved, short, answer.value * factor, pull)
 
-    def mark(self) -> tuple[object, Signs | None]:
+    def mark(self) -> tuple[object, Ints | None]:
         """The present basis of the program."""
         return self._program.basis, self._shown
 
-    def back(self, mark: tuple[object, Signs | None]) -> None:
+    def back(self, mark: tuple[object, Ints | None]) -> None:
         """Return to a basis; the next solve sets the directions."""
         self._program.basis = mark[0]
 
@@ -207,7 +204,7 @@ class MixedProgram:
             mip_abs_gap=0.0,
         )
 
-    def rounded(self, start: DirectedMovement, work: Work | None) -> Signs:
+    def rounded(self, start: DirectedMovement, work: Work | None) -> Ints:
         """Directions from the relaxed program: each variable rounded to its nearer side."""
         answer = self._program.solve(work)
         if answer.point is None:
@@ -221,7 +218,7 @@ class MixedProgram:
         open_choices: Indices,
         work: Work | None,
         nodes: int | None = None,
-    ) -> tuple[Signs, float, Outcome]:
+    ) -> tuple[Ints, float, Outcome]:
         """The best open directions with the others fixed, and a lower bound of the cost.
 
         With a number of nodes only a search that finishes changes directions: what one that is cut short has

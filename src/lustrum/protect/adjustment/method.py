@@ -159,7 +159,3 @@ def _within(published: Ints, share: float) -> tuple[Ints, Ints]:
     )
     negative = published < 0
     return np.where(negative, -furthest, nearest), np.where(negative, -nearest, furthest)
-
-
-def _number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)

@@ -13,20 +13,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
 from lustrum.model import InputError
-from lustrum.model.arrays import Floats, Indices, Ints
+from lustrum.model.arrays import Floats, Indices, Ints, Sparse
 from lustrum.numeric.solve.products import dot
 from lustrum.numeric.structure import UNBOUNDED
 
-Signs = npt.NDArray[np.int64]
-# scipy ships no types; this stands for scipy.sparse.csr_array.
-Sparse: TypeAlias = Any
 Row = dict[int, int]
 
 NO_ADJUSTMENT = (
@@ -55,12 +52,12 @@ class AdjustmentProblem:
     down: Ints
     up: Ints
     group: Indices
-    sign: Signs
+    sign: Ints
 
     def __repr__(self) -> str:
         return f"AdjustmentProblem({self.low.size} groups of cells, {self.places.size} directions)"
 
-    def bounds(self, directions: Signs) -> tuple[Ints, Ints]:
+    def bounds(self, directions: Ints) -> tuple[Ints, Ints]:
         """The bounds of all groups once the directions are given."""
         low, high = self.low.copy(), self.high.copy()
         up = directions > 0
@@ -147,7 +144,7 @@ def reduce_problem(
     )
 
 
-def _groups(span: Sparse) -> tuple[Indices, Signs, Indices]:
+def _groups(span: Sparse) -> tuple[Indices, Ints, Indices]:
     """Cells with the same or the opposite row move as one; cells with an empty row do not move."""
     cuts = span.indptr.tolist()
     empty = np.diff(span.indptr) == 0
@@ -176,7 +173,7 @@ def _groups(span: Sparse) -> tuple[Indices, Signs, Indices]:
     return group, sign, lead
 
 
-def _together(low: Ints, high: Ints, group: Indices, sign: Signs, count: int) -> tuple[Ints, Ints]:
+def _together(low: Ints, high: Ints, group: Indices, sign: Ints, count: int) -> tuple[Ints, Ints]:
     least = np.full(count + 1, -UNBOUNDED, dtype=np.int64)
     most = np.full(count + 1, UNBOUNDED, dtype=np.int64)
     np.maximum.at(least, group, np.where(sign > 0, low, -high))
@@ -186,7 +183,7 @@ def _together(low: Ints, high: Ints, group: Indices, sign: Signs, count: int) ->
     return least[:count], most[:count]
 
 
-def _merged(matrix: Sparse, group: Indices, sign: Signs, count: int) -> Sparse:
+def _merged(matrix: Sparse, group: Indices, sign: Ints, count: int) -> Sparse:
     moving = np.flatnonzero(group < count)
     fold = sparse.csr_array(
         (sign[moving], (moving, group[moving])), shape=(group.size, count), dtype=np.int64
@@ -221,14 +218,14 @@ class Freedom:
 
     span: Sparse
     rest: Sparse
-    free: npt.NDArray[np.intp]
-    rows: npt.NDArray[np.intp]
+    free: Indices
+    rows: Indices
 
     def __repr__(self) -> str:
         return f"Freedom({self.free.size} free of {self.span.shape[0]} cells)"
 
 
-def eliminate(matrix: Sparse, order: Sequence[int] | npt.NDArray[np.intp] | None = None) -> Freedom:
+def eliminate(matrix: Sparse, order: Sequence[int] | Indices | None = None) -> Freedom:
     """Solve every relation for one of its cells, in this order; exact, and whole numbers stay whole.
 
     Short relations first keep the work small. A relation is solved for a cell with coefficient 1 or -1; a

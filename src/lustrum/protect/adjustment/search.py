@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from lustrum.model import InputError
-from lustrum.model.arrays import Floats
+from lustrum.model.arrays import Floats, Ints
 from lustrum.numeric.solve import Outcome
 from lustrum.numeric.solve.products import cleared
 from lustrum.numeric.solve.quadratic import QuadraticProblem, minimise_quadratic
@@ -26,7 +25,6 @@ from lustrum.protect.adjustment.problem import NO_ADJUSTMENT, AdjustmentProblem,
 from lustrum.protect.adjustment.work import Work
 from lustrum.runtime.stop import check_stop
 
-Signs = npt.NDArray[np.int64]
 Norm = Literal["l1", "l2"]
 DirectionWord = Literal["heuristic", "exact", "balanced", "relaxed", "random"]
 
@@ -49,7 +47,7 @@ _SQUARES_STEPS = 1000  # the work of a quadratic program, in steps of linear one
 class Solution:
     """Directions, the real movement of all groups, its distance, and a lower bound of all distances."""
 
-    directions: Signs
+    directions: Ints
     moved: Floats
     cost: float
     bound: float
@@ -87,7 +85,7 @@ def _candidates(
     word: DirectionWord,
     rng: np.random.Generator | None,
     work: Work,
-) -> list[Signs]:
+) -> list[Ints]:
     count = problem.places.size
     chance = np.random.default_rng(0) if rng is None else rng  # a fixed order without a generator
     draws = [_signs(chance, count) for _ in range(1 if word == "random" else _STARTS - 1)]
@@ -101,11 +99,11 @@ def _candidates(
     return balanced(form, problem, [alternating(problem), *draws])[:_TRIED]
 
 
-def _signs(rng: np.random.Generator, count: int) -> Signs:
+def _signs(rng: np.random.Generator, count: int) -> Ints:
     return rng.integers(0, 2, count, dtype=np.int64) * 2 - 1
 
 
-def _best(directed: Directed, candidates: list[Signs], work: Work) -> DirectedMovement:
+def _best(directed: Directed, candidates: list[Ints], work: Work) -> DirectedMovement:
     best: DirectedMovement | None = None
     for directions in candidates:
         if best is not None and work.late:
@@ -172,7 +170,7 @@ def _absolutes(
     return Solution(best.directions, best.moved, best.cost, min(bound, best.cost), work.late)
 
 
-def _kept(directed: Directed, best: DirectedMovement, directions: Signs) -> DirectedMovement:
+def _kept(directed: Directed, best: DirectedMovement, directions: Ints) -> DirectedMovement:
     if np.array_equal(directions, best.directions):
         return best
     candidate = directed.solve(directions, None)
@@ -197,7 +195,7 @@ def _squares(
     start: DirectedMovement,
     word: DirectionWord,
     work: Work,
-    candidates: list[Signs],
+    candidates: list[Ints],
 ) -> Solution:
     best = least_squares(problem, start.directions)
     for directions in candidates if word == "heuristic" else []:
@@ -221,7 +219,7 @@ def _squares(
 class SquaredMovement:
     """Directions, the real movement of all groups, its weighted squares, and the pressure on each direction."""
 
-    directions: Signs
+    directions: Ints
     moved: Floats
     cost: float
     pull: Floats
@@ -229,7 +227,7 @@ class SquaredMovement:
 
 
 def least_squares(
-    problem: AdjustmentProblem, directions: Signs, work: Work | None = None
+    problem: AdjustmentProblem, directions: Ints, work: Work | None = None
 ) -> SquaredMovement | None:
     """The optimum for these directions, or None if they cannot be kept or the work ran out."""
     low, high = problem.bounds(directions)

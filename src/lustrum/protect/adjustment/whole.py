@@ -13,19 +13,16 @@ chooses the free cells around it again. Few bounds are violated, so the searches
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
 
 import numpy as np
 from scipy import sparse
 
-from lustrum.model.arrays import Floats, Ints, Mask
+from lustrum.model.arrays import Floats, Ints, Mask, Sparse
 from lustrum.numeric.solve import Outcome
 from lustrum.numeric.solve.products import sparse_product
 from lustrum.protect.adjustment.problem import AdjustmentProblem, as_floats
 from lustrum.protect.adjustment.work import ProgramSolution, WholeProgram, Work
 
-# scipy ships no types; this stands for scipy.sparse.csr_array.
-Sparse: TypeAlias = Any
 Cost = Callable[[Ints], Floats]
 
 _WHOLE = 1e-6

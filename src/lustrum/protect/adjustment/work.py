@@ -8,19 +8,14 @@ the best of all directions is stopped by its own steps.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-from lustrum.model.arrays import Floats
+from lustrum.model.arrays import Floats, Indices, Sparse
 from lustrum.numeric.solve import Outcome
 from lustrum.numeric.solve.highs import NO_LIMIT, Limits, Program
 from lustrum.numeric.solve.products import cleared, dot, floored
 from lustrum.runtime.stop import check_stop
-
-# scipy ships no types; this stands for scipy.sparse.csr_array.
-Sparse: TypeAlias = Any
 
 STEPS = 500_000
 """Steps that a search takes at most, unless the caller says otherwise; a linear program counts by its size."""
@@ -96,7 +91,7 @@ class WholeProgram(Program):
         rows: tuple[Floats, Floats],
         columns: tuple[Floats, Floats],
         cost: Floats,
-        whole: npt.NDArray[np.intp] | None = None,
+        whole: Indices | None = None,
         **options: object,
     ) -> None:
         super().__init__(matrix, rows, columns, cost, whole, **options)

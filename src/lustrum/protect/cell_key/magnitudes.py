@@ -159,15 +159,19 @@ class CellKeyMagnitude(MethodSpec):
         repeatable=True, keyed_per_cell=True, one_number=True, sums_only=True
     )
     largest_change: int = parameter(
-        3, "Noise coefficients lie between minus and plus this.", least=1
+        3, "Noise coefficients lie between minus and plus this.", least=1, most=100
     )
-    steps: int = parameter(4, "How many coefficients there are in one unit.", least=1)
+    steps: int = parameter(4, "How many coefficients there are in one unit.", least=1, most=100)
     variance: float = parameter(1.0, "The variance of the coefficients.", above=0)
     flex_point: float = parameter(1000.0, "Up to this value cells get the share 'small'.", above=0)
     small: float = parameter(0.2, "The share of noise in small cells.", above=0, below=1)
     large: float = parameter(0.05, "The share of noise in very large cells.", above=0, below=1)
-    power: int = parameter(3, "How fast the share falls from small to large cells.", least=1)
-    ranks: int = parameter(1, "How many of the largest contributions are perturbed.", least=1)
+    power: int = parameter(
+        3, "How fast the share falls from small to large cells.", least=1, most=100
+    )
+    ranks: int = parameter(
+        1, "How many of the largest contributions are perturbed.", least=1, most=100
+    )
     shares: tuple[float, ...] = parameter(
         (), "How much of the noise each of these gets, from 1 down.", least=0
     )

@@ -20,6 +20,9 @@ Source: TypeAlias = str | PTable | MatrixChannel | PerturbationDesign
 """What a ptable is made from: a preset or a file by name, the table, a transition matrix, a design."""
 
 _WHAT = "The cell key method"
+_MATRIX: dict[str, Any] = {"group": "ptable 'matrix'", "only": ("ptable", "matrix")}
+_DESIGNED: dict[str, Any] = {"group": "ptable 'designed'", "only": ("ptable", "designed")}
+_ADDITIVE: dict[str, Any] = {"group": "totals", "only": ("additive", True)}
 
 
 @dataclass(frozen=True)
@@ -65,7 +68,7 @@ class CellKeyWords(DeclaredSpec):
     )
     bits: int = parameter(
         8, "A table made from a matrix has 2 to the power of this many keys.",
-        least=1, most=16, group="lookup table",
+        least=1, most=16, group="lookup table", only=("layout", "abs", "ons"),
     )  # fmt: skip
     version: str = parameter("1", "The version of the table, published.", group="lookup table")
     key_version: int = parameter(
@@ -73,29 +76,27 @@ class CellKeyWords(DeclaredSpec):
     )
     # A user's own matrix: ptable "matrix"
     matrix: tuple[tuple[float, ...], ...] = parameter(
-        (), "The rows of a transition matrix.", least=0, most=1, group="ptable 'matrix'"
+        (), "The rows of a transition matrix.", least=0, most=1, **_MATRIX
     )
     residue_base: int = parameter(
-        1, "How counts above the last row move.", least=1, group="ptable 'matrix'"
+        1, "How counts above the last row move.", least=1, most=10_000, **_MATRIX
     )
     # A design: ptable "designed"
     largest_change: int = parameter(
-        3, "No count changes by more than this.", least=1, group="ptable 'designed'"
+        3, "No count changes by more than this.", least=1, most=100, **_DESIGNED
     )
     variance: float = parameter(
-        1.0, "The variance of the change of a large count.", above=0, group="ptable 'designed'"
+        1.0, "The variance of the change of a large count.", above=0, **_DESIGNED
     )
     blocked: tuple[int, ...] = parameter(
-        (), "Counts that are never published.", least=1, group="ptable 'designed'"
+        (), "Counts that are never published.", least=1, most=100, **_DESIGNED
     )
     stay: float | None = parameter(
         None, "The probability that a count stays; without it, any.",
-        least=0, most=1, group="ptable 'designed'",
+        least=0, most=1, **_DESIGNED,
     )  # fmt: skip
     monotone: Monotone = parameter(
-        "no",
-        "Whether smaller changes are more probable than larger ones.",
-        group="ptable 'designed'",
+        "no", "Whether smaller changes are more probable than larger ones.", **_DESIGNED
     )
     # Totals
     totals: Literal["guarded", "own"] = parameter(
@@ -107,10 +108,10 @@ class CellKeyWords(DeclaredSpec):
         False, "Whether the table is made to add up, with the least change.", group="totals"
     )
     max_shift: int = parameter(
-        5, "The largest change that makes a table add up.", least=0, group="totals"
+        5, "The largest change that makes a table add up.", least=0, **_ADDITIVE
     )
     steps: int = parameter(
-        500, "The most steps of the search for that change.", least=1, group="totals"
+        500, "The most steps of the search for that change.", least=1, **_ADDITIVE
     )
 
     def source(self) -> Source:

@@ -136,7 +136,11 @@ class ProtectedMagnitudes(MethodSpec):
         "known", "Whether attackers may know if a contribution went up or down."
     )
     search_range: float = parameter(
-        0.0, "Which part of its way to either end the search may move a share.", least=0, below=1
+        0.0,
+        "Which part of its way to either end the search may move a share.",
+        least=0,
+        below=1,
+        before={"0.2.0": 0.8},
     )
     max_variables: int = parameter(
         3, "Tables of up to this many variables are kept close.", least=1, most=4
@@ -154,6 +158,7 @@ class ProtectedMagnitudes(MethodSpec):
         "Contributors with a larger part of a cell keep the direction that the key draws.",
         least=0,
         most=1,
+        before={"0.2.0": 1.0},
     )
     public_classes: tuple[str, ...] = parameter(
         (), "Variables whose classes of a measure everybody knows, however narrow they are."

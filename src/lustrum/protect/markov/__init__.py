@@ -9,9 +9,9 @@
 ======================================  ===========================================================
 """
 
-from lustrum.protect.markov.moves import Moves
 from lustrum.protect.markov.spec import (
     MarkovPerturbation,
+    Moves,
     StationarySquare,
     perturb_boxes,
     simulated_channel,

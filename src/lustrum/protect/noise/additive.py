@@ -11,10 +11,9 @@ from math import sqrt
 from typing import ClassVar, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from lustrum.model import InputError, Release, Table
-from lustrum.model.arrays import Floats, Ints
+from lustrum.model.arrays import Floats, Ints, Words
 from lustrum.model.chance import Seed
 from lustrum.model.channel import NEGLIGIBLE, StepChannel
 from lustrum.model.parameters import parameter
@@ -33,7 +32,6 @@ from lustrum.protect.method import (
 )
 from lustrum.protect.totals.safe import hidden_totals, safe_totals
 
-DISTRIBUTIONS = ("normal", "laplace", "uniform")
 _ROOT_2, _ROOT_3 = sqrt(2), sqrt(3)
 _FAR = 50.0  # standard deviations of noise that leave hardly anything known of small counts
 _SLIVER = 1e-12  # keeps bounds true where a division was rounded
@@ -210,7 +208,7 @@ class AdditiveNoise(MethodSpec):
         return f"{self.name} {self.distribution} {kind} {float(self.sd)!r}"
 
 
-def unit_noise(distribution: str, random_words: npt.NDArray[np.uint64]) -> Floats:
+def unit_noise(distribution: str, random_words: Words) -> Floats:
     """Noise of mean 0 and standard deviation 1 from uniform words."""
     share = ((random_words >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
     return _quantile(distribution, np.minimum(share, 1 - 2.0**-53))

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.model import InputError, Release, Table
-from lustrum.model.arrays import Floats, Ints, Words
+from lustrum.model.arrays import Floats, Indices, Ints, Words
 from lustrum.model.chance import Seed, required_generator
 from lustrum.model.keys import scramble
 from lustrum.model.parameters import parameter
@@ -25,8 +25,6 @@ from lustrum.protect.abilities import Abilities
 from lustrum.protect.method import MethodSpec, Stage, checked_input, released, uniform_words
 from lustrum.protect.totals.inner_table import InnerTable
 
-SHAPES = ("uniform", "triangular")
-LEVELS = ("holding", "cell")
 _SLIVER = 1e-12  # keeps bounds true where a division was rounded
 
 
@@ -198,7 +196,7 @@ def shares_away(random_words: Words, low: float, high: float, shape: str) -> tup
 
 
 def balanced_directions(
-    values: Ints, owner: npt.NDArray[np.intp], cell: npt.NDArray[np.intp], away: Floats, sign: Ints
+    values: Ints, owner: Indices, cell: Indices, away: Floats, sign: Ints
 ) -> Ints:
     """A direction for each holding so that noise cancels within cells.
 
@@ -228,7 +226,7 @@ def balanced_directions(
     return out
 
 
-def _cells(columns: Sequence[npt.NDArray[Any]]) -> npt.NDArray[np.intp]:
+def _cells(columns: Sequence[npt.NDArray[Any]]) -> Indices:
     """One number for every combination of codes."""
     out = np.zeros(columns[0].size, dtype=np.int64)
     for column in columns:

@@ -13,9 +13,8 @@ from __future__ import annotations
 from math import fsum, sqrt
 
 import numpy as np
-import numpy.typing as npt
 
-from lustrum.model.arrays import Floats
+from lustrum.model.arrays import Floats, Ints, Mask
 from lustrum.numeric.arithmetic import log
 from lustrum.numeric.solve.products import dot
 
@@ -117,7 +116,7 @@ def _program(goal: Floats, equal: Floats, to: Floats, below: Floats) -> Floats |
     return solution
 
 
-def _pivoted(table: Floats, basis: npt.NDArray[np.int64], cost: Floats, real: int) -> None:
+def _pivoted(table: Floats, basis: Ints, cost: Floats, real: int) -> None:
     """Exchange columns in place until none of the first ``real`` lowers the cost."""
     for _ in range(_PIVOTS):
         reduced = cost[:real] - (cost[basis][:, None] * table[:, :real]).sum(axis=0)
@@ -133,7 +132,7 @@ def _pivoted(table: Floats, basis: npt.NDArray[np.int64], cost: Floats, real: in
         _exchange(table, basis, int(tied[basis[tied].argmin()]), column)
 
 
-def _exchange(table: Floats, basis: npt.NDArray[np.int64], row: int, column: int) -> None:
+def _exchange(table: Floats, basis: Ints, row: int, column: int) -> None:
     table[row] /= table[row, column]
     others = np.arange(len(table)) != row
     table[others] -= table[others, column][:, None] * table[row]
@@ -164,9 +163,7 @@ def _descend(p: Floats, equal: Floats, to: Floats, below: Floats) -> Floats:
     return _restored(p, np.vstack((equal, below[bound])), np.append(to, np.zeros(bound.sum())))
 
 
-def _free_length(
-    p: Floats, step: Floats, below: Floats, bound: npt.NDArray[np.bool_]
-) -> tuple[float, int | None]:
+def _free_length(p: Floats, step: Floats, below: Floats, bound: Mask) -> tuple[float, int | None]:
     """The length of a step, up to 1, and the inequality that it reaches, if any."""
     length = 1.0
     shrinking = step < 0

@@ -51,13 +51,6 @@ def calibrated(matrix: npt.ArrayLike, frequency: npt.ArrayLike) -> Floats:
     return np.asarray(weight * both + (1.0 - weight) * np.eye(len(both)))
 
 
-def calibrated_for(channel: MatrixChannel, values: Ints) -> MatrixChannel:
-    """The calibrated invariant matrix for the true values of a table; as confidential as they are."""
-    return MatrixChannel(
-        calibrated(channel.matrix, frequencies_of(channel, values)), channel.residue_base
-    )
-
-
 def frequencies_of(channel: MatrixChannel, values: Ints) -> Floats:
     """How many values belong to each row of the matrix."""
     rows = channel.rows_of(np.asarray(values).ravel())
@@ -83,3 +76,10 @@ def _checked(frequency: npt.ArrayLike, rows: int) -> Floats:
     if not np.isfinite(weights).all() or (weights < 0).any() or not weights.any():
         raise InputError("Frequencies are numbers of 0 or more, and not all of them 0.")
     return weights
+
+
+def calibrated_for(channel: MatrixChannel, values: Ints) -> MatrixChannel:
+    """The calibrated invariant matrix for the true values of a table; as confidential as they are."""
+    return MatrixChannel(
+        calibrated(channel.matrix, frequencies_of(channel, values)), channel.residue_base
+    )

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from lustrum.model import InputError, Release, Table
-from lustrum.model.arrays import Ints, Words
+from lustrum.model.arrays import Floats, Indices, Ints, Mask, Words
 from lustrum.model.chance import Seed
 from lustrum.model.channel import SHLOMO_2015, MatrixChannel
 from lustrum.model.errors import choices
@@ -47,9 +46,7 @@ from lustrum.protect.totals.summed import PublishedSums, added_totals, released_
 # the number of cells of a row that take each step is the expected one, rounded up or down.
 
 
-def controlled_words(
-    rows: Ints, random_words: Words, shift_of: Callable[[npt.NDArray[np.intp]], int]
-) -> Words:
+def controlled_words(rows: Ints, random_words: Words, shift_of: Callable[[Indices], int]) -> Words:
     """Evenly spread words in place of independent ones.
 
     ``rows`` says to which group each cell belongs, ``random_words`` put the cells of a group in order, and
@@ -264,7 +261,7 @@ class StochasticPerturbation(MethodSpec):
         words = {"method": self.name, "version": self.version} | super().to_mapping()
         return words if self.frequencies else {k: v for k, v in words.items() if k != "frequencies"}
 
-    def _invariant(self, frequency: npt.NDArray[np.float64]) -> MatrixChannel:
+    def _invariant(self, frequency: Floats) -> MatrixChannel:
         base = self.base_channel
         make = invariant if self.version == "invariant" else calibrated
         return MatrixChannel(make(base.matrix, frequency), base.residue_base)
@@ -278,7 +275,7 @@ class StochasticPerturbation(MethodSpec):
     ) -> Words:
         moving = _moving(table)
 
-        def shift(cells: npt.NDArray[np.intp]) -> int:
+        def shift(cells: Indices) -> int:
             if rng is not None:
                 return int(rng.integers(0, 2**64, dtype=np.uint64))
             assert table.keys is not None  # the words came from them
@@ -332,12 +329,12 @@ def _support(channel: MatrixChannel, published: Ints) -> tuple[Ints, Ints]:
     return low[inverse].reshape(published.shape), high[inverse].reshape(published.shape)
 
 
-def _structural(table: Table) -> npt.NDArray[np.bool_]:
+def _structural(table: Table) -> Mask:
     if table.structural is None:
         return np.zeros(table.shape, dtype=np.bool_)
     return table.structural
 
 
-def _moving(table: Table) -> npt.NDArray[np.bool_]:
+def _moving(table: Table) -> Mask:
     """The inner cells that can hold anybody."""
     return np.asarray(table.inner & ~_structural(table))

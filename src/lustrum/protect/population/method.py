@@ -95,6 +95,8 @@ class ProtectedPopulation(MethodSpec):
     - ``sparse_siblings``: in rows of the file that should hold hardly anybody, empty cells may show the base so
       that a shown category is often a wrong one: up to two for each cell below the base and each variable, or
       this part of them. With 0, or with an ``empty_share`` of 0, a row tells the unknown attribute of a person.
+      With a whole number above 1, that many stars of such cells are drawn for each cell below the base, all but
+      one of them around invented people, so that the rows beside do not tell it either.
     - ``max_variables``: tables of up to this many variables are controlled, at every level of every hierarchy.
     - ``tables``, ``own_weight``: further tables, each a list such as ``("area:district", "sex", "age")``, and
       how much they count beside a table at finest levels. A table that is controlled anyway gets this weight.
@@ -136,9 +138,11 @@ class ProtectedPopulation(MethodSpec):
     )
     sparse_siblings: float = parameter(
         1.0,
-        "In the sparsest rows, which part of two empty cells for each small one may show the base.",
+        "In the sparsest rows, which part of two empty cells for each small one may show the base; above 1, "
+        "for how many centres: all but one are invented.",
         least=0,
-        most=1,
+        most=32,
+        before={"0.2.0": 0.0},
     )
     max_variables: int = parameter(
         3, "Tables of up to this many variables are kept close.", least=1, most=4
@@ -178,19 +182,21 @@ class ProtectedPopulation(MethodSpec):
         "At least this share of the cells beside another number is drawn in every later release.",
         least=0.01,
         most=1,
+        before={"0.2.0": 0.05},
     )
     change_odds: float = parameter(
         0.5,
         "Most odds that a cell which differs from the release before has other records.",
         least=0.01,
         most=0.9,
+        before={"0.2.0": 0.9},
     )
-
     known_changes: float = parameter(
         2.0,
         "By how much releases may change the odds of two counts to readers who know all changes; 0: no limit.",
         least=0,
         most=1000,
+        before={"0.2.0": 0.0},
     )
 
     def check_together(self) -> None:

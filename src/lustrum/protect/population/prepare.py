@@ -8,12 +8,16 @@ that the row shows. Where similar rows say that hardly anybody is to be expected
 right one. So the search may let an empty cell of such a row show the base instead: a *sibling* of a cell below
 the base, in the category of a similar person, which is one of the next in the order of all other variables. In
 the sparsest rows there are two. The search treats all alike, and tables stay close.
+
+Siblings in *other* rows point at the cell around which they were drawn. If more than one star of siblings is
+asked for each small cell, the others are around invented people in empty cells: each variable in turn takes the
+code of a similar person, so that hardly anything is left of whoever a chain began with.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, sqrt
 
 import numpy as np
 import numpy.typing as npt
@@ -215,6 +219,8 @@ SPARSE = 2.0
 """Rows that are expected to hold more people get no siblings."""
 _HALVES = (0.6, 0.15)
 """Rows that are expected to hold so many people get half as many first siblings, and second ones."""
+_INVENTED_SWEEPS, _INVENTED_WINDOW = 2, 64
+"""How often invented people take every variable from somebody else, and how far these stand apart."""
 _WINDOWS = (8, 8, 16, 32, 64, 256, 1024, 4096)
 """How far apart similar people may stand, from one attempt to the next."""
 
@@ -237,44 +243,95 @@ def candidates(
         others = empty_codes[:, ~np.isin(cell_numbers(cells.dataset, empty_codes), numbers)]
         empty_codes = np.concatenate([siblings.astype(empty_codes.dtype), others], axis=1)
         empty_codes = empty_codes[:, : max(numbers.size, wanted)]
-        more = numbers.size / _SIBLINGS
-        needed = max(needed, more * people / max(people + base * more, 1.0))
+        more = sqrt(max(ceil(share), 1)) * numbers.size / _SIBLINGS
+        shown = more * people / max(people + base * more, 1.0)
+        needed = max(needed, min(shown, numbers.size / CANDIDATES))
     return empty_codes, needed, max(CANDIDATES, round(empty_codes.shape[1] / max(needed, 1.0)))
 
 
 def sibling_candidates(cells: FinestCells, key: bytes, base: int, share: float) -> Array:
     """Codes of empty cells that may show somebody in sparse rows, chosen by the key.
 
-    ``share`` is which part of two there are in the sparsest rows for each small cell and variable, at most 1.
+    ``share`` is which part of two there are in the sparsest rows for each small cell and variable. Above 1 it
+    is the number of stars for each small cell, of which one is around the cell and the others around invented
+    people. Of all stars as many cells are candidates as makes the root of this number times those of one star.
     """
     roots = root_variables(cells.dataset)
     small = np.flatnonzero((cells.counts > 0) & (cells.counts < base))
-    sibling_codes = [cells.codes[:, :0]]
     if share <= 0 or len(roots) < 2 or not small.size:
-        return sibling_codes[0].copy()
+        return cells.codes[:, :0].copy()
+    stars = max(ceil(share), 1)
+    part = min(share, 1 / sqrt(stars))
     cell_keys = cell_numbers(cells.dataset, cells.codes) if cells.keys is None else cells.keys
-    cell_keys = cell_keys[small]
     taken = np.sort(cell_numbers(cells.dataset, cells.codes))
+    invented, own_keys = _invented(cells, small, cell_keys[small], taken, key, stars - 1)
+    every = np.concatenate([cells.codes, invented], axis=1)
+    counts = np.concatenate([cells.counts, np.zeros(own_keys.size, dtype=np.int64)])
+    centres = np.concatenate([small, np.arange(len(cells), counts.size)])
+    around = every[:, centres]
+    cell_keys = np.concatenate([cell_keys[small], own_keys])
+    drawn = scramble(derived(key, "invented"), own_keys) >> np.uint64(32)
+    sibling_codes = [invented[:, drawn.astype(np.float64) < part * 2.0**32]]
     for number, index in enumerate(roots):
         report_progress("choosing empty cells", number / len(roots))
         rows = AttributeRows.of(cells.dataset, index, roots)
-        expected = rows.expected(cells.codes, cells.counts, small)
+        expected = rows.expected(every, counts, centres)
         for turn, half in enumerate(_HALVES):
             turn_keys = (
                 scramble(derived(key, f"sibling again {turn}"), cell_keys) if turn else cell_keys
             )
-            chance = np.where(expected <= SPARSE, share / (1 + expected / half), 0.0)
+            chance = np.where(expected <= SPARSE, part / (1 + expected / half), 0.0)
             drawn = scramble(derived(key, f"sibling {index}"), turn_keys) >> np.uint64(32)
             chosen = np.flatnonzero(drawn.astype(np.float64) < chance * 2.0**32)
             done = (number + (1 + turn) / 3) / len(roots)
-            sibling_codes.append(
-                _siblings(rows, cells.codes[:, small], chosen, turn_keys, taken, key, done)
-            )
+            sibling_codes.append(_siblings(rows, around, chosen, turn_keys, taken, key, done))
     codes = np.concatenate(sibling_codes, axis=1)
     still_working()
     _, first = np.unique(cell_numbers(cells.dataset, codes), return_index=True)
     still_working()
     return np.ascontiguousarray(codes[:, np.sort(first)])
+
+
+def _invented(
+    cells: FinestCells, small: Ints, cell_keys: Words, taken: Words, key: bytes, number: int
+) -> tuple[Array, Words]:
+    """So many invented people for each small cell, as far as they are in empty cells, with keys of their own.
+
+    Of many small cells none is more than one in ``2 * _INVENTED_WINDOW`` of those that may lend a code.
+    """
+    dataset, lenders = cells.dataset, cells.codes[:, small]
+    stream = np.concatenate(
+        [
+            cell_keys[:0],
+            *(scramble(derived(key, f"invented {n}"), cell_keys) for n in range(number)),
+        ]
+    )
+    codes = np.tile(lenders, (1, number))
+    roots = root_variables(dataset) if number else []
+    for sweep in range(_INVENTED_SWEEPS):
+        for index in roots:
+            check_stop()
+            report_progress("choosing empty cells", 0.0)
+            rows = AttributeRows.of(dataset, index, roots)
+            row = rows.numbers(lenders)
+            order = np.argsort(row, kind="stable")
+            place = np.searchsorted(row[order], rows.numbers(codes))
+            drawn = scramble(derived(key, f"inventing {sweep} {index}"), stream)
+            place = place + _below(drawn, 2 * _INVENTED_WINDOW) - _INVENTED_WINDOW
+            lender = order[place % order.size]
+            new_codes = codes.copy()
+            for variable in (index, *dependents(dataset, index)):
+                new_codes[variable] = lenders[variable, lender]
+            codes = np.where(possible_cells(dataset, new_codes), new_codes, codes)
+    numbers, first = np.unique(cell_numbers(dataset, codes), return_index=True)
+    first = first[~find(taken, numbers)[1]]
+    return codes[:, first], stream[first]
+
+
+def _below(random_words: Words, limit: int) -> Ints:
+    """A number below a limit from the upper half of each word."""
+    part = (random_words >> np.uint64(32)) * np.uint64(limit) >> np.uint64(32)
+    return np.asarray(part, dtype=np.int64)
 
 
 def _siblings(
@@ -298,7 +355,7 @@ def _siblings(
         check_stop()
         report_progress("choosing empty cells", done)
         drawn = scramble(derived(key, f"lender {rows.variable} {attempt}"), cell_keys[waiting])
-        apart = ((drawn >> np.uint64(32)) * np.uint64(2 * window) >> np.uint64(32)).astype(np.int64)
+        apart = _below(drawn, 2 * window)
         apart = apart - window + (apart >= window)
         lender = order[(rank[waiting] + apart) % order.size]
         new_codes = codes[:, waiting]

@@ -83,6 +83,11 @@ def opendp() -> Any:
     return package
 
 
+def least_scale(mechanism: str, change: float, cost: float) -> float:
+    """The scale of noise that hides a change at this cost, before anything is rounded up."""
+    return change / cost if mechanism == "laplace" else change / math.sqrt(2 * cost)
+
+
 def measure(values: Ints, mechanism: str, cells: int, records: int, cost: float) -> Measured:
     """Counts with noise, so that adding or taking ``records`` records away costs no more than ``cost``.
 
@@ -95,36 +100,13 @@ def measure(values: Ints, mechanism: str, cells: int, records: int, cost: float)
     if mechanism == "laplace":
         make, metric = dp.m.make_laplace, dp.l1_distance(T="i64")
         change: float = records * cells
-        scale = change / cost
     else:
         make, metric = dp.m.make_gaussian, dp.l2_distance(T="f64")
         change = math.nextafter(records * math.sqrt(cells), math.inf)
-        scale = change / math.sqrt(2 * cost)
+    scale = least_scale(mechanism, change, cost)
     noise = make(domain, metric, scale=scale)
     while noise.map(change) > cost:
         scale *= 1 + 2.0**-50
         noise = make(domain, metric, scale=scale)
     drawn = np.array(noise(values.ravel().tolist()), dtype=np.int64)
     return Measured(drawn.reshape(values.shape), scale)
-
-
-def rehearsed(
-    values: Ints,
-    mechanism: str,
-    cells: int,
-    records: int,
-    cost: float,
-    rng: np.random.Generator,
-) -> Measured:
-    """The same noise from an ordinary generator, to study the method; never for publication.
-
-    An ordinary generator can repeat its noise, which a study needs and a release must prevent.
-    """
-    if mechanism == "laplace":
-        scale = records * cells / cost
-    else:
-        scale = records * math.sqrt(cells) / math.sqrt(2 * cost)
-    first, chances = DiscreteNoiseChannel(mechanism, scale).steps(0)
-    ends = np.cumsum(chances)
-    steps = np.searchsorted(ends, rng.random(values.shape) * ends[-1], side="right")
-    return Measured(values + first + np.minimum(steps, chances.size - 1), scale)

@@ -22,10 +22,11 @@ from lustrum.protect.privacy.budget import Budget, Cost, rho_of
 from lustrum.protect.privacy.mechanism import (
     DiscreteNoiseChannel,
     Measured,
+    least_scale,
     measure,
     opendp,
-    rehearsed,
 )
+from lustrum.protect.rehearsal import rehearsed_noise
 from lustrum.protect.totals.inner_table import InnerTable, Keep, margin_names, margin_words
 
 # Post-process noisy numbers into counts that are whole, not negative, and add up, without randomness.
@@ -197,7 +198,10 @@ class DifferentialPrivacy(MethodSpec):
         """The same release with noise from a generator that can be repeated: for studies, never to publish."""
 
         def draw(values: Ints, mechanism: str, cells: int, records: int, cost: float) -> Measured:
-            return rehearsed(values, mechanism, cells, records, cost, rng)
+            change = records * (cells if mechanism == "laplace" else math.sqrt(cells))
+            scale = least_scale(mechanism, change, cost)
+            channel = DiscreteNoiseChannel(mechanism, scale)
+            return Measured(values + rehearsed_noise(channel, values.shape, rng), scale)
 
         notes = ("A rehearsal: its noise can be repeated, so these numbers must not be published.",)
         return replace(self._drawn(table, draw), notes=notes)

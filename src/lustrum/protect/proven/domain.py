@@ -3,8 +3,9 @@
 Only the description decides: sizes of code lists and structural zeros. Nothing here has seen a record.
 
 An *axis* is a variable, or several that structural zeros tie so closely that few of their combinations can
-exist: employment and occupation, with 16 of 65, or the area and its region. The *major* axis has the most
-codes. A finest cell is a code of it and one of the *combinations* of the other axes.
+exist: employment and occupation, with 16 of 65, or the area and its region; one with a single code is never
+alone. The *major* axis has the most codes. A finest cell is a code of it and one of the *combinations* of the
+other axes.
 """
 
 from __future__ import annotations
@@ -40,6 +41,24 @@ class DomainAxis:
     def __len__(self) -> int:
         return int(self.codes.shape[1])
 
+    def levels(self, dataset: Dataset) -> dict[str, list[int]]:
+        """How the axis can be shown: at its finest, by each of its variables, and at their coarser levels.
+
+        Each has the numbers of codes of the axis in its groups.
+        """
+        variables = [dataset.variables[v] for v in self.variables]
+        shown = {" and ".join(v.name for v in variables): [1] * len(self)}
+        for variable, row in zip(variables, self.codes, strict=True):
+            sizes = np.unique(row, return_counts=True)[1].tolist()
+            if len(sizes) < len(self):
+                shown[variable.name] = sizes
+            for level in variable.levels:
+                groups = np.zeros(len(variable.codes), dtype=np.int64)
+                for number, category in enumerate(level.categories):
+                    groups[list(category.members)] = number
+                shown[f"{variable.name}:{level.name}"] = np.bincount(groups[row]).tolist()
+        return shown
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Domain:
@@ -53,6 +72,10 @@ class Domain:
     def of(cls, dataset: Dataset) -> Domain:
         """Lay out a dataset; an error says if it has too many combinations."""
         axes = _joined(dataset)
+        if max(map(len, axes)) == 1:
+            raise InputError(
+                f"No variable of dataset {dataset.name!r} has two codes; there is nothing to measure."
+            )
         major = max(range(len(axes)), key=lambda i: (len(axes[i]), -i))
         axes = [axes[major], *axes[:major], *axes[major + 1 :]]
         return cls(dataset, tuple(axes), _combined(dataset, axes))
@@ -182,10 +205,11 @@ def _close_pair(
     ties = [{place[name] for name in zero.where} for zero in dataset.structural_zeros]
     for first, second in combinations(axes, 2):
         both = (*first.variables, *second.variables)
-        if len(first) * len(second) > _MOST_PAIRS or not any(
+        tied = min(len(first), len(second)) == 1 or any(
             tie <= set(both) and tie & set(first.variables) and tie & set(second.variables)
             for tie in ties
-        ):
+        )
+        if len(first) * len(second) > _MOST_PAIRS or not tied:
             continue
         codes = _product(first.codes, second.codes)
         codes = codes[:, _valid(dataset, both, codes)]

@@ -35,6 +35,8 @@ _BASE_TURNS, _ROUNDS, _TURNS, _LAST_TURNS = 6, 3, 5, 4
 def fit(domain: Domain, estimate: LinearEstimate, max_variables: int) -> Floats:
     """Expected counts of all finest cells: (major codes, combinations); they add up to the number of people."""
     fitting = _Fit(domain, estimate, max_variables)
+    if estimate.people == 0:
+        return fitting.cells
     low = range(1, min(2, max_variables) + 1)
     turns = [(low, _BASE_TURNS)]
     for _ in range(_ROUNDS):
@@ -57,7 +59,9 @@ class _Fit:
     def __init__(self, domain: Domain, estimate: LinearEstimate, max_variables: int) -> None:
         self.people = estimate.people
         possible = domain.possible
-        self.cells: Floats = possible.astype(np.float64) * (self.people / int(possible.sum()))
+        self.cells: Floats = possible.astype(np.float64) * (
+            self.people / max(int(possible.sum()), 1)
+        )
         self.ranks = {
             rank: (
                 _Pulls(domain, estimate, [s for s in subsets if 0 not in s]),

@@ -63,6 +63,6 @@ class ProvenPopulation(MethodSpec):
         most = min(self.max_variables, len(noisy.domain.axes))
         estimate = LinearEstimate(noisy.plan, noisy.tables, noisy.people)
         expected = fit(noisy.domain, estimate, most)
-        counts = whole_people(noisy.domain, expected, most, seed)
+        counts = whole_people(noisy.domain, expected, noisy.people, most, seed)
         major, combination = counts.nonzero()
         return noisy.domain.finest(major, combination, counts[major, combination])

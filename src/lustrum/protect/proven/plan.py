@@ -11,7 +11,7 @@ best estimate weighs these by ``share(A) / n``; its precision is their sum.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -62,9 +62,26 @@ class MeasurementPlan:
                 total += free / precision / self.others(table, effect)
         return total / cells
 
-    def typical_error(self, table: Subset) -> float:
-        """The mean absolute error of a cell of a table in the linear estimate, before people are whole."""
-        return sqrt(self.variance(table) * 2 / np.pi)
+    def typical_error(
+        self, table: Subset, groups: Mapping[int, Sequence[int]] | None = None
+    ) -> float:
+        """The mean absolute error of a cell of a table in the linear estimate, before people are whole.
+
+        ``groups`` are the numbers of codes in each group, for axes that are shown in groups. Along an axis of
+        ``n`` codes, a group of ``m`` keeps the share ``m / n`` of an effect without the axis, and ``m - m * m /
+        n`` times the variance of one with it, since effects add up to 0.
+        """
+        total = 0.0
+        sizes = {axis: (groups or {}).get(axis, (1,) * self.sizes[axis]) for axis in table}
+        for effect, precision in self.precision.items():
+            if set(effect) <= set(table):
+                means = (
+                    sum(m - m * m / n if axis in effect else (m / n) ** 2 for m in sizes[axis])
+                    / len(sizes[axis])
+                    for axis, n in ((axis, self.sizes[axis]) for axis in table)
+                )
+                total += prod(means) / precision
+        return sqrt(total * 2 / np.pi)
 
     def others(self, table: Subset, effect: Subset) -> int:
         """How many cells of a table each value of an effect is spread over."""

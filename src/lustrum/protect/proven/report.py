@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import replace
+from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -21,14 +22,18 @@ from lustrum.protect.population.start import cell_numbers
 from lustrum.protect.population.support import Support
 from lustrum.protect.privacy.budget import epsilon_of_rho
 from lustrum.protect.privacy.mechanism import DiscreteNoiseChannel
+from lustrum.protect.proven.domain import Domain
 from lustrum.protect.proven.method import ProvenPopulation
 from lustrum.protect.proven.noisy import NEIGHBOURS, NoisyTables
 from lustrum.protect.proven.places import laid_out
+from lustrum.protect.rehearsal import rehearsed_noise
 
 DELTA = 1e-10
 """The delta for which the report also states an epsilon."""
 _BASE = 3
 """Sizes of counts and errors are stated in steps of this, as for other populations."""
+SUPPORT = Support(_BASE, small_only=True, certain=False)
+"""Every number leaves every count."""
 VERSION = 1
 """Of the fit: one that makes other people of the same noisy tables is another."""
 
@@ -37,14 +42,14 @@ def public_report(
     method: ProvenPopulation, noisy: NoisyTables, people: FinestCells, proof: Mapping[str, Any]
 ) -> PublicReport:
     """Compare the people with those of a second draw of noise; ``proof`` is what the ledger adds."""
-    again = method.population(simulated(noisy, people))
-    every, memory = _beside(people, again)
+    rng = np.random.default_rng(int(noisy.digest[:16], 16))
+    again = method.population(simulated(noisy, people, rng))
+    every, memory = beside(people, again)
     most = min(method.max_variables, len(noisy.domain.axes))
     kinds, grouped = measured_tables(every, memory, _BASE, most)
     # Nothing here is secret: the noisy tables themselves may be published.
     shift = hashlib.sha256(noisy.digest.encode()).digest()
-    support = Support(_BASE, small_only=True, certain=False)
-    report = report_of(method.to_mapping(), support, 0.5, kinds, grouped, shift, fewest=1)
+    report = report_of(method.to_mapping(), SUPPORT, 0.5, kinds, grouped, shift, fewest=1)
     return replace(
         report,
         search=VERSION,
@@ -61,22 +66,29 @@ def public_report(
     )
 
 
-def simulated(noisy: NoisyTables, people: FinestCells) -> NoisyTables:
+def rehearsed_people(
+    method: ProvenPopulation, cells: FinestCells, rng: np.random.Generator
+) -> FinestCells:
+    """People as the method would make them up, with noise that can be repeated: never to publish."""
+    domain = Domain.of(cells.dataset)
+    plan = method.plan(domain)
+    scales = {subset: sqrt(1 / share) for subset, share in plan.shares.items()}
+    unmeasured = NoisyTables(domain, plan, int(cells.counts.sum()), {}, scales, {})
+    return method.population(simulated(unmeasured, cells, rng))
+
+
+def simulated(noisy: NoisyTables, people: FinestCells, rng: np.random.Generator) -> NoisyTables:
     """Tables of people who were made up, with noise of the same scales from an ordinary generator."""
     domain, counts = noisy.domain, laid_out(noisy.domain, people)
-    rng = np.random.default_rng(int(noisy.digest[:16], 16))
     tables = {}
     for subset, scale in noisy.scales.items():
-        first, chances = DiscreteNoiseChannel("gaussian", scale).steps(0)
-        ends = np.cumsum(chances)
         possible = domain.possible_table(subset)
-        drawn = np.searchsorted(ends, rng.random(possible.shape) * ends[-1], side="right")
-        noise = first + np.minimum(drawn, chances.size - 1)
+        noise = rehearsed_noise(DiscreteNoiseChannel("gaussian", scale), possible.shape, rng)
         tables[subset] = domain.table(counts, subset) + np.where(possible, noise, 0)
     return replace(noisy, tables=tables)
 
 
-def _beside(one: FinestCells, other: FinestCells) -> tuple[FinestCells, FinestCells]:
+def beside(one: FinestCells, other: FinestCells) -> tuple[FinestCells, FinestCells]:
     """The cells of both, with the counts of each."""
     codes = np.concatenate([one.codes, other.codes], axis=1)
     numbers, first, place = np.unique(

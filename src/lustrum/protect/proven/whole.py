@@ -42,13 +42,15 @@ class ErrorTables(NamedTuple):
     group: Array  # (coarser levels, major codes)
 
 
-def whole_people(domain: Domain, expected: Floats, max_variables: int, seed: int) -> Ints:
-    """Whole counts of all finest cells, as many in all as are expected."""
+def whole_people(
+    domain: Domain, expected: Floats, people: int, max_variables: int, seed: int
+) -> Ints:
+    """Whole counts of all finest cells, so many people in all."""
     state = np.array([seed], dtype=np.uint64)
-    people = round(float(expected.sum()))
     counts = np.zeros(domain.shape, dtype=np.int64)
     # The axes with the most codes change slowest, so that stretches stay long for many tables.
-    order = np.lexsort([domain.combined[i] for i in np.argsort(domain.sizes[1:], kind="stable")])
+    slowest = domain.combined[np.argsort(domain.sizes[1:], kind="stable")]
+    order = np.lexsort([np.zeros(domain.shape[1]), *slowest])
     _draw(expected, order, unit(state), people, counts)
     places = np.repeat(np.flatnonzero(counts), counts.ravel()[counts.ravel() > 0])
     # Neighbours in the draw would make the same moves one after another, and overshoot.
@@ -56,7 +58,8 @@ def whole_people(domain: Domain, expected: Floats, max_variables: int, seed: int
     major, combination = np.divmod(places, domain.shape[1])
     tables = _tables(domain, expected, counts, max_variables)
     lattice = np.full(int(np.prod(domain.sizes[1:])), -1, dtype=np.int32)
-    strides = np.array([int(np.prod(domain.sizes[i + 1 :])) for i in range(1, len(domain.sizes))])
+    places_below = (int(np.prod(domain.sizes[i + 1 :])) for i in range(1, len(domain.sizes)))
+    strides = np.array([*places_below], dtype=np.int64)
     lattice[(domain.combined * strides[:, None]).sum(axis=0)] = np.arange(domain.shape[1])
     for sweep in range(_SWEEPS):
         check_stop()
@@ -236,28 +239,29 @@ def _gain(tables: Any, place: Array, node: int, new: int) -> float:  # pragma: n
     """By how much half the sum of squared errors grows if a person moves along a node."""
     gain = 0.0
     for number in range(tables.counts[node]):
-        table = tables.of_node[node, number]
-        here, stride = tables.offset[table], 0
-        for at in range(tables.nodes.shape[1]):
-            other = tables.nodes[table, at]
-            if other >= 0:
-                here += place[other] * tables.strides[table, at]
-                if other == node:
-                    stride = tables.strides[table, at]
-        gain += tables.errors[here + (new - place[node]) * stride] - tables.errors[here] + 1.0
+        here, there = _ends(tables, place, node, new, tables.of_node[node, number])
+        gain += tables.errors[there] - tables.errors[here] + 1.0
     return gain
 
 
 @compiled
 def _move(tables: Any, place: Array, node: int, new: int) -> None:  # pragma: no cover
     for number in range(tables.counts[node]):
-        table = tables.of_node[node, number]
-        here, stride = tables.offset[table], 0
-        for at in range(tables.nodes.shape[1]):
-            other = tables.nodes[table, at]
-            if other >= 0:
-                here += place[other] * tables.strides[table, at]
-                if other == node:
-                    stride = tables.strides[table, at]
+        here, there = _ends(tables, place, node, new, tables.of_node[node, number])
         tables.errors[here] -= 1.0
-        tables.errors[here + (new - place[node]) * stride] += 1.0
+        tables.errors[there] += 1.0
+
+
+@compiled
+def _ends(
+    tables: Any, place: Array, node: int, new: int, table: int
+) -> tuple[int, int]:  # pragma: no cover
+    """The cells of a table that a person leaves and comes to by a move along a node."""
+    here, stride = tables.offset[table], 0
+    for at in range(tables.nodes.shape[1]):
+        other = tables.nodes[table, at]
+        if other >= 0:
+            here += place[other] * tables.strides[table, at]
+            if other == node:
+                stride = tables.strides[table, at]
+    return here, here + (new - place[node]) * stride

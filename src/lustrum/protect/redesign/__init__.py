@@ -8,8 +8,7 @@
 =====================================  ==================================================================
 """
 
-from lustrum.protect.redesign.mixed import Mixed, redesign_and_suppress
 from lustrum.protect.redesign.recode import recoded
-from lustrum.protect.redesign.search import Loss, Redesign, redesign
+from lustrum.protect.redesign.search import Loss, Mixed, Redesign, redesign, redesign_and_suppress
 
 __all__ = ["Loss", "Mixed", "Redesign", "recoded", "redesign", "redesign_and_suppress"]

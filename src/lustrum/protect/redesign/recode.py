@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.model import Category, Contributions, InputError, Table, TableAxis
-from lustrum.model.arrays import Ints
+from lustrum.model.arrays import Ints, Mask
 
 # How the categories of one axis may be merged, one step at a time.
 #
@@ -270,13 +270,13 @@ def _merged_contributions(
     return np.moveaxis(np.stack([c for c in counts if c is not None]), 0, axis_index), merged
 
 
-def _shared(holder: Ints) -> npt.NDArray[np.bool_]:
+def _shared(holder: Ints) -> Mask:
     """Where a holding occurs more than once in a cell."""
     order = np.sort(holder, axis=-1)
     return np.asarray(((order[..., 1:] == order[..., :-1]) & (order[..., 1:] >= 0)).any(axis=-1))
 
 
-def _added(value: Ints, holder: Ints, shared: npt.NDArray[np.bool_]) -> tuple[Ints, Ints]:
+def _added(value: Ints, holder: Ints, shared: Mask) -> tuple[Ints, Ints]:
     """The contributions of each holding added up, in cells where one occurs more than once."""
     value, holder = value.copy(), holder.copy()
     for cell in zip(*np.nonzero(shared), strict=True):

@@ -37,7 +37,7 @@ from lustrum.protect.method import (
     uniform_words,
     whole_counts,
 )
-from lustrum.protect.rounding.random import RoundingChannel, round_randomly
+from lustrum.protect.rounding.cells import RoundingChannel, round_randomly
 from lustrum.protect.totals.summed import AxisParts, added_totals
 
 

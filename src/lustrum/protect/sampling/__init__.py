@@ -1,10 +1,14 @@
 """Sampling: only some people are counted, and everybody knows how they were drawn."""
 
 from lustrum.protect.sampling.channels import BinomialThinning, HypergeometricChannel
+from lustrum.protect.sampling.designs import (
+    PoissonSampling,
+    SimpleSampling,
+    StratifiedSampling,
+    allocate,
+    proportional_to_size,
+)
 from lustrum.protect.sampling.estimates import PopulationEstimates, horvitz_thompson
-from lustrum.protect.sampling.poisson import PoissonSampling, proportional_to_size
-from lustrum.protect.sampling.simple import SimpleSampling
-from lustrum.protect.sampling.stratified import StratifiedSampling, allocate
 
 __all__ = [
     "BinomialThinning",

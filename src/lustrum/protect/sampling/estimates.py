@@ -79,9 +79,7 @@ def poisson(counts: npt.ArrayLike, fraction: float) -> PopulationEstimates:
     return PopulationEstimates(shown / fraction, np.sqrt(shown * (1 - fraction)) / fraction)
 
 
-def horvitz_thompson(
-    cells: npt.NDArray[np.int64], size: int, probabilities: npt.ArrayLike
-) -> PopulationEstimates:
+def horvitz_thompson(cells: Ints, size: int, probabilities: npt.ArrayLike) -> PopulationEstimates:
     """Sums of ``1 / p`` over the drawn people of each cell; ``v = sum (1 - p) / p**2`` (Poisson sampling).
 
     ``cells`` numbers the cell of each drawn person, 0 to ``size - 1`` (Horvitz and Thompson 1952).
@@ -100,9 +98,7 @@ def horvitz_thompson(
 DECIMALS = 6
 
 
-def drawn_records(
-    records: Records, rows: npt.NDArray[np.int64], probabilities: npt.NDArray[np.float64], name: str
-) -> Records:
+def drawn_records(records: Records, rows: Ints, probabilities: Floats, name: str) -> Records:
     """The drawn records in the order of the rows, with the weight ``1 / probability`` of each."""
     rows = np.asarray(rows, dtype=np.int64)
     order = np.argsort(rows, kind="stable")

@@ -1,13 +1,12 @@
-from .attackers import RuleOnUnions as RuleOnUnions
-from .attackers import coalition as coalition
-from .attackers import singleton_views as singleton_views
 from .check import PatternAudit as PatternAudit
 from .check import audit_pattern as audit_pattern
 from .check import certificate_of as certificate_of
 from .check import with_intervals as with_intervals
 from .choose import suppress as suppress
+from .contributors import RuleOnUnions as RuleOnUnions
+from .contributors import coalition as coalition
 from .contributors import contributor_views as contributor_views
-from .costs import cell_costs as cell_costs
+from .contributors import singleton_views as singleton_views
 from .linked import linked_patterns as linked_patterns
 from .linked import linked_problem as linked_problem
 from .method import Suppression as Suppression
@@ -15,6 +14,7 @@ from .problem import AxisSums as AxisSums
 from .problem import ContributorView as ContributorView
 from .problem import SuppressionProblem as SuppressionProblem
 from .problem import UnionRule as UnionRule
+from .problem import cell_costs as cell_costs
 from .result import AuditedCells as AuditedCells
 from .result import Changes as Changes
 from .result import Pattern as Pattern

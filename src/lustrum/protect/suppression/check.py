@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
 from lustrum.audit import Bounds, ContradictionError, Knowledge, bounds, from_release
@@ -232,7 +231,7 @@ def _ranges(
     view: ContributorView | None,
     workers: int | None,
     moved: CheckedMoves | None = None,
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], Mask, Mask]:
+) -> tuple[Floats, Floats, Mask, Mask]:
     """The ranges of cells, which are sharp, and which a deviation shows to be wide enough, if not sharp.
 
     ``moved`` are deviations that are tried against a contributor before programs are solved.
@@ -267,8 +266,8 @@ def _ranges(
 def _kept(
     problem: SuppressionProblem,
     cells: Ints,
-    low: npt.NDArray[np.float64],
-    high: npt.NDArray[np.float64],
+    low: Floats,
+    high: Floats,
 ) -> Mask:
     value = problem.values[cells]
     slack = 0.0 if problem.whole else _NEAR

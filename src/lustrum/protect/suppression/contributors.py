@@ -14,10 +14,13 @@ from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from lustrum.model import InputError, Table
+from lustrum.model import Contributions, InputError, Table
 from lustrum.model.arrays import Ints, Mask
 from lustrum.protect.suppression.problem import ContributorView, SuppressionProblem
+from lustrum.sensitivity import Background, Rule
+from lustrum.sensitivity.background import NOTHING
 
 _OPEN = np.iinfo(np.int64).max // 4
 MOST_PAIRS = 20_000
@@ -34,21 +37,49 @@ class RankedContributions:
     alone: Mask
 
 
+def singleton_views(
+    values: npt.ArrayLike, singletons: npt.ArrayLike, holdings: npt.ArrayLike | None = None
+) -> tuple[ContributorView, ...]:
+    """One attacker for each cell with a sole contributor, or for each holding that is one.
+
+    ``holdings`` names the sole contributor of each cell (-1 for none); cells of one holding are known together.
+
+    >>> [v.cells.tolist() for v in singleton_views([4, 7, 9], [True, False, True])]
+    [[0], [2]]
+    >>> [v.cells.tolist() for v in singleton_views([4, 7, 9], [True, False, True], [5, -1, 5])]
+    [[0, 2]]
+    """
+    value = np.asarray(values, dtype=np.int64).ravel()
+    cells = np.flatnonzero(np.asarray(singletons, dtype=np.bool_).ravel())
+    if holdings is None:
+        groups = [np.array([c]) for c in cells.tolist()]
+    else:
+        holder = np.asarray(holdings, dtype=np.int64).ravel()
+        if holder.size != value.size:
+            raise InputError(
+                f"There are {value.size} cells, but {holder.size} holdings were given."
+            )
+        groups = [cells[holder[cells] == h] for h in np.unique(holder[cells])]
+    return tuple(
+        ContributorView(f"sole contributor {i + 1}", group, value[group], value[group])
+        for i, group in enumerate(groups)
+    )
+
+
 def contributor_views(
     tables: Sequence[Table],
     problem: SuppressionProblem,
     *,
     alone_only: bool,
     named: bool = True,
-    coalitions: Iterable[Iterable[int]] = (),
     pairs: bool = False,
 ) -> tuple[ContributorView, ...]:
     """The attackers among the contributors to tables, whose cells follow each other in the problem.
 
     With ``alone_only`` they are those that are alone in some cell, and know nothing else. ``named`` says that a
     number of a holding means the same holding in every cell; otherwise sole contributors are known to be the
-    same where one of them is alone in a total of the others. A coalition is a set of holdings that pool
-    what they know, and attacks like a single one; ``pairs`` are all coalitions of two.
+    same where one of them is alone in a total of the others. With ``pairs``, every two attack
+    together too, and pool what they know.
     """
     starts = np.cumsum([0, *(table.values.size for table in tables)])[:-1].tolist()
     contributions = ranked_contributions(
@@ -56,14 +87,7 @@ def contributor_views(
     )
     levels = np.stack([problem.lower, problem.upper, problem.sliding])
     about = problem.values, problem.relations, problem.primary, levels
-    views = views_of(contributions, *about, numbers=contributor_numbers(tables) if pairs else None)
-    for number, members in enumerate(coalitions):
-        pooled = _pooled(
-            contributions, np.fromiter(members, dtype=np.int64), contributor_numbers(tables)
-        )
-        pooled_views = views_of(pooled, *about)
-        views += tuple(replace(view, name=f"coalition {number + 1}") for view in pooled_views)
-    return views
+    return views_of(contributions, *about, numbers=contributor_numbers(tables) if pairs else None)
 
 
 def contributor_numbers(tables: Sequence[Table]) -> Ints:
@@ -175,22 +199,6 @@ def _sums(relations: Any) -> list[tuple[int, list[int]]]:
                 sums.append((int(cells[at]), np.delete(cells, at).tolist()))
                 break
     return sums
-
-
-def _pooled(
-    contributions: RankedContributions, members: Ints, numbers: Ints
-) -> RankedContributions:
-    """What members of a coalition contribute together, cell by cell."""
-    picks = np.isin(contributions.holding, members)
-    cell, cell_index, times = np.unique(
-        contributions.cell[picks], return_inverse=True, return_counts=True
-    )
-    amount = np.zeros(cell.size, dtype=np.int64)
-    np.add.at(amount, cell_index, contributions.amount[picks])
-    alone = np.zeros(cell.size, dtype=np.bool_)
-    np.logical_or.at(alone, cell_index, contributions.alone[picks])
-    alone |= times >= numbers[cell]
-    return RankedContributions(cell, np.zeros(cell.size, dtype=np.int64), amount, alone)
 
 
 def views_of(
@@ -340,3 +348,77 @@ class _Implied:
                     known[total] = least
                     waiting.append(total)
         return known
+
+
+class RuleOnUnions:
+    """A sensitivity rule for sums of cells, from the largest contributions of each.
+
+    The contributions of a holding to several cells are added up. Only ranks that the table has are seen, as
+    for any cell. ``background`` names who waived protection, and who asked for it.
+    """
+
+    def __init__(self, table: Table, rule: Rule, background: Background = NOTHING) -> None:
+        if table.contributions is None:
+            raise InputError(
+                "Attackers that are holdings need the largest contributions of every cell."
+            )
+        contributions = table.contributions
+        self.table, self.rule, self.background = table, rule, background
+        self._ranks = contributions.value.shape[-1]
+        self._value = contributions.value.reshape(-1, self._ranks)
+        self._holding = contributions.holding.reshape(-1, self._ranks)
+        self._known: dict[bytes, bool] = {}
+
+    def reveals(self, cells: Ints) -> bool:
+        """Whether publishing the sum of these cells would break the rule."""
+        key = np.sort(cells).tobytes()
+        if key not in self._known:
+            self._known[key] = self._judge(cells)
+        return self._known[key]
+
+    def _judge(self, cells: Ints) -> bool:
+        holding, value = self._holding[cells].ravel(), self._value[cells].ravel()
+        held = holding >= 0
+        names, holding_index = np.unique(holding[held], return_inverse=True)
+        sums = np.zeros(names.size, dtype=np.int64)
+        np.add.at(sums, holding_index, value[held])
+        order = np.argsort(-np.abs(sums), kind="stable")[: self._ranks]
+        ranked = np.zeros(self._ranks, dtype=np.int64)
+        who = np.full(self._ranks, -1, dtype=np.int64)
+        ranked[: order.size], who[: order.size] = sums[order], names[order]
+        total = int(self.table.values.ravel()[cells].sum())
+        count = self.table.contributors
+        number = names.size
+        if count is not None:
+            # A holding that is seen in several cells is one contributor.
+            number += int(count.ravel()[cells].sum()) - int(held.sum())
+        one = Table(
+            axes=(),
+            values=np.array(total, dtype=np.int64),
+            kind=self.table.kind,
+            decimals=self.table.decimals,
+            contributors=np.array(max(number, names.size), dtype=np.int64),
+            contributions=Contributions(ranked, who),
+        )
+        return bool(self.rule.judge(one, self.background).mask.any())
+
+
+def coalition(name: str, members: Iterable[ContributorView]) -> ContributorView:
+    """Contributors who pool what they know; if several know a cell, the narrowest bounds count.
+
+    A cell needs the lowest level that it needs against any of them, none if they know it exactly.
+    """
+    views = tuple(members)
+    if not views:
+        raise InputError("A coalition needs at least one member.")
+    cells = np.unique(np.concatenate([v.cells for v in views]))
+    low = np.full(cells.size, np.iinfo(np.int64).min // 4)
+    high = np.full(cells.size, np.iinfo(np.int64).max // 4)
+    levels = np.full((3, cells.size), np.iinfo(np.int64).max // 4)
+    for view in views:
+        index = np.searchsorted(cells, view.cells)
+        np.maximum.at(low, index, view.low)
+        np.minimum.at(high, index, view.high)
+        levels[:, index] = np.minimum(levels[:, index], 0 if view.levels is None else view.levels)
+    levels[:, low == high] = 0
+    return ContributorView(name, cells, low, high, levels=levels if levels.any() else None)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -15,12 +15,12 @@ from lustrum.model.arrays import Floats, Ints, Mask
 from lustrum.model.errors import NotJudgedError
 from lustrum.numeric.solve.highs import FINE, Program, single_optimum, solved
 from lustrum.numeric.structure import Structure, TableLayout, complete_relations
+from lustrum.protect.suppression.check import audit_pattern
 from lustrum.protect.suppression.choose import Progress, suppress
 from lustrum.protect.suppression.contributors import contributor_views
-from lustrum.protect.suppression.cube import Smaller, pattern_with_cube
 from lustrum.protect.suppression.method import Suppression, alone_only, attacker_of, problem_of
 from lustrum.protect.suppression.problem import SuppressionProblem
-from lustrum.protect.suppression.result import Pattern
+from lustrum.protect.suppression.result import Changes, Pattern
 from lustrum.sensitivity import Background
 from lustrum.sensitivity.background import NOTHING
 
@@ -37,7 +37,6 @@ def linked_problem(
     frozen: Sequence[Mask | None] = (),
     never: Sequence[Mask | None] = (),
     named: bool = True,
-    coalitions: Iterable[Iterable[int]] = (),
 ) -> SuppressionProblem:
     """One problem for tables of the same response, each with its own rule; cells follow table by table.
 
@@ -45,7 +44,6 @@ def linked_problem(
     and its parts in another are held together. A cell that one table may suppress and that stands in
     another too is two cells, which move together. A contributor attacks all tables with what it contributes to
     any of them: a number of a holding means the same holding in every table, unless they are not ``named``.
-    Each of the ``coalitions`` is a set of holdings that pool what they know.
     """
     if any(spec.unions for spec in specs):
         raise InputError(
@@ -95,10 +93,7 @@ def linked_problem(
         whole=parts[0].whole,
         names=[structure.describe(cell) for cell in range(values.size)],
     )
-    groups = tuple(coalitions)
     if "outsider" in attackers:
-        if groups:
-            raise InputError("A coalition needs the attacker 'singletons', 'holdings' or 'pairs'.")
         return problem
     (attacker,) = attackers
     views = contributor_views(
@@ -106,7 +101,6 @@ def linked_problem(
         problem,
         alone_only=alone_only(attacker, tables),
         named=named,
-        coalitions=groups,
         pairs=attacker == "pairs",
     )
     return replace(problem, views=views)
@@ -202,7 +196,6 @@ def linked_patterns(
     never: Sequence[Mask | None] = (),
     previous: Sequence[Mask | None] = (),
     named: bool = True,
-    coalitions: Iterable[Iterable[int]] = (),
     workers: int | None = None,
     progress: Progress | None = None,
 ) -> tuple[Pattern, ...]:
@@ -217,7 +210,6 @@ def linked_patterns(
         frozen=frozen,
         never=never,
         named=named,
-        coalitions=coalitions,
     )
     before = None
     if any(mask is not None for mask in previous):
@@ -284,3 +276,59 @@ def _common_high(parts: Sequence[SuppressionProblem]) -> Ints:
 
 def _each(masks: Sequence[Mask | None], tables: Sequence[Table]) -> Sequence[Mask | None]:
     return masks or [None] * len(tables)
+
+
+# Look for a pattern among the cells of tables alone, and audit it with the cube behind them.
+#
+# Behind linked tables stands the cube of all their variables. No table shows its cells and none of them needs
+# protection: all that they do is to say which tables are possible together. Two tables that agree on the
+# variables they share are always possible together, because the cube can be filled in as if the others were
+# independent of each other. So the cube rules nothing out, though most cells of a system are its own. Three
+# tables can contradict each other, as activity by region, activity by size and region by size do. Therefore a
+# pattern is looked for without the cube, and it counts only if an audit with all cells finds it safe. Otherwise
+# the search is made with all cells.
+
+
+Search: TypeAlias = Callable[[SuppressionProblem, Mask | None], Pattern]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Smaller:
+    """The problem of the tables' cells; ``cells`` are their numbers among all."""
+
+    problem: SuppressionProblem
+    cells: Ints
+
+
+def pattern_with_cube(
+    problem: SuppressionProblem,
+    small: Smaller | None,
+    previous: Mask | None,
+    search: Search,
+    workers: int | None = None,
+) -> Pattern:
+    """A pattern by a search without the cube, where it is safe with it; otherwise by one with all cells.
+
+    ``search`` gives the audited pattern of a problem, of which a pattern of the last period may be known. Fewer
+    relations tell an attacker less, so that no safe pattern costs less than the bound that the smaller search
+    proves.
+    """
+    if small is None:
+        return search(problem, previous)
+    cells = small.cells
+    pattern = search(small.problem, None if previous is None else previous[cells])
+    if not pattern.safe:
+        return search(problem, previous)
+    suppressed = problem.fixed.copy()
+    suppressed[cells] = pattern.suppressed
+    audit = audit_pattern(problem, suppressed, workers=workers)
+    if not audit.safe:
+        return search(problem, previous)
+    return replace(
+        pattern,
+        suppressed=suppressed,
+        primary=problem.primary,
+        secondary=suppressed & ~problem.fixed,
+        audited=audit.cells,
+        changes=None if previous is None else Changes.between(previous, suppressed),
+    )

@@ -16,12 +16,16 @@ from lustrum.model.text import say
 from lustrum.numeric.structure import UNBOUNDED, Structure
 from lustrum.protect.abilities import Abilities
 from lustrum.protect.method import Kept, MethodSpec, Stage, checked_input, kept_cells, released
-from lustrum.protect.suppression.attackers import RuleOnUnions
 from lustrum.protect.suppression.check import with_intervals
 from lustrum.protect.suppression.choose import AlgorithmWord, Progress, algorithm_named, suppress
-from lustrum.protect.suppression.contributors import contributor_views
-from lustrum.protect.suppression.costs import CostWord, cell_costs
-from lustrum.protect.suppression.problem import AxisSums, ContributorView, SuppressionProblem
+from lustrum.protect.suppression.contributors import RuleOnUnions, contributor_views
+from lustrum.protect.suppression.problem import (
+    AxisSums,
+    ContributorView,
+    CostWord,
+    SuppressionProblem,
+    cell_costs,
+)
 from lustrum.protect.suppression.result import Pattern
 from lustrum.protect.suppression.solve import DROPPED_NAMES
 from lustrum.sensitivity import Background, Rule, Sensitivity, Threshold

@@ -12,18 +12,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
 from lustrum.model import InputError
-from lustrum.model.arrays import Floats, Ints, Mask
+from lustrum.model.arrays import Floats, Indices, Ints, Mask, Sparse
+from lustrum.model.errors import choices
+from lustrum.numeric.arithmetic import log
+from lustrum.numeric.arithmetic import power as power_of
 from lustrum.numeric.structure import Relations
 
-# scipy ships no types; this stands for scipy.sparse.csr_array.
-Sparse: TypeAlias = Any
 RelationsLike: TypeAlias = "Relations | Sparse | Iterable[tuple[int, Sequence[int]]]"
 
 _LARGEST = 2**53  # beyond this, audits are no longer exact
@@ -359,9 +360,7 @@ def _mask(given: npt.ArrayLike, cells: int, what: str) -> Mask:
     return out
 
 
-def _levels(
-    given: npt.ArrayLike, primary: Mask, order: npt.NDArray[np.intp] | None, what: str
-) -> Ints:
+def _levels(given: npt.ArrayLike, primary: Mask, order: Indices | None, what: str) -> Ints:
     array = np.asarray(given)
     if array.ndim and array.dtype.kind == "f":
         # A fraction of a unit must be covered in full.
@@ -380,3 +379,63 @@ def _levels(
     out = np.zeros(primary.size, dtype=np.int64)
     np.maximum.at(out, picks, array)
     return out
+
+
+# What the suppression of a cell costs: how much of the table is lost with it.
+
+
+CostWord = Literal["value", "count", "frequency", "unity", "distance", "box-cox"]
+
+
+def cell_costs(
+    word: CostWord,
+    values: npt.ArrayLike,
+    *,
+    contributors: npt.ArrayLike | None = None,
+    primary: npt.ArrayLike | None = None,
+    shape: tuple[int, ...] | None = None,
+    power: float = 0.5,
+) -> Floats:
+    """The cost of every cell.
+
+    ``value`` is the size of the value, ``count`` and ``frequency`` the number of contributors, ``unity`` 1 for
+    each cell. ``distance`` grows with the distance to the nearest primary cell, counted in positions along the
+    axes. ``box-cox`` is ``(|value| + 1) ** power``, or its logarithm for a power of 0: between unity and value.
+
+    >>> cell_costs("box-cox", [0, 3, 99]).tolist()
+    [1.0, 2.0, 10.0]
+    """
+    size = np.abs(np.asarray(values, dtype=np.float64)).ravel()
+    if word == "value":
+        return size
+    if word == "unity":
+        return np.ones(size.size)
+    if word in ("count", "frequency"):
+        if contributors is None:
+            raise InputError(f"The cost {word!r} needs the number of contributors of every cell.")
+        return np.asarray(contributors, dtype=np.float64).ravel()
+    if word == "box-cox":
+        if not 0 <= power <= 1:
+            raise InputError("The power of the cost 'box-cox' must be between 0 and 1.")
+        return log(size + 1.0) + 1.0 if power == 0 else power_of(size + 1.0, power)
+    if word == "distance":
+        if primary is None or shape is None:
+            raise InputError(
+                "The cost 'distance' needs the primary cells and the shape of the table."
+            )
+        return distance_costs(np.asarray(primary, dtype=np.bool_), shape)
+    raise InputError(
+        f"'cost' of suppression cannot be {word!r}; {choices(str(word), get_args(CostWord))}."
+    )
+
+
+def distance_costs(primary: Mask, shape: tuple[int, ...]) -> Floats:
+    """1 more than the steps to the nearest primary cell, where a step leads to a neighbour along an axis."""
+    from scipy.ndimage import distance_transform_cdt
+
+    marks = primary.reshape(shape)
+    if not shape or not bool(marks.any()):
+        return np.ones(primary.size)
+    return (
+        np.asarray(distance_transform_cdt(~marks, metric="taxicab"), dtype=np.float64).ravel() + 1.0
+    )

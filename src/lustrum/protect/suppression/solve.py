@@ -24,13 +24,14 @@ from lustrum.protect.suppression.search.attacks.attack import (
 from lustrum.protect.suppression.search.attacks.tasks import Tasks
 from lustrum.protect.suppression.search.decomposition import (
     SubTable,
+    bound_by_parts,
     protect_top_down,
     repaired,
+    simple_bound,
     subtables_of,
 )
 from lustrum.protect.suppression.search.exact import BranchAndCut
 from lustrum.protect.suppression.search.heuristic import WitnessedPattern, protect_all
-from lustrum.protect.suppression.search.lower_bounds import bound_by_parts, simple_bound
 from lustrum.protect.suppression.search.parts import Merged, cut_out, merged_problem, parts_of
 from lustrum.protect.suppression.search.start import (
     FirstPattern,
@@ -153,7 +154,7 @@ def _decomposed(
     problem: SuppressionProblem, attacks: Attacks, subtables: list[SubTable], asked: SearchRequest
 ) -> PatternOutcome:
     # Imported where they are used: a small table needs none of them.
-    from lustrum.protect.suppression.search.lower_bounds import bound_by_parts
+    from lustrum.protect.suppression.search.decomposition import bound_by_parts
 
     steps = 0
     share = _WORK_BELOW

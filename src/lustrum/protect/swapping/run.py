@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.model import InputError
-from lustrum.model.arrays import Ints, Mask
+from lustrum.model.arrays import Floats, Ints, Mask
 from lustrum.model.errors import choices
 from lustrum.model.records import Records
 from lustrum.model.variable import Variable
@@ -321,7 +321,7 @@ def _profile_numbers(plan: SwapPlan, records: Records, units: Households) -> lis
     return out
 
 
-def _rates(plan: SwapPlan, records: Records) -> npt.NDArray[np.float64]:
+def _rates(plan: SwapPlan, records: Records) -> Floats:
     """The rate of every finest area."""
     variable = records.dataset.variable(plan.traded[0])
     out = np.full(len(variable.codes), float(plan.rate))

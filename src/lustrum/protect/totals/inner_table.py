@@ -19,7 +19,7 @@ from scipy import sparse
 
 from lustrum.audit.fibre.margins import junction_tree
 from lustrum.model import InputError, Table, TableAxis
-from lustrum.model.arrays import Ints, Mask, Sparse
+from lustrum.model.arrays import Indices, Ints, Mask, Sparse
 from lustrum.model.errors import choices
 from lustrum.model.keys import cell_words
 from lustrum.protect.totals.summed import AxisParts
@@ -58,7 +58,7 @@ class InnerTable:
 
     axes: tuple[TableAxis, ...]
     order: tuple[int, ...]
-    places: tuple[npt.NDArray[np.intp], ...]
+    places: tuple[Indices, ...]
     below: tuple[Sparse, ...]
 
     @classmethod

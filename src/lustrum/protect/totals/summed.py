@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.model import Channel, InputError, Release, Table
-from lustrum.model.arrays import Ints, Mask
+from lustrum.model.arrays import Indices, Ints, Mask
 from lustrum.model.status import CellStatus
 from lustrum.model.table import TableAxis, inner_cells
 from lustrum.protect.method import Method, released
@@ -37,7 +37,7 @@ class AxisParts:
     [True, True, True, False]
     """
 
-    inner: npt.NDArray[np.intp]
+    inner: Indices
     held: tuple[tuple[int, ...], ...]
     whole: Mask
     disjoint: bool
@@ -117,7 +117,7 @@ class Totals:
     """
 
     covered: Mask
-    parts: tuple[dict[int, npt.NDArray[np.intp]], ...]
+    parts: tuple[dict[int, Indices], ...]
 
     @classmethod
     def of(cls, axes: Sequence[TableAxis]) -> Totals:

@@ -22,6 +22,7 @@ from lustrum.survey import (
     estimate_quotients,
     estimate_totals,
 )
+from lustrum.survey.linearised import plain_totals
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -170,9 +171,9 @@ class ProtectedRespondents:
             base,
         )
         rate = np.nan_to_num(estimates.values)
-        below = estimate_totals(
-            self.sample, under.cells, under.count, self._amounts(under.measure)
-        ).values[base]
+        below = plain_totals(self.sample, under.cells, under.count, self._amounts(under.measure))[
+            base
+        ]
         same = over.cells is under.cells or np.array_equal(over.cells, under.cells)
         if same:
             noise = self._value_noise(over) + rate**2 * self._value_noise(under)[base]

@@ -1,4 +1,4 @@
-"""Read a public bundle and check every byte of it; see :mod:`lustrum.public.bundle.layout`."""
+"""Read a public bundle and check every byte of it; see :mod:`lustrum.public.bundle.files`."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from lustrum.model import Dataset, DatasetError, InputError, LustrumError
+from lustrum.model import Dataset, DatasetError, LustrumError
 from lustrum.model.arrays import Array
 from lustrum.model.dataset import not_collecting
 from lustrum.model.finest import FinestCells, FinestSums
-from lustrum.model.parameters import method_words
 from lustrum.policy import Policy, check_names
 from lustrum.policy.read import parse_policy
 from lustrum.protect.magnitudes.factors import VERSION
@@ -30,25 +29,51 @@ from lustrum.protect.population.public import (
     stated_search,
 )
 from lustrum.protect.weighted import ProtectedRespondents
-from lustrum.public.bundle.agreement import protection_digest
-from lustrum.public.bundle.layout import (
-    CELLS,
-    COUNT,
-    DATASET,
-    FACTORS,
-    FILES,
-    FORMAT,
-    KIND,
-    POLICY,
-    PROTECTION,
-    REPORT,
-    RESPONDENTS,
-    SUM_FILES,
-    SUMS,
-    overall_digest,
-)
+from lustrum.public.bundle.agreement import Made, protection_digest
 from lustrum.public.bundle.place import MANIFEST, standing
 from lustrum.public.bundle.respondents import respondents_of
+
+# The files of a public bundle.
+#
+# ::
+#
+#     <bundle>/manifest.json   format, name, the digest of every file, and the digest of these digests
+#     <bundle>/dataset.json    the public description: no identifiers, the names of weights, and only measures
+#                              with protected sums
+#     <bundle>/cells.arrow     the finest cells that show somebody, with their protected counts
+#     <bundle>/policy.toml     what the agency decided
+#     <bundle>/report.json     the public report: method, support, typical errors, the digest of all protection
+#     <bundle>/sums.arrow      protected sums of measures by finest cell, where the policy asks for them
+#     <bundle>/sums.json       how they were made: method, factors, typical relative errors
+#     <bundle>/respondents.arrow   of a survey: protected respondents with shared weights and drawn designs
+#
+# Every digest is one of public bytes: a digest of the records, or of the secret, would confirm a guess. A
+# bundle is written beside its place and put there as a whole; one whose bytes do not fit its digests is
+# refused.
+
+
+FORMAT = 4
+"""The layout of bundles and of the files in them; a change of any of them is another layout."""
+KIND = "lustrum public bundle"
+DATASET = "dataset.json"
+CELLS = "cells.arrow"
+POLICY = "policy.toml"
+REPORT = "report.json"
+FILES = (DATASET, CELLS, POLICY, REPORT)
+RESPONDENTS = "respondents.arrow"
+SUMS = "sums.arrow"
+FACTORS = "sums.json"
+SUM_FILES = (SUMS, FACTORS)
+"""Both or neither of them stand in a bundle."""
+COUNT = "count"
+PROTECTION = "protection"
+"""The key of the report that states the digest of all that protected a bundle."""
+
+
+def overall_digest(layout: Any, name: str, digests: Mapping[str, Any]) -> str:
+    """The digest of a bundle: of its layout, the name of its dataset and the digests of its files."""
+    text = json.dumps([layout, KIND, name, digests], sort_keys=True, ensure_ascii=True)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -97,6 +122,12 @@ class Bundle:
         """The public description."""
         return self.cells.dataset
 
+    @property
+    def made(self) -> Made:
+        """The words of the methods that made it, as its own version wrote them."""
+        methods = [self.report.method, *(() if self.sums is None else (self.sums.public.method,))]
+        return {str(method.get("method")): method for method in methods}
+
 
 def read_bundle(path: Path) -> Bundle:
     """Read a bundle and check every byte of it; one clear sentence where it is not whole."""
@@ -143,10 +174,11 @@ def stated_proof(path: Path) -> Mapping[str, Any] | None:
 def other_search(path: Path) -> int | None:
     """The version of the search that made the bundle there, if it is not the one of this version.
 
-    Such a bundle is just as safe. Making it again would be a second release, so nobody should.
+    Such a bundle is just as safe. Making it again would be a second release, so nobody should. People who are
+    made up from noisy tables come from no such search.
     """
     report = _stated(path)
-    if not report:
+    if not report or "proof" in report:
         return None
     try:
         search = stated_search(report)
@@ -180,18 +212,6 @@ def _most_codes(path: Path) -> int:
         return 0
 
 
-def is_made_by(method: Mapping[str, Any] | None, policy: Policy) -> bool:
-    """Whether a method that a bundle states is the one that a policy asks for, or mends it as it may."""
-    wanted = {} if policy.population is None else policy.population.to_mapping()
-    try:
-        stated = method_words(method or {})
-    except InputError:  # no method, or one of other words than this version knows
-        return False
-    if wanted.get("if_fewer") == "larger-base" and stated.get("base", 0) > wanted["base"]:
-        wanted["base"] = stated["base"]
-    return stated == wanted
-
-
 def _read(path: Path, there: Path) -> Bundle:
     manifest = _manifest(path, there)
     try:
@@ -220,12 +240,11 @@ def _read(path: Path, there: Path) -> Bundle:
         said = str(error) if isinstance(error, LustrumError) else "its files do not fit each other"
         raise _other_version(path, f" ({said.rstrip('.')})") from None
     protection = stated.get(PROTECTION)
-    if protection not in (None, protection_digest(policy, report.search, FORMAT)):
-        # The bytes are as written: a default of a method has changed since, or two bundles were mixed.
-        raise _other_version(
-            path, " (its policy means another protection today than it was made with)"
-        )
-    return Bundle(cells, policy, report, manifest["digest"], respondents, sums, protection)
+    bundle = Bundle(cells, policy, report, manifest["digest"], respondents, sums, protection)
+    if protection not in (None, protection_digest(policy, report.search, FORMAT, bundle.made)):
+        # The bytes are as written: two bundles were mixed, or a default of [weights] has changed since.
+        raise _other_version(path, " (its policy means another protection than it was made with)")
+    return bundle
 
 
 def _manifest_bytes(there: Path) -> bytes | None:

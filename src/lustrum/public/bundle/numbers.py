@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache, cached_property
@@ -10,22 +10,24 @@ from math import prod
 
 import numpy as np
 
-from lustrum.model import Dataset, DatasetError, Release, Table, TableQuery
-from lustrum.model.arrays import Ints, Mask
+from lustrum.model import Category, Dataset, DatasetError, Release, Table, TableQuery
+from lustrum.model.arrays import Array, Ints, Mask
 from lustrum.model.status import CellStatus
 from lustrum.model.text import Message, say, say_many
 from lustrum.numeric.counting import kernel
 from lustrum.numeric.counting.cube import Cube
 from lustrum.numeric.counting.engine import KernelEngine, SumEngine
 from lustrum.numeric.counting.plan import Chunk
-from lustrum.numeric.structure import UNBOUNDED
+from lustrum.numeric.structure import UNBOUNDED, Atoms
+from lustrum.numeric.structure.atoms import listed
+from lustrum.numeric.structure.ragged import Lists, pointers
 from lustrum.policy import Policy
 from lustrum.protect.magnitudes.carriers import own_places
 from lustrum.protect.population.channel import PopulationChannel
+from lustrum.protect.population.readers import KnownTotals
 from lustrum.protect.population.support import Combinations
 from lustrum.public.bundle.files import Bundle
 from lustrum.public.bundle.kinds import Kind, Kinds
-from lustrum.public.bundle.known import most_by_totals
 from lustrum.public.bundle.sums import SumTables
 from lustrum.public.bundle.weighted import WeightedNumbers
 from lustrum.public.noise import FactorNoise, SumNoise
@@ -34,6 +36,7 @@ from lustrum.runtime.remembered import Remembered
 from lustrum.survey import Reliability
 
 _MOST_BYTES = 64 << 20
+_SHARED_BYTES = 8 << 20
 _MOST_CELLS = 1 << 21
 """Combinations of codes of some variables that are laid out one by one."""
 
@@ -44,7 +47,7 @@ class Marginals:
     def __init__(self, dataset: Dataset, cells: Chunk, workers: int | None = None) -> None:
         self._dataset, self._cells, self._workers = dataset, cells, workers
         self._whole = KernelEngine(dataset, [cells], workers)
-        self._known = Remembered[KernelEngine](_MOST_BYTES, _size)
+        self._known = Remembered[KernelEngine](_MOST_BYTES, _size, "cells")
 
     def of(self, query: TableQuery) -> KernelEngine:
         """An engine that counts what a question names; every table of it is the same on the whole."""
@@ -170,18 +173,27 @@ class BundleNumbers:
         held = self.bundle.sums
         if held is None or query.weight is not None:
             raise CannotProtectError("The bundle holds no such protected sums.")
-        cube = self._sum_engine.cube(query)
-        counts = self._engine.of(query).cube(replace(query, measure=None))
-        most = self._bounds(counts, counts.shown(), query)[1]
+        counted = replace(query, measure=None)
+        most = self._shared_bounds.get(counted, lambda: self._bounds_behind(counted))[1]
         sum_tables = SumTables(
             held.public, self.dataset.measure(query.measure or ""), held.negative
         )
-        shown = sum_tables.release(cube.shown(), most, query, self._everybody(cube))
+        cube = self._sum_engine.cube(query)
+        table = cube.shown()
+        shown = sum_tables.release(table, most, query, self._everybody(cube, table))
         return Views(shown, None, shown)
 
-    def _everybody(self, cube: Cube) -> Mask:
+    @cached_property
+    def _shared_bounds(self) -> Remembered[tuple[Ints, Ints, list[str]]]:
+        """Bounds of counts, which the counts of a table and all its measures share."""
+        return Remembered(_SHARED_BYTES, lambda bounds: bounds[0].nbytes + bounds[1].nbytes)
+
+    def _bounds_behind(self, query: TableQuery) -> tuple[Ints, Ints, list[str]]:
+        cube = self._engine.of(query).cube(query)
+        return self._bounds(cube, cube.shown(), query)
+
+    def _everybody(self, cube: Cube, table: Table) -> Mask:
         """Which cells of a table hold every cell that can be occupied: nothing is carried out of them."""
-        table = cube.shown()
         passing = {f.variable.name: f.passing for f in cube.plan.filters}
         axes = [(axis.name, axis.categories) for axis in table.axes]
         every = self._combinations.within()
@@ -335,9 +347,18 @@ class BundleNumbers:
 
     def _release(self, cube: Cube, table: Table, query: TableQuery) -> Release:
         """What may be shown: the numbers with bounds, a channel and the margin of error."""
-        low, high, known = self._bounds(cube, table, query)
-        # An upper end far beyond the number says nothing to anybody.
-        high = np.where(high - table.values > np.maximum(table.values, 1000), UNBOUNDED, high)
+        if self.bundle.sums is None:
+            low, high, known = self._bounds(cube, table, query)
+        else:
+            low, high, known = self._shared_bounds.get(
+                query, lambda: self._bounds(cube, table, query)
+            )
+        # An upper end far beyond the number says nothing to anybody; without certainty there is none at all,
+        # but for cells that cannot exist.
+        far = high - table.values > np.maximum(table.values, 1000)
+        high = np.where(
+            far | ((high > 0) & (not self.bundle.report.support.certain)), UNBOUNDED, high
+        )
         passing = {f.variable.name: f.passing for f in cube.plan.filters}
         axes = [(axis.name, axis.categories) for axis in table.axes]
         kind = self._kinds.kind(axes, passing)
@@ -365,3 +386,75 @@ class BundleNumbers:
                 *known,
             ),
         )
+
+
+# What exact totals that are public elsewhere say of the cells of a table.
+
+
+Axes = Sequence[tuple[str, Sequence[Category]]]
+
+
+def most_by_totals(
+    dataset: Dataset, totals: KnownTotals, axes: Axes, passing: Mapping[str, frozenset[int]]
+) -> tuple[Ints, Mask]:
+    """The most that each cell can hold by some totals, and which cells are exactly that.
+
+    A cell holds at most the totals of all groups that it overlaps, and exactly those where it is made of
+    whole groups: no filter, and no other variable, takes a part of them away.
+    """
+    known = totals.axes(dataset)
+    names = [name for name, _ in known]
+    most = np.array(totals.values, dtype=np.int64).reshape([len(groups) for _, groups in known])
+    exact = np.ones((), dtype=np.bool_)
+    on_axis = dict(axes)
+    for index, (name, groups) in enumerate(known):
+        size = len(dataset.variable(name).codes)
+        passes = np.ones(size, dtype=np.bool_)
+        if name in passing:
+            passes[:] = False
+            passes[list(passing[name])] = True
+        shown = on_axis.get(name, (Category("_T", "", tuple(range(size))),))
+        touched, whole = _touched(size, groups, shown, passes)
+        most = touched.roll_up(most, index)
+        exact = exact[..., None] & whole
+    for name, codes in passing.items():
+        if name not in names and len(codes) < len(dataset.variable(name).codes):
+            exact = exact & False
+    # Lay the known variables along the axes of the table; others have one cell there.
+    shape = [len(categories) if name in names else 1 for name, categories in axes]
+    shown_axes = [index for index, name in enumerate(names) if name in on_axis]
+    dropped = tuple(index for index in range(len(names)) if index not in shown_axes)
+    there = [n for n, _ in axes]
+    order = np.argsort([there.index(names[index]) for index in shown_axes], kind="stable")
+    full = tuple(len(categories) for _, categories in axes)
+
+    def laid(array: Array) -> Array:
+        small = array.squeeze(axis=dropped).transpose(order) if shown_axes else array.squeeze()
+        return np.broadcast_to(small.reshape(shape), full)
+
+    covers = np.ones(full, dtype=np.bool_)
+    for index, (name, categories) in enumerate(axes):
+        if name not in names:
+            size = len(dataset.variable(name).codes)
+            total = np.array([len(c.members) == size for c in categories])
+            covers &= total.reshape([-1 if p == index else 1 for p in range(len(axes))])
+    return np.asarray(laid(most), dtype=np.int64), np.asarray(laid(exact) & covers, dtype=np.bool_)
+
+
+def _touched(
+    codes: int, groups: Sequence[Category], shown: Sequence[Category], passes: Mask
+) -> tuple[Atoms, Mask]:
+    """The groups that each category overlaps among those who pass, and whether it holds them whole."""
+    group_of = np.full(codes, -1, dtype=np.int64)
+    group_lists = listed([group.members for group in groups])
+    group_of[group_lists.items] = group_lists.rows
+    members = listed([category.members for category in shown])
+    passing = passes[members.items]
+    pairs, held = np.unique(
+        members.rows[passing] * len(groups) + group_of[members.items[passing]], return_counts=True
+    )
+    rows, group_index = np.divmod(pairs, len(groups))
+    whole = np.ones(len(shown), dtype=np.bool_)
+    whole[rows[held < group_lists.lengths[group_index]]] = False
+    lists = Lists(pointers(np.bincount(rows, minlength=len(shown))), group_index)
+    return Atoms(group_of, len(groups), lists), whole

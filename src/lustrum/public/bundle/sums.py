@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from lustrum.audit.contribution import exact_for
 from lustrum.model import Measure, Release, Table, TableQuery
 from lustrum.model.arrays import Ints, Mask
 from lustrum.model.status import CellStatus
@@ -30,11 +31,11 @@ def sum_bounds(published: Ints, records: Ints, most: Fraction) -> tuple[Ints, In
     ([992, 0], [True, False])
     """
     known = records < UNBOUNDED
-    number = np.where(known, records, 0).astype(object)
-    y = published.astype(object)
     up, down = 1 + most, 1 - most
-    least = -((-(y - 2 * number) * up.denominator) // up.numerator)
-    furthest = ((y + 2 * number) * down.denominator) // down.numerator
+    twice = 2 * np.where(known, records, 0)
+    y, twice = exact_for(up / down, published, twice)
+    least = -((-(y - twice) * up.denominator) // up.numerator)
+    furthest = ((y + twice) * down.denominator) // down.numerator
     low = np.where(known, np.maximum(least, 0), 0)
     high = np.where(known & (furthest < UNBOUNDED), furthest, UNBOUNDED)
     return low.astype(np.int64), high.astype(np.int64)

@@ -27,7 +27,13 @@ from lustrum.protect.magnitudes.remembered import RememberedSums, SumsTogether, 
 from lustrum.protect.population.method import PopulationResult
 from lustrum.protect.population.together import Together, carried_bounds, together
 from lustrum.public.bundle.files import ProtectedSums, bundle_digest, read_bundle
-from lustrum.publish.bundles.memory import Memory, memory_path, read_memory, write_memory
+from lustrum.publish.bundles.memory import (
+    Memory,
+    memory_path,
+    read_memory,
+    sums_path,
+    write_memory,
+)
 from lustrum.publish.bundles.people import (
     People,
     SamePeople,
@@ -40,6 +46,7 @@ from lustrum.publish.bundles.people import (
 from lustrum.publish.bundles.survey import survey_records
 from lustrum.publish.bundles.write import pack_bundle, write_bundle
 from lustrum.runtime.data_folder import SEARCH_STATE
+from lustrum.runtime.durable import outages
 from lustrum.runtime.stop import reporting_progress
 from lustrum.tabulate import Secret, Store, records_of
 from lustrum.tabulate.finest import finest_cells
@@ -136,6 +143,7 @@ def replaced_memory(folder: Path, out: Path) -> Memory | None:
     return read_memory(memory_path(folder, digest))
 
 
+@outages("The data folder")
 def make_bundle(
     store: Store,
     name: str,
@@ -211,6 +219,8 @@ def make_bundle(
     )
     if accept is not None:
         accept(packed.digest)
+    memory = None if folder is None else memory_path(folder, packed.digest)
+    is_first = memory is not None and not memory.exists()
     if folder is not None:
         method = dict(result.public.method)
         # A release without sums leaves those before it as they are, for the next one that has some.
@@ -218,9 +228,16 @@ def make_bundle(
         report("writing", 0.3)
         write_memory(folder, _remembered(result, method, packed.digest, sum_memory, previous))
     report("writing", 0.8)
-    if people is not None:
-        people.record(store.root)
-    write_bundle(out, packed)
+    try:
+        if people is not None:
+            people.record(store.root)
+        write_bundle(out, packed)
+    except BaseException:
+        # A memory without its bundle would be taken for that of a release that was published.
+        if memory is not None and is_first and bundle_digest(out) != packed.digest:
+            memory.unlink()
+            sums_path(memory).unlink(missing_ok=True)
+        raise
     report("writing", 1.0)
     known = previous
     if replaced is not None and replaced.method.get("base") == result.public.support.base:

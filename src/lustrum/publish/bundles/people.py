@@ -23,6 +23,7 @@ from lustrum.model import DatasetError
 from lustrum.model.arrays import Ints, Words
 from lustrum.model.finest import FinestCells
 from lustrum.model.keys import scramble
+from lustrum.protect.population.later import RememberedCells
 from lustrum.protect.population.start import find
 from lustrum.protect.population.support import Support
 from lustrum.publish.bundles.history import ReleaseHistory
@@ -206,6 +207,7 @@ def revealed(shown: FinestCells, support: Support, other: Memory) -> dict[str, i
         int(method["base"]),
         method.get("cells") == "small",
         float(method.get("empty_share", 0)) > 0,
+        wide=isinstance(other.cells, RememberedCells) and other.cells.wide,
     )
     numbers = [_numbers(cells, names) for cells in (shown, before)]
     every = np.union1d(*numbers)

@@ -7,34 +7,41 @@ afterwards, the next call goes on from them without another charge; only ``measu
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
-from lustrum.model import Dataset, DatasetError, PolicyError
+import numpy as np
+
+from lustrum.model import Dataset, DatasetError, LustrumError, PolicyError
 from lustrum.model.finest import FinestCells
 from lustrum.policy import Policy, read_policy
 from lustrum.policy.read import sealed
+from lustrum.protect.population.measure import measured_tables
+from lustrum.protect.population.public import PublicReport
 from lustrum.protect.proven.domain import Domain
 from lustrum.protect.proven.measure import measure_tables
 from lustrum.protect.proven.method import ProvenPopulation
 from lustrum.protect.proven.noisy import NoisyTables
 from lustrum.protect.proven.places import laid_out
-from lustrum.protect.proven.report import public_report
-from lustrum.public.bundle.files import stated_proof
+from lustrum.protect.proven.report import beside, public_report
+from lustrum.public.bundle.files import bundle_digest, stated_proof
+from lustrum.public.bundle.place import bundles_in
 from lustrum.publish.budget import BudgetLedger
 from lustrum.publish.bundles.history import ReleaseHistory
-from lustrum.publish.bundles.people import opened
+from lustrum.publish.bundles.people import People, opened, people_path
 from lustrum.publish.bundles.write import pack_bundle, write_bundle
-from lustrum.runtime.data_folder import BUNDLES, PREPARED
+from lustrum.runtime.data_folder import BUNDLES, PREPARED, RELEASES
 from lustrum.runtime.durable import outages, write_whole
 from lustrum.runtime.stop import reporting_progress
 from lustrum.tabulate import Store
 from lustrum.tabulate.finest import finest_cells
 
 Progress = Callable[[str, float], None]
-NOISY = "noisy-tables.json"
+NOISY, ERRORS = "noisy-tables.json", "true-errors.json"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -86,31 +93,61 @@ def make_proven_bundle(
             'one word, such as population = "residents", the same for all datasets of these people.'
         )
     ledger = BudgetLedger(store.root, engine.dataset.population)
-    others = _same_population(store, engine.dataset.population)
+    released = _released_names(store, engine.dataset)
     heads = [
-        head for path in (out, *(store.root / BUNDLES / n for n in others)) for head in _head(path)
+        head
+        for path in (out, *(store.root / BUNDLES / n for n in released))
+        for head in _head(path)
     ]
     with reporting_progress(progress or (lambda _step, _share: None)):
         noisy = None if measure_again else _paid_for(folder / NOISY, engine.dataset, ledger)
         charged = noisy is None
+        cells = finest_cells(engine)
+        engine.require_unchanged()
         if noisy is None:
-            cells = finest_cells(engine)
-            engine.require_unchanged()
             noisy = _measured(spec, cells, ledger, heads, folder)
         elif noisy.plan.rho != spec.exact_rho:
             raise DatasetError(
                 f"{folder / NOISY} was measured with rho {float(noisy.plan.rho):g}, and the policy asks for "
                 f"{spec.rho:g}; take the change back, or pay for new tables with --measure-again."
             )
-        earlier = _earlier_without_proof(store, others, ledger)
+        earlier = _earlier_without_proof(store, released, ledger)
         people = spec.population(noisy)
         proof = {"ledger": ledger.measured()[noisy.digest], "earlier_without_proof": earlier}
         report = public_report(spec, noisy, people, proof)
+        errors = _true_errors(cells, people, report)
+        write_whole(folder / ERRORS, json.dumps(errors, indent=1).encode(), 0o600)
     packed = pack_bundle(people, sealed(policy.read_bytes(), str(policy)), report)
+    # First of all, so that no crash leaves a release that seems to have no proof.
+    ledger.released(name, packed.digest)
     write_bundle(out, packed)
     ReleaseHistory.read(store.root, name).record(None, packed.digest)
-    ledger.released(name, packed.digest)
+    released_people = People.of(store, engine)
+    assert released_people is not None
+    released_people.record(store.root)
     return ProvenBundle(packed.digest, charged, noisy.plan.rho, ledger.left, earlier)
+
+
+def _true_errors(true: FinestCells, people: FinestCells, report: PublicReport) -> dict[str, Any]:
+    """How far the people are from the true ones: for the agency alone, and no part of what the proof covers."""
+    most = int(report.method["max_variables"])
+    kinds, _ = measured_tables(*beside(true, people), report.support.base, most)
+    rows = []
+    for variables, tables in sorted(kinds.items()):
+        size, error, cells = np.concatenate([table.by_size for table in tables]).T
+        margins = np.array(report.margins[variables])[size]
+        rows.append(
+            {
+                "variables": variables,
+                "cells that hold or show anybody": int(cells.sum()),
+                "mean error": round(float((error * cells).sum() / max(cells.sum(), 1)), 3),
+                "largest error": int(error.max(initial=0)),
+                "within the stated margin": round(
+                    float(cells[error <= margins].sum() / max(cells.sum(), 1)), 4
+                ),
+            }
+        )
+    return {"confidential": "For the agency alone: measured on the true counts.", "tables": rows}
 
 
 def _measured(
@@ -144,8 +181,25 @@ def _paid_for(path: Path, dataset: Dataset, ledger: BudgetLedger) -> NoisyTables
     return NoisyTables.from_bytes(data, dataset)
 
 
-def _same_population(store: Store, population: str) -> list[str]:
-    return [n for n in store.names() if store.open(n).dataset.population == population]
+def _released_names(store: Store, dataset: Dataset) -> list[str]:
+    """The datasets with a release whose people may be these; where nobody can say, they are."""
+    with outages(store.root):
+        kept = {path.stem for path in (store.root / RELEASES).glob("*.*")}
+        names = sorted({dataset.name, *kept, *bundles_in(store.root / BUNDLES)})
+    return [n for n in names if _population_of(store, n) in (None, dataset.population)]
+
+
+def _population_of(store: Store, name: str) -> str | None:
+    """The population of a dataset that was released; None where nothing names it."""
+    path = people_path(store.root, name)
+    try:
+        return (
+            People.released(path).population
+            if path.is_file()
+            else opened(store, name).dataset.population
+        )
+    except LustrumError:
+        return None
 
 
 def _head(path: Path) -> Iterator[str]:
@@ -157,8 +211,13 @@ def _head(path: Path) -> Iterator[str]:
 
 def _earlier_without_proof(store: Store, names: list[str], ledger: BudgetLedger) -> bool:
     """Whether anything of these people was released that no charge paid for."""
-    proven = ledger.releases()
-    released = {d for name in names for d in ReleaseHistory.read(store.root, name).digests}
-    with outages(store.root):
-        prepared = any((store.root / PREPARED).glob("*/*"))
-    return prepared or not released <= proven
+    root, proven = store.root, ledger.releases()
+    with outages(root):
+        bundles = bundles_in(root / BUNDLES)
+        for name in names:
+            released = set(ReleaseHistory.read(root, name).digests)
+            if name in bundles:
+                released.add(bundle_digest(root / BUNDLES / name) or "unknown")
+            if not released <= proven or (not released and people_path(root, name).is_file()):
+                return True
+        return any((root / PREPARED).glob("*/*"))

@@ -18,8 +18,7 @@ from lustrum.policy.read import parse_policy
 from lustrum.protect.population.public import PublicReport
 from lustrum.protect.weighted import ProtectedRespondents
 from lustrum.public.bundle.agreement import protection_digest
-from lustrum.public.bundle.files import ProtectedSums
-from lustrum.public.bundle.layout import (
+from lustrum.public.bundle.files import (
     CELLS,
     COUNT,
     DATASET,
@@ -31,12 +30,12 @@ from lustrum.public.bundle.layout import (
     REPORT,
     RESPONDENTS,
     SUMS,
+    ProtectedSums,
     overall_digest,
 )
 from lustrum.public.bundle.place import MANIFEST
 from lustrum.public.bundle.respondents import respondents_bytes
-from lustrum.publish.folders import write_folder
-from lustrum.publish.prepared import json_bytes
+from lustrum.publish.prepared import json_bytes, write_folder
 
 
 def public_description(

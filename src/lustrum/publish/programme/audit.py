@@ -10,16 +10,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from lustrum.audit import bounds
+from lustrum.audit import PublishedTable, bounds
 from lustrum.audit.bounding.sweep import Progress as Steps
 from lustrum.audit.certificate import Certificate, certify
-from lustrum.audit.knowledge.responses import Related, layout_key
+from lustrum.audit.knowledge.responses import Related, layout_key, related
 from lustrum.model import InternalError, Release
 from lustrum.model.arrays import Floats, Ints, Mask
-from lustrum.numeric.structure import Structure
+from lustrum.numeric.structure import UNBOUNDED, Structure
+from lustrum.protect.suppression import Pattern, PatternChanges
 from lustrum.publish.programme.judge import Judged
-from lustrum.publish.programme.published import public_knowledge
-from lustrum.publish.programme.system import ProgrammeSystem
+from lustrum.publish.programme.system import ProgrammeSystem, SystemPart
 
 Progress = Callable[[str, float], None]
 
@@ -125,3 +125,49 @@ def _check_same_cells(system: ProgrammeSystem, seen: Related) -> None:
     inside = (known.low <= system.values) & (system.values <= known.high)
     if not bool(inside.all()):
         raise InternalError("The releases rule the true tables out.")
+
+
+# The protected tables of a system, and what a reader of all of them knows.
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Protected:
+    """The releases of a system's tables in the order of its parts, None for those that are not shown."""
+
+    releases: tuple[Release | None, ...]
+    pattern: Pattern | None = None
+    changes: PatternChanges | None = None
+
+    def __repr__(self) -> str:
+        return f"Protected({sum(r is not None for r in self.releases)} tables)"
+
+
+def public_knowledge(system: ProgrammeSystem, releases: Sequence[Release | None]) -> Related:
+    """What a reader of all tables of a system knows; tables that are not shown are asked about."""
+    tables: dict[str, list[PublishedTable]] = {name: [] for name in system.responses}
+    low = least_value(system)
+    for part, release in zip(system.parts, releases, strict=True):
+        tables[part.response].append(_as_published(part, release, system, low))
+    return related(tables, system.relations, low=low, variables=system.variables)
+
+
+def least_value(system: ProgrammeSystem) -> int:
+    """The least value that a reader thinks possible: 0 where no value is below it."""
+    return 0 if bool((system.values >= 0).all()) else -UNBOUNDED
+
+
+def _as_published(
+    part: SystemPart, release: Release | None, system: ProgrammeSystem, low: int
+) -> PublishedTable:
+    if release is None:
+        return PublishedTable.hidden(part.layout, low=low, decimals=system.decimals)
+    seen = PublishedTable.of_release(release, low=low)
+    scale = system.scale(part)
+    ends = [np.where(np.abs(e) < UNBOUNDED, e * scale, e) for e in (seen.low, seen.high)]
+    return PublishedTable(part.layout, ends[0], ends[1], system.decimals)
+
+
+def spans_of(system: ProgrammeSystem, seen: Related) -> list[slice]:
+    """Where the cells of each part stand among those of what is known."""
+    taken = {name: iter(spans) for name, spans in seen.spans.items()}
+    return [next(taken[part.response]) for part in system.parts]

@@ -27,7 +27,6 @@ from lustrum.publish.programme.spec import (
     RuleFor,
     Source,
 )
-from lustrum.publish.programme.together import check_families, check_sets
 from lustrum.publish.waivers import refuse_requests
 from lustrum.readers.hierarchy_files import Groups, read_groups
 from lustrum.sensitivity import read_rule
@@ -434,3 +433,48 @@ def _distinct(names: Sequence[str], what: str) -> None:
     for name in names:
         if names.count(name) > 1:
             raise InputError(f"There are two {what}s named {name!r}; names must differ.")
+
+
+# What a reader sees together must be protected together: sets of a programme, and measures that add up.
+
+
+def check_sets(sets: Sequence[PreparedSet]) -> None:
+    """Refuse a response in two sets: each would be protected as if nobody read the other."""
+    held: dict[str, str] = {}
+    for table_set in sets:
+        for name in sorted(_responses(table_set)):
+            if name in held:
+                raise InputError(
+                    f"Set {table_set.name!r} shows {name!r}, and so does set {held[name]!r}: readers see both, "
+                    "so put their tables into one set."
+                )
+            held[name] = table_set.name
+
+
+def check_families(sets: Sequence[PreparedSet], dataset: Dataset) -> None:
+    """Refuse measures that add up, as the description says, where a set does not name the relation."""
+    for measure in dataset.measures:
+        if not measure.parts:
+            continue
+        family = {measure.name, *measure.parts}
+        equation = f"{measure.name} = {' + '.join(measure.parts)}"
+        holders = [table_set for table_set in sets if _responses(table_set) & family]
+        if len(holders) > 1:
+            raise InputError(
+                f"Sets {holders[0].name!r} and {holders[1].name!r} show measures that add up ({equation}): "
+                "readers see both, so put their tables into one set with this relation."
+            )
+        for table_set in holders:
+            shown = {name for table in table_set.tables for name in table.responses} & family
+            follows = shown >= set(measure.parts) or (measure.name in shown and len(shown) > 1)
+            named = any(set(Relation.of(text).weights) == family for text in table_set.relations)
+            if follows and not named:
+                raise InputError(
+                    f'Set {table_set.name!r}: the measures add up, so name it: relations = ["{equation}"].'
+                )
+
+
+def _responses(table_set: PreparedSet) -> set[str]:
+    shown = {name for table in table_set.tables for name in table.responses}
+    tied = {name for text in table_set.relations for name in Relation.of(text).weights}
+    return shown | tied

@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
-from lustrum.audit import bounds
+from lustrum.audit import Relation, bounds
+from lustrum.audit.knowledge.responses import layout_key
 from lustrum.model import CellStatus, InputError, Release
-from lustrum.model.arrays import Mask
+from lustrum.model.arrays import Mask, Sparse
 from lustrum.model.text import say
-from lustrum.numeric.structure import UNBOUNDED
+from lustrum.numeric.structure import UNBOUNDED, Structure, complete_relations
 from lustrum.protect.method import kept_cells
 from lustrum.protect.suppression import (
     ContributorView,
@@ -30,17 +32,18 @@ from lustrum.protect.suppression.contributors import (
     ranked_contributions,
     views_of,
 )
+from lustrum.protect.suppression.linked import Search, Smaller, pattern_with_cube
 from lustrum.protect.suppression.method import alone_only, attacker_of, least_hidden, problem_of
-from lustrum.publish.programme.judge import Judged
-from lustrum.publish.programme.published import (
+from lustrum.protect.suppression.search.parts import cut_out
+from lustrum.publish.programme.audit import (
     Protected,
     public_knowledge,
     spans_of,
 )
+from lustrum.publish.programme.judge import Judged
 from lustrum.publish.programme.spec import PreparedSet
 from lustrum.publish.programme.system import ProgrammeSystem, SystemPart, named_cells
-from lustrum.publish.programme.without_cube import pattern_of_tables
-from lustrum.publish.suppression.long_search import StoppableSearch, log
+from lustrum.publish.suppression.tables import StoppableSearch, log
 from lustrum.runtime.log_lines import tell_person
 
 Progress = Callable[[str, float], None]
@@ -301,3 +304,51 @@ def _with_intervals(
             replace(release, low=low.reshape(release.shape), high=high.reshape(release.shape))
         )
     return out
+
+
+# The problem of the tables of a programme without the cube behind them.
+
+
+def pattern_of_tables(
+    system: ProgrammeSystem,
+    problem: SuppressionProblem,
+    previous: Mask | None,
+    search: Search,
+    workers: int | None = None,
+) -> Pattern:
+    """A pattern by a search without the cube, where it is safe with it; otherwise by one with all cells."""
+    return pattern_with_cube(problem, without_cube(system, problem), previous, search, workers)
+
+
+def without_cube(system: ProgrammeSystem, problem: SuppressionProblem) -> Smaller | None:
+    """The problem without the cells of the cube; None where a table holds them, or one needs protection."""
+    tables = {layout_key(part.layout) for part in system.parts}
+    layouts = [layout for layout in system.layouts if layout_key(layout) in tables]
+    every = sum(int(np.prod(layout.shape)) for layout in system.layouts)
+    # The cube stands behind the tables of each response.
+    table_cells = sum(int(np.prod(layout.shape)) for layout in layouts)
+    starts = every * np.arange(len(system.responses))
+    cells = (starts[:, None] + np.arange(table_cells)).ravel()
+    left_out = np.ones(problem.values.size, dtype=np.bool_)
+    left_out[cells] = False
+    if not left_out.any() or bool((left_out & (problem.primary | ~problem.never)).any()):
+        return None
+    try:
+        relations = _relations(system, Structure.of_tables(layouts, variables=system.variables))
+    except InputError:
+        return None  # groups that overlap in odd ways are related more simply by the cube
+    nothing = np.zeros(0, dtype=np.int64)
+    return Smaller(replace(cut_out(problem, cells, nothing), relations=relations), cells)
+
+
+def _relations(system: ProgrammeSystem, structure: Structure) -> Sparse:
+    """The relations between the cells of tables, response by response, and those between responses."""
+    names, cells = system.responses, structure.rows
+    inside = complete_relations(structure).matrix
+    blocks = [sparse.block_diag([inside] * len(names), format="csr")]
+    same = sparse.eye_array(cells, dtype=np.int64, format="csr")
+    for equation in system.relations:
+        relation = Relation.of(equation)
+        weights = np.array([[relation.weights.get(name, 0) for name in names]], dtype=np.int64)
+        blocks.append(sparse.kron(sparse.csr_array(weights), same, format="csr"))
+    return sparse.csr_array(sparse.vstack(blocks, format="csr"))

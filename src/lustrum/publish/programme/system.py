@@ -7,12 +7,15 @@ make systems of their own. Cells that no table shows, but that follow from those
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+import pyarrow as pa
 
 from lustrum.audit import PublishedTable, Relation
 from lustrum.audit.knowledge.published import hidden_cube
@@ -20,6 +23,7 @@ from lustrum.audit.knowledge.responses import Related, layout_key, related
 from lustrum.model import (
     Axis,
     Category,
+    Dataset,
     Group,
     InputError,
     Table,
@@ -31,8 +35,13 @@ from lustrum.model.arrays import Ints, Mask
 from lustrum.model.errors import choices
 from lustrum.numeric.counting.engine import KernelEngine
 from lustrum.numeric.structure import Structure, TableLayout
-from lustrum.publish.programme.source import RecordSource
-from lustrum.publish.programme.spec import COUNT, PreparedSet, ProgrammeTable
+from lustrum.publish.programme.spec import COUNT, PreparedSet, ProgrammeTable, Source
+from lustrum.publish.waivers import read_waivers
+from lustrum.sensitivity import Background
+from lustrum.tabulate import EmbeddedEngine, Store
+from lustrum.tabulate.frame import FrameEngine
+from lustrum.tabulate.ingest import FileSource, read_description
+from lustrum.tabulate.keys import Secret
 
 MOST_CELLS = 2_000_000
 """Cells of a system, those that no table shows included; beyond, a set must be split."""
@@ -340,3 +349,72 @@ def _check_size(
             f"Set {name!r}: its tables have {cells} cells together with those that follow from them, and at "
             f"most {MOST_CELLS} can be protected at once; split the set, or use coarser levels."
         )
+
+
+# The records behind a programme: a dataset of the data folder, or a file with its description.
+
+
+log = logging.getLogger("lustrum.publish")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RecordSource:
+    """The engine over the records, and what is known of their contributors beside them."""
+
+    engine: KernelEngine
+    background: Background
+
+    @property
+    def dataset(self) -> Dataset:
+        """The description of the records."""
+        return self.engine.dataset
+
+    def described_by(self, dataset: Dataset) -> RecordSource:
+        """The same records under a description that knows further groups of their codes."""
+        return replace(self, engine=self.engine.described_by(dataset))
+
+    def require_unchanged(self) -> None:
+        """Refuse to go on where somebody changed the dataset meanwhile."""
+        if isinstance(self.engine, EmbeddedEngine):
+            self.engine.require_unchanged()
+
+
+def open_records(source: Source, data: Path, workers: int | None = None) -> RecordSource:
+    """Open what a programme names."""
+    background = read_waivers(source.waivers, source.requests)
+    if source.file is None:
+        assert source.dataset is not None
+        return _checked(Store(data).open(source.dataset, workers), background, source.requests)
+    assert source.description is not None
+    dataset = read_description(source.description)
+    columns = [
+        *(v.name for v in dataset.variables),
+        *(m.name for m in dataset.measures),
+        *(w.name for w in dataset.weights),
+        *dataset.id_columns,
+    ]
+    parts = [table for table, _ in FileSource(source.file).batches(columns)]
+    if not parts:
+        raise InputError(f"{source.file} has no records.")
+    secret = None if source.secret is None else Secret.load(source.secret)
+    engine = FrameEngine(pa.concat_tables(parts), dataset, secret, workers)
+    return _checked(engine, background, source.requests)
+
+
+def _checked(engine: KernelEngine, background: Background, requests: Path | None) -> RecordSource:
+    """The records, with those who asked for protection among them; a wrong spelling would protect nobody."""
+    if requests is not None:
+        columns = [ids for chunk in engine.chunks for ids in chunk.ids.values()]
+        missing = background.requested.difference(
+            *(ids[background.has_requested(ids)].tolist() for ids in columns)
+        )
+        if len(missing) == len(background.requested):
+            raise InputError(
+                f"{requests}: nobody named there has a record; write holdings as the records name them."
+            )
+        if missing:
+            log.warning(
+                f"{requests}: {len(missing):,} of {len(background.requested):,} names have no record; "
+                "nothing is protected for them."
+            )
+    return RecordSource(engine, background)

@@ -7,8 +7,7 @@ notebooks use :func:`lustrum.local.local_service`.
 
 from lustrum.publish.records.local import LocalRecordsService
 from lustrum.publish.records.protected_input import ProtectedInput, prepared
-from lustrum.publish.records.true_figures import TrueFigures, true_figures
-from lustrum.publish.records.views import EngineNumbers, counted_views
+from lustrum.publish.records.views import EngineNumbers, TrueFigures, counted_views, true_figures
 
 __all__ = [
     "EngineNumbers",

@@ -11,10 +11,9 @@ from lustrum.model.errors import choices
 from lustrum.policy import Policy
 from lustrum.protect.weighted.classes import MeanWeights
 from lustrum.public.numbers import Described, Views
-from lustrum.publish.records.keyed_weights import mean_weights
 from lustrum.publish.records.open_datasets import OpenDatasets
 from lustrum.publish.records.protected_input import ProtectedInput, prepared
-from lustrum.publish.records.views import counted_views
+from lustrum.publish.records.views import counted_views, mean_weights
 from lustrum.tabulate import EmbeddedEngine, Store
 
 

@@ -11,6 +11,7 @@ import threading
 
 from lustrum.model import DatasetError, LustrumError
 from lustrum.model.errors import NotReadyError
+from lustrum.runtime.durable import contained
 from lustrum.tabulate import EmbeddedEngine, Store
 from lustrum.tabulate.store.files import DamagedError, VersionFiles
 
@@ -82,7 +83,8 @@ class OpenDatasets:
     def _check(self, name: str, files: VersionFiles) -> None:
         identity = files.identity
         try:
-            self._open(name, files)
+            with contained(f"Dataset {name!r}"):
+                self._open(name, files)
             log.info("dataset %s: checked and ready", name)
         except LustrumError as error:
             log.error("dataset %s: %s", name, error)

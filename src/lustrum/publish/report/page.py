@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
+from pathlib import Path
 from typing import Any
 
 from lustrum._version import __version__
+from lustrum.model import InputError
 from lustrum.protect.population.attributes import FEWEST, GUESSED, NAMED
+from lustrum.public.bundle.place import MANIFEST
 from lustrum.publish.report.findings import Findings
-from lustrum.publish.report.pictures import bars, heat, pairs
 from lustrum.publish.report.sum_page import sum_section
+from lustrum.runtime.durable import outages, write_whole
+from lustrum.runtime.svg import element, escaped, scrolling
 
 _STYLE = """
 :root { color-scheme: light dark; --paper: #faf9f6; --surface: #fff; --ink: #1b2130; --soft: #535c6f;
@@ -370,3 +375,105 @@ def _highest_named(risks: list[dict[str, Any]]) -> str:
         f"{most['people']:,} people are named right and {most['guessed']:.1%} guessed. That is {verdict} the "
         f"limit of {NAMED:.0%}."
     )
+
+
+# Put the report into the agency's own folder, for its owner alone.
+
+
+def write_report(folder: Path, findings: Findings) -> tuple[Path, Path]:
+    """Write the page and the same figures as JSON; never into a bundle."""
+    if any(
+        (parent / MANIFEST).is_file() for parent in (folder.resolve(), *folder.resolve().parents)
+    ):
+        raise InputError(f"{folder} lies in a bundle; the agency's report must not stand there.")
+    said = {"confidential": "For the agency alone: measured on the true counts."}
+    written = {
+        "report.html": page(findings),
+        "report.json": json.dumps(
+            {**said, "warnings": findings.warnings, **findings.figures}, indent=1
+        )
+        + "\n",
+    }
+    with outages(folder):
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        for name, text in written.items():
+            write_whole(folder / name, text.encode(), 0o600)
+    return folder / "report.html", folder / "report.json"
+
+
+# The pictures of the report: small SVGs that take their colours from the page.
+
+
+_ROW = 22
+
+
+def bars(title: str, groups: Mapping[str, Mapping[str, float]], unit: str) -> str:
+    """Groups of horizontal bars, one bar for each series, with its number at the end."""
+    series = list(dict.fromkeys(name for values in groups.values() for name in values))
+    most = max((v for values in groups.values() for v in values.values()), default=0.0) or 1.0
+    parts, y = [], 8
+    for group, values in groups.items():
+        parts.append(element("text", escaped(group), class_="head", x=0, y=y + 13))
+        y += _ROW
+        for name, value in values.items():
+            width = 300 * value / most
+            kind = series.index(name) % 4
+            size = {"width": f"{max(width, 1):.1f}", "height": 14}
+            parts += [
+                element("text", escaped(name), x=8, y=y + 13),
+                element("rect", class_=f"s{kind}", x=170, y=y + 3, **size, rx=2),
+                element("text", f"{value:.2f}", x=f"{176 + width:.1f}", y=y + 14),
+            ]
+            y += _ROW
+        y += 8
+    return _svg(title, f"{title}, {unit}", 540, y, parts)
+
+
+def pairs(title: str, rows: Sequence[tuple[str, float, float]]) -> str:
+    """For each row a line from before (hollow) to after (filled), on a scale from 0 to the largest."""
+    most = max((max(a, b) for _, a, b in rows), default=0.0) or 1.0
+    parts, y = [], 8
+    for name, before, after in rows:
+        ends = [250 + 250 * value / most for value in (before, after)]
+        left, right = (f"{end:.1f}" for end in ends)
+        figures = f"{before:.2f} → {after:.2f}"
+        parts += [
+            element("text", escaped(_short(name)), x=0, y=y + 14),
+            element("line", x1=left, x2=right, y1=y + 10, y2=y + 10),
+            element("circle", class_="hollow", cx=left, cy=y + 10, r=5),
+            element("circle", class_="s0", cx=right, cy=y + 10, r=5),
+            element("text", figures, x=f"{max(ends) + 10:.1f}", y=y + 14),
+        ]
+        y += _ROW
+    return _svg(title, title, 620, y + 6, parts)
+
+
+def heat(title: str, rows: Mapping[int, Mapping[int, float]]) -> str:
+    """A grid of shares: a row for each true count, a column for each shown one."""
+    columns = sorted({shown for row in rows.values() for shown in row})
+    parts = [
+        element("text", f"shows {shown}", class_="mid", x=102 + 52 * i, y=14)
+        for i, shown in enumerate(columns)
+    ]
+    y = 22
+    for true, row in sorted(rows.items()):
+        parts.append(element("text", f"true {true}", x=0, y=y + 17))
+        for i, shown in enumerate(columns):
+            share = row.get(shown, 0.0)
+            x = 76 + 52 * i
+            shade = f"{0.06 + 0.6 * share:.2f}"
+            square = {"x": x, "y": y, "width": 50, "height": 24, "rx": 3}
+            parts.append(element("rect", class_="s0", **square, fill_opacity=shade))
+            parts.append(element("text", f"{share:.0%}", class_="mid", x=x + 25, y=y + 16))
+        y += 26
+    return _svg(title, title, 84 + 52 * len(columns), y + 4, parts)
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= 34 else f"{name[:33]}…"
+
+
+def _svg(title: str, said: str, width: int, height: int, parts: Sequence[str]) -> str:
+    size = {"viewBox": f"0 0 {width} {height}", "width": width, "height": height}
+    picture = element("svg", *parts, role="img", aria_label=said, **size)
+    return element("figure", element("figcaption", escaped(said)), scrolling(title, picture))

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from lustrum.model import InputError, Table
-from lustrum.model.arrays import Mask
+from lustrum.model.arrays import Ints, Mask
 from lustrum.model.errors import choices
 from lustrum.readers.confidential import Number, TrueFile
 from lustrum.readers.own import published_cells
@@ -52,7 +51,7 @@ def rule_for(rule: Rule | None, file: TrueFile, table: Table) -> Rule:
     # A cell without a level is protected like one that a threshold finds: a level of nothing protects nothing.
     usual = np.asarray(margin_level(table, DEFAULT_MARGIN), dtype=np.int64)
 
-    def level(column: tuple[Number, ...] | None) -> npt.NDArray[np.int64] | None:
+    def level(column: tuple[Number, ...] | None) -> Ints | None:
         if column is None:
             return None
         out = usual.copy()

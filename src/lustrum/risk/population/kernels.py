@@ -30,6 +30,8 @@ _64, _STEP = _U(64), _U(0x9E3779B97F4A7C15)
 
 _ENOUGH_DRAWS = 64
 """Fewer draws than this are not worth the tables."""
+_LONG = 1 << 18
+"""People to draw one by one, over all draws, from which few draws of urns go by bars."""
 
 
 def draw_multinomials(
@@ -71,6 +73,11 @@ def draw_urns(
     """
     seen = np.flatnonzero(sample)
     start = sample[seen]
+    out = np.empty((draws, sample.size), dtype=np.int64)
+    free = np.array(unseen, dtype=np.int64)
+    if draws < _ENOUGH_DRAWS and draws * people > _LONG and start.sum() < people:
+        _urns_by_bars(_seed(rng), start, seen, free, float(theta), people, out)
+        return out
     shapes, kind = np.unique(start.astype(np.float64), return_inverse=True)
     if theta > 0:
         shapes, kind = np.append(shapes, theta), np.append(kind, shapes.size)
@@ -86,12 +93,11 @@ def draw_urns(
         kind = np.full_like(kind, -1)  # no table: every person one by one
         shapes = shapes[:0]
     tables = count_tables(ratio, ratio * shapes, people)
-    out = np.empty((draws, sample.size), dtype=np.int64)
     _urns(
         _seed(rng),
         start,
         seen,
-        np.array(unseen, dtype=np.int64),
+        free,
         float(theta),
         people,
         tables,
@@ -230,3 +236,100 @@ def _urns(
             row[_U(cell)] += 1
         for k in range(row.size):
             out[d, k] = row[k]
+
+
+@compiled
+def _ones(word: Any) -> Any:  # pragma: no cover
+    """How many bits of a word are set."""
+    pairs, fours, bytes_ = _U(0x5555555555555555), _U(0x3333333333333333), _U(0x0F0F0F0F0F0F0F0F)
+    word -= (word >> _U(1)) & pairs
+    word = (word & fours) + ((word >> _U(2)) & fours)
+    word = (word + (word >> _U(4))) & bytes_
+    word += word >> _U(8)
+    word += word >> _U(16)
+    return np.int64((word + (word >> _U(32))) & _U(0x7F))
+
+
+@compiled
+def _black_sums(theta: float, balls: int, people: int) -> Any:  # pragma: no cover
+    """The chances of how many of these people come by a black ball, added up, from the first that counts.
+
+    The chance of ``b + 1`` to that of ``b`` is ``(b + theta) / (b + 1) (M - b) / (M - b + n - 1)`` with ``M``
+    people and ``n`` coloured balls. It falls with ``b``, so the chances are worked out from the largest on.
+    """
+    top = 0
+    while top < people and (top + theta) * (people - top) > (top + 1.0) * (
+        people - top + balls - 1.0
+    ):
+        top += 1
+    first = last = top
+    chance = np.zeros(people + 1)
+    chance[top] = 1.0
+    while first > 0 and chance[first] > 1e-20:
+        b = first - 1
+        ratio = (b + theta) * (people - b) / ((b + 1.0) * (people - b + balls - 1.0))
+        chance[b] = chance[first] / ratio
+        first = b
+    while last < people and chance[last] > 1e-20:
+        ratio = (last + theta) * (people - last) / ((last + 1.0) * (people - last + balls - 1.0))
+        chance[last + 1] = chance[last] * ratio
+        last += 1
+    return first, np.cumsum(chance[first : last + 1])
+
+
+@compiled
+def _urns_by_bars(
+    counter: Any, start: Array, seen: Array, unseen: Array, theta: float, people: int, out: Array
+) -> None:  # pragma: no cover
+    """Urns whose work grows with the sample and not with the people.
+
+    From ``n`` coloured balls ``M`` draws lead to every way to share ``M`` out among ``n`` with the same
+    chance, so the ways are drawn: ``n - 1`` bars among ``M + n - 1`` places. Those who came by a black ball
+    are an urn of their own, as in :func:`_urns`.
+    """
+    balls = start.sum()
+    places = np.empty((people + balls) // 64 + 1, dtype=np.uint64)
+    black = np.empty(people, dtype=np.int64)
+    least, sums = _black_sums(theta, balls, people)
+    for d in range(out.shape[0]):
+        by_black = 0
+        if theta > 0:
+            counter += _STEP
+            drawn = unit_of(mixed(counter)) * sums[-1]
+            by_black = least + min(np.searchsorted(sums, drawn, side="right"), sums.size - 1)
+        size = people - by_black + balls - 1
+        places[:] = 0
+        bars = 1
+        while bars < balls:
+            counter += _STEP
+            at = int(unit_of(mixed(counter)) * size)
+            bit = _U(1) << _U(at % 64)
+            if places[at // 64] & bit == 0:
+                places[at // 64] |= bit
+                bars += 1
+        out[d, :] = 0
+        word = passed = end = shared = 0
+        for k in range(seen.size - 1):
+            end += start[k]
+            while passed + _ones(places[word]) < end:
+                passed += _ones(places[word])
+                word += 1
+            rest = places[word]
+            for _ in range(end - passed - 1):
+                rest &= rest - _U(1)
+            # The place of the last bar of this cell, less the bars before it: all that was shared out so far.
+            gained = 64 * word + _ones((rest & (~rest + _U(1))) - _U(1)) - (end - 1)
+            out[d, seen[k]] = start[k] + gained - shared
+            shared = gained
+        out[d, seen[-1]] = start[-1] + people - by_black - shared
+        colours = 0
+        for j in range(by_black):
+            counter += _STEP
+            u = unit_of(mixed(counter)) * (theta + j)
+            if u < theta:
+                counter += _STEP
+                black[j] = _new_cell(mixed(counter), unseen, colours)
+                colours += 1
+            else:
+                black[j] = black[min(int(u - theta), j - 1)]
+            out[d, black[j]] += 1

@@ -13,9 +13,9 @@ from functools import reduce
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from lustrum.model import CellStatus, InputError, Reason, Table
+from lustrum.model.arrays import Ints, Mask
 from lustrum.model.errors import choices, kind_of
 from lustrum.model.parameters import spec_from_words
 from lustrum.model.plugins import load, names
@@ -136,7 +136,7 @@ def _joined(
     table: Table,
     rule: dict[str, Any],
     parts: Sequence[Sensitivity],
-    cells: npt.NDArray[np.bool_],
+    cells: Mask,
 ) -> Sensitivity:
     return Sensitivity.of(
         table,
@@ -213,9 +213,9 @@ class GivenCells:
     """
 
     name: ClassVar[str] = "given-cells"
-    cells: npt.NDArray[np.bool_]
-    upper: npt.NDArray[np.int64]
-    lower: npt.NDArray[np.int64] | None = None
+    cells: Mask
+    upper: Ints
+    lower: Ints | None = None
 
     def __repr__(self) -> str:
         return "GivenCells()"

@@ -40,7 +40,7 @@ from lustrum.sensitivity.lines import (
     open_cells,
 )
 from lustrum.sensitivity.result import Finding, Sensitivity
-from lustrum.sensitivity.rule import RuleSpec
+from lustrum.sensitivity.rule import RuleSpec, exact
 
 
 @dataclass(frozen=True)
@@ -119,6 +119,38 @@ def _group(family: PeopleAlong, line_counts: Ints) -> Ints:
     return np.asarray(line_counts[family.total].sum(axis=0))
 
 
+class _LineRule(RuleSpec):
+    """A rule about the populated and the empty inner cells of each line, of those that could hold somebody."""
+
+    text: ClassVar[str]
+    advice: ClassVar[str]
+
+    def lines(self, table: Table) -> tuple[Mask, ...]:
+        """For each axis the lines along it that are sensitive, with that axis of length 1."""
+        return tuple(levels > 0 for levels in self._levels(table))
+
+    def judge(self, table: Table, background: Background = NOTHING) -> Sensitivity:
+        """Judge the cells along every line."""
+        check_table(table, f"The rule {self.name!r}")
+        reason = Reason(self.name, self.text, self.advice)
+        return judge_lines(table, self._levels(table), reason, self.to_mapping())
+
+    def _levels(self, table: Table) -> list[Ints]:
+        """The level of each line; 0 where it is safe."""
+        counts, possible = counts_of(table, self.name), open_cells(table)
+        out = []
+        for axis in range(len(table.axes)):
+            inner = along(table, axis, distinct(table.axes[axis]))
+            filled = np.count_nonzero((counts > 0) & inner, axis=axis, keepdims=True)
+            empty = np.count_nonzero((counts == 0) & possible & inner, axis=axis, keepdims=True)
+            out.append(self._lacking(np.asarray(filled), np.asarray(empty)))
+        return out
+
+    def _lacking(self, filled: Ints, empty: Ints) -> Ints:
+        """The level of lines with so many populated and so many empty cells."""
+        raise NotImplementedError
+
+
 # Group disclosure: a row or column whose people are all in one or two cells.
 #
 # Of a line with zeros everywhere but in a few cells anybody learns that every one of its people is in these,
@@ -133,7 +165,7 @@ def _group(family: PeopleAlong, line_counts: Ints) -> Ints:
 
 
 @dataclass(frozen=True)
-class GroupDisclosure(RuleSpec):
+class GroupDisclosure(_LineRule):
     """Sensitive if all people of a line are in at most ``populated`` cells.
 
     The mask marks the populated cells of such lines; :meth:`lines` gives the lines themselves.
@@ -144,32 +176,49 @@ class GroupDisclosure(RuleSpec):
     """
 
     name: ClassVar[str] = "group-disclosure"
+    text: ClassVar[str] = "all of a group are in a few cells"
+    advice: ClassVar[str] = "Merge categories, so that the group spreads over more cells."
     populated: int = parameter(
         2, "A line with at most this many populated cells discloses its group.", least=1
     )
 
-    def lines(self, table: Table) -> tuple[Mask, ...]:
-        """For each axis the lines along it that disclose, with that axis of length 1."""
-        return tuple(missing > 0 for missing in self._missing(table))
+    def _lacking(self, filled: Ints, empty: Ints) -> Ints:
+        """How many populated cells a line lacks to be safe."""
+        disclosing = (filled >= 1) & (filled <= self.populated) & (empty > 0)
+        return np.where(disclosing, self.populated + 1 - filled, 0)
 
-    def judge(self, table: Table, background: Background = NOTHING) -> Sensitivity:
-        """Judge the cells along every line."""
-        check_table(table, f"The rule {self.name!r}")
-        reason = Reason(
-            self.name,
-            "all of a group are in a few cells",
-            "Merge categories, so that the group spreads over more cells.",
-        )
-        return judge_lines(table, self._missing(table), reason, self.to_mapping())
 
-    def _missing(self, table: Table) -> list[Ints]:
-        """For each line how many populated cells it lacks to be safe; 0 where it is."""
-        counts, possible = counts_of(table, self.name), open_cells(table)
-        out = []
-        for axis in range(len(table.axes)):
-            inner = along(table, axis, distinct(table.axes[axis]))
-            filled = np.count_nonzero((counts > 0) & inner, axis=axis, keepdims=True)
-            empty = ((counts == 0) & possible & inner).any(axis=axis, keepdims=True)
-            disclosing = (filled >= 1) & (filled <= self.populated) & empty
-            out.append(np.where(disclosing, self.populated + 1 - filled, 0))
-        return out
+# Sparsity: too many empty cells along a line.
+#
+# Zeros rule things out for everybody in a line, so a line most of whose cells are empty tells much about its
+# people (Hundepool et al. 2024, section 5.2; Antal, Shlomo and Elliot 2014 make the share of
+# zeros a term of their risk measure)::
+#
+#     empty cells > max_share * cells that could hold somebody
+#     lower level = least number of empty cells that would have to fill
+#
+# Only the inner cells of a line count, and only those that could hold somebody. A line without anybody is not
+# sensitive: there is nobody to learn about.
+
+
+@dataclass(frozen=True)
+class Sparsity(_LineRule):
+    """Sensitive if more than ``max_share`` of a line's cells are empty.
+
+    The mask marks the populated cells of such lines; :meth:`lines` gives the lines themselves.
+
+    >>> table = Table.from_counts([[4, 0, 0], [5, 1, 3], [2, 2, 1]], names=["area", "faith"])
+    >>> Sparsity(max_share=0.5).judge(table).mask.tolist()
+    [[True, False, False], [False, False, False], [False, False, False]]
+    """
+
+    name: ClassVar[str] = "sparsity"
+    text: ClassVar[str] = "most cells of a group are empty"
+    advice: ClassVar[str] = "Merge categories, so that fewer cells are empty."
+    max_share: float = parameter(0.5, "The largest share of empty cells.", least=0, below=1)
+
+    def _lacking(self, filled: Ints, empty: Ints) -> Ints:
+        """How many empty cells a line has too many."""
+        share = exact(self.max_share)
+        allowed = (filled + empty) * share.numerator // share.denominator
+        return np.where(filled > 0, np.maximum(empty - allowed, 0), 0)

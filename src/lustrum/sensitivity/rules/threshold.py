@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.model import CellStatus, InputError, Reason, Table
-from lustrum.model.arrays import Ints
+from lustrum.model.arrays import Ints, Mask
 from lustrum.model.parameters import parameter
 from lustrum.model.table import check_table
 from lustrum.sensitivity.background import NOTHING, Background
@@ -104,7 +104,7 @@ def margin_level(table: Table, percent: Percent) -> npt.NDArray[Any]:
     return level
 
 
-def _all_waived(table: Table, background: Background) -> npt.NDArray[np.bool_]:
+def _all_waived(table: Table, background: Background) -> Mask:
     contributions = table.contributions
     if contributions is None or not background.waived or table.contributors is None:
         return np.zeros(table.shape, dtype=np.bool_)

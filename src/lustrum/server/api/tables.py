@@ -11,6 +11,7 @@ import hashlib
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Request
@@ -20,6 +21,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lustrum.answer import Snapshot
 from lustrum.answer.figures.words import summary
+from lustrum.formats.about import About
 from lustrum.model import QueryError, TableQuery
 from lustrum.model.errors import choices
 from lustrum.model.plugins import load, names
@@ -134,6 +136,7 @@ def _recognised(scope: Scope, message: Message | None) -> bytes:
         tuple(scope.get("server") or ()),
         scope["query_string"],
         current().code,
+        _today(),  # files say when they were asked for
         tuple((name, value) for name, value in scope["headers"] if name in header_names),
         None if message is None else message.get("body", b""),
     )
@@ -160,6 +163,7 @@ _PARAMETERS = {
     "format": "'json' for the answer with its reasons, or the name of a format for the table alone.",
     "show": "In a file: counts (unasked), row-percent, column-percent or whole-percent.",
     "decimals": "Of percentages, 0 to 3.",
+    "comments": "'on' puts lines above a CSV that say what it is, each behind a #.",
     "pivot": "Where a variable stands, as variable:rows or variable:columns: what percentages are of.",
 }
 _VIEW = ("show", "decimals", "pivot")
@@ -212,8 +216,11 @@ def router(questions: Questions) -> APIRouter:
             raise QueryError(
                 "Percentages and differences are written into files; name one, such as format=csv."
             )
-        query = _asked(request, "format", "include", *_VIEW)
-        return _answered(questions, query, request, wanted, include, view)
+        query = _asked(request, "format", "include", "comments", *_VIEW)
+        comments = request.query_params.get("comments", "")
+        if comments not in ("", "on", "off") or (comments == "on" and wanted != "csv"):
+            raise QueryError("'comments' is on or off, and on for format=csv alone.")
+        return _answered(questions, query, request, wanted, include, view, comments == "on")
 
     @routes.get(
         "/hints",
@@ -255,16 +262,24 @@ def _answered(
     wanted: str | None,
     include: tuple[str, ...],
     view: display.TableView | None = None,
+    comments: bool = False,
 ) -> Response:
     """The answer with its reasons, or in a format the table alone; or the job that makes it."""
-    host = str(request.base_url).rstrip("/")
+    host, day = str(request.base_url).rstrip("/"), _today()
     view = view or display.TableView()
-    form = (wanted or "json", ",".join(include), host, current().code, view.address(""))
+    form = (
+        f"{wanted or 'json'}{' with comments' if comments else ''}",
+        ",".join(include),
+        host,
+        current().code,
+        view.address(""),
+        day if wanted else "",
+    )
 
     def write(answer: ServedAnswer) -> Written:
         if wanted is None:
             return _enveloped(answer, host, include)
-        return _alone(answer, wanted, view)
+        return _alone(answer, wanted, view, host, day, comments)
 
     def note(snapshot: Snapshot, key: Key) -> None:
         request.scope.get("lustrum.answered", []).append(Answered(snapshot, key))
@@ -283,7 +298,18 @@ def _enveloped(answer: ServedAnswer, host: str, include: tuple[str, ...]) -> Wri
     return Written(answer.query.dataset, verdict, "application/json", bytes(sent.body))
 
 
-def _alone(answer: ServedAnswer, wanted: str, view: display.TableView) -> Written:
+def _today() -> str:
+    return datetime.now(UTC).date().isoformat()
+
+
+def _alone(
+    answer: ServedAnswer,
+    wanted: str,
+    view: display.TableView,
+    host: str,
+    day: str,
+    comments: bool,
+) -> Written:
     release = answer.release
     if release is None:
         problem = Problem(
@@ -294,10 +320,21 @@ def _alone(answer: ServedAnswer, wanted: str, view: display.TableView) -> Writte
             {"reasons": [vars(reason) for reason in answer.decision.reasons]},
         )
         raise ProblemError(problem)
-    writer = load(_FORMATS, wanted)()
-    name = titles.file_name(answer.query, writer.ending)
-    about = {"about": _about(answer)} if getattr(writer, "tells_about", False) else {}
-    content = writer.write(as_shown(release, view), answer.title, **about)
+    writer = load(_FORMATS, wanted)(**({"comments": True} if comments else {}))
+    name, table = (
+        titles.file_name(answer.query, ending, view.show) for ending in (writer.ending, "csv")
+    )
+    about = About(
+        dataset=answer.publisher,
+        version=answer.version,
+        date=day,
+        selection=titles.selection(answer.query, answer.snapshot.dataset),
+        link=host + view.address(answer.page),
+        table=table,
+        more=_more(answer),
+    )
+    told = {"about": about} if getattr(writer, "tells_about", False) else {}
+    content = writer.write(as_shown(release, view), answer.title, **told)
     return Written(
         answer.query.dataset,
         answer.decision.verdict.value,
@@ -307,9 +344,9 @@ def _alone(answer: ServedAnswer, wanted: str, view: display.TableView) -> Writte
     )
 
 
-def _about(answer: ServedAnswer) -> dict[str, str | float]:
-    """What a file with room for it says of the answer; nothing that depends on when it was asked for."""
-    decision, policy = answer.decision, answer.snapshot.policy
+def _more(answer: ServedAnswer) -> dict[str, str | float]:
+    """What files say of the answer beside all that every table says of itself."""
+    decision = answer.decision
     figures = {
         "Risk before protection": decision.risk_before,
         "Risk after protection": decision.risk_after,
@@ -321,8 +358,7 @@ def _about(answer: ServedAnswer) -> dict[str, str | float]:
     stated |= {
         f"{one.label}: risk and error": said for one in decision.sums if (said := summary(one))
     }
-    publisher = policy.title or answer.snapshot.dataset.title
-    return stated | {"Citation": f"{publisher}: {answer.title}. Question {answer.id}."}
+    return stated | {"Citation": f"{answer.publisher}: {answer.title}. Question {answer.id}."}
 
 
 def _format(request: Request) -> str | None:

@@ -237,6 +237,8 @@ class BoundedProtocol(H11Protocol):
             return
         self._leave_request()
         self._enter(None)
+        if status == 503 and "turned_away" in self.app_state:
+            self.app_state["turned_away"].labels("503", "connections").inc()
         headers = [
             (b"content-type", b"text/plain; charset=utf-8"),
             (b"content-length", str(len(sentence)).encode()),

@@ -20,7 +20,7 @@ from starlette.exceptions import HTTPException
 from lustrum.model import DatasetError, DescriptionError, PolicyError, QueryError
 from lustrum.model.errors import NotReadyError
 from lustrum.model.text import say
-from lustrum.runtime.log_lines import where_it_happened
+from lustrum.runtime.log_lines import REQUEST, where_it_happened
 from lustrum.server.http.templating import Pages
 from lustrum.server.schemas import ProblemOut
 
@@ -54,12 +54,18 @@ class Problem:
     detail: str
     extra: Mapping[str, object] = field(default_factory=dict)
     retry: int | None = None
+    reason: str = ""
+    """Why somebody is asked to come again, for the operator's figures; one of a few words."""
 
     @classmethod
-    def of_status(cls, status: int, detail: str, *, retry: int | None = None) -> Problem:
+    def of_status(
+        cls, status: int, detail: str, *, retry: int | None = None, reason: str = ""
+    ) -> Problem:
         """A problem that says no more than its HTTP status and a sentence, and when to come again."""
         title = _TITLES.get(status, say("Not answered"))
-        return cls(title.lower().replace(" ", "-"), title, status, detail, retry=retry)
+        return cls(
+            title.lower().replace(" ", "-"), title, status, detail, retry=retry, reason=reason
+        )
 
     def body(self, instance: str) -> dict[str, object]:
         """The JSON form."""
@@ -129,11 +135,11 @@ def install(app: FastAPI, pages: Pages) -> None:
     def _agency(request: Request, error: Exception) -> Response:
         # The sentences of these errors name files and keys of the agency, never anything of the data.
         log.error("unavailable: %s", error)
-        return respond(request, Problem.of_status(503, UNAVAILABLE))
+        return respond(request, Problem.of_status(503, UNAVAILABLE, reason="unavailable"))
 
     @app.exception_handler(NotReadyError)
     def _not_ready(request: Request, error: NotReadyError) -> Response:
-        return respond(request, Problem.of_status(503, CHECKING, retry=5))
+        return respond(request, Problem.of_status(503, CHECKING, retry=5, reason="starting"))
 
     @app.exception_handler(RequestValidationError)
     def _validation(request: Request, error: RequestValidationError) -> Response:
@@ -151,8 +157,10 @@ def response(request: Request, problem: Problem, pages: Pages) -> Response:
     """A problem as JSON or as a page, whichever the address is for."""
     # Not `request.url`: that is built from the Host header, which may be nonsense.
     path: str = request.scope["path"]
+    if problem.reason:
+        request.scope.get("lustrum.seen", {})["reason"] = problem.reason
     if is_machine(path):
-        body = problem.body(path)
+        body = problem.body(path) | REQUEST.get({})
         answer: Response = JSONResponse(body, status_code=problem.status, media_type=MEDIA_TYPE)
         return _with_retry(answer, problem)
     # A mistake in a question is mended where questions are made.

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import date
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -37,10 +37,21 @@ _here: ContextVar[str] = ContextVar("lustrum_here", default="/")
 
 @dataclass(frozen=True, eq=False)
 class Language:
-    """A language with its translations."""
+    """A language with its translations, which are read when a sentence is first needed in it."""
 
     code: str
-    translations: NullTranslations
+    file: Path | None = None
+
+    @cached_property
+    def translations(self) -> NullTranslations:
+        """What its file says; English has none."""
+        if self.file is None:
+            return NullTranslations()
+        compiled = io.BytesIO()
+        with self.file.open("rb") as file:
+            write_mo(compiled, read_po(file, locale=self.code))
+        compiled.seek(0)
+        return Translations(compiled)
 
     @property
     def name(self) -> str:
@@ -98,15 +109,8 @@ class Language:
 @cache
 def languages() -> Mapping[str, Language]:
     """All languages there are, English first."""
-    by_code = {ENGLISH: Language(ENGLISH, NullTranslations())}
-    for path in sorted(LOCALES.glob("*.po")):
-        with path.open("rb") as file:
-            catalogue = read_po(file, locale=path.stem)
-        compiled = io.BytesIO()
-        write_mo(compiled, catalogue)
-        compiled.seek(0)
-        by_code[path.stem] = Language(path.stem, Translations(compiled))
-    return by_code
+    others = {path.stem: Language(path.stem, path) for path in sorted(LOCALES.glob("*.po"))}
+    return {ENGLISH: Language(ENGLISH), **others}
 
 
 def current() -> Language:

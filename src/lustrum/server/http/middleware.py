@@ -7,6 +7,8 @@ import contextlib
 import gzip
 import hashlib
 import ipaddress
+import re
+import secrets
 import threading
 from collections.abc import Sequence
 from contextvars import ContextVar
@@ -20,6 +22,7 @@ from starlette.responses import RedirectResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lustrum.model.text import say
+from lustrum.runtime.log_lines import REQUEST
 from lustrum.runtime.remembered import Remembered
 from lustrum.runtime.stop import Stopped, stopping
 from lustrum.server.http.errors import Problem, incident, is_machine, response
@@ -124,6 +127,34 @@ class SecurityHeaders(HttpLayer):
             await send(message)
 
         await self.app(scope, receive, complete)
+
+
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_TRACE = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
+
+
+class RequestIds(HttpLayer):
+    """Names every request: by the id that a proxy gave it, and by its trace (W3C traceparent)."""
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on; log lines and problems have its id, and every answer states it."""
+        headers = Headers(scope=scope)
+        given = headers.get("x-request-id", "")
+        ids = {"request_id": given if _REQUEST_ID.fullmatch(given) else secrets.token_hex(16)}
+        trace = _TRACE.fullmatch(headers.get("traceparent", ""))
+        if trace is not None:
+            ids["trace_id"] = trace[1]
+
+        async def state(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message)["X-Request-ID"] = ids["request_id"]
+            await send(message)
+
+        token = REQUEST.set(ids)
+        try:
+            await self.app(scope, receive, state)
+        finally:
+            REQUEST.reset(token)
 
 
 class HeadAsGet(HttpLayer):
@@ -339,7 +370,7 @@ class ETags(HttpLayer):
 
     def __init__(self, app: ASGIApp) -> None:
         super().__init__(app)
-        self._compressed = Remembered[bytes](16 << 20, len)
+        self._compressed = Remembered[bytes](16 << 20, len, "compressed")
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on and tag its response."""

@@ -33,13 +33,19 @@ class Rates(HttpLayer):
         super().__init__(app)
         self.pages = pages
         self._items: list[RateLimitItem] = parse_many(rate) if rate else []
-        self._limiter = MovingWindowRateLimiter(hits or MemoryStorage())
+        self._hits = hits or MemoryStorage()
+        self._limiter = MovingWindowRateLimiter(self._hits)
+        self._now = time.time()
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on if its address has not asked too often."""
         if not self._items or not _costs(scope):
             await self.app(scope, receive, send)
             return
+        before, self._now = self._now, time.time()
+        if self._now < before:
+            # The clock was set back: what was asked then would count until it is that late again.
+            self._hits.reset()
         asker = asker_of(scope)
         hits = [self._limiter.hit(item, asker) for item in self._items]
         allowed = all(hits)
@@ -53,9 +59,8 @@ class Rates(HttpLayer):
                 "Too many tables were asked for from this address; please wait {seconds} seconds.",
                 seconds=wait,
             )
-            refused = response(
-                Request(scope), Problem.of_status(429, sentence, retry=wait), self.pages
-            )
+            problem = Problem.of_status(429, sentence, retry=wait, reason="rate")
+            refused = response(Request(scope), problem, self.pages)
             refused.headers["RateLimit-Policy"] = policy
             refused.headers["RateLimit"] = f'"asks";r=0;t={wait}'
             await refused(scope, receive, send)
@@ -167,7 +172,8 @@ class SharedHits(MemoryStorage):
         file.execute("BEGIN IMMEDIATE")
         now = time.time()
         try:
-            file.execute("DELETE FROM hits WHERE ends <= ?", (now,))
+            # One from the future was made before the clock was set back.
+            file.execute("DELETE FROM hits WHERE ends <= ? OR at > ?", (now, now))
             sql = "SELECT count(*) FROM hits WHERE asker = ? AND at > ?"
             hits = int(file.execute(sql, (asker, now - expiry)).fetchone()[0])
             if hits + amount <= limit:

@@ -14,7 +14,6 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
-from babel.support import NullTranslations
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
@@ -87,7 +86,7 @@ def labels_language(dataset: Dataset | None) -> Language:
     page = current()
     if dataset is None or page.code in (dataset.language, *dataset.translations):
         return page
-    return languages().get(dataset.language) or Language(dataset.language, NullTranslations())
+    return languages().get(dataset.language) or Language(dataset.language)
 
 
 def _digest(path: Path) -> str:

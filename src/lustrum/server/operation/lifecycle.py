@@ -14,7 +14,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from types import FrameType
 
@@ -119,6 +119,19 @@ async def keep_memory_small() -> None:
         await run_in_threadpool(give_back)
 
 
+_LOOK = 10.0  # seconds between two looks at what there is, for the figures of the operator
+
+
+async def keep_figures(look: Callable[[], None]) -> None:
+    """Look now and then, for as long as the server runs, also after one look that failed."""
+    while True:
+        try:
+            await run_in_threadpool(look)
+        except Exception as error:  # its text may hold data
+            log.error("figures: %s", where_it_happened(error))
+        await asyncio.sleep(_LOOK)
+
+
 # --- One small question per dataset before the first visitor comes: compiles and caches what counts
 # On a busy machine the process that holds the records takes long to start. The server waits for it before it
 # says that it listens, but not for ever: then pages and the API say which datasets are still being opened.
@@ -178,9 +191,8 @@ def read_policies_again(service: TableService) -> None:
             log.info("policy of %s read again", name)
     if service.sealed_only:
         return
-    with suppress(LustrumError):  # of which the log has heard
-        for path in service.unsealed():
-            log.warning("the policy %s is in force without a seal", path)
+    for path in service.unsealed():
+        log.warning("the policy %s is in force without a seal", path)
 
 
 @contextmanager

@@ -7,12 +7,15 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
+from math import isfinite
 from typing import Any
 
+import numpy as np
 from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 
 from lustrum.model import Axis, Release, Statistic, TableQuery
+from lustrum.model.described_statistic import PERCENT
 from lustrum.model.plugins import names
 from lustrum.model.text import listed, say, say_many
 from lustrum.numeric.structure import UNBOUNDED
@@ -96,7 +99,6 @@ def answer_values(answer: ServedAnswer, table: Arrangement, host: str, page: str
     linked = view.address(answer.page)
     permanent = host + language.at(linked)
     dataset, policy = answer.snapshot.dataset, answer.snapshot.policy
-    publisher = dataset.label(policy.title) if policy.title else dataset.title
     key = f"{answer.query.dataset}-{answer.id[:8]}"
     today = datetime.now(UTC).date()
     return dict(
@@ -106,11 +108,17 @@ def answer_values(answer: ServedAnswer, table: Arrangement, host: str, page: str
         controls=controls(table, shown, page, answer.mapped),
         map=draw_map(table, dataset, signs) if view.form == "map" else None,
         captions=_captions(table),
-        picture_name=titles.file_name(answer.query, view.form).replace(".", "-"),
-        margin=table.release.margin,
+        picture_name=titles.file_name(answer.query, view.form, view.show).replace(".", "-"),
+        off=_off(table, signs),
+        source=say(
+            "{publisher}, version {version}, asked for on {date}.",
+            publisher=answer.publisher,
+            version=answer.version,
+            date=language.date(today),
+        ),
         cut_by=_listed([language.say(name) for name in shown.cut_by]),
         remarks=_remarks(table),
-        reading=[*answer.definitions, *_reading(table)],
+        reading=[*answer.definitions, *_reading(table), *_about_totals(answer, table.release)],
         gauge=gauge(answer.decision, answer.snapshot.policy.risk.limit),
         sums=sum_views(answer.decision),
         done=() if answer.decision.release is None else answer.decision.release.notes,
@@ -130,7 +138,7 @@ def answer_values(answer: ServedAnswer, table: Arrangement, host: str, page: str
         permanent=permanent,
         citation=citation(
             language.say(answer.title),
-            language.say(publisher),
+            language.say(answer.publisher),
             key,
             today,
             permanent,
@@ -187,7 +195,32 @@ def _reading(table: Arrangement) -> list[str]:
         said.append(
             say("Percentages are of the published totals, or of sums where there is no total.")
         )
-    return said + _about_totals(table.release)
+    return said
+
+
+def _off(table: Arrangement, signs: Signs) -> str:
+    """How far figures rarely are off, in their own unit; several statistics have several."""
+    known = table.turned(table.figures.known)
+    if table.margins is None or table.release.statistics or not known.any():
+        return say("Protected. How far numbers can be off")
+    margins = np.nan_to_num(table.margins[known], nan=np.inf)
+    largest, most = float(margins.max()), float(np.quantile(margins, 0.9, method="higher"))
+    few = (
+        largest > 4 * most
+    )  # small groups have percentages that are off by far more than all others
+    if not isfinite(most if few else largest):
+        return say("Protected. How far numbers can be off")
+    margin: str = table.text(round((most if few else largest) * 10**table.figures.decimals), signs)
+    if table.view.percent or (table.release.unit == PERCENT and not table.view.relative):
+        margin = say("{margin} percentage points", margin=margin)
+    elif table.view.relative:
+        margin = say("{margin} points", margin=margin)
+    if few:
+        return say(
+            "Protected. Nine in ten numbers are rarely more than {margin} off, those of few people more.",
+            margin=margin,
+        )
+    return say("Protected. Numbers are rarely more than {margin} off.", margin=margin)
 
 
 def _reach(table: Arrangement) -> str:
@@ -223,8 +256,10 @@ def _units(value: int, scale: int) -> int | float:
     return value // scale if value % scale == 0 else value / scale
 
 
-def _about_totals(release: Release) -> list[str]:
-    comparison = sums(release)
+def _about_totals(answer: ServedAnswer, release: Release) -> list[str]:
+    dataset = answer.snapshot.dataset
+    counted = {f.variable: f.members(dataset.variable(f.variable)) for f in answer.query.where}
+    comparison = sums(release, counted)
     said: list[str] = []
     if comparison.differing:
         said.append(

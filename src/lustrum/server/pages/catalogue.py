@@ -19,6 +19,7 @@ from lustrum.answer import Precheck, TableService
 from lustrum.answer.preliminary import inner_count
 from lustrum.model import QueryError, Reason, TableQuery, Variable
 from lustrum.model.text import say
+from lustrum.numeric.compiled import is_compiling
 from lustrum.server.http.errors import ProblemError
 from lustrum.server.http.languages import current
 from lustrum.server.http.templating import Pages
@@ -65,6 +66,7 @@ def router(service: TableService, pages: Pages) -> APIRouter:
             opening=[d for d in there.opening if means(wanted, d.name, d.title)],
             search=len(there.datasets) + len(there.opening) > 1 or bool(wanted),
             missing=there.unavailable,
+            preparing=is_compiling(),
         )
 
     @routes.get("/accessibility")
@@ -89,10 +91,17 @@ def router(service: TableService, pages: Pages) -> APIRouter:
     def builder(name: str, request: Request) -> Response:
         served = find(service, name)
         cuts, ends, rest = cut_points.split(request.query_params.multi_items())
+        live = served.snapshot is not None and served.snapshot.from_bundle
+        mistake = ""
         if cuts:
-            return _cut(served, cuts, ends, rest)
-        if served.snapshot is not None and served.snapshot.from_bundle:
-            return _workspace(served, request, pages)
+            try:
+                return _cut(served, cuts, ends, rest)
+            except QueryError as error:
+                if not live:
+                    raise
+                mistake = error.args[0]
+        if live:
+            return _workspace(served, request, pages, mistake)
         query = _asked(request, name)
         return pages.render(
             "builder.html",
@@ -155,7 +164,7 @@ def _read(
     return asked, query, fitting(view, query), wanted
 
 
-def _workspace(served: ServedDataset, request: Request, pages: Pages) -> Response:
+def _workspace(served: ServedDataset, request: Request, pages: Pages, mistake: str) -> Response:
     """The live page of a dataset whose questions are free: the table beside what can be chosen."""
     questions: Questions = request.app.state.questions
     _, query, view, wanted = _chosen(served, request)
@@ -163,6 +172,7 @@ def _workspace(served: ServedDataset, request: Request, pages: Pages) -> Respons
     values = _form(served, query) | {
         "lossy": query != fitted(query),
         "space": workspace(served, query, view),
+        "mistake": mistake,
         "wanted": wanted,
         "entries": entries,
         "found": matches,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from urllib.parse import parse_qsl, urlencode
 
@@ -14,12 +13,13 @@ from lustrum.model import Category, Filter, QueryError, TableQuery, Variable
 from lustrum.model.errors import choices
 from lustrum.model.search_text import words_of
 from lustrum.model.text import say
+from lustrum.model.variable import categories_of, example_of
 from lustrum.server.http.errors import not_found
 from lustrum.server.http.languages import current
 from lustrum.server.http.templating import Pages
 from lustrum.server.service.served_dataset import ServedDataset, find, fitted
 from lustrum.server.urls import forms
-from lustrum.server.urls.code_lists import list_of, listed
+from lustrum.server.urls.code_lists import listed
 
 PAGE = 100
 """Categories on one page."""
@@ -29,7 +29,6 @@ MANY = 40
 
 _OWN = ("q", "level", "offset", "as", "add", "then")
 _KINDS = {"codes": "codes", "where": "among"}
-_RANGE = re.compile(r"(.+?)\s*(?:\.\.|–|-)\s*(.+)\Z", re.DOTALL)
 
 
 def router(service: TableService, pages: Pages) -> APIRouter:
@@ -56,9 +55,16 @@ def router(service: TableService, pages: Pages) -> APIRouter:
             raise QueryError(say("'as' must be 'codes' or 'where', not {kind!r}.", kind=kind))
         pairs = [(k, v) for k, v in request.query_params.multi_items() if k not in _OWN]
         query = fitted(forms.read(forms.tidied(pairs), name))
-        chosen = _chosen(query, described, kind, params.get("add", ""))
+        added, mistake = params.get("add", ""), ""
+        codes, every = _chosen(query, described, kind)
+        try:
+            codes += [category.code for category in categories_of(added, described, every)]
+        except QueryError as error:
+            mistake = error.args[0]
+        rank = {category.code: i for i, category in enumerate(every)}
+        chosen = sorted(dict.fromkeys(codes), key=lambda code: rank.get(code, len(rank)))
         query = _with(query, described, kind, chosen)
-        if params.get("then"):
+        if params.get("then") and not mistake:
             target = f"/datasets/{name}?{forms.write(query)}"
             return RedirectResponse(current().at(target), status_code=303)
         level = params.get("level", "")
@@ -79,6 +85,9 @@ def router(service: TableService, pages: Pages) -> APIRouter:
             level=level,
             levels=_levels(served, described, kind),
             wanted=wanted,
+            added=added if mistake else "",
+            mistake=mistake,
+            example=example_of(described, every),
             shown=shown,
             total=len(matches),
             offset=offset,
@@ -98,28 +107,6 @@ def router(service: TableService, pages: Pages) -> APIRouter:
     return routes
 
 
-def typed(text: str, variable: Variable, every: tuple[Category, ...]) -> list[str]:
-    """Codes that somebody typed: ``1, 2, 5-12``; a range runs along the list of categories."""
-    order = [category.code for category in every]
-    codes: list[str] = []
-    for part in (piece.strip() for piece in text.split(",")):
-        if not part:
-            continue
-        ends = _RANGE.match(part)
-        if variable.holds(part):
-            codes.append(part)
-        elif ends is not None and ends[1] in order and ends[2] in order:
-            first, last = sorted((order.index(ends[1]), order.index(ends[2])))
-            codes += order[first : last + 1]
-        elif ".." in part:
-            codes += list_of(part, say("The codes of {variable!r}", variable=variable.label))
-        else:
-            variable.category(part)
-    for code in codes:
-        variable.category(code)
-    return codes
-
-
 def _own(request: Request) -> dict[str, str]:
     params: dict[str, str] = {}
     for name, value in request.query_params.multi_items():
@@ -132,8 +119,10 @@ def _own(request: Request) -> dict[str, str]:
     return params
 
 
-def _chosen(query: TableQuery, variable: Variable, kind: str, added: str) -> list[str]:
-    """The codes chosen so far, with those that were typed, each once and in order."""
+def _chosen(
+    query: TableQuery, variable: Variable, kind: str
+) -> tuple[list[str], tuple[Category, ...]]:
+    """The codes chosen so far, and the categories that they are chosen from."""
     codes: list[str] = []
     every = variable.finest
     if kind == "codes":
@@ -151,9 +140,7 @@ def _chosen(query: TableQuery, variable: Variable, kind: str, added: str) -> lis
         codes = [c for item in query.where if item.variable == variable.name for c in item.codes]
     for code in codes:
         variable.category(code)
-    rank = {category.code: i for i, category in enumerate(every)}
-    unique_codes = dict.fromkeys([*codes, *typed(added, variable, every)])
-    return sorted(unique_codes, key=lambda code: rank.get(code, len(rank)))
+    return codes, every
 
 
 def _with(query: TableQuery, variable: Variable, kind: str, codes: list[str]) -> TableQuery:

@@ -72,7 +72,7 @@ class Zone:
 
 @dataclass(frozen=True)
 class Found:
-    """Categories of a variable that a search found, each with a link that counts only these."""
+    """Categories of a variable that a search found, each with a link that counts these too."""
 
     variable: str
     choices: tuple[TableLink, ...]
@@ -157,8 +157,11 @@ def search(
         categories = list(islice(_categories(served, variable, wanted), left))
         left -= len(categories)
         if categories and served.rules.max_filters:
+            before = next((f.codes for f in query.where if f.variable == variable.name), ())
             links = (
-                TableLink(c.label, hand.filtered(variable.name, (c.code,))) for c in categories
+                TableLink(c.label, hand.filtered(variable.name, (*before, c.code)))
+                for c in categories
+                if c.code not in before
             )
             matches.append(Found(variable.label, tuple(links)))
     return tuple(entries), tuple(matches)

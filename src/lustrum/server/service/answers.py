@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Collection
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -96,8 +95,21 @@ class ServedAnswer:
     @property
     def id(self) -> str:
         """A name for the question that never changes: the same question has it on every server."""
-        text = json.dumps(self.query.to_mapping(), sort_keys=True, ensure_ascii=False)
-        return hashlib.sha256(text.encode()).hexdigest()[:24]
+        return titles.question_id(self.query)
+
+    @property
+    def publisher(self) -> str:
+        """Whose table it is."""
+        dataset, policy = self.snapshot.dataset, self.snapshot.policy
+        return dataset.label(policy.title) if policy.title else dataset.title
+
+    @property
+    def version(self) -> str:
+        """A few letters that name the numbers: those of the bundle, or of the records in force."""
+        mark = self.snapshot.numbers.mark
+        if not self.snapshot.from_bundle:
+            mark = hashlib.sha256(mark.encode()).hexdigest()
+        return mark[:12]
 
     def body(self, host: str, include: Collection[str] = DEFAULT) -> dict[str, object]:
         """The JSON form; the same for every asker, and for a refusal the same for any data."""
@@ -109,7 +121,14 @@ class ServedAnswer:
             "table": None if release is None else jsonstat(release, self.title),
             "risk": {"before": decision.risk_before, "after": decision.risk_after},
             "utility": decision.utility,
-            "sums": [asdict(figures) for figures in decision.sums],
+            "sums": [
+                vars(figures)
+                | {
+                    name: [vars(one) for one in getattr(figures, name)]
+                    for name in ("attackers", "errors")
+                }
+                for figures in decision.sums
+            ],
             "bounds": None if release is None or "bounds" not in include else _bounds(release),
             "trace": [vars(step) for step in decision.trace],
             "query": self.query.to_mapping(),

@@ -83,7 +83,7 @@ class StoreError(ProblemError):
         sentence = say(
             "Tables cannot be made in the background at the moment; please try again later."
         )
-        super().__init__(Problem.of_status(503, sentence, retry=30))
+        super().__init__(Problem.of_status(503, sentence, retry=30, reason="jobs-file"))
 
 
 class JobStore:
@@ -117,7 +117,7 @@ class JobStore:
                     sentence = say(
                         "Too many tables are waiting to be made; please try again later."
                     )
-                    raise ProblemError(Problem.of_status(503, sentence, retry=60))
+                    raise ProblemError(Problem.of_status(503, sentence, retry=60, reason="jobs"))
                 row = (secrets.token_urlsafe(12),)
                 text = json.dumps(query.to_mapping(), sort_keys=True)
                 base.execute(
@@ -239,6 +239,11 @@ class JobStore:
                 ),
             )
         return done.rowcount == 1
+
+    def counts(self) -> dict[str, int]:
+        """How many jobs there are, by their state."""
+        with self._transaction(write=False) as base:
+            return dict(base.execute("select state, count(*) from job group by state").fetchall())
 
     def _clean(self, base: sqlite3.Connection, now: float) -> None:
         """Forget what ended long ago, by the calendar and by the clock that never jumps."""

@@ -49,8 +49,9 @@ MOST_OF_ONE = MOST_WAITING // 2
 class Gate:
     """Lets a few questions through at a time; askers take turns, and the questions of one keep their order."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, metrics: Metrics | None = None) -> None:
         self._settings = settings
+        self._metrics = metrics or Metrics()
         self._lock = threading.Lock()
         self._inside = 0
         self._waiting: OrderedDict[str, deque[threading.Event]] = OrderedDict()
@@ -72,7 +73,8 @@ class Gate:
     ) -> Iterator[None]:
         """Wait for a turn; then the work inside has limited time, and ends early if its asker leaves."""
         gone = stop_asked()
-        self._wait(gone, patience or self._settings.patience)
+        with self._metrics.waiting.track_inprogress():
+            self._wait(gone, patience or self._settings.patience)
         try:
             try:
                 with within(seconds or self._settings.seconds):
@@ -84,7 +86,7 @@ class Gate:
                     "The table took longer than {seconds:g} seconds; ask for a smaller one.",
                     seconds=self._settings.seconds,
                 )
-                raise ProblemError(Problem.of_status(503, sentence)) from None
+                raise ProblemError(Problem.of_status(503, sentence, reason="seconds")) from None
         finally:
             with self._lock:
                 self._leave()
@@ -131,7 +133,7 @@ class Gate:
 
 def _busy() -> ProblemError:
     sentence = say("Too many tables are being made at the moment; please try again soon.")
-    return ProblemError(Problem.of_status(503, sentence, retry=5))
+    return ProblemError(Problem.of_status(503, sentence, retry=5, reason="queue"))
 
 
 class Questions:
@@ -142,7 +144,7 @@ class Questions:
         self.settings = settings
         self.metrics = metrics
         # Two queues: a process of records that hangs must not hold up questions to bundles.
-        self._gate, self._bundle_gate = Gate(settings), Gate(settings)
+        self._gate, self._bundle_gate = Gate(settings, metrics), Gate(settings, metrics)
         self._memory = settings.memory * 2**20 or available_memory() // (2 * settings.at_once)
         self.answers = RememberedAnswers(service.folder, settings)
         self.jobs = Jobs(
@@ -263,12 +265,9 @@ class Questions:
         self, query: TableQuery, snapshot: Snapshot, seconds: float, patience: float | None = None
     ) -> Decision:
         started = time.perf_counter()
-        with self._gate_of(snapshot).pass_through(seconds, patience):
-            self.metrics.busy.inc()
-            try:
-                decision = snapshot.answer(query)
-            finally:
-                self.metrics.busy.dec()
+        gate, busy = self._gate_of(snapshot), self.metrics.busy
+        with gate.pass_through(seconds, patience), busy.track_inprogress():
+            decision = snapshot.answer(query)
         rules = (reason.rule for reason in decision.reasons)
         self.metrics.decided(query.dataset, decision.verdict.value, rules)
         log_decision(decision, time.perf_counter() - started)

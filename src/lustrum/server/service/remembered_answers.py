@@ -91,7 +91,9 @@ class RememberedAnswers:
         self._folder = folder / FOLDER
         self._room = settings.answers_disk << 20
         self._memory = Remembered[Written](
-            settings.answers_memory << 20, lambda one: len(one.body) + len(one.question) + _OVERHEAD
+            settings.answers_memory << 20,
+            lambda one: len(one.body) + len(one.question) + _OVERHEAD,
+            "answers",
         )
         self.on = settings.answers_memory > 0
         self._waiting: queue.Queue[tuple[Key, Written] | None] = queue.Queue(_MOST_WAITING)

@@ -145,10 +145,10 @@ class Picker {
     none.addEventListener("click", () => this.set(this.found(), false));
   }
 
-  /** The two numbers of a range such as 15-64 in the search field, or null. */
+  /** The two numbers of a range such as 15-64 or 65+ in the search field, or null. */
   ends() {
-    const found = this.field.value.match(/^\s*(\d+)\s*(?:-|–|\.\.)\s*(\d+)\s*$/);
-    return found && [Number(found[1]), Number(found[2])].sort((a, b) => a - b);
+    const found = this.field.value.match(/^\s*(\d+)\s*(?:(?:-|–|\.\.)\s*(\d+)|\+)\s*$/);
+    return found && [Number(found[1]), Number(found[2] ?? Infinity)].sort((a, b) => a - b);
   }
 
   /** The entries whose labels lie wholly within the range that the search field holds, of one level. */

@@ -1,6 +1,7 @@
 // A chart or map as a file of its own: its colours and letters go with it, so it needs no style sheet.
 
 const LOOK = ["fill", "stroke", "stroke-width", "stroke-dasharray", "stroke-linecap", "font-size", "font-weight", "font-style"];
+const FONT = "system-ui, sans-serif";
 const SPACE = "http://www.w3.org/2000/svg";
 
 function dressed(svg, width, height) {
@@ -16,22 +17,48 @@ function dressed(svg, width, height) {
   return copy;
 }
 
-function text(words, x, y, look) {
+function text(words, x, y, look, size = 14) {
   const made = document.createElementNS(SPACE, "text");
   const style = getComputedStyle(look);
-  for (const [name, value] of Object.entries({ x, y, fill: style.color, "font-size": "14px" })) made.setAttribute(name, value);
+  for (const [name, value] of Object.entries({ x, y, fill: style.color, "font-size": `${size}px` })) made.setAttribute(name, value);
   made.textContent = words.replace(/\s+/g, " ").trim();
   return made;
 }
 
-/** The whole figure: its title, what the colours mean, every panel below the other. */
+/** Words in as many lines as they need, each no wider than there is room; tells where the last one stands. */
+function paragraph(whole, words, x, y, look, room, size = 14) {
+  const pen = document.createElement("canvas").getContext("2d");
+  pen.font = `${size}px ${FONT}`;
+  const fits = (line) => pen.measureText(line).width <= room;
+  let line = "";
+  const end = () => {
+    whole.append(text(line, x, y, look, size));
+    y += size + 6;
+    line = "";
+  };
+  for (let word of words.replace(/\s+/g, " ").trim().split(" ")) {
+    if (line && !fits(`${line} ${word}`)) end();
+    // An address is one long word.
+    while (!fits(word)) {
+      let cut = word.length;
+      while (cut > 1 && !fits(word.slice(0, cut))) cut -= 1;
+      line = word.slice(0, cut);
+      word = word.slice(cut);
+      end();
+    }
+    line = line ? `${line} ${word}` : word;
+  }
+  end();
+  return y - size - 6;
+}
+
+/** The whole figure: its title, what the colours mean, every panel below the other, and where it is from. */
 export function picture(figure) {
   const whole = document.createElementNS(SPACE, "svg");
   const caption = figure.querySelector("figcaption");
   const parts = [...figure.querySelectorAll("svg[role=img]")];
   const width = Math.max(640, ...parts.map((part) => Math.ceil(part.getBoundingClientRect().width)));
-  let y = 28;
-  whole.append(text(caption.textContent, 16, y, caption));
+  let y = paragraph(whole, caption.textContent, 16, 28, caption, width);
   for (const list of figure.querySelectorAll(".series")) {
     [...list.children].forEach((item, number) => {
       y += 22;
@@ -43,13 +70,13 @@ export function picture(figure) {
         copy.setAttribute("y", y - 12);
         whole.append(copy);
       }
-      whole.append(text(numbered + item.textContent, 38, y, item));
+      y = paragraph(whole, numbered + item.textContent, 38, y, item, width - 22);
     });
   }
   y += 20;
   for (const part of parts) {
     const heading = part.parentElement.querySelector("h3");
-    if (heading) whole.append(text(heading.textContent, 16, (y += 24), heading));
+    if (heading) y = paragraph(whole, heading.textContent, 16, y + 24, heading, width);
     const size = part.getBoundingClientRect();
     const copy = dressed(part, size.width, size.height);
     copy.setAttribute("x", 16);
@@ -58,9 +85,12 @@ export function picture(figure) {
     whole.append(copy);
     y += size.height;
   }
-  const from = text(document.querySelector("#here")?.textContent ?? location.href, 16, (y += 30), caption);
-  from.setAttribute("font-size", "11px");
-  whole.append(from);
+  y += 10;
+  const remarks = [...figure.querySelectorAll("p.quiet"), document.querySelector("#source")];
+  const address = document.querySelector("#here")?.textContent ?? location.href;
+  for (const words of [...remarks.map((one) => one?.textContent), address]) {
+    if (words) y = paragraph(whole, words, 16, y + 20, caption, width, 11);
+  }
   const ground = document.createElementNS(SPACE, "rect");
   ground.setAttribute("width", "100%");
   ground.setAttribute("height", "100%");
@@ -69,7 +99,7 @@ export function picture(figure) {
   const size = { width: width + 32, height: Math.ceil(y + 16) };
   whole.setAttribute("width", size.width);
   whole.setAttribute("height", size.height);
-  whole.setAttribute("font-family", "system-ui, sans-serif");
+  whole.setAttribute("font-family", FONT);
   return { ...size, source: new XMLSerializer().serializeToString(whole) };
 }
 

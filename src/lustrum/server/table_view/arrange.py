@@ -128,6 +128,18 @@ class Arrangement:
         return self.turned(self.figures.values)
 
     @cached_property
+    def margins(self) -> npt.NDArray[np.float64] | None:
+        """How far figures rarely are off, over blocks, rows and columns; None where nothing is stated."""
+        margins = self.figures.margins
+        return None if margins is None else self.turned(margins) / 10**self.figures.decimals
+
+    @cached_property
+    def typical_margin(self) -> float:
+        """The margin of a figure in the middle, which is that of all counts; 0 where none is stated."""
+        there = () if self.margins is None else self.margins[np.isfinite(self.margins)]
+        return float(np.median(there)) if len(there) else 0.0
+
+    @cached_property
     def dropped(self) -> npt.NDArray[np.int64]:
         """How many of the last decimals are not written, over blocks, rows and columns."""
         release = self.release
@@ -179,8 +191,8 @@ def arrange(release: Release, view: TableView, mapped: str | None = None) -> Arr
     if view.form == "map":
         # Shares are within a place, though a single category is shown of it.
         placing = Placing(placing.rows, placing.wafers, ())
-    if view.compared and not placing.columns:
-        view = replace(view, show="counts")  # there is no other column
+    if (view.compared or view.show == "row-percent") and not placing.columns:
+        view = replace(view, show="counts")  # there is no other column, and a row is all of itself
     over = {
         "counts": (),
         "row-percent": placing.columns,
@@ -222,6 +234,10 @@ def _for_map(release: Release, view: TableView, mapped: str | None) -> TableView
         if name != mapped and chosen.get(name) not in axis.codes:
             total = next((c for c in axis.codes if c == TOTAL_CODE), axis.codes[0])
             chosen[name] = total if axis.name != "statistic" else axis.codes[0]
+    others = [axis for name, axis in names.items() if name != mapped]
+    if view.show == "row-percent" and others and all(c == TOTAL_CODE for c in chosen.values()):
+        # The total of a place is all of it; its first category says something.
+        chosen[others[0].name] = next(c for c in others[0].codes if c != TOTAL_CODE)
     pivot = ((mapped, "rows"), *((name, "wafers") for name in names if name != mapped))
     wafer = tuple((name, chosen[name]) for name in names if name != mapped)
     return replace(view, pivot=pivot, wafer=wafer)

@@ -28,6 +28,7 @@ from lustrum.server.table_view.marks import (
     lines_panel,
     pyramid_panel,
 )
+from lustrum.server.table_view.percentages import SHARES
 
 MOST_SERIES = 6
 MOST_CATEGORIES = 40
@@ -105,8 +106,7 @@ def draw(table: Arrangement, signs: Signs = ENGLISH_SIGNS) -> Chart:
         remarks.append(say("Each chart has a scale of its own."))
     pen = Pen(table, signs, reach)
     known = everything[np.isfinite(everything)].tolist()
-    margin = 0 if table.view.percent else table.release.margin or 0
-    classes = classed(known, "natural", margin) if kind == "heat" else Classes(())
+    classes = classed(known, "natural", table.typical_margin) if kind == "heat" else Classes(())
     panels: list[ChartPanel | MarksPanel] = []
     for (slot, rows), ends in zip(parts.items(), scales, strict=True):
         if kind == "pyramid":
@@ -197,6 +197,8 @@ def _captions(table: Arrangement, reach: Reach | None) -> list[str]:
     """What the figures are where they are no plain numbers, and what the lines are."""
     said: list[str] = []
     release = table.release
+    if table.view.derived:
+        said.append(SHARES[table.view.show])
     if release.label and not release.statistics and release.unit and not table.view.percent:
         said.append(say("Unit: {unit}", unit=release.unit))
     return said if reach is None else [*said, reach.says]

@@ -50,15 +50,15 @@ def reach_of(table: Arrangement) -> Reach | None:
         return Reach(
             table.turned(figures.low) / scale, table.turned(figures.high) / scale, says, True
         )
-    if table.view.percent:
-        return None
-    if release.errors is not None:
+    if release.errors is not None and not table.view.derived:
         errors = np.where(release.errors < 0, np.nan, release.errors) / scale
         says = say("Thin lines: one standard error to either side")
-    elif release.margin is not None:
-        errors = np.full(release.shape, release.margin / scale)
-        says = say(
-            "Thin lines: the margin of error, {margin:,} to either side", margin=release.margin
+    elif figures.margins is not None:
+        errors = figures.margins / scale
+        says = (
+            say("Thin lines: the margin of error, {margin:,} to either side", margin=release.margin)
+            if release.margin is not None and not table.view.derived
+            else say("Thin lines: the margin of error")
         )
     else:
         return None
@@ -146,11 +146,19 @@ class Pen:
             of = say("{some}, {next}", some=of, next=name)
         if not self._known[at]:
             return say("{what}: {meaning}", what=of, meaning=meaning(self.text(at)))
-        description: str = say("{what}: {figure}", what=of, figure=self.text(at))
+        figure = f"{self.text(at)}{THIN_SPACE}%" if self._percent() else self.text(at)
+        description: str = say("{what}: {figure}", what=of, figure=figure)
+        margins = self.table.margins
+        scale = 10**self.table.figures.decimals
+        derived = self.table.view.derived or self.table.release.margins is not None
+        if derived and margins is not None and np.isfinite(margins[at]):
+            far: str = self.table.text(round(float(margins[at]) * scale), self._signs)
+            far = say("{margin} points", margin=far) if self._percent() else far
+            description = say("{what}: {figure} (± {margin})", what=of, figure=figure, margin=far)
         if self.reach is not None and self.reach.certain:
             ends = float(self.reach.low[at]), float(self.reach.high[at])
             if not any(map(isnan, ends)):
-                scale, dropped = 10**self.table.figures.decimals, int(self.table.dropped[at])
+                dropped = int(self.table.dropped[at])
                 span = self.table.span(ends[0] * scale, ends[1] * scale, self._signs, dropped)
                 description = say("{what}; true value: {span}", what=description, span=span)
         return description

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from lustrum.answer.statistics import quotient_margin
 from lustrum.model import Release, TableAxis
 from lustrum.model.arrays import Floats, Ints, Mask
 from lustrum.numeric.structure import UNBOUNDED
@@ -30,7 +31,8 @@ class CellFigures:
     ``units`` are whole numbers of ``10**-decimals``, exact for counts; ``known`` says which of them there are.
     ``low`` and ``high`` are in the same units, infinite where nothing is known, and absent where the method
     says nothing. ``based_on`` tells of percentages whether their base is a published ``total`` or a ``sum``,
-    and ``blurred`` which differences are no larger than protection may have made them.
+    and ``blurred`` which differences are no larger than protection may have made them. True values are rarely
+    further away than ``margins``, in the same units, NaN where nothing is stated.
     """
 
     units: Ints
@@ -40,6 +42,7 @@ class CellFigures:
     high: Floats | None = None
     based_on: frozenset[str] = frozenset()
     blurred: Mask | None = None
+    margins: Floats | None = None
 
     @cached_property
     def values(self) -> Floats:
@@ -55,7 +58,14 @@ def figures(release: Release, show: str, over: Collection[int], decimals: int = 
     if show == "index":
         return _index(release, *over)
     if show == "counts":
-        return CellFigures(release.published, release.known, release.decimals, low, high)
+        return CellFigures(
+            release.published,
+            release.known,
+            release.decimals,
+            low,
+            high,
+            margins=_margins_of(release),
+        )
     values = np.where(release.known, release.published, np.nan)
     base = _summed(values, release.axes, over)
     scale = 10**decimals
@@ -70,11 +80,23 @@ def figures(release: Release, show: str, over: Collection[int], decimals: int = 
     )
     known = np.isfinite(shares)
     units = np.rint(np.where(known, shares, 0)).astype(np.int64)
-    return CellFigures(units, known, decimals, low, high, kinds)
+    margins = _margins_of(release)
+    if margins is not None:
+        # A base that was added up is as far off as its parts together; a true share is from 0 to 100.
+        far = quotient_margin(values, base, margins, _summed(margins, release.axes, over))
+        most = np.maximum(units, 100 * scale - units)
+        margins = np.where(known, np.minimum(np.ceil(100 * scale * far + 0.5), most), np.nan)
+    return CellFigures(units, known, decimals, low, high, kinds, margins=margins)
+
+
+def _margins_of(release: Release) -> Floats | None:
+    """The margins of error of the published values, NaN where there is none."""
+    margins = release.error_margins
+    return None if margins is None else np.where(margins < 0, np.nan, margins)
 
 
 def _differences(release: Release, position: int) -> CellFigures:
-    """Each figure less the first one along an axis; two margins add up as independent errors do."""
+    """Each figure less the first one along an axis; it is off by both margins together at most."""
     base = np.take(release.published, [0], axis=position)
     units = release.published - base
     known = release.known & np.take(release.known, [0], axis=position)
@@ -83,14 +105,17 @@ def _differences(release: Release, position: int) -> CellFigures:
         errors = np.maximum(release.errors, 0).astype(np.int64)
         first = np.take(errors, [0], axis=position)
         blurred = units * units <= 4 * (errors * errors + first * first)  # two standard errors
-    elif release.margin is not None:
-        blurred = units * units <= 2 * release.margin * release.margin
+    margins = _margins_of(release)
+    if margins is not None:
+        margins = margins + np.take(margins, [0], axis=position)
+        blurred = np.abs(units) <= margins
     if blurred is not None:
         itself = np.arange(release.shape[position]) == 0
         shape = [1] * len(release.shape)
         shape[position] = -1
         blurred = blurred & ~itself.reshape(shape)
-    return CellFigures(units, known, release.decimals, blurred=blurred)
+        margins = None if margins is None else np.where(itself.reshape(shape), 0.0, margins)
+    return CellFigures(units, known, release.decimals, blurred=blurred, margins=margins)
 
 
 def _index(release: Release, position: int) -> CellFigures:
@@ -102,7 +127,12 @@ def _index(release: Release, position: int) -> CellFigures:
     with np.errstate(divide="ignore", invalid="ignore"):
         shares = np.where(known, 100 * scale * (release.published / base), 0.0)
     units = np.rint(shares).astype(np.int64)
-    return CellFigures(units, known, INDEX_DECIMALS, blurred=apart.blurred)
+    margins = _margins_of(release)
+    if margins is not None:
+        first = np.take(margins, [0], axis=position)
+        far = np.ceil(100 * scale * quotient_margin(release.published, base, margins, first) + 0.5)
+        margins = np.where(apart.margins == 0, 0.0, np.where(known & np.isfinite(far), far, np.nan))
+    return CellFigures(units, known, INDEX_DECIMALS, blurred=apart.blurred, margins=margins)
 
 
 class Signs(NamedTuple):

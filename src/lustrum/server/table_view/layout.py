@@ -271,8 +271,7 @@ def _classes(table: Arrangement) -> Classes:
     """Shades for all cells but totals; no class is narrower than twice the margin of error."""
     heavy = table.total_blocks[:, None, None] | table.total_rows[:, None] | table.total_columns
     values = table.values[~heavy & np.isfinite(table.values)]
-    margin = 0 if table.view.derived else table.release.margin or 0
-    return classed(np.unique(values).tolist(), "quantile", margin)
+    return classed(np.unique(values).tolist(), "quantile", table.typical_margin)
 
 
 def _levels(table: Arrangement) -> tuple[tuple[Head, ...], ...]:

@@ -57,9 +57,8 @@ def draw_map(table: Arrangement, dataset: Dataset, signs: Signs = ENGLISH_SIGNS)
     pen = Pen(table, signs, None)
     rows = [line.row for line in table.lines if not table.total_rows[line.row]]
     known = [row for row in rows if pen.known((0, row, 0))]
-    margin = 0 if table.view.percent else table.release.margin or 0
     values = [pen.value((0, row, 0)) for row in known]
-    classes = classed(values, table.view.classes, margin)
+    classes = classed(values, table.view.classes, table.typical_margin)
     counts = [classes.shade(value) for value in values]
     shapes, missing = [], []
     for row in rows:
@@ -81,18 +80,18 @@ def draw_map(table: Arrangement, dataset: Dataset, signs: Signs = ENGLISH_SIGNS)
         shown=tuple((a.label, named(c, table.view.names)) for a, c in table.blocks[0]),
         hidden=len(rows) - len(known),
         legend=tuple((shade, text, counts.count(shade)) for shade, text in shades(classes, pen)),
-        remarks=tuple(_remarks(table, margin, missing)),
+        remarks=tuple(_remarks(table, pen, missing)),
         source=geography.label,
     )
 
 
-def _remarks(table: Arrangement, margin: float, missing: Sequence[str]) -> list[str]:
+def _remarks(table: Arrangement, pen: Pen, missing: Sequence[str]) -> list[str]:
     said: list[str] = []
-    if margin:
+    if table.typical_margin:
         text = say(
-            "Each class is at least {width:,} wide, twice the margin of error, so that shades do not show "
+            "Each class is at least {width} wide, twice the margin of error, so that shades do not show "
             "differences that protection may have made.",
-            width=2 * margin,
+            width=pen.tick(2 * table.typical_margin),
         )
         said.append(text)
     if not table.view.percent and table.release.additive:

@@ -24,6 +24,9 @@ EDGES = (7.0, 97.0)
 LABEL, STRIP = 19, 18
 """Pixels: a line of words and a strip of a heat map."""
 
+LETTER = 2.1
+"""Percent of the width of the narrowest chart, on a phone, that a letter of a name takes."""
+
 MOST_NAMES = 6
 """So many categories are named below lines; more would overlap on a phone."""
 
@@ -110,10 +113,19 @@ def lines_panel(
         marks.append(Mark("line", "tick", 0.0, y, 100.0, y))
         marks.append(Mark("text", "scale", 0.0, y - 4, text=text))
     every = ceil(len(rows) / MOST_NAMES)
-    for i in range(0, len(rows), every):
+    free = [(0.0, 100.0)]  # what no name takes yet, from left to right
+    for i in sorted(range(0, len(rows), every), key=lambda i: i not in (0, len(rows) - 1)):
         anchor = "start" if i == 0 else "end" if i == len(rows) - 1 else "middle"
-        marks.append(Mark("line", "tick", places[i], TOP + PLOT, places[i], TOP + PLOT + 5))
         name = pen.row_name(rows[i])
+        width = LETTER * len(name)
+        left = places[i] - width * {"start": 0.0, "middle": 0.5, "end": 1.0}[anchor]
+        room = next((r for r in free if r[0] <= left and left + width <= r[1]), None)
+        if i and room is None:
+            continue
+        if room is not None:
+            free.remove(room)
+            free += [(room[0], left - LETTER), (left + width + LETTER, room[1])]
+        marks.append(Mark("line", "tick", places[i], TOP + PLOT, places[i], TOP + PLOT + 5))
         marks.append(Mark("text", "scale", places[i], TOP + PLOT + 18, text=name, anchor=anchor))
     for number, column in enumerate(slot.columns):
         look = f"c{number + 1}"

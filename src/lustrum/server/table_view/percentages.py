@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from lustrum.model import Release, TableAxis
+from lustrum.model import Release
 from lustrum.model.described_statistic import PERCENT
 from lustrum.model.text import say
 from lustrum.server.table_view.arrange import arrange, placed
@@ -45,6 +46,9 @@ def as_shown(release: Release, view: TableView) -> Release:
         errors=None,
         grades=None,
         margin=None,
+        margins=None
+        if figures.margins is None
+        else np.where(np.isfinite(figures.margins), figures.margins, -1).astype(np.int64),
     )
 
 
@@ -64,8 +68,11 @@ class SumCheck:
     wider: tuple[str, ...]
 
 
-def sums(release: Release) -> SumCheck:
-    """Add the published parts up and compare them with the published totals; means have no sums."""
+def sums(release: Release, counted: Mapping[str, frozenset[int]]) -> SumCheck:
+    """Add the published parts up and compare them with the published totals; means have no sums.
+
+    ``counted`` holds the members of variables that are counted where not all of them are.
+    """
     compared = differing = largest = 0
     wider = []
     for position, axis in enumerate(release.axes):
@@ -73,10 +80,12 @@ def sums(release: Release) -> SumCheck:
         if total is None:
             continue
         inner = np.flatnonzero(axis.inner)
-        held = [m for i in inner for m in axis.categories[i].members]
-        if set(held) < axis.categories[total].member_set:
+        everybody = axis.categories[total].member_set
+        everybody &= counted.get(axis.name, everybody)
+        held = [m for i in inner for m in axis.categories[i].members if m in everybody]
+        if set(held) < everybody:
             wider.append(axis.label)
-        if not release.additive or not _partitions(axis, held, total):
+        if not release.additive or sorted(held) != sorted(everybody):
             continue
         shown = np.take(release.shown, [*inner, total], axis=position).all(axis=position)
         parts = np.take(release.published, inner, axis=position).sum(axis=position)
@@ -85,7 +94,3 @@ def sums(release: Release) -> SumCheck:
         differing += int(np.count_nonzero(gaps))
         largest = max(largest, int(gaps.max(initial=0)))
     return SumCheck(compared, differing, largest, tuple(wider))
-
-
-def _partitions(axis: TableAxis, held: list[int], total: int) -> bool:
-    return sorted(held) == sorted(axis.categories[total].members)

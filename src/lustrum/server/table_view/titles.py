@@ -2,29 +2,38 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 
 from lustrum.model import (
     Axis,
+    Category,
     Dataset,
     Filter,
     Quantity,
     QueryError,
+    TableAxis,
     TableQuery,
     describe_statistics,
 )
 from lustrum.model.text import listed, lowered, say
+from lustrum.server.urls import code_lists
 
 FILE_KINDS: dict[str, str] = {
     "csv": say("CSV"),
     "xlsx": say("Excel (XLSX)"),
     "json-stat": say("JSON-stat"),
     "parquet": say("Parquet"),
+    "csvw": say("Description of the CSV (CSVW)"),
 }
 """Kinds of files, those first that most people want."""
 
 _NAMED = 3
 """So many statistics are named in a heading."""
+
+_LONGEST = 80
+"""Letters of the name of a file, and of a selection in each of its rows."""
 
 
 def title(query: TableQuery, dataset: Dataset) -> str:
@@ -117,20 +126,59 @@ def _definitions(axis: Axis, dataset: Dataset) -> list[str]:
     return [say("{name} = {what}", name=c.label, what=c.note) for c in categories if c.note]
 
 
-def file_name(query: TableQuery, ending: str) -> str:
-    """A name for the downloaded file, of letters, digits and hyphens only."""
+def question_id(query: TableQuery) -> str:
+    """A name for the question that never changes: the same question has it on every server."""
+    text = json.dumps(query.to_mapping(), sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:24]
+
+
+def file_name(query: TableQuery, ending: str, show: str = "counts") -> str:
+    """A name for the downloaded file, of letters, digits and hyphens only; other questions have another one.
+
+    What has no short name, such as own groups, stands in a few letters of :func:`question_id`.
+    """
     what = [] if query == query.part(Quantity()) else [s.text for s in query.asked[:_NAMED]]
-    parts = [query.dataset, *what, *(axis.variable for axis in query.by)]
-    return f"{re.sub(r'[^A-Za-z0-9]+', '-', '-'.join(parts))}.{ending}"
+    parts = [query.dataset, *what]
+    for axis in query.by:
+        parts += [axis.variable, *([axis.level] if axis.level else [])]
+    for item in query.where:
+        parts += [item.variable, *item.codes[:_NAMED]]
+    parts += ["totals"] if any(axis.total for axis in query.by) else []
+    parts += [show] if show != "counts" else []
+    name = re.sub(r"[^A-Za-z0-9]+", "-", "-".join(parts))
+    plain = all(axis.complete for axis in query.by) and len(query.asked) <= _NAMED
+    short = all(len(item.codes) == 1 and item.codes[0].isalnum() for item in query.where)
+    if not plain or not short or len(name) > _LONGEST:
+        name = f"{name[:_LONGEST]}-{question_id(query)[:8]}"
+    return f"{name}.{ending}"
+
+
+def selection(query: TableQuery, dataset: Dataset) -> tuple[TableAxis, ...]:
+    """Who is counted, as variables of one category: what was selected of each."""
+    axes = []
+    for item in query.where:
+        variable = dataset.variable(item.variable)
+        members = tuple(sorted(item.members(variable)))
+        what = _joined([variable.category(code).label for code in item.codes])
+        codes = code_lists.listed(item.codes)
+        if len(codes) + len(what) > _LONGEST:
+            # It stands in every row of a file; the address of the table says all of it.
+            codes = question_id(query)[:8]
+            what = f"{len(members)} of {len(variable.codes)} categories"
+        axes.append(TableAxis(item.variable, variable.label, (Category(codes, what, members),)))
+    return tuple(axes)
 
 
 def condition(item: Filter, dataset: Dataset) -> str:
     """A selection in words."""
     variable = dataset.variable(item.variable)
     labels = [variable.category(code).label for code in item.codes]
+    return say("{variable} is {what}", variable=lowered(variable.label), what=_joined(labels))
+
+
+def _joined(labels: list[str]) -> str:
     some, last = labels[:-1], labels[-1]
-    what = say("{some} or {last}", some=listed(some), last=last) if some else last
-    return say("{variable} is {what}", variable=lowered(variable.label), what=what)
+    return say("{some} or {last}", some=listed(some), last=last) if some else last
 
 
 def _and(phrases: list[str]) -> str:

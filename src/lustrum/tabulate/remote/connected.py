@@ -42,7 +42,7 @@ def write_keys(
 ) -> int:
     """Make the keys of records in a database, with the secret of the folder; gives how many there are."""
     with outages(store.root):
-        store.root.mkdir(parents=True, exist_ok=True)
+        store.root.mkdir(parents=True, exist_ok=True, mode=0o700)
     with store.shared():
         secret: Secret = store.secret
         rows, summed = make_keys(connection, dataset, secret, reader, progress)

@@ -10,11 +10,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from lustrum.model import Dataset, DatasetError, DescriptionError, IngestError
-from lustrum.model.arrays import Ints
+from lustrum.model.arrays import Ints, Words
 from lustrum.tabulate.keys import Secret, record_keys
 from lustrum.tabulate.remote.columns import KEY_HIGH, KEY_LOW, RemoteColumns, identities
 from lustrum.tabulate.remote.connection import BACKENDS, Connection, Database
@@ -78,9 +77,7 @@ class _KeyBatches:
         id_numbers = identities(ids)
         if id_numbers.size and int(id_numbers.min()) < 0:
             raise IngestError(f"{where}: an identifier is negative; use other numbers, or texts.")
-        keys: npt.NDArray[np.uint64] = record_keys(
-            self._secret, self._dataset.name, id_numbers.astype(np.uint64)
-        )
+        keys: Words = record_keys(self._secret, self._dataset.name, id_numbers.astype(np.uint64))
         self._seen.append(id_numbers)
         self.rows += id_numbers.size
         self.summed = (self.summed + int(keys.sum(dtype=np.uint64))) % (1 << 64)

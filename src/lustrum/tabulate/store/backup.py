@@ -23,8 +23,7 @@ from lustrum.runtime.data_folder import (
     CONNECTIONS,
     POLICIES,
     PREPARED,
-    RELEASES,
-    REPORTS,
+    PRIVATE,
     kept_files,
 )
 from lustrum.runtime.durable import outages, sync, write_whole
@@ -94,7 +93,7 @@ def _copied(store: Store, target: Path, report: Report) -> Iterator[tuple[str, s
                     f"{public_folder} was replaced while it was copied; back up again."
                 )
     # A memory is written before its bundle, so every bundle that was copied has its own.
-    for private_part in (REPORTS, RELEASES):
+    for private_part in PRIVATE:
         yield from _part(store.root, private_part, target, report)
     yield _write(target, Path(SECRET), [(store.root / SECRET).read_bytes()])
 

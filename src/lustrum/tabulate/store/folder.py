@@ -142,13 +142,13 @@ class Store:
         _check_described(dataset)
         home = self.root / dataset.name
         try:
-            self.root.mkdir(parents=True, exist_ok=True)
+            self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
         except OSError as error:
             raise DatasetError(f"{self.root} cannot be made: {error.strerror}.") from None
         with self.shared():
             used = self._for_writing(secret)
             try:
-                home.mkdir(exist_ok=True)
+                home.mkdir(exist_ok=True, mode=0o700)
             except OSError as error:
                 raise DatasetError(f"{home} cannot be made: {error.strerror}.") from None
             with self.alone(dataset.name), self.new_version(dataset.name) as folder:

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from lustrum.model import Dataset, DatasetError
 from lustrum.model.errors import LustrumError
-from lustrum.runtime.durable import outages
+from lustrum.runtime.durable import contained, outages
 from lustrum.tabulate.keys import KEY_VERSION, Secret, record_keys
 from lustrum.tabulate.store.digest import digest_of
 from lustrum.tabulate.store.folder import Store
@@ -26,15 +26,24 @@ from lustrum.tabulate.store.writer import record_schema, write_manifest
 
 
 def upgrade(store: Store) -> list[str]:
-    """Bring every dataset of the first format to the present one; gives their names."""
+    """Bring every dataset of the first format to the present one; gives their names.
+
+    One that cannot be read does not stop the others; the first of them is named at the end.
+    """
+    failures: list[DatasetError] = []
     with outages(store.root), store.exclusive():
         old = [name for name in store.names() if _is_first(store.root / name / store.version(name))]
         if not old:
             return []
         secret = Secret.load(store.root / SECRET)
         for name in old:
-            with store.alone(name):
-                _upgrade(store, name, secret)
+            try:
+                with contained(f"Dataset {name!r}"), store.alone(name):
+                    _upgrade(store, name, secret)
+            except DatasetError as error:
+                failures.append(error)
+    if failures:
+        raise failures[0]
     return old
 
 

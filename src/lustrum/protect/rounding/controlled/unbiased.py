@@ -8,7 +8,7 @@ reached after ``up`` units upwards or ``down`` units downwards; the cycle goes u
 
 Every published number, totals too, becomes one of its two adjacent multiples and is right on average. Two
 values with a known mean have known probabilities: up with ``r / b``. Each number on its own is therefore
-published as by :class:`~lustrum.protect.rounding.random.RoundingChannel`, exactly; together they add up.
+published as by :class:`~lustrum.protect.rounding.cells.RoundingChannel`, exactly; together they add up.
 """
 
 from __future__ import annotations

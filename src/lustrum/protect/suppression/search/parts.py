@@ -11,12 +11,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, TypeAlias
 
 import numpy as np
 from scipy import sparse
 
-from lustrum.model.arrays import Ints, Mask
+from lustrum.model.arrays import Ints, Mask, Sparse
 from lustrum.numeric.structure.ragged import connected_parts
 from lustrum.protect.suppression.problem import ContributorView, SuppressionProblem
 
@@ -84,10 +83,6 @@ def cut_out(problem: SuppressionProblem, part_cells: Ints, rows: Ints) -> Suppre
         whole=problem.whole,
         views=tuple(v for v in views if v.cells.size),
     )
-
-
-# scipy ships no types; this stands for scipy.sparse.csr_array.
-Sparse: TypeAlias = Any
 
 
 @dataclass(frozen=True, eq=False)

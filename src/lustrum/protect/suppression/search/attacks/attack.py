@@ -7,22 +7,19 @@ one variable has a hierarchy), and linear programs for all others.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
 from lustrum.audit.bounding.network import BoundNetwork
 from lustrum.audit.knowledge.reduce import Piece, independent_rows
-from lustrum.model.arrays import Floats, Ints, Mask
+from lustrum.model.arrays import Floats, Ints, Mask, Sparse
 from lustrum.numeric.solve.deviations import DeviationProgram
 from lustrum.numeric.solve.network import adjacency
 from lustrum.numeric.solve.products import power_of_two
 from lustrum.protect.suppression.problem import SuppressionProblem
 from lustrum.protect.suppression.search.attacks.local import FewCells, LocalPrograms
 from lustrum.protect.suppression.search.attacks.tasks import SLIDING, Tasks
-
-# scipy ships no types; this stands for scipy.sparse.csr_array.
-Sparse: TypeAlias = Any
 
 _A_LITTLE = 1.0 + 2.0**-23  # a cell is moved by hardly more than its level
 _WIDE = 1e6  # levels by which a cell may move beside the one attacked

@@ -12,12 +12,10 @@ relations of a primary cell give the first inequalities.
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
-
 import numpy as np
 from scipy import sparse
 
-from lustrum.model.arrays import Floats, Ints, Mask
+from lustrum.model.arrays import Floats, Ints, Mask, Sparse
 from lustrum.numeric.solve.cutting import Cut, stacked
 from lustrum.numeric.solve.products import sparse_product
 from lustrum.protect.suppression.problem import SuppressionProblem
@@ -91,9 +89,6 @@ def outside_cut(column: Ints, suppressed: Mask) -> Cut:
     columns = column[~suppressed & (column >= 0)]
     return Cut(np.sort(columns).astype(np.intp), np.ones(columns.size), 1.0)
 
-
-# scipy ships no types; this stands for scipy.sparse.csc_array.
-Sparse: TypeAlias = Any
 
 _PLAIN = 6000  # inequalities that single relations give, at most
 _MOST = 12_000  # inequalities altogether

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from lustrum.model.arrays import Floats, Ints, Mask
+from lustrum.model.arrays import Floats, Ints, Mask, Sparse
 from lustrum.numeric.compiled import compiled_if_large
 from lustrum.numeric.solve.deviations import DeviationProgram
 from lustrum.numeric.solve.products import cleared, power_of_two
@@ -24,10 +24,6 @@ from lustrum.protect.suppression.search.attacks.attack import AttackReason
 from lustrum.protect.suppression.search.attacks.cuts import Needs
 from lustrum.protect.suppression.search.attacks.space import fixed_order, independent_part
 from lustrum.protect.suppression.search.attacks.tasks import OUTSIDER, Tasks
-
-# scipy ships no types; this stands for scipy.sparse.csr_array.
-Sparse: TypeAlias = Any
-
 
 _NEARLY = 1e-7  # a level counts as reached up to this share; the audit decides without it
 _MORE = 1.5  # joint deviations go further than the level, so that they can be bent

@@ -7,17 +7,12 @@ all suppressed cells takes long.
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
-
 import numpy as np
 from scipy import sparse
 
-from lustrum.model.arrays import Ints, Mask
+from lustrum.model.arrays import Ints, Mask, Sparse
 from lustrum.numeric.solve.deviations import DeviationProgram
 from lustrum.protect.suppression.search.attacks.space import independent_part
-
-# scipy ships no types; this stands for scipy.sparse.csr_array.
-Sparse: TypeAlias = Any
 
 _SMALL = 300  # cells of a program that counts as one step
 _MOST = 600  # cells of a part that is looked at by itself

@@ -12,19 +12,16 @@ published first depends on lengths, so all sums are taken here, in one order.
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from lustrum.audit.knowledge.reduce import echelon
-from lustrum.model.arrays import Floats, Ints, Mask
+from lustrum.model.arrays import Floats, Ints, Mask, Sparse
 from lustrum.numeric.arithmetic import normal_draws
 from lustrum.numeric.compiled import compiled
 from lustrum.numeric.solve.products import dot, inner_product, snapped
-
-# scipy ships no types; this stands for scipy.sparse.csr_array.
-Sparse: TypeAlias = Any
 
 _PRIME = 2**31 - 1
 _FILL = 5000  # entries of combined relations for each entry at first

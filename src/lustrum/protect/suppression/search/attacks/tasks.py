@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from lustrum.model.arrays import Floats, Ints, Mask
 from lustrum.protect.suppression.problem import SuppressionProblem
@@ -39,7 +38,7 @@ class Tasks:
     @classmethod
     def of(cls, problem: SuppressionProblem) -> Tasks:
         """All tasks of a problem, the largest levels first for each attacker."""
-        rows: list[npt.NDArray[np.int64]] = []
+        rows: list[Ints] = []
         for number, view in enumerate((None, *problem.views)):
             targets, lower, upper, sliding = problem.levels_against(view)
             for sign, level in ((1, upper), (-1, lower), (SLIDING, sliding)):

@@ -1,1 +1,0 @@
-"""Means, ratios, shares, growth and quantiles, worked out from protected counts and sums."""
