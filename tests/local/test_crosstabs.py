@@ -156,7 +156,7 @@ def test_a_preset_and_a_policy_file_decide_with_all_their_rules(
 ) -> None:
     by_name = lu.crosstab(PEOPLE.area, PEOPLE.sex, policy="cell-key", secret=secret)
     assert not by_name.refused
-    assert by_name.decision is not None
+    assert by_name.decision.release is by_name.release
     file = tmp_path / "own.toml"
     file.write_text(preset("cell-key"))
     for policy in (file, str(file), read_policy(file)):

@@ -285,21 +285,6 @@ def test_a_release_that_may_not_be_made_leaves_nothing(house: Any, tmp_path: Pat
     assert seen == [made.digest] * 2
 
 
-@pytest.mark.parametrize("asked", [False, True])
-def test_a_new_series_is_told_to_methods_that_know_of_it(house: Any, asked: bool) -> None:
-    given: dict[str, Any] = {}
-
-    class Series(Counts):
-        def protect(self, cells: Any, key: bytes, *, new_series: bool = False, **words: Any) -> Any:
-            given["new_series"] = new_series
-            return super().protect(cells, key, **words)
-
-    house.make(new_series=asked)  # a method that does not know of it is not told
-    house.counts = Series()
-    house.make(new_series=asked)
-    assert given == {"new_series": asked}
-
-
 def test_records_of_a_database_are_read_once_more_only_if_needed_and_are_the_same(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
