@@ -166,7 +166,7 @@ def out_of_reach(value: Any) -> tuple[tuple[str | int, ...], str] | None:
     if isinstance(value, bool):
         return None
     if isinstance(value, int) and abs(value) > REACH:
-        return (), f"is {_brief(value)}; a whole number has at most {len(str(REACH))} digits"
+        return (), f"is {_brief(value)}; the largest whole number is {REACH:,}"
     if isinstance(value, float) and not (value == 0 or _FLOATS[0] <= abs(value) <= _FLOATS[1]):
         return (), f"is {value!r}; a number must be finite, and not as large or as small as that"
     listed = dict(enumerate(value)) if isinstance(value, (list, tuple)) else value
