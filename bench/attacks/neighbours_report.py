@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from functools import cache
 from statistics import NormalDist
 
 import numpy as np
@@ -25,7 +24,6 @@ from attacks.neighbours import (
 )
 from attacks.releases.known import Dependent, Taught, enter, shown_by
 from attacks.releases.series import People, released
-from lustrum.model import Dataset
 from lustrum.model.finest import FinestCells
 from lustrum.protect.population.method import ProtectedPopulation
 from lustrum.protect.proven.domain import Domain
@@ -54,9 +52,12 @@ def strict(method: ProtectedPopulation, errors: list[float]) -> Publish:
 
 def proven(method: ProvenPopulation) -> Publish:
     """Releases of a population with a proof, with the noisy tables, which are public."""
+    laid_out: list[Domain] = []
 
     def publish(cells: FinestCells, _: int) -> Released:
-        domain = _domain(cells.dataset)
+        # All files have the same description.
+        laid_out[:] = laid_out or [Domain.of(cells.dataset)]
+        domain = laid_out[0]
         noisy = measure_tables(domain, method.plan(domain), cells)
         made = method.population(noisy)
         return Released(made.codes, made.counts, tuple(_by_variables(noisy)))
@@ -67,11 +68,6 @@ def proven(method: ProvenPopulation) -> Publish:
 def planted(cells: FinestCells, _: int) -> Released:
     """The control: true finest cells."""
     return Released(cells.codes, cells.counts)
-
-
-@cache
-def _domain(dataset: Dataset) -> Domain:
-    return Domain.of(dataset)
 
 
 def _by_variables(noisy: NoisyTables) -> list[Noisy]:
@@ -151,21 +147,33 @@ def insertions(
     """Add a record of one's own to so many cells of each count after every release, and read them all.
 
     The reader takes his own records off, adds up what releases say, and is taught by cells with a like sum; one
-    without the file by how many people there are around a cell in the statistics.
+    without the file by how many people the statistics know beside a cell, which is alike for counts of 0 and 1.
     """
     world, others = make(1), make(900)
     sizes = [len(v.codes) for v in world.dataset.variables]
     everybody = Counted(others.codes, np.ones(others.codes.shape[1]), sizes)
     truth = released(world.cells(), world.cells())
+
+    def codes_of(numbers: Array) -> Array:
+        return np.stack(np.unravel_index(numbers.astype(np.int64), sizes))
+
+    def around(numbers: Array) -> Array:
+        """How many people the statistics know beside each cell."""
+        every, codes = range(len(sizes)), codes_of(numbers)
+        rest = [tuple(p for p in every if p != place) for place in every]
+        return np.asarray(sum(everybody.of(places, codes, people=True) for places in rest))
+
+    one, two = (world.rng.permutation(truth.numbers[truth.true == n])[:cells] for n in (1, 2))
+    few = min(one.size, two.size)
     empty = np.setdiff1d(np.arange(np.prod(sizes)), truth.numbers.astype(np.int64))
-    held = [world.rng.permutation(truth.numbers[truth.true == n])[:cells] for n in (1, 2)]
-    few = min(map(len, held))
-    numbers = np.concatenate([world.rng.permutation(empty)[:few], *(h[:few] for h in held)])
+    near = around(empty) + world.rng.random(empty.size)
+    order = np.argsort(near)
+    like = np.searchsorted(near[order], around(one[:few]) + world.rng.random(few))
+    none = empty[order[np.unique(np.minimum(like, empty.size - 1))]]
+    numbers = np.concatenate([none, one[:few], two[:few]])
     numbers = numbers.astype(np.uint64)
-    codes = np.stack(np.unravel_index(numbers.astype(np.int64), sizes))
-    places = range(len(sizes))
+    codes = codes_of(numbers)
     said: dict[str, Array] = {}
-    around = sum(everybody.of((*range(p), *places[p + 1 :]), codes, people=True) for p in places)
     for number in range(releases):
         now = world.cells()
         made = publish(now, number)
@@ -180,8 +188,8 @@ def insertions(
             says["noisy tables"] = view.odds(None, codes, view.of_noise())
         said = {reader: said.get(reader, 0) + heard for reader, heard in says.items()}
         enter(world, codes)
-    counts = np.repeat(np.arange(3), few).tolist()
-    said["no file"] = np.asarray(around)
+    counts = np.repeat(np.arange(3), (none.size, few, few)).tolist()
+    said["no file"] = around(numbers)
     return {reader: _taught(score, counts) for reader, score in said.items()}
 
 

@@ -8,6 +8,8 @@ import socket
 import stat
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -82,8 +84,8 @@ def test_no_route_answers_anything_without_the_cookie(staff: Starlette, cookie: 
     for path in walked:
         for method in ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"):
             answer = client.request(method, path, follow_redirects=False)
-            told = (answer.status_code, "..." if "%2e" in path else path, method)
-            assert told in ((403, path, method), (404, "...", "GET"), (404, "...", "HEAD"))
+            nothing = {403, 404} if "%2e" in path else {403}
+            assert answer.status_code in nothing, (method, path)
             assert "town" not in answer.text
             assert "set-cookie" not in answer.headers
             assert staff.state.door.key not in answer.text + str(answer.headers)
@@ -229,6 +231,14 @@ CONNECT = "socket.socket(socket.AF_UNIX).connect(sys.argv[1])"
 READ = "open(sys.argv[1])"
 
 
+@pytest.fixture
+def entered() -> Iterator[Path]:
+    """A folder that every account may enter and read."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
 def started(data: Path, *words: str, **env: str) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "lustrum", "agency", "--data", str(data), *words]
     pipe = subprocess.PIPE
@@ -236,9 +246,11 @@ def started(data: Path, *words: str, **env: str) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdout=pipe, stderr=subprocess.STDOUT, text=True, env=all_env)
 
 
-def test_the_command_keeps_its_key_from_logs_and_lists_of_processes(tmp_path: Path) -> None:
+def test_the_command_keeps_its_key_from_logs_and_lists_of_processes(
+    tmp_path: Path, entered: Path
+) -> None:
     """A browser is opened by a file for its owner alone; the file then holds the next address."""
-    data, told = tmp_path / "new" / "data", tmp_path / "told"
+    data, told = entered / "data", tmp_path / "told"
     browser = tmp_path / "browser"
     browser.write_text(f'#!/bin/sh\nprintf "%s " "$@" > {told}.part\nmv {told}.part {told}\n')
     browser.chmod(0o755)
@@ -258,8 +270,7 @@ def test_the_command_keeps_its_key_from_logs_and_lists_of_processes(tmp_path: Pa
         assert address.startswith(f"{place[0]}/enter?key=")
         assert key not in told.read_text() + line + file.name
         if os.getuid() == 0:
-            for folder in (tmp_path, *tmp_path.parents, data.parent, data):
-                folder.chmod(folder.stat().st_mode | 0o755)  # the file alone is the door
+            data.chmod(0o755)  # the file alone is the door
             assert "PermissionError" in as_nobody(READ, str(file))
         with httpx.Client(base_url=place[0]) as client:
             assert client.get("/").status_code == 403
@@ -278,8 +289,8 @@ def test_the_command_keeps_its_key_from_logs_and_lists_of_processes(tmp_path: Pa
     assert not file.exists()
 
 
-def test_a_socket_is_a_file_that_its_owner_alone_may_open(own_town: Path, tmp_path: Path) -> None:
-    path = tmp_path / "agency.socket"
+def test_a_socket_is_a_file_that_its_owner_alone_may_open(own_town: Path, entered: Path) -> None:
+    path = entered / "agency.socket"
     running = started(own_town, "--socket", str(path))
     try:
         assert running.stdout is not None
@@ -299,8 +310,6 @@ def test_a_socket_is_a_file_that_its_owner_alone_may_open(own_town: Path, tmp_pa
             own = {"Host": "evil.example/static/", "Origin": "http://agency.example"}
             assert client.post("/import", headers=own).status_code == 403
         if os.getuid() == 0:
-            for folder in (tmp_path, *tmp_path.parents):
-                folder.chmod(folder.stat().st_mode | 0o055)
             assert "PermissionError" in as_nobody(CONNECT, str(path))
     finally:
         running.terminate()

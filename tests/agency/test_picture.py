@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from playwright.sync_api import Browser, Page
+    from starlette.applications import Starlette
 
 pytestmark = pytest.mark.browser
 
@@ -60,9 +61,9 @@ def colours(browser: Browser, picture: bytes, places: list[list[float]]) -> list
 
 @pytest.mark.parametrize("width", [390, 1280])
 def test_every_mark_is_where_its_figures_say(
-    width: int, browser: Browser, address: str, table_file: Path
+    width: int, browser: Browser, address: str, enter: str, table_file: Path
 ) -> None:
-    with visit(browser, address, viewport={"width": width, "height": 900}) as page:
+    with visit(browser, address, enter, viewport={"width": width, "height": 900}) as page:
         show(page, table_file, limit="0.15")
         known, drawn = figures(page), page.evaluate(PLACES)
         assert len(drawn) == 3
@@ -81,9 +82,9 @@ def test_every_mark_is_where_its_figures_say(
 
 
 def test_every_mark_can_be_clicked_also_under_the_region_of_another(
-    browser: Browser, address: str, table_file: Path
+    browser: Browser, address: str, enter: str, table_file: Path
 ) -> None:
-    with visit(browser, address, viewport={"width": 1280, "height": 1600}) as page:
+    with visit(browser, address, enter, viewport={"width": 1280, "height": 1600}) as page:
         show(page, table_file)
         # The widest region there can be, over the whole map, in the last point.
         page.evaluate(
@@ -100,9 +101,9 @@ def test_every_mark_can_be_clicked_also_under_the_region_of_another(
 
 
 def test_no_word_is_cut_off_or_lies_on_another(
-    browser: Browser, address: str, table_file: Path
+    browser: Browser, address: str, enter: str, table_file: Path
 ) -> None:
-    with visit(browser, address, viewport={"width": 1280, "height": 900}) as page:
+    with visit(browser, address, enter, viewport={"width": 1280, "height": 900}) as page:
         show(page, table_file)
         found = page.evaluate(WORDS)
         left, top, right, bottom = found["svg"]
@@ -120,10 +121,10 @@ def test_no_word_is_cut_off_or_lies_on_another(
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_marks_stand_out_from_the_ground_and_families_from_each_other(
-    scheme: Any, browser: Browser, address: str, table_file: Path
+    scheme: Any, browser: Browser, address: str, enter: str, table_file: Path
 ) -> None:
     size = {"width": 1280, "height": 1600}
-    with visit(browser, address, viewport=size, color_scheme=scheme) as page:
+    with visit(browser, address, enter, viewport=size, color_scheme=scheme) as page:
         show(page, table_file)
         drawn = page.evaluate(PLACES)
         box = page.locator("svg.map").bounding_box()
@@ -155,11 +156,12 @@ def contrast(one: list[int], two: list[int]) -> float:
 
 
 def test_the_picture_of_a_map_is_the_same_each_time(
-    browser: Browser, address: str, table_file: Path
+    browser: Browser, app: Starlette, address: str, table_file: Path
 ) -> None:
     pictures, marks = [], []
     for _ in range(2):
-        with visit(browser, address, viewport={"width": 1000, "height": 900}) as page:
+        enter, size = app.state.door.address(""), {"width": 1000, "height": 900}
+        with visit(browser, address, enter, viewport=size) as page:
             draw(page, table_file)
             # How far the page had come when the map was finished moves it by parts of a pixel; a page that is
             # loaded again has the map at one place.

@@ -488,28 +488,6 @@ def test_a_question_reports_its_steps_and_stops_between_them() -> None:
     assert numbers.asked == []
 
 
-def test_a_trace_names_the_method_and_every_step() -> None:
-    decision = answer(query(by=["a"]), Written(LARGE), policy())
-    assert [step.step for step in decision.trace] == [
-        "question",
-        "numbers",
-        "rules",
-        "risk",
-        "answer",
-    ]
-    assert str(decision.trace[1].text) == "Protected by made-up."
-    with_words = Release(LARGE.axes, LARGE.published, LARGE.status, {"method": "m", "base": 3})
-    decision = answer(query(by=["a"]), Written(with_words), policy())
-    assert str(decision.trace[1].text) == "Protected by m. base: 3."
-    two = answer(
-        query(by=["a"]),
-        Written(SMALL),
-        policy(rules={"min_population": 99, "min_mean_cell_size": 9.0}),
-    )
-    assert str(two.trace[-1].text) == " ".join(str(reason.text) for reason in two.reasons)
-    assert len(two.reasons) == 2
-
-
 def test_only_categories_of_the_published_classification_may_be_asked_for() -> None:
     def against(asked: TableQuery, dataset: Dataset = RICH, nested: bool = True) -> list[Any]:
         limits = policy(rules={"nested_only": nested}).rules

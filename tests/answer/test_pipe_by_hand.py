@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from lustrum.answer import records_line, separate_process
-from lustrum.answer.records_line import FAILURES, MODULE, _processor_time
+from lustrum.answer.records_line import FAILURES, MODULE
 from lustrum.answer.separate_process import SeparateRecordsService
 from lustrum.model import DatasetError, PolicyError, QueryError
 from lustrum.model.errors import NotReadyError
@@ -300,25 +300,6 @@ def test_every_question_under_way_ends_where_the_process_dies(start: Any) -> Non
     assert question(service) == ["town"]
 
 
-def test_a_question_that_comes_after_the_last_reply_is_broken_too(start: Any) -> None:
-    """The thread that listens has ended, and nobody else would ever end the question."""
-    heard = threading.Event()
-
-    def once(number: int, words: tuple[Any, ...]) -> list[object]:
-        if heard.is_set():
-            return []  # the pipe is open, and no reply comes
-        heard.set()
-        return [b"no pickle"]
-
-    service = start(OtherSide(once))
-    with pytest.raises(DatasetError, match="protected numbers cannot be made"):
-        question(service)
-    line = service._line
-    line._listener.join(LONG)
-    with pytest.raises(DatasetError, match="protected numbers cannot be made"):
-        line.ask(("names",))
-
-
 def test_a_line_ends_only_after_the_thread_that_listens(start: Any) -> None:
     """Otherwise that thread could read from the next pipe, which gets the same number."""
     service = start(OtherSide(answering([])))
@@ -360,18 +341,6 @@ def test_a_process_that_does_not_end_by_itself_is_ended(start: Any) -> None:
     assert len(stubborn.waited) == 2
     assert None not in stubborn.waited  # one that cannot be killed holds nobody up
     service.close()  # a second time: nothing is left to end
-
-
-def test_the_use_of_the_processor_is_that_of_the_process_itself() -> None:
-    deadline = time.process_time() + 0.3
-    while time.process_time() < deadline:
-        os.urandom(1 << 20)  # the system's time as well as our own
-    used = _processor_time(os.getpid())
-    own = os.times()
-    assert own.system > 0.05
-    ticks = os.sysconf("SC_CLK_TCK")
-    assert abs((own.user + own.system) * ticks - used) <= 3
-    assert _processor_time(2**30) is None
 
 
 SIGN = (0, "alive", None)

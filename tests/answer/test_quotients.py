@@ -119,6 +119,28 @@ def test_bounds_hold_every_pair_of_true_numbers_and_are_reached(seed: int) -> No
             assert (low, high) == (-UNBOUNDED, UNBOUNDED)
 
 
+@pytest.mark.parametrize("kind", ["growth:t:e", "share:count:total"])
+def test_the_margin_of_a_quotient_holds_every_pair_of_true_numbers_and_is_reached(
+    kind: str,
+) -> None:
+    for x, y, m, n in product((0, 3, 9), (4, 9), (0, 1, 2), (0, 2, 4)):
+        over, under = (replace(release([v]), margin=k) for v, k in ((x, m), (y, n)))
+        found = quotient(over, under, kind, 1, "%")
+        one = 1000 if kind.startswith("growth") else 0
+        pairs = product(range(x - m, x + m + 1), range(y - n, y + n + 1))
+        shares = [Fraction(1000 * a, b) for a, b in pairs if a >= 0 and b > 0]
+        if kind.startswith("share"):
+            shares = [share for share in shares if share <= 1000]
+        far = max((abs(share - one - int(found.published[0])) for share in shares), default=0)
+        stated = int(found.margins[0])
+        if n == y and kind.startswith("growth"):
+            assert stated == -1  # the base may be nobody
+            continue
+        assert far <= stated
+        # It is no wider than the interval, but for the last decimal.
+        assert kind.startswith("share") or stated <= far + 2
+
+
 def test_a_numerator_that_may_be_one_leaves_no_upper_end_beside_a_denominator_of_zero() -> None:
     found = quotient(release([1, 0], [(0, 1), (0, 0)]), release([2, 2], [(0, 3), (0, 3)]), "mean:t")
     assert (found.low.tolist(), found.high.tolist()) == ([0, 0], [UNBOUNDED, 0])

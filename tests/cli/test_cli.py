@@ -102,7 +102,7 @@ def test_formats_come_out_alone_on_standard_output(run: Run, data: Path, format_
     done = run("table", "--dataset", "demo", "--by", "sex", "--format", format_, data=data)
     assert done.returncode == 0, done.stderr
     if format_ == "csv":
-        assert done.stdout.splitlines()[0] == "sex,sex_label,value,status"
+        assert done.stdout.splitlines()[0] == "sex,sex_label,value,status,margin"
     else:
         assert json.loads(done.stdout)["size"] == [2]
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from faults.injector import ERRORS, Faults
+from faults.kills import in_child
 from faults.world import WORK, build, observe
 from lustrum.model import LustrumError
 from lustrum.tabulate.store.backup import BACKUP, back_up, check_backup, restore
@@ -87,6 +88,29 @@ def _is_refused_or_whole(backup: Path, new: Path, right: object) -> bool:
         return True
     restore(backup, new)
     return observe(new) == right
+
+
+@pytest.mark.parametrize("step", [29, pytest.param(1, marks=pytest.mark.deep)])
+def test_a_kill_in_a_restore_leaves_no_half_folder_and_the_next_one_is_whole(
+    step: int, house: Path, tmp_path: Path
+) -> None:
+    backup, new = tmp_path / "backup", tmp_path / "new"
+    back_up(house, backup)
+    right = observe(house)
+    with Faults().active() as counted:
+        restore(backup, tmp_path / "counted")
+    for at in (*range(1, len(counted.calls), step), len(counted.calls)):
+
+        def dies(at: int = at) -> int:
+            with Faults(at, kill=True).active():
+                restore(backup, new)
+            return 0
+
+        assert in_child(dies) == -9
+        if not new.exists():
+            restore(backup, new)
+        assert observe(new) == right
+        shutil.rmtree(new)
 
 
 @pytest.mark.parametrize("step", [19, pytest.param(1, marks=pytest.mark.deep)])

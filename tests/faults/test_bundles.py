@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from faults.injector import ERRORS, Faults
+from faults.injector import Faults
 from faults.kills import in_child
 from faults.world import build
 from lustrum.answer import TableService
-from lustrum.model import DatasetError, LustrumError
+from lustrum.model import DatasetError
 from lustrum.public.bundle import read_bundle
 from lustrum.publish import prepared as folders
 from lustrum.publish.bundles.make import make_bundle
@@ -71,21 +71,6 @@ def test_a_bit_flipped_or_a_byte_lost_anywhere_is_refused(house: Path, tmp_path:
         path.write_bytes(raw)
     assert tried > 300
     assert read_bundle(bundle).digest == right.digest
-
-
-def test_one_failing_call_leaves_the_old_bundle_or_the_new_one(house: Path, tmp_path: Path) -> None:
-    root = Path(shutil.copytree(house, tmp_path / "data"))
-    right = read_bundle(root / "bundles" / "town").digest
-    with Faults().active() as counted:
-        made(root)
-    for at in range(1, len(counted.calls) + 1, 5):
-        faults = Faults(at, ERRORS[at % 3])
-        try:
-            with faults.active():
-                made(root)
-        except LustrumError:
-            assert faults.hit
-        assert read_bundle(root / "bundles" / "town").digest == right
 
 
 def test_the_doctor_and_a_backup_know_bundles(house: Path, tmp_path: Path) -> None:

@@ -39,6 +39,7 @@ __all__ = [
     "described",
     "job_wrong",
     "observe",
+    "released",
     "verdict",
 ]
 
@@ -192,14 +193,15 @@ def job_wrong(root: Path, right: Seen, done: bool) -> list[str]:
     return []
 
 
-def _released(root: Path) -> Path:
+def released(root: Path, out: bool = True) -> Path:
     """A town whose first release is out, and whose records have changed since."""
     path = build(root) / "policies" / "town.toml"
     population = '[[before]]\nmethod = "protected-population"\nbase = 3\nsweeps = 1\n[protect]'
     rounded = 'method = "random-rounding"\nbase = 3'
     text = path.read_text().replace("[protect]", population).replace(rounded, 'method = "none"')
     path.write_text(text)
-    _protect(root)
+    if out:
+        _protect(root)
     _ingest(root)
     return root
 
@@ -213,7 +215,7 @@ WORK = {
     "job": Work(_job),
     "ingest": Work(_ingest, "town"),
     "policy": Work(_policy, "town"),
-    "protect": Work(_protect, "town", _released),
+    "protect": Work(_protect, "town", released),
     "rotate": Work(lambda root: rotate(Store(root)), "all"),
     "upgrade": Work(lambda root: upgrade(Store(root)), "upgrade", _first_version),
 }

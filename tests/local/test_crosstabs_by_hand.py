@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from itertools import product
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,7 +14,7 @@ import pytest
 
 import lustrum as lu
 from lustrum.local import ProtectedTable
-from lustrum.local.secrets import apply_with_secret, secret_of
+from lustrum.local.secrets import apply_with_secret
 from lustrum.model import Dataset, InputError, Table, TableAxis
 from lustrum.policy.presets import preset
 from lustrum.policy.read import parse_policy
@@ -283,16 +282,6 @@ class Zeros(Fake):
         return self.keys
 
 
-def test_categories_keep_their_own_order() -> None:
-    own = people().area.astype(pd.CategoricalDtype(["w", "s", "n"]))
-    assert list(lu.crosstab(own, SEX, policy=ROUNDED).frame.index) == ["w", "s", "n"]
-
-
-def test_columns_that_are_not_asked_for_are_not_looked_at() -> None:
-    frame = people().assign(odd=[{1}, "x"] * 16)
-    assert lu.pivot_table(frame, index="area", policy=ROUNDED).frame.shape == (3, 1)
-
-
 TABLE = Table((TableAxis.plain("a", ["1", "2"]),), np.array([3, 4]))
 DATASET = Dataset("town", "Town", ())
 
@@ -339,27 +328,3 @@ def test_a_method_without_chance_needs_no_secret_and_gets_no_generator() -> None
 def test_empty_cells_have_keys_of_their_own_and_of_the_dataset() -> None:
     assert drawn(Zeros()) == (SECRET.derive("lustrum empty cells"), DATASET)
     assert drawn(Zeros(), secret=None) is None
-
-
-def test_a_secret_is_given_or_named_by_the_environment(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    one, two = tmp_path / "one", tmp_path / "two"
-    SECRET.write(one)
-    OTHER.write(two)
-    monkeypatch.delenv("LUSTRUM_SECRET", raising=False)
-    assert secret_of(None) is None
-    assert secret_of(SECRET) is SECRET
-    assert secret_of(one).value == secret_of(str(one)).value == SECRET.value  # type: ignore[union-attr]
-    monkeypatch.setenv("LUSTRUM_SECRET", str(two))
-    assert secret_of(None).value == OTHER.value  # type: ignore[union-attr]
-    assert secret_of(one).value == SECRET.value  # type: ignore[union-attr]
-    monkeypatch.setenv("LUSTRUM_SECRET", "")
-    assert secret_of(None) is None
-    with pytest.raises(
-        InputError, match="'secret' is a Secret or the path of its file, not an int"
-    ):
-        secret_of(7)
-    one.chmod(0o644)
-    with pytest.raises(lu.model.LustrumError, match="open to others"):
-        secret_of(one)

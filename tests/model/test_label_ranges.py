@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from examples import examples
 from lustrum.model import QueryError, Variable
-from lustrum.model.label_ranges import categories_of
+from lustrum.model.variable import categories_of
 
 
 @st.composite
@@ -24,15 +24,18 @@ def classes(draw: st.DrawFn) -> tuple[Variable, list[int]]:
     return Variable("age", "Age", tuple(codes), tuple(labels), edges=edges), begins
 
 
-@given(classes(), st.integers(0, 120), st.integers(0, 120) | st.none())
+@given(classes(), st.data())
 @settings(max_examples=examples(200, 2000))
 def test_a_range_is_the_categories_it_holds_or_a_sentence_with_one_that_is(
-    drawn: tuple[Variable, list[int]], low: int, high: int | None
+    drawn: tuple[Variable, list[int]], data: st.DataObject
 ) -> None:
     variable, begins = drawn
+    low = data.draw(st.sampled_from(begins) | st.integers(0, 120))
+    last = st.sampled_from([*(begin - 1 for begin in begins[1:]), 199, None])
+    high = data.draw(last | st.integers(0, 120))
     text = f"{low}+" if high is None else f"{low}-{high}"
-    top = 200 if high is None else high
-    ends = [*(b - 1 for b in begins[1:]), 200]
+    top = 999 if high is None else high
+    ends = [*(b - 1 for b in begins[1:]), 999]
     spans = list(zip(begins, ends, strict=True))
     touched = [i for i, (a, b) in enumerate(spans) if a <= top and low <= b]
     whole = [i for i in touched if low <= spans[i][0] and spans[i][1] <= top]

@@ -24,7 +24,7 @@ from lustrum.public.bundle import read_bundle
 from lustrum.public.bundle.agreement import is_made_by
 from lustrum.public.bundle.files import other_search, stated_method
 from lustrum.public.bundle.place import MANIFEST, bundles_in, standing
-from lustrum.publish import folders as folders_module
+from lustrum.publish import prepared as folders_module
 from lustrum.publish.bundles import write as write_module
 from lustrum.publish.bundles.write import pack_bundle, write_bundle
 from public_room.test_bundle_numbers import DATASET

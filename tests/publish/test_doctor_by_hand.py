@@ -60,7 +60,9 @@ class Shop:
     ("mode", "readable", "grade", "said"),
     [
         (0o700, True, "good", "can be read"),
-        (0o775, True, "good", "can be read"),
+        (0o750, True, "good", "can be read"),
+        (0o755, True, "note", "chmod 700"),
+        (0o701, True, "note", "chmod 700"),
         (0o702, True, "bad", "chmod 700"),
         (0o777, True, "bad", "chmod 700"),
         (0o700, False, "bad", "may not read it"),
@@ -170,7 +172,7 @@ def test_policies_fit_their_datasets_and_the_server(
     folder = tmp_path / "policies"
     folder.mkdir()
     for name in ("bundled", "nobody", "refused", "town", "wrong"):
-        (folder / f"{name}.toml").write_text("x")
+        (folder / f"{name}.toml").write_text(f'end = "sha256:{"0" * 64}"\n')
         (folder / f"{name}.toml").chmod(0o644)
     checked: list[Any] = []
     judged: list[str] = []

@@ -24,7 +24,6 @@ from lustrum.publish.report.findings import (
     Findings,
     _before_and_after,
     _comparison,
-    _errors,
     _finest_beliefs,
     _readers,
     _risk,
@@ -378,22 +377,6 @@ def test_cells_that_cannot_exist_tell_nothing_of_beliefs(
     # Only the empty cells were impossible ones.
     assert rows[0]["bits_in_truth"] == (None if stated else 0.0)
     assert rows[1]["bits_in_truth"] == 0.0
-
-
-def test_errors_are_listed_by_variables_and_levels() -> None:
-    def over(*, finest: bool, variables: int) -> dict[str, Any]:
-        return {"tables": 0 if (variables, finest) == (2, False) else 3, "mean": 0.5}
-
-    tables = [SimpleNamespace(variables=n) for n in (2, 0, 1, 2)]
-    agency = SimpleNamespace(tables=tables, over=over)
-    own: Any = SimpleNamespace(result=SimpleNamespace(agency=agency))
-    assert [(row["variables"], row["finest"]) for row in _errors(own)] == [
-        (0, True),
-        (1, True),
-        (1, False),
-        (2, True),
-    ]
-    assert _errors(own)[0] == {"variables": 0, "finest": True, "tables": 3, "mean": 0.5}
 
 
 # The sentences that the agency reads first

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import pickle
 import threading
 from dataclasses import replace
@@ -344,6 +345,16 @@ def test_a_service_that_has_answered_before_answers_as_a_new_one_does(
     assert len({str(numbers) for numbers in seen}) == 2 * len(asked)
     source = old.source(old.engine("town"), ROUNDED)
     assert old.source(old.engine("town"), ROUNDED) is source, "prepared once"
+
+    engine, real = old.engine("town"), local_module.prepared
+
+    def touched(*words: Any) -> Any:
+        os.utime(engine.files.folder / "records.arrow", ns=(1, 1))
+        return real(*words)
+
+    monkeypatch.setattr(local_module, "prepared", touched)
+    with pytest.raises(DatasetError, match="changed while it was in use"):
+        old.source(engine, COARSER)  # what was made of damaged files is not kept
 
     def refused(*_: Any) -> Any:
         raise InputError("too few records")

@@ -187,11 +187,20 @@ def test_each_step_has_chance_of_its_own_which_the_secret_repeats(engine: Embedd
     assert prepared(engine, [], SECRET).engine is engine
 
 
+class Negative(Hides):
+    """A method that shows everything, and one number below 0."""
+
+    def apply(self, table: Table, rng: Any = None) -> Release:
+        values = np.where(np.arange(table.values.size).reshape(table.shape) == 1, -1, table.values)
+        return replace(super().apply(table), published=values, status=np.full(table.shape, "F"))
+
+
+@pytest.mark.parametrize("method", [Hides(), Negative()])
 def test_a_method_that_leaves_no_counts_cannot_stand_before_others(
-    engine: EmbeddedEngine, monkeypatch: pytest.MonkeyPatch
+    engine: EmbeddedEngine, monkeypatch: pytest.MonkeyPatch, method: Hides
 ) -> None:
     before = step(method="random-rounding", base=3)
-    monkeypatch.setattr(PolicyMethod, "spec", property(lambda _: Hides()))
+    monkeypatch.setattr(PolicyMethod, "spec", property(lambda _: method))
     with pytest.raises(InputError, match="does not leave counts"):
         protected_input.prepared(engine, [before], SECRET)
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from examples import examples
 from lustrum.audit import Bounds, best_bounds
-from lustrum.formats.write import write_release
+from lustrum.formats.write import plain_letters, write_release
 from lustrum.model import Category, Contributions, InputError, Release, Table, TableAxis
 from lustrum.protect.suppression import Suppression
 from lustrum.readers.cells import CellCube
@@ -264,7 +264,7 @@ def test_tables_suppressed_against_holdings_are_cleared_by_the_same_percentage(
 
     def audit(release: Release) -> FileReport:
         path = folder / "t.csv"
-        write_release(release, path, plain_status=True)
+        write_release(plain_letters(release), path)
         layout = own_layout(release, path.read_bytes(), "sums")
         opened = open_file(path, layout_of_text(layout, "l"))
         return judge(

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lustrum.formats.write import write_release
+from lustrum.formats.write import plain_letters, write_release
 from lustrum.model import Category, Table, TableAxis
 from lustrum.protect.suppression import Suppression
 from lustrum.readers.judge import judge, open_file
@@ -36,7 +36,7 @@ def test_a_suppressed_table_is_cleared_by_its_own_layout(
 ) -> None:
     path = tmp_path_factory.mktemp("own") / f"t.{ending}"
     release = Suppression().apply(_table(seed))
-    write_release(release, path, plain_status=True)
+    write_release(plain_letters(release), path)
     sidecar(path).write_text(own_layout(release, path.read_bytes(), "counts"), encoding="utf-8")
     report = judge([open_file(path)]).report
     assert report.files[0].layout == "beside the file"
@@ -48,7 +48,7 @@ def test_one_shown_value_more_is_found_through_a_layout_of_the_new_bytes(tmp_pat
     table = _table(3)
     release = Suppression().apply(table)
     path = tmp_path / "t.csv"
-    write_release(release, path, plain_status=True)
+    write_release(plain_letters(release), path)
     layout = own_layout(release, path.read_bytes(), "counts")
     hidden = np.argwhere(~release.shown)[0]
     codes = [axis.codes[i] for axis, i in zip(release.axes, hidden, strict=True)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -68,6 +69,22 @@ def test_hits_are_forgotten_when_their_time_is_over(
     assert one.hit(limit, "b")
     with sqlite3.connect(tmp_path / FILE) as file:
         assert file.execute("SELECT count(*) FROM hits").fetchone() == (1,)
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_clock_that_is_set_back_by_a_day_locks_nobody_out_for_a_day(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, processes: int
+) -> None:
+    hits = SharedHits(tmp_path, KEY, processes) if processes > 1 else None
+    app = create_app(local_service(root, workers=1), Settings(rate="1/minute"), hits=hits)
+    client = TestClient(app, base_url="http://lustrum.test")
+    link, now = "/api/v1/tables?dataset=demo&by=sex", [time.time()]
+    monkeypatch.setattr(time, "time", lambda: now[0])
+    assert [client.get(link).status_code for _ in range(2)] == [200, 429]
+    now[0] -= 86_400
+    answers = [client.get(link) for _ in range(2)]
+    assert [answer.status_code for answer in answers] == [200, 429]
+    assert int(answers[1].headers["retry-after"]) <= 60
 
 
 def test_the_file_holds_no_address(tmp_path: Path) -> None:

@@ -90,9 +90,8 @@ class Door:
         host, site = request.headers.get("host", ""), request.headers.get("sec-fetch-site")
         if self._keys and not _is_here(request, host):
             return self._refusal(request, "These pages answer this machine only, by its own name.")
-        path = request.scope[
-            "path"
-        ]  # as the routes have it: an address made of headers may tell another
+        # As the routes have it: an address that is put together from headers may tell another.
+        path = request.scope["path"]
         if path == ENTER and request.method == "GET":
             cookie = self._entered(request)
             if cookie is not None or self._knows(request):
@@ -151,6 +150,7 @@ class Door:
         try:
             yield
         finally:
+            self._file = None
             path.unlink(missing_ok=True)
 
     def _write(self) -> None:

@@ -38,29 +38,28 @@ def check_ending(path: Path) -> None:
         raise InputError(f"{path}: there is no folder {path.parent}.")
 
 
-def write_release(release: Release, path: Path | str, *, plain_status: bool = False) -> None:
+def write_release(release: Release, path: Path | str) -> None:
     """Write a release: codes, value, status, and ``low`` and ``high`` where it states intervals.
 
-    A value that is not shown is empty, in a workbook its letter, and never 0. With ``plain_status`` every
-    such cell has the letter N, so that the file does not tell why.
+    A value that is not shown is empty, in a workbook its letter, and never 0; :func:`plain_letters` keeps
+    from telling why.
     """
     check_release(release, "A table file")
     path = Path(path)
     check_ending(path)
     if path.suffix.lower() == ".csv":
-        write_whole(path, (piece.encode("utf-8") for piece in _csv_pieces(release, plain_status)))
+        write_whole(path, (piece.encode("utf-8") for piece in _csv_pieces(release)))
     elif path.suffix.lower() == ".xlsx":
         from lustrum.formats.xlsx import Xlsx
 
-        said = plain_letters(release) if plain_status else release
-        write_whole(path, Xlsx().write(said, " by ".join(axis.name for axis in release.axes)))
+        write_whole(path, Xlsx().write(release, " by ".join(axis.name for axis in release.axes)))
     else:
-        write_whole(path, _parquet(release, plain_status))
+        write_whole(path, _parquet(release))
 
 
-def release_as_csv(release: Release, *, plain_status: bool = False) -> str:
+def release_as_csv(release: Release) -> str:
     """The release as text, one row per cell in the order of its axes."""
-    return "".join(_csv_pieces(release, plain_status))
+    return "".join(_csv_pieces(release))
 
 
 def write_csv(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -72,9 +71,8 @@ def write_csv(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return out.getvalue()
 
 
-def _csv_pieces(release: Release, plain_status: bool) -> Iterator[str]:
-    said = plain_letters(release) if plain_status else release
-    letters = said.status.ravel()
+def _csv_pieces(release: Release) -> Iterator[str]:
+    letters = release.status.ravel()
     known, ends = release.known, _stated_ends(release)
 
     def columns(low: int, high: int) -> list[Sequence[str]]:
@@ -119,17 +117,16 @@ def plain_letters(release: Release) -> Release:
     return replace(release, status=letters)
 
 
-def release_as_parquet(release: Release, plain_status: bool = False) -> bytes:
+def release_as_parquet(release: Release) -> bytes:
     """The release as the bytes of a Parquet file, one row per cell."""
-    return b"".join(_parquet(release, plain_status))
+    return b"".join(_parquet(release))
 
 
-def _parquet(release: Release, plain_status: bool) -> Iterator[bytes]:
-    columns = _arrow_columns(release, plain_status)
-    return parquet_pieces(release.published.size, columns)
+def _parquet(release: Release) -> Iterator[bytes]:
+    return parquet_pieces(release.published.size, _arrow_columns(release))
 
 
-def release_as_arrow(release: Release, *, plain_status: bool = False) -> pa.Table:
+def release_as_arrow(release: Release) -> pa.Table:
     """The release as an Arrow table, one row per cell: codes, value, status, and stated intervals.
 
     A value that is not shown is null.
@@ -142,16 +139,13 @@ def release_as_arrow(release: Release, *, plain_status: bool = False) -> pa.Tabl
     """
     import pyarrow as pa
 
-    return pa.table(_arrow_columns(release, plain_status)(0, release.published.size))
+    return pa.table(_arrow_columns(release)(0, release.published.size))
 
 
-def _arrow_columns(
-    release: Release, plain_status: bool
-) -> Callable[[int, int], dict[str, pa.Array]]:
+def _arrow_columns(release: Release) -> Callable[[int, int], dict[str, pa.Array]]:
     check_release(release, "An Arrow table")
     import pyarrow as pa
 
-    said = plain_letters(release) if plain_status else release
     ends = _stated_ends(release)
     known, stated = release.known, release.stated
     called = HeadNames.of(release.axes)
@@ -169,7 +163,7 @@ def _arrow_columns(
         cells = slice(low, high)
         arrays[called.facts["value"]] = exact(release.published, known, release.decimals, cells)
         arrays[called.facts["status"]] = pa.array(
-            said.status.ravel()[low:high].tolist(), pa.string()
+            release.status.ravel()[low:high].tolist(), pa.string()
         )
         for name, end in ends.items():
             arrays[called.facts[name]] = exact(end, stated, release.decimals, cells)

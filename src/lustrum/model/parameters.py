@@ -169,10 +169,8 @@ def out_of_reach(value: Any) -> tuple[tuple[str | int, ...], str] | None:
         return (), f"is {_brief(value)}; a whole number has at most {len(str(REACH))} digits"
     if isinstance(value, float) and not (value == 0 or _FLOATS[0] <= abs(value) <= _FLOATS[1]):
         return (), f"is {value!r}; a number must be finite, and not as large or as small as that"
-    parts = value.items() if isinstance(value, Mapping) else ()
-    if isinstance(value, (list, tuple)):
-        parts = enumerate(value)
-    for key, part in parts:
+    listed = dict(enumerate(value)) if isinstance(value, (list, tuple)) else value
+    for key, part in listed.items() if isinstance(listed, Mapping) else ():
         far = out_of_reach(part)
         if far is not None:
             return (key, *far[0]), far[1]

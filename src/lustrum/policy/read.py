@@ -184,7 +184,9 @@ def _sentence(first: Any, dotted_key: str) -> str:
         return f"there is no key {dotted_key!r}; {choices(str(wrong), model.model_fields)}."
     if first["type"] == "value_error":
         mistake = first["ctx"]["error"]
-        return f"{mistake}." if isinstance(mistake, MistakeAt) else f"{dotted_key}: {mistake}"
+        if isinstance(mistake, MistakeAt):
+            return f"{mistake}."
+        return f"{dotted_key}: {mistake}" if dotted_key else str(mistake)
     said = first["msg"][0].lower() + first["msg"][1:]
     return f"{dotted_key}: {said}, not {first['input']!r}."
 

@@ -85,29 +85,12 @@ def best(
     told = reporter(progress)
     if not max_risk >= 0:
         raise InputError(f"A limit of risk is a number of 0 or more, not {max_risk!r}.")
-    if search == "bayes":
-        from lustrum.rumap.search import searched
-
-        if methods is None:
-            raise InputError("A search by 'bayes' needs methods, with what to search of each.")
-        tried = searched(
-            tables,
-            max_risk,
-            list(methods),
-            measures,
-            attackers,
-            trials=trials,
-            over=over,
-            replications=replications,
-            seed=seed,
-            workers=workers,
-            cache=cache,
-            progress=told,
-        )
-        return best_of(tried, max_risk, over)
+    spaces = None if methods is None else list(methods)
+    if search == "bayes" and not spaces:
+        raise InputError("A search by 'bayes' needs methods, with what to search of each.")
     sweep = sweep_of(
         tables,
-        methods,
+        spaces,
         measures,
         attackers,
         replications=replications,
@@ -119,6 +102,10 @@ def best(
         ru_map = RUMap(sweep, ordered(d for job_draws in sweep.run(told) for d in job_draws))
     elif search == "halving":
         ru_map = _halved(sweep, max_risk, over, told)
+    elif search == "bayes":
+        from lustrum.rumap.search import searched
+
+        ru_map = searched(sweep, max_risk, trials, over, told)
     else:
         raise InputError(f"A search is by 'grid', 'halving' or 'bayes', not {search!r}.")
     return best_of(ru_map, max_risk, over)

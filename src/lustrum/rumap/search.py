@@ -133,8 +133,19 @@ def find_frontier(
     >>> 1 <= len(found.frontier()) <= 12
     True
     """
-    sweep = _open(tables, spaces, measures, attackers, replications, seed, workers, cache)
-    work = _MethodSearch(sweep, spaces, over, progress, trials)
+    if not spaces:
+        raise InputError("A search needs one method or more, with what to search of each.")
+    sweep = sweep_of(
+        tables,
+        list(spaces),
+        measures,
+        attackers,
+        replications=replications,
+        seed=seed,
+        workers=workers,
+        cache=cache,
+    )
+    work = _MethodSearch(sweep, over, progress, trials)
     sign = sweep.measures.sign
     with _optuna() as optuna:
         study = optuna.create_study(
@@ -145,29 +156,19 @@ def find_frontier(
 
 
 def searched(
-    tables: Table | Sequence[Table] | Mapping[str, Table] | Cases,
-    max_risk: float,
-    spaces: Sequence[Space | MapMethod],
-    measures: Sequence[Any] | None,
-    attackers: Sequence[Attacker | str] | None,
-    *,
-    trials: int,
-    over: Over,
-    replications: int,
-    seed: int,
-    workers: int | None,
-    cache: Cache | Path | str | None,
-    progress: Progress | None,
+    sweep: Sweep, max_risk: float, trials: int, over: Over, progress: Progress | None
 ) -> RUMap:
-    """What a search for most utility under a limit of risk has measured; the best are drawn in full."""
-    sweep = _open(tables, spaces, measures, attackers, replications, seed, workers, cache)
-    work = _MethodSearch(sweep, spaces, over, progress, trials)
+    """What a search for most utility under a limit of risk has measured; the best are drawn in full.
+
+    The methods of the sweep may be spaces.
+    """
+    work = _MethodSearch(sweep, over, progress, trials)
     sign = sweep.measures.sign
     with _optuna() as optuna:
-        study = optuna.create_study(direction="maximize", sampler=_sampler(optuna, seed))
+        study = optuna.create_study(direction="maximize", sampler=_sampler(optuna, sweep.seed))
         work.run(
             study,
-            min(_FEW, replications),
+            min(_FEW, sweep.replications),
             lambda point: (sign * point.utility,),
             lambda point: point.risk_range[1] - max_risk,
         )
@@ -180,27 +181,20 @@ def searched(
             p.index,
         )
     )
-    work.measure([p.index for p in points[:_LAST]], replications)
+    work.measure([p.index for p in points[:_LAST]], sweep.replications)
     return work.map
 
 
 class _MethodSearch:
     """Measures what is proposed; the same method twice is measured once."""
 
-    def __init__(
-        self,
-        sweep: Sweep,
-        spaces: Sequence[Space | MapMethod],
-        over: Over,
-        progress: Progress | None,
-        trials: int,
-    ) -> None:
+    def __init__(self, sweep: Sweep, over: Over, progress: Progress | None, trials: int) -> None:
         if type(trials) is not int or trials < 1:
             raise InputError(f"A search needs one trial or more, not {trials!r}.")
         self.spaces = [
-            s if isinstance(s, Space) else Space(lambda method=s: method, {}) for s in spaces
+            s if isinstance(s, Space) else Space(lambda method=s: method, {}) for s in sweep.methods
         ]
-        self.sweep = replace(sweep, methods=sweep.methods)
+        self.sweep = sweep
         self.over: Over = over
         self._progress = progress or (lambda done, total: None)
         self._trials = trials
@@ -266,30 +260,6 @@ class _MethodSearch:
                 self._draws[job_draws[0].method, job_draws[0].replication] = job_draws
                 if not again:
                     self._fixed.add(job_draws[0].method)
-
-
-def _open(
-    tables: Any,
-    spaces: Sequence[Space | MapMethod],
-    measures: Sequence[Any] | None,
-    attackers: Sequence[Attacker | str] | None,
-    replications: int,
-    seed: int,
-    workers: int | None,
-    cache: Cache | Path | str | None,
-) -> Sweep:
-    if not spaces:
-        raise InputError("A search needs one method or more, with what to search of each.")
-    return sweep_of(
-        tables,
-        list(spaces),
-        measures,
-        attackers,
-        replications=replications,
-        seed=seed,
-        workers=workers,
-        cache=cache,
-    )
 
 
 @contextmanager

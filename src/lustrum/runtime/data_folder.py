@@ -21,6 +21,7 @@ was stopped.
 
 from __future__ import annotations
 
+import getpass
 import hashlib
 import json
 import os
@@ -104,10 +105,12 @@ def record_act(root: Path, act: str, about: str, digest: str = "") -> None:
 
     ``digest`` names the policy, bundle or tables that came of it.
     """
-    import pwd  # there is none on Windows
-
     try:
+        import pwd
+
         user = pwd.getpwuid(os.getuid()).pw_name
+    except ImportError:  # on Windows
+        user = getpass.getuser()
     except KeyError:
         user = str(os.getuid())
     now = datetime.now(UTC).isoformat(timespec="seconds")

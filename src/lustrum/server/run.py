@@ -99,15 +99,9 @@ def application() -> FastAPI:
 
 _LINES: dict[str, Any] = LOGGING_CONFIG | {
     "handlers": {
-        "default": {
-            "class": "lustrum.runtime.log_lines.LimitedLines",
-            "formatter": "default",
-        }
+        "own": {"class": "lustrum.runtime.log_lines.LimitedLines", "formatter": "default"}
     },
-    "loggers": {
-        "uvicorn": {"handlers": ["default"], "propagate": False},
-        "lustrum": {"handlers": ["default"]},
-    },
+    "loggers": {name: {"handlers": ["own"]} for name in ("uvicorn", "lustrum")},
 }
 """Without ``logs``, warnings in plain words, of which nobody can cause too many."""
 
@@ -225,7 +219,7 @@ def _metrics(host: str, port: int, registry: CollectorRegistry) -> Iterator[None
     try:
         server, thread = start_http_server(port, host, registry)
     except OSError as error:
-        raise InputError(_why(error, host, port, "--metrics-port", "--metrics-host")) from None
+        raise InputError(_why(error, host, port, "--metrics-")) from None
     try:
         yield
     finally:
@@ -253,15 +247,12 @@ def _bound(host: str, port: int) -> socket.socket:
     return listening
 
 
-def _why(
-    error: OSError, host: str, port: int, option: str = "--port", address: str = "--host"
-) -> str:
+def _why(error: OSError, host: str, port: int, option: str = "--") -> str:
     if error.errno == errno.EADDRINUSE:
-        return f"Port {port} on {host} is in use; choose another with {option}."
+        return f"Port {port} on {host} is in use; choose another with {option}port."
     if error.errno == errno.EACCES:
-        return f"Port {port} on {host} is reserved; choose one from 1024 on with {option}."
+        return f"Port {port} on {host} is reserved; choose one from 1024 on with {option}port."
     if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
-        return (
-            f"This machine has no address {host!r}; choose one with {address}, such as 127.0.0.1."
-        )
+        example = f"{option}host, such as 127.0.0.1"
+        return f"This machine has no address {host!r}; choose one with {example}."
     return f"The server cannot listen on port {port} of {host}: {error.strerror}."

@@ -212,11 +212,11 @@ def test_of_several_stars_all_but_one_are_around_invented_people() -> None:
         )
         many[stars] = len(codes)
         needed = candidates(cells, KEY, 3, 10.0, stars, 600)[1]
-        alone = stars * many[stars] / 6
+        alone = stars**0.5 * many[stars] / 6
         assert needed == pytest.approx(
             min(600 / (600 + 3 * alone) * alone, many[stars] / CANDIDATES)
         )
-    assert 0.7 < many[9.0] / many[1.0] < 1.4
+    assert 2.1 < many[9.0] / many[1.0] < 4.2, "the root of nine"
     assert beside[1.0] > 0.7
     assert beside[9.0] < 0.45, "a cell by chance: one in seven"
 

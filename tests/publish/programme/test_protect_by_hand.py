@@ -104,6 +104,43 @@ def test_what_must_be_published_is_and_what_must_not_is_hidden(
     assert audit_ranges(system, found, made.releases, workers=1).safe
 
 
+@pytest.mark.parametrize("zeros", [True, False])
+def test_an_empty_cell_of_linked_tables_stays_unless_the_method_hides_some(zeros: bool) -> None:
+    rows = firms(EVEN | {("n", "b", s): 0 for s in "mf"} | {("n", "a", "m"): 1, ("n", "a", "f"): 0})
+    own, system, found = judged(
+        table("one", BY_BOTH), table("two", SEX), rows=rows, zeros_shown=not zeros
+    )
+    problem = _problem(own, Suppression(attacker="outsider", zeros=zeros), system, found)
+    frozen = np.flatnonzero(problem.frozen[system.spans[0]]).tolist()
+    assert frozen == ([] if zeros else [codes_of(system.parts[0]).index(("n", "b"))])
+
+
+def test_a_search_over_linked_tables_knows_what_an_attacker_knows() -> None:
+    """No audit looks for contributors afterwards, so that the problem itself must be right."""
+    tables = table("one", BY_BOTH, "tips"), table("two", SEX, "tips")
+    for sign, known in ((1, True), (1, False), (-1, True)):
+        rows = [dict(row, tips=sign * row["tips"] if row["area"] == "n" else 5) for row in FIRMS]
+        own, system, found = judged(*tables, rows=rows, rules=RULES)
+        levels = {
+            name: np.where(found.sensitive, size, 0)
+            for name, size in (("lower", 2), ("upper", 10**6), ("sliding", 4))
+        }
+        found = replace(found, least=found.least if known else None, **levels)
+        problem = _problem(own, Suppression(attacker="outsider"), system, found)
+        assert found.sensitive.any()
+        assert all(getattr(problem, name).tolist() == levels[name].tolist() for name in levels)
+        top = int(np.abs(system.values).max())
+        assert set(problem.low.tolist()) == ({0} if sign > 0 and known else {-2 * top})
+        # There is room beyond every level.
+        assert set(problem.high.tolist()) == {top + 10**6}
+        assert problem.whole is False
+    own, system, found = judged(table("one", BY_BOTH), table("two", SEX))
+    problem = _problem(own, Suppression(attacker="outsider"), system, found)
+    shown = np.concatenate([np.full(p.true.values.size, p.shown) for p in system.parts])
+    assert problem.low[: shown.size].tolist() == shown.astype(int).tolist()
+    assert problem.whole
+
+
 @pytest.mark.parametrize("others", [(), (table("two", SEX, "pay"),)])
 @pytest.mark.parametrize("cost", ["value", "unity", "count", "distance", "box-cox"])
 def test_a_pattern_costs_what_the_method_counts(cost: str, others: tuple[str, ...]) -> None:
@@ -505,7 +542,7 @@ def test_chance_is_of_the_records_the_secret_and_the_set() -> None:
 @pytest.mark.parametrize(
     "method",
     [
-        '{method = "controlled-rounding", base = 5}',
+        '{method = "controlled-rounding", base = 5, unbiased = true}',
         '{method = "controlled-adjustment", directions = "random"}',
     ],
 )

@@ -17,7 +17,7 @@ code of a similar person, so that hardly anything is left of whoever a chain beg
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, sqrt
 
 import numpy as np
 import numpy.typing as npt
@@ -243,9 +243,9 @@ def candidates(
         others = empty_codes[:, ~np.isin(cell_numbers(cells.dataset, empty_codes), numbers)]
         empty_codes = np.concatenate([siblings.astype(empty_codes.dtype), others], axis=1)
         empty_codes = empty_codes[:, : max(numbers.size, wanted)]
-        more = max(ceil(share), 1) * numbers.size / _SIBLINGS
-        more *= people / max(people + base * more, 1.0)
-        needed = max(needed, min(more, numbers.size / CANDIDATES))
+        more = sqrt(max(ceil(share), 1)) * numbers.size / _SIBLINGS
+        shown = more * people / max(people + base * more, 1.0)
+        needed = max(needed, min(shown, numbers.size / CANDIDATES))
     return empty_codes, needed, max(CANDIDATES, round(empty_codes.shape[1] / max(needed, 1.0)))
 
 
@@ -254,13 +254,14 @@ def sibling_candidates(cells: FinestCells, key: bytes, base: int, share: float) 
 
     ``share`` is which part of two there are in the sparsest rows for each small cell and variable. Above 1 it
     is the number of stars for each small cell, of which one is around the cell and the others around invented
-    people; each then has a smaller chance, so that candidates stay about as many.
+    people. Of all stars as many cells are candidates as makes the root of this number times those of one star.
     """
     roots = root_variables(cells.dataset)
     small = np.flatnonzero((cells.counts > 0) & (cells.counts < base))
     if share <= 0 or len(roots) < 2 or not small.size:
         return cells.codes[:, :0].copy()
     stars = max(ceil(share), 1)
+    part = min(share, 1 / sqrt(stars))
     cell_keys = cell_numbers(cells.dataset, cells.codes) if cells.keys is None else cells.keys
     taken = np.sort(cell_numbers(cells.dataset, cells.codes))
     invented, own_keys = _invented(cells, small, cell_keys[small], taken, key, stars - 1)
@@ -270,7 +271,7 @@ def sibling_candidates(cells: FinestCells, key: bytes, base: int, share: float) 
     around = every[:, centres]
     cell_keys = np.concatenate([cell_keys[small], own_keys])
     drawn = scramble(derived(key, "invented"), own_keys) >> np.uint64(32)
-    sibling_codes = [invented[:, drawn * np.uint64(stars) < np.uint64(1 << 32)]]
+    sibling_codes = [invented[:, drawn.astype(np.float64) < part * 2.0**32]]
     for number, index in enumerate(roots):
         report_progress("choosing empty cells", number / len(roots))
         rows = AttributeRows.of(cells.dataset, index, roots)
@@ -279,7 +280,6 @@ def sibling_candidates(cells: FinestCells, key: bytes, base: int, share: float) 
             turn_keys = (
                 scramble(derived(key, f"sibling again {turn}"), cell_keys) if turn else cell_keys
             )
-            part = min(share, 1 / stars)
             chance = np.where(expected <= SPARSE, part / (1 + expected / half), 0.0)
             drawn = scramble(derived(key, f"sibling {index}"), turn_keys) >> np.uint64(32)
             chosen = np.flatnonzero(drawn.astype(np.float64) < chance * 2.0**32)
@@ -297,7 +297,7 @@ def _invented(
 ) -> tuple[Array, Words]:
     """So many invented people for each small cell, as far as they are in empty cells, with keys of their own.
 
-    No record is more than one in ``2 * _INVENTED_WINDOW`` of those from whom a code is taken.
+    Of many small cells none is more than one in ``2 * _INVENTED_WINDOW`` of those that may lend a code.
     """
     dataset, lenders = cells.dataset, cells.codes[:, small]
     stream = np.concatenate(
@@ -317,10 +317,11 @@ def _invented(
             order = np.argsort(row, kind="stable")
             place = np.searchsorted(row[order], rows.numbers(codes))
             drawn = scramble(derived(key, f"inventing {sweep} {index}"), stream)
-            place += _below(drawn, 2 * _INVENTED_WINDOW) - _INVENTED_WINDOW
-            varying = [index, *dependents(dataset, index)]
+            place = place + _below(drawn, 2 * _INVENTED_WINDOW) - _INVENTED_WINDOW
+            lender = order[place % order.size]
             new_codes = codes.copy()
-            new_codes[varying] = lenders[np.ix_(varying, order[place % order.size])]
+            for variable in (index, *dependents(dataset, index)):
+                new_codes[variable] = lenders[variable, lender]
             codes = np.where(possible_cells(dataset, new_codes), new_codes, codes)
     numbers, first = np.unique(cell_numbers(dataset, codes), return_index=True)
     first = first[~find(taken, numbers)[1]]
@@ -329,7 +330,8 @@ def _invented(
 
 def _below(random_words: Words, limit: int) -> Ints:
     """A number below a limit from the upper half of each word."""
-    return ((random_words >> np.uint64(32)) * np.uint64(limit) >> np.uint64(32)).astype(np.int64)
+    part = (random_words >> np.uint64(32)) * np.uint64(limit) >> np.uint64(32)
+    return np.asarray(part, dtype=np.int64)
 
 
 def _siblings(

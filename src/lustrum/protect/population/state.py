@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import io
 import json
-import os
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,6 +19,7 @@ from lustrum.model.finest import FinestCells
 from lustrum.protect.population.later import RememberedCells
 from lustrum.protect.population.public import SEARCH
 from lustrum.protect.population.search.run import SearchState
+from lustrum.runtime.durable import write_whole
 
 
 class StateFile:
@@ -79,20 +80,16 @@ class StateFile:
 
     def keep(self, state: SearchState) -> None:
         """Write the state; an interruption while writing leaves the earlier one."""
-        draft = self._path.with_name(f".{self._path.name}.draft")
-        handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(handle, "wb") as file:
-            np.savez(
-                file,
-                digest=np.frombuffer(self._digest, dtype=np.uint8),
-                sweeps=np.int64(state.sweeps),
-                word=np.uint64(state.word),
-                up=state.up,
-                fields=state.fields,
-            )
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(self._path)
+        file = io.BytesIO()
+        np.savez(
+            file,
+            digest=np.frombuffer(self._digest, dtype=np.uint8),
+            sweeps=np.int64(state.sweeps),
+            word=np.uint64(state.word),
+            up=state.up,
+            fields=state.fields,
+        )
+        write_whole(self._path, file.getvalue(), 0o600)
 
     def remove(self) -> None:
         """Delete the state, once the work is done."""

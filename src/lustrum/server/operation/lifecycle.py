@@ -123,7 +123,7 @@ _LOOK = 10.0  # seconds between two looks at what there is, for the figures of t
 
 
 async def keep_figures(look: Callable[[], None]) -> None:
-    """Look now and then, for as long as the server runs; one look that fails does not end them."""
+    """Look now and then, for as long as the server runs, also after one look that failed."""
     while True:
         try:
             await run_in_threadpool(look)

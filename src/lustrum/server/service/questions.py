@@ -73,7 +73,8 @@ class Gate:
     ) -> Iterator[None]:
         """Wait for a turn; then the work inside has limited time, and ends early if its asker leaves."""
         gone = stop_asked()
-        self._wait(gone, patience or self._settings.patience)
+        with self._metrics.waiting.track_inprogress():
+            self._wait(gone, patience or self._settings.patience)
         try:
             try:
                 with within(seconds or self._settings.seconds):
@@ -102,15 +103,7 @@ class Gate:
                 raise _busy()
             turn = threading.Event()
             self._waiting.setdefault(asker, deque()).append(turn)
-        self._metrics.waiting.inc()
-        try:
-            self._wait_for(turn, asker, gone, time.monotonic() + patience)
-        finally:
-            self._metrics.waiting.dec()
-
-    def _wait_for(
-        self, turn: threading.Event, asker: str, gone: Callable[[], bool], end: float
-    ) -> None:
+        end = time.monotonic() + patience
         while not turn.wait(0.25):
             left = gone()
             if not left and time.monotonic() <= end:
@@ -272,12 +265,9 @@ class Questions:
         self, query: TableQuery, snapshot: Snapshot, seconds: float, patience: float | None = None
     ) -> Decision:
         started = time.perf_counter()
-        with self._gate_of(snapshot).pass_through(seconds, patience):
-            self.metrics.busy.inc()
-            try:
-                decision = snapshot.answer(query)
-            finally:
-                self.metrics.busy.dec()
+        gate, busy = self._gate_of(snapshot), self.metrics.busy
+        with gate.pass_through(seconds, patience), busy.track_inprogress():
+            decision = snapshot.answer(query)
         rules = (reason.rule for reason in decision.reasons)
         self.metrics.decided(query.dataset, decision.verdict.value, rules)
         log_decision(decision, time.perf_counter() - started)

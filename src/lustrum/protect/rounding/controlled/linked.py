@@ -197,10 +197,8 @@ def round_system(
     goal: int | None = None,
     sweeps: int = 100,
     inner_weight: float = 0.0,
-    weights: npt.ArrayLike | None = None,
     distance: Distance = "absolute",
     steps: int | None = 1000,
-    progress: Callable[[float], object] | None = None,
     stop: Callable[[], bool] | None = None,
 ) -> Rounded:
     """Round all published cells of linked tables from the counts of their inner cells.
@@ -223,8 +221,6 @@ def round_system(
         goal=goal,
         sweeps=sweeps,
         inner_weight=inner_weight,
-        progress=progress,
-        stop=stop,
     )
     true = sums_of(np.asarray(inner, dtype=np.int64).ravel(), tables)
     if how == "search" or scope != "all" or (how == "auto" and tables.rows > EXACT_CELLS):
@@ -246,7 +242,6 @@ def round_system(
         true,
         complete_relations(tables),
         base,
-        weights=weights,
         distance=distance,
         steps=steps,
         incumbent=inner_rounding.published,

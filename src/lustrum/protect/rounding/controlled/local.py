@@ -13,7 +13,6 @@ and Heldal (2018).
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -31,7 +30,6 @@ from lustrum.protect.rounding.controlled.local_kernels import anneal, greedy_sta
 Scope = Literal["all", "small"]
 _Pair: TypeAlias = tuple[Any, Any]
 
-_SLICE = 16  # sweeps between two calls of the caller's hooks
 _HOT, _COLD = 0.25, 0.011  # temperatures, as shares of the energy of one step of a balanced cell
 _POLISH = 4
 _FEWEST_STEPS, _STEPS_A_MARGIN = 20_000, 30
@@ -64,7 +62,7 @@ class InnerRounding:
 
 def round_inner(
     inner: npt.ArrayLike,
-    tables: Structure | Sparse,
+    tables: Structure,
     base: int,
     *,
     rng: np.random.Generator,
@@ -72,16 +70,12 @@ def round_inner(
     goal: int | None = None,
     sweeps: int = 100,
     inner_weight: float = 0.0,
-    progress: Callable[[float], object] | None = None,
-    stop: Callable[[], bool] | None = None,
 ) -> InnerRounding:
     """Round inner cells so that the errors of the published sums are as small as the search can make them.
 
-    ``tables`` is a structure, or a 0/1 matrix of published by inner cells. The search tries to
-    bring every sum within the ``goal``, by default ``base - 1``, and where it cannot, within the next
-    larger error. More ``sweeps`` make the squares smaller. ``inner_weight`` makes the squared errors
-    of inner cells count beside those of the sums. ``progress`` is called with the share done; when
-    ``stop`` answers yes, the best rounding so far is returned.
+    The search tries to bring every sum within the ``goal``, by default ``base - 1``, and where it cannot,
+    within the next larger error. More ``sweeps`` make the squares smaller. ``inner_weight`` makes the
+    squared errors of inner cells count beside those of the sums.
 
     >>> from lustrum.numeric.structure import Structure
     >>> tables = Structure.margins((4, 3), ["AB", "A", "B", ""])
@@ -98,7 +92,7 @@ def round_inner(
         raise InputError(f"The goal of rounding must be a whole number of 0 or more, not {goal!r}.")
     if type(sweeps) is not int or sweeps < 0:
         raise InputError(f"The number of sweeps must be a whole number, 0 or more, not {sweeps!r}.")
-    search.run(target, sweeps, progress, stop)
+    search.run(target, sweeps)
     rounded = search.rounded(values)
     true, shown = sums_of(values, tables), sums_of(rounded, tables)
     return InnerRounding(
@@ -134,7 +128,7 @@ class _LocalRounding:
     def of(
         cls,
         values: Ints,
-        tables: Structure | Sparse,
+        tables: Structure,
         base: int,
         scope: Scope,
         rng: np.random.Generator,
@@ -174,34 +168,19 @@ class _LocalRounding:
         inner_cells[self.moving] += self.base * self.up - self.residue
         return inner_cells
 
-    def run(
-        self,
-        goal: int,
-        sweeps: int,
-        progress: Callable[[float], object] | None,
-        stop: Callable[[], bool] | None,
-    ) -> None:
+    def run(self, goal: int, sweeps: int) -> None:
         """Start, anneal, repair, polish; never ends worse than it started."""
         cells, lists = _pair(self.by_cell), _pair(self.by_margin)
         greedy_start(*cells, self.error, self.up, self.residue, self.lean, self.base, self.state)
         started = self._rank(goal), self.up.copy(), self.error.copy()
         heats = self._temperatures(sweeps)
-        for done in range(0, sweeps, _SLICE):
-            if stop is not None and stop():
-                break
-            part = heats[done : done + _SLICE]
-            anneal(*cells, self.error, self.up, self.lean, self.base, part, self.state)
-            if progress is not None:
-                progress(min(done + _SLICE, sweeps) / (sweeps + 1))
-        if stop is None or not stop():
-            self._repair(goal, cells, lists)
-            most = max(goal, int(np.abs(self.error).max(initial=0)))
-            state = (self.error, self.up, self.lean)
-            polish(*cells, *lists, *state, self.base, most, _POLISH, self.state)
+        anneal(*cells, self.error, self.up, self.lean, self.base, heats, self.state)
+        self._repair(goal, cells, lists)
+        most = max(goal, int(np.abs(self.error).max(initial=0)))
+        state = (self.error, self.up, self.lean)
+        polish(*cells, *lists, *state, self.base, most, _POLISH, self.state)
         if started[0] < self._rank(goal):
             _, self.up, self.error = started
-        if progress is not None:
-            progress(1.0)
 
     def _repair(self, goal: int, cells: _Pair, lists: _Pair) -> None:
         """Bring all errors within the goal, or within the smallest larger error that is achievable."""
@@ -243,38 +222,21 @@ def _counts(inner: npt.ArrayLike) -> Ints:
     return values.astype(np.int64).ravel()
 
 
-def sums_of(values: Ints, tables: Structure | Sparse) -> Ints:
+def sums_of(values: Ints, tables: Structure) -> Ints:
     """All published cells from values of the inner cells, one table after the other."""
-    if isinstance(tables, Structure):
-        parts = [np.asarray(t, dtype=np.int64).ravel() for t in tables.published(values)]
-        return np.concatenate(parts)
-    sums: Ints = sparse.csr_array(tables, dtype=np.int64) @ values
-    return sums
+    parts = [np.asarray(t, dtype=np.int64).ravel() for t in tables.published(values)]
+    return np.concatenate(parts)
 
 
-def _margins(tables: Structure | Sparse, inner: int, moving: Ints) -> Sparse:
+def _margins(tables: Structure, inner: int, moving: Ints) -> Sparse:
     """The sums of several inner cells over the cells that can move, each sum once."""
+    if inner != tables.inner:
+        raise InputError(f"There are {tables.inner} inner cells, but {inner} values were given.")
     # Sums of random words identify sets of inner cells: equal sums are the same published cell.
     hashes = np.random.default_rng(0).integers(0, 2**64, size=inner, dtype=np.uint64)
-    if isinstance(tables, Structure):
-        if inner != tables.inner:
-            raise InputError(
-                f"There are {tables.inner} inner cells, but {inner} values were given."
-            )
-        sizes = sums_of(np.ones(inner, dtype=np.int64), tables)
-        marks = np.concatenate([t.ravel() for t in tables.published(hashes)])
-        matrix = tables.restrict(moving).matrix
-    else:
-        whole = sparse.csr_array(tables)
-        if whole.shape[1] != inner or bool((whole.data != 1).any()):
-            raise InputError(
-                f"The matrix of published by inner cells must hold ones and have {inner} columns."
-            )
-        sizes = np.diff(whole.indptr)
-        summed = np.concatenate([[np.uint64(0)], np.cumsum(hashes[whole.indices], dtype=np.uint64)])
-        marks = summed[whole.indptr[1:]] - summed[whole.indptr[:-1]]
-        matrix = whole[:, moving]
-    matrix = sparse.csr_array(matrix)
+    sizes = sums_of(np.ones(inner, dtype=np.int64), tables)
+    marks = np.concatenate([t.ravel() for t in tables.published(hashes)])
+    matrix = sparse.csr_array(tables.restrict(moving).matrix)
     several = np.flatnonzero((sizes > 1) & (np.diff(matrix.indptr) > 0))
     _, once = np.unique(marks[several], return_index=True)
     return matrix[several[np.sort(once)]]
