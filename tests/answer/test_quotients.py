@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lustrum.answer import statistics
 from lustrum.answer.statistics import compose, quantities, share_totals
-from lustrum.answer.statistics import compose as statistics
 from lustrum.model import (
     Category,
     Dataset,
