@@ -62,7 +62,7 @@ def test_names_and_codes_where_labels_are_no_numbers() -> None:
     }.items():
         assert [category.code for category in categories_of(text, variable)] == codes
     for text, said in {
-        "Z": "one category and the label of another",
+        "Z": "more than one category",
         "y": "has no category",
     }.items():
         with pytest.raises(QueryError, match=said):

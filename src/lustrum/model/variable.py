@@ -407,8 +407,11 @@ def _named(
     part: str, variable: Variable, listed: Sequence[Category], numbered: bool
 ) -> list[Category]:
     """A category by its code or label, or those from one code to another."""
-    every = [*listed, *(c for level in variable.levels for c in level.groups), *variable.finest]
-    same = {c.code: c for c in every if str(c.label).casefold() == part.casefold()}
+    coarser = [c for level in variable.levels for c in level.groups]
+    for some in (listed, [*coarser, *variable.finest]):
+        same = {c.code: c for c in some if str(c.label).casefold() == part.casefold()}
+        if same:
+            break
     if variable.holds(part):
         same.setdefault(part, variable.category(part))
     if len(same) == 1:
@@ -416,8 +419,7 @@ def _named(
     if same:
         raise QueryError(
             say(
-                "{variable}: {text!r} is the code of one category and the label of another; tick the one that "
-                "you mean.",
+                "{variable}: {text!r} names more than one category; tick the one that you mean.",
                 variable=variable.label,
                 text=part,
             )
