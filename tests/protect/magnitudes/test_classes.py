@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from math import ceil
 
 import numpy as np
 import pytest
@@ -58,12 +59,11 @@ def register(
 
 def sources(shown: int, first: int, last: int, spec: ProtectedMagnitudes = SPEC) -> list[int]:
     """Every contribution of a class that can show a number, one by one."""
-    low, high = (f.as_integer_ratio() for f in (spec.factors.least, spec.factors.most))
+    low, high = spec.factors.least, spec.factors.most
     found = []
     for x in range(max(first, 0), last + 1):
-        # Parts of a value are rounded up; whole numbers are divided faster than fractions multiply.
-        least, most = (-(-over * x // under) for over, under in (low, high))
-        if least <= abs(shown - x) <= (max(most, 2) if x >= 3 else most):
+        most = ceil(high * x)
+        if ceil(low * x) <= abs(shown - x) <= (max(most, 2) if x >= 3 else most):
             found.append(x)
     return found
 

@@ -197,13 +197,10 @@ def test_a_ratio_a_sum_or_a_difference_is_as_open_as_the_values_of_an_owner(
     for known in (one, two):
         assert (1 - p) * max(map(abs, known)) > (1 + p) * min(map(abs, known))
     for of_both in (lambda u, v: u - v, lambda u, v: u + v):
-        # In hundredths, so that whole numbers are compared.
-        near = [(100 * of_both(u, v), percent * max(abs(u), abs(v))) for u, v in product(one, two)]
+        near = [(of_both(u, v), p * max(abs(u), abs(v))) for u, v in product(one, two)]
         assert max(z - by for z, by in near) > min(z + by for z, by in near)
-    # Every ratio of a pair lies between these two.
-    sizes = [sorted(map(abs, known)) for known in (one, two)]
-    least, most = (Fraction(sizes[0][k], sizes[1][~k]) for k in (0, -1))
-    assert (1 - p) * most > (1 + p) * least
+    ratios = [abs(Fraction(u, v)) for u, v in product(one, two)]
+    assert (1 - p) * max(ratios) > (1 + p) * min(ratios)
 
 
 def test_from_some_units_on_nobody_is_certain_who_knows_the_direction() -> None:
