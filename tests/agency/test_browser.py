@@ -127,7 +127,7 @@ def test_a_mistake_is_one_sentence_on_the_page(
     with context_of(browser, base_url=address) as context:
         page = context.new_page()
         page.goto(enter)
-        page.goto("/")
+        page.wait_for_url("**/maps")
         page.set_input_files("#files", wrong)
         page.get_by_role("button", name="Draw the map").click()
         expect(page.locator("#said")).to_contain_text("wrong.csv")

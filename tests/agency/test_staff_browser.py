@@ -134,6 +134,7 @@ def test_a_file_that_cannot_be_read_is_one_sentence_on_the_page(
     try:
         page = context.new_page()
         page.goto(enter)
+        page.wait_for_url(f"{staff}/")
         page.goto("/import")
         page.set_input_files("#file", wrong)
         expect(page.locator("#said")).to_contain_text("has no column that can be described")

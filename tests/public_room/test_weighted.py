@@ -311,7 +311,9 @@ def test_pages_and_the_api_show_errors_and_grades(service: TableService) -> None
     assert "Beside each estimate: its standard error" in page
     french = client.get("/fr/datasets/survey/table?by=employment&where=age:1&weight=weight").text
     assert "à utiliser avec prudence" in french
-    percent = client.get("/datasets/survey/table?by=employment&weight=weight&show=row-percent").text
+    percent = client.get(
+        "/datasets/survey/table?by=employment&by=sex&weight=weight&show=row-percent"
+    ).text
     assert "±" not in percent
     body = {"dataset": "survey", "by": ["employment"], "weight": "weight"}
     answer = client.post("/api/v1/tables", json=body).json()

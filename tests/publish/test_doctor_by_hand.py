@@ -243,6 +243,7 @@ def test_bundles_are_whole_stated_and_remembered(
             sums=SimpleNamespace(unsafe=None) if summed else None,
             policy=SimpleNamespace(before=[]),
             made={},
+            report=SimpleNamespace(proof=None),
         )
 
     monkeypatch.setattr(doctor, "read_bundle", read)

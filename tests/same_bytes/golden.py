@@ -797,7 +797,7 @@ def answers() -> Results:
                 response = client.get(f"{link}&include=bounds,trace")
                 assert response.status_code == 200, response.text
                 yield f"{name} {words}: answer", timeless(response.content)
-                for form in ("csv", "xlsx", "json-stat", "parquet"):
+                for form in ("csv", "csvw", "xlsx", "json-stat", "parquet"):
                     content = client.get(f"{link}&format={form}").content
                     parts = workbook(content) if form == "xlsx" else timeless(content)
                     yield f"{name} {words}: {form}", parts

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import tarfile
+from csv import DictReader
 from pathlib import Path
 
 import pytest
@@ -39,10 +40,14 @@ def run(*words: str) -> Result:
 
 
 def check_answers(root: Path, without: set[str]) -> None:
+    """Every column that a version wrote has the values that it had; later ones may stand beside them."""
     asked = json.loads((root / "answers.json").read_text())
     for words, answer in asked:
         if words[1] not in without:
-            assert run("table", *words, "--data", str(root / "data")).stdout == answer, words
+            now = run("table", *words, "--data", str(root / "data")).stdout
+            then = list(DictReader(answer.splitlines()))
+            kept = [{key: row[key] for key in then[0]} for row in DictReader(now.splitlines())]
+            assert kept == then, words
 
 
 @pytest.mark.parametrize("version", VERSIONS, indirect=True)

@@ -308,7 +308,8 @@ def release_tables(
         release = run_programme(
             programme, data, out_folder, trace_path, workers=workers, progress=progress
         )
-    record_act(data, "release", programme.name, release.digest)
+    if data.is_dir():  # a programme may count a file of records instead
+        record_act(data, "release", programme.name, release.digest)
     grid = Grid(header_style="bold")
     grid.add_column("table")
     for head in ("cells", "not shown"):

@@ -12,10 +12,10 @@ checks of a spec are made, with the first object of that spec.
     ...     base: int = parameter(3, "Numbers are published as multiples of this.", least=2)
     >>> Rounding(5).to_mapping()
     {'method': 'rounding', 'base': 5}
-    >>> Rounding(1)
+    >>> Rounding(1)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
-    lustrum.model.errors.InputError: The method 'rounding': 'base' must be a whole number of 2 or more, not 1.
+    lustrum.model.parameters.ParameterError: The method 'rounding': 'base' must be a whole number of 2 or more...
 """
 
 from __future__ import annotations
