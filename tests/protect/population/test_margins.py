@@ -152,6 +152,16 @@ def test_a_group_of_few_cells_does_not_decide_a_margin_by_itself() -> None:
     assert len(set(report.margins[1])) == 1
 
 
+def test_where_all_cells_are_few_the_margin_is_twice_the_typical_error() -> None:
+    kinds = measured({(1, 0): [4] * 5, (2, 1): [4] * 9})
+    report = report_of({"max_variables": 3}, Support(3), 0.5, kinds, kinds, b"s" * 16)
+    for margins, errors in (
+        (report.margins, report.errors),
+        (report.group_margins, report.group_errors),
+    ):
+        assert 2 * errors[2] <= margins[1][0] == margins[2][4] <= 2 * errors[2] + 2
+
+
 def test_the_key_draws_where_the_steps_of_a_margin_begin() -> None:
     kinds = measured({(1, 0): [7] * 500})
     stated = {

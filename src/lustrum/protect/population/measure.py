@@ -42,6 +42,7 @@ from lustrum.protect.population.public import (
     coarse_share,
     keyed_shift,
     margin_class,
+    of_kind,
 )
 from lustrum.protect.population.search.layout import KINDS, TablePlan, plan_tables
 from lustrum.protect.population.search.levels import controlled_levels
@@ -148,19 +149,26 @@ def report_of(
         group_errors=group_errors,
         rates=_coarse_rates((controlled,), nearest, secret, "rates", fewest),
         free_rates=_coarse_rates((free, controlled), nearest, secret, "free rates", fewest),
-        margins=_coarse_margins(kinds, secret, "margin", MARGIN_STEP),
-        group_margins=_coarse_margins(grouped, secret, "group margin", GROUP_MARGIN_STEP),
+        margins=_coarse_margins(kinds, errors, secret, "margin", MARGIN_STEP),
+        group_margins=_coarse_margins(
+            grouped, group_errors, secret, "group margin", GROUP_MARGIN_STEP
+        ),
         largest=coarse_largest(largest, LARGEST * support.base, secret),
     )
 
 
 def _coarse_margins(
-    kinds: Mapping[int, Sequence[MeasuredTable]], secret: bytes, name: str, step: float
+    kinds: Mapping[int, Sequence[MeasuredTable]],
+    errors: Mapping[int, float],
+    secret: bytes,
+    name: str,
+    step: float,
 ) -> Margins:
     """A margin of error for each kind of table and each size of numbers, which most cells of that size keep.
 
     Sizes of which a kind has few cells are joined with the next kind. Within them the margin covers every
-    kind that has cells enough. No margin is smaller than that of smaller numbers, or of fewer variables.
+    kind that has cells enough. No margin is smaller than that of smaller numbers, or of fewer variables. Where
+    no size of any kind has cells enough, it is twice the typical error.
     """
     last = max(kinds)
     sizes = range(len(MARGIN_ENDS) + 1)
@@ -186,7 +194,8 @@ def _coarse_margins(
         # A size of which there are too few cells has the margin of the next larger one.
         for size in reversed(sizes[:-1]):
             later[size] = later[size] or later[size + 1]
-        stated[variables] = [max(later[: size + 1]) for size in sizes]
+        widest = 0.0 if any(later) else step * ceil(2 * of_kind(errors, variables) / step)
+        stated[variables] = [max(widest, *later[: size + 1]) for size in sizes]
     least = np.ones(len(sizes))
     margins: dict[int, tuple[int, ...]] = {}
     for variables in sorted(kinds):
