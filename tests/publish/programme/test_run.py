@@ -16,6 +16,7 @@ from lustrum.model import DatasetError, InputError, Release
 from lustrum.public.prepared import read_prepared
 from lustrum.publish import prepared as folders
 from lustrum.publish.programme import read, suppress
+from lustrum.readers.judge import judge, open_file
 from publish.programme.attack import CUBE, SETS, Cell, attack, cell, contributions, published
 from publish.programme.conftest import COUNTS, RULES, TURNOVER, Workplace
 
@@ -135,6 +136,20 @@ def test_a_suppressed_value_is_never_0_in_any_file(made: Workplace) -> None:
     assert column.is_null().to_pylist() == hidden.tolist()
     with zipfile.ZipFile(made.folder / "public" / table.files["xlsx"]) as book:
         assert b"<f>" not in b"".join(book.read(n) for n in book.namelist() if "sheet" in n)
+
+
+@pytest.mark.parametrize("ending", ["csv", "xlsx", "json", "parquet"])
+def test_every_file_has_a_layout_by_which_all_of_them_are_cleared_together(
+    made: Workplace, ending: str
+) -> None:
+    tables = made.folder / "public" / "tables"
+    paths = sorted(p for p in tables.glob(f"*/*.{ending}") if ".table." not in p.name)
+    assert len(paths) == 4
+    opened = [open_file(path) for path in paths]
+    assert {one.origin for one in opened} == {"beside the file"}
+    report = judge(opened).report
+    assert (report.exit, report.questions, report.hidden > 0) == (0, (), True)
+    assert all(judge([one]).report.exit == 0 for one in opened)
 
 
 def test_the_public_folder_tells_neither_parameters_nor_costs(made: Workplace) -> None:

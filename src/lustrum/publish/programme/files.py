@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from html import escape
 from typing import Any
 
+from lustrum.audit.knowledge.responses import Relation
+from lustrum.formats.cell_text import free_name
 from lustrum.formats.write import plain_letters, release_as_parquet
 from lustrum.model import CellStatus, Dataset, Release
 from lustrum.model.plugins import load
+from lustrum.model.variable import TOTAL_CODE
+from lustrum.protect.suppression import Suppression
 from lustrum.public.prepared.table_words import release_words
 from lustrum.publish.prepared import json_bytes
 from lustrum.publish.programme.spec import COUNT, PreparedSet, Programme, ProgrammeTable
+from lustrum.readers.layout import CodeRoles, Layout
+from lustrum.readers.own import BESIDE, own_layout, public_layout, roles_of
 
 _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 60rem; padding: 0 1rem;
@@ -57,6 +64,7 @@ def public_files(
 ) -> tuple[dict[str, Any], dict[str, bytes]]:
     """The words of the manifest and the bytes of all files; nothing in them is confidential."""
     files: dict[str, bytes] = dict(certificates)
+    layouts = _Layouts(dataset, tables)
     listed: list[dict[str, Any]] = []
     for one in tables:
         release = plain_letters(one.release) if programme.plain_status else one.release
@@ -67,6 +75,9 @@ def public_files(
             ending, data = _written(name, release, label)
             places[name] = f"{stem}.{ending}"
             files[places[name]] = data
+            layout = layouts.of(one, release, name)
+            if layout is not None:
+                files[places[name] + BESIDE] = own_layout(layout, data).encode()
         places["table"] = f"{stem}.table.json"
         files[places["table"]] = json_bytes(release_words(release))
         listed.append(
@@ -106,6 +117,81 @@ def _written(name: str, release: Release, label: str) -> tuple[str, bytes]:
     form = load("lustrum.formats", name)()
     data = form.write(release, label)
     return form.ending, data if isinstance(data, bytes) else data.encode("utf-8")
+
+
+@dataclass(frozen=True, eq=False)
+class _Layouts:
+    """The public layouts of a programme's tables, which say how codes of all of them belong together."""
+
+    dataset: Dataset
+    tables: Sequence[MadeTable]
+
+    def of(self, one: MadeTable, release: Release, form: str) -> Layout | None:
+        """The layout of a table in a format; none of tables whose numbers are not true where they are shown."""
+        fixed = {self._responses: one.response}
+        for part in one.table.query.where:
+            fixed[part.variable] = _whole_name(part.codes)
+        if (
+            release.method.get("method") != Suppression.name
+            or _sums_of(one.table_set) is None
+            or fixed.keys() & {axis.name for axis in release.axes}
+            or (form == "json-stat" and release.stated.any())
+        ):
+            return None
+        return public_layout(
+            release,
+            "counts" if one.response == COUNT else "sums",
+            "plain" if form == "parquet" else form,  # type: ignore[arg-type]
+            fixed=fixed,
+            roles=self._roles,
+        )
+
+    @cached_property
+    def _responses(self) -> str:
+        """The name of the variable whose codes are responses."""
+        return free_name("response", {variable.name for variable in self.dataset.variables})
+
+    @cached_property
+    def _roles(self) -> Mapping[str, CodeRoles]:
+        """The roles of all codes that any table shows or selects by, and of responses."""
+        members: dict[str, dict[str, frozenset[int]]] = {}
+        for one in self.tables:
+            for axis in one.release.axes:
+                held = members.setdefault(axis.name, {})
+                held |= {c.code: frozenset(c.members) for c in axis.categories}
+            for part in one.table.query.where:
+                variable = self.dataset.variable(part.variable)
+                held = members.setdefault(part.variable, {})
+                held[_whole_name(part.codes)] = part.members(variable)
+        for name, held in members.items():
+            everybody = frozenset(range(len(self.dataset.variable(name).finest)))
+            if everybody not in held.values():
+                held[free_name(TOTAL_CODE, {*held})] = everybody
+        roles = {name: roles_of(held) for name, held in members.items()}
+        totals: dict[str, tuple[str, ...]] = {}
+        for one in self.tables:
+            totals |= _sums_of(one.table_set) or {}
+        shown = dict.fromkeys(one.response for one in self.tables)
+        alone = [name for name in shown if name not in CodeRoles(totals=totals).settled()]
+        return {**roles, self._responses: CodeRoles(totals=totals, independent=tuple(alone))}
+
+
+def _sums_of(table_set: PreparedSet) -> dict[str, tuple[str, ...]] | None:
+    """The responses that are sums of others; None if a relation is no sum."""
+    totals = {}
+    for relation in map(Relation.of, table_set.relations):
+        head, *parts = relation.weights
+        weights = [relation.weights[name] for name in parts]
+        exact = (relation.low, relation.high) == (0, 0) and abs(relation.weights[head]) == 1
+        if not exact or set(weights) != {-relation.weights[head]}:
+            return None
+        totals[head] = tuple(parts)
+    return totals
+
+
+def _whole_name(codes: Sequence[str]) -> str:
+    """The code of all selected people together."""
+    return " or ".join(codes)
 
 
 def _label(one: MadeTable, dataset: Dataset) -> str:

@@ -113,7 +113,12 @@ class WrittenTable:
 @contextmanager
 def drafts(tables: Sequence[WrittenTable], files: SuppressFiles) -> Iterator[list[Path]]:
     """The protected tables as files beside their places, until they are put there or thrown away."""
-    from lustrum.readers.own import own_layout, sidecar  # not before something is written
+    from lustrum.readers.own import (  # not before it is needed
+        form_of,
+        own_layout,
+        public_layout,
+        sidecar,
+    )
 
     if files.out is None:
         yield []
@@ -125,9 +130,8 @@ def drafts(tables: Sequence[WrittenTable], files: SuppressFiles) -> Iterator[lis
         written = [Path(held) / name for name in names]
         for one, draft in zip(tables, written, strict=True):
             write_release(one.release, draft)
-            if draft.suffix.lower() in (".csv", ".parquet", ".pq"):
-                layout = own_layout(one.release, draft.read_bytes(), one.kind)
-                write_whole(sidecar(draft), layout.encode())
+            layout = public_layout(one.release, one.kind, form_of(draft))
+            write_whole(sidecar(draft), own_layout(layout, draft.read_bytes()).encode())
         yield written
 
 

@@ -24,11 +24,10 @@ from lustrum.readers.grids import Container
 from lustrum.readers.judge import OpenedFile, open_file
 from lustrum.readers.layout import MEASURE, read_layout
 from lustrum.readers.number_text import Style, printed
-from lustrum.readers.own import public_layout, sidecar
+from lustrum.readers.own import CELLS, form_of, public_layout, sidecar
 
 _HIDDEN = CellStatus.NOT_FOR_PUBLICATION.value
 _OPEN = 2**60
-_CELLS = "Cells"
 
 
 def audit_of_files(
@@ -58,12 +57,12 @@ def audit_of_files(
 def _opened(path: Path, one: WrittenTable) -> OpenedFile:
     """A file, read by the layout that its table has and that stands beside it."""
     workbook = path.suffix.lower() == ".xlsx"
-    layout = public_layout(one.release, one.kind, _CELLS if workbook else "")
+    layout = public_layout(one.release, one.kind, form_of(path))
     try:
         beside = sidecar(path)
         if beside.exists() and read_layout(beside).model_copy(update={"digest": ""}) != layout:
             raise _differs(path, "has another layout")
-        file = open_file(path, layout.model_copy(update={"notes": "nothing"} if workbook else {}))
+        file = open_file(path, layout.model_copy(update={"parts": None}))
     except InputError:
         raise _differs(path, "has other variables") from None
     if workbook and not _only_repeats(file.container):
@@ -79,7 +78,7 @@ def _only_repeats(container: Container) -> bool:
         )
         for grid in container.grids
     }
-    own = counted.pop(_CELLS)
+    own = counted.pop(CELLS)
     return all(numbers <= own for numbers in counted.values())
 
 
