@@ -25,6 +25,7 @@ from typer.testing import CliRunner
 from lustrum.audit import Bounds
 from lustrum.cli.application import app
 from lustrum.model import InputError
+from lustrum.model.errors import NotJudgedError
 from lustrum.readers.judge import open_file
 from lustrum.readers.own import published_cells
 from lustrum.readers.report import FileReport
@@ -287,12 +288,12 @@ def test_columns_can_have_any_name_by_a_layout_and_are_asked_about_without_one(t
     words = (table, "--rule", "p=10", "--out", other)
     assert suppress(*words, *layout(table.parent, *ROLES))[0] == 0
     assert other.read_text() == plain.read_text()
-    with pytest.raises(InputError, match="there is no column 'value'"):
+    with pytest.raises(NotJudgedError, match="Is 'turnover', 'firms', 'first', 'second' the value"):
         suppress(*words)
     # With contributors that go unseen, sums would be taken for counts, of which none is small.
     table.write_text(RENAMED.replace("turnover", "value"))
     with pytest.raises(
-        InputError, match="what are the columns 'firms', 'first', 'second'"
+        NotJudgedError, match=r"What is the column 'firms'\? What is the column 'first'\?"
     ) as asked:
         suppress(*words)
     lines = str(asked.value).partition(":\n")[2]
@@ -305,7 +306,7 @@ def test_columns_can_have_any_name_by_a_layout_and_are_asked_about_without_one(t
 def test_the_kind_of_numbers_is_stated_and_never_silent(tmp_path: Path) -> None:
     path, out = tmp_path / "t.csv", tmp_path / "o.csv"
     path.write_text("area,value\nn,2\ns,7\nw,9\nTotal,18\n")
-    with pytest.raises(InputError, match="are the values counts or sums"):
+    with pytest.raises(NotJudgedError, match="are the values counts or sums"):
         suppress(path, "--rule", "threshold=3")
     assert suppress(path, "--rule", "threshold=3", "--kind", "counts", "--out", out)[0] == 0
     assert "counts" in (tmp_path / "o.csv.layout.toml").read_text()
@@ -315,7 +316,7 @@ def test_the_kind_of_numbers_is_stated_and_never_silent(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="the layout says 'counts', and --kind 'sums'"):
         suppress(path, "--kind", "sums", *layout(tmp_path, 'kind = "counts"'))
     path.write_text("area,value,primary,upper\nn,2,1,1\ns,7,0,\nw,9,0,\nTotal,18,0,\n")
-    with pytest.raises(InputError, match="are the values counts or sums"):
+    with pytest.raises(NotJudgedError, match="are the values counts or sums"):
         suppress(path)
     for kind in ("counts", "sums"):
         assert suppress(path, "--kind", kind, "--out", out)[0] == 0

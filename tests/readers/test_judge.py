@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from examples import examples
@@ -272,3 +272,35 @@ def test_every_member_of_the_report_is_documented() -> None:
     text = page.read_text(encoding="utf-8")
     for part in (FileReport, AuditedValue, PatternReport):
         assert not [name for name in part.model_fields if f"`{name}`" not in text]
+
+
+@given(
+    values=st.lists(st.integers(0, 50), min_size=2, max_size=7),
+    hidden=st.sets(st.integers(0, 6), min_size=1),
+    shown=st.sets(st.integers(0, 6)),
+)
+@settings(max_examples=examples(40, 400), deadline=None)
+def test_running_sums_say_how_much_is_hidden_between_two_of_them(
+    tmp_path_factory: pytest.TempPathFactory, values: list[int], hidden: set[int], shown: set[int]
+) -> None:
+    size = range(len(values))
+    hidden, shown = hidden & {*size}, shown & {*size}
+    assume(hidden)
+    lines = ["month,value,since"]
+    for i in size:
+        first = "x" if i in hidden else values[i]
+        lines.append(f"m{i},{first},{sum(values[: i + 1]) if i in shown else 'x'}")
+    columns = "month = { role = 'code' }\nvalue = { role = 'value' }\nsince = { role = 'value' }\n"
+    layout = f"kind = 'counts'\nsymbols.x = 'hidden'\n[[tables]]\n[tables.columns]\n{columns}"
+    layout += f"[dimensions.month]\nindependent = {[f'm{i}' for i in size]}\n"
+    layout += "[dimensions.measure]\nunits.since = 'value running over month'\n"
+    wanted: dict[str, float] = {}
+    last = 0
+    for end in sorted(shown):
+        between = [i for i in hidden if last <= i <= end]
+        if len(between) == 1 or not any(values[i] for i in between):
+            wanted |= {f"month=m{i}, measure=value": values[i] for i in between}
+        last = end + 1
+    report = audited(tmp_path_factory.mktemp("t"), "\n".join(lines) + "\n", layout)
+    assert exact(report) == wanted
+    assert report.exit == (3 if wanted else 0)

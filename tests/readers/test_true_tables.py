@@ -19,6 +19,7 @@ from pyarrow import parquet
 
 from examples import examples
 from lustrum.model import InputError
+from lustrum.model.errors import NotJudgedError
 from lustrum.readers.confidential import TrueFile, read_true
 from lustrum.readers.hierarchy_files import groups_of_text, read_groups
 from lustrum.readers.judge import open_file
@@ -195,18 +196,22 @@ def test_a_broken_file_is_one_sentence_with_its_name(
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("a,b\n1,2\n", "no column 'value'"),
+        ("a,b\n1,2\n", "Is 'a', 'b' the value"),
         ("value\n1\n", "a table needs codes and values"),
         ("n,value\n1,1\n", "no column of codes"),
-        ("a,a,value\n1,1,1\n", "the column 'a' occurs twice"),
-        ("a,value\n1,2\n2,3\n3,4,5\n", "line 4: there are 3 fields"),
-        ("a,value\n1,2\n2,3\n3\n", "line 4: there are 1 fields"),
+        ("a,a,value\n1,1,1\n", r"What is the column 'a \(2\)'"),
+        ("a,value\n1,2\n2,3\n3,4,5\n", r"lines outside the table \(line 4\) cells"),
+        ("a,value\n1,2\n3\n2,3\n", "line 3: there are 1 fields"),
         ("a,value\n1,2\n1,3\n", "line 3: the cell stands in line 2 already"),
         ("a,value\n1,two\n", "line 2: 'two' is not a number"),
         ("a,value\n1,2p\n", "line 2: 'p' is not a number"),
         ("a,value\n1,inf\n", "line 2: 'inf' is not a number"),
         ("a,value\n1,\n2,3\n", "line 2: the value is missing"),
-        ("a,value\n", "there is no cell"),
+        ("a,value\n", "0 tables were recognised"),
+        (
+            "area,firm,value\nn,x y,5\ns,z,6\nTotal,,11\n",
+            "What is the column 'area'. What is the column 'firm'",
+        ),
         ("a,value,h1\n1,2,f\n", "1 columns of holdings but 0 of largest"),
         ("a,value,x1,x3\n1,2,2,\n", "there is a column 'x3' but no column x2"),
         ("a,value,lower\n1,2,-1\n", "line 2: 'lower' is below 0"),
@@ -224,7 +229,7 @@ def test_a_mistake_is_one_sentence_with_its_line(tmp_path: Path, text: str, sent
 
 def test_what_nobody_needs_to_tell_rows_apart_is_asked_about(tmp_path: Path) -> None:
     text = "a,b,year,value,mean\np,q,y25,5,2\np,r,y25,6,3\ns,q,y25,7,9\ns,r,y25,7,8\n"
-    with pytest.raises(InputError, match="what are the columns 'mean'") as asked:
+    with pytest.raises(InputError, match="What is the column 'mean'") as asked:
         read(tmp_path, text)
     lines = str(asked.value).partition(":\n")[2]
     assert read(tmp_path, text, lines).names == ("a", "b", "year")
@@ -377,7 +382,7 @@ def test_a_layout_finds_a_table_in_a_workbook_and_must_speak_of_every_column(
         sheet.append(row)
     path = tmp_path / "t.xlsx"
     book.save(path)
-    with pytest.raises(InputError, match="there are 2 sheets"):
+    with pytest.raises(NotJudgedError, match="Is 'turnover', 'firms' the value"):
         read_true(path)
     lines = '[[tables]]\nsheet = "data"\nhead = [2]\n[tables.columns]\nregion = { role = "code" }\n'
     lines += 'turnover = { role = "value" }\n'

@@ -1,13 +1,12 @@
-"""True tables from confidential files, read by a layout or, where it says nothing, by plain names of columns.
+"""True tables from confidential files, read by a layout or by a proposal that leaves nothing open.
 
-A layout decides. Without one only what is certain is taken: the documented names of columns, the totals of a
-hierarchy, and those that every line of the file shows. Whatever else there is, is asked about, and the answer
-is a line of a layout.
+Without a layout only what is certain is taken: the documented names of columns, the totals of a hierarchy, and
+those that every line of the file shows. Whatever else there is, is asked about, and the answer is a line of a
+layout.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import ROUND_HALF_EVEN, Context, Decimal
@@ -19,26 +18,17 @@ import numpy as np
 
 from lustrum.model import InputError
 from lustrum.model.arrays import Ints
-from lustrum.model.errors import choices
+from lustrum.model.errors import NotJudgedError, choices
 from lustrum.readers.cells import UNLISTED, ReadCell, names_of, read_cells
 from lustrum.readers.container import read_container
 from lustrum.readers.grids import Container, FieldGrid
-from lustrum.readers.layout import CONFIDENTIAL, ColumnRole, DeclaredTable, Layout, layout_text
+from lustrum.readers.layout import CONFIDENTIAL, DeclaredTable, Layout, layout_text
 from lustrum.readers.number_text import Style, decimals_of, printed, style_of, without_tails
+from lustrum.readers.propose import Proposal, propose_true
 
 Kind = Literal["counts", "sums"]
 Number = Decimal | None
 
-_PLAIN: Mapping[str, tuple[str, ...]] = {
-    "contributors": ("n", "contributors"),
-    "lower": ("lower", "lpl"),
-    "upper": ("upper", "upl"),
-    "primary": ("primary",),
-    "note": ("status", "CONF_STATUS", "conf_status", "OBS_STATUS", "obs_status"),
-}
-"""The columns that are known by their names, beside ``value``, ``x1``, ``x2`` ... and ``h1``, ``h2`` ..."""
-
-_RANKED = {"contribution": re.compile(r"x[1-9]\d*"), "holding": re.compile(r"h[1-9]\d*")}
 _MARKS = {"": False, "0": False, "false": False, "no": False, "1": True, "true": True, "yes": True}
 _EXACT = 2**53
 _EXACTLY = Context(prec=1000, rounding=ROUND_HALF_EVEN)
@@ -141,8 +131,12 @@ def read_true(path: Path, layout: Layout | None = None) -> TrueFile:
         raise InputError(
             f"{source}: a confidential file holds one table, of numbers that are exact."
         )
-    if not layout.tables:
-        layout = layout.model_copy(update={"tables": (_plain_table(container),)})
+    proposed = not layout.tables
+    if proposed:
+        proposal = propose_true(container)
+        if proposal.questions:
+            raise NotJudgedError(_asked(container, proposal, layout))
+        layout = layout.model_copy(update={"tables": proposal.layout.tables})
     (table,) = layout.tables
     grid = next((g for g in container.grids if g.name == table.sheet), None)
     if grid is None:
@@ -155,7 +149,21 @@ def read_true(path: Path, layout: Layout | None = None) -> TrueFile:
     layout = layout.model_copy(update={"tables": (table,)})
     decimal, notes = _decimal(grid, table, layout, source)
     layout = layout.model_copy(update={"decimal": decimal})
-    return _true_file(container, grid, layout, (*container.notes, *notes))
+    file, lines = _true_file(container, grid, layout, (*container.notes, *notes))
+    if proposed and lines:
+        raise NotJudgedError(
+            f"{source}: are the lines outside the table ({', '.join(lines[:3])}) cells? Say in a layout where "
+            "it begins ('head') and ends ('last')."
+        )
+    return file
+
+
+def _asked(container: Container, proposal: Proposal, layout: Layout) -> str:
+    """The questions that a file leaves open, and the layout that would answer them once they are settled."""
+    proposed = layout.model_copy(update={"tables": proposal.layout.tables})
+    text = layout_text(proposed, proposal.reasons)
+    asked = " ".join(question.text for question in proposal.questions)
+    return f"{container.source}: {asked} Answer in a layout (--layout), such as this one:\n{text}"
 
 
 def _decimal(
@@ -180,112 +188,13 @@ def _decimal(
     return style.decimal, () if style.decimal == "." else ("read with decimal commas.",)
 
 
-# Columns
-
-
-def _plain_table(container: Container) -> DeclaredTable:
-    """The columns of a file without a layout: by the documented names, and codes by need."""
-    source = container.source
-    if len(container.grids) != 1:
-        raise InputError(
-            f"{source}: there are {len(container.grids)} sheets; write [[tables]] with the 'sheet' in a layout."
-        )
-    (grid,) = container.grids
-    place = DeclaredTable(sheet=grid.name, head=(grid.numbers[0],), columns={})
-    head = [text.strip() for text in grid.lines[0]]
-    twice = next((name for name in head if head.count(name) > 1), None)
-    if twice is not None:
-        raise InputError(f"{source}: the column {twice!r} occurs twice; use it once.")
-    _check_width(grid, place, source)
-    names, body = names_of(grid, place, source)
-    columns = _known_columns(names, grid, source)
-    if grid.structure is not None:
-        return place.model_copy(update={"columns": columns})
-    left = [name for name in names if name not in columns]
-    texts = {
-        name: [grid.lines[i][c].strip() if c < len(grid.lines[i]) else "" for i in body]
-        for c, name in enumerate(names)
-        if name in left
-    }
-    labels = {name: name.removesuffix("_label") for name in left if name.endswith("_label")}
-    labels = {name: code for name, code in labels.items() if code in left}
-    codes = [name for name in left if name not in labels]
-    words = [n for n in codes if not all(printed(t, Style()) for t in texts[n] if t)]
-    # Numbers are codes only where words alone do not tell rows apart.
-    pool = words if _tells_apart(texts, words) else codes
-    needed = [name for name in pool if not _tells_apart(texts, [c for c in pool if c != name])]
-    # A word that is the same throughout is a code; whatever else no row needs could be anything.
-    sure = {*needed, *(n for n in words if len(set(texts[n])) == 1)} if len(codes) > 1 else {*codes}
-    roles = {
-        name: columns.get(name)
-        or ColumnRole(role="label" if name in labels else "code", of=labels.get(name, ""))
-        for name in names
-    }
-    unclear = [name for name in codes if name not in sure]
-    if unclear:
-        shown = place.model_copy(update={"columns": {
-            name: ColumnRole(role="note") if name in unclear else role for name, role in roles.items()
-        }})  # fmt: skip
-        raise InputError(
-            f"{source}: what are the columns {', '.join(map(repr, unclear))}? Name their roles (such as code, "
-            f"contributors, contribution or note) in a layout:\n{layout_text(Layout(tables=(shown,)), {})}"
-        )
-    if not codes:
-        raise InputError(f"{source}: there is no column of codes; a table needs a variable.")
-    return place.model_copy(update={"columns": roles})
-
-
-def _known_columns(names: Sequence[str], grid: FieldGrid, source: str) -> dict[str, ColumnRole]:
-    """The columns that a file's own description or their names make known."""
-    own = grid.structure
-    if own is not None:
-        columns = {name: ColumnRole(role="code") for name in own.variables}
-        columns |= {label: ColumnRole(role="label", of=code) for code, label in own.labels.items()}
-        columns |= {name: ColumnRole(role="value") for name in own.values}
-        return columns | ({own.status: ColumnRole(role="note")} if own.status else {})
-
-    def fact(name: str) -> str:
-        """A variable keeps its own name in files that this project writes, and a fact gives way."""
-        while f"{name}_" in names:
-            name += "_"
-        return name
-
-    value = fact("value")
-    if value not in names:
-        raise InputError(
-            f"{source}: there is no column 'value' in the first line; {choices('value', names)}. A layout "
-            "names columns that are called otherwise."
-        )
-    columns = {value: ColumnRole(role="value")}
-    for role, usual in _PLAIN.items():
-        name = next((n for n in map(fact, usual) if n in names), None)
-        if name is not None:
-            columns[name] = ColumnRole(role=role)  # type: ignore[arg-type]
-    for role, pattern in _RANKED.items():
-        ranked = {int(n[1:]): n for n in names if pattern.fullmatch(n)}
-        missing = next((n for n in range(1, max(ranked, default=0)) if n not in ranked), None)
-        if missing is not None:
-            last = ranked[max(ranked)]
-            raise InputError(
-                f"{source}: there is a column {last!r} but no column {last[0]}{missing}; the largest "
-                "contributions are numbered from 1 without a gap."
-            )
-        columns |= {ranked[n]: ColumnRole(role=role) for n in sorted(ranked)}  # type: ignore[arg-type]
-    return columns
-
-
-def _tells_apart(texts: Mapping[str, Sequence[str]], names: Sequence[str]) -> bool:
-    """Whether no two rows have the same codes in some columns."""
-    rows = list(zip(*(texts[name] for name in names), strict=True))
-    return bool(names) and len(set(rows)) == len(rows)
-
-
 # Rows
 
 
 def _true_file(
     container: Container, grid: FieldGrid, layout: Layout, notes: tuple[str, ...]
-) -> TrueFile:
+) -> tuple[TrueFile, list[str]]:
+    """The rows of a table, and the lines outside of it."""
     source, (table,) = container.source, layout.tables
     _check_width(grid, table, source)
     reading = read_cells(container, layout)
@@ -350,7 +259,7 @@ def _true_file(
     )
     _check_once(file)
     decimals = layout.suppress.decimals
-    return file if decimals is None else file.rounded(decimals)
+    return file if decimals is None else file.rounded(decimals), reading.lines
 
 
 def _check_width(grid: FieldGrid, table: DeclaredTable, source: str) -> None:

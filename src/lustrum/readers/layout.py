@@ -56,9 +56,10 @@ _NAME = r"(?:'[^']+'|`[^`]+`|[^\s*/\[\]+]+)"
 UNIT = re.compile(
     rf"\s*(?P<end><=|>=)?\s*(?:(?P<factor>\d+(?:\.\d+)?)\s*\*\s*)?(?P<value>{_NAME})"
     rf"(?:\s*/\s*(?:(?P<divisor>\d+(?:\.\d+)?)|(?P<base>{_NAME})(?:\[(?P<codes>[^\]]*)\])?))?"
-    r"(?:\s*(?P<sign>[+-])\s*(?P<constant>\d+(?:\.\d+)?))?\s*"
+    r"(?:\s*(?P<sign>[+-])\s*(?P<constant>\d+(?:\.\d+)?))?"
+    rf"(?:\s+running\s+over\s+(?P<along>{_NAME}))?\s*"
 )
-"""How a unit is computed from other codes, or which end of another code it is."""
+"""How a unit is computed from other codes, which end of another code it is, or its sum up to each code."""
 
 
 def bare(name: str) -> str:
@@ -147,7 +148,8 @@ class CodeRoles(_LayoutPart):
     """The roles of the codes of one variable.
 
     ``totals`` are sums of their parts, ``differences`` the first code less the others, ``units`` the same
-    numbers in another unit or computed from them (``"100 * EUR / EUR[geo=Total]"``). ``independent`` codes
+    numbers in another unit or computed from them (``"100 * EUR / EUR[geo=Total]"``, or
+    ``"EUR running over month"`` for the sum up to each month). ``independent`` codes
     add up along other variables and to nothing along this one; ``not_additive`` ones, such as an index or a
     mean, add up to nothing. ``all`` is the code of tables without this variable.
     """

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from lustrum.model import InputError
 from lustrum.model.arrays import Mask
 from lustrum.model.errors import NotJudgedError
 from lustrum.readers.cells import ALL, CellCube, Reading, cube_of, names_of, read_cells
@@ -37,6 +38,15 @@ _INSIDE = re.compile(
     r"(of which|of whom|darunter|davon|dont|waarvan|herav|heraf|varav|memo|including|incl\.|thereof|di cui)\b",
     re.IGNORECASE,
 )
+_PLAIN: Mapping[str, tuple[str, ...]] = {
+    "contributors": ("n", "contributors"),
+    "lower": ("lower", "lpl"),
+    "upper": ("upper", "upl"),
+    "primary": ("primary",),
+    "note": ("status", "CONF_STATUS", "conf_status", "OBS_STATUS", "obs_status"),
+}
+"""What columns of confidential files are called, beside ``value``, ``x1``, ``x2`` ... and ``h1``, ``h2`` ..."""
+_RANKED = {"contribution": re.compile(r"x([1-9]\d*)"), "holding": re.compile(r"h([1-9]\d*)")}
 _SYMBOL = 6  # letters of a symbol that stands in place of a number
 
 
@@ -101,10 +111,68 @@ def propose(container: Container) -> Proposal:
     return Proposal(layout, reasons, order)
 
 
+def propose_true(container: Container) -> Proposal:
+    """Propose what the columns of a confidential file are; roles of codes follow from all files together."""
+    reasons: dict[str, str] = {}
+    questions: list[RoleQuestion] = []
+    tables = [
+        _table(grid, reasons, questions, ".", container.source)[0] for grid in container.grids
+    ]
+    found = [table for table in tables if table is not None]
+    if len(found) != 1:
+        raise NotJudgedError(
+            f"{container.source}: {len(found)} tables were recognised, and a confidential file has one; say in "
+            "a layout where it stands."
+        )
+    if not questions and not any(one.role == "code" for one in found[0].columns.values()):
+        raise InputError(
+            f"{container.source}: there is no column of codes; a table needs a variable."
+        )
+    questions = [question for question in questions if question.role != "decimal"]
+    return Proposal(Layout(tables=tuple(found)), reasons, questions)
+
+
+def _true_columns(names: Sequence[str], source: str) -> tuple[dict[str, ColumnRole], str]:
+    """The columns of a confidential file that its names make known, and what the value would be called."""
+
+    def fact(name: str) -> str:
+        """A variable keeps its own name in files that this project writes, and a fact gives way."""
+        while f"{name}_" in names:
+            name += "_"
+        return name
+
+    columns = {
+        name: ColumnRole(role=role)  # type: ignore[arg-type]
+        for role, usual in _PLAIN.items()
+        for name in [n for n in map(fact, usual) if n in names][:1]
+    }
+    for role, pattern in _RANKED.items():
+        ranked = {int(match[1]): match[0] for match in map(pattern.fullmatch, names) if match}
+        missing = next((n for n in range(1, max(ranked, default=0)) if n not in ranked), None)
+        if missing is not None:
+            last = ranked[max(ranked)]
+            raise InputError(
+                f"{source}: there is a column {last!r} but no column {last[0]}{missing}; the largest "
+                "contributions are numbered from 1 without a gap."
+            )
+        columns |= {ranked[n]: ColumnRole(role=role) for n in sorted(ranked)}  # type: ignore[arg-type]
+    labels = {name: name.removesuffix("_label") for name in names if name.endswith("_label")}
+    columns |= {n: ColumnRole(role="label", of=of) for n, of in labels.items() if of in names}
+    return columns, fact("value")
+
+
 def _table(
-    grid: FieldGrid, reasons: dict[str, str], questions: list[RoleQuestion], decimal: str
+    grid: FieldGrid,
+    reasons: dict[str, str],
+    questions: list[RoleQuestion],
+    decimal: str,
+    source: str = "",
 ) -> tuple[DeclaredTable | None, str]:
-    """The table of a sheet: the line of names, the last line, and what each column is."""
+    """The table of a sheet: the line of names, the last line, and what each column is.
+
+    In a table of a confidential ``source`` some columns are known by their names, the value among them.
+    """
+    true = bool(source)
     block = _block(grid)
     if block is None:
         return None, decimal
@@ -115,11 +183,16 @@ def _table(
         name: [grid.lines[i][c].strip() if c < len(grid.lines[i]) else "" for i in body]
         for c, name in enumerate(names)
     }
-    texts = {name: column for name, column in texts.items() if any(column)}
     own = grid.structure
+    known, called = _true_columns(names, source) if true and own is None else ({}, "")
+    texts = {name: column for name, column in texts.items() if any(column) and name not in known}
     styles = {name: style_of(column, "") for name, column in texts.items()}
     numeric = [name for name in texts if _is_numeric(texts[name], styles[name])]
-    numeric = [name for name in numeric if not _is_code(name, texts, numeric)]
+    # Numbers of a true table could be contributors, so that only what no row does without is a code.
+    numeric = [name for name in numeric if not (_is_code(name, texts, numeric) and not true)]
+    numeric = [name for name in numeric if known.get(f"{name}_label") is None]
+    if called in texts and called not in numeric:
+        numeric.append(called)  # what is no number in it is a mistake
     fill = False
     if own is not None:
         codes, values = list(own.variables), list(own.values)
@@ -127,17 +200,21 @@ def _table(
         columns |= {label: ColumnRole(role="label", of=code) for code, label in own.labels.items()}
         columns |= {name: ColumnRole(role="value") for name in values}
         if own.status is not None:
-            columns[own.status] = ColumnRole(role="status")
+            columns[own.status] = ColumnRole(role="note" if true else "status")
         reasons |= {f"column:{name}": "the file says so" for name in columns}
     else:
         named = [name for name in numeric if _VALUES.fullmatch(name)]
-        status = [name for name in texts if name not in numeric and _is_status(name, texts[name])]
+        named = [called] if called in texts else named
+        status = [n for n in texts if n not in numeric and not true and _is_status(n, texts[n])]
         others = [name for name in texts if name not in numeric and name not in status]
         if not _unique(texts, others) and _unique(texts, [*others, *status]):
             status = []  # what tells rows apart is a code, however short
         words = [name for name in texts if name not in numeric and name not in status]
         values = named or numeric
-        labels = _labels({name: texts[name] for name in words})
+        if true and values != [called]:
+            listed = ", ".join(map(repr, values))
+            questions.append(RoleQuestion("values", f"Is {listed} the value?", len(body)))
+        labels = {} if true else _labels({name: texts[name] for name in words})
         codes = [name for name in words if name not in labels]
         # Numbers that tell rows apart, such as years, are codes.
         for name in [n for n in numeric if n not in named or len(named) > 1]:
@@ -145,11 +222,22 @@ def _table(
                 break
             codes.append(name)
             values = [v for v in values if v != name]
+        if true and len(codes) > 1:
+            # What no row needs could be anything, and a code is published.
+            codes = [
+                name
+                for name in codes
+                if len(set(texts[name])) == 1
+                or not _unique(texts, [code for code in codes if code != name])
+            ]
         fill = not _unique(texts, codes) and any("" in texts[c] and texts[c][0] for c in codes)
         columns = {name: ColumnRole(role="code") for name in codes}
         columns |= {name: ColumnRole(role="label", of=of) for name, of in labels.items()}
         columns |= {name: ColumnRole(role="value") for name in values}
         columns |= {name: ColumnRole(role="status") for name in status[:1]}
+        columns |= known
+        if true and fill:
+            questions.append(RoleQuestion("fill", "Is a blank code that of the line above?"))
         reasons |= {f"column:{name}": "by its contents" for name in columns}
         for name in texts:
             if name not in columns or (

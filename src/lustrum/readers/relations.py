@@ -152,8 +152,8 @@ def _unit_facts(cube: CellCube, layout: Layout) -> Iterator[tuple[list[tuple[int
             formula = UNIT.fullmatch(text)
             if formula is None:
                 raise InputError(
-                    f"The unit {code!r} of {name!r} cannot be read; write it like "
-                    "'100 * EUR / EUR[geo=Total]', 'EUR / 1000' or '<= EUR'."
+                    f"The unit {code!r} of {name!r} cannot be read; write it like '100 * EUR / "
+                    "EUR[geo=Total]', 'EUR / 1000', 'EUR running over month' or '<= EUR'."
                 )
             if code not in cube.codes[axis]:
                 continue
@@ -179,12 +179,32 @@ def _unit_facts(cube: CellCube, layout: Layout) -> Iterator[tuple[list[tuple[int
                             else (-UNBOUNDED, floor(end))
                         ),
                     )
+                elif formula["along"]:
+                    run = _steps(bare(formula["along"]), at, cube, layout)
+                    cells = [(_flat(cube, at, {axis: source, **step}), 1) for step in run]
+                    low, high = (end / factor * unit for end in (middle - half, middle + half))
+                    yield cells, ceil(low), floor(high)
                 elif base is None:
                     low, high = (end / factor * unit for end in (middle - half, middle + half))
                     yield [(target, 1)], ceil(low), floor(high)
                 else:
                     whole = _flat(cube, at, {axis: base, **other})
                     yield from _share(cube, target, whole, factor, middle - half, middle + half)
+
+
+def _steps(name: str, at: tuple[int, ...], cube: CellCube, layout: Layout) -> list[dict[int, int]]:
+    """The codes of a variable up to one of them, in the order of the file and without those that are sums."""
+    if name not in cube.names:
+        raise InputError(f"Sums run over a variable; {choices(name, cube.names)}.")
+    axis = cube.names.index(name)
+    roles = layout.dimensions.get(name, CodeRoles())
+    sums = {*roles.totals, *roles.differences, *roles.subsets, *roles.same, *roles.units}
+    if cube.codes[axis][at[axis]] in sums:
+        raise NotJudgedError(
+            f"A running sum at {cube.codes[axis][at[axis]]!r} of {name!r}, which is a sum itself, is not "
+            "judged; leave the figure out."
+        )
+    return [{axis: i} for i in range(at[axis] + 1) if cube.codes[axis][i] not in sums]
 
 
 def _share(

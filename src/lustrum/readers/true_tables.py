@@ -10,7 +10,7 @@ import numpy as np
 
 from lustrum.model import Category, InputError, Table, TableAxis
 from lustrum.model.arrays import Ints, Mask
-from lustrum.model.errors import choices
+from lustrum.model.errors import NotJudgedError, choices
 from lustrum.numeric.structure import Relations, Structure
 from lustrum.readers.code_sums import certain_totals
 from lustrum.readers.confidential import Kind, TrueFile
@@ -99,14 +99,14 @@ def members_of(
 
 def _unsettled(
     name: str, file: TrueFile, codes: Sequence[str], left: Sequence[str], roles: CodeRoles
-) -> InputError:
+) -> NotJudgedError:
     """The question about codes that nothing tells anything about, with the lines that would answer it."""
     listed = ", ".join(left[:6]) + (", ..." if len(left) > 6 else "")
     parts = [c for c in left if c != left[-1]] or [c for c in codes if c != left[-1]]
     parts = parts if len(parts) <= 6 else [*parts[:6], "..."]
     proposed = CodeRoles(totals={**roles.totals, left[-1]: tuple(parts)})
     text = layout_text(Layout(dimensions={name: proposed}), {}).strip()
-    return InputError(
+    return NotJudgedError(
         f"{file.source}: no total is recognised among the codes of {name!r} ({listed}). Say what they are in a "
         f"layout (--layout), as totals of others:\n{text}\nor, if none is a sum, as "
         "independent = [...]; --hierarchy names a file of groups."
@@ -281,7 +281,7 @@ def kind_of(file: TrueFile, said: Kind | None = None, assumed: Kind | None = Non
     if kind == "counts" and sums:
         raise InputError(f"{file.source}: the values hold sums, not counts: {sums}.")
     if kind is None and not sums and assumed is None:
-        raise InputError(
+        raise NotJudgedError(
             f"{file.source}: are the values counts or sums? Say --kind counts or --kind sums, or write 'kind' "
             "in a layout; of sums, a rule needs the contributors of every cell (columns 'n', 'x1', 'x2', ...)."
         )
