@@ -189,8 +189,11 @@ def _table(
     styles = {name: style_of(column, "") for name, column in texts.items()}
     numeric = [name for name in texts if _is_numeric(texts[name], styles[name])]
     # Numbers of a true table could be contributors, so that only what no row does without is a code.
-    numeric = [name for name in numeric if not (_is_code(name, texts, numeric) and not true)]
-    numeric = [name for name in numeric if known.get(f"{name}_label") is None]
+    if true:
+        numeric = [n for n in numeric if all(printed(t, styles[n]) for t in texts[n] if t)]
+        numeric = [n for n in numeric if f"{n}_label" not in known]
+    else:
+        numeric = [name for name in numeric if not _is_code(name, texts, numeric)]
     if called in texts and called not in numeric:
         numeric.append(called)  # what is no number in it is a mistake
     fill = False
@@ -260,6 +263,8 @@ def _table(
                     len(body),
                 )
             )
+    if true:
+        columns = {name: columns[name] for name in names if name in columns}
     across = (MEASURE,) if len(values) > 1 else ()
     return place.model_copy(update={"columns": columns, "across": across, "fill": fill}), decimal
 
