@@ -25,7 +25,7 @@ from parts.figures import record
 
 from lustrum.model import Dataset, TableQuery
 from lustrum.tabulate.remote import Connection, IbisEngine
-from lustrum.tabulate.remote.connection import spark_session
+from lustrum.tabulate.remote.spark import spark_session
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 import services
@@ -134,7 +134,7 @@ def spark(people: pa.Table, keys: pa.Table) -> Iterator[tuple[Connection, Ask]]:
         where = Connection(
             "spark", "people", "keys", master=cluster.master, settings=cluster.settings | quick
         )
-        session = spark_session(where)
+        session = spark_session(where.master, where.settings)
         for name, table in (("people", people), ("keys", keys)):
             path = cluster.folder / f"{name}.parquet"
             pyarrow.parquet.write_table(table, path, row_group_size=100_000)

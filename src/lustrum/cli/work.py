@@ -87,11 +87,21 @@ def make_record_keys(
     from lustrum.tabulate.remote import read_connection, write_keys
 
     dataset, where = read_description(description), read_connection(connection)
-    with console.status(f"Making keys of {dataset.units}"):
-        rows = write_keys(Store(data), dataset, where, reader)
-    console.print(f"{where.keys} holds the keys of {rows:,} {dataset.units}.", highlight=False)
+    with console.status(f"Making keys of {dataset.units}") as shown:
+        rows, readers = write_keys(
+            Store(data),
+            dataset,
+            where,
+            reader,
+            lambda made: shown.update(f"Making keys of {dataset.units}: {made:,}"),
+        )
     console.print(
-        f"Next: lustrum ingest --description {description} --connection {connection} --data {data}",
+        f"{where.keys} holds the keys of {rows:,} {dataset.units}. {readers}".strip(),
+        highlight=False,
+    )
+    reading = f"CONNECTION-OF-{reader.upper()}.toml" if reader else connection
+    console.print(
+        f"Next: lustrum ingest --description {description} --connection {reading} --data {data}",
         highlight=False,
     )
 

@@ -113,7 +113,11 @@ class Secret:
         return hkdf.derive(self.value)
 
 
+def dataset_key(secret: Secret, dataset: str) -> bytes:
+    """What makes the keys of one dataset's records, from which the secret does not follow."""
+    return secret.derive(f"lustrum record key {KEY_VERSION} {dataset}")
+
+
 def record_keys(secret: Secret, dataset: str, identity: Words) -> Words:
     """The keys of records of these identities: AES as a pseudo-random function of the identity."""
-    key = secret.derive(f"lustrum record key {KEY_VERSION} {dataset}")
-    return scramble(key, identity)
+    return scramble(dataset_key(secret, dataset), identity)

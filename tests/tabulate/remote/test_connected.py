@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import services
 from lustrum.cli.protect import protect_dataset
@@ -23,6 +25,7 @@ from lustrum.policy.presets import preset
 from lustrum.policy.read import sealed
 from lustrum.tabulate import Store
 from lustrum.tabulate.remote import ConnectedEngine, Connection, IbisEngine, read_connection
+from lustrum.tabulate.remote.spark import SETTINGS
 from lustrum.tabulate.store.rotate import rotate
 from tabulate.remote.folders import QUIET, bundle, connected, copied
 from tabulate.remote.tables import find_world, in_duckdb, in_postgres, key_table, reading
@@ -105,12 +108,15 @@ def test_no_credential_is_kept_or_told(
     for word in postgres.passwords.values():
         assert word.encode() not in kept
     monkeypatch.setenv("LUSTRUM_TEST_LUSTRUM", "a-wrong-password")
-    with pytest.raises(DatasetError, match="did not accept user, password") as caught:
+    with pytest.raises(DatasetError, match="did not accept user and password") as caught:
         IbisEngine(reading(postgres), world.dataset)
     assert "a-wrong-password" not in str(caught.value)
     assert "password=" not in repr(caught.value)
     monkeypatch.delenv("LUSTRUM_TEST_LUSTRUM")
-    with pytest.raises(Exception, match="LUSTRUM_TEST_LUSTRUM, which the connection names, is not"):
+    lost = replace(reading(postgres), database="nowhere", password_env="LUSTRUM_TEST_AGENCY")
+    with pytest.raises(DatasetError, match="has no database of this name"):
+        IbisEngine(replace(lost, user=services.OWNER), world.dataset)
+    with pytest.raises(Exception, match="names as 'password_env' is not set"):
         IbisEngine(reading(postgres), world.dataset)
 
 
@@ -224,10 +230,10 @@ def test_records_without_an_identifier_are_refused(world: World, tmp_path: Path)
         ),
         (
             'backend = "spark"\ntable = "t"\nsettings = {"a.password" = "secret-word"}',
-            "may hold a cred",
+            "has no place in a connection",
         ),
         ('backend = "oracle"\ntable = "t"', "'oracle' is not known"),
-        ('backend = "postgres"\ntable = "a.b.c"', "not the name of a table"),
+        ('backend = "postgres"\ntable = "a.b.c.d"', "must be table, schema.table or catalog"),
         ('backend = "postgres"\ntable = "t"\nport = "5432"', "'port' must be a port number"),
         ('backend = "postgres"', "'table' is missing"),
         ('backend = "postgres"\ntabel = "t"', "unknown key 'tabel'"),
@@ -241,3 +247,61 @@ def test_a_connection_that_is_wrong_is_one_sentence(
     with pytest.raises(DescriptionError, match=sentence) as caught:
         read_connection(tmp_path / "c.toml")
     assert "secret-word" not in str(caught.value)
+
+
+CREDENTIAL_FORMS = (
+    "u:{}@h",
+    "postgres://u:{}@h/db",
+    "jdbc:x://h/db?password={}",
+    "h;token={}",
+    "a=b&key={}",
+)
+SPARK_CREDENTIALS = (
+    "fs.azure.account.key.census.dfs.core.windows.net",
+    "spark.hadoop.fs.azure.sas.fixed.token.census",
+    "spark.hadoop.fs.gs.auth.service.account.private.key",
+    "spark.hadoop.javax.jdo.option.ConnectionURL",
+    "spark.sql.catalog.census.uri",
+    "spark.authenticate.secret",
+    "spark.ssl.keyPassword",
+    "spark.executorEnv.AWS_SECRET_ACCESS_KEY",
+)
+
+
+@given(
+    where=st.sampled_from(
+        (
+            "backend",
+            "table",
+            "keys",
+            "database",
+            "host",
+            "user",
+            "password_env",
+            "password_file",
+            "master",
+        )
+    ),
+    form=st.sampled_from(CREDENTIAL_FORMS),
+    secret=st.from_regex("[A-Za-z0-9+]{12,20}", fullmatch=True),
+    backend=st.sampled_from(("duckdb", "postgres", "spark")),
+)
+def test_a_credential_written_into_an_address_is_refused_and_not_repeated(
+    where: str, form: str, secret: str, backend: str
+) -> None:
+    words = {"backend": backend, "table": "t", "database": "d", where: form.format(secret)}
+    with pytest.raises(DescriptionError) as caught:
+        Connection.from_mapping(words)
+    assert secret not in str(caught.value)
+
+
+@given(
+    name=st.sampled_from(SPARK_CREDENTIALS) | st.sampled_from(sorted(SETTINGS)),
+    form=st.sampled_from(("{}", "-Dtrust.password={}", *CREDENTIAL_FORMS)),
+    secret=st.from_regex("[A-Za-z0-9+/]{16,20}==", fullmatch=True),
+)
+def test_no_setting_of_spark_can_hold_a_credential(name: str, form: str, secret: str) -> None:
+    words = {"backend": "spark", "table": "t", "settings": {name: form.format(secret)}}
+    with pytest.raises(DescriptionError, match="has no place in a connection") as caught:
+        Connection.from_mapping(words)
+    assert secret not in str(caught.value)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import services
 from lustrum.tabulate.remote import Connection, IbisEngine
-from lustrum.tabulate.remote.connection import spark_session
+from lustrum.tabulate.remote.spark import spark_session
 from tabulate.remote.comparing import KINDS, compare, compare_finest
 from tabulate.remote.folders import bundle, connected, copied
 from tabulate.remote.tables import find_world, in_spark
@@ -24,7 +24,7 @@ from tabulate.worlds import World, question_of, questions, quick, worlds
 def cluster(spark: services.Spark, monkeypatch: pytest.MonkeyPatch) -> Iterator[Connection]:
     monkeypatch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
     where = Connection("spark", "people", "keys", master=spark.master, settings=spark.settings)
-    session = spark_session(where)
+    session = spark_session(where.master, where.settings)
     yield where
     session.stop()
 
@@ -49,11 +49,15 @@ def test_spark_answers_and_protects_as_the_kernel_does_also_after_it_lost_a_work
     cluster: Connection, spark: services.Spark, tmp_path: Path
 ) -> None:
     world = find_world()
-    in_spark(world, spark_session(cluster), True)
+    in_spark(world, spark_session(cluster.master, cluster.settings), True)
     for query, unfiltered in small_questions(world):
         compare(world, IbisEngine(cluster, world.dataset, checked=True), query, unfiltered)
     made = replace(cluster, keys="made_keys")
     data = connected(world, tmp_path, made, made)
+    files = [spark.folder / "warehouse" / "made_keys"]
+    files += files[0].rglob("*")
+    assert len(files) > 1
+    assert not [file for file in files if file.stat().st_mode & 0o077]
     spark.lose_a_worker()
     assert bundle(data) == bundle(copied(world, tmp_path, data / "policies" / "world.toml"))
     compare_finest(world, IbisEngine(cluster, world.dataset))
@@ -61,7 +65,7 @@ def test_spark_answers_and_protects_as_the_kernel_does_also_after_it_lost_a_work
 
 @pytest.mark.deep
 def test_spark_answers_any_question_as_the_kernel_does(cluster: Connection) -> None:
-    session = spark_session(cluster)
+    session = spark_session(cluster.master, cluster.settings)
 
     @given(data=st.data(), world=worlds(), typed=st.booleans())
     @quick(3, 10)

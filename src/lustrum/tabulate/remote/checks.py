@@ -69,7 +69,8 @@ def check_records(database: Database, columns: RemoteColumns) -> int:
             "id; every record needs its own."
         )
     for variable in dataset.variables:
-        groups = database.rows(table.select(code=columns.raw(variable)).distinct())
+        plain = columns.unkeyed  # which codes there are needs no keys beside them
+        groups = database.rows(plain.table.select(code=plain.raw(variable)).distinct())
         columns.positions(variable, groups.column("code"))
     return int(answers["rows"])
 

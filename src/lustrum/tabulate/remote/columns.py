@@ -47,6 +47,7 @@ class RemoteColumns:
         self.dataset = dataset
         self.source = source
         self._check_names(records, keys)
+        self.unkeyed = self if keys is None else RemoteColumns(dataset, records, None, source)
         self.keyed = keys is not None or {KEY_HIGH, KEY_LOW} <= set(records.columns)
         self.table = records
         if keys is not None:

@@ -39,15 +39,15 @@ def write_keys(
     connection: Connection,
     reader: str | None = None,
     progress: Progress | None = None,
-) -> int:
-    """Make the keys of records in a database, with the secret of the folder; gives how many there are."""
+) -> tuple[int, str]:
+    """Make the keys of records in a database; gives how many there are, and who may read them."""
     with outages(store.root):
         store.root.mkdir(parents=True, exist_ok=True, mode=0o700)
     with store.shared():
         secret: Secret = store.secret
-        rows, summed = make_keys(connection, dataset, secret, reader, progress)
+        rows, summed, readers = make_keys(connection, dataset, secret, reader, progress)
         _write(_receipt(store.root, dataset.name), _marks(secret.fingerprint, rows, summed))
-    return rows
+    return rows, readers
 
 
 def connect(store: Store, dataset: Dataset, connection: Connection) -> int:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
+import socket
 import threading
 import tomllib
 import weakref
@@ -22,6 +24,7 @@ import pyarrow as pa
 
 from lustrum.model import DatasetError, DescriptionError, InputError
 from lustrum.model.errors import LustrumError, choices
+from lustrum.tabulate.remote.spark import HINT, SETTINGS, is_unknown_table, spark_session
 
 BACKENDS = {"duckdb": "DuckDB", "postgres": "PostgreSQL", "spark": "Spark"}
 _SERVER = ("host", "port", "user", "password_env", "password_file")
@@ -30,7 +33,26 @@ _ONLY = {
     "postgres": ("database", *_SERVER),
     "spark": ("database", "master", "settings"),
 }
-_HIDDEN = ("password", "secret", "token", "credential", "key.id", "access.key")
+_HOST = r"(\[[0-9a-fA-F:.]+\]|[\w.-]+)"
+_AT = rf"{_HOST}(:\d+)?"
+_FORMS = {
+    "backend": (r"[a-z]+", "the name of a database's kind"),
+    "table": (
+        r"([^\s.:/@?=;&]+\.){0,2}[^\s.:/@?=;&]+",
+        "table, schema.table or catalog.schema.table",
+    ),
+    "host": (rf"{_HOST}|[0-9a-fA-F:]+|(/[\w.-]+)+", "a host's name or address alone"),
+    "user": (r"[^\s:/?=;&]+", "the name of a user alone"),
+    "database": (r"[^:@?=;&]+", "the name of a database, or the path of DuckDB's file"),
+    "password_env": (r"[A-Za-z_]\w*", "the name of an environment variable"),
+    "password_file": (r"[^:@?=;&]+", "the path of a file"),
+    "master": (
+        rf"local(-cluster)?(\[[\d*, ]+\])?|yarn|(spark|k8s)://(https?://)?{_AT}(,{_AT})*",
+        "an address such as spark://host:7077, yarn or local",
+    ),
+}
+_FORMS["keys"] = _FORMS["table"]
+_ELSEWHERE = "What it holds may be a credential and is not repeated."
 Answer = TypeVar("Answer")
 
 
@@ -38,7 +60,8 @@ Answer = TypeVar("Answer")
 class Connection:
     """Where the records are: a backend, a table, and the table of their keys.
 
-    Without ``keys`` the table of the records holds the keys itself. ``settings`` are those of Spark.
+    Without ``keys`` the table of the records holds the keys itself. ``settings`` are those of Spark. No value
+    has the form of a text that could hold a credential, and none that does not fit its form is repeated.
     """
 
     backend: str
@@ -54,6 +77,10 @@ class Connection:
     settings: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        for name, (form, meaning) in _FORMS.items():
+            value = getattr(self, name)
+            if value is not None and not re.fullmatch(form, value):
+                raise DescriptionError(f"{name!r} must be {meaning}. {_ELSEWHERE}")
         if self.backend not in BACKENDS:
             raise DescriptionError(
                 f"A connection to {self.backend!r} is not known; {choices(self.backend, BACKENDS)}."
@@ -71,17 +98,21 @@ class Connection:
             raise DescriptionError(
                 "Name the password's file or its environment variable, not both."
             )
-        for name in self.settings:
-            if any(word in name.lower() for word in _HIDDEN):
+        for name, value in self.settings.items():
+            if not re.fullmatch(SETTINGS.get(name, "(?!)"), value):
                 raise DescriptionError(
-                    f"The setting {name!r} may hold a credential, which has no place in a connection; set it "
-                    "in Spark's own configuration."
+                    f"The setting {name[:80]!r}, or its value, has no place in a connection: it might hold a "
+                    "credential. Set it in Spark's own configuration (spark-defaults.conf, hive-site.xml), "
+                    "where credentials come from the environment or a secret manager."
                 )
-        for name in (self.table, *([self.keys] if self.keys else [])):
-            if not all(name.split(".")) or len(name.split(".")) > 2:
-                raise DescriptionError(
-                    f"{name!r} is not the name of a table; write table or schema.table."
-                )
+
+    def parts(self, table: str) -> tuple[str | None, str | None, str]:
+        """Catalogue, schema and name of a table; in Spark, ``database`` is the schema of names without one."""
+        *above, name = table.split(".")
+        if not above and self.backend == "spark" and self.database is not None:
+            above = [self.database]
+        catalog, schema = [None] * (2 - len(above)) + above
+        return catalog, schema, name
 
     @property
     def name(self) -> str:
@@ -99,8 +130,9 @@ class Connection:
         known = {item.name: item for item in fields(cls)}
         for key, value in raw.items():
             if key not in known:
+                shown = key if re.fullmatch(r"\w{1,40}", key) else "(not repeated)"
                 raise DescriptionError(
-                    f"{where}: unknown key {key!r}; {choices(key, list(known))}."
+                    f"{where}: unknown key {shown!r}; {choices(shown, list(known))}."
                 )
             if key == "port":
                 good = type(value) is int and 0 < value < 65536
@@ -132,7 +164,7 @@ class Connection:
             secret = os.environ.get(self.password_env)
             if not secret:
                 raise InputError(
-                    f"The environment variable {self.password_env}, which the connection names, is not set."
+                    "The environment variable that the connection names as 'password_env' is not set."
                 )
             return secret
         if self.password_file is None:
@@ -142,7 +174,9 @@ class Connection:
             return path.read_text(encoding="utf-8").strip()
         except (OSError, UnicodeDecodeError) as error:
             cause = getattr(error, "strerror", None) or "it is not a text"
-        raise InputError(f"The password file {path} cannot be read: {cause}.")
+        raise InputError(
+            f"The file that the connection names as 'password_file' cannot be read: {cause}."
+        )
 
 
 def read_connection(path: Path) -> Connection:
@@ -171,16 +205,15 @@ class Database:
 
     def schema(self, table: str) -> Any:
         """Columns and types of a table."""
-        database, _, name = table.rpartition(".")
-        return self.run(
-            lambda backend: backend.table(name, database=database or None).schema(), table
-        )
+        catalog, schema, name = self.connection.parts(table)
+        place = schema if catalog is None else (catalog, schema)
+        return self.run(lambda backend: backend.table(name, database=place).schema(), table)
 
     def table(self, name: str) -> Any:
         """A table as an expression that is bound to no connection, so that another one can answer it."""
         schema = self.schema(name)
-        database, _, plain = name.rpartition(".")
-        return import_ibis().table(schema, name=plain, database=database or None)
+        catalog, database, plain = self.connection.parts(name)
+        return import_ibis().table(schema, name=plain, database=database, catalog=catalog)
 
     def rows(self, expression: Any, *, few: bool = False) -> pa.Table:
         """The answer to an expression; ``few`` says that it has so few rows that they may come at once.
@@ -246,7 +279,7 @@ class Database:
                 application_name="lustrum",
                 options="-c default_transaction_read_only=on" if self._read_only else "",
             )
-        return ibis.pyspark.connect(spark_session(connection))
+        return ibis.pyspark.connect(spark_session(connection.master, connection.settings))
 
 
 def _through_ibis(backend: Any, expression: Any) -> pa.Table:
@@ -293,23 +326,6 @@ def import_ibis() -> Any:
     return ibis
 
 
-def spark_session(connection: Connection) -> Any:
-    """The session of this process on a cluster."""
-    try:
-        from pyspark.sql import SparkSession
-    except ImportError:
-        raise InputError(
-            "A connection to Spark needs PySpark; install the extra: pip install 'lustrum[spark]'."
-        ) from None
-    builder = SparkSession.builder.appName("lustrum")
-    if connection.master is not None:
-        builder = builder.master(connection.master)
-    given = {"spark.ui.enabled": "false", **connection.settings}
-    for name, value in given.items():
-        builder = builder.config(name, value)
-    return builder.getOrCreate()
-
-
 def _is_outage(error: BaseException) -> bool:
     """Whether a connection was lost, or never made."""
     names = {kind.__name__ for kind in type(error).__mro__}
@@ -327,20 +343,46 @@ def _sentence(connection: Connection, error: BaseException, table: str) -> str:
     state = getattr(error, "sqlstate", None) or ""
     if state == "42501":
         return f"{label} does not let this role read {table}; grant it SELECT on it and USAGE on its schema."
-    if "TableNotFound" in names or state == "42P01":
-        return f"{label} has no table {table} that this role can see; check the names in the connection."
+    if "TableNotFound" in names or state == "42P01" or is_unknown_table(error):
+        hint = HINT if connection.backend == "spark" else ""
+        return f"{label} has no table {table} that this role can see; check the names in the connection.{hint}"
     if _is_outage(error):
-        at = ""
-        if connection.host or connection.port:
-            at = f" at {connection.host or 'localhost'}:{connection.port or 5432}"
-        elif connection.master:
-            at = f" at {connection.master}"
-        return (
-            f"{label}{at} cannot be reached, or did not accept user, password or database; nothing was "
-            "answered, and you can try again."
-        )
+        return f"{label} {_why_unreachable(connection)}; nothing was answered."
     kind = f"{type(error).__name__} {state}".strip()
     return (
         f"{label} could not answer a question about {table} ({kind}); its own words may quote a record and are "
         "in its log. Check that every column has the type that the description needs."
+    )
+
+
+def _why_unreachable(connection: Connection) -> str:
+    """Which step to the data failed: the server, the user or the database."""
+    if connection.backend != "postgres":
+        at = f" at {connection.master}" if connection.master else ""
+        return f"cannot be reached{at}, or was lost while it answered; try again"
+    host, port = connection.host or "localhost", connection.port or 5432
+    if not host.startswith("/"):
+        try:
+            socket.create_connection((host.strip("[]"), port), timeout=10).close()
+        except OSError:
+            return f"at {host}:{port} cannot be reached; see that it runs, and try again"
+    import psycopg
+
+    try:
+        psycopg.connect(
+            host=connection.host,
+            port=port,
+            user=connection.user,
+            password=connection.password(),
+            dbname="postgres",
+            connect_timeout=10,
+        ).close()
+    except psycopg.Error:
+        return (
+            f"at {host}:{port} was reached and did not accept user and password, or takes no connection "
+            "from here"
+        )
+    return (
+        f"at {host}:{port} accepted user and password, but has no database of this name that they may open, "
+        "or lost the connection just now"
     )

@@ -1,25 +1,48 @@
-"""Record keys for records in a database: computed here, written to a table beside them once.
+"""Record keys for records in a database, written to a table beside them once.
 
-The secret never leaves this machine. Identifiers come here, keys go back in two parts of 32 bits, and only the
-role that Lustrum reads with may read their table.
+The secret never leaves this machine. Identifiers come here and keys go back in two parts of 32 bits; Spark's
+workers make them where they are, from a key derived for this dataset, if what they send is encrypted. Only the
+role that Lustrum reads with, or the owner of the files, may read the keys.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from lustrum.model import Dataset, DatasetError, DescriptionError, IngestError
-from lustrum.model.arrays import Ints, Words
-from lustrum.tabulate.keys import Secret, record_keys
+from lustrum.model.arrays import Ints
+from lustrum.model.keys import scramble
+from lustrum.tabulate.keys import Secret, dataset_key
+from lustrum.tabulate.remote import spark
 from lustrum.tabulate.remote.columns import KEY_HIGH, KEY_LOW, RemoteColumns, identities
 from lustrum.tabulate.remote.connection import BACKENDS, Connection, Database
 
 _BATCH = 100_000
 Progress = Callable[[int], None]
+
+
+@dataclass(frozen=True, repr=False)
+class KeyMaker:
+    """Makes keys of one dataset's records, here or in a worker of Spark, without the agency's secret."""
+
+    identity: str
+    key: bytes
+
+    def __repr__(self) -> str:
+        return "KeyMaker(hidden)"
+
+    def __call__(self, ids: pa.Array) -> pa.Table:
+        """Identifiers beside the two parts of their keys."""
+        keys = scramble(self.key, identities(ids).astype(np.uint64))
+        high, low = keys >> np.uint64(32), keys & np.uint64(0xFFFFFFFF)
+        return pa.table(
+            {self.identity: ids, KEY_HIGH: high.astype(np.int64), KEY_LOW: low.astype(np.int64)}
+        )
 
 
 def make_keys(
@@ -28,8 +51,8 @@ def make_keys(
     secret: Secret,
     reader: str | None = None,
     progress: Progress | None = None,
-) -> tuple[int, int]:
-    """Make the table of keys that a connection names; gives how many keys there are, and their sum.
+) -> tuple[int, int, str]:
+    """Make the table of keys that a connection names; gives their number, their sum, and who may read them.
 
     ``reader`` is the role that may read the table besides its owner, in PostgreSQL.
     """
@@ -45,53 +68,61 @@ def make_keys(
         RemoteColumns(
             dataset, records, None, connection.name
         )  # every column that is described is there
-        work = _KeyBatches(connection, dataset, secret, progress or (lambda _: None))
+        work = _Work(connection, dataset, secret, progress or (lambda _: None))
         write = {"postgres": _to_postgres, "duckdb": _to_duckdb, "spark": _to_spark}[
             connection.backend
         ]
         database.run(lambda backend: write(backend, work, records, reader), connection.keys)
-        return work.rows, work.summed
+        return work.rows, work.summed, work.readers
     finally:
         database.close()
 
 
-class _KeyBatches:
-    """Keys batch by batch, with how many there are and what they sum to."""
+class _Work:
+    """Keys piece by piece, with how many there are, what they sum to, and who may read them."""
 
     def __init__(
         self, connection: Connection, dataset: Dataset, secret: Secret, progress: Progress
     ) -> None:
         self.connection = connection
         self.identity = str(dataset.record_id)
-        self._dataset = dataset
-        self._secret = secret
+        self.make = KeyMaker(self.identity, dataset_key(secret, dataset.name))
         self._progress = progress
         self._seen: list[Ints] = []
         self.rows, self.summed = 0, 0
+        self.readers = ""
 
     def keys(self, ids: pa.Array) -> pa.Table:
         """Identifiers with the parts of their keys."""
-        where = f"{self.connection.name}, column {self.identity!r}"
-        if ids.null_count:
-            raise IngestError(f"{where}: an identifier is missing; every record needs one.")
-        id_numbers = identities(ids)
-        if id_numbers.size and int(id_numbers.min()) < 0:
-            raise IngestError(f"{where}: an identifier is negative; use other numbers, or texts.")
-        keys: Words = record_keys(self._secret, self._dataset.name, id_numbers.astype(np.uint64))
+        id_numbers = identities(ids) if not ids.null_count else np.zeros(0, dtype=np.int64)
+        self.require_sound(ids.null_count, int(id_numbers.min()) if id_numbers.size else 0)
+        table = self.make(ids)
         self._seen.append(id_numbers)
-        self.rows += id_numbers.size
-        self.summed = (self.summed + int(keys.sum(dtype=np.uint64))) % (1 << 64)
-        self._progress(self.rows)
-        high, low = keys >> np.uint64(32), keys & np.uint64(0xFFFFFFFF)
-        return pa.table(
-            {self.identity: ids, KEY_HIGH: high.astype(np.int64), KEY_LOW: low.astype(np.int64)}
-        )
+        high, low = (table.column(name).to_numpy().sum() for name in (KEY_HIGH, KEY_LOW))
+        self.summed = (self.summed + (int(high) << 32) + int(low)) % (1 << 64)
+        self.count(id_numbers.size)
+        return table
 
-    def finish(self) -> None:
-        """Refuse records that share an identifier, or have none."""
-        if not self.rows:
+    def count(self, rows: int) -> None:
+        """So many keys were made."""
+        self.rows += rows
+        self._progress(self.rows)
+
+    def require_sound(self, missing: int, smallest: int) -> None:
+        """Refuse identifiers that are missing or negative."""
+        where = f"{self.connection.name}, column {self.identity!r}"
+        if missing:
+            raise IngestError(f"{where}: an identifier is missing; every record needs one.")
+        if smallest < 0:
+            raise IngestError(f"{where}: an identifier is negative; use other numbers, or texts.")
+
+    def finish(self, rows: int | None = None, different: int | None = None) -> None:
+        """Refuse no records at all, and records that share an identifier."""
+        if not (self.rows if rows is None else rows):
             raise IngestError(f"{self.connection.name} has no rows; it needs at least one.")
-        if np.unique(np.concatenate(self._seen)).size != self.rows:
+        if rows is None:
+            rows, different = self.rows, np.unique(np.concatenate(self._seen)).size
+        if different != rows:
             raise IngestError(
                 f"{self.connection.name}, column {self.identity!r}: two records have the same record id; every "
                 "record needs its own."
@@ -105,7 +136,7 @@ def _there_already(name: str) -> DatasetError:
     )
 
 
-def _to_postgres(backend: Any, work: _KeyBatches, records: Any, reader: str | None) -> None:
+def _to_postgres(backend: Any, work: _Work, records: Any, reader: str | None) -> None:
     from psycopg import sql
 
     def named(table: str) -> Any:
@@ -158,13 +189,13 @@ def _to_postgres(backend: Any, work: _KeyBatches, records: Any, reader: str | No
             cursor.execute(sql.SQL("ANALYZE {keys}").format(**sql_parts))
 
 
-def _batches(backend: Any, work: _KeyBatches, records: Any) -> Iterator[pa.Table]:
+def _batches(backend: Any, work: _Work, records: Any) -> Iterator[pa.Table]:
     ids = backend.to_pyarrow(records.select(work.identity)).column(0)
     for start in range(0, len(ids), _BATCH):
         yield work.keys(pa.concat_arrays(ids.slice(start, _BATCH).chunks))
 
 
-def _to_duckdb(backend: Any, work: _KeyBatches, records: Any, _: str | None) -> None:
+def _to_duckdb(backend: Any, work: _Work, records: Any, _: str | None) -> None:
     name = str(work.connection.keys)
     plain = name.rpartition(".")[2]
     known = "SELECT count(*) FROM information_schema.tables WHERE table_name = ?"
@@ -178,14 +209,26 @@ def _to_duckdb(backend: Any, work: _KeyBatches, records: Any, _: str | None) -> 
     backend.con.unregister("lustrum_made_keys")
 
 
-def _to_spark(backend: Any, work: _KeyBatches, records: Any, _: str | None) -> None:
-    session, name = backend._session, str(work.connection.keys)
-    if session.catalog.tableExists(name):
-        raise _there_already(name)
+def _to_spark(backend: Any, work: _Work, _: Any, __: str | None) -> None:
+    """Keys from Spark's own workers where nobody between can read them, otherwise from here in large pieces."""
+    session, where = backend._session, work.connection
+    source, target = (spark.quoted(where.parts(name)) for name in (where.table, str(where.keys)))
+    if session.catalog.tableExists(target):
+        raise _there_already(str(where.keys))
+    ids = session.table(source).select(f"`{work.identity}`")
+    rows, present, different, smallest = spark.identifiers(ids)
+    work.require_sound(rows - present, smallest)
+    work.finish(rows, different)
     try:
-        for key_batch in _batches(backend, work, records):
-            session.createDataFrame(key_batch).write.mode("append").saveAsTable(name)
-        work.finish()
+        if not (spark.is_private(session) and spark.written_by_workers(ids, work.make, target)):
+            for piece in spark.pieces(ids):
+                session.createDataFrame(work.make(piece)).write.mode("append").saveAsTable(target)
+                work.count(len(piece))
+        work.rows, high, low = spark.sums_of(session.table(target), KEY_HIGH, KEY_LOW)
+        work.summed = ((high << 32) + low) % (1 << 64)
+        if work.rows != rows:
+            raise DatasetError(f"{where.name} changed while keys were made; make them again.")
+        work.readers = spark.closed_to_others(session, target)
     except BaseException:
-        session.sql(f"DROP TABLE IF EXISTS {'.'.join(f'`{part}`' for part in name.split('.'))}")
+        session.sql(f"DROP TABLE IF EXISTS {target}")
         raise

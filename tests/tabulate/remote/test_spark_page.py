@@ -1,0 +1,101 @@
+"""The page on Spark as it is written: each command in a process of its own, over a catalogue that lasts."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+import services
+from lustrum.cli.protect import protect_dataset
+from lustrum.model import Dataset
+from lustrum.tabulate import FrameSource, Store, ingest
+from lustrum.tabulate.keys import dataset_key
+from tabulate.remote.folders import QUIET, toml
+from tabulate.remote.tables import find_world
+from tabulate.worlds import SECRET
+
+PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "your-data-in-spark.md"
+SAVE = """
+import tomllib
+from pyspark.sql import SparkSession
+words = tomllib.load(open("spark.toml", "rb"))
+builder = SparkSession.builder.master(words["master"])
+for name, value in words["settings"].items():
+    builder = builder.config(name, value)
+session = builder.getOrCreate()
+session.sql("CREATE DATABASE census")
+session.read.parquet("people.parquet").write.saveAsTable("census.people")
+"""
+
+
+@pytest.mark.parametrize("private", [True, False])
+def test_the_commands_of_the_page_protect_a_table_that_another_process_saved(
+    tmp_path: Path, private: bool
+) -> None:
+    if services.ensure_services.java() is None:
+        assert not os.environ.get("CI"), "Java is missing; run scripts/ensure_services.py"
+        pytest.skip("Java is missing")
+    world, page = find_world(), PAGE.read_text()
+    connection, commands = re.findall(r"```(?:toml|sh)\n(.*?)```", page, re.DOTALL)
+    derby = re.search(r'`("spark.driver.extraJavaOptions".*?)`', page)
+    assert derby is not None
+    text = re.sub('"spark.hadoop.hive.metastore.uris".*', derby[1], connection)
+    master = "local[1]" if private else "local-cluster[1, 1, 512]"
+    for old, new in (
+        ("spark://spark.example.org:7077", master),
+        ("/srv", str(tmp_path)),
+    ):
+        assert old in text
+        text = text.replace(old, new)
+    text += '"spark.driver.host" = "127.0.0.1"\n"spark.driver.bindAddress" = "127.0.0.1"\n'
+    text += '"spark.sql.shuffle.partitions" = "1"\n"spark.executor.memory" = "512m"\n'
+    (tmp_path / "spark.toml").write_text(text)
+    description = toml(world.description).replace('"world"', '"people"')
+    (tmp_path / "people.toml").write_text(description)
+    pq.write_table(world.arrow(), tmp_path / "people.parquet")
+    data = tmp_path / "lustrum-data"
+    SECRET.write(data / "record-keys.secret")
+    ours = Path(sys.executable).parent
+    environment = {
+        **os.environ,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "PATH": f"{ours}:{os.environ['PATH']}",
+    }
+    said = ""
+    for words in (
+        [sys.executable, "-c", SAVE],
+        *(line.split() for line in commands.split("\n") if line),
+    ):
+        done = subprocess.run(
+            words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr[-3000:]
+        said += done.stdout + done.stderr
+    files = list((tmp_path / "warehouse" / "census.db" / "people_keys").rglob("*"))
+    assert files
+    assert not [file for file in files if file.stat().st_mode & 0o077]
+    kept = b"".join(
+        file.read_bytes()
+        for file in tmp_path.rglob("*")
+        if file.is_file() and file.name != "record-keys.secret"
+    )
+    for secret in (SECRET.value, dataset_key(SECRET, "people")):
+        assert secret not in kept
+        assert secret.hex() not in said.lower()
+    again = tmp_path / "copied"
+    people = Dataset.from_mapping(tomllib.loads(description))
+    ingest(FrameSource(world.arrow()), people, Store(again), secret=SECRET)
+    (again / "policies").mkdir()
+    (again / "policies" / "people.toml").write_bytes(
+        (data / "policies" / "people.toml").read_bytes()
+    )
+    protect_dataset("people", again, QUIET)
+    for file in (again / "bundles" / "people").iterdir():
+        assert file.read_bytes() == (data / "bundles" / "people" / file.name).read_bytes()
