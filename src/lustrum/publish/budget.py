@@ -8,7 +8,6 @@ people, not to a file of them: datasets that name the same population spend from
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
@@ -24,7 +23,7 @@ from lustrum.model import DatasetError, InputError
 from lustrum.model.dataset import DATASET_NAME
 from lustrum.protect.privacy import BudgetSpentError
 from lustrum.runtime.data_folder import BUDGETS
-from lustrum.runtime.durable import outages, sync
+from lustrum.runtime.durable import lock, outages, sync
 
 _NOTHING = hashlib.sha256(b"").hexdigest()
 NEIGHBOURS = "replace-one-record"
@@ -180,7 +179,7 @@ class BudgetLedger:
         )
         try:
             try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                lock(handle)
             except OSError:
                 raise DatasetError(
                     f"Another process spends from the budget of {self.population!r}; wait until it is done."

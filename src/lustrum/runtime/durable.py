@@ -134,17 +134,29 @@ def replace_together(drafts: Sequence[Path], folder: Path) -> None:
             raise
 
 
+def lock(handle: int, *, shared: bool = False, wait: bool = False) -> None:
+    """Lock an open file against other processes; raises BlockingIOError where one has it."""
+    try:
+        import fcntl
+    except ImportError:
+        raise DatasetError(
+            "This system has no locks for files, without which nothing is written into a data folder; use "
+            "Linux, macOS or WSL for it."
+        ) from None
+    fcntl.flock(
+        handle, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | (0 if wait else fcntl.LOCK_NB)
+    )
+
+
 def append_line(path: Path, line: bytes) -> None:
     """Add a line to a file for its owner alone, made durable; nothing that stands there is ever changed.
 
     A line that was cut short, by a full disk or a machine that stopped, stays a line of its own.
     """
-    import fcntl  # there is none on Windows, where all else of this file works
-
     flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW
     handle = os.open(path, flags, 0o600)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
+        lock(handle, wait=True)
         size = os.fstat(handle).st_size
         if size and os.pread(handle, 1, size - 1) != b"\n":
             line = b"\n" + line

@@ -64,6 +64,15 @@ class Dominance(RuleSpec):
         "exact", "Whether status letters tell 1, 2 and more contributors apart."
     )
 
+    def check_together(self) -> None:
+        """A number of contributors and a percentage that are not taken for one another."""
+        if self.k < 1 or self.n > max(self.k, 10):
+            meant = f"n={self.k:g}, k={self.n}" if self.k >= 1 else f"k={self.k * 100:g}"
+            raise InputError(
+                f"The dominance rule has n = {self.n} and k = {self.k:g}: n counts contributors, and k is a "
+                f"percentage. Was {meant} meant?"
+            )
+
     def judge(self, table: Table, background: Background = NOTHING) -> Sensitivity:
         """Judge every cell by its largest contributors."""
         check_table(table, f"The rule {self.name!r}")
@@ -233,6 +242,14 @@ class PPercent(RuleSpec):
     )
     coalition: int = parameter(1, "How many contributors share what they know.", least=1)
     weights: Weights = parameter("expanded", "Whether contributions count with their weights.")
+
+    def check_together(self) -> None:
+        """A percentage, and no fraction of one."""
+        if self.p < 1:
+            raise InputError(
+                f"The p% rule has p = {self.p:g}, which is less than one percent and protects next to nothing. "
+                f"Was p={self.p * 100:g} meant?"
+            )
 
     def judge(self, table: Table, background: Background = NOTHING) -> Sensitivity:
         """Judge every cell by what the largest others can find out."""

@@ -15,7 +15,6 @@ leaves the old dataset or the new one, never half of either.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import re
@@ -28,7 +27,7 @@ from pathlib import Path
 from lustrum.model import Dataset, DatasetError, DescriptionError
 from lustrum.model.errors import choices
 from lustrum.runtime.data_folder import CONNECTIONS, CURRENT, datasets_in
-from lustrum.runtime.durable import outages, sync, write_whole
+from lustrum.runtime.durable import lock, outages, sync, write_whole
 from lustrum.tabulate.keys import Secret
 from lustrum.tabulate.store import secret_files
 from lustrum.tabulate.store.embedded import EmbeddedEngine
@@ -197,31 +196,31 @@ class Store:
     @contextlib.contextmanager
     def alone(self, name: str) -> Iterator[None]:
         """Keep other writers away from a dataset; a crash lets go too."""
-        with _locked(self.root / name, fcntl.LOCK_EX):
+        with _locked(self.root / name):
             yield
 
     @contextlib.contextmanager
     def shared(self) -> Iterator[None]:
         """Keep a rotation of the secret, or a restore, away while datasets are written."""
-        with _locked(self.root, fcntl.LOCK_SH):
+        with _locked(self.root, shared=True):
             yield
 
     @contextlib.contextmanager
     def exclusive(self) -> Iterator[None]:
         """Keep all other writers away from the whole folder."""
-        with _locked(self.root, fcntl.LOCK_EX):
+        with _locked(self.root):
             yield
 
 
 @contextlib.contextmanager
-def _locked(folder: Path, how: int) -> Iterator[None]:
+def _locked(folder: Path, shared: bool = False) -> Iterator[None]:
     try:
         handle = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise DatasetError(f"{folder} cannot be written to: {error.strerror}.") from None
     try:
         try:
-            fcntl.flock(handle, how | fcntl.LOCK_NB)
+            lock(handle, shared=shared)
         except BlockingIOError:
             raise DatasetError(
                 f"Another process is writing to {folder}; wait until it is done."
