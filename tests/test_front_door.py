@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,12 @@ import numpy as np
 import pytest
 
 import lustrum as lu
-from lustrum.model import InputError, Table
+from lustrum.formats.write import release_as_csv, release_as_parquet
+from lustrum.model import InputError, SeededRelease, Table
 from lustrum.model.parameters import parameters_of, spec_from_words
 from lustrum.model.plugins import load, names
 from lustrum.risk import RiskMeasure
+from lustrum.tabulate import Secret
 from lustrum.utility import UtilityMeasure
 
 ROOT = Path(__file__).parent.parent
@@ -163,6 +166,37 @@ def test_a_whole_number_is_a_seed_for_every_method(name: str) -> None:
     assert np.array_equal(seeded, method.apply(table, rng=np.int64(5)).published)
 
 
+@pytest.mark.parametrize("name", [n for n in TABULAR if n not in ("differential-privacy", "none")])
+def test_a_seed_makes_a_study_that_nothing_writes_and_a_secret_makes_a_release(name: str) -> None:
+    method, table = example(name)
+    study = method.apply(table, rng=5)
+    assert isinstance(study, SeededRelease)
+    assert repr(study).startswith("SeededRelease(")
+    assert "not for publication" in study._repr_html_()
+    assert "not for publication" in study.to_pandas().attrs["lustrum"]
+    said = " ".join(study.notes)
+    assert "record keys version" not in said
+    formats = lu.formats
+    for write in (
+        *(kind().write for kind in (formats.Csv, formats.JsonStat, formats.Xlsx, formats.Parquet)),
+        formats.release_as_arrow,
+        release_as_csv,
+        release_as_parquet,
+    ):
+        with pytest.raises(InputError, match="made with a seed"):
+            write(study.take([range(n) for n in study.shape]))
+    head, *rows = release_as_csv(study, study=True).splitlines()
+    assert head.startswith("study,")
+    assert all(row.startswith("not for publication,") for row in rows)
+    bare = replace(table, keys=None)
+    first, again, other = (method.apply(bare, secret=Secret(bytes([k] * 16))) for k in (1, 1, 2))
+    assert not isinstance(first, SeededRelease)
+    assert np.array_equal(first.published, again.published)
+    assert first.notes == other.notes
+    with pytest.raises(InputError, match="not both"):
+        method.apply(bare, rng=1, secret=Secret(bytes(16)))
+
+
 @pytest.mark.parametrize("name", TABULAR)
 @pytest.mark.parametrize("wrong", ["1", 1.0, -1, True, np.random.RandomState(1)])
 def test_a_seed_of_the_wrong_type_is_one_sentence(name: str, wrong: Any) -> None:
@@ -211,10 +245,40 @@ def test_measures_and_rules_ask_for_a_table_and_a_release(group: str, name: str)
             first(*wrong)
 
 
+@pytest.mark.parametrize(
+    ("name", "words", "meant"),
+    [
+        ("p-percent", {"p": 0.1}, "p=10 meant"),
+        ("dominance", {"n": 85, "k": 2}, "n=2, k=85 meant"),
+        ("dominance", {"n": 2, "k": 0.85}, "k=85 meant"),
+    ],
+)
+def test_a_rule_that_was_meant_otherwise_says_how(name: str, words: Any, meant: str) -> None:
+    with pytest.raises(InputError, match=meant):
+        spec_from_words(load("lustrum.rules", name), words, name)
+
+
+def test_a_system_without_the_modules_of_unix_counts_and_protects_frames() -> None:
+    blocked = ("fcntl", "resource", "pwd", "grp")
+    run = f"""
+import os, sys
+for name in {blocked}: sys.modules[name] = None
+del os.fork
+import pandas as pd, lustrum as lu
+from lustrum.tabulate import Secret
+rows = pd.DataFrame({{"a": list("xyxyxx"), "b": list("uuvvuv")}})
+method = lu.protect.RandomRounding(base=3)
+lu.crosstab(rows.a, rows.b, policy=method, secret=Secret(bytes(16)))
+method.apply(lu.Table.from_frame(rows, by=["a", "b"]), secret=Secret(bytes(16)))
+"""
+    done = subprocess.run([sys.executable, "-c", run], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-1500:]
+
+
 def test_formats_and_audits_ask_for_what_they_take(tmp_path: Path) -> None:
     """Above all an unprotected table is never written as if it were a release."""
     table = Table.from_counts([[4, 6], [7, 9]])
-    release = lu.protect.RandomRounding().apply(table, rng=1)
+    release = lu.protect.RandomRounding().apply(table, secret=Secret(bytes(16)))
     target = tmp_path / "table.csv"
     for write in (
         lu.formats.Csv().write,

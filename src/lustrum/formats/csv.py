@@ -12,7 +12,7 @@ import numpy as np
 from lustrum.formats.about import NOTHING, About
 from lustrum.formats.cell_text import HeadNames, csv_lines, field, inert, names_of, numbers
 from lustrum.model import Release, TableAxis
-from lustrum.model.release import check_release
+from lustrum.model.release import check_publishable
 
 
 class Csv:
@@ -45,7 +45,7 @@ class Csv:
 
     def pieces(self, release: Release) -> Iterator[str]:
         """The text in pieces of bounded size, for a table that is large."""
-        check_release(release, "A CSV file")
+        check_publishable(release, "A CSV file")
         known, stated = release.known.ravel(), release.stated
         status = release.status.ravel()
         ends = [a for a in (release.low, release.high) if a is not None and stated.any()]

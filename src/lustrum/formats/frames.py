@@ -19,7 +19,7 @@ import numpy.typing as npt
 from lustrum.formats.cell_text import free_name
 from lustrum.model import CellStatus, InputError, Release, Table
 from lustrum.model.arrays import Ints, Mask
-from lustrum.model.release import check_release
+from lustrum.model.release import STUDY, SeededRelease, check_release
 from lustrum.model.table import TableAxis, check_table
 
 if TYPE_CHECKING:
@@ -78,8 +78,11 @@ def to_pandas(
         frame = pd.DataFrame({n: _of_pandas(pd, c) for n, c in columns.items()})
         frame.index = rows
         frame.columns.name = names[-1] if len(names) > 1 else None
-        return frame
-    return pd.DataFrame({n: _of_pandas(pd, c) for n, c in _long(item, labels).items()})
+    else:
+        frame = pd.DataFrame({n: _of_pandas(pd, c) for n, c in _long(item, labels).items()})
+    if isinstance(item, SeededRelease):
+        frame.attrs["lustrum"] = STUDY
+    return frame
 
 
 def to_arrow(item: Table | Release, *, labels: bool = True, wide: bool = False) -> pyarrow.Table:
@@ -144,6 +147,8 @@ def release_html(release: Release) -> str:
         f"{len(columns) - len(shown):,} more columns" if len(columns) > len(shown) else "",
     ]
     notes = [str(note) for note in release.notes]
+    if isinstance(release, SeededRelease):
+        notes.insert(0, STUDY)
     if not release.shown.all():
         notes.insert(0, "× not shown")
     if any(left):

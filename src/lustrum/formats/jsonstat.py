@@ -14,7 +14,7 @@ import numpy as np
 from lustrum.formats.about import NOTHING, About
 from lustrum.model import CellStatus, Release
 from lustrum.model.arrays import Ints, Mask
-from lustrum.model.release import check_release
+from lustrum.model.release import check_publishable
 
 
 class JsonStat:
@@ -38,7 +38,7 @@ class JsonStat:
 
 def dataset(release: Release, label: str = "") -> dict[str, Any]:
     """The release as a JSON-stat dataset object."""
-    check_release(release, "A JSON-stat file")
+    check_publishable(release, "A JSON-stat file")
     shown = release.known.ravel()
     values = _plain(release, release.published)
     out: dict[str, Any] = {

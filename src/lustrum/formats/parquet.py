@@ -12,7 +12,7 @@ from lustrum.formats.about import NOTHING, About
 from lustrum.formats.cell_text import HeadNames, inert
 from lustrum.model import Release
 from lustrum.model.arrays import Ints, Mask
-from lustrum.model.release import check_release
+from lustrum.model.release import check_publishable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -46,7 +46,7 @@ class Parquet:
         self, release: Release, metadata: Mapping[str, str] | None = None
     ) -> Iterator[bytes]:
         """The file in pieces, for a table that is large."""
-        check_release(release, "A Parquet file")
+        check_publishable(release, "A Parquet file")
         known, stated = release.known, release.stated
         ends = [
             (name, end)

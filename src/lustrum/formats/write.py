@@ -21,7 +21,7 @@ from lustrum.formats.parquet import (
 )
 from lustrum.model import CellStatus, InputError, Release, TableAxis
 from lustrum.model.arrays import Ints, Mask
-from lustrum.model.release import check_release
+from lustrum.model.release import SeededRelease, check_publishable
 from lustrum.runtime.durable import write_whole
 
 if TYPE_CHECKING:
@@ -38,13 +38,13 @@ def check_ending(path: Path) -> None:
         raise InputError(f"{path}: there is no folder {path.parent}.")
 
 
-def write_release(release: Release, path: Path | str) -> None:
+def write_release(release: Release, path: Path | str, *, study: bool = False) -> None:
     """Write a release: codes, value, status, and ``low`` and ``high`` where it states intervals.
 
     A value that is not shown is empty, in a workbook its letter, and never 0; :func:`plain_letters` keeps
     from telling why.
     """
-    check_release(release, "A table file")
+    release = writable(release, study)
     path = Path(path)
     check_ending(path)
     if path.suffix.lower() == ".csv":
@@ -57,9 +57,17 @@ def write_release(release: Release, path: Path | str) -> None:
         write_whole(path, _parquet(release))
 
 
-def release_as_csv(release: Release) -> str:
+def writable(release: Release, study: bool) -> Release:
+    """The release to write; a study is refused, or marked in every row where somebody says that it is one."""
+    if study and isinstance(release, SeededRelease):
+        return release.marked()
+    check_publishable(release, "A table file")
+    return release
+
+
+def release_as_csv(release: Release, *, study: bool = False) -> str:
     """The release as text, one row per cell in the order of its axes."""
-    return "".join(_csv_pieces(release))
+    return "".join(_csv_pieces(writable(release, study)))
 
 
 def write_csv(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -117,9 +125,9 @@ def plain_letters(release: Release) -> Release:
     return replace(release, status=letters)
 
 
-def release_as_parquet(release: Release) -> bytes:
+def release_as_parquet(release: Release, *, study: bool = False) -> bytes:
     """The release as the bytes of a Parquet file, one row per cell."""
-    return b"".join(_parquet(release))
+    return b"".join(_parquet(writable(release, study)))
 
 
 def _parquet(release: Release) -> Iterator[bytes]:
@@ -143,7 +151,7 @@ def release_as_arrow(release: Release) -> pa.Table:
 
 
 def _arrow_columns(release: Release) -> Callable[[int, int], dict[str, pa.Array]]:
-    check_release(release, "An Arrow table")
+    check_publishable(release, "An Arrow table")
     import pyarrow as pa
 
     ends = _stated_ends(release)

@@ -19,7 +19,7 @@ from lustrum.formats.cell_text import NO_NUMBER, Placing, usual_placing
 from lustrum.formats.xlsx_large import MOST_DIGITS, Samples, cell_heads, fits
 from lustrum.model import Release
 from lustrum.model.arrays import Ints
-from lustrum.model.release import check_release
+from lustrum.model.release import check_publishable
 from lustrum.model.text import opening
 from lustrum.numeric.structure import UNBOUNDED
 
@@ -46,7 +46,7 @@ class Xlsx:
         self, release: Release, label: str = "", about: About | Mapping[str, str | float] = NOTHING
     ) -> bytes:
         """The release as the bytes of a file; ``about`` adds lines to the notes, such as a citation."""
-        check_release(release, "A workbook")
+        check_publishable(release, "A workbook")
         out = io.BytesIO()
         import xlsxwriter
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 from pathlib import Path
 from typing import Any
@@ -13,6 +11,7 @@ import numpy as np
 from lustrum.model import Dataset, InputError, Release, Table
 from lustrum.model.errors import kind_of
 from lustrum.protect.abilities import KeysEmptyCells, abilities_of
+from lustrum.protect.method import keyed_chance
 from lustrum.protect.unchanged import Unchanged
 from lustrum.tabulate.keys import Secret
 
@@ -46,10 +45,10 @@ def apply_with_secret(
     try:
         keyed: Release = method.apply(table)
     except InputError:
-        rng = _chance(method, table, secret)
+        rng = keyed_chance(method, table, secret)
         if not _works(method, table, rng):
             raise
-        drawn: Release = method.apply(table, rng=_chance(method, table, secret))
+        drawn: Release = method.apply(table, rng=keyed_chance(method, table, secret))
         return drawn
     return keyed
 
@@ -60,18 +59,6 @@ def _works(method: Any, table: Table, rng: np.random.Generator) -> bool:
     except InputError:
         return False
     return True
-
-
-def _chance(method: Any, table: Table, secret: Secret) -> np.random.Generator:
-    """Chance that the secret, the method, the table and its records fix."""
-    digest = hashlib.sha256(table.values.tobytes())
-    digest.update(b"" if table.keys is None else table.keys.tobytes())
-    description = json.dumps(
-        [method.to_mapping(), [[axis.name, *axis.codes] for axis in table.axes]], sort_keys=True
-    )
-    purpose = f"lustrum crosstab {description} {digest.hexdigest()}"
-    key = int.from_bytes(secret.derive(purpose), "big")
-    return np.random.Generator(np.random.Philox(key=key))
 
 
 def needs_secret(what: str) -> str:

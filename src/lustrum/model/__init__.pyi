@@ -30,6 +30,7 @@ from .records import Records as Records
 from .release import Channel as Channel
 from .release import DescribedStatistic as DescribedStatistic
 from .release import Release as Release
+from .release import SeededRelease as SeededRelease
 from .release import Transitions as Transitions
 from .statistic import Quantity as Quantity
 from .statistic import Statistic as Statistic

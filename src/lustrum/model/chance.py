@@ -12,6 +12,14 @@ Seed: TypeAlias = np.random.Generator | int | None
 """A generator, a seed for one, or nothing: chance then comes from record keys."""
 
 
+Chance: TypeAlias = np.random.Generator | None
+"""Where a method draws from: a generator, or the table's record keys."""
+
+
+class KeyedChance(np.random.Generator):
+    """Chance that a secret fixes: nobody else can draw the same numbers, as with a seed that is guessed."""
+
+
 def generator_of(rng: object) -> np.random.Generator | None:
     """The generator that was given, one seeded by a whole number, or None.
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from itertools import count
 from typing import Any, Protocol
 
 import numpy as np
@@ -195,6 +196,40 @@ class Release(Framed):
         """What the release has for every cell, changed in one way."""
         there = ((name, getattr(self, name)) for name in ARRAYS)
         return {name: change(array) for name, array in there if array is not None}
+
+
+STUDY = "A study: made with a seed, not for publication"
+
+
+class SeededRelease(Release):
+    """A release whose chance came from a seed or a generator: to compare methods, never to publish.
+
+    Whoever knows or guesses the seed takes the noise off, so that nothing writes a study without being told to.
+    """
+
+    def __repr__(self) -> str:
+        return f"Seeded{super().__repr__()}"
+
+    def marked(self) -> Release:
+        """The numbers with a variable in front that says in every row that they are no publication."""
+        names = {axis.name for axis in self.axes}
+        name = next(n for k in count() if (n := "study" + "_" * k) not in names)
+        mark = TableAxis.plain(name, ["not for publication"], [STUDY])
+        return Release(
+            **{item.name: getattr(self, item.name) for item in fields(self)}
+            | self.each_array(lambda array: array.reshape(1, *self.shape))
+            | {"axes": (mark, *self.axes)}
+        )
+
+
+def check_publishable(release: object, user: str) -> None:
+    """Raise an error for what is no release, and for a study."""
+    check_release(release, user)
+    if isinstance(release, SeededRelease):
+        raise InputError(
+            f"{user} is for publication, and this release was made with a seed ('rng'): whoever guesses it "
+            "takes the noise off. Apply the method with 'secret' instead, or write it with study=True."
+        )
 
 
 def check_release(value: object, user: str) -> None:

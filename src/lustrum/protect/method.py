@@ -7,6 +7,9 @@ made, on each ``table`` by itself, or on the ``population``: all finest cells, c
 
 from __future__ import annotations
 
+import hashlib
+import json
+from dataclasses import fields
 from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
@@ -14,10 +17,11 @@ import numpy.typing as npt
 
 from lustrum.model import Channel, InputError, Release, Table
 from lustrum.model.arrays import Ints, Mask, Words
-from lustrum.model.chance import Seed, generator_of
+from lustrum.model.chance import Chance, KeyedChance, Seed, generator_of
 from lustrum.model.keys import cell_words
 from lustrum.model.parameters import DeclaredSpec
 from lustrum.model.records import Records
+from lustrum.model.release import SeededRelease
 from lustrum.model.status import CellStatus
 from lustrum.model.table import check_table, whole_cells
 
@@ -61,10 +65,45 @@ class RecordMethod(Protocol):
         ...
 
 
+class Deriving(Protocol):
+    """A secret from which keys are derived."""
+
+    def derive(self, purpose: str) -> bytes:
+        """A key for one purpose, from which the secret does not follow."""
+        ...
+
+
 class MethodSpec(DeclaredSpec):
     """What methods share whose words are their declared parameters."""
 
     group: ClassVar[str] = "method"
+
+    def apply(self, table: Table, rng: Seed = None, *, secret: Deriving | None = None) -> Release:
+        """Protect a table by its record keys or a secret; with a seed, nothing that may be published."""
+        generator = checked_input(table, rng)
+        if secret is not None:
+            if rng is not None:
+                raise InputError("Give 'secret' to publish or 'rng' to study a method, not both.")
+            generator = None if table.keys is not None else keyed_chance(self, table, secret)
+        release = self.draw(table, generator)
+        if generator is None or isinstance(generator, KeyedChance):
+            return release
+        return SeededRelease(**{item.name: getattr(release, item.name) for item in fields(Release)})
+
+    def draw(self, table: Table, rng: Chance) -> Release:
+        """Protect a table by its record keys, or by a generator."""
+        raise TypeError(f"The method {self.name!r} does not work on tables.")
+
+
+def keyed_chance(method: Any, table: Table, secret: Deriving) -> KeyedChance:
+    """Chance that the secret, the method, the table and its records fix."""
+    digest = hashlib.sha256(table.values.tobytes())
+    digest.update(b"" if table.keys is None else table.keys.tobytes())
+    description = json.dumps(
+        [method.to_mapping(), [[axis.name, *axis.codes] for axis in table.axes]], sort_keys=True
+    )
+    key = secret.derive(f"lustrum crosstab {description} {digest.hexdigest()}")
+    return KeyedChance(np.random.Philox(key=int.from_bytes(key, "big")))
 
 
 def checked_input(table: object, rng: object) -> np.random.Generator | None:

@@ -17,14 +17,14 @@ from lustrum.audit.fibre import FibreMargins, enumerate_fibre, sample_fibre
 from lustrum.audit.fibre.margins import junction_tree
 from lustrum.model import InputError, Release, Table
 from lustrum.model.arrays import Ints
-from lustrum.model.chance import Seed
+from lustrum.model.chance import Chance
 from lustrum.model.parameters import parameter
 from lustrum.model.text import say
 from lustrum.numeric.arithmetic import exp, log_gamma
 from lustrum.numeric.distributions import chi_square_above
 from lustrum.numeric.loglinear import LogLinearFit, fit_generators
 from lustrum.protect.abilities import Abilities
-from lustrum.protect.method import TABULAR, MethodSpec, Stage, checked_input, released, whole_counts
+from lustrum.protect.method import TABULAR, MethodSpec, Stage, released, whole_counts
 from lustrum.protect.totals.inner_table import InnerTable, Keep, margin_names, margin_words
 
 Axes = tuple[int, ...]
@@ -80,9 +80,8 @@ class SimulatedTables(MethodSpec):
     )
     tries: int = parameter(1000, "How many draws are tested.", least=1)
 
-    def apply(self, table: Table, rng: Seed = None) -> Release:
+    def draw(self, table: Table, rng: Chance) -> Release:
         """Replace the inner cells of a table of counts, and add its totals up."""
-        rng = checked_input(table, rng)
         whole_counts(table, "A simulated table")
         inner = InnerTable.of(table.axes, "A simulated table")
         cliques = inner.cliques(self.keep)

@@ -15,7 +15,7 @@ import numpy as np
 
 from lustrum.model import InputError, Release, Table
 from lustrum.model.arrays import Ints, Mask
-from lustrum.model.chance import Seed
+from lustrum.model.chance import Chance
 from lustrum.model.keys import cell_words
 from lustrum.model.parameters import parameter
 from lustrum.model.text import say
@@ -24,7 +24,7 @@ from lustrum.protect.abilities import Abilities
 from lustrum.protect.adjustment.adjust import WeightWord, adjust
 from lustrum.protect.adjustment.search import DirectionWord, Norm
 from lustrum.protect.adjustment.work import STEPS
-from lustrum.protect.method import Kept, MethodSpec, Stage, checked_input, kept_cells, released
+from lustrum.protect.method import Kept, MethodSpec, Stage, kept_cells, released
 from lustrum.sensitivity import Rule, Sensitivity, Threshold
 from lustrum.sensitivity.rules.combine import rule_of
 
@@ -68,9 +68,8 @@ class ControlledAdjustment(MethodSpec):
         if self.directions == "exact" and self.norm == "l2":
             raise InputError("Exact directions are for the norm 'l1'; with 'l2' use 'heuristic'.")
 
-    def apply(self, table: Table, rng: Seed = None) -> Release:
+    def draw(self, table: Table, rng: Chance) -> Release:
         """Adjust a table; random choices use the generator, or record keys, or a fixed order."""
-        rng = checked_input(table, rng)
         assert not isinstance(self.rule, Mapping)
         sensitivity = self.rule.judge(table)
         relations = Structure.of_tables([table.axes]).relations.matrix

@@ -19,7 +19,7 @@ import numpy as np
 
 from lustrum.model import Dataset, InputError, Release, Table, TableQuery
 from lustrum.model.arrays import Ints, Words
-from lustrum.model.chance import Seed
+from lustrum.model.chance import Chance, Seed
 from lustrum.model.channel import SHLOMO_2015, MatrixChannel
 from lustrum.model.errors import choices
 from lustrum.model.keys import cell_words, scramble
@@ -190,9 +190,8 @@ class CellKey(MethodSpec):
         """
         return replace(self, zero_keys=ZeroKeys(secret, dataset))
 
-    def apply(self, table: Table, rng: Seed = None) -> Release:
+    def draw(self, table: Table, rng: Chance) -> Release:
         """Perturb a table of counts."""
-        rng = checked_input(table, rng)
         counts = whole_counts(table, "The cell key method")
         zeros = self._zeros_move and (rng is not None or self.zero_keys is not None)
         perturbed = self._perturbed(table, counts, zeros, rng)
@@ -300,13 +299,21 @@ class CellKey(MethodSpec):
         channel, given = self._layout.channel, Path(self.to_mapping()["ptable"]).name
         table = getattr(self._layout, "table", None)
         mark = f", {table.digest}" if isinstance(table, PTable) else ""
+        version = f"{self.versions.ptable}{mark}"
         notes: list[str] = [
             say(
                 "Every number is perturbed by the cell key method (ptable {ptable}, version {version}; "
                 "record keys version {keys}): the same people always make the same number.",
                 ptable=given,
-                version=f"{self.versions.ptable}{mark}",
+                version=version,
                 keys=self.versions.keys,
+            )
+            if keyed
+            else say(
+                "Every number is perturbed by the cell key method (ptable {ptable}, version {version}), "
+                "without record keys: in another table the same people make another number.",
+                ptable=given,
+                version=version,
             )
         ]
         if not isinstance(self.totals, Additive):

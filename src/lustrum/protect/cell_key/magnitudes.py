@@ -21,13 +21,13 @@ import numpy as np
 
 from lustrum.model import InputError, Release, Table
 from lustrum.model.arrays import Floats, Ints, Mask, Words
-from lustrum.model.chance import Seed
+from lustrum.model.chance import Chance
 from lustrum.model.keys import cell_words
 from lustrum.model.parameters import parameter
 from lustrum.model.text import say
 from lustrum.numeric.arithmetic import exp, log
 from lustrum.protect.abilities import Abilities
-from lustrum.protect.method import MethodSpec, Stage, checked_input, released
+from lustrum.protect.method import MethodSpec, Stage, released
 from lustrum.sensitivity import PPercent
 
 # Noise for magnitudes: the flex function gives its size, a symmetric lookup its distribution.
@@ -221,9 +221,8 @@ class CellKeyMagnitude(MethodSpec):
         """The public coefficients and their probabilities; with 'parity', those for even numbers."""
         return self._tables[0]
 
-    def apply(self, table: Table, rng: Seed = None) -> Release:
+    def draw(self, table: Table, rng: Chance) -> Release:
         """Perturb a table of magnitudes that comes with its largest contributions."""
-        rng = checked_input(table, rng)
         sizes = self._contributions(table)
         values = table.values
         x = np.abs(values)
@@ -248,7 +247,7 @@ class CellKeyMagnitude(MethodSpec):
         noise = _noise(scales, coefficients)
         published = values + np.where(values < 0, -noise, noise)
         low, high = self.bounds(published)
-        return released(table, self, published, low=low, high=high, notes=self._notes())
+        return released(table, self, published, low=low, high=high, notes=self._notes(rng is None))
 
     def bounds(self, published: Ints) -> tuple[Ints, Ints]:
         """Bounds of the true value for a reader who knows the method.
@@ -353,7 +352,7 @@ class CellKeyMagnitude(MethodSpec):
         (size, sign), (other, _) = even.draw(random_words), odd.draw(random_words)
         return np.where(table.contributors % 2 == 1, other, size), sign
 
-    def _notes(self) -> tuple[str, ...]:
+    def _notes(self, keyed: bool) -> tuple[str, ...]:
         percent = float(self.reach) * 100
         return (
             say(
@@ -362,6 +361,12 @@ class CellKeyMagnitude(MethodSpec):
                 "from the true one, and right on average.",
                 version=self.version,
                 keys=self.key_version,
+                percent=percent,
+            )
+            if keyed
+            else say(
+                "Every sum is perturbed at random in proportion to its largest contributions: it is at most "
+                "{percent:.4g} percent away from the true one, and right on average.",
                 percent=percent,
             ),
             say("Totals are perturbed on their own, so the numbers may not add up to them."),

@@ -14,13 +14,13 @@ from lustrum.audit.fibre.margins import FibreMargins, junction_tree
 from lustrum.audit.fibre.moves import free_sets
 from lustrum.model import InputError, Release, Table
 from lustrum.model.arrays import Floats, Ints, Mask
-from lustrum.model.chance import Seed
+from lustrum.model.chance import Chance
 from lustrum.model.channel import ObservedChannel
 from lustrum.model.parameters import parameter
 from lustrum.model.text import say
 from lustrum.numeric.distributions import binomial, convolved
 from lustrum.protect.abilities import Abilities
-from lustrum.protect.method import TABULAR, MethodSpec, Stage, checked_input, released, whole_counts
+from lustrum.protect.method import TABULAR, MethodSpec, Stage, released, whole_counts
 from lustrum.protect.totals.inner_table import InnerTable, Keep, margin_names, margin_words
 
 # Which boxes of cells can be changed without changing any kept margin.
@@ -176,9 +176,8 @@ class MarkovPerturbation(MethodSpec):
                 f"Markov perturbation by unit needs a theta above 0 and up to 0.5, not {self.theta!r}."
             )
 
-    def apply(self, table: Table, rng: Seed = None) -> Release:
+    def draw(self, table: Table, rng: Chance) -> Release:
         """Perturb the inner cells of a table of counts, and add its totals up."""
-        rng = checked_input(table, rng)
         whole_counts(table, "Markov perturbation")
         inner = InnerTable.of(table.axes, "Markov perturbation")
         cliques = inner.cliques(self.keep)

@@ -14,7 +14,7 @@ import numpy as np
 
 from lustrum.model import InputError, Release, Table
 from lustrum.model.arrays import Floats, Ints, Words
-from lustrum.model.chance import Seed
+from lustrum.model.chance import Chance
 from lustrum.model.channel import NEGLIGIBLE, StepChannel
 from lustrum.model.parameters import parameter
 from lustrum.model.text import say
@@ -26,7 +26,6 @@ from lustrum.protect.method import (
     TABULAR,
     MethodSpec,
     Stage,
-    checked_input,
     released,
     uniform_words,
 )
@@ -147,9 +146,8 @@ class AdditiveNoise(MethodSpec):
             channels=(channel,),
         )
 
-    def apply(self, table: Table, rng: Seed = None) -> Release:
+    def draw(self, table: Table, rng: Chance) -> Release:
         """Add noise to a table of counts or magnitudes."""
-        rng = checked_input(table, rng)
         counts = table.kind == "count"
         if self.clamp and not counts:
             raise InputError("'clamp' of additive noise is for counts; a magnitude may be below 0.")

@@ -16,13 +16,13 @@ import numpy.typing as npt
 
 from lustrum.model import InputError, Release, Table
 from lustrum.model.arrays import Floats, Indices, Ints, Words
-from lustrum.model.chance import Seed, required_generator
+from lustrum.model.chance import Chance, Seed, required_generator
 from lustrum.model.keys import scramble
 from lustrum.model.parameters import parameter
 from lustrum.model.records import Records
 from lustrum.model.text import say
 from lustrum.protect.abilities import Abilities
-from lustrum.protect.method import MethodSpec, Stage, checked_input, released, uniform_words
+from lustrum.protect.method import MethodSpec, Stage, released, uniform_words
 from lustrum.protect.totals.inner_table import InnerTable
 
 _SLIVER = 1e-12  # keeps bounds true where a division was rounded
@@ -72,9 +72,8 @@ class MultiplicativeNoise(MethodSpec):
                 f"not {self.low!r} and {self.high!r}."
             )
 
-    def apply(self, table: Table, rng: Seed = None) -> Release:
+    def draw(self, table: Table, rng: Chance) -> Release:
         """Multiply the inner cells of a table of magnitudes, and add its totals up."""
-        rng = checked_input(table, rng)
         if table.kind != "magnitude":
             raise InputError("Multiplicative noise protects magnitudes; this table holds counts.")
         inner = InnerTable.of(table.axes, "Multiplicative noise")

@@ -10,7 +10,7 @@ import numpy as np
 
 from lustrum.model import InputError, Release, Table
 from lustrum.model.arrays import Floats, Indices, Ints, Mask, Words
-from lustrum.model.chance import Seed
+from lustrum.model.chance import Chance
 from lustrum.model.channel import SHLOMO_2015, MatrixChannel
 from lustrum.model.errors import choices
 from lustrum.model.keys import cell_words
@@ -23,7 +23,6 @@ from lustrum.protect.method import (
     TABULAR,
     MethodSpec,
     Stage,
-    checked_input,
     uniform_words,
     whole_counts,
 )
@@ -219,9 +218,8 @@ class StochasticPerturbation(MethodSpec):
             return self.base_channel
         return self._invariant(frequencies_of(self.base_channel, cells))
 
-    def apply(self, table: Table, rng: Seed = None) -> Release:
+    def draw(self, table: Table, rng: Chance) -> Release:
         """Perturb a table of counts."""
-        rng = checked_input(table, rng)
         counts = whole_counts(table, "Stochastic perturbation")
         channel = self.channel_for(table)
         if rng is None and channel.matrix[0, 0] < 1:

@@ -17,7 +17,15 @@ from lustrum.model.parameters import floats, parameter
 from lustrum.model.text import say
 from lustrum.numeric.structure import UNBOUNDED
 from lustrum.protect.abilities import NOTHING_PROMISED, Abilities
-from lustrum.protect.method import TABULAR, MethodSpec, Stage, checked_input, released, whole_counts
+from lustrum.protect.method import (
+    TABULAR,
+    Deriving,
+    MethodSpec,
+    Stage,
+    checked_input,
+    released,
+    whole_counts,
+)
 from lustrum.protect.privacy.budget import Budget, Cost, rho_of
 from lustrum.protect.privacy.mechanism import (
     DiscreteNoiseChannel,
@@ -178,14 +186,15 @@ class DifferentialPrivacy(MethodSpec):
         table: Table,
         rng: Seed = None,
         *,
+        secret: Deriving | None = None,
         budget: Budget | None = None,
     ) -> Release:
         """Add noise to a table of counts; a budget is charged before anything is drawn."""
         rng = checked_input(table, rng)
         whole_counts(table, "Differential privacy")
-        if rng is not None:
+        if rng is not None or secret is not None:
             raise InputError(
-                "Differential privacy takes no random generator: its noise comes from OpenDP, "
+                "Differential privacy takes no random generator and no secret: its noise comes from OpenDP, "
                 "which has no seed."
             )
         self._groups(InnerTable.of(table.axes, "Differential privacy"))

@@ -25,7 +25,7 @@ import numpy as np
 
 from lustrum.model import Channel, Release, Table, Transitions
 from lustrum.model.arrays import Ints, Words
-from lustrum.model.chance import Seed
+from lustrum.model.chance import Chance
 from lustrum.model.parameters import parameter
 from lustrum.model.text import say
 from lustrum.protect.abilities import Abilities, changed_by_rounding
@@ -34,7 +34,6 @@ from lustrum.protect.method import (
     TABULAR,
     MethodSpec,
     Stage,
-    checked_input,
     uniform_words,
     whole_counts,
 )
@@ -104,9 +103,8 @@ class RandomRounding(MethodSpec):
         """Every number follows from its own records, and is a multiple of the base."""
         return _abilities(self.base, RoundingChannel(self.base))
 
-    def apply(self, table: Table, rng: Seed = None) -> Release:
+    def draw(self, table: Table, rng: Chance) -> Release:
         """Round a table of counts."""
-        rng = checked_input(table, rng)
         counts = whole_counts(table, "Random rounding")
         random_words = uniform_words(table, rng, f"{self.name} {self.base}")
         channel = RoundingChannel(self.base)
@@ -190,9 +188,8 @@ class ConventionalRounding(MethodSpec):
         """Every number follows from its own records, and is a multiple of the base."""
         return _abilities(self.base, NearestChannel(self.base))
 
-    def apply(self, table: Table, rng: Seed = None) -> Release:
+    def draw(self, table: Table, rng: Chance) -> Release:
         """Round a table of counts; no generator is needed."""
-        rng = checked_input(table, rng)
         counts = whole_counts(table, "Conventional rounding")
         channel = NearestChannel(self.base)
         rounded = round_to_nearest(counts, self.base)
@@ -297,9 +294,8 @@ class SmallCountRounding(MethodSpec):
         channel = SmallCountChannel(self.base, self.how)
         return _abilities(self.base, channel, alone=self.totals == "own")
 
-    def apply(self, table: Table, rng: Seed = None) -> Release:
+    def draw(self, table: Table, rng: Chance) -> Release:
         """Round the small counts of a table and add the totals up."""
-        rng = checked_input(table, rng)
         counts = whole_counts(table, "Rounding of small counts")
         random_words = None
         if self.how == "random":

@@ -20,7 +20,7 @@ import numpy as np
 
 from lustrum.model import InputError, Release, Table
 from lustrum.model.arrays import Ints, Words
-from lustrum.model.chance import Seed
+from lustrum.model.chance import Chance
 from lustrum.model.errors import choices
 from lustrum.model.keys import cell_words
 from lustrum.model.parameters import parameter
@@ -32,7 +32,6 @@ from lustrum.protect.method import (
     TABULAR,
     MethodSpec,
     Stage,
-    checked_input,
     released,
     uniform_words,
     whole_counts,
@@ -85,9 +84,8 @@ class SemiControlledRounding(MethodSpec):
             entropy=left_between_multiples(self.base),
         )
 
-    def apply(self, table: Table, rng: Seed = None) -> Release:
+    def draw(self, table: Table, rng: Chance) -> Release:
         """Round a table of counts."""
-        rng = checked_input(table, rng)
         counts = whole_counts(table, "Semi-controlled rounding")
         random_words = uniform_words(table, rng, f"{self.name} {self.base}")
         slice_axes = self._kept(table)

@@ -10,7 +10,7 @@ import numpy as np
 
 from lustrum.model import InputError, Release, Table
 from lustrum.model.arrays import Floats, Ints
-from lustrum.model.chance import Seed, required_generator
+from lustrum.model.chance import Chance, Seed, required_generator
 from lustrum.model.errors import choices
 from lustrum.model.parameters import one_or_more, pairs, parameter
 from lustrum.model.records import Records
@@ -22,7 +22,6 @@ from lustrum.protect.method import (
     MICRODATA,
     MethodSpec,
     Stage,
-    checked_input,
     uniform_words,
     whole_counts,
 )
@@ -75,9 +74,8 @@ class SimpleSampling(MethodSpec):
         share = np.full(n, n / max(len(records), 1))
         return drawn_records(records, rows, share, self.weight)
 
-    def apply(self, table: Table, rng: Seed = None) -> Release:
+    def draw(self, table: Table, rng: Chance) -> Release:
         """Draw from the people of a table's inner cells; totals are those of the sample."""
-        rng = checked_input(table, rng)
         whole_counts(table, "Simple sampling")
         inner = InnerTable.of(table.axes, "Simple sampling")
         block = inner.counts(table)
@@ -172,9 +170,8 @@ class PoissonSampling(MethodSpec):
             )
         return proportional_to_size(records.numbers[self.size], self.fraction * len(records))
 
-    def apply(self, table: Table, rng: Seed = None) -> Release:
+    def draw(self, table: Table, rng: Chance) -> Release:
         """Draw from the people of a table's inner cells; totals are those of the sample."""
-        rng = checked_input(table, rng)
         whole_counts(table, "Poisson sampling")
         if self.size is not None:
             raise InputError("Poisson sampling by size needs records; a table has no sizes.")

@@ -10,12 +10,12 @@ import numpy as np
 
 from lustrum.model import CellStatus, InputError, Release, Table
 from lustrum.model.arrays import Ints, Mask
-from lustrum.model.chance import Seed
+from lustrum.model.chance import Chance
 from lustrum.model.parameters import parameter
 from lustrum.model.text import say
 from lustrum.numeric.structure import UNBOUNDED, Structure
 from lustrum.protect.abilities import Abilities
-from lustrum.protect.method import Kept, MethodSpec, Stage, checked_input, kept_cells, released
+from lustrum.protect.method import Kept, MethodSpec, Stage, kept_cells, released
 from lustrum.protect.suppression.check import with_intervals
 from lustrum.protect.suppression.choose import AlgorithmWord, Progress, algorithm_named, suppress
 from lustrum.protect.suppression.contributors import RuleOnUnions, contributor_views
@@ -92,9 +92,8 @@ class Suppression(MethodSpec):
                 "choose one."
             )
 
-    def apply(self, table: Table, rng: Seed = None) -> Release:
+    def draw(self, table: Table, rng: Chance) -> Release:
         """Suppress cells of a table; nothing is random."""
-        checked_input(table, rng)
         return self.release(table, self.pattern(table))
 
     def release(self, table: Table, pattern: Pattern, background: Background = NOTHING) -> Release:

@@ -17,13 +17,13 @@ import numpy as np
 
 from lustrum.model import InputError, Release, Table
 from lustrum.model.arrays import Array, Ints, Mask
-from lustrum.model.chance import Seed
+from lustrum.model.chance import Chance
 from lustrum.model.parameters import parameter
 from lustrum.model.text import say
 from lustrum.numeric.compiled import compiled
 from lustrum.numeric.stream import below
 from lustrum.protect.abilities import Abilities
-from lustrum.protect.method import TABULAR, MethodSpec, Stage, checked_input, released, whole_counts
+from lustrum.protect.method import TABULAR, MethodSpec, Stage, released, whole_counts
 from lustrum.protect.microdata import anything
 from lustrum.protect.totals.inner_table import InnerTable
 
@@ -50,13 +50,12 @@ class TableSwapping(MethodSpec):
     order: int = parameter(2, "All totals of this many variables are kept.", least=1)
     sweeps: int = parameter(50, "How many moves are tried for each inner cell.", least=1)
 
-    def apply(self, table: Table, rng: Seed = None) -> Release:
+    def draw(self, table: Table, rng: Chance) -> Release:
         """Swap within a table of counts; without a generator, random numbers come from the table's keys.
 
         The same records with the same categories give the same numbers, in whatever order of axes. Totals
         are added up from the inner cells.
         """
-        rng = checked_input(table, rng)
         counts = whole_counts(table, "Table swapping")
         inner = InnerTable.of(table.axes, "Table swapping", partial=True)
         chance = inner.generator(table, rng, f"{self.name} {self.order} {self.sweeps}")

@@ -10,6 +10,7 @@ import numpy as np
 
 from lustrum.model import CellStatus, InputError, Release
 from lustrum.model.arrays import Mask
+from lustrum.model.chance import KeyedChance
 from lustrum.model.errors import choices
 from lustrum.model.keys import cell_words
 from lustrum.model.plugins import load
@@ -158,8 +159,8 @@ def _adjusted(
     return Protected(tuple(releases))
 
 
-def _chance(table_set: PreparedSet, parts: Sequence[SystemPart]) -> np.random.Generator:
-    """A generator from the record keys of all tables together: secret, and the same in every run."""
+def _chance(table_set: PreparedSet, parts: Sequence[SystemPart]) -> KeyedChance:
+    """Chance from the record keys of all tables together: secret, and the same in every run."""
     keys = [part.true.keys for part in parts]
     if any(key is None for key in keys):
         raise InputError(
@@ -171,4 +172,4 @@ def _chance(table_set: PreparedSet, parts: Sequence[SystemPart]) -> np.random.Ge
         for key in keys
         if key is not None
     ]
-    return np.random.default_rng([int(word) for word in seeds])
+    return KeyedChance(np.random.PCG64([int(word) for word in seeds]))

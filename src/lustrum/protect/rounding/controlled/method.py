@@ -18,13 +18,13 @@ import numpy.typing as npt
 
 from lustrum.model import Channel, InputError, Release, Table
 from lustrum.model.arrays import Ints
-from lustrum.model.chance import Seed, generator_of
+from lustrum.model.chance import Chance, Seed, generator_of
 from lustrum.model.parameters import parameter
 from lustrum.model.text import say
 from lustrum.numeric.structure import Structure, complete_relations
 from lustrum.protect.abilities import Abilities, changed_by_rounding
 from lustrum.protect.entropy_left import left_between_multiples
-from lustrum.protect.method import TABULAR, MethodSpec, Stage, checked_input, released, whole_counts
+from lustrum.protect.method import TABULAR, MethodSpec, Stage, released, whole_counts
 from lustrum.protect.rounding.cells import RoundingChannel
 from lustrum.protect.rounding.controlled.linked import EXACT_CELLS, round_published, round_system
 from lustrum.protect.rounding.controlled.local import sums_of, whole_base
@@ -113,9 +113,8 @@ class ControlledRounding(MethodSpec):
             entropy=left_between_multiples(self.base),
         )
 
-    def apply(self, table: Table, rng: Seed = None) -> Release:
+    def draw(self, table: Table, rng: Chance) -> Release:
         """Round one table of counts."""
-        rng = checked_input(table, rng)
         inner = _checked(table)
         chance = inner.generator(table, rng, str(self.to_mapping()))
         network = None if self.small_only else _network(inner)
