@@ -62,7 +62,7 @@ def _of_variable(
     at = row[visible[wanted]]
     last = joined.shown[-1][visible]
     guess = guessed(rows, codes[:, visible], last, wanted, last[wanted])
-    expected = rows.expected(codes[:, visible], last, wanted)
+    expected = rows.expected(codes[:, visible], last, codes[:, visible[wanted]])
     number = np.searchsorted(np.asarray(BINS), expected, side="right") - 1
     # Of two shown equally often, the one of the last release.
     often = ((grid > 0).sum(axis=0) * 2 + (grid[-1] > 0)).argmax(axis=1)

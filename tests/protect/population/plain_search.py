@@ -134,7 +134,10 @@ class PlainSearch:
             else:
                 share, of = self.problem.start_share
                 chance = Fraction(kind[0] * share, self.problem.step * of)
-                ends = chance - Fraction(1, 20), chance + Fraction(1, 20)
+                drift = Fraction(1, 20)
+                if self.problem.drift_part is not None:
+                    drift = min(drift, chance * self.problem.drift_part)
+                ends = chance - drift, chance + drift
             least, most = (len(inside) * end for end in ends)
             inner = self.problem.kind is not None
             ends = (ceil(least), floor(most)) if inner else (floor(least), ceil(most))

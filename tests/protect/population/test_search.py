@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from dataclasses import replace
+from fractions import Fraction
 from itertools import combinations, pairwise, product
 from math import inf
 from pathlib import Path
@@ -135,7 +136,8 @@ def problems(draw: st.DrawFn) -> tuple[SearchProblem, Dataset]:
         problem = replace(problem, group=some)
     if draw(st.booleans()):
         problem = replace(problem, start_share=None)
-    return problem, cells.dataset
+    drift_part = draw(st.sampled_from([None, Fraction(0), Fraction(1, 2)]))
+    return replace(problem, drift_part=drift_part), cells.dataset
 
 
 @settings(

@@ -149,25 +149,25 @@ class AttributeRows:
         """Of how many rows all categories are looked at in one go: there may be very many categories."""
         return min(_AT_ONCE, max(1, _MOST_HELD // self.size))
 
-    def expected(self, codes: Array, counts: Ints, wanted: Ints) -> Floats:
-        """How many people a cell's row should hold by those that differ in the variable with most codes."""
-        row = self.numbers(codes)
-        wide = self.numbers(codes, dropped=1)
+    def expected(self, codes: Array, counts: Ints, wanted: Array) -> Floats:
+        """How many people the rows of these cells should hold by those that differ in the variable with most
+        codes."""
         widest = codes[self.others[-1]]
         share = np.bincount(widest, weights=counts) / max(int(counts.sum()), 1)
         still_working()
-        similar = _sums(wide, counts)[wanted]
+        near = _sums(self.numbers(codes, dropped=1), counts, self.numbers(wanted, dropped=1))
         still_working()
-        similar -= _sums(row, counts)[wanted]
+        near -= _sums(self.numbers(codes), counts, self.numbers(wanted))
         still_working()
-        code_share = share[widest[wanted]]
-        return np.asarray(similar * code_share / np.maximum(1 - code_share, 1e-9))
+        code_share = share[wanted[self.others[-1]]]
+        return np.asarray(near * code_share / np.maximum(1 - code_share, 1e-9))
 
 
-def _sums(numbers: Words, counts: Ints) -> Ints:
-    """For every cell, the sum of the counts of all cells with the same number."""
-    _, which = np.unique(numbers, return_inverse=True)
-    return np.bincount(which, weights=counts).astype(np.int64)[which]
+def _sums(numbers: Words, counts: Ints, wanted: Words) -> Ints:
+    """For every wanted number, the sum of the counts of all cells with it."""
+    ordered, which = np.unique(numbers, return_inverse=True)
+    place, known = find(ordered, wanted)
+    return np.where(known, np.bincount(which, weights=counts)[place], 0).astype(np.int64)
 
 
 def _risks(
@@ -183,7 +183,7 @@ def _risks(
     row, first = row[single], first[single]
     named = codes[rows.variable, first].astype(np.int64)
     guess = guessed(rows, codes, counts, first, counts[first])
-    expected = rows.expected(codes, counts, first)
+    expected = rows.expected(codes, counts, codes[:, first])
     occupied = true.counts > 0
     row_index, inside = find(row, rows.numbers(true.codes[:, occupied]))
     still_working()

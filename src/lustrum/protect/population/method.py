@@ -95,8 +95,9 @@ class ProtectedPopulation(MethodSpec):
     - ``sparse_siblings``: in rows of the file that should hold hardly anybody, empty cells may show the base so
       that a shown category is often a wrong one: up to two for each cell below the base and each variable, or
       this part of them. With 0, or with an ``empty_share`` of 0, a row tells the unknown attribute of a person.
-      With a whole number above 1, that many stars of such cells are drawn for each cell below the base, all but
-      one of them around invented people, so that the rows beside do not tell it either.
+      With a number above 1 there are as many, but only one in this many is around a cell below the base, and
+      the others are around invented people, so that the rows beside do not tell it either. Small cells then
+      show somebody as seldom as empty ones, and tables err more.
     - ``max_variables``: tables of up to this many variables are controlled, at every level of every hierarchy.
     - ``tables``, ``own_weight``: further tables, each a list such as ``("area:district", "sex", "age")``, and
       how much they count beside a table at finest levels. A table that is controlled anyway gets this weight.
@@ -139,9 +140,9 @@ class ProtectedPopulation(MethodSpec):
     sparse_siblings: float = parameter(
         1.0,
         "In the sparsest rows, which part of two empty cells for each small one may show the base; above 1, "
-        "for how many centres: all but one are invented.",
+        "one in how many of them is around a small cell, and not around an invented person.",
         least=0,
-        most=32,
+        most=100,
         before={"0.2.0": 0.0},
     )
     max_variables: int = parameter(
@@ -385,7 +386,8 @@ class ProtectedPopulation(MethodSpec):
 
     def _search_version(self, dataset: Dataset) -> int:
         """The version of the search for a dataset; it follows from the description, never from the records."""
-        return search_version(self.sweeps, max(len(v.codes) for v in dataset.variables))
+        most_codes = max(len(v.codes) for v in dataset.variables)
+        return search_version(self.sweeps, most_codes, self.sparse_siblings)
 
     def _stages(self, cells: FinestCells) -> tuple[Stage, ...]:
         """Tables at finest levels, all tables, then large errors: with many sweeps by ever steeper costs."""
@@ -464,15 +466,15 @@ class ProtectedPopulation(MethodSpec):
             ),
             *(stage for stage in mend if stage.sweeps),
         )
-        return (*stages, self._to_the_end(stages[-1], self._search_version(dataset)))
+        return (*stages, self._to_the_end(stages[-1], max(len(v.codes) for v in dataset.variables)))
 
-    def _to_the_end(self, last: Stage, version: int) -> Stage:
+    def _to_the_end(self, last: Stage, most_codes: int) -> Stage:
         """Go on over cells in large errors until none is left, by counted sweeps.
 
         A move changes a thousand table cells. An error that is left in one of them costs less than the move
         would in all the others, unless a steep wall stands behind it.
         """
-        if version == SEARCH_OF_MANY_CODES:
+        if search_version(self.sweeps, most_codes) == SEARCH_OF_MANY_CODES:
             finest = ErrorCost.scaled(200, 1, _WALL, 9, self.base)
             coarser, extra = (ErrorCost.scaled(q, 0, _WALL, 9, self.base) for q in (20, 12))
             costs: tuple[ErrorCost, ...] = coarser, finest, self.own_weight * finest, extra

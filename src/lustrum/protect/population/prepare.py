@@ -17,13 +17,14 @@ code of a similar person, so that hardly anything is left of whoever a chain beg
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil, sqrt
+from fractions import Fraction
+from math import ceil
 
 import numpy as np
 import numpy.typing as npt
 
 from lustrum.model import InputError
-from lustrum.model.arrays import Array, Ints, Mask, Words
+from lustrum.model.arrays import Array, Floats, Ints, Mask, Words
 from lustrum.model.finest import FinestCells, possible_cells
 from lustrum.model.keys import scramble
 from lustrum.protect.population.attributes import AttributeRows, root_variables
@@ -152,6 +153,7 @@ def prepare(
         # In thousandths, and never fewer than were promised; what rounding errors add is no thousandth.
         empty_share=(ceil(round(empty_share * 1000, 6)), 1000),
         start_share=shrink,
+        drift_part=_DRIFT_PART if sparse_siblings > 1 else None,
         kind=kept.kind,
         up_shares=kept.up_shares,
     )
@@ -217,6 +219,8 @@ _SIBLINGS = 6
 """Candidates in sparse rows for each that would show somebody at the start, if these added nobody to totals."""
 SPARSE = 2.0
 """Rows that are expected to hold more people get no siblings."""
+_DRIFT_PART = Fraction(1, 2)
+"""Around invented people few small cells show somebody; so the search shows no more than half as many again."""
 _HALVES = (0.6, 0.15)
 """Rows that are expected to hold so many people get half as many first siblings, and second ones."""
 _INVENTED_SWEEPS, _INVENTED_WINDOW = 2, 64
@@ -243,7 +247,7 @@ def candidates(
         others = empty_codes[:, ~np.isin(cell_numbers(cells.dataset, empty_codes), numbers)]
         empty_codes = np.concatenate([siblings.astype(empty_codes.dtype), others], axis=1)
         empty_codes = empty_codes[:, : max(numbers.size, wanted)]
-        more = sqrt(max(ceil(share), 1)) * numbers.size / _SIBLINGS
+        more = max(share, 1.0) * numbers.size / _SIBLINGS
         shown = more * people / max(people + base * more, 1.0)
         needed = max(needed, min(shown, numbers.size / CANDIDATES))
     return empty_codes, needed, max(CANDIDATES, round(empty_codes.shape[1] / max(needed, 1.0)))
@@ -252,39 +256,46 @@ def candidates(
 def sibling_candidates(cells: FinestCells, key: bytes, base: int, share: float) -> Array:
     """Codes of empty cells that may show somebody in sparse rows, chosen by the key.
 
-    ``share`` is which part of two there are in the sparsest rows for each small cell and variable. Above 1 it
-    is the number of stars for each small cell, of which one is around the cell and the others around invented
-    people. Of all stars as many cells are candidates as makes the root of this number times those of one star.
+    ``share`` is which part of two there are in the sparsest rows for each small cell and variable. Above 1
+    there are as many as with 1, but only one in so many lies around a small cell, and the others around
+    invented people, one for each small cell, who also lend all categories.
     """
     roots = root_variables(cells.dataset)
     small = np.flatnonzero((cells.counts > 0) & (cells.counts < base))
     if share <= 0 or len(roots) < 2 or not small.size:
         return cells.codes[:, :0].copy()
-    stars = max(ceil(share), 1)
-    part = min(share, 1 / sqrt(stars))
-    cell_keys = cell_numbers(cells.dataset, cells.codes) if cells.keys is None else cells.keys
+    cell_keys = (cell_numbers(cells.dataset, cells.codes) if cells.keys is None else cells.keys)[
+        small
+    ]
     taken = np.sort(cell_numbers(cells.dataset, cells.codes))
-    invented, own_keys = _invented(cells, small, cell_keys[small], taken, key, stars - 1)
-    every = np.concatenate([cells.codes, invented], axis=1)
-    counts = np.concatenate([cells.counts, np.zeros(own_keys.size, dtype=np.int64)])
-    centres = np.concatenate([small, np.arange(len(cells), counts.size)])
-    around = every[:, centres]
-    cell_keys = np.concatenate([cell_keys[small], own_keys])
-    drawn = scramble(derived(key, "invented"), own_keys) >> np.uint64(32)
-    sibling_codes = [invented[:, drawn.astype(np.float64) < part * 2.0**32]]
+    own = cells.codes[:, small]
+    around, lenders, sibling_codes = own, own, [own[:, :0]]
+    part = np.full(small.size, min(share, 1 / share))
+    if share > 1:
+        invented, own_keys = _invented(cells, small, cell_keys, taken, key)
+        lenders = invented if own_keys.size else own
+        around, cell_keys = np.concatenate([around, invented], 1), np.r_[cell_keys, own_keys]
+        part = np.r_[part, np.full(own_keys.size, 1 - 1 / share)]
+        sibling_codes.append(invented[:, _drawn(key, "invented", own_keys) < part[small.size :]])
     for number, index in enumerate(roots):
         report_progress("choosing empty cells", number / len(roots))
         rows = AttributeRows.of(cells.dataset, index, roots)
-        expected = rows.expected(every, counts, centres)
+        similar = _Similar.of(rows, lenders)
+        place = similar.rank if lenders is own else similar.place(around)
+        still_working()
         for turn, half in enumerate(_HALVES):
             turn_keys = (
                 scramble(derived(key, f"sibling again {turn}"), cell_keys) if turn else cell_keys
             )
-            chance = np.where(expected <= SPARSE, part / (1 + expected / half), 0.0)
-            drawn = scramble(derived(key, f"sibling {index}"), turn_keys) >> np.uint64(32)
-            chosen = np.flatnonzero(drawn.astype(np.float64) < chance * 2.0**32)
+            drawn = _drawn(key, f"sibling {index}", turn_keys)
+            chosen = np.flatnonzero(drawn < part)
+            still_working()
+            expected = rows.expected(cells.codes, cells.counts, around[:, chosen])
+            chance = np.where(expected <= SPARSE, part[chosen] / (1 + expected / half), 0.0)
+            chosen = chosen[drawn[chosen] < chance]
             done = (number + (1 + turn) / 3) / len(roots)
-            sibling_codes.append(_siblings(rows, around, chosen, turn_keys, taken, key, done))
+            wanted = around[:, chosen], place[chosen], turn_keys[chosen]
+            sibling_codes.append(similar.siblings(*wanted, taken, key, lenders is own, done))
     codes = np.concatenate(sibling_codes, axis=1)
     still_working()
     _, first = np.unique(cell_numbers(cells.dataset, codes), return_index=True)
@@ -292,22 +303,21 @@ def sibling_candidates(cells: FinestCells, key: bytes, base: int, share: float) 
     return np.ascontiguousarray(codes[:, np.sort(first)])
 
 
+def _drawn(key: bytes, purpose: str, words: Words) -> Floats:
+    """A number from 0 to 1 for each word."""
+    return (scramble(derived(key, purpose), words) >> np.uint64(32)).astype(np.float64) / 2.0**32
+
+
 def _invented(
-    cells: FinestCells, small: Ints, cell_keys: Words, taken: Words, key: bytes, number: int
+    cells: FinestCells, small: Ints, cell_keys: Words, taken: Words, key: bytes
 ) -> tuple[Array, Words]:
-    """So many invented people for each small cell, as far as they are in empty cells, with keys of their own.
+    """An invented person for each small cell, as far as they are in empty cells, with keys of their own.
 
     Of many small cells none is more than one in ``2 * _INVENTED_WINDOW`` of those that may lend a code.
     """
     dataset, lenders = cells.dataset, cells.codes[:, small]
-    stream = np.concatenate(
-        [
-            cell_keys[:0],
-            *(scramble(derived(key, f"invented {n}"), cell_keys) for n in range(number)),
-        ]
-    )
-    codes = np.tile(lenders, (1, number))
-    roots = root_variables(dataset) if number else []
+    stream, codes = scramble(derived(key, "invented 0"), cell_keys), lenders
+    roots = root_variables(dataset)
     for sweep in range(_INVENTED_SWEEPS):
         for index in roots:
             check_stop()
@@ -334,34 +344,56 @@ def _below(random_words: Words, limit: int) -> Ints:
     return np.asarray(part, dtype=np.int64)
 
 
-def _siblings(
-    rows: AttributeRows,
-    codes: Array,
-    chosen: Ints,
-    cell_keys: Words,
-    taken: Words,
-    key: bytes,
-    done: float,
-) -> Array:
-    """An empty cell in the row of each chosen one, in the category of a similar one, as far as one is found."""
-    order = np.argsort(rows.numbers(codes), kind="stable")
-    still_working()
-    rank = np.empty(order.size, dtype=np.int64)
-    rank[order] = np.arange(order.size)
-    varying = [rows.variable, *dependents(rows.dataset, rows.variable)]
-    sibling_codes = [codes[:, :0]]
-    waiting = chosen
-    for attempt, window in enumerate(_WINDOWS):
-        check_stop()
-        report_progress("choosing empty cells", done)
-        drawn = scramble(derived(key, f"lender {rows.variable} {attempt}"), cell_keys[waiting])
-        apart = _below(drawn, 2 * window)
-        apart = apart - window + (apart >= window)
-        lender = order[(rank[waiting] + apart) % order.size]
-        new_codes = codes[:, waiting]
-        new_codes[varying] = codes[np.ix_(varying, lender)]
-        numbers = cell_numbers(rows.dataset, new_codes)
-        good = ~find(taken, numbers)[1] & possible_cells(rows.dataset, new_codes)
-        sibling_codes.append(new_codes[:, good])
-        waiting = waiting[~good]
-    return np.concatenate(sibling_codes, axis=1)
+@dataclass(frozen=True)
+class _Similar:
+    """Those who lend a category of the variable of rows, in the order of their rows."""
+
+    rows: AttributeRows
+    lenders: Array
+    row: Words
+    rank: Ints
+
+    @classmethod
+    def of(cls, rows: AttributeRows, lenders: Array) -> _Similar:
+        """Put them in order."""
+        row = rows.numbers(lenders)
+        order = np.argsort(row, kind="stable")
+        still_working()
+        rank = np.empty(order.size, dtype=np.int64)
+        rank[order] = np.arange(order.size)
+        return cls(rows, lenders[:, order], row[order], rank)
+
+    def place(self, codes: Array) -> Ints:
+        """Where the rows of others would stand."""
+        return np.searchsorted(self.row, self.rows.numbers(codes)).astype(np.int64)
+
+    def siblings(
+        self,
+        codes: Array,
+        place: Ints,
+        keys: Words,
+        taken: Words,
+        key: bytes,
+        own: bool,
+        done: float,
+    ) -> Array:
+        """An empty cell in the row of each cell, in the category of a similar one, as far as one is found.
+
+        With ``own`` the cells are among the lenders, and none lends to itself.
+        """
+        dataset, variable = self.rows.dataset, self.rows.variable
+        varying = np.array([variable, *dependents(dataset, variable)])
+        sibling_codes, waiting = [codes[:, :0]], np.arange(keys.size)
+        for attempt, window in enumerate(_WINDOWS):
+            check_stop()
+            report_progress("choosing empty cells", done)
+            drawn = scramble(derived(key, f"lender {variable} {attempt}"), keys[waiting])
+            apart = _below(drawn, 2 * window) - window
+            lender = (place[waiting] + apart + (own & (apart >= 0))) % self.rank.size
+            new_codes = codes[:, waiting]
+            new_codes[varying] = self.lenders[np.ix_(varying, lender)]
+            numbers = cell_numbers(dataset, new_codes)
+            good = ~find(taken, numbers)[1] & possible_cells(dataset, new_codes)
+            sibling_codes.append(new_codes[:, good])
+            waiting = waiting[~good]
+        return np.concatenate(sibling_codes, axis=1)

@@ -29,6 +29,8 @@ SEARCH = 10
 """The version of the search: one that makes other numbers of the same records and parameters is another."""
 SEARCH_OF_MANY_CODES = 9
 """The version for files with a variable of very many codes, where few sweeps go on until errors are small."""
+SEARCH_OF_INVENTED = 11
+"""The version for files in which most siblings are around invented people."""
 FOLLOWING = 2
 """The version of later releases: their numbers follow the changes of counts."""
 FEW_SWEEPS, MANY_CODES = 7, 1 << 11
@@ -216,8 +218,13 @@ def _read_margins(mapping: Mapping[str, Any]) -> Margins:
     return margins
 
 
-def search_version(sweeps: int, codes: int) -> int:
-    """The version that searches with so many sweeps, where no variable has more than so many codes."""
+def search_version(sweeps: int, codes: int, siblings: float = 1.0) -> int:
+    """The version that searches with so many sweeps, where no variable has more than so many codes.
+
+    ``siblings`` is the parameter ``sparse_siblings``.
+    """
+    if siblings > 1:
+        return SEARCH_OF_INVENTED
     return SEARCH_OF_MANY_CODES if sweeps <= FEW_SWEEPS and codes >= MANY_CODES else SEARCH
 
 

@@ -187,9 +187,11 @@ def other_search(path: Path) -> int | None:
     if search == SEARCH_OF_MANY_CODES:
         return None
     # The same method searches files with very many codes otherwise by now.
-    sweeps = (stated_method(path) or {}).get("sweeps")
-    now = search_version(sweeps, _most_codes(path)) if isinstance(sweeps, int) else SEARCH
-    return None if search == SEARCH == now else search
+    method = stated_method(path) or {}
+    sweeps, siblings = method.get("sweeps"), method.get("sparse_siblings", 0.0)
+    if not isinstance(sweeps, int) or not isinstance(siblings, int | float):
+        return None if search == SEARCH else search
+    return None if search == search_version(sweeps, _most_codes(path), siblings) else search
 
 
 def _stated(path: Path) -> Mapping[str, Any]:

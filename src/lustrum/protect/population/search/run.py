@@ -80,6 +80,9 @@ class SearchProblem:
     fixed_empty: int  # and how many of these are empty in truth
     empty_share: tuple[int, int]  # at least this fraction of those is empty in truth
     start_share: tuple[int, int] | None = None  # see ``start_up``; without it transitions are free
+    drift_part: Fraction | None = (
+        None  # shares move by no more than this part of those at the start
+    )
     # In its place, the class of every cell, and which share of each stands up, at least and at most.
     kind: Array | None = None
     up_shares: tuple[tuple[Fraction, Fraction], ...] = ()
@@ -363,7 +366,9 @@ def _classes(problem: SearchProblem) -> tuple[Array, Array, Array]:
         kind = np.where(problem.residue > 0, kind, -1).astype(np.int16)
         share, of = problem.start_share
         chances = [Fraction(r * share, step * of) for r in range(1, step)] * 2
-        shares = [(chance - DRIFT, chance + DRIFT) for chance in chances]
+        part = problem.drift_part
+        drifts = [DRIFT if part is None else min(DRIFT, c * part) for c in chances]
+        shares = [(c - drift, c + drift) for c, drift in zip(chances, drifts, strict=True)]
     size = np.bincount(kind[kind >= 0], minlength=len(shares))
     start = np.bincount(kind[(kind >= 0) & (problem.up > 0)], minlength=len(shares))
     least, most = (
