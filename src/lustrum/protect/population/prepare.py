@@ -9,9 +9,10 @@ right one. So the search may let an empty cell of such a row show the base inste
 the base, in the category of a similar person, which is one of the next in the order of all other variables. In
 the sparsest rows there are two. The search treats all alike, and tables stay close.
 
-Siblings in *other* rows point at the cell around which they were drawn. If more than one star of siblings is
-asked for each small cell, the others are around invented people in empty cells: each variable in turn takes the
-code of a similar person, so that hardly anything is left of whoever a chain began with.
+Siblings in *other* rows point at the cell around which they were drawn. If it is asked for, most are therefore
+around invented people in empty cells: each variable in turn takes the code of a similar person, so that hardly
+anything is left of whoever a chain began with. Small cells then start at their upper number about as seldom as
+empty ones, and the search may not undo that: tables are closest where it shows those who are there.
 """
 
 from __future__ import annotations
