@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from lustrum.model.arrays import Array
 from lustrum.numeric.arithmetic import (
     DIGAMMA_TERMS,
     EXP_TERMS,
@@ -72,7 +73,7 @@ def _parts(x: float) -> tuple[int, float, float]:  # pragma: no cover
 
 
 @compiled
-def exps(x: Any) -> Any:  # pragma: no cover
+def exps(x: Array) -> Any:  # pragma: no cover
     """``e**x`` of a flat array."""
     out = np.empty(x.size)
     for i in range(x.size):
@@ -81,7 +82,7 @@ def exps(x: Any) -> Any:  # pragma: no cover
 
 
 @compiled
-def logs(x: Any) -> Any:  # pragma: no cover
+def logs(x: Array) -> Any:  # pragma: no cover
     """The natural logarithms of a flat array."""
     out = np.empty(x.size)
     for i in range(x.size):
@@ -90,7 +91,7 @@ def logs(x: Any) -> Any:  # pragma: no cover
 
 
 @compiled
-def log2s(x: Any) -> Any:  # pragma: no cover
+def log2s(x: Array) -> Any:  # pragma: no cover
     """The logarithms to base 2 of a flat array."""
     out = np.empty(x.size)
     for i in range(x.size):

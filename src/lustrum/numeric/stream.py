@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from lustrum.model.arrays import Array
 from lustrum.numeric.compiled import compiled
 
 
@@ -38,7 +39,7 @@ def below_of(half: Any, count: int) -> Any:  # pragma: no cover
 
 
 @compiled
-def next_word(state: Any) -> Any:  # pragma: no cover
+def next_word(state: Array) -> Any:  # pragma: no cover
     """Move on by one word.
 
     >>> state = np.array([0], dtype=np.uint64)
@@ -50,7 +51,7 @@ def next_word(state: Any) -> Any:  # pragma: no cover
 
 
 @compiled
-def own_next_word(state: Any) -> Any:  # pragma: no cover
+def own_next_word(state: Array) -> Any:  # pragma: no cover
     """Move on by one word of a stream with its own increment, the second word of its state."""
     state[0] += state[1]
     return mixed(state[0])

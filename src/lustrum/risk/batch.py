@@ -98,7 +98,7 @@ def _entries(values: Ints, shown: Ints, channel: Channel) -> tuple[Ints, Ints, F
 
 
 @compiled
-def entropy_term(number: Any, values: Array, begin: int, end: int) -> float:  # pragma: no cover
+def entropy_term(number: Array, values: Array, begin: int, end: int) -> float:  # pragma: no cover
     """``1 - H / log K`` of a part of a table: ``number`` cells of the part hold each value."""
     cells = 0
     total = 0.0

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from lustrum.model import InputError
-from lustrum.model.arrays import Floats
+from lustrum.model.arrays import Array, Floats
 from lustrum.numeric.arithmetic_loops import exp, log
 from lustrum.numeric.compiled import compiled
 from lustrum.survey.design import Design, ReplicateWeights
@@ -130,7 +130,7 @@ def _binomial(n: int, p: float, rng: Any) -> int:  # pragma: no cover
 
 
 @compiled
-def draw_times(times: Any, rng: Any) -> None:  # pragma: no cover
+def draw_times(times: Array, rng: Any) -> None:  # pragma: no cover
     """Fill in how often each cluster is drawn, for every replicate: one row less than there are clusters.
 
     Cluster after cluster, by binomial draws: numpy's own way, with the same bytes on every processor.

@@ -25,7 +25,7 @@ from lustrum.audit.knowledge.conflicts import ConflictError, conflict
 from lustrum.audit.knowledge.facts import CellRef, ContradictionError, Knowledge
 from lustrum.audit.knowledge.reduce import CONTRADICTION, Piece, as_floats, less, narrowed, pieces
 from lustrum.model import InputError
-from lustrum.model.arrays import Floats, Indices, Ints, Mask
+from lustrum.model.arrays import Array, Floats, Indices, Ints, Mask
 from lustrum.model.workers import workers as processors
 from lustrum.numeric.compiled import compiled_if_large
 from lustrum.numeric.solve import Solver
@@ -82,7 +82,7 @@ class Twins:
 
 @compiled_if_large
 def _joined(  # pragma: no cover
-    count: int, a: Any, b: Any, turn: Any, totals: Any
+    count: int, a: Array, b: Array, turn: Array, totals: Array
 ) -> Any:
     """The first cell of each group, with the sign and the shift of every cell from it.
 

@@ -20,7 +20,7 @@ import numpy as np
 from lustrum.audit.knowledge.facts import Knowledge
 from lustrum.audit.knowledge.reduce import echelon, inverse
 from lustrum.model import InputError
-from lustrum.model.arrays import Indices, Ints, Mask, Sparse
+from lustrum.model.arrays import Array, Indices, Ints, Mask, Sparse
 from lustrum.numeric.compiled import compiled
 from lustrum.numeric.structure.ragged import connected_parts
 from lustrum.numeric.structure.rank import EXCESSES, reduced
@@ -165,7 +165,7 @@ def _kernel(part: Sparse, free: Ints, excess: int) -> Ints:
 
 
 @compiled
-def _peel(indptr: Any, indices: Any, col_ptr: Any, rows_of: Any) -> Any:  # pragma: no cover
+def _peel(indptr: Array, indices: Array, col_ptr: Array, rows_of: Array) -> Any:  # pragma: no cover
     """Rows in the order of removal, the cell that each determines, and whether it does so late."""
     height, width = indptr.size - 1, col_ptr.size - 1
     # np.diff gives the same, and takes the compiler fifteen times as long.
@@ -225,7 +225,7 @@ def _peel(indptr: Any, indices: Any, col_ptr: Any, rows_of: Any) -> Any:  # prag
 
 @compiled
 def _back(  # pragma: no cover
-    cell_of: Any, begin: Any, end: Any, cells: Any, values: Any, out: Any, prime: int
+    cell_of: Array, begin: Array, end: Array, cells: Array, values: Array, out: Array, prime: int
 ) -> None:
     """Fill in the cell of each combined row, the last row first: it holds no cell of rows before it."""
     for row in range(cell_of.size - 1, -1, -1):
@@ -240,7 +240,7 @@ def _back(  # pragma: no cover
 
 @compiled
 def _solve(
-    indptr: Any, indices: Any, data: Any, order: Any, gives: Any, out: Any, prime: int
+    indptr: Array, indices: Array, data: Array, order: Array, gives: Array, out: Array, prime: int
 ) -> None:  # pragma: no cover
     """Compute the postponed cells, each from its row."""
     for step in range(order.size):

@@ -19,7 +19,7 @@ from scipy import sparse
 
 from lustrum.audit.bounding.lattice import integer_kernel, integer_solution, reduced
 from lustrum.audit.knowledge.reduce import Piece
-from lustrum.model.arrays import Floats, Ints, Words
+from lustrum.model.arrays import Array, Floats, Ints, Words
 from lustrum.numeric.compiled import compiled
 from lustrum.numeric.solve.highs import Program, solved
 from lustrum.numeric.solve.products import cholesky, cleared, dot
@@ -41,7 +41,14 @@ def _sign(state: Any) -> Any:  # pragma: no cover
 
 @compiled
 def _reach(  # pragma: no cover
-    x: Any, low: Any, high: Any, indptr: Any, cells: Any, steps: Any, move: int, sign: Any
+    x: Array,
+    low: Array,
+    high: Array,
+    indptr: Array,
+    cells: Array,
+    steps: Array,
+    move: int,
+    sign: Any,
 ) -> Any:
     """How many times a step can be taken."""
     most = np.int64(2**31)
@@ -56,7 +63,7 @@ def _reach(  # pragma: no cover
 
 
 @compiled
-def apart(vectors: Any, tied: Any) -> int:  # pragma: no cover
+def apart(vectors: Array, tied: Array) -> int:  # pragma: no cover
     """Recombine vectors until few of them change the tied cells; these come first. Returns how many.
 
     Each step subtracts a multiple of one vector from another, so the span stays the same.
@@ -92,13 +99,13 @@ def apart(vectors: Any, tied: Any) -> int:  # pragma: no cover
 def approach(  # pragma: no cover
     goal: int,
     way: int,
-    vectors: Any,
+    vectors: Array,
     few: int,
-    x: Any,
-    low: Any,
-    high: Any,
-    least: Any,
-    most: Any,
+    x: Array,
+    low: Array,
+    high: Array,
+    least: Array,
+    most: Array,
     state: Any,
     tries: int,
 ) -> bool:

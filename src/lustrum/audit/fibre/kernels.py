@@ -11,7 +11,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from lustrum.model.arrays import Floats
+from lustrum.model.arrays import Array, Floats
 from lustrum.numeric.arithmetic_loops import exp, log, log_gamma
 from lustrum.numeric.compiled import Loop
 from lustrum.numeric.compiled import compiled as keep_compiled
@@ -48,7 +48,7 @@ LARGE = 1_000_000  # above this count a product of a few weights may overflow
 
 
 @compiled
-def _next(state: Any) -> Any:  # pragma: no cover
+def _next(state: Array) -> Any:  # pragma: no cover
     """The next word; the second word of the state is the stream's own increment."""
     state[0] += state[1]
     return word_at(state[0])
@@ -146,16 +146,16 @@ def _square_step(  # pragma: no cover
 
 @compiled
 def run_squares(  # pragma: no cover
-    x: Any,
-    begin: Any,
-    counts: Any,
-    offsets: Any,
+    x: Array,
+    begin: Array,
+    counts: Array,
+    offsets: Array,
     hyper: bool,
     logs: Any,
-    state: Any,
+    state: Array,
     thin: int,
-    keep: Any,
-    out: Any,
+    keep: Array,
+    out: Array,
 ) -> int:
     """Moves on squares of a table without upper bounds; ``out`` takes a table every ``thin`` moves.
 
@@ -270,20 +270,20 @@ def _line_step(  # pragma: no cover
 
 @compiled
 def run_lines(  # pragma: no cover
-    x: Any,
-    low: Any,
-    high: Any,
+    x: Array,
+    low: Array,
+    high: Array,
     counted: Any,
-    indptr: Any,
-    cells: Any,
-    steps: Any,
+    indptr: Array,
+    cells: Array,
+    steps: Array,
     mixed: Any,
     hyper: bool,
     logs: Any,
     state: Any,
     thin: int,
-    keep: Any,
-    out: Any,
+    keep: Array,
+    out: Array,
 ) -> int:
     """Moves along listed directions and, with probability ``mixed``, along random sums of them."""
     moves = indptr.size - 1
@@ -363,20 +363,20 @@ def run_lines(  # pragma: no cover
 
 @compiled
 def walk(  # pragma: no cover
-    low: Any,
-    high: Any,
-    indptr: Any,
-    rows: Any,
-    coefficients: Any,
-    rest_low: Any,
-    rest_high: Any,
-    left: Any,
-    counted: Any,
+    low: Array,
+    high: Array,
+    indptr: Array,
+    rows: Array,
+    coefficients: Array,
+    rest_low: Array,
+    rest_high: Array,
+    left: Array,
+    counted: Array,
     logs: Any,
     reference: float,
-    begin: Any,
-    sums: Any,
-    tables: Any,
+    begin: Array,
+    sums: Array,
+    tables: Array,
     most_nodes: int,
 ) -> Any:
     """Depth-first search through all points of a block, column by column.

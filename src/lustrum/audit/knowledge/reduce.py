@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from lustrum.audit.knowledge.facts import ContradictionError, Knowledge
-from lustrum.model.arrays import Floats, Indices, Ints, Mask, Sparse
+from lustrum.model.arrays import Array, Floats, Indices, Ints, Mask, Sparse
 from lustrum.numeric.compiled import compiled_if_large
 from lustrum.numeric.solve import LinearProblem
 from lustrum.numeric.structure import UNBOUNDED, Relations, propagate
@@ -201,12 +201,12 @@ def inverse(number: int, prime: int) -> int:  # pragma: no cover
 
 @compiled_if_large
 def echelon(  # pragma: no cover
-    indptr: Any,
-    indices: Any,
-    data: Any,
-    totals: Any,
-    order: Any,
-    uses: Any,
+    indptr: Array,
+    indices: Array,
+    data: Array,
+    totals: Array,
+    order: Array,
+    uses: Array,
     most: int,
     prime: int,
 ) -> Any:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lustrum.model import Contributions
-from lustrum.model.arrays import Floats, Indices, Ints, Mask
+from lustrum.model.arrays import Array, Floats, Indices, Ints, Mask
 from lustrum.numeric.compiled import compiled
 from lustrum.numeric.counting.kernel import empty_rows, rank_several
 from lustrum.numeric.counting.plan import Plan
@@ -197,9 +197,9 @@ def _insert(
     owner: Any,
     weight: Any,
     filled: Any,
-    values: Any,
-    owners: Any,
-    weights: Any,
+    values: Array,
+    owners: Array,
+    weights: Array,
 ) -> None:  # pragma: no cover
     """Put a contribution among the largest of a cell, of which ``filled`` are there."""
     ranks = values.shape[1]
@@ -225,13 +225,13 @@ def _insert(
 
 @compiled
 def _rank_single(
-    index: Any,
-    owner: Any,
-    value: Any,
-    weight: Any,
+    index: Array,
+    owner: Array,
+    value: Array,
+    weight: Array,
     size: int,
-    contributors: Any,
-    values: Any,
+    contributors: Array,
+    values: Array,
     owners: Any,
     weights: Any,
 ) -> None:  # pragma: no cover
@@ -255,13 +255,13 @@ def _roll_up(
     outer: int,
     atoms: int,
     inner: int,
-    first: Any,
-    listed: Any,
-    contributors: Any,
-    values: Any,
-    owners: Any,
-    weights: Any,
-    out_contributors: Any,
+    first: Array,
+    listed: Array,
+    contributors: Array,
+    values: Array,
+    owners: Array,
+    weights: Array,
+    out_contributors: Array,
     out_values: Any,
     out_owners: Any,
     out_weights: Any,
@@ -295,7 +295,7 @@ def _roll_up(
 
 @compiled
 def _close(
-    cell: Any, state: Any, contributors: Any, values: Any, owners: Any, weights: Any
+    cell: Any, state: Array, contributors: Array, values: Any, owners: Any, weights: Any
 ) -> None:  # pragma: no cover
     """Rank the owner that a cell remembers."""
     if state[cell, 3] > 0:
@@ -307,17 +307,17 @@ def _close(
 
 @compiled
 def _rank_several(
-    index: Any,
-    owner: Any,
-    value: Any,
-    weight: Any,
-    first: Any,
-    listed: Any,
-    atoms: Any,
-    shown: Any,
-    state: Any,
-    contributors: Any,
-    values: Any,
+    index: Array,
+    owner: Array,
+    value: Array,
+    weight: Array,
+    first: Array,
+    listed: Array,
+    atoms: Array,
+    shown: Array,
+    state: Array,
+    contributors: Array,
+    values: Array,
     owners: Any,
     weights: Any,
 ) -> None:  # pragma: no cover

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.model import InputError
-from lustrum.model.arrays import Ints
+from lustrum.model.arrays import Array, Ints
 from lustrum.numeric.compiled import compiled_if_large
 from lustrum.numeric.structure.ragged import Lists
 from lustrum.numeric.structure.relations import Relations
@@ -35,7 +35,7 @@ def _times(coefficient: int, bound: int) -> int:  # pragma: no cover
 
 @compiled_if_large
 def _sum_ends(
-    begin: int, end: int, cells: Any, coefficients: Any, low: Any, high: Any
+    begin: int, end: int, cells: Array, coefficients: Array, low: Array, high: Array
 ) -> Any:  # pragma: no cover
     """Least and most sum of a relation without its unbounded terms, and how many those are."""
     least, most, below, above = 0, 0, 0, 0
@@ -58,13 +58,13 @@ def _sum_ends(
 
 @compiled_if_large
 def tighten(  # pragma: no cover
-    indptr: Any,
-    cells: Any,
-    coefficients: Any,
-    user_ptr: Any,
-    users: Any,
-    low: Any,
-    high: Any,
+    indptr: Array,
+    cells: Array,
+    coefficients: Array,
+    user_ptr: Array,
+    users: Array,
+    low: Array,
+    high: Array,
     rounds: int,
 ) -> Any:
     """Narrow ``low`` and ``high`` in place; a cell in conflict or -1, and whether all is settled.

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from lustrum.model import InputError
-from lustrum.model.arrays import Ints, Sparse
+from lustrum.model.arrays import Array, Ints, Sparse
 from lustrum.numeric.compiled import compiled
 from lustrum.numeric.structure.build import entries, incidence_matrix
 from lustrum.numeric.structure.families import Family
@@ -226,7 +226,7 @@ def _inverse(value: int, excess: int) -> int:  # pragma: no cover
 
 
 @compiled
-def reduce_modulo(matrix: Any, excess: int, full: bool) -> Any:  # pragma: no cover
+def reduce_modulo(matrix: Array, excess: int, full: bool) -> Any:  # pragma: no cover
     """Eliminate in place modulo the prime ``2**31 - excess``; the pivot columns, in order.
 
     Row ``i`` ends with a 1 in pivot column ``i``. With ``full``, pivot columns are cleared above

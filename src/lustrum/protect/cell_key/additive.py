@@ -27,7 +27,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from lustrum.model import InputError, TableAxis
-from lustrum.model.arrays import Floats, Ints, Mask
+from lustrum.model.arrays import Array, Floats, Ints, Mask
 from lustrum.model.channel import MatrixChannel
 from lustrum.model.table import inner_cells
 from lustrum.numeric.compiled import compiled
@@ -58,15 +58,15 @@ def inner_places(axes: Sequence[TableAxis], structure: Structure) -> Ints:
 
 @compiled
 def descend(  # pragma: no cover
-    indptr: Any,
-    rows: Any,
-    inner: Any,
-    y: Any,
-    weights: Any,
-    fixed: Any,
+    indptr: Array,
+    rows: Array,
+    inner: Array,
+    y: Array,
+    weights: Array,
+    fixed: Array,
     shift: int,
     heavy: float,
-    z: Any,
+    z: Array,
 ) -> None:
     """Change inner cells one unit at a time while that helps; ends where no single step does."""
     changed = True

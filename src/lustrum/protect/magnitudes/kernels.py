@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from lustrum.model.arrays import Array
 from lustrum.numeric.compiled import compiled
 from lustrum.protect.population.search.forces import place, room
 
@@ -14,7 +15,7 @@ TOTAL, FIRST, SECOND, OWN, OWNER = 0, 1, 2, 3, 4
 
 
 @compiled
-def _flush(ranking: Any, c: Any) -> None:  # pragma: no cover
+def _flush(ranking: Array, c: Any) -> None:  # pragma: no cover
     size = abs(ranking[c, OWN])
     ranking[c, TOTAL] += size
     if size > ranking[c, FIRST]:
@@ -27,7 +28,7 @@ def _flush(ranking: Any, c: Any) -> None:  # pragma: no cover
 
 @compiled
 def rank_owners(
-    layout: Any, codes: Any, owner: Any, values: Any, ranking: Any
+    layout: Any, codes: Array, owner: Array, values: Array, ranking: Array
 ) -> None:  # pragma: no cover
     """The absolute total and the two largest contributors of every controlled cell.
 
@@ -57,7 +58,7 @@ HOLDER = 25
 
 
 @compiled
-def _flush_noise(rankings: Any, c: Any) -> None:  # pragma: no cover
+def _flush_noise(rankings: Array, c: Any) -> None:  # pragma: no cover
     size = abs(rankings[c, OWNED + VALUE])
     rankings[c, TOTAL] += size
     rankings[c, NET] += rankings[c, OWNED + VALUE]
@@ -79,7 +80,7 @@ def _flush_noise(rankings: Any, c: Any) -> None:  # pragma: no cover
 
 @compiled
 def rank_noise(
-    layout: Any, codes: Any, owner: Any, owned: Any, rankings: Any
+    layout: Any, codes: Array, owner: Array, owned: Array, rankings: Array
 ) -> None:  # pragma: no cover
     """For every cell: its total, its two largest owners with what they have in it, and all noise.
 
@@ -103,7 +104,9 @@ def rank_noise(
 
 
 @compiled
-def add_amounts(layout: Any, codes: Any, amounts: Any, cells: Any) -> None:  # pragma: no cover
+def add_amounts(
+    layout: Any, codes: Array, amounts: Array, cells: Array
+) -> None:  # pragma: no cover
     """Add up amounts of several measures over all controlled cells."""
     lies = room(layout)
     for i in range(amounts.shape[0]):
@@ -116,7 +119,7 @@ def add_amounts(layout: Any, codes: Any, amounts: Any, cells: Any) -> None:  # p
 
 @compiled
 def largest_parts(
-    layout: Any, codes: Any, values: Any, scale: Any, parts: Any
+    layout: Any, codes: Array, values: Array, scale: Array, parts: Array
 ) -> None:  # pragma: no cover
     """The largest part that each record has of one of its cells; ``scale`` is one over the total of a cell."""
     lies = room(layout)
@@ -131,7 +134,7 @@ def largest_parts(
 
 
 @compiled
-def _change(layout: Any, lies: Any, errors: Any, change: Any) -> None:  # pragma: no cover
+def _change(layout: Any, lies: Any, errors: Array, change: Array) -> None:  # pragma: no cover
     for r in range(lies.base.size):
         for t in range(np.uint64(layout.run_first[r]), np.uint64(layout.run_stop[r])):
             at = lies.base[r] + lies.inner[t]
@@ -141,7 +144,7 @@ def _change(layout: Any, lies: Any, errors: Any, change: Any) -> None:  # pragma
 
 @compiled
 def _slopes(
-    layout: Any, lies: Any, errors: Any, weights: Any, slope: Any, bend: Any
+    layout: Any, lies: Any, errors: Array, weights: Array, slope: Array, bend: Array
 ) -> None:  # pragma: no cover
     """What a change ``c`` of a record's noise costs in its cells: ``2 slope c + bend c**2``, per measure."""
     for j in range(slope.size):
@@ -157,7 +160,14 @@ def _slopes(
 
 @compiled
 def _settle(
-    i: Any, way: Any, units: Any, shown: Any, slope: Any, bend: Any, chosen: Any, change: Any
+    i: Any,
+    way: Any,
+    units: Any,
+    shown: Array,
+    slope: Array,
+    bend: Array,
+    chosen: Array,
+    change: Array,
 ) -> Any:  # pragma: no cover
     """Move the amounts of a record to their best values within bounds, given its direction; returns the cost.
 
@@ -193,7 +203,7 @@ def _settle(
 
 
 @compiled
-def _turn(units: Any, o: Any, i: Any, shown: Any, turn: Any) -> None:  # pragma: no cover
+def _turn(units: Any, o: Any, i: Any, shown: Array, turn: Array) -> None:  # pragma: no cover
     """What the noise of a record changes by if its owner turns, for every shown measure."""
     for j in range(turn.size):
         turn[j] = 0.0
@@ -204,7 +214,7 @@ def _turn(units: Any, o: Any, i: Any, shown: Any, turn: Any) -> None:  # pragma:
 
 @compiled
 def balance(
-    layout: Any, units: Any, order: Any, shown: Any, weights: Any, errors: Any
+    layout: Any, units: Any, order: Any, shown: Array, weights: Any, errors: Any
 ) -> None:  # pragma: no cover
     """Visit owners in the given order: reverse an owner's direction where that helps, and settle its amounts.
 
@@ -260,7 +270,7 @@ def balance(
 
 @compiled
 def _cost(
-    layout: Any, lies: Any, errors: Any, weights: Any, amount: Any
+    layout: Any, lies: Any, errors: Array, weights: Array, amount: Array
 ) -> Any:  # pragma: no cover
     """The cost of adding a record's amounts to a finest cell, over the cells of all tables that contain it."""
     cost = 0.0
@@ -276,13 +286,13 @@ def _cost(
 @compiled
 def carry(
     layout: Any,
-    cells: Any,
-    amounts: Any,
-    whole: Any,
-    free: Any,
-    candidates: Any,
-    carriers: Any,
-    holders: Any,
+    cells: Array,
+    amounts: Array,
+    whole: Array,
+    free: Array,
+    candidates: Array,
+    carriers: Array,
+    holders: Array,
     weights: Any,
     errors: Any,
 ) -> None:  # pragma: no cover

@@ -5,8 +5,6 @@ Tests compare each with plain Python that makes the same moves from the same str
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from lustrum.model.arrays import Array
@@ -109,8 +107,8 @@ def _moved(  # pragma: no cover
 @compiled
 def run_random(  # pragma: no cover
     x: Array,
-    families: Any,
-    groups: Any,
+    families: Array,
+    groups: Array,
     offsets: Array,
     odd: Array,
     theta: float,

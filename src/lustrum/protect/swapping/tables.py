@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -125,9 +125,9 @@ def _strides(shape: Sequence[int]) -> Ints:
 def walk(
     flat: Array,
     shut: Array,
-    shape: Any,
+    shape: Array,
     strides: Array,
-    axes: Any,
+    axes: Array,
     sides: int,
     moves: int,
     state: Array,

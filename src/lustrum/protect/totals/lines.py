@@ -7,7 +7,6 @@ changes, even in tables of a million cells.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -82,8 +81,8 @@ def narrow_lines(  # pragma: no cover
     low: Array,
     high: Array,
     open_cells: Array,
-    shape: Any,
-    places: Any,
+    shape: Array,
+    places: Array,
     shown: Array,
     keyed: bool,
     rounds: int,

@@ -61,7 +61,7 @@ def alias_table(weights: Floats) -> Words:
 
 
 @compiled
-def _ends(a: float, b: Any, most: int) -> Any:  # pragma: no cover
+def _ends(a: float, b: Array, most: int) -> Any:  # pragma: no cover
     """The first and the last count that is not negligible, for each distribution."""
     out = np.empty((b.size, 2), dtype=np.int64)
     for t in range(b.size):
@@ -83,7 +83,7 @@ def _ends(a: float, b: Any, most: int) -> Any:  # pragma: no cover
 
 @compiled
 def _fill(
-    a: float, b: Any, lowest: Array, size: Array, offset: Array, length: Array, entries: Array
+    a: float, b: Array, lowest: Array, size: Array, offset: Array, length: Array, entries: Array
 ) -> None:  # pragma: no cover
     """Compute the weights of each distribution outwards from its mode, and its alias table."""
     for t in range(b.size):

@@ -14,12 +14,11 @@ published as by :class:`~lustrum.protect.rounding.cells.RoundingChannel`, exactl
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.model.arrays import Ints
+from lustrum.model.arrays import Array, Ints
 from lustrum.numeric.compiled import compiled
 from lustrum.protect.rounding.controlled.two_way import checked_counts, layout_of
 
@@ -62,7 +61,7 @@ def unbiased_rounding(
 
 @compiled
 def _walk(  # pragma: no cover
-    tail: Any, head: Any, left: Any, base: int, count: int, random_words: Any
+    tail: Array, head: Array, left: Array, base: int, count: int, random_words: Array
 ) -> int:
     """Round the residues ``left`` on the arcs in place, while words last; returns how many were used."""
     size = np.zeros(count, dtype=np.int64)
