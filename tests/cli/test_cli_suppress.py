@@ -569,31 +569,39 @@ def test_linked_files_stay_near_the_last_period_and_say_what_changed(linked: lis
     assert changes.read_text().splitlines() == ["table,country,area,size,change,why"]
     for path in linked:
         assert (now / path.name).read_bytes() == (last / path.name).read_bytes()
-    # The giant is in the south now, so that another cell is sensitive.
+    # The giant is a small firm of B now: the cells of sizes must hide it, and those of countries need not.
     for path, text in zip(linked, (COUNTRY, SIZES), strict=True):
-        path.write_text(
-            text.replace("A,n,7013,3,6907,90", "A,n,7013,9,1100,900")
-            .replace("A,s,4507,9,1100,900", "A,s,4507,3,4400,90")
-            .replace("Total,s,19810,27,1300", "Total,s,19810,21,4400")
-            .replace("Total,Total,40334,48", "Total,Total,40334,42")
-        )
+        for before, after in (
+            ("A,n,7013,3,6907,90", "A,n,7013,9,1100,900"),
+            ("A,Total,11520,12,6907", "A,Total,11520,12,1100"),
+            ("B,n,13511,18,1100", "B,n,13511,18,9400"),
+            ("B,Total,28814,36,1300,1100", "B,Total,28814,36,9400,1300"),
+            ("small,n,9524,12,1100,1000", "small,n,9524,9,9400,90"),
+            ("small,Total,20334,27,1300", "small,Total,20334,24,9400"),
+            ("large,n,11000,9,6907", "large,n,11000,12,1100"),
+            ("large,Total,20000,21,6907", "large,Total,20000,24,1100"),
+            ("Total,n,20524,21,6907", "Total,n,20524,21,9400"),
+            ("Total,Total,40334,48,6907", "Total,Total,40334,48,9400"),
+        ):
+            text = text.replace(before, after)
+        path.write_text(text)
     code, said = suppress(*words)
     assert code == 0
     with changes.open() as file:
-        rows = {(r["country"], r["size"], r["area"]): r for r in csv.DictReader(file)}
-    hidden = {}
-    for folder in (last, now):
-        for path in linked:
-            cells = published_cells(folder / path.name, [path.stem, "area"])
-            for key, value in cells.items():
-                hidden[folder.name, path.stem, *key] = value is None
-    changed = {
-        (*(key if stem == "country" else ("", *key)),)
-        for where, stem, *key in hidden
-        if where == "now" and hidden["now", stem, *key] != hidden["public", stem, *key]
+        rows = list(csv.DictReader(file))
+    told = {
+        (row["table"], row[Path(row["table"]).stem], row["area"]): row["change"] for row in rows
     }
-    assert len(rows) == len(changed)
-    assert all(row["why"] for row in rows.values())
+    changed = {}
+    for path in linked:
+        shown = [published_cells(f / path.name, [path.stem, "area"]) for f in (last, now)]
+        for key, value in shown[1].items():
+            if (value is None) != (shown[0][key] is None):
+                changed[path.name, *key] = "added" if value is None else "published again"
+    assert set(changed.values()) == {"added", "published again"}
+    assert {stem for stem, *_ in changed} == {"country.csv", "size.csv"}
+    assert told == changed
+    assert all(row["why"] for row in rows)
     empty = place / "empty"
     empty.mkdir()
     with pytest.raises(InputError, match=r"there is no file country\.csv or size\.csv"):

@@ -12,19 +12,12 @@ import pytest
 
 from lustrum.formats import release_as_arrow, write_release
 from lustrum.model import InputError
-from lustrum.publish.frames import judges_contributions, ranks_of, suppress, table_of_records
+from lustrum.publish.frames import suppress, table_of_records
 from lustrum.sensitivity import (
-    AllOf,
     AnyOf,
-    Dominance,
-    GivenCells,
     PPercent,
-    PriorPosterior,
     Request,
-    Rule,
-    Sparsity,
     Threshold,
-    Unless,
 )
 from lustrum.tabulate.keys import Secret
 
@@ -120,31 +113,6 @@ def test_records_are_counted_without_a_measure() -> None:
 def test_a_mistake_is_one_sentence(words: dict[str, object], sentence: str) -> None:
     with pytest.raises(InputError, match=sentence):
         suppress(FIRMS, **({"by": ["nace", "area"], "rule": Threshold(3)} | words))  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    ("rule", "contributions", "ranks"),
-    [
-        (Threshold(2), False, 3),
-        (Threshold(3), False, 4),
-        (Threshold(7), False, 8),
-        (PPercent(10), True, 3),
-        (PPercent(10, coalition=4), True, 5),
-        (PriorPosterior(10, 50, coalition=3), True, 4),
-        (Dominance(n=5, k=80), True, 6),
-        (AnyOf(Threshold(9), Dominance(n=2, k=80)), True, 10),
-        (AllOf(Threshold(3), AnyOf(Threshold(4), PPercent(10, coalition=7))), True, 8),
-        (Unless(Threshold(5), veto=PPercent(10)), True, 6),
-        (Unless(PPercent(10), veto=Threshold(5)), True, 6),
-        (Sparsity(), False, 3),
-        (GivenCells(np.zeros(1, dtype=bool), np.zeros(1, dtype=int)), False, 3),
-    ],
-)
-def test_a_rule_is_given_the_contributions_that_it_looks_at(
-    rule: Rule, contributions: bool, ranks: int
-) -> None:
-    assert judges_contributions(rule) is contributions
-    assert ranks_of(rule) == ranks
 
 
 SMALL = {

@@ -16,6 +16,7 @@ from lustrum.sensitivity import (
     AnyOf,
     Background,
     Dominance,
+    GivenCells,
     GroupDisclosure,
     KDisclosure,
     PPercent,
@@ -29,6 +30,7 @@ from lustrum.sensitivity import (
     read_rule,
 )
 from lustrum.sensitivity.examples import table_of
+from lustrum.sensitivity.rule import judges_contributions, ranks_of
 from sensitivity.oracle import QUICK, contributions
 
 RULES: list[Rule] = [
@@ -148,3 +150,29 @@ def test_combinations_join_masks_reasons_and_levels(cells: list[list[int]]) -> N
 def test_the_exported_names_are_all_there() -> None:
     assert room.__all__ == sorted(room.__all__)
     assert all(hasattr(room, name) for name in room.__all__)
+
+
+@pytest.mark.parametrize(
+    ("rules", "contributions", "ranks"),
+    [
+        ([], False, 3),
+        ([Threshold(2)], False, 3),
+        ([Threshold(7)], False, 8),
+        ([PPercent(10)], True, 3),
+        ([PPercent(10, coalition=4)], True, 6),
+        ([PriorPosterior(10, 50, coalition=3)], True, 5),
+        ([Dominance(n=5, k=80), Threshold(4)], True, 6),
+        ([AnyOf(Threshold(9), Dominance(n=2, k=80))], True, 10),
+        ([AllOf(Threshold(3), AnyOf(Threshold(4), PPercent(10, coalition=7)))], True, 9),
+        ([Unless(Threshold(5), veto=PPercent(10))], True, 6),
+        ([Unless(PPercent(10), veto=Threshold(5))], True, 6),
+        ([Request(shares=(50, 60, 70, 80))], True, 5),
+        ([Sparsity()], False, 3),
+        ([GivenCells(np.zeros(1, dtype=bool), np.zeros(1, dtype=int))], False, 3),
+    ],
+)
+def test_one_contribution_more_is_kept_than_rules_look_at(
+    rules: list[Rule], contributions: bool, ranks: int
+) -> None:
+    assert any(map(judges_contributions, rules)) is contributions
+    assert ranks_of(*rules) == ranks

@@ -31,10 +31,10 @@ from lustrum.policy import Policy, check_names, read_policy
 from lustrum.policy.presets import PRESETS, preset
 from lustrum.policy.read import parse_policy
 from lustrum.protect.suppression import Suppression
-from lustrum.publish.frames import judges_contributions, ranks_of
 from lustrum.publish.records.protected_input import ProtectedInput
 from lustrum.publish.records.views import EngineNumbers
 from lustrum.publish.waivers import refuse_requests
+from lustrum.sensitivity.rule import judges_contributions, ranks_of
 from lustrum.tabulate.frame import FrameEngine, as_arrow, describe_frame
 from lustrum.tabulate.keys import Secret
 

@@ -18,7 +18,7 @@ from lustrum.protect.suppression.problem import CostWord
 from lustrum.publish.suppression.tables import StoppableSearch
 from lustrum.publish.waivers import refuse_requests
 from lustrum.sensitivity import Rule
-from lustrum.sensitivity.rule import names_within
+from lustrum.sensitivity.rule import judges_contributions, ranks_of
 from lustrum.tabulate.frame import FrameEngine, as_arrow, describe_frame
 from lustrum.tabulate.keys import Secret
 
@@ -175,31 +175,3 @@ def _grouped(variable: Variable, groups: Mapping[str, Sequence[str]]) -> Variabl
 
 def _codes(variable: Variable) -> tuple[str, ...]:
     return (*variable.codes, *(g.code for level in variable.levels for g in level.groups))
-
-
-_OF_CONTRIBUTIONS = ("p-percent", "prior-posterior", "dominance", "request")
-
-
-def judges_contributions(rule: Any) -> bool:
-    """Whether the rule, or a rule inside it, looks at the largest contributions of a cell."""
-    return not names_within(rule).isdisjoint(_OF_CONTRIBUTIONS)
-
-
-def ranks_of(rule: Any) -> int:
-    """As many of the largest contributions as any part of the rule may look at."""
-    mapping = rule.to_mapping()
-    numbers = [3]
-
-    def read(part: Any) -> None:
-        if isinstance(part, Mapping):
-            numbers.extend(
-                int(part[key]) + 1 for key in ("n", "coalition", "minimum") if key in part
-            )
-            for value in part.values():
-                read(value)
-        elif isinstance(part, (list, tuple)):
-            for value in part:
-                read(value)
-
-    read(mapping)
-    return max(numbers)

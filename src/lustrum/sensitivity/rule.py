@@ -51,18 +51,43 @@ class Rule(Protocol):
         ...
 
 
-def names_within(rule: Rule) -> frozenset[str]:
-    """The names of a rule and of all rules inside it."""
+def rules_within(rule: Rule | Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """A rule and all rules inside it, in the words of policy files."""
 
-    def inside(part: Any) -> frozenset[str]:
+    def inside(part: Any) -> list[Mapping[str, Any]]:
         if isinstance(part, Mapping):
-            rule_names = frozenset({part["rule"]} if "rule" in part else ())
-            return rule_names.union(*map(inside, part.values()))
+            mine = [part] if "rule" in part else []
+            return [*mine, *(one for value in part.values() for one in inside(value))]
         return (
-            frozenset().union(*map(inside, part)) if isinstance(part, list | tuple) else frozenset()
+            [one for value in part for one in inside(value)]
+            if isinstance(part, list | tuple)
+            else []
         )
 
-    return inside(rule.to_mapping())
+    return inside(rule if isinstance(rule, Mapping) else rule.to_mapping())
+
+
+def names_within(rule: Rule | Mapping[str, Any]) -> frozenset[str]:
+    """The names of a rule and of all rules inside it."""
+    return frozenset(str(one["rule"]) for one in rules_within(rule))
+
+
+_OF_CONTRIBUTIONS = frozenset({"p-percent", "prior-posterior", "dominance", "request"})
+
+
+def judges_contributions(rule: Rule | Mapping[str, Any]) -> bool:
+    """Whether the rule, or a rule inside it, looks at the largest contributions of a cell."""
+    return not names_within(rule).isdisjoint(_OF_CONTRIBUTIONS)
+
+
+def ranks_of(*rules: Rule | Mapping[str, Any]) -> int:
+    """How many of the largest contributions to keep: one more than any rule looks at, 3 at least."""
+    looked_at = [2]
+    for one in (one for rule in rules for one in rules_within(rule)):
+        looked_at += [int(one[key]) for key in ("n", "minimum") if key in one]
+        looked_at += [int(one["coalition"]) + 1] if "coalition" in one else []
+        looked_at += [len(one["shares"])] if "shares" in one else []
+    return max(looked_at) + 1
 
 
 class RuleSpec(DeclaredSpec):

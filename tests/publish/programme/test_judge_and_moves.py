@@ -14,15 +14,11 @@ from lustrum.model import Category, InputError, InternalError, Release, Table, T
 from lustrum.numeric.structure import UNBOUNDED
 from lustrum.publish.programme import audit as audit_module
 from lustrum.publish.programme.audit import AuditedSystem, audit_moves, audit_ranges
-from lustrum.publish.programme.judge import _needed, judge, ranks_for, rules_for
+from lustrum.publish.programme.judge import _needed, judge, rules_for
 from lustrum.publish.programme.spec import RuleFor
 from lustrum.sensitivity import (
     AnyOf,
-    Dominance,
     PPercent,
-    PriorPosterior,
-    Request,
-    Sparsity,
     Threshold,
     Unless,
 )
@@ -138,27 +134,6 @@ def test_a_response_is_judged_by_the_rules_that_can_judge_it() -> None:
         rules_for(of_rules(RuleFor(AnyOf(Threshold(3), PPercent(10)), ("count",))), "count")
 
 
-@pytest.mark.parametrize(
-    ("rules", "ranks"),
-    [
-        ((Threshold(3),), 3),
-        ((Threshold(7),), 7),
-        ((PPercent(10),), 3),
-        ((PPercent(10, coalition=3),), 5),
-        ((PriorPosterior(10, 50, coalition=4),), 6),
-        ((Dominance(n=2, k=85),), 3),
-        ((Dominance(n=5, k=85), Threshold(4)), 6),
-        ((AnyOf(Threshold(3), Dominance(n=6, k=85)),), 7),
-        ((Request(shares=(50, 60, 70, 80)),), 4),
-        ((Request(shares=(50,), minimum=9),), 9),
-        ((Sparsity(),), 3),
-        ((), 3),
-    ],
-)
-def test_as_many_contributions_are_kept_as_the_rules_look_at(rules: Any, ranks: int) -> None:
-    assert ranks_for(of_rules(*(RuleFor(rule) for rule in rules))) == ranks
-
-
 def part_of(values: list[int], *, response: str = "count", shown: bool = True) -> Any:
     table = Table.from_counts(np.array(values))
     return SimpleNamespace(response=response, true=table, shown=shown)
@@ -265,7 +240,6 @@ def test_an_empty_sensitive_cell_leaves_open_that_others_are_empty() -> None:
 
 def test_a_rule_inside_a_veto_counts_too() -> None:
     inside = Unless(Threshold(3), PPercent(10, coalition=4))
-    assert ranks_for(of_rules(RuleFor(inside))) == 6
     with pytest.raises(InputError, match="which a count has none of"):
         rules_for(of_rules(RuleFor(inside, ("count",))), "count")
 

@@ -18,12 +18,13 @@ from lustrum.protect.suppression import Suppression
 from lustrum.publish.programme import protect as protect_module
 from lustrum.publish.programme import suppress as suppress_module
 from lustrum.publish.programme.audit import audit_moves, audit_ranges
-from lustrum.publish.programme.judge import judge, ranks_for
+from lustrum.publish.programme.judge import judge
 from lustrum.publish.programme.protect import _chance, method_of, protect_system
 from lustrum.publish.programme.suppress import _joint_views, _problem
 from lustrum.publish.programme.system import systems_of
 from lustrum.sensitivity import Background
 from lustrum.sensitivity.background import NOTHING
+from lustrum.sensitivity.rule import ranks_of
 from publish.programme.tiny import (
     BY_BOTH,
     EVEN,
@@ -495,7 +496,9 @@ def test_cells_that_cannot_be_protected_are_not_published() -> None:
 
 def keyed(*tables: str, method: str, rows: Any = FIRMS, one: str = "", rules: str = RULES) -> Any:
     own = programme(*tables, one=f"method = {method}\n{one}", rules=rules).sets[0]
-    (system,) = systems_of(own, records(rows, secret=SECRET), ranks_for(own))
+    (system,) = systems_of(
+        own, records(rows, secret=SECRET), ranks_of(*(one.rule for one in own.rules))
+    )
     return own, system, judge(own, system, NOTHING)
 
 

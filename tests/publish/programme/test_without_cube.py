@@ -13,11 +13,12 @@ from scipy.optimize import linprog
 from lustrum.model.arrays import Mask
 from lustrum.protect.suppression import Pattern, SuppressionProblem, suppress
 from lustrum.protect.suppression.check import audit_pattern
-from lustrum.publish.programme.judge import judge, ranks_for
+from lustrum.publish.programme.judge import judge
 from lustrum.publish.programme.protect import method_of
 from lustrum.publish.programme.read import bound_to, parse_programme
 from lustrum.publish.programme.suppress import _problem, pattern_of_tables, without_cube
 from lustrum.publish.programme.system import ProgrammeSystem, open_records, systems_of
+from lustrum.sensitivity.rule import ranks_of
 from publish.programme.conftest import DESCRIPTION, programme_text, write_records
 
 HEAD = """
@@ -63,7 +64,7 @@ def made(
     programme = parse_programme(programme_text(body).encode(), "tables.toml", folder)
     records = open_records(programme.source, folder, 1)
     own = bound_to(programme, records.dataset).sets[0]
-    (system,) = systems_of(own, records, ranks_for(own))
+    (system,) = systems_of(own, records, ranks_of(*(one.rule for one in own.rules)))
     # What the cube tells is told to outsiders.
     spec = replace(method_of(own), attacker="outsider")  # type: ignore[call-arg, type-var]
     return system, _problem(own, spec, system, judge(own, system, records.background))  # type: ignore[arg-type]

@@ -11,11 +11,12 @@ import pyarrow as pa
 
 from lustrum.model import Dataset
 from lustrum.numeric.structure import TableLayout
-from lustrum.publish.programme.judge import judge, ranks_for
+from lustrum.publish.programme.judge import judge
 from lustrum.publish.programme.read import bound_to, parse_programme
 from lustrum.publish.programme.spec import PreparedSet, Programme
 from lustrum.publish.programme.system import ProgrammeSystem, RecordSource, systems_of
 from lustrum.sensitivity import Background
+from lustrum.sensitivity.rule import ranks_of
 from lustrum.tabulate.frame import FrameEngine
 from lustrum.tabulate.keys import Secret
 
@@ -118,7 +119,7 @@ def systems(
     *tables: str, rows: Sequence[Mapping[str, Any]] = FIRMS, **words: str
 ) -> tuple[PreparedSet, list[ProgrammeSystem]]:
     own = programme(*tables, **words).sets[0]
-    return own, systems_of(own, records(rows), ranks_for(own))
+    return own, systems_of(own, records(rows), ranks_of(*(one.rule for one in own.rules)))
 
 
 def judged(

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -15,10 +13,7 @@ from lustrum.publish.programme.spec import COUNT, PreparedSet, RuleFor
 from lustrum.publish.programme.system import ProgrammeSystem, SystemPart
 from lustrum.sensitivity import AnyOf, Background, Rule, Sensitivity
 from lustrum.sensitivity.background import NOTHING
-
-_NEED_CONTRIBUTIONS = ("p-percent", "prior-posterior", "dominance", "request")
-_FEWEST_RANKS = 3
-_PARTS = ("rules", "of", "veto")
+from lustrum.sensitivity.rule import judges_contributions
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -49,11 +44,6 @@ def rules_for(table_set: PreparedSet, response: str) -> Rule:
             "contributors."
         )
     return rules[0] if len(rules) == 1 else AnyOf(*rules)
-
-
-def ranks_for(table_set: PreparedSet) -> int:
-    """How many of the largest contributions of each cell the rules of a set look at."""
-    return max((_ranks(one.rule.to_mapping()) for one in table_set.rules), default=_FEWEST_RANKS)
 
 
 def judge(
@@ -107,39 +97,10 @@ def _needed(part: SystemPart, sensitivity: Sensitivity) -> Mask:
 
 def _is_for(one: RuleFor, response: str) -> bool:
     if one.responses:
-        if response in one.responses and response == COUNT and _needs_contributions(one.rule):
+        if response in one.responses and response == COUNT and judges_contributions(one.rule):
             raise InputError(
                 f"The rule {one.rule.name!r} judges contributions, which a count has none of; use "
                 "'threshold' for counts."
             )
         return response in one.responses
-    return response != COUNT or not _needs_contributions(one.rule)
-
-
-def _needs_contributions(rule: Rule) -> bool:
-    return any(mapping["rule"] in _NEED_CONTRIBUTIONS for mapping in _every(rule.to_mapping()))
-
-
-def _every(mapping: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """A rule and all rules inside it."""
-    rules = [mapping]
-    for key in _PARTS:
-        inside = mapping.get(key, ())
-        parts: Sequence[Any] = [inside] if isinstance(inside, Mapping) else inside
-        for part in parts:
-            rules += _every(part)
-    return rules
-
-
-def _ranks(mapping: Mapping[str, Any]) -> int:
-    most = _FEWEST_RANKS
-    for one in _every(mapping):
-        if one["rule"] in ("p-percent", "prior-posterior"):
-            most = max(most, int(one["coalition"]) + 2)
-        elif one["rule"] == "dominance":
-            most = max(most, int(one["n"]) + 1)
-        elif one["rule"] == "request":
-            most = max(most, len(one["shares"]), int(one["minimum"]))
-        elif one["rule"] == "threshold":
-            most = max(most, int(one["minimum"]))
-    return most
+    return response != COUNT or not judges_contributions(one.rule)

@@ -31,7 +31,7 @@ from lustrum.publish.programme.audit import (
 )
 from lustrum.publish.programme.files import MadeTable, SetReport, public_files
 from lustrum.publish.programme.hierarchies import regrouped
-from lustrum.publish.programme.judge import Judged, judge, ranks_for, rules_for
+from lustrum.publish.programme.judge import Judged, judge, rules_for
 from lustrum.publish.programme.protect import method_of, protect_system
 from lustrum.publish.programme.read import bound_to
 from lustrum.publish.programme.spec import COUNT, PreparedSet, Programme
@@ -43,6 +43,7 @@ from lustrum.publish.programme.system import (
     systems_of,
 )
 from lustrum.runtime.durable import taken_back_on_failure
+from lustrum.sensitivity.rule import ranks_of
 
 Progress = Callable[[str, float], None]
 
@@ -235,7 +236,7 @@ def _one_set(
         work.tell(what if what.startswith(table_set.name) else f"{table_set.name}: {what}", share)
 
     tell("counting", 0.0)
-    systems = systems_of(table_set, records, ranks_for(table_set))
+    systems = systems_of(table_set, records, ranks_of(*(one.rule for one in table_set.rules)))
     tell("counting", 1.0)
     for number, system in enumerate(systems, start=1):
         zeros_shown = isinstance(spec, Suppression) and not spec.zeros
