@@ -40,7 +40,11 @@ def described(sizes: dict[str, int] = SIZES, zeros: object = ZEROS) -> Dataset:
         for name, size in sizes.items()
     ]
     return Dataset.from_mapping(
-        {"dataset": {"name": "town"}, "variables": variables, "structural_zeros": zeros}
+        {
+            "dataset": {"name": "town", "population": "merrow"},
+            "variables": variables,
+            "structural_zeros": zeros,
+        }
     )
 
 

@@ -1,103 +1,180 @@
 """Can anybody tell two datasets apart that differ in one record, better than rho allows? Tried from outside.
 
 The best test of two datasets adds up, over all measured cells, how much each noisy number speaks for one of
-them. For Gaussian noise its means lie ``mu = sqrt(2 rho)`` standard deviations apart. From how often the test
-is right a lower bound of rho follows, false with a chance below 1 in 10,000; it must lie below the rho that is
-stated, and above it for noise that is too small, for noise used twice, and for a true table beside noisy ones.
+them; noise that is missing, or the same in two tables, decides at once. For Gaussian noise the sums lie
+``sqrt(2 rho)`` standard deviations apart. From how often the test is right a lower bound of rho follows, false
+with a chance below 1 in 10,000; it must lie below the rho that is stated, and above it for noise that is too
+small, for noise used twice, and for a table that was not measured but copied. Faults are planted below the
+function that the command calls.
+
+Through the command every run tells many pairs of datasets apart: one person in each pair of areas is in the one
+or in the other, and the reader knows all people but this one. Tables with the area have noise of their own for
+each of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import combinations
+from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from scipy.stats import beta, norm
 from tests.examples import examples
 from tests.protect.test_proven import described
+from typer.testing import CliRunner
 
+from lustrum.cli import app
 from lustrum.model.finest import FinestCells
+from lustrum.policy.presets import preset
+from lustrum.protect.privacy.mechanism import Measured, measure
+from lustrum.protect.proven import measure as measuring
 from lustrum.protect.proven.domain import Domain
-from lustrum.protect.proven.measure import measure_tables
 from lustrum.protect.proven.method import ProvenPopulation
 from lustrum.protect.proven.noisy import NoisyTables
 from lustrum.protect.proven.places import laid_out
+from lustrum.tabulate import FrameSource, Store, ingest
 
-RHO = 0.5
-DOMAIN = Domain.of(described({"area": 3, "sex": 2, "age": 2}, []))
-METHOD = ProvenPopulation(RHO)
-PLAN = METHOD.plan(DOMAIN)
-ALONE = np.array([[0, 0, 1], [0, 1, 0], [0, 0, 1]])
-ONE, OTHER = (
-    FinestCells(DOMAIN.dataset, codes, np.ones(3, dtype=int))
-    for codes in (ALONE, np.array([[0, 0, 2], [0, 1, 1], [0, 0, 0]]))
-)
-DRAWS = examples(150, 10_000)
+RHO = 2.56
+DRAWS = examples(400, 10_000)
+PAIRS, RUNS = 200, examples(4, 20)
+Fault = Callable[..., Measured]
+Noise = dict[tuple[int, ...], np.ndarray]
 
 
-def score(noisy: NoisyTables) -> float:
-    """How much the noisy tables speak for the one dataset against the other."""
-    one, other = (laid_out(DOMAIN, cells) for cells in (ONE, OTHER))
-    return sum(
-        float(((table - _middle(one, other, s)) * _apart(one, other, s)).sum())
-        * float(PLAN.shares[s])
-        for s, table in noisy.tables.items()
-    )
+def honest(values: np.ndarray, mechanism: str, **cost: float) -> Measured:
+    return measure(values, mechanism, **cost)  # type: ignore[arg-type]
 
 
-def _middle(one: np.ndarray, other: np.ndarray, subset: tuple[int, ...]) -> np.ndarray:
-    return (DOMAIN.table(one, subset) + DOMAIN.table(other, subset)) / 2
+def half_the_noise(values: np.ndarray, mechanism: str, **cost: float) -> Measured:
+    drawn = honest(values, mechanism, **cost)
+    return replace(drawn, values=values + np.rint((drawn.values - values) / 2).astype(np.int64))
 
 
-def _apart(one: np.ndarray, other: np.ndarray, subset: tuple[int, ...]) -> np.ndarray:
-    return DOMAIN.table(one, subset) - DOMAIN.table(other, subset)
+def noise_used_twice(values: np.ndarray, mechanism: str, **cost: float) -> Measured:
+    """The second of two tables of one size gets the noise of the first."""
+    drawn = honest(values, mechanism, **cost)
+    if FIRST and FIRST[-1].size == values.size:
+        return replace(drawn, values=values + FIRST.pop())
+    FIRST[:] = [drawn.values - values]
+    return drawn
 
 
-def lower_bound(measured: Callable[[FinestCells], NoisyTables]) -> float:
-    """A rho that is certainly needed for how well the test tells both datasets apart."""
-    right, wrong = (sum(score(measured(cells)) > 0 for _ in range(DRAWS)) for cells in (ONE, OTHER))
-    low = beta.ppf(5e-5, right, DRAWS - right + 1) if right else 0.0
-    high = beta.ppf(1 - 5e-5, wrong + 1, DRAWS - wrong) if wrong < DRAWS else 1.0
-    apart = max(float(norm.ppf(low) - norm.ppf(high)), 0.0)
-    return apart**2 / 2
+def true_table(values: np.ndarray, mechanism: str, **cost: float) -> Measured:
+    """The table of all variables is copied."""
+    drawn = honest(values, mechanism, **cost)
+    return replace(drawn, values=values) if values.size in (8, 8 * PAIRS) else drawn
 
 
-def as_made(cells: FinestCells) -> NoisyTables:
-    return measure_tables(DOMAIN, PLAN, cells)
+FIRST: list[np.ndarray] = []
+FAULTS = [half_the_noise, noise_used_twice, true_table]
 
 
-def too_little_noise(cells: FinestCells) -> NoisyTables:
-    """A fifth of the noise."""
-    true, noisy = laid_out(DOMAIN, cells), as_made(cells)
-    tables = {
-        s: DOMAIN.table(true, s) + np.rint((table - DOMAIN.table(true, s)) / 5).astype(np.int64)
-        for s, table in noisy.tables.items()
-    }
-    return replace(noisy, tables=tables)
+def domain_of(pairs: int) -> Domain:
+    return Domain.of(described({"area": 2 * pairs, "sex": 2, "age": 2}, []))
 
 
-def noise_used_twice(cells: FinestCells) -> NoisyTables:
-    """Two tables of the same size have the same noise: a reader takes their difference, which has none."""
-    true, noisy = laid_out(DOMAIN, cells), as_made(cells)
-    sex, age = (1,), (2,)
-    again = DOMAIN.table(true, age) + noisy.tables[sex] - DOMAIN.table(true, sex)
-    return replace(noisy, tables={**noisy.tables, sex: 10**7 * (noisy.tables[sex] - again)})
+def people(domain: Domain, sides: Sequence[int]) -> FinestCells:
+    """One person in each pair of areas, who differs in all variables between the sides."""
+    side = np.asarray(sides)
+    codes = np.array([2 * np.arange(side.size) + side, side, 1 - side])
+    return FinestCells(domain.dataset, codes, np.ones(side.size, dtype=int))
 
 
-def true_table(cells: FinestCells) -> NoisyTables:
-    """One table was not measured but copied; a reader gives it all weight."""
-    noisy = as_made(cells)
-    subset = max(noisy.tables, key=len)
-    return replace(
-        noisy, tables={**noisy.tables, subset: 1000 * DOMAIN.table(laid_out(DOMAIN, cells), subset)}
-    )
+ONE_PAIR, MANY = domain_of(1), domain_of(PAIRS)
+COUNTS = [laid_out(ONE_PAIR, people(ONE_PAIR, [side])) for side in (0, 1)]
+TABLES = {s: [ONE_PAIR.table(c, s) for c in COUNTS] for s in ONE_PAIR.subsets(3)}
 
 
-def test_nobody_tells_neighbours_apart_better_than_rho_allows() -> None:
-    assert lower_bound(as_made) <= RHO
+def told(noisy: NoisyTables, sides: Sequence[int]) -> list[tuple[int, bool]]:
+    """The true side of each pair, and whether the noisy tables speak for the other one than the first."""
+    truth = laid_out(noisy.domain, people(noisy.domain, sides))
+    noise = {s: table - noisy.domain.table(truth, s) for s, table in noisy.tables.items()}
+    said = []
+    for pair, side in enumerate(sides):
+        of_pair = {s: n[2 * pair : 2 * pair + 2] for s, n in noise.items() if 0 in s}
+        if len(sides) == 1:
+            of_pair = noise
+        speaks = [
+            _weight({s: n + TABLES[s][side] - TABLES[s][other] for s, n in of_pair.items()}, noisy)
+            for other in (0, 1)
+        ]
+        said.append((side, speaks[1] > speaks[0]))
+    return said
 
 
-@pytest.mark.parametrize("fault", [too_little_noise, noise_used_twice, true_table])
-def test_planted_faults_are_found(fault: Callable[[FinestCells], NoisyTables]) -> None:
-    assert lower_bound(fault) > RHO
+def _weight(noise: Noise, noisy: NoisyTables) -> float:
+    """How likely this noise is; noise that is missing, or the same in two tables, was planted."""
+    large = [one.ravel() for one in noise.values() if one.size > 2]
+    planted = sum(not one.any() for one in large)
+    planted += sum(np.array_equal(*two) for two in combinations(large, 2))
+    squares = sum(float((one**2).sum()) * noisy.scales[s] ** -2 for s, one in noise.items())
+    return 1000 * planted - squares / 2
+
+
+def least_rho(said: Sequence[tuple[int, bool]]) -> float:
+    """A rho that is certainly needed for how well the test tells both sides apart: of the true side and what it
+    said."""
+    ones, others = ([says for side, says in said if side == which] for which in (1, 0))
+    low = beta.ppf(5e-5, sum(ones), len(ones) - sum(ones) + 1) if any(ones) else 0.0
+    high = beta.ppf(1 - 5e-5, sum(others) + 1, len(others) - sum(others)) if not all(others) else 1
+    return max(float(norm.ppf(low) - norm.ppf(high)), 0.0) ** 2 / 2
+
+
+def in_one_process(monkeypatch: pytest.MonkeyPatch, fault: Fault) -> float:
+    monkeypatch.setattr(measuring, "measure", fault)
+    plan, said = ProvenPopulation(RHO).plan(ONE_PAIR), []
+    for side in (0, 1):
+        cells = people(ONE_PAIR, [side])
+        for _ in range(DRAWS):
+            said += told(measuring.measure_tables(ONE_PAIR, plan, cells), [side])
+    return least_rho(said)
+
+
+def through_the_command(folder: Path, monkeypatch: pytest.MonkeyPatch, fault: Fault) -> float:
+    monkeypatch.setattr(measuring, "measure", fault)
+    rng, said = np.random.default_rng(3), []
+    for run in range(RUNS):
+        data, sides = folder / str(run), rng.integers(2, size=PAIRS).tolist()
+        cells = people(MANY, sides)
+        columns = {
+            v.name: c.astype(str) for v, c in zip(cells.dataset.variables, cells.codes, strict=True)
+        }
+        ingest(FrameSource(pa.table(columns)), cells.dataset, Store(data))
+        (data / "policies").mkdir()
+        (data / "policies" / "town.toml").write_text(preset("proven", "town"))
+        for words in (
+            ["budget", "limit", "merrow", "2.56", "--because", "audit"],
+            ["protect", "--dataset", "town"],
+        ):
+            done = CliRunner().invoke(app, [*words, "--data", str(data)])
+            assert done.exit_code == 0, done.output
+        written = (data / "reports" / "town" / "noisy-tables.json").read_bytes()
+        noisy = NoisyTables.from_bytes(written, cells.dataset)
+        said += told(noisy, sides)
+    return least_rho(said)
+
+
+def test_nobody_tells_neighbours_apart_better_than_rho_allows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert in_one_process(monkeypatch, honest) <= RHO
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_planted_faults_are_found(monkeypatch: pytest.MonkeyPatch, fault: Fault) -> None:
+    assert in_one_process(monkeypatch, fault) > RHO
+
+
+def test_nor_do_they_after_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert through_the_command(tmp_path, monkeypatch, honest) <= RHO
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_planted_faults_are_found_after_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: Fault
+) -> None:
+    assert through_the_command(tmp_path, monkeypatch, fault) > RHO
