@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from fractions import Fraction
+from io import StringIO
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,9 @@ from lustrum.cli.protect import protect_dataset
 from lustrum.model import Axis, DatasetError, InputError, TableQuery
 from lustrum.policy.presets import preset
 from lustrum.protect.privacy import BudgetSpentError
+from lustrum.protect.proven.domain import Domain
+from lustrum.protect.proven.method import ProvenPopulation
+from lustrum.protect.proven.plan import MeasurementPlan, few_people
 from lustrum.public.bundle.files import read_bundle
 from lustrum.publish.budget import BudgetLedger
 from lustrum.publish.bundles import proven
@@ -101,6 +105,34 @@ def test_a_release_is_paid_for_once_and_served_with_its_promise(tmp_path: Path) 
     assert "made up from noisy tables" in text
     assert "rho 2.56" in text
     assert "a 1 need not exist, and a 0 need not be empty" in text
+
+
+def test_a_small_file_is_warned_of_before_its_budget_is_spent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, printed = ingested(tmp_path), StringIO()
+    limited(data, "3")
+    monkeypatch.setattr(BudgetLedger, "charge", lambda *_: pytest.fail("stopped"))
+    with pytest.raises(pytest.fail.Exception):
+        protect_dataset("town", data, Console(file=printed, width=10_000))
+    assert "600 people are few for these tables" in printed.getvalue()
+    monkeypatch.undo()
+    for rho, stays in (("2.56", True), ("0.1", False)):
+        (data / "policies/town.toml").write_text(preset("proven", "town").replace("2.56", rho))
+        printed = StringIO()
+        protect_dataset("town", data, Console(file=printed, width=10_000), measure_again=True)
+        assert ("are few for these tables" in printed.getvalue()) == stays
+        assert ("which stay here, since the file is small" in printed.getvalue()) == stays
+
+
+def test_only_sizes_decide_whether_people_are_few(tmp_path: Path) -> None:
+    """Where 3 people share a cell, a quarter is left of noise of variance 1."""
+    (tmp_path / "town.toml").write_text(DESCRIPTION.format(name="town", population=""))
+    domain = Domain.of(read_description(tmp_path / "town.toml"))
+    plan = ProvenPopulation(1.0).plan(domain)
+    one = MeasurementPlan(plan.sizes, {(0, 1, 2): Fraction(1)})  # 48 cells, noise of variance 1
+    assert few_people(domain, one, 48 * 3) is None  # a quarter is left
+    assert "rho 0.26 would" in str(few_people(domain, one, 48 * 3 - 6))
 
 
 def test_the_page_about_the_data_states_the_promise_and_no_bounds(tmp_path: Path) -> None:

@@ -94,6 +94,7 @@ def protect_dataset(
                 workers=workers,
                 progress=progress,
                 measure_again=measure_again,
+                warn=lambda few: console.print(f"Note well: {few}", highlight=False),
             )
         record_act(data, "protect", name, made.digest)
         _say_proven(made, bundle_folder, folder, console)
@@ -189,8 +190,13 @@ def _say_proven(made: ProvenBundle, out: Path, folder: Path, console: Console) -
             if made.earlier
             else []
         ),
-        f"{folder / NOISY} holds the noisy tables, and may be published as well; {ERRORS} beside it is "
-        "confidential.",
+        f"{folder / NOISY} holds the noisy tables, "
+        + (
+            "and may be published as well"
+            if made.few is None
+            else "which stay here, since the file is small"
+        )
+        + f"; {ERRORS} beside it is confidential.",
     ):
         console.print(sentence, highlight=False)
 

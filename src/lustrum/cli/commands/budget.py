@@ -66,6 +66,9 @@ def plan(
     releases: Annotated[
         int, typer.Option(min=1, help="Among how many releases it is divided.")
     ] = 1,
+    people: Annotated[
+        int | None, typer.Option(min=1, help="How many people the file holds, a public number.")
+    ] = None,
     levels: Annotated[
         bool, typer.Option("--levels", help="Print tables at coarser levels, too.")
     ] = False,
@@ -73,6 +76,7 @@ def plan(
     """Print the typical error of every table before anything is spent; the records are not looked at."""
     from lustrum.protect.proven.domain import Domain
     from lustrum.protect.proven.method import ProvenPopulation
+    from lustrum.protect.proven.plan import few_people
     from lustrum.publish.budget import exact_rho
     from lustrum.tabulate import read_description
 
@@ -89,3 +93,5 @@ def plan(
             if levels or all(len(groups[axis]) == len(domain.axes[axis]) for axis in subset):
                 error = planned.typical_error(subset, groups)
                 typer.echo(f"{error:8.2f}  {' x '.join(name for name, _ in chosen)}")
+    if people is not None and (few := few_people(domain, planned, people)) is not None:
+        typer.echo(f"Note well: {few}")

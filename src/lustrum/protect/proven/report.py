@@ -8,16 +8,16 @@ what nobody measured: how more variables depend on each other than the tables ha
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from math import sqrt
+from math import prod, sqrt
 from typing import Any
 
 import numpy as np
 
 from lustrum.model.finest import FinestCells
-from lustrum.protect.population.measure import measured_tables, report_of
-from lustrum.protect.population.public import PublicReport
+from lustrum.protect.population.measure import MeasuredTable, measured_tables, report_of
+from lustrum.protect.population.public import MARGIN_ENDS, Margins, PublicReport
 from lustrum.protect.population.start import cell_numbers
 from lustrum.protect.population.support import Support
 from lustrum.protect.privacy.budget import epsilon_of_rho
@@ -32,6 +32,10 @@ DELTA = 1e-10
 """The delta for which the report also states an epsilon."""
 _BASE = 3
 """Sizes of counts and errors are stated in steps of this, as for other populations."""
+_COVERED, _FEWEST = 0.955, 100
+"""The share of cells that a margin is to cover, and from how many cells on one is stated."""
+_CELLS, _DRAWS = 1 << 20, 8
+"""Small files are compared with several draws of noise: so many finest cells in all, at most so many draws."""
 SUPPORT = Support(_BASE, small_only=True, certain=False)
 """Every number leaves every count."""
 VERSION = 1
@@ -41,12 +45,18 @@ VERSION = 1
 def public_report(
     method: ProvenPopulation, noisy: NoisyTables, people: FinestCells, proof: Mapping[str, Any]
 ) -> PublicReport:
-    """Compare the people with those of a second draw of noise; ``proof`` is what the ledger adds."""
+    """Compare the people with those of other draws of noise; ``proof`` is what the ledger adds."""
     rng = np.random.default_rng(int(noisy.digest[:16], 16))
-    again = method.population(simulated(noisy, people, rng))
-    every, memory = beside(people, again)
     most = min(method.max_variables, len(noisy.domain.axes))
-    kinds, grouped = measured_tables(every, memory, _BASE, most)
+    kinds: dict[int, list[MeasuredTable]] = {}
+    grouped: dict[int, list[MeasuredTable]] = {}
+    for _ in range(min(max(_CELLS // prod(noisy.domain.shape), 1), _DRAWS)):
+        again = method.population(simulated(noisy, people, rng))
+        for every, some in zip(
+            (kinds, grouped), measured_tables(*beside(people, again), _BASE, most), strict=True
+        ):
+            for variables, tables in some.items():
+                every.setdefault(variables, []).extend(tables)
     # Nothing here is secret: the noisy tables themselves may be published.
     shift = hashlib.sha256(noisy.digest.encode()).digest()
     report = report_of(method.to_mapping(), SUPPORT, 0.5, kinds, grouped, shift, fewest=1)
@@ -55,6 +65,7 @@ def public_report(
         search=VERSION,
         changed=0.95,
         largest=None,
+        margins=_margins(kinds) or report.margins,
         proof={
             "rho": str(noisy.plan.rho),
             "neighbours": NEIGHBOURS,
@@ -64,6 +75,36 @@ def public_report(
             **proof,
         },
     )
+
+
+def _margins(kinds: Mapping[int, Sequence[MeasuredTable]]) -> Margins:
+    """By variables and size, what 95 % of the cells keep: nothing is made coarse, since nothing is secret.
+
+    A size of which there are few cells has the margin of that size by more variables, or else by fewer, and if
+    these are few as well that of the nearest smaller size, or else of the nearest larger one.
+    """
+    rows = {v: np.concatenate([one.by_size for one in tables]) for v, tables in kinds.items()}
+    found: dict[int, dict[int, int]] = {}
+    for variables in rows:
+        order = sorted(rows, key=lambda v: (v < variables, abs(v - variables)))
+        found[variables] = {}
+        for size in range(len(MARGIN_ENDS) + 1):
+            joined = np.zeros((0, 3), dtype=np.int64)
+            for other in order:
+                joined = np.concatenate([joined, rows[other][rows[other][:, 0] == size]])
+                if (cells := joined[:, 2].sum()) >= _FEWEST:
+                    joined = joined[np.argsort(joined[:, 1], kind="stable")]
+                    at = np.searchsorted(np.cumsum(joined[:, 2]), _COVERED * cells)
+                    found[variables][size] = max(int(joined[at, 1]), 1)
+                    break
+    return {
+        variables: tuple(
+            sizes[min(sizes, key=lambda s: (s > size, abs(s - size)))]
+            for size in range(len(MARGIN_ENDS) + 1)
+        )
+        for variables, sizes in found.items()
+        if sizes
+    }
 
 
 def rehearsed_people(

@@ -27,6 +27,7 @@ from lustrum.protect.proven.measure import measure_tables
 from lustrum.protect.proven.method import ProvenPopulation
 from lustrum.protect.proven.noisy import NoisyTables
 from lustrum.protect.proven.places import laid_out
+from lustrum.protect.proven.plan import few_people
 from lustrum.protect.proven.report import beside, public_report
 from lustrum.public.bundle.files import bundle_digest, stated_proof
 from lustrum.public.bundle.place import bundles_in
@@ -48,7 +49,7 @@ NOISY, ERRORS = "noisy-tables.json", "true-errors.json"
 class ProvenBundle:
     """A bundle that was written, whether it was paid for anew, and what is left.
 
-    ``earlier`` says whether these people were in a release without proof.
+    ``earlier`` says whether these people were in a release without proof, ``few`` warns of too few people.
     """
 
     digest: str
@@ -56,6 +57,7 @@ class ProvenBundle:
     rho: Fraction
     left: Fraction
     earlier: bool
+    few: str | None
 
 
 def method_with_proof(policy: Policy, where: str) -> ProvenPopulation | None:
@@ -81,8 +83,12 @@ def make_proven_bundle(
     workers: int | None = None,
     progress: Progress | None = None,
     measure_again: bool = False,
+    warn: Callable[[str], None] | None = None,
 ) -> ProvenBundle:
-    """Make the bundle of a dataset from its noisy tables, which are measured if there are none yet."""
+    """Make the bundle of a dataset from its noisy tables, which are measured if there are none yet.
+
+    ``warn`` is told of too few people before anything is paid.
+    """
     spec = method_with_proof(read_policy(policy), str(policy))
     if spec is None:
         raise PolicyError(f"{policy} does not ask for a population with a proof.")
@@ -105,7 +111,7 @@ def make_proven_bundle(
         cells = finest_cells(engine)
         engine.require_unchanged()
         if noisy is None:
-            noisy = _measured(spec, cells, ledger, heads, folder)
+            noisy = _measured(spec, cells, ledger, heads, folder, warn or (lambda _sentence: None))
         elif noisy.plan.rho != spec.exact_rho:
             raise DatasetError(
                 f"{folder / NOISY} was measured with rho {float(noisy.plan.rho):g}, and the policy asks for "
@@ -125,7 +131,8 @@ def make_proven_bundle(
     released_people = People.of(store, engine)
     assert released_people is not None
     released_people.record(store.root)
-    return ProvenBundle(packed.digest, charged, noisy.plan.rho, ledger.left, earlier)
+    few = few_people(noisy.domain, noisy.plan, noisy.people)
+    return ProvenBundle(packed.digest, charged, noisy.plan.rho, ledger.left, earlier, few)
 
 
 def _true_errors(true: FinestCells, people: FinestCells, report: PublicReport) -> dict[str, Any]:
@@ -151,12 +158,19 @@ def _true_errors(true: FinestCells, people: FinestCells, report: PublicReport) -
 
 
 def _measured(
-    spec: ProvenPopulation, cells: FinestCells, ledger: BudgetLedger, heads: list[str], folder: Path
+    spec: ProvenPopulation,
+    cells: FinestCells,
+    ledger: BudgetLedger,
+    heads: list[str],
+    folder: Path,
+    warn: Callable[[str], None],
 ) -> NoisyTables:
     """Check, charge, draw, write, and only then say that it is done."""
     domain = Domain.of(cells.dataset)
     plan = spec.plan(domain)
     laid_out(domain, cells)  # a record that cannot exist is found before anything is paid
+    if (few := few_people(domain, plan, int(cells.counts.sum()))) is not None:
+        warn(few)
     with outages(folder):
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     with ledger.charge(plan.rho, cells.dataset.name, heads) as charge, outages(folder):
