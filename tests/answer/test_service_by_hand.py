@@ -311,8 +311,6 @@ def test_a_bundle_that_was_served_and_is_gone_is_missed(tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match=r"The bundle .* is gone; put it back"):
         service.answer(BY)
     assert service.states() == {"town": "unavailable"}
-    service.coming = ("town",)
-    assert service.states() == {"town": "starting"}
 
 
 def test_what_the_records_do_not_say_at_once_is_starting(tmp_path: Path) -> None:

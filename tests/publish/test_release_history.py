@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from lustrum.model import DatasetError, InputError
+from lustrum.publish.bundles import make
 from lustrum.publish.bundles.history import ReleaseHistory
 from lustrum.publish.bundles.make import MadeBundle
 from lustrum.publish.bundles.memory import Memory, memory_path, read_memory
+from lustrum.publish.bundles.write import PackedBundle, write_bundle
 from lustrum.publish.doctor import unknown_entries
 from lustrum.tabulate.store.backup import back_up, restore
 from publish.test_population_report import release
@@ -142,3 +144,30 @@ def test_a_new_series_needs_a_release_that_it_continues(copy: Path, tmp_path: Pa
         release(copy, NAMES, moved=200, new_series=True, never_published=True)
     with pytest.raises(InputError, match="there is none"):
         release(tmp_path / "empty", NAMES, new_series=True)
+
+
+def test_a_first_release_that_was_killed_before_its_bundle_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its memory alone is there: the same release may be made, and no other beside it."""
+    root, killed = tmp_path / "data", tmp_path / "killed"
+
+    def write(out: Path, packed: PackedBundle) -> None:
+        shutil.copytree(root, killed)  # all that a kill at this moment leaves
+        write_bundle(out, packed)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(make, "write_bundle", write)
+        first, _ = release(root, NAMES)
+    assert history(killed) == ()
+    assert len(list((killed / "reports" / "town").glob("memory-*"))) == 1
+    other = shutil.copytree(killed, tmp_path / "other")
+    with pytest.raises(DatasetError, match=r"does not stand in.*--never-published"):
+        release(other, NAMES, moved=4)
+    assert not (other / "bundles").exists()
+    again, _ = release(killed, NAMES)
+    assert again.digest == first.digest
+    assert history(killed) == history(root)
+    shutil.rmtree(killed / "bundles")
+    with pytest.raises(DatasetError, match="does not stand in"):
+        release(killed, NAMES)

@@ -17,13 +17,13 @@ from waiting import LONG
 
 
 class Service(TableService):
-    """Records that never answer, records that are being checked, a bundle that is broken, one that is made."""
+    """Records that never answer, records that are being checked, a bundle that is broken."""
 
     def __init__(self) -> None:
-        super().__init__(folder=Path(), coming=["coming"])
+        super().__init__(folder=Path())
 
     def names(self) -> list[str]:
-        return ["silent", "checking", "broken", "coming"]
+        return ["silent", "checking", "broken"]
 
     def policy_title(self, name: str) -> str:
         return "" if name == "checking" else f"Title of {name}"
@@ -49,6 +49,5 @@ def test_a_dataset_that_does_not_answer_at_once_is_named_and_not_waited_for(
     assert there.opening == (
         Opening("silent", "Title of silent"),
         Opening("checking", "checking"),
-        Opening("coming", "Title of coming"),
     )
     assert there.unavailable == 1

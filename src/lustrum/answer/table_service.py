@@ -73,13 +73,10 @@ class TableService:
         folder: Path | str | None = None,
         sealed_only: bool = False,
         silence: float = SILENCE,
-        coming: Sequence[str] = (),
     ) -> None:
         root = None if root is None else folder_at(root, "root")
         folder = None if folder is None else folder_at(folder, "folder")
         self.root = root
-        self.coming = tuple(coming)
-        """Datasets that are still made: that they are not there yet is no fault."""
         self.sealed_only = sealed_only
         """Whether policies without a seal are refused."""
         self.bundles = folders_at(bundles, "bundles")
@@ -146,7 +143,7 @@ class TableService:
                 except NotReadyError:
                     states[name] = "checking"
                 except LustrumError:
-                    states[name] = "starting" if name in self.coming else "unavailable"
+                    states[name] = "unavailable"
         return states
 
     def lives(self) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 
 from rich.console import Console
@@ -17,7 +16,13 @@ from lustrum.policy import read_policy
 from lustrum.policy.explain import warnings as policy_warnings
 from lustrum.public.bundle.files import bundle_digest, other_search
 from lustrum.publish.bundles.history import ReleaseHistory
-from lustrum.publish.bundles.make import MadeBundle, earlier_memory, make_bundle, replaced_memory
+from lustrum.publish.bundles.make import (
+    MadeBundle,
+    earlier_memory,
+    make_bundle,
+    replaced_memory,
+    require_alone,
+)
 from lustrum.publish.bundles.memory import read_memory
 from lustrum.publish.bundles.proven import (
     ERRORS,
@@ -101,16 +106,24 @@ def protect_dataset(
         return made
     if measure_again:
         raise InputError("--measure-again is for a population with a proof; leave it out.")
+    history = ReleaseHistory.read(data, name)
     memory = None if previous is None else read_memory(previous)
     if previous is None and not never_published:
         memory = earlier_memory(folder, bundle_folder)
+        if memory is None and history.digests:
+            require_alone(folder, bundle_folder)
     # All numbers are drawn anew, and readers may hold the release that is replaced: what both tell is measured.
     replaced = replaced_memory(folder, bundle_folder) if never_published else None
     stands = never_published and bundle_digest(bundle_folder) is not None
     earlier_search = other_search(bundle_folder)
     if new_series and memory is None:
         raise InputError("--new-series continues an earlier release, and there is none.")
-    history = ReleaseHistory.read(data, name)
+
+    def accept(digest: str) -> None:
+        history.require_continued(memory, digest)
+        if memory is None:
+            require_alone(folder, bundle_folder, digest)
+
     with progress_bars(console) as progress:
         bundle = make_bundle(
             store,
@@ -122,7 +135,7 @@ def protect_dataset(
             replaced=replaced,
             workers=workers,
             progress=progress,
-            accept=None if never_published else partial(history.require_continued, memory),
+            accept=None if never_published else accept,
             new_series=new_series,
         )
         history.record(memory, bundle.digest, begins=never_published)

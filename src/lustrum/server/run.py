@@ -60,7 +60,6 @@ def worker_environment(
             "settings": settings.to_text(),
             "logs": logs,
             "sealed_only": service.sealed_only,
-            "coming": service.coming,
             "shared": str(shared),
             "rates_key": secrets.token_hex(32),
             "processes": processes,
@@ -87,7 +86,6 @@ def application() -> FastAPI:
         folder=Path(raw["folder"]),
         sealed_only=raw["sealed_only"],
         silence=settings.records_seconds,
-        coming=raw["coming"],
     )
     _for_ever.enter_context(reloading_at_hangup(service))
     # In the multiprocess mode every process writes to files, which the first one reads.

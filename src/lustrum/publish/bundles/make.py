@@ -120,11 +120,6 @@ def earlier_memory(folder: Path, out: Path) -> Memory | None:
     """The memory of the bundle that is to be replaced; None where no bundle stands there."""
     digest = bundle_digest(out)
     if digest is None:
-        if any(folder.glob(memory_path(Path(), "*").name)):
-            raise DatasetError(
-                f"{folder} holds the memory of a release that does not stand in {out}; name it with "
-                "--previous. If no release was ever published, say so with --never-published."
-            )
         return None
     path = memory_path(folder, digest)
     if not path.is_file():
@@ -133,6 +128,16 @@ def earlier_memory(folder: Path, out: Path) -> Memory | None:
             "that release was never published, say so with --never-published: all numbers are then drawn anew."
         )
     return read_memory(path)
+
+
+def require_alone(folder: Path, out: Path, digest: str = "") -> None:
+    """Refuse a first release beside the memory of another; a stopped process may leave that of the same one."""
+    others = {path.name for path in folder.glob(memory_path(Path(), "*").name)}
+    if others - {memory_path(folder, digest).name}:
+        raise DatasetError(
+            f"{folder} holds the memory of a release that does not stand in {out}; name it with "
+            "--previous. If no release was ever published, say so with --never-published."
+        )
 
 
 def replaced_memory(folder: Path, out: Path) -> Memory | None:

@@ -160,8 +160,7 @@ def warm_up(service: TableService) -> None:
             else:
                 log.warning("dataset %s is still being opened", name)
         except (DatasetError, PolicyError) as error:
-            if name not in service.coming:  # of which the start has said so
-                log.error("dataset %s is not served: %s", name, error)
+            log.error("dataset %s is not served: %s", name, error)
         except Exception as error:  # its text may hold data
             log.error("warm-up failed: %s", where_it_happened(error))
 

@@ -50,11 +50,8 @@ def catalogue(service: TableService) -> DatasetCatalogue:
                 opening.append(Opening(name, service.policy_title(name) or name))
                 log.warning("the records of %r are still being opened", name)
             except LustrumError as error:
-                if name in service.coming:  # of which the start has said so
-                    opening.append(Opening(name, service.policy_title(name) or name))
-                else:
-                    unavailable += 1
-                    log.error("dataset left out: %s", error)
+                unavailable += 1
+                log.error("dataset left out: %s", error)
     return DatasetCatalogue(tuple(datasets), tuple(opening), unavailable)
 
 
