@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import hypothesis.strategies as st
 import numpy as np
 import pytest
@@ -209,6 +211,8 @@ def test_a_draw_is_retained_only_if_it_fits_the_richer_model() -> None:
         made = nearer.apply(table, rng=rng).published
         assert fits(made, model, 0.05)
         assert np.array_equal(made.sum(axis=0), counts.sum(axis=0))
+    with pytest.raises(InputError, match="out of 3 was consistent"):
+        replace(nearer, level=0.9999, tries=3).apply(table, rng=rng)
     free = SimulatedTables(keep=(("b", "c"), ("a",)))
     some = [fits(free.apply(table, rng=rng).published, model, 0.05) for _ in range(200)]
     assert not all(some)
