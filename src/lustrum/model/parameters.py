@@ -151,7 +151,9 @@ def check_parameters(spec: Any, what: str) -> None:
             if isinstance(given, str) and not given:
                 said += f" is blank; it must be {wanted}."
             else:
-                said += f" must be {wanted}{'' if declared.secret else f', not {_brief(given)}'}."
+                said += (
+                    f" must be {wanted}{'' if declared.secret else f', not {shortened(given)}'}."
+                )
             raise ParameterError(one.name, said) from None
         far = out_of_reach(value)
         if far is not None:
@@ -166,7 +168,7 @@ def out_of_reach(value: Any) -> tuple[tuple[str | int, ...], str] | None:
     if isinstance(value, bool):
         return None
     if isinstance(value, int) and abs(value) > REACH:
-        return (), f"is {_brief(value)}; the largest whole number is {REACH:,}"
+        return (), f"is {shortened(value)}; the largest whole number is {REACH:,}"
     if isinstance(value, float) and not (value == 0 or _FLOATS[0] <= abs(value) <= _FLOATS[1]):
         return (), f"is {value!r}; a number must be finite, and not as large or as small as that"
     listed = dict(enumerate(value)) if isinstance(value, (list, tuple)) else value
@@ -177,7 +179,7 @@ def out_of_reach(value: Any) -> tuple[tuple[str | int, ...], str] | None:
     return None
 
 
-def _brief(value: Any) -> str:
+def shortened(value: Any) -> str:
     """A value as a sentence shows it."""
     shown = repr(value) if not isinstance(value, int) or abs(value) < 10**40 else "very large"
     return shown if len(shown) <= 80 else f"{shown[:60]} ..."

@@ -205,17 +205,19 @@ class Policy(PolicyPart):
         """Whatever is done to a protected population beside would have to stand in its report."""
         beside = 0 if self.magnitudes is None else 1
         if self.population is None and beside:
-            raise ValueError(
+            raise MistakeAt(
+                ("before",),
                 f"the method {self.magnitudes.name!r} makes sums to a protected population; write [[before]] "
-                "with method = 'protected-population' as well"
+                "with method = 'protected-population' as well",
             )
         if self.population is not None and (
             len(self.before) > 1 + beside or self.protect.method != "none"
         ):
-            raise ValueError(
+            raise MistakeAt(
+                ("before",),
                 f"the method {self.population.name!r} stands alone under [[before]], or with "
                 "'protected-magnitudes' for sums, and with method = 'none' under [protect]: every table is a "
-                "plain count of its result"
+                "plain count of its result",
             )
         return self
 
@@ -225,17 +227,20 @@ class Policy(PolicyPart):
         if self.weights is None or self.population is not None:
             return self
         if self.protect.method == "none":
-            raise ValueError(
+            raise MistakeAt(
+                ("weights",),
                 "[weights] goes with a protected population or a method for tables; write [[before]] with "
-                "method = 'protected-population', or another method under [protect]"
+                "method = 'protected-population', or another method under [protect]",
             )
         if not self.weights.classes:
-            raise ValueError(
-                "[weights] without a protected population: name the variables that weights follow in 'classes'"
+            raise MistakeAt(
+                ("weights",),
+                "[weights] without a protected population: name the variables that weights follow in 'classes'",
             )
         if len(self.weights.classes) > self.rules.max_dimensions:
-            raise ValueError(
-                "[weights] without a protected population: 'classes' names more variables than a table may have"
+            raise MistakeAt(
+                ("weights", "classes"),
+                "[weights] without a protected population: 'classes' names more variables than a table may have",
             )
         return self
 
@@ -243,17 +248,19 @@ class Policy(PolicyPart):
     def _protects_sums_apart(self) -> Policy:
         """Counts and sums take different methods, and rules always look at counts."""
         if abilities_of(self.protect.spec).sums_only:
-            raise ValueError(
+            raise MistakeAt(
+                ("protect", "method"),
                 f"the method {self.protect.method!r} protects sums, not counts; put it under [sums], and a "
-                "method for counts such as 'cell-key' under [protect]"
+                "method for counts such as 'cell-key' under [protect]",
             )
         if self.sums is None:
             return self
         promised = abilities_of(self.sums.spec)
         if not (promised.sums_only and promised.one_number and promised.keyed_per_cell):
-            raise ValueError(
+            raise MistakeAt(
+                ("sums", "method"),
                 f"the method {self.sums.method!r} under [sums] does not protect sums by record keys; use "
-                "'cell-key-magnitude'"
+                "'cell-key-magnitude'",
             )
         spec = self.sums.spec
         sensitive = getattr(spec, "p_percent", None)
@@ -262,14 +269,16 @@ class Policy(PolicyPart):
             or spec.scale not in ("top", "largest")
             or spec.extra * spec.large * 100 < sensitive
         ):
-            raise ValueError(
+            raise MistakeAt(
+                ("sums",),
                 "the method 'cell-key-magnitude' under [sums] could show the largest contributor too closely; "
                 "give 'p_percent', and 'extra' times 'large' of at least p_percent / 100, with the scale 'top' "
-                "or 'largest'"
+                "or 'largest'",
             )
         if self.before:
-            raise ValueError(
-                "[sums] is for tables that are counted from records as they are; leave it or [[before]] out"
+            raise MistakeAt(
+                ("sums",),
+                "[sums] is for tables that are counted from records as they are; leave it or [[before]] out",
             )
         return self
 
@@ -280,15 +289,17 @@ class Policy(PolicyPart):
             return self
         if self.protect.method == "none":
             if not self.before:
-                raise ValueError(
+                raise MistakeAt(
+                    ("protect", "method"),
                     "the method 'none' shows true counts; protect the input under [[before]], or use "
-                    "another method"
+                    "another method",
                 )
             return self  # every table is a plain count of one protected input
-        raise ValueError(
+        raise MistakeAt(
+            ("protect", "method"),
             f"the method {self.protect.method!r}, with these parameters, may show two numbers for the same "
             "people in two tables; use one that follows record keys alone, such as 'random-rounding' or "
-            "'cell-key', or protect the input under [[before]]"
+            "'cell-key', or protect the input under [[before]]",
         )
 
     @model_validator(mode="after")

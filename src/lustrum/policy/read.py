@@ -19,7 +19,7 @@ from pydantic import ValidationError
 
 from lustrum.model import Dataset, PolicyError
 from lustrum.model.errors import choices
-from lustrum.model.parameters import ParameterError
+from lustrum.model.parameters import ParameterError, shortened
 from lustrum.policy.policy import MistakeAt, Policy
 from lustrum.runtime.durable import contained
 
@@ -188,7 +188,7 @@ def _sentence(first: Any, dotted_key: str) -> str:
             return f"{mistake}."
         return f"{dotted_key}: {mistake}" if dotted_key else str(mistake)
     said = first["msg"][0].lower() + first["msg"][1:]
-    return f"{dotted_key}: {said}, not {first['input']!r}."
+    return f"{dotted_key}: {said}, not {shortened(first['input'])}."
 
 
 # A policy beside its dataset: every variable that it names must be there, and every sum have a unit.

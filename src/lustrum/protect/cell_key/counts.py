@@ -23,7 +23,7 @@ from lustrum.model.chance import Chance, Seed
 from lustrum.model.channel import SHLOMO_2015, MatrixChannel
 from lustrum.model.errors import choices
 from lustrum.model.keys import cell_words, scramble
-from lustrum.model.parameters import parameter
+from lustrum.model.parameters import parameter, shortened
 from lustrum.model.text import say
 from lustrum.protect.abilities import Abilities
 from lustrum.protect.cell_key.additive import additive_release
@@ -265,7 +265,7 @@ class CellKey(MethodSpec):
         if given.endswith(".csv"):
             return read_ptable(Path(given))
         raise InputError(
-            f"There is no ptable {given!r}; {choices(given, [*_PRESETS, *_OWN])}, or give a file "
+            f"There is no ptable {shortened(given)}; {choices(given, [*_PRESETS, *_OWN])}, or give a file "
             "ending in .csv."
         )
 

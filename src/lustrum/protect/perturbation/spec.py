@@ -14,7 +14,7 @@ from lustrum.model.chance import Chance
 from lustrum.model.channel import SHLOMO_2015, MatrixChannel
 from lustrum.model.errors import choices
 from lustrum.model.keys import cell_words
-from lustrum.model.parameters import floats, parameter, spec_from_words
+from lustrum.model.parameters import floats, parameter, shortened, spec_from_words
 from lustrum.model.text import say
 from lustrum.protect.abilities import Abilities
 from lustrum.protect.additive.apportion import apportioned, spread_words
@@ -195,7 +195,7 @@ class StochasticPerturbation(MethodSpec):
         if isinstance(self.matrix, str):
             if self.matrix not in PRESETS:
                 raise InputError(
-                    f"There is no perturbation matrix {self.matrix!r}; "
+                    f"There is no perturbation matrix {shortened(self.matrix)}; "
                     f"{choices(self.matrix, list(PRESETS))}."
                 )
             return PRESETS[self.matrix]
