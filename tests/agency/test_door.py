@@ -295,7 +295,7 @@ def test_a_socket_is_a_file_that_its_owner_alone_may_open(own_town: Path, entere
     try:
         assert running.stdout is not None
         assert str(path) in running.stdout.readline().replace("\n", "")
-        until(path.is_socket)
+        until(lambda: path.is_socket() or running.poll() is not None)
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
         name = {"Host": "agency.example", "Accept": "text/html"}
         through = httpx.HTTPTransport(uds=str(path))

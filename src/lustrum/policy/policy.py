@@ -240,7 +240,8 @@ class Policy(PolicyPart):
         if len(self.weights.classes) > self.rules.max_dimensions:
             raise MistakeAt(
                 ("weights", "classes"),
-                "[weights] without a protected population: 'classes' names more variables than a table may have",
+                "[weights] without a protected population: 'classes' names more variables than a table may "
+                "have",
             )
         return self
 

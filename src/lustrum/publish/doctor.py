@@ -290,13 +290,13 @@ def _budgets(root: Path) -> Iterator[HealthFinding]:
     """The budgets of populations: every line is what was written."""
     for path in sorted((root / BUDGETS).glob("[!.]*.jsonl")):
         about = f"{BUDGETS}/{path.name}"
-        try:
-            ledger = BudgetLedger(root, path.stem)
-            said = f"Rho {float(ledger.spent):g} of {float(ledger.limit):g} is spent."
-        except LustrumError as error:
-            yield HealthFinding("bad", about, str(error))
-        else:
-            yield HealthFinding("good", about, said)
+        yield from _each(about, _budget(root, path.stem, about))
+
+
+def _budget(root: Path, name: str, about: str) -> Iterator[HealthFinding]:
+    ledger = BudgetLedger(root, name)
+    said = f"Rho {float(ledger.spent):g} of {float(ledger.limit):g} is spent."
+    yield HealthFinding("good", about, said)
 
 
 def _private(root: Path) -> Iterator[HealthFinding]:
