@@ -18,7 +18,7 @@ from prometheus_client import CollectorRegistry, generate_latest, start_http_ser
 from starlette.applications import Starlette
 
 from agency.towns import let_in, people
-from lustrum.agency import create_agency_app
+from lustrum.agency import create_agency_app, import_pages
 from lustrum.agency.state import MOST, question_of
 from lustrum.agency.templating import MOST_OF_FORM
 from lustrum.agency.usage_pages import jobs_at_hand, read_usage, usage_of
@@ -282,13 +282,20 @@ def test_what_a_file_says_is_shown_as_text(tmp_path: Path) -> None:
     assert "&lt;script&gt;alert(1)" in page
 
 
-def test_a_dropped_file_is_for_its_owner_alone_and_goes_with_the_pages(tmp_path: Path) -> None:
+def test_a_dropped_file_is_for_its_owner_alone_and_goes_with_the_pages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     data = tmp_path / "data"
     app = create_agency_app(data=data)
     content = people(tmp_path / "people.csv", 80).read_bytes()
     with let_in(app) as client:
         wrong = client.post("/import/file?name=people.exe", content=content)
         assert wrong.status_code == 422
+        with monkeypatch.context() as patch:
+            patch.setattr(import_pages, "MOST_BYTES", len(content) - 1)
+            large = client.post("/import/file?name=people.csv", content=content)
+        assert large.status_code == 422
+        assert not list(data.rglob("*.csv"))
         # A name cannot lead out of the folder.
         name = "/import/file?name=../../people.csv"
         answer = client.post(name, content=content, headers={"Accept": "*/*"})
