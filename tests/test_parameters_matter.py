@@ -235,7 +235,9 @@ EVERY = [
 ]
 
 
-@pytest.mark.parametrize(("group", "name", "key"), EVERY)
+@pytest.mark.parametrize(
+    ("group", "name", "key"), [one for one in EVERY if one[1:] not in ELSEWHERE]
+)
 def test_changing_a_parameter_changes_the_outcome(group: str, name: str, key: str) -> None:
     needed = NEEDED.get(name, {})
     if (name, key) in CHANGES:
@@ -250,7 +252,7 @@ def test_changing_a_parameter_changes_the_outcome(group: str, name: str, key: st
             found = found or differs(group, name, needed, {key: value})
         except InputError:
             continue  # outside its range, or wrong beside the others
-    assert found != ((name, key) in ELSEWHERE)
+    assert found
 
 
 def test_no_reason_outlives_its_parameter() -> None:

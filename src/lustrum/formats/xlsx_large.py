@@ -16,7 +16,6 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from xlsxwriter.utility import xl_col_to_name
 
 from lustrum.formats.cell_text import NO_NUMBER, HeadNames, number_text, usual_placing
 from lustrum.model import Release
@@ -198,7 +197,7 @@ class Samples:
         """The rows of the sheet Cells, one a cell."""
         release = self.release
         names, _, unit, _ = cell_heads(release)
-        letters = [xl_col_to_name(i) for i in range(len(names) + 10)]
+        letters = _letters(len(names) + 10)
         after = letters[len(names) :]
         axes = []
         for i, axis in enumerate(release.axes):
@@ -264,7 +263,7 @@ class Samples:
         order = _Order((*placing.wafers, *placing.rows, *placing.columns))
         totals = order.of(~release.inner)
         width = len(columns)
-        letters = [xl_col_to_name(i + 1) for i in range(min(width, MOST_COLUMNS - 1))]
+        letters = _letters(min(width + 1, MOST_COLUMNS))[1:]
         labels = release.axes[placing.rows[0]].labels if placing.rows else (release.unit,)
         cuts = _parts(release, placing.wafers)
         row, lines, size, at = self.first + 1, [], 0, 0
@@ -339,6 +338,13 @@ def _below(xml: str, first: int) -> str:
         if int(match[1]) > first:
             return xml[match.start() :]
     return ""
+
+
+def _letters(count: int) -> list[str]:
+    """The names of the first columns of a sheet."""
+    from xlsxwriter.utility import xl_col_to_name
+
+    return [xl_col_to_name(i) for i in range(count)]
 
 
 def _with_rows(xml: str, head_rows: int, rows: Iterable[str]) -> Iterator[str]:
