@@ -23,7 +23,7 @@ PAGES = [
     "/datasets/demo",
     "/datasets/demo?by=area&by=age&codes=age:1..4&where=region:1",
     "/datasets/demo/about",
-    "/datasets/demo/variables/area?as=where",
+    "/datasets/demo?by=sex&tree=where:area",
     TABLE,
     REFUSED,
 ]

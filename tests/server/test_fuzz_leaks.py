@@ -292,7 +292,7 @@ def requests(draw: st.DrawFn) -> Asked:
         path = f"{language}/datasets/marked/table?{urlencode([*pairs, *shown])}"
         return Asked("GET", path, headers, question=tuple(pairs))
     if kind == "builder":
-        part = draw(st.sampled_from(["", "/hint", "/parts", "/about"]))
+        part = draw(st.sampled_from(["", "/find", "/tree", "/about"]))
         path = f"{language}/datasets/marked{part}?{urlencode(pairs)}"
         return Asked("GET", path, headers, question=tuple(pairs))
     path = draw(

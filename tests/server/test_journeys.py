@@ -47,11 +47,11 @@ def test_a_table_is_built_turned_taken_away_and_found_again(
     with visit(browser, address) as page:
         page.goto("/")
         arrive(page, page.get_by_role("link", name="Demo census", exact=True), "**/datasets/demo")
-        page.get_by_label("Variable 1").select_option("age:life-stage")
-        page.get_by_label("Variable 2").select_option("sex")
-        page.locator("#foresight:not(.waiting)", has_text="Likely answered.").wait_for()
-        page.get_by_label("Show a total for each variable").check()
-        page.get_by_role("button", name="Make the table").click()
+        page.locator("#in-age > summary").click()
+        page.get_by_role("link", name="Life stage (6)").click()
+        page.locator("#foresight", has_text="Likely answered.").wait_for()
+        expect(page.get_by_label("Show a total for each variable")).to_be_checked()
+        page.get_by_role("link", name="Make the table").click()
         page.wait_for_url("**/table?**")
         first = figures(page)
         assert len(first) == 7 * 3
@@ -87,7 +87,7 @@ def test_a_table_is_built_turned_taken_away_and_found_again(
 def test_a_refusal_leads_to_a_table(browser: Browser, address: str) -> None:
     with visit(browser, address) as page:
         page.goto("/datasets/demo?by=area&by=age")
-        page.get_by_role("button", name="Make the table").click()
+        page.get_by_role("link", name="Make the table").click()
         page.wait_for_url("**/table?**")
         expect(page.get_by_text("This table cannot be shown")).to_be_visible()
         page.locator(".suggestions a").first.click()
@@ -95,7 +95,7 @@ def test_a_refusal_leads_to_a_table(browser: Browser, address: str) -> None:
         expect(page.get_by_text("This table cannot be shown")).to_have_count(0)
         change = page.get_by_role("link", name="Change this table")
         arrive(page, change, "**/datasets/demo?by=**")
-        expect(page.get_by_label("Variable 1")).not_to_have_value("")
+        expect(page.get_by_role("link", name="Make the table")).to_be_visible()
 
 
 def test_the_keyboard_alone_leads_from_the_start_to_a_file(
@@ -115,10 +115,14 @@ def test_the_keyboard_alone_leads_from_the_start_to_a_file(
         tab_to("Demo census")
         page.keyboard.press("Enter")
         page.wait_for_url("**/datasets/demo")
-        tab_to("by-1")
-        page.keyboard.press("E")  # the only one; a pause between two letters would begin anew
-        page.locator("#count", has_text="9 cells").wait_for()
-        page.locator("#foresight:not(.waiting)", has_text="Likely").wait_for()
+        for name, key, there in (
+            ("Age", "Delete", "#spare-age"),
+            ("Educational attainment", "r", "#in-education"),
+            ("Sex", "Delete", "#spare-sex"),
+        ):
+            tab_to(name)
+            page.keyboard.press(key)
+            page.locator(there).wait_for()
         tab_to("Make the table")
         page.keyboard.press("Enter")
         page.wait_for_url("**/table?**")
@@ -143,13 +147,10 @@ def test_a_journey_in_french_stays_french_and_leads_to_the_same_figures(
         assert page.url == f"{address}/fr/"
         census = page.get_by_role("link", name="Recensement de démonstration", exact=True)
         arrive(page, census, "**/fr/datasets/demo")
-        page.get_by_label("Variable 1").select_option("age:life-stage")
-        page.get_by_label("Variable 2").select_option("sex")
-        if scripts:
-            page.locator("#foresight:not(.waiting)", has_text="Réponse probable.").wait_for()
-            expect(page.locator("#count")).to_have_text("6 × 2 = 12 cases sur 20\u202f000 au plus.")
-        page.get_by_label("Afficher un total pour chaque variable").check()
-        page.get_by_role("button", name="Créer le tableau").click()
+        page.locator("#in-age > summary").click()
+        page.get_by_role("link", name="Étape de la vie (6)").click()
+        page.locator("#foresight", has_text="Réponse probable.").wait_for()
+        page.get_by_role("link", name="Créer le tableau").click()
         page.wait_for_url("**/fr/datasets/demo/table?**")
         expect(page.locator("html")).to_have_attribute("lang", "fr")
         expect(page.get_by_role("heading", level=1)).to_have_text(
@@ -187,9 +188,9 @@ def test_without_scripts_everything_is_reached_by_links_and_buttons(
         page.get_by_role("button", name="Search").click()
         page.wait_for_url("**q=census**")
         arrive(page, page.get_by_role("link", name="Demo census", exact=True), "**/datasets/demo")
-        page.get_by_label("Variable 1").select_option("area")
-        page.get_by_label("Variable 2").select_option("age")
-        page.get_by_role("button", name="Make the table").click()
+        page.locator("#spare-area > summary").click()
+        page.locator("#spare-area [data-to=rows]").click()
+        page.get_by_role("link", name="Make the table").click()
         expect(page.get_by_text("This table cannot be shown")).to_be_visible()
         offered = page.locator(".suggestions a").first
         arrive(page, offered, f"{address}{offered.get_attribute('href')}")
@@ -232,6 +233,7 @@ def test_fingers_alone_put_a_variable_into_the_columns_and_take_the_file_away(
         page.goto("/en/")
         page.get_by_role("link", name="Demo census", exact=True).tap()
         page.wait_for_url("**/datasets/demo")
+        page.get_by_role("link", name="Choose", exact=True).tap()
         page.locator("#in-sex summary").tap()
         page.locator("#in-sex").get_by_role("link", name="Remove").tap()
         expect(page.locator("#spare-sex")).to_be_visible()
@@ -239,6 +241,7 @@ def test_fingers_alone_put_a_variable_into_the_columns_and_take_the_file_away(
         page.locator("#spare-region [data-to=columns]").tap()
         expect(page.locator("[data-zone=columns] #in-region")).to_be_visible()
         expect(page.locator("h1")).to_contain_text("region")
+        page.get_by_role("button", name="Show the table").tap()
         with page.expect_download() as waiting:
             page.locator("#get-csv").tap()
         assert "by=region" in waiting.value.url

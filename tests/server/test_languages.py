@@ -48,7 +48,7 @@ PAGES = {
     "about": "/datasets/demo/about",
     "search about": "/datasets/demo/about?q=calder",
     "variable": "/datasets/demo/variables/age?level=life-stage",
-    "chooser": "/datasets/demo/variables/area?as=where&where=area:1-01-001",
+    "chooser": "/datasets/demo?by=sex&where=area:1-01-001&tree=where:area",
     "answer": TABLE,
     "percentages": f"{TABLE}&show=row-percent&bounds=on&empty=hide&margins=off",
     "chart": f"{TABLE}&as=chart&bounds=on",

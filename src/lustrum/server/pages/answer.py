@@ -90,12 +90,24 @@ def router(questions: Questions, pages: Pages) -> APIRouter:
     return routes
 
 
-def answer_values(answer: ServedAnswer, table: Arrangement, host: str, page: str) -> dict[str, Any]:
-    """What the page of an answer shows; ``page`` is the address that other views of it begin with."""
+MOST_BESIDE = 8
+"""A table of so many columns has room for a chart beside it."""
+
+
+def answer_values(
+    answer: ServedAnswer, table: Arrangement, host: str, page: str, beside: bool = False
+) -> dict[str, Any]:
+    """What the page of an answer shows; ``page`` is the address that other views of it begin with.
+
+    With ``beside`` a chart stands beside the table where a screen has room for both.
+    """
     view, language = table.view, current()
     signs = Signs(*language.signs)
     shown = grid(table, signs)
     here = view.address(page)
+    drawn = table if view.form == "chart" else None
+    if beside and view.form == "table" and shown.width <= MOST_BESIDE and 1 < len(table.lines) <= 60:
+        drawn = arrange(answer.release, replace(view, form="chart", page=1), answer.mapped)
     linked = view.address(answer.page)
     permanent = host + language.at(linked)
     dataset, policy = answer.snapshot.dataset, answer.snapshot.policy
@@ -104,7 +116,8 @@ def answer_values(answer: ServedAnswer, table: Arrangement, host: str, page: str
     return dict(
         **_common(answer),
         grid=shown,
-        chart=draw(table, signs) if view.form == "chart" else None,
+        chart=draw(drawn, signs) if drawn is not None else None,
+        narrow=shown.width <= MOST_BESIDE,
         controls=controls(table, shown, page, answer.mapped),
         map=draw_map(table, dataset, signs) if view.form == "map" else None,
         captions=_captions(table),
@@ -213,6 +226,8 @@ def _off(table: Arrangement, signs: Signs) -> str:
     margin: str = table.text(round((most if few else largest) * 10**table.figures.decimals), signs)
     if table.view.percent or (table.release.unit == PERCENT and not table.view.relative):
         margin = say("{margin} percentage points", margin=margin)
+    elif table.view.share:
+        margin = say("{margin} per 1,000", margin=margin)
     elif table.view.relative:
         margin = say("{margin} points", margin=margin)
     if few:

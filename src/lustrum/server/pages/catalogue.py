@@ -1,12 +1,12 @@
 """The pages that lead to a question: the catalogue, a dataset, the builder. They work without JavaScript.
 
-The builder is one form. Its script asks for the same form again whenever a choice was made, and puts the parts
-that changed into place; so there is one place where the form is made, and that is the server.
+Every choice is a link or a button that leads to the page as it is after it. The script asks for the same page and
+puts the parts that changed into place; so there is one place where the page is made, and that is the server.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -23,15 +23,14 @@ from lustrum.numeric.compiled import is_compiling
 from lustrum.server.http.errors import ProblemError
 from lustrum.server.http.languages import current
 from lustrum.server.http.templating import Pages
-from lustrum.server.pages import cut_points
+from lustrum.server.pages import cut_points, numbers, tree
 from lustrum.server.pages import variable as variable_pages
 from lustrum.server.pages.answer import answer_values, refusal_values
-from lustrum.server.pages.builder import form
 from lustrum.server.pages.prepared import programmes
 from lustrum.server.pages.workspace import default_query, fitting, search, workspace
 from lustrum.server.service.catalogue import catalogue, means, meant
 from lustrum.server.service.questions import Questions
-from lustrum.server.service.served_dataset import ServedDataset, find, fitted
+from lustrum.server.service.served_dataset import ServedDataset, find
 from lustrum.server.service.suggestions import advice
 from lustrum.server.table_view.arrange import arrange
 from lustrum.server.urls import display, forms
@@ -91,88 +90,90 @@ def router(service: TableService, pages: Pages) -> APIRouter:
     def builder(name: str, request: Request) -> Response:
         served = find(service, name)
         cuts, ends, rest = cut_points.split(request.query_params.multi_items())
-        live = served.snapshot is not None and served.snapshot.from_bundle
         mistake = ""
         if cuts:
             try:
                 return _cut(served, cuts, ends, rest)
             except QueryError as error:
-                if not live:
-                    raise
                 mistake = error.args[0]
-        if live:
-            return _workspace(served, request, pages, mistake)
-        query = _asked(request, name)
-        return pages.render(
-            "builder.html",
-            **_form(served, query),
-            hint=None if query is None else _hint(served, query, request),
-            lossy=query is not None and query != fitted(query),
-        )
-
-    @routes.get("/datasets/{name}/parts")
-    def parts(name: str, request: Request) -> Response:
-        served = find(service, name)
-        return pages.render("_form.html", **_form(served, _asked(request, name)), hint=None)
+        return _workspace(served, _read(served, rest), request, pages, mistake)
 
     @routes.get("/datasets/{name}/find")
     def find_words(name: str, request: Request) -> Response:
         served = find(service, name)
-        _, query, view, wanted = _chosen(served, request)
-        entries, matches = search(served, query, view, wanted)
-        return pages.render("_found.html", wanted=wanted, entries=entries, found=matches)
+        asked = _read(served, request.query_params.multi_items())
+        entries, matches = search(served, asked.query, asked.view, asked.wanted)
+        return pages.render("_found.html", wanted=asked.wanted, entries=entries, found=matches)
 
-    @routes.get("/datasets/{name}/hint")
-    def live(name: str, request: Request) -> Response:
+    @routes.get("/datasets/{name}/tree")
+    def branch(name: str, request: Request) -> Response:
         served = find(service, name)
-        said: PageHint | None
-        try:
-            query = _asked(request, name)
-            said = None if query is None else _hint(served, query, request)
-        except QueryError as error:
-            said = mistaken(error)
-        return pages.render("_hint.html", dataset=served.dataset, hint=said)
+        asked = _read(served, request.query_params.multi_items())
+        return pages.render("_tree.html", dataset=served.dataset, **_tree(served, asked))
 
     routes.include_router(variable_pages.router(service, pages))
     return routes
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What an address of the workspace says: the question, its view, a search, and an open tree."""
+
+    query: TableQuery
+    view: TableView
+    wanted: str
+    about: Sequence[tuple[str, str]]
+    mistake: str
+    anything: bool
 
 
 def _cut(
     served: ServedDataset, cuts: dict[str, str], ends: set[str], rest: list[tuple[str, str]]
 ) -> Response:
     """Leads to the question with variables cut into own groups."""
-    _, query, view, _ = _read(served, rest)
-    query = cut_points.cut_all(query, served.dataset, cuts, ends)
-    address = fitting(view, query).but().address(f"/datasets/{query.dataset}?{forms.write(query)}")
+    asked = _read(served, rest)
+    query = cut_points.cut_all(asked.query, served.dataset, cuts, ends)
+    view = fitting(asked.view, query).but()
+    address = view.address(f"/datasets/{query.dataset}?{forms.write(query)}")
     return RedirectResponse(current().at(address), 303)
 
 
-def _chosen(served: ServedDataset, request: Request) -> tuple[bool, TableQuery, TableView, str]:
-    """Whether anything was asked, the question, its view and what is searched for."""
-    *_, pairs = cut_points.split(request.query_params.multi_items())
-    return _read(served, pairs)
-
-
-def _read(
-    served: ServedDataset, pairs: Sequence[tuple[str, str]]
-) -> tuple[bool, TableQuery, TableView, str]:
-    wanted = next((value for name, value in pairs if name == "q"), "").strip()[:200]
-    view, rest = display.read((name, value) for name, value in pairs if name != "q")
+def _read(served: ServedDataset, pairs: Iterable[tuple[str, str]]) -> Asked:
+    about, others = tree.split(pairs)
+    wanted = next((value for name, value in others if name == "q"), "").strip()[:200]
+    view, rest = display.read((name, value) for name, value in others if name != "q")
     tidied = forms.tidied(rest)
     asked = any(value for _, value in tidied)
     query = forms.read(tidied, served.dataset.name) if asked else default_query(served)
-    return asked, query, fitting(view, query), wanted
+    query, mistake = tree.chosen(served, query, about)
+    return Asked(query, fitting(view, query), wanted, about, mistake, asked)
 
 
-def _workspace(served: ServedDataset, request: Request, pages: Pages, mistake: str) -> Response:
-    """The live page of a dataset whose questions are free: the table beside what can be chosen."""
+def _tree(served: ServedDataset, asked: Asked) -> dict[str, Any]:
+    """The tree of categories that is open, and where its buttons lead."""
+    fields = [*parse_qsl(forms.write(asked.query)), *asked.view.but().pairs()]
+    address = asked.view.address(f"/datasets/{served.dataset.name}?{forms.write(asked.query)}")
+    return {"tree": tree.tree(served, asked.query, asked.about, fields), "shut": address}
+
+
+def _workspace(
+    served: ServedDataset, asked: Asked, request: Request, pages: Pages, mistake: str
+) -> Response:
+    """The page of a dataset: the table beside what can be chosen.
+
+    Where every question is protected by itself, and where a table takes long, it is made when somebody asks for it.
+    """
     questions: Questions = request.app.state.questions
-    _, query, view, wanted = _chosen(served, request)
+    query, view, wanted = asked.query, asked.view, asked.wanted
     entries, matches = search(served, query, view, wanted) if wanted else ((), ())
-    values = _form(served, query) | {
-        "lossy": query != fitted(query),
+    live = served.snapshot is not None and served.snapshot.from_bundle
+    values = _tree(served, asked) | {
+        "served": served,
+        "dataset": served.dataset,
+        "live": live,
         "space": workspace(served, query, view),
-        "mistake": mistake,
+        "numbers": numbers.form(served, query, view),
+        "mistake": mistake or asked.mistake,
         "wanted": wanted,
         "entries": entries,
         "found": matches,
@@ -184,11 +185,12 @@ def _workspace(served: ServedDataset, request: Request, pages: Pages, mistake: s
         "waiting": "",
     }
     cells = inner_count(query, served.dataset) if query.by else 0
-    if not query.by or MOST_LIVE < cells <= served.rules.max_cells:
-        # A table that takes long is made when somebody asks for it, not while they choose; one that may not be
-        # asked for is refused at once.
+    if not live or not query.by or MOST_LIVE < cells <= served.rules.max_cells:
+        # A table that may not be asked for is refused at once.
         values["waiting"] = f"/datasets/{served.dataset.name}/table?{forms.write(query)}"
         values["here"] = view.address(f"/datasets/{served.dataset.name}?{forms.write(query)}")
+        if asked.anything and not live:
+            values["hint"] = _hint(served, query, request)
         return pages.render("workspace.html", **values)
     answer = questions.ask(query)
     if answer.release is None:
@@ -197,7 +199,7 @@ def _workspace(served: ServedDataset, request: Request, pages: Pages, mistake: s
         return pages.render("workspace.html", **(values | shown | {"here": here}))
     host = str(request.base_url).rstrip("/")
     table = arrange(answer.release, view, answer.mapped)
-    shown = answer_values(answer, table, host, answer.builder)
+    shown = answer_values(answer, table, host, answer.builder, beside=True)
     entries_there = (entry for zone in values["space"].zones for entry in zone.entries)
     shown["levels_of_map"] = next((e.levels for e in entries_there if e.name == answer.mapped), ())
     return pages.render("workspace.html", **(values | shown))
@@ -212,25 +214,9 @@ def _is_meant(variable: Variable, wanted: str) -> bool:
     )
 
 
-def _form(served: ServedDataset, query: TableQuery | None) -> dict[str, Any]:
-    return {
-        "served": served,
-        "dataset": served.dataset,
-        "form": form(served, query),
-        "question": "" if query is None else forms.write(fitted(query)),
-    }
-
-
 def _hint(served: ServedDataset, query: TableQuery, request: Request) -> PageHint | None:
     precheck = partial(request.app.state.questions.precheck, snapshot=served.snapshot)
     return hint(served, query, precheck)
-
-
-def _asked(request: Request, name: str) -> TableQuery | None:
-    """The question that a form was left with."""
-    *_, sent = cut_points.split(request.query_params.multi_items())
-    pairs = forms.tidied(sent)
-    return forms.read(pairs, name) if any(value for _, value in pairs) else None
 
 
 def _search(request: Request) -> str:

@@ -8,8 +8,10 @@ from itertools import islice
 from urllib.parse import parse_qsl
 
 from lustrum.formats.cell_text import Placing, usual_placing
-from lustrum.model import Axis, Category, Filter, TableQuery, Variable
+from lustrum.model import Axis, Category, Filter, QueryError, TableQuery, Variable
 from lustrum.model.text import say
+from lustrum.model.variable import categories_of
+from lustrum.server.http.languages import current
 from lustrum.server.pages import cut_points
 from lustrum.server.service.catalogue import means, meant
 from lustrum.server.service.served_dataset import ServedDataset
@@ -62,6 +64,16 @@ class Entry:
 
 
 @dataclass(frozen=True)
+class FilterEntry:
+    """A filter in use: what it says, the address without it, and the one that opens its categories."""
+
+    variable: str
+    text: str
+    without: str
+    categories: str
+
+
+@dataclass(frozen=True)
 class Zone:
     """A place of the table and the variables in it."""
 
@@ -71,11 +83,22 @@ class Zone:
 
 
 @dataclass(frozen=True)
+class FoundCategory:
+    """A category, or several that were listed, with links: count only these, compare them, map their share."""
+
+    text: str
+    only: str
+    beside: str
+    shares: str = ""
+
+
+@dataclass(frozen=True)
 class Found:
-    """Categories of a variable that a search found, each with a link that counts these too."""
+    """Categories of a variable that a search found; ``places`` says of what a map shows their share."""
 
     variable: str
-    choices: tuple[TableLink, ...]
+    choices: tuple[FoundCategory, ...]
+    places: str = ""
 
 
 @dataclass(frozen=True)
@@ -83,7 +106,7 @@ class Workspace:
     """All that can be chosen."""
 
     zones: tuple[Zone, ...]
-    filters: tuple[TableLink, ...]
+    filters: tuple[FilterEntry, ...]
     variables: tuple[Entry, ...]
 
 
@@ -135,8 +158,7 @@ def workspace(served: ServedDataset, query: TableQuery, view: TableView) -> Work
             for zone, label in ZONES.items()
         ),
         tuple(
-            TableLink(titles.condition(item, served.dataset), hand.filtered(item.variable, ()))
-            for item in query.where
+            hand.changing(item) for item in query.where
         ),
         tuple(hand.spare(v) for v in served.variables if v.name not in chosen),
     )
@@ -154,17 +176,33 @@ def search(
         if means(wanted, variable.name, variable.label, *coarser):
             axis = there.get(variable.name)
             entries.append(hand.spare(variable) if axis is None else hand.entry(axis))
+        several = _listed(served, variable, wanted)
+        if several:
+            matches.append(Found(variable.label, (hand.found(variable, several),)))
+            continue
         categories = list(islice(_categories(served, variable, wanted), left))
         left -= len(categories)
         if categories and served.rules.max_filters:
             before = next((f.codes for f in query.where if f.variable == variable.name), ())
-            links = (
-                TableLink(c.label, hand.filtered(variable.name, (*before, c.code)))
-                for c in categories
-                if c.code not in before
-            )
-            matches.append(Found(variable.label, tuple(links)))
+            choices = (hand.found(variable, [c], before) for c in categories if c.code not in before)
+            matches.append(Found(variable.label, tuple(choices), hand.places(variable)))
     return tuple(entries), tuple(matches)
+
+
+def _listed(served: ServedDataset, variable: Variable, wanted: str) -> list[Category]:
+    """The categories that a list such as ``Lakes, Highmoor`` or a range such as ``age 15-64`` means."""
+    wanted = wanted.strip()
+    begins = wanted.casefold().startswith(str(current().say(variable.label)).casefold() + " ")
+    if begins:
+        wanted = wanted[len(str(current().say(variable.label))) :]
+    elif "," not in wanted:
+        return []
+    try:
+        found = categories_of(wanted, variable)
+    except QueryError:
+        return []
+    levels = {c.code for level in served.levels(variable) for c in level.categories}
+    return found if all(c.code in levels or variable.is_at(c.code) for c in found) else []
 
 
 def _categories(served: ServedDataset, variable: Variable, wanted: str) -> Iterator[Category]:
@@ -197,7 +235,7 @@ class _Hand:
         now = axis.level if not axis.groups else None
         levels = [
             TableLink(
-                way.text,
+                _rung(variable, way.value, way.categories),
                 self._written(
                     [(_at(placed_axis, axis, way.value), zone) for placed_axis, zone in self.placed]
                 ),
@@ -213,7 +251,7 @@ class _Hand:
             said,
             tuple(moves),
             tuple(levels) if len(levels) > 1 else (),
-            f"/datasets/{self._query.dataset}/variables/{variable.name}?as=codes&{forms.write(self._query)}",
+            self._opening("codes", variable.name),
             cutting=self._cutting(variable),
         )
 
@@ -231,11 +269,9 @@ class _Hand:
             for zone, label in ZONES.items()
             if not why
         ]
-        if served.rules.max_filters:
-            address = (
-                f"/datasets/{query.dataset}/variables/{variable.name}?as=where&{forms.write(query)}"
-            )
-            moves.append(TableLink(say("Count only some"), address, to="where", key=_KEYS["where"]))
+        if len(query.where) < served.rules.max_filters or variable.name in chosen[len(query.by) :]:
+            address = self._opening("where", variable.name)
+            moves.append(TableLink(say("Filter"), address, to="where", key=_KEYS["where"]))
         return Entry(variable.name, variable.label, variable.label, tuple(moves), why=why)
 
     def _cutting(self, variable: Variable) -> Cutting | None:
@@ -246,11 +282,71 @@ class _Hand:
         query_pairs = [*parse_qsl(forms.write(self._query)), *self._view.pairs()]
         return Cutting(example, f"/datasets/{self._query.dataset}", tuple(query_pairs))
 
+    def found(
+        self, variable: Variable, categories: Sequence[Category], before: tuple[str, ...] = ()
+    ) -> FoundCategory:
+        """Categories that a search found: counted alone, compared in the columns, their share on a map."""
+        codes = tuple(c.code for c in categories)
+        text: str = categories[0].label
+        for category in categories[1:4]:
+            text = say("{some}, {next}", some=text, next=category.label)
+        if len(categories) > 4:
+            text = say("{some} and {number} more", some=text, number=len(categories) - 4)
+        rest = [(axis, zone) for axis, zone in self.placed if axis.variable != variable.name]
+        room = len(rest) < self._offer.rules.max_dimensions
+        total = any(axis.total for axis, _ in rest)
+        across = (Axis(variable.name, codes=codes, total=total), "columns")
+        if len(rest) > 1 and len(codes) > 1:
+            # Two are compared by what stands in the rows.
+            rest = [pair for pair in rest if pair[1] == "rows"][-1:] or rest[:1]
+        return FoundCategory(
+            text,
+            self.filtered(variable.name, (*before, *codes)),
+            self._written([*rest, across]) if room and len(codes) > 1 else "",
+            self._shares(variable, codes[0]) if len(codes) == 1 else "",
+        )
+
+    def places(self, variable: Variable) -> str:
+        """The places of which a map can show shares of a variable; none where there is no map."""
+        mapped = next((g.variable for g in self._offer.dataset.maps), None)
+        if mapped in (None, variable.name) or self._offer.rules.max_dimensions < 2:
+            return ""
+        axis = _axis(self._offer, self._offer.dataset.variable(mapped))
+        place = self._offer.dataset.variable(mapped)
+        return place.label if axis.level is None else place.level(axis.level).label
+
+    def _shares(self, variable: Variable, code: str) -> str:
+        """The map of places by the share of one category, with the ranked list of places."""
+        mapped = next((g.variable for g in self._offer.dataset.maps), None)
+        if mapped is None or not self.places(variable):
+            return ""
+        levels = [x.name for x in self._offer.levels(variable) if code in x.codes]
+        level = None if variable.is_at(code) else next(iter(levels), None)
+        places = _axis(self._offer, self._offer.dataset.variable(mapped))
+        by = (replace(places, total=True), Axis(variable.name, level, total=True))
+        where = tuple(f for f in self._query.where if f.variable not in (mapped, variable.name))
+        view = TableView(form="map", show="row-percent", wafer=((variable.name, code),))
+        return self._address(replace(self._query, by=by, where=where), view)
+
     def filtered(self, variable: str, codes: tuple[str, ...]) -> str:
         """The table of those with one of the codes; of everybody where there are none."""
         rest = tuple(item for item in self._query.where if item.variable != variable)
         filters = (Filter(variable, codes),) if codes else ()
         return self._address(replace(self._query, where=(*rest, *filters)), self._view)
+
+    def _opening(self, kind: str, name: str) -> str:
+        """The page with a tree of categories beside the table."""
+        return f"{self._address(self._query, self._view)}&tree={kind}:{name}"
+
+    def changing(self, item: Filter) -> FilterEntry:
+        """A filter that is in use."""
+        words = titles.condition(item, self._offer.dataset)
+        return FilterEntry(
+            item.variable,
+            words,
+            self.filtered(item.variable, ()),
+            self._opening("where", item.variable),
+        )
 
     def _written(self, placed: Sequence[tuple[Axis, str]]) -> str:
         """The address of the table with its variables so placed."""
@@ -297,6 +393,13 @@ def _axis(served: ServedDataset, variable: Variable) -> Axis:
     fit = next((level for level in levels if len(level.categories) <= READABLE), None)
     level = fit or (levels[-1] if levels else None)
     return Axis(variable.name, level.name if level is not None else None)
+
+
+def _rung(variable: Variable, value: str, number: int) -> str:
+    """A level with its size, in words."""
+    _, _, name = value.partition(":")
+    level = variable.level(name).label if name else say("Every category")
+    return say("{level} ({number:,})", level=level, number=number)
 
 
 def _at(placed_axis: Axis, axis: Axis, value: str) -> Axis:

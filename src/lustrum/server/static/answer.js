@@ -51,20 +51,32 @@ let latest = 0;
 let fetching;
 
 function dress() {
-  // The script of maps is fetched only where there is one.
-  const map = main.querySelector("[data-map]");
-  if (map) import(map.dataset.map).then(({ link }) => link(main));
+  // The script that links marks and cells is fetched only where there are marks.
+  const drawn = main.querySelector("[data-link]");
+  if (drawn) import(drawn.dataset.link).then(({ link }) => link(main));
   if (navigator.clipboard) {
     main.querySelectorAll(".copy").forEach(addCopyButton);
     main.querySelectorAll("[data-copy-table]").forEach(addTableCopy);
   }
   main.querySelectorAll(".pictures").forEach((part) => (part.hidden = false));
-  const apply = main.querySelector(".view .apply");
-  if (apply) apply.hidden = true;
+  main.querySelectorAll(".apply").forEach((button) => (button.hidden = true));
+}
+
+/** An address of the workspace with the tree of categories that is open. */
+function withTree(address) {
+  const open = document.querySelector("#tree form");
+  const made = new URL(address, location.href);
+  if (open && !made.searchParams.has("tree")) {
+    for (const name of ["tree", "under", "find"]) {
+      const { value } = open.elements[name] ?? { value: "" };
+      if (value) made.searchParams.append(name, value);
+    }
+  }
+  return made.href;
 }
 
 // Another view of the same table: only the content is exchanged. Focus, open parts and the place stay.
-async function go(address, remember, everything = true) {
+async function go(address, remember) {
   const number = ++latest;
   fetching?.abort();
   fetching = new AbortController();
@@ -73,8 +85,8 @@ async function go(address, remember, everything = true) {
   looking.setAttribute("aria-busy", "true");
   let text;
   try {
-    const response = await fetch(address, { headers: { Accept: "text/html" }, signal: fetching.signal });
-    if (!response.ok || response.redirected) return location.assign(address);
+    const response = await fetch(withTree(address), { headers: { Accept: "text/html" }, signal: fetching.signal });
+    if (!response.ok) return location.assign(address);
     text = await response.text();
   } catch (error) {
     if (error.name === "AbortError") return;
@@ -92,7 +104,7 @@ async function go(address, remember, everything = true) {
   const parts = ["choices", "answer"].map((id) => [document.getElementById(id), page.getElementById(id)]);
   if (parts.every(([old, made]) => old && made)) {
     for (const [old, made] of parts) old.replaceChildren(...made.childNodes);
-    document.dispatchEvent(new CustomEvent("lustrum:page", { detail: { page, everything } }));
+    document.dispatchEvent(new Event("lustrum:page"));
   } else main.replaceChildren(...fresh.childNodes);
   for (const part of main.querySelectorAll("details[id]")) {
     if (open.has(part.id)) part.open = open.get(part.id);
@@ -102,14 +114,14 @@ async function go(address, remember, everything = true) {
     if (other) link.setAttribute("href", other.getAttribute("href"));
   });
   document.title = page.title;
-  if (remember) history.pushState({ step: (history.state?.step ?? 0) + 1 }, "", here);
-  document.dispatchEvent(new Event("lustrum:step"));
+  if (remember && here !== location.pathname + location.search) history.pushState({ step: (history.state?.step ?? 0) + 1 }, "", here);
   dress();
   const scroll = main.querySelector(".scroll");
   if (scroll) scroll.scrollLeft = across;
   // What had the focus has it again; if it is gone, the table is where to go on.
   const target = (active.id && document.getElementById(active.id)) || scroll;
   if (inside) target?.focus({ preventScroll: true });
+  document.dispatchEvent(new Event("lustrum:step"));
   told.textContent = main.querySelector(".view")?.dataset.done ?? main.querySelector(".verdict, .lead")?.textContent ?? "";
 }
 
@@ -119,12 +131,12 @@ function chosen(form) {
 }
 
 main.addEventListener("change", (event) => {
-  const form = event.target.closest(".view");
+  const form = event.target.closest(".view, .numbers");
   if (form) go(chosen(form), true);
 });
 
 main.addEventListener("submit", (event) => {
-  if (!event.target.matches(".view")) return;
+  if (!event.target.matches(".view, [data-live]")) return;
   event.preventDefault();
   go(chosen(event.target), true);
 });
@@ -144,6 +156,6 @@ main.addEventListener("click", (event) => {
 });
 
 window.addEventListener("popstate", () => go(location.href, false));
-document.addEventListener("lustrum:go", (event) => go(event.detail, true, false));
+document.addEventListener("lustrum:go", (event) => go(event.detail, true));
 
 dress();

@@ -25,9 +25,11 @@ field.addEventListener("input", () => {
   clearTimeout(soon);
   soon = setTimeout(search, 200);
 });
-field.form.addEventListener("submit", (event) => {
+field.form.addEventListener("submit", async (event) => {
   event.preventDefault();
-  search();
+  clearTimeout(soon);
+  await search();
+  found.querySelector(".hits a")?.click(); // Enter takes what was found first
 });
 if (field.value !== field.defaultValue) search(); // typed before this script was there
 
@@ -81,6 +83,28 @@ redo.addEventListener("click", () => history.forward());
 undo.parentElement.hidden = false;
 document.addEventListener("lustrum:step", step);
 step();
+
+// On a phone what can be chosen is a sheet over the table, which is seen after every choice.
+const chooser = space.querySelector(".chooser");
+function sheet(open) {
+  space.classList.toggle("choosing", open);
+  if (open) chooser.focus({ preventScroll: true });
+  else space.querySelector(".to-choose")?.focus({ preventScroll: true });
+}
+space.classList.add("sheeted");
+space.addEventListener("click", (event) => {
+  const way = event.target.closest(".to-choose, .sheet-shut");
+  if (!way) return;
+  event.preventDefault();
+  sheet(way.matches(".to-choose"));
+});
+chooser.addEventListener("keydown", (event) => {
+  if (event.key === "Escape") sheet(false);
+});
+document.addEventListener("lustrum:page", () => {
+  if (!space.matches(".choosing")) return;
+  space.querySelector(".scroll, .chart, .looking").scrollIntoView({ block: "start" });
+});
 
 // Tables under a name, kept in this browser and nowhere else.
 const list = document.querySelector("#saved");

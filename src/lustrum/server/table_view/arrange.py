@@ -143,7 +143,7 @@ class Arrangement:
     def dropped(self) -> npt.NDArray[np.int64]:
         """How many of the last decimals are not written, over blocks, rows and columns."""
         release = self.release
-        if not release.statistics or self.view.percent:
+        if not release.statistics or self.view.share:
             return np.zeros(self.values.shape, dtype=np.int64)
         places = np.array([release.decimals - s.decimals for s in release.statistics])
         return self.turned(np.broadcast_to(places, release.shape))
@@ -179,7 +179,7 @@ def arrange(release: Release, view: TableView, mapped: str | None = None) -> Arr
 
     A map shows the variable ``mapped`` and a single category of every other one.
     """
-    if not release.additive and view.percent:
+    if not release.additive and view.share:
         view = replace(view, show="counts")  # a share of means has no meaning
     if view.compared and (view.form != "table" or release.statistics):
         view = replace(
@@ -191,11 +191,12 @@ def arrange(release: Release, view: TableView, mapped: str | None = None) -> Arr
     if view.form == "map":
         # Shares are within a place, though a single category is shown of it.
         placing = Placing(placing.rows, placing.wafers, ())
-    if (view.compared or view.show == "row-percent") and not placing.columns:
+    if (view.compared or view.show in ("row-percent", "row-rate")) and not placing.columns:
         view = replace(view, show="counts")  # there is no other column, and a row is all of itself
     over = {
         "counts": (),
         "row-percent": placing.columns,
+        "row-rate": placing.columns,
         "column-percent": placing.rows,
         "whole-percent": tuple(range(len(release.axes))),
         "difference": placing.columns[-1:],
@@ -235,12 +236,14 @@ def _for_map(release: Release, view: TableView, mapped: str | None) -> TableView
             total = next((c for c in axis.codes if c == TOTAL_CODE), axis.codes[0])
             chosen[name] = total if axis.name != "statistic" else axis.codes[0]
     others = [axis for name, axis in names.items() if name != mapped]
-    if view.show == "row-percent" and others and all(c == TOTAL_CODE for c in chosen.values()):
+    if view.show in ("row-percent", "row-rate") and others and all(c == TOTAL_CODE for c in chosen.values()):
         # The total of a place is all of it; its first category says something.
         chosen[others[0].name] = next(c for c in others[0].codes if c != TOTAL_CODE)
+    # A ranked list stands beside the map.
+    sort = view.sort or "-value"
     pivot = ((mapped, "rows"), *((name, "wafers") for name in names if name != mapped))
     wafer = tuple((name, chosen[name]) for name in names if name != mapped)
-    return replace(view, pivot=pivot, wafer=wafer)
+    return replace(view, pivot=pivot, wafer=wafer, sort=sort)
 
 
 def meaning(letter: str) -> str:
@@ -330,7 +333,7 @@ def _tidied(bare: Arrangement) -> TableView:
         fold=tuple(key for key in view.fold if key in bare.block_keys),
         sort="" if idle else view.sort,
         heat=view.heat if view.form == "table" else TableView.heat,
-        decimals=view.decimals if view.percent else TableView.decimals,
+        decimals=view.decimals if view.share else TableView.decimals,
         chart=view.chart if view.form == "chart" else TableView.chart,
         scale=view.scale if view.form == "chart" else TableView.scale,
         classes=view.classes if view.form == "map" else TableView.classes,

@@ -19,7 +19,12 @@ MOST_FOLDED = 40
 
 _SHOWN = (
     ("counts", say("Counts")),
-    *SHARES.items(),
+    ("whole-percent", say("Share of all")),
+    ("row-percent", say("Share of each row")),
+    ("column-percent", say("Share of each column")),
+    ("row-rate", SHARES["row-rate"]),
+    ("difference", SHARES["difference"]),
+    ("index", SHARES["index"]),
 )
 _PLACES = (
     ("rows", say("in the rows")),
@@ -102,6 +107,7 @@ class Controls:
     """For each block of rows the address that folds or opens it, and whether it is folded."""
     fold_all: str
     unfold: str
+    as_table: bool
 
 
 def controls(table: Arrangement, grid: Grid, page: str, mapped: str | None = None) -> Controls:
@@ -118,7 +124,7 @@ def controls(table: Arrangement, grid: Grid, page: str, mapped: str | None = Non
         _select("sort", say("Order of the rows"), _sorts(table), view.sort),
         _select("names", say("Categories as"), _NAMES, view.names),
     ]
-    if view.percent:
+    if view.share:
         numbers = [(str(n), str(n)) for n in range(4)]
         further.append(
             _select("decimals", say("Decimals of percentages"), numbers, str(view.decimals))
@@ -158,6 +164,7 @@ def controls(table: Arrangement, grid: Grid, page: str, mapped: str | None = Non
         if 1 < len(table.block_keys) <= MOST_FOLDED and set(table.block_keys) != set(view.fold)
         else "",
         unfold=view.but(fold=()).address(page) if view.fold else "",
+        as_table=view.form == "table",
     )
 
 
@@ -189,12 +196,19 @@ def _offered(table: Arrangement) -> list[tuple[str, str]]:
     )
     there = {
         "row-percent": bool(table.placing.columns) or table.view.form == "map",
+        "row-rate": bool(table.placing.columns) or table.view.form == "map",
         "column-percent": bool(table.placing.rows),
         "difference": compared,
         "index": compared,
     }
+    within = {
+        "whole-percent": say("Share of all {units}", units=table.release.unit),
+        "row-percent": say("Share within each area"),
+        "row-rate": say("Per 1,000 of each area"),
+    }
+    words = within if table.view.form == "map" else {"whole-percent": within["whole-percent"]}
     offered: list[tuple[str, str]] = [
-        (v, t) for v, t in _SHOWN if there.get(v, True) or v == table.view.show
+        (v, words.get(v, t)) for v, t in _SHOWN if there.get(v, True) or v == table.view.show
     ]
     if not table.release.label:
         return offered

@@ -7,7 +7,7 @@ Where that base is 0 or not shown there is no percentage.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -52,6 +52,8 @@ class CellFigures:
 
 def figures(release: Release, show: str, over: Collection[int], decimals: int = 1) -> CellFigures:
     """The figures of a release: its values, percentages of the sum over some axes, or comparisons along one."""
+    if show == "row-rate":  # the same digits as percentages with one decimal more
+        return replace(figures(release, "row-percent", over, decimals + 1), decimals=decimals)
     low, high = _ends(release)
     if show == "difference":
         return _differences(release, *over)

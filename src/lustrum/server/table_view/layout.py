@@ -304,6 +304,8 @@ def _counted(table: Arrangement) -> str:
     """What the figures are, where no variable says more."""
     if table.view.percent:
         return say("Per cent")
+    if table.view.share:
+        return say("Per 1,000")
     unit, label = table.release.unit, table.release.label
     if label and not table.release.statistics:
         return say("{label} ({unit})", label=label, unit=unit)

@@ -20,6 +20,10 @@ from lustrum.server.table_view.figures import ENGLISH_SIGNS, Signs
 from lustrum.server.table_view.layout import named
 
 
+MOST_NAMED = 24
+"""So many places have their names on the map."""
+
+
 @dataclass(frozen=True)
 class Shape:
     """A category on the map: its outline, its shade (0 where no figure is shown) and its figure in words."""
@@ -28,6 +32,9 @@ class Shape:
     path: str
     shade: int
     description: str
+    name: str = ""
+    x: int = 0
+    y: int = 0
 
 
 @dataclass(frozen=True)
@@ -71,7 +78,8 @@ def draw_map(table: Arrangement, dataset: Dataset, signs: Signs = ENGLISH_SIGNS)
         at = (0, row, 0)
         shade = classes.shade(pen.value(at)) if pen.known(at) else 0
         description = pen.describe(at, pen.row_name(row))
-        shapes.append(Shape(category.code, _path(outline), shade, description))
+        name = pen.row_name(row) if len(rows) <= MOST_NAMED else ""
+        shapes.append(Shape(category.code, _path(outline), shade, description, name, *_middle(outline)))
     return Map(
         description=_words(pen, axis, known, rows),
         width=geography.width,
@@ -126,6 +134,16 @@ def _words(pen: Pen, axis: TableAxis, known: Sequence[int], rows: Sequence[int])
         more = say_many("{number} figure is not shown.", "{number} figures are not shown.", hidden)
         whole = say("{some} {more}", some=whole, more=more)
     return whole
+
+
+def _middle(outline: Sequence[Ring]) -> tuple[int, int]:
+    """The middle of the largest part, where a name is written."""
+    ends = [
+        (min(x for x, _ in ring), max(x for x, _ in ring), min(y for _, y in ring), max(y for _, y in ring))
+        for ring in outline
+    ]
+    left, right, top, bottom = max(ends, key=lambda e: (e[1] - e[0]) * (e[3] - e[2]))
+    return (left + right) // 2, (top + bottom) // 2
 
 
 def _path(outline: Sequence[Ring]) -> str:

@@ -18,6 +18,7 @@ SHARES = {
     "row-percent": say("Percentages of each row"),
     "column-percent": say("Percentages of each column"),
     "whole-percent": say("Percentages of the whole table"),
+    "row-rate": say("Per 1,000 of each row"),
     "difference": say("Difference to the first column"),
     "index": say("Index, first column = 100"),
 }

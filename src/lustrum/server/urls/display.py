@@ -7,8 +7,8 @@ published values::
 
 ============  ===================================================================================
 ``as``        ``table``, ``chart`` or, where the dataset has shapes, ``map``
-``show``      ``counts``, ``row-percent``, ``column-percent``, ``whole-percent``, or to the first
-              column ``difference`` or ``index``, which makes it 100
+``show``      ``counts``, ``row-percent``, ``column-percent``, ``whole-percent``, per 1,000 of each
+              row ``row-rate``, or to the first column ``difference`` or ``index``, which makes it 100
 ``pivot``     ``variable:rows``, ``variable:columns`` or ``variable:wafers``; once for a variable, the outer
               ones first
 ``wafer``     ``variable:code``: only this category of a variable that stands in the wafers
@@ -45,7 +45,15 @@ from lustrum.server.urls import forms
 PLACES = ("rows", "columns", "wafers")
 _WORDS = {
     "as": ("table", "chart", "map"),
-    "show": ("counts", "row-percent", "column-percent", "whole-percent", "difference", "index"),
+    "show": (
+        "counts",
+        "row-percent",
+        "column-percent",
+        "whole-percent",
+        "row-rate",
+        "difference",
+        "index",
+    ),
     "empty": ("show", "hide"),
     "heat": ("off", "on"),
     "names": ("labels", "codes", "both"),
@@ -89,6 +97,11 @@ class TableView:
         return self.show.endswith("percent")
 
     @property
+    def share(self) -> bool:
+        """Whether shares are shown: percentages, or per 1,000."""
+        return self.percent or self.show == "row-rate"
+
+    @property
     def derived(self) -> bool:
         """Whether something else than the published figures is shown, such as percentages."""
         return self.show != "counts"
@@ -101,7 +114,7 @@ class TableView:
     @property
     def relative(self) -> bool:
         """Whether figures have no unit of their own: percentages and an index."""
-        return self.percent or self.show == "index"
+        return self.share or self.show == "index"
 
     def but(self, **changes: Any) -> TableView:
         """The same with changes, from its first page."""

@@ -8,8 +8,6 @@ One form serves the page, the API and saved links::
 ``by``         a variable, or ``variable:level``; once for each variable of the table, rows first
 ``codes``      only these categories of a variable in the table, as ``variable:1,2,7..12``
 ``group``      an own group of a variable in the table, as ``variable:label=1,2,7..12``
-``into``       a category of an own group by its number, as ``variable:1:code``; once for each category. The
-               name of that group is ``name.variable.1``. Forms without scripts send these; else ``group``
 ``where``      who is counted, as ``variable:code``; repeated for one variable, any of its codes counts
 ``among``      the same for many codes, as ``variable:1,2,7..12``
 ``place``      ``variable:rows``, ``variable:columns``, ``variable:wafers`` or a number such as ``variable:4``:
@@ -106,10 +104,6 @@ PARAMETERS = ("by", "where", "totals", "measure", "statistic", "weight", "query"
 CHOICES = ("codes", "group", "among", "place")
 """What says more about the variables of a question."""
 
-FIELDS = ("into",)
-_NAME = "name."
-"""What a form sends for own groups: boxes that were ticked, and beside them ``name.variable.number``."""
-
 PLACES = ("rows", "columns", "wafers")
 _SWITCH = {"on": True, "off": False}
 _FEW = 3
@@ -126,20 +120,10 @@ class _Parameters:
     statistics: list[str] = field(default_factory=list)
     places: dict[str, int] = field(default_factory=dict)
     single: dict[str, str] = field(default_factory=dict)
-    labels: dict[tuple[str, str], str] = field(default_factory=dict)
-    members: dict[tuple[str, str], list[str]] = field(default_factory=dict)
 
     def take(self, name: str, value: str) -> None:
         """Take one parameter in."""
-        if name.startswith(_NAME):
-            variable, _, number = name.removeprefix(_NAME).rpartition(".")
-            self.labels[variable, number] = value.strip()
-        elif name == "into":
-            what = say("'into' must be a variable, the number of a group and a code")
-            variable, rest = _named(value, what, "age:1:3")
-            number, code = _named(rest, what, "age:1:3")
-            self.members.setdefault((variable, number), []).append(code)
-        elif name == "by":
+        if name == "by":
             self.by.append(_axis(value))
         elif name == "where":
             variable, code = _named(
@@ -175,29 +159,8 @@ class _Parameters:
             or self.codes
             or self.groups
             or self.places
-            or self.members
             or self.statistics
         )
-
-    def join_groups(self) -> None:
-        """Make groups of the boxes and names that a form has sent; one without the other is a mistake."""
-        for key in sorted({*self.labels, *self.members}, key=lambda key: (key[0], _digits(key[1]))):
-            label, codes = self.labels.get(key, ""), self.members.get(key, [])
-            if not label and not codes:
-                continue
-            if not label:
-                raise QueryError(
-                    say("An own group of {variable!r} has no name; give it one.", variable=key[0])
-                )
-            if not codes:
-                raise QueryError(
-                    say(
-                        "The own group {label!r} of {variable!r} is empty; tick its categories.",
-                        label=label,
-                        variable=key[0],
-                    )
-                )
-            self.groups.setdefault(key[0], []).append(Group(label, tuple(codes)))
 
     def axes(self) -> tuple[Axis, ...]:
         """The variables of the table with their choices, each at its place."""
@@ -247,7 +210,6 @@ def read(pairs: Iterable[tuple[str, str]], dataset: str) -> TableQuery:
             )
         if value != "":
             said.take(name, value)
-    said.join_groups()
     single = said.single
     if "query" in single:
         if said.parts or len(single) > 1:
@@ -272,7 +234,7 @@ def read(pairs: Iterable[tuple[str, str]], dataset: str) -> TableQuery:
 
 def is_known(name: str) -> bool:
     """Whether a parameter belongs to a question."""
-    return name in (*PARAMETERS, *CHOICES, *FIELDS) or name.startswith(_NAME)
+    return name in (*PARAMETERS, *CHOICES)
 
 
 def tidied(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
@@ -287,7 +249,7 @@ def tidied(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
         value.partition(":")[::2] for name, value in all_pairs if name in ("where", "among")
     }
     grouped = {
-        value.partition(":")[0] for name, value in all_pairs if name in ("group", "into") and value
+        value.partition(":")[0] for name, value in all_pairs if name == "group" and value
     }
     return [
         (name, value)
@@ -302,9 +264,7 @@ def tidied(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
 
 def _about(name: str, value: str) -> str | None:
     """The variable of the table that a parameter says more about."""
-    if name.startswith(_NAME):
-        return name.removeprefix(_NAME).rpartition(".")[0]
-    return value.partition(":")[0] if name in ("codes", "group", "place", *FIELDS) else None
+    return value.partition(":")[0] if name in ("codes", "group", "place") else None
 
 
 def _compares_what_left(
@@ -319,10 +279,6 @@ def _compares_what_left(
         period = other.partition("=")[::2]
         return period in selected or period[0] not in {variable for variable, _ in selected}
     return kind == "share" and other not in {"total", "row", "column", *names}
-
-
-def _digits(text: str) -> tuple[int, str]:
-    return (int(text) if text.isascii() and text.isdecimal() else 0, text)
 
 
 def write(query: TableQuery) -> str:

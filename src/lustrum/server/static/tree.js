@@ -1,0 +1,189 @@
+// The tree of categories: arrows, letters and space; search while typing; every choice is shown at once. Without this
+// file every row is a button of a plain form.
+
+let pending = []; // what was pressed since the page came that stands here
+let opened = new Set();
+let about, anchor, soon, looking, fresh;
+let typed = { text: "", at: 0 };
+
+const form = () => document.querySelector("#tree form");
+const rows = () => [...document.querySelectorAll("#tree [role=treeitem]")].filter((row) => row.getClientRects().length);
+const row = (element) => element?.closest("#tree li[data-code]");
+const mark = (row, state) => {
+  row.dataset.state = state;
+  row.setAttribute("aria-checked", { on: "true", some: "mixed", off: "false", in: "true" }[state]);
+};
+
+/** Roles, names and one stop for the Tab key: the rows are a tree as soon as arrows work in it. */
+function dress() {
+  const here = form();
+  if (!here) return (about = undefined);
+  if (about !== here.dataset.about) [about, opened, anchor, fresh] = [here.dataset.about, new Set(), undefined, true];
+  const list = here.querySelector(".rows");
+  if (!list) return;
+  list.setAttribute("role", "tree");
+  list.setAttribute("aria-multiselectable", "true");
+  for (const one of list.querySelectorAll("li")) {
+    const below = one.querySelector(":scope > ul");
+    one.setAttribute("role", "treeitem");
+    one.setAttribute("aria-label", one.firstElementChild.textContent);
+    one.tabIndex = -1;
+    mark(one, one.dataset.state);
+    if (one.dataset.state === "in") one.setAttribute("aria-disabled", "true");
+    for (const button of one.querySelectorAll(":scope > button")) {
+      button.tabIndex = -1;
+      button.setAttribute("aria-hidden", "true");
+    }
+    below?.setAttribute("role", "group");
+    if (below && one.dataset.state === "some") opened.add(one.dataset.code);
+    if (below || one.dataset.closed !== undefined) {
+      one.querySelector(":scope > .open")?.remove();
+      const twist = Object.assign(document.createElement("button"), { type: "button", className: "twist", tabIndex: -1 });
+      twist.setAttribute("aria-hidden", "true");
+      one.firstElementChild.after(twist);
+      one.setAttribute("aria-expanded", String(Boolean(below) && (opened.has(one.dataset.code) || list.dataset.found !== undefined)));
+    }
+  }
+  const stop = list.querySelector(`[data-code="${CSS.escape(anchor ?? "")}"]`) ?? list.querySelector("li");
+  stop.tabIndex = 0;
+}
+
+function address(acts, find = form().elements.find.value) {
+  const pairs = [...form().querySelectorAll("input[type=hidden]")].map(({ name, value }) => [name, value]);
+  return `${form().getAttribute("action")}?${new URLSearchParams([...pairs, ...(find ? [["find", find]] : []), ...acts])}`;
+}
+
+/** A choice, together with those that no page has shown yet. */
+function act(name, value, more = []) {
+  pending.push([name, value], ...more);
+  const again = ["take", "leave", "join"].includes(name) ? "" : undefined;
+  document.dispatchEvent(new CustomEvent("lustrum:go", { detail: address(pending, again) }));
+}
+
+function tick(one, wide) {
+  if (one.dataset.state === "in") return;
+  const on = one.dataset.state !== "on";
+  const all = rows();
+  const [from, to] = [all.findIndex((other) => other.dataset.code === anchor), all.indexOf(one)].sort((a, b) => a - b);
+  const some = wide && from >= 0 ? all.slice(from, to + 1).filter((other) => other.dataset.state !== "in") : [one];
+  some.forEach((other) => mark(other, on ? "on" : "off"));
+  anchor = one.dataset.code;
+  const acts = some.map((other) => [on ? "tick" : "untick", other.dataset.code]);
+  act(...acts[0], acts.slice(1));
+}
+
+/** Other rows of the same tree: those that are found, or an open branch. */
+async function look(more = []) {
+  clearTimeout(soon);
+  looking?.abort();
+  looking = new AbortController();
+  const asked = address([...pending, ...more]).replace(form().getAttribute("action"), form().dataset.tree);
+  try {
+    const answer = await fetch(asked, { signal: looking.signal });
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    const found = page.querySelector("#tree-rows");
+    if (!answer.ok || !found || !form()) return;
+    form().querySelector("#tree-rows").replaceWith(found);
+    const under = [...form().querySelectorAll("input[name=under]")];
+    if (more.length && under.length) under[0].value = more[0][1];
+    dress();
+  } catch (error) {
+    if (error.name !== "AbortError") throw error;
+  }
+}
+
+async function fold(one, open) {
+  const { code } = one.dataset;
+  if (open) opened.add(code);
+  else opened.delete(code);
+  anchor = code;
+  if (open && one.dataset.closed !== undefined) {
+    await look([["under", code]]);
+    document.getElementById(one.id)?.focus();
+  } else one.setAttribute("aria-expanded", String(open));
+}
+
+function focus(one) {
+  if (!one) return;
+  document.querySelectorAll("#tree li[tabindex='0']").forEach((other) => (other.tabIndex = -1));
+  one.tabIndex = 0;
+  one.focus();
+}
+
+function letters(one, key, stamp) {
+  typed = { text: stamp - typed.at < 700 ? typed.text + key : key, at: stamp };
+  const all = rows();
+  const at = all.indexOf(one);
+  const order = [...all.slice(at + (typed.text.length > 1 ? 0 : 1)), ...all.slice(0, at + 1)];
+  focus(order.find((other) => other.getAttribute("aria-label").toLowerCase().startsWith(typed.text.toLowerCase())));
+}
+
+document.addEventListener("keydown", (event) => {
+  if (event.target.matches?.("#tree-find, #tree-join") && event.key === "Enter") {
+    event.preventDefault();
+    if (event.target.id === "tree-join") return form().querySelector("[name=join]").click();
+    return void look().then(() => document.querySelector("#tree-take")?.click());
+  }
+  const one = event.target.matches?.("#tree [role=treeitem]") && event.target;
+  if (!one || event.ctrlKey || event.metaKey || event.altKey) return;
+  const all = rows();
+  const at = all.indexOf(one);
+  const expanded = one.getAttribute("aria-expanded");
+  const ways = {
+    ArrowDown: () => focus(all[at + 1]),
+    ArrowUp: () => focus(all[at - 1]),
+    Home: () => focus(all[0]),
+    End: () => focus(all.at(-1)),
+    ArrowRight: () => (expanded === "false" ? fold(one, true) : expanded && focus(all[at + 1])),
+    ArrowLeft: () => (expanded === "true" ? fold(one, false) : focus(row(one.parentElement))),
+    " ": () => tick(one, event.shiftKey),
+    Enter: () => tick(one, false),
+  };
+  const way = ways[event.key] ?? (event.key.length === 1 && (() => letters(one, event.key, event.timeStamp)));
+  if (!way) return;
+  event.preventDefault();
+  way();
+});
+
+document.addEventListener("click", (event) => {
+  const here = event.target.closest("#tree");
+  if (!here || event.ctrlKey || event.metaKey) return;
+  if (event.target.closest("[data-shut]")) {
+    event.preventDefault();
+    const name = about.split(":")[1];
+    here.remove();
+    about = undefined;
+    return document.querySelector(`#in-categories-${name}, #change-${name}, #spare-${name} summary`)?.focus();
+  }
+  const button = event.target.closest("button");
+  const one = row(event.target);
+  if (!button) return;
+  event.preventDefault();
+  if (button.className === "twist") fold(one, one.getAttribute("aria-expanded") === "false");
+  else if (one) {
+    tick(one, event.shiftKey);
+    focus(one);
+  } else if (button.name === "join") act("join", "on", [["named", form().elements.named.value]]);
+  else if (button.name) act(button.name, button.value);
+  else look();
+});
+
+document.addEventListener("input", (event) => {
+  if (event.target.id !== "tree-find") return;
+  clearTimeout(soon);
+  soon = setTimeout(look, 150);
+});
+
+document.addEventListener("lustrum:page", () => {
+  pending = [];
+  dress();
+});
+document.addEventListener("lustrum:step", () => {
+  if (!fresh) return;
+  fresh = false;
+  document.querySelector("#tree li[tabindex='0']")?.focus({ preventScroll: true });
+  const panel = document.querySelector(".chooser");
+  panel.scrollTop += document.querySelector("#tree").getBoundingClientRect().top - panel.getBoundingClientRect().top - 60;
+});
+dress();
+fresh = false;
