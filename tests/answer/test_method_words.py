@@ -23,9 +23,9 @@ def test_the_default_method_is_said_in_sentences_for_readers() -> None:
     method = {"method": "protected-population", "base": 3, "cells": "small", "empty_share": 0.1}
     text = protected_by([method])
     assert text == (
-        "Protected by protected-population. Every combination of all variables shows 0, 3 or a multiple of "
+        "Method: protected-population. Every combination of all variables shows 0, 3 or a multiple of "
         "it. Only combinations below that number are moved. In a first release, at least 10% of the "
-        "combinations that show the smallest number above 0 are empty in truth."
+        "combinations that show the smallest number above 0 hold nobody."
     )
     french = languages()["fr"].say(text)
     assert "au moins 10\u202f% des combinaisons" in french.replace("\u00a0", "\u202f")

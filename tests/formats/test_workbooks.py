@@ -406,4 +406,4 @@ def test_the_same_table_gives_the_same_bytes(monkeypatch: pytest.MonkeyPatch, ke
 @given(st.lists(st.integers(1, 40), max_size=5))
 def test_every_variable_has_one_place(sizes: list[int]) -> None:
     placing = usual_placing(sizes)
-    assert sorted((*placing.rows, *placing.columns, *placing.wafers)) == list(range(len(sizes)))
+    assert sorted((*placing.rows, *placing.columns, *placing.layers)) == list(range(len(sizes)))

@@ -161,9 +161,9 @@ def test_empty_rows_are_hidden_and_counted(client: TestClient) -> None:
 
 
 def test_one_part_is_shown_alone_with_its_neighbours_beside(client: TestClient) -> None:
-    address = "/datasets/demo/table?by=age:ten-year&by=sex&by=region&pivot=region:wafers"
+    address = "/datasets/demo/table?by=age:ten-year&by=sex&by=region&pivot=region:layers"
     assert client.get(address).text.count('class="block"') == 2
-    read = page(client, f"{address}&wafer=region:1")
+    read = page(client, f"{address}&layer=region:1")
     assert sum(a.get("class") == "block" for a in read.all("tr")) == 1
     assert [a["id"] for a in read.all("a") if a.get("id", "").startswith("beside")] == [
         "beside-next"
@@ -180,7 +180,7 @@ def test_the_form_of_a_view_sends_the_question_and_the_view(client: TestClient) 
     assert ticked == [("empty", "hide")]
     names = [a["name"] for a in read.all("select")]
     assert names == ["show", "pivot", "pivot", "sort", "names", "decimals"]
-    pairs = [*hidden, *ticked, ("pivot", "age:rows"), ("pivot", "sex:wafers"), ("sort", "")]
+    pairs = [*hidden, *ticked, ("pivot", "age:rows"), ("pivot", "sex:layers"), ("sort", "")]
     assert client.get(form["action"], params=pairs).status_code == 200
 
 
@@ -239,7 +239,7 @@ def test_a_long_table_is_shown_page_by_page(
 
 @pytest.mark.parametrize(
     "wrong",
-    ["shw=counts", "show=percent", "pivot=region:rows", "wafer=sex:9", "sort=-sex:9", "page=0"],
+    ["shw=counts", "show=percent", "pivot=region:rows", "layer=sex:9", "sort=-sex:9", "page=0"],
 )
 def test_a_mistake_in_a_view_is_said(client: TestClient, wrong: str) -> None:
     assert client.get(f"{TABLE}&{wrong}").status_code == 400
@@ -247,7 +247,7 @@ def test_a_mistake_in_a_view_is_said(client: TestClient, wrong: str) -> None:
 
 def test_what_a_visitor_types_into_a_view_is_never_markup(client: TestClient) -> None:
     nasty = '"><script>alert(1)</script>'
-    for name in ("show", "pivot", "wafer", "sort", "page", nasty):
+    for name in ("show", "pivot", "layer", "sort", "page", nasty):
         assert "<script>alert" not in client.get(TABLE, params={name: nasty}).text
 
 

@@ -156,7 +156,7 @@ def test_every_view_works_without_scripts(browser: Browser, address: str) -> Non
         page.get_by_text("More ways to look at it").click()
         page.get_by_label("Sex stands").select_option("sex:rows")
         page.get_by_label("Age stands").select_option("age:columns")
-        page.get_by_role("button", name="Show it so").click()
+        page.get_by_role("button", name="Apply").click()
         page.wait_for_url("**show=column-percent**")
         expect(page.locator(HEADS)).to_have_text(["Male", "Female", "Total"])
         expect(page.locator("tr.t td").last).to_have_text("100.0")

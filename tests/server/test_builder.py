@@ -79,7 +79,8 @@ OFFER = ServedDataset(DATASET, Policy.model_validate({"rules": RULES}))
 
 
 @pytest.mark.parametrize(
-    ("query", "state"), [("by=area&by=age", "Likely refused."), ("by=age:ten-year", "Likely answered.")]
+    ("query", "state"),
+    [("by=area&by=age", "Likely refused."), ("by=age:ten-year", "Likely answered.")],
 )
 def test_where_a_table_is_made_on_request_the_page_says_what_would_become_of_it(
     client: TestClient, query: str, state: str

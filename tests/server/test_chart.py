@@ -172,7 +172,7 @@ def test_what_is_typical_is_drawn_unasked_and_said() -> None:
 
 def test_small_charts_of_unlike_size_have_scales_of_their_own() -> None:
     values = [90, 80, 2, 1]
-    pivot = (("a", "wafers"), ("b", "rows"))
+    pivot = (("a", "layers"), ("b", "rows"))
     axes = axis("a", 2), axis("b", 2)
     made = drawn(*axes, values=values, view=TableView(form="chart", pivot=pivot))
     longest = [panel.groups[0].bars[0].width for panel in made.panels]
@@ -182,7 +182,7 @@ def test_small_charts_of_unlike_size_have_scales_of_their_own() -> None:
     assert shared.panels[1].groups[0].bars[0].width == pytest.approx(SPACE * 2 / 90, abs=0.01)
 
 
-@pytest.mark.parametrize("pivot", [(), (("a", "columns"),), (("a", "wafers"),)])
+@pytest.mark.parametrize("pivot", [(), (("a", "columns"),), (("a", "layers"),)])
 def test_nothing_but_zeros_or_one_cell_can_be_drawn(pivot: tuple[tuple[str, str], ...]) -> None:
     made = drawn(axis("a", 1), values=[0], view=TableView(form="chart", pivot=pivot))
     assert made.panels[0].groups[0].bars[0].width == 0

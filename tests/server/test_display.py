@@ -21,10 +21,10 @@ VIEWS = st.builds(
     TableView,
     form=st.sampled_from(["table", "chart"]),
     show=st.sampled_from(["counts", "row-percent", "column-percent", "whole-percent"]),
-    pivot=st.dictionaries(NAMES, st.sampled_from(["rows", "columns", "wafers"]), max_size=3).map(
+    pivot=st.dictionaries(NAMES, st.sampled_from(["rows", "columns", "layers"]), max_size=3).map(
         lambda d: tuple(d.items())
     ),
-    wafer=PAIRS,
+    layer=PAIRS,
     sort=st.sampled_from(["", "label", "-label", "value", "-sex:2", "sex:1,age:3"]),
     empty=st.sampled_from(["show", "hide"]),
     names=st.sampled_from(["labels", "codes", "both"]),
@@ -63,7 +63,7 @@ def test_a_change_goes_back_to_the_first_page() -> None:
 
 
 def test_what_is_empty_counts_as_absent() -> None:
-    assert read([("show", ""), ("wafer", ""), ("sort", ""), ("by", "sex")]) == (
+    assert read([("show", ""), ("layer", ""), ("sort", ""), ("by", "sex")]) == (
         TableView(),
         [("by", "sex")],
     )
@@ -80,7 +80,7 @@ def test_what_is_empty_counts_as_absent() -> None:
         ([("pivot", "sex")], "'pivot' must be such as age:rows"),
         ([("pivot", "sex:row")], "did you mean 'rows'"),
         ([("pivot", "sex:rows"), ("pivot", "sex:columns")], "'pivot' names 'sex' twice"),
-        ([("wafer", "sex:")], "'wafer' must be such as region:1"),
+        ([("layer", "sex:")], "'layer' must be such as region:1"),
         ([("page", "0")], "'page' must be a number from 1 on"),
         ([("page", "-1")], "'page' must be a number from 1 on"),
         ([("page", "99999999999")], "'page' must be a number from 1 on"),

@@ -93,10 +93,10 @@ def test_old_links_keep_their_meaning() -> None:
 @pytest.mark.parametrize(
     ("places", "order"),
     [
-        (["a:columns", "b:columns", "c:wafers"], "bac"),
-        (["a:wafers", "b:columns", "c:wafers"], "bca"),
+        (["a:columns", "b:columns", "c:layers"], "bac"),
+        (["a:layers", "b:columns", "c:layers"], "bca"),
         (["a:rows", "b:columns", "c:rows"], "cab"),
-        (["a:rows", "b:rows", "c:wafers"], "bac"),
+        (["a:rows", "b:rows", "c:layers"], "bac"),
         (["c:1"], "cab"),
         (["gone:rows"], "abc"),
     ],

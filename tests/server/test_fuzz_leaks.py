@@ -190,8 +190,8 @@ PAIRS: dict[str, st.SearchStrategy[str]] = {
 SHOWN: dict[str, st.SearchStrategy[str]] = {
     "as": st.sampled_from(["table", "chart", "song"]),
     "show": st.sampled_from(["counts", "row-percent", "column-percent", "whole-percent"]),
-    "pivot": st.sampled_from(["sex:rows", "area:columns", "tenure:wafers", "sex:where"]),
-    "wafer": st.sampled_from(["tenure:own", "sex:f", "area:n1"]),
+    "pivot": st.sampled_from(["sex:rows", "area:columns", "tenure:layers", "sex:where"]),
+    "layer": st.sampled_from(["tenure:own", "sex:f", "area:n1"]),
     "sort": st.sampled_from(["label", "value", "-value", "sex:f", "-area:n1", "x"]),
     "empty": st.sampled_from(["hide", "show"]),
     "names": st.sampled_from(["codes", "both"]),

@@ -114,7 +114,7 @@ def expected(release: Release) -> dict[frozenset[str], str]:
     }
 
 
-PLACES = st.sampled_from(["rows", "columns", "wafers"])
+PLACES = st.sampled_from(["rows", "columns", "layers"])
 
 
 @given(
@@ -141,13 +141,13 @@ def test_outer_rows_head_blocks_and_outer_columns_stand_above() -> None:
     assert [row.label for row in wide.blocks[0].rows] == ["People"]
 
 
-def test_one_wafer_can_be_shown_alone() -> None:
+def test_one_layer_can_be_shown_alone() -> None:
     made = release(axis("a", 2), axis("b", 2), axis("c", 2))
-    view = TableView(pivot=(("c", "wafers"),), wafer=(("c", "1"),))
+    view = TableView(pivot=(("c", "layers"),), layer=(("c", "1"),))
     grid = lay_out(made, view)
     assert [b.labels for b in grid.blocks] == [(("C", "c1"),)]
     assert [c.text for c in grid.blocks[0].rows[1].cells] == [number(5000), number(7000)]
-    moved = lay_out(made, TableView(wafer=(("c", "1"),)))
+    moved = lay_out(made, TableView(layer=(("c", "1"),)))
     assert moved.width == 4
 
 
@@ -241,7 +241,7 @@ def test_rows_are_sorted_by_a_column_with_totals_last_and_unknown_before_them() 
 
 def test_each_block_is_sorted_by_itself() -> None:
     made = of(axis("a", 2), axis("b", 2), values=[[1, 9], [5, 3]])
-    view = TableView(pivot=(("b", "wafers"),), sort="-value")
+    view = TableView(pivot=(("b", "layers"),), sort="-value")
     assert labels(lay_out(made, view)) == ["a1", "a0", "a0", "a1"]
 
 
@@ -265,12 +265,12 @@ def test_a_row_is_empty_only_if_every_published_cell_of_the_table_is_zero() -> N
     status[2, 1, 1] = "A"
     axes = (axis("a", 3, True), axis("b", 2), axis("c", 2))
     made = of(*axes, values=values, status=status)
-    view = TableView(empty="hide", pivot=(("c", "wafers"),))
+    view = TableView(empty="hide", pivot=(("c", "layers"),))
     grid = lay_out(made, view)
     # a0 is empty. a1 is not, though it is in the first part; a2 holds a suppressed cell; a total stays.
     assert labels(grid) == ["a1", "a2", "Total"] * 2
     assert grid.empty_rows == 1
-    alone = lay_out(made, TableView(empty="hide", pivot=(("c", "wafers"),), wafer=(("c", "0"),)))
+    alone = lay_out(made, TableView(empty="hide", pivot=(("c", "layers"),), layer=(("c", "0"),)))
     assert labels(alone) == ["a1", "a2", "Total"]
     nested = lay_out(made, TableView(empty="hide", pivot=(("c", "rows"), ("a", "rows"))))
     assert labels(nested) == ["Total", "a1", "a2", "Total"]
@@ -295,7 +295,7 @@ def test_bounds_stand_beside_their_figures_but_never_beside_a_suppressed_one() -
     high = np.array([5, UNBOUNDED, 0, UNBOUNDED, 1502])
     made = of(axis("a", 5), values=values, low=low, high=high, status=["F", "F", "F", "F", "A"])
     cells = [row.cells[0] for row in lay_out(made, TableView(bounds="on")).blocks[0].rows]
-    assert [cell.span for cell in cells] == ["1–5", "not known", "0", "surely 8 or more", ""]
+    assert [cell.span for cell in cells] == ["1–5", "not known", "0", "at least 8", ""]
     assert lay_out(made).blocks[0].rows[0].cells[0].span == ""
 
 
@@ -320,7 +320,7 @@ def test_a_long_table_comes_page_by_page_and_loses_no_row(monkeypatch: pytest.Mo
     monkeypatch.setattr(layout, "CELLS", 20)
     monkeypatch.setattr(layout, "FEWEST_ROWS", 3)
     made = release(axis("a", 13), axis("b", 2), axis("c", 2))
-    view = TableView(pivot=(("c", "wafers"),))
+    view = TableView(pivot=(("c", "layers"),))
     pages = [lay_out(made, view.but(page=n)) for n in (1, 2, 3)]
     assert [(p.first, p.last, p.rows, p.pages) for p in pages] == [
         (1, 10, 26, 3),
@@ -339,8 +339,8 @@ def test_a_long_table_comes_page_by_page_and_loses_no_row(monkeypatch: pytest.Mo
     ("view", "sentence"),
     [
         (TableView(pivot=(("x", "rows"),)), "'pivot' names 'x'"),
-        (TableView(wafer=(("x", "1"),)), "'wafer' names 'x'"),
-        (TableView(wafer=(("a", "9"),)), "'a' has no code '9' here"),
+        (TableView(layer=(("x", "1"),)), "'layer' names 'x'"),
+        (TableView(layer=(("a", "9"),)), "'a' has no code '9' here"),
         (TableView(sort="x:1"), "'sort' names 'x'"),
         (TableView(sort="-b:9"), "'b' has no code '9' here"),
         (TableView(sort="b"), "'sort' must be label, value or a column"),
@@ -380,7 +380,7 @@ def test_a_total_that_holds_more_than_is_shown_is_named() -> None:
 def test_the_same_table_has_the_same_address() -> None:
     made = release(axis("a", 2), axis("b", 2))
     said = TableView(
-        pivot=(("a", "rows"), ("b", "columns")), wafer=(("b", "1"),), sort="value", decimals=3
+        pivot=(("a", "rows"), ("b", "columns")), layer=(("b", "1"),), sort="value", decimals=3
     )
     assert arrange(made, said).view == TableView()
     kept = TableView(

@@ -272,7 +272,7 @@ class TestPublicBundle:
         ).text
         assert "What can be said about the largest contributor of a cell" in page
         assert "for the largest contributor of a typical cell" in page
-        assert "Protected by protected-magnitudes" in page
+        assert "Method: protected-magnitudes" in page
         assert "Risk of disclosure" not in page
         both = public.get(
             "/datasets/businesses/table?by=activity:sector&statistic=count&statistic=sum:turnover"
@@ -395,7 +395,7 @@ class TestPages:
         first = asker.get(f"{base}&as=chart").text
         assert "Statistic: Number of businesses" in first
         assert "Statistic: Mean" not in first
-        second = asker.get(f"{base}&as=chart&wafer=statistic:mean:wages").text
+        second = asker.get(f"{base}&as=chart&layer=statistic:mean:wages").text
         assert "Statistic: Mean wages per business (thousand euro)" in second
 
     def test_an_unprotected_measure_leads_back_to_counts(self, asker: TestClient) -> None:

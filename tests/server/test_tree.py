@@ -1,7 +1,8 @@
-"""The tree of categories beside the table: ticks mean people, whatever the levels; live, by keys, on a phone, by links."""
+"""The tree of categories beside the table: ticks mean people at every level; by keys, fingers, links."""
 
 from __future__ import annotations
 
+import csv
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ from lustrum.server.service.served_dataset import ServedDataset
 from lustrum.server.urls import forms
 
 if TYPE_CHECKING:
+    from fastapi.testclient import TestClient
     from playwright.sync_api import Browser, Page
 
 OPEN = "/datasets/demo"
@@ -152,6 +154,34 @@ def test_what_no_category_means_is_one_sentence(wanted: str, said: str) -> None:
     query, mistake = tree.chosen(SERVED, TableQuery("town", ()), [*about[:1], ("take", wanted)])
     assert query.where == ()
     assert said in str(mistake)
+
+
+@pytest.mark.parametrize(("language", "keys"), [("en", "RCLF"), ("de", "ZSEF"), ("fr", "LCPF")])
+def test_every_language_has_its_own_keys(bundled: TestClient, language: str, keys: str) -> None:
+    page = bundled.get(f"/{language}{OPEN}").text
+    spare = page.split('id="spare-region"')[1].split("</details>")[0]
+    assert re.findall(r'data-key="(\w+)"', spare) == list(keys)
+    hint = page.split('class="hint keys"')[1].split("</p>")[0]
+    assert re.findall(r"\b[A-Z]\b", hint) == list(keys)
+
+
+def test_a_rate_per_thousand_is_the_percentage_with_a_digit_more(bundled: TestClient) -> None:
+    def values(show: str) -> list[str]:
+        address = f"/api/v1/tables?dataset=demo&by=age&by=sex&totals=on&format=csv&show={show}"
+        return [row["value"] for row in csv.DictReader(bundled.get(address).text.splitlines())]
+
+    shares = [round(10 * float(v), 1) for v in values("row-percent&decimals=2")]
+    assert [float(v) for v in values("row-rate&decimals=1")] == shares
+
+
+def test_old_addresses_of_layers_still_work(bundled: TestClient) -> None:
+    asked = f"{OPEN}?by=age:life-stage&by=sex&pivot=age:rows&pivot=sex:"
+    old = bundled.get(f"{asked}wafers&wafer=sex:1").text
+    new = bundled.get(f"{asked}layers&layer=sex:1").text
+    cells = [re.findall(r"<td[^>]*>([^<]+)", page) for page in (old, new)]
+    assert len(cells[0]) == 6
+    assert cells[0] == cells[1]
+    assert "wafer" not in old + new
 
 
 # In a browser

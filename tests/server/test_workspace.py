@@ -38,7 +38,7 @@ def test_a_variable_stands_where_a_link_has_put_it(bundled: TestClient) -> None:
     sex = page[page.index('id="spare-sex"') :]
     ways = {
         zone: html.unescape(re.search(rf'href="([^"]+)" data-to="{zone}"', sex)[1])  # type: ignore[index]
-        for zone in ("rows", "columns", "wafers")
+        for zone in ("rows", "columns", "layers")
     }
     for zone, way in ways.items():
         there = bundled.get(way).text
@@ -116,7 +116,7 @@ def test_a_map_shows_each_place_once_with_its_figure_and_classes_wider_than_the_
     assert {c: int(v.replace(",", "")) for c, v in shapes.items()} == {c: values[c] for c in shapes}
     assert "twice the margin of error" in page
     men = bundled.get(
-        f"{OPEN}?by=area:district&by=sex&totals=on&as=map&wafer=sex:1&show=row-percent"
+        f"{OPEN}?by=area:district&by=sex&totals=on&as=map&layer=sex:1&show=row-percent"
     ).text
     assert re.search(r"Sex: Male", men)
     plain = bundled.get(f"{OPEN}?by=age&as=map").text
@@ -245,8 +245,8 @@ def test_a_table_grows_live_by_keys_drag_and_form_and_steps_back(
         expect(page.locator("#in-region")).to_be_visible()
         expect(page.locator("h1")).to_contain_text("region")
         assert "by=region" in page.evaluate("location.href")
-        page.locator(".chip[data-variable=citizenship]").drag_to(page.locator("[data-zone=wafers]"))
-        expect(page.locator("[data-zone=wafers] #in-citizenship")).to_be_visible()
+        page.locator(".chip[data-variable=citizenship]").drag_to(page.locator("[data-zone=layers]"))
+        expect(page.locator("[data-zone=layers] #in-citizenship")).to_be_visible()
         page.get_by_role("button", name="Undo").click()
         expect(page.locator("#spare-citizenship")).to_be_visible()
         page.get_by_role("button", name="Redo").click()

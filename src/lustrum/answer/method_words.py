@@ -35,7 +35,7 @@ _SENTENCES: dict[tuple[Any, ...], str] = {
     (_POPULATION, "cells", "small"): say("Only combinations below that number are moved.").template,
     (_POPULATION, "empty_share"): say(
         "In a first release, at least {value:.0%} of the combinations that show the smallest number above 0 "
-        "are empty in truth.",
+        "hold nobody.",
         value=0.1,
     ).template,
 }
@@ -60,7 +60,7 @@ def _described(method: Mapping[str, Any]) -> Message:
     parameters = dict(method)
     name = str(parameters.pop("method"))
     meanings = _meanings(name)
-    said = [say("Protected by {method}.", method=name)]
+    said = [say("Method: {method}.", method=name)]
     for key, value in parameters.items():
         shown = _shown(value)
         sentence = _SENTENCES.get((name, key)) or _SENTENCES.get((name, key, str(value)))

@@ -359,7 +359,7 @@ def finish(case: QuestionState) -> QuestionState:
     return case.noted(
         "answer",
         "released",
-        say("Released with its utility."),
+        say("The table is shown."),
         release=release if reason is None else replace(release, notes=(reason, *release.notes)),
         sums=_sum_figures(case, parts),
     )

@@ -158,15 +158,15 @@ class Placing:
 
     rows: tuple[int, ...]
     columns: tuple[int, ...] = ()
-    wafers: tuple[int, ...] = ()
+    layers: tuple[int, ...] = ()
 
 
 def usual_placing(sizes: Sequence[int]) -> Placing:
     """The placing of axes with this many categories.
 
     >>> usual_placing([21, 2, 5])
-    Placing(rows=(0,), columns=(2, 1), wafers=())
-    >>> usual_placing([2, 21, 5]).wafers
+    Placing(rows=(0,), columns=(2, 1), layers=())
+    >>> usual_placing([2, 21, 5]).layers
     (2,)
     """
     count = len(sizes)

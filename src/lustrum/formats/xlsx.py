@@ -197,18 +197,18 @@ def _lines(
 ) -> Iterator[tuple[str, str, list[tuple[tuple[int, ...], bool]]]]:
     """Each row of the table: the header of its part if it is the first there, its label and its cells."""
     axes = release.axes
-    order = (*placing.wafers, *placing.rows, *placing.columns)
+    order = (*placing.layers, *placing.rows, *placing.columns)
     back = np.argsort(order, kind="stable")
     inner = release.inner
-    for wafer in product(*(range(len(axes[i])) for i in placing.wafers)):
+    for layer in product(*(range(len(axes[i])) for i in placing.layers)):
         cut = ", ".join(
             f"{axes[i].label}: {axes[i].labels[p]}"
-            for i, p in zip(placing.wafers, wafer, strict=True)
+            for i, p in zip(placing.layers, layer, strict=True)
         )
         for down in product(*(range(len(axes[i])) for i in placing.rows)):
             cells = []
             for column in columns:
-                places = (*wafer, *down, *column)
+                places = (*layer, *down, *column)
                 at = tuple(places[k] for k in back)
                 cells.append((at, not inner[at]))
             label = axes[placing.rows[0]].labels[down[0]] if placing.rows else release.unit

@@ -36,10 +36,10 @@ def fits(release: Release) -> bool:
     placing = usual_placing(release.shape)
     parts, down, across = (
         prod(release.shape[i] for i in axes)
-        for axes in (placing.wafers, placing.rows, placing.columns)
+        for axes in (placing.layers, placing.rows, placing.columns)
     )
     # Two rows above the headers, and two above every part of a table that is cut.
-    rows = 2 + max(len(placing.columns), 1) + parts * (down + 2 * bool(placing.wafers))
+    rows = 2 + max(len(placing.columns), 1) + parts * (down + 2 * bool(placing.layers))
     return release.published.size < MOST_ROWS and rows <= MOST_ROWS and across < MOST_COLUMNS
 
 
@@ -102,7 +102,7 @@ class Samples:
             for category in axis.categories:
                 yield category.code, ""
                 yield category.label, ""
-        for cut in _parts(release, placing.wafers):
+        for cut in _parts(release, placing.layers):
             yield cut, "bold"
         for letter in np.unique(release.status).tolist():
             yield letter, ""
@@ -260,12 +260,12 @@ class Samples:
         """The rows of the sheet Table."""
         release = self.release
         placing = usual_placing(release.shape)
-        order = _Order((*placing.wafers, *placing.rows, *placing.columns))
+        order = _Order((*placing.layers, *placing.rows, *placing.columns))
         totals = order.of(~release.inner)
         width = len(columns)
         letters = _letters(min(width + 1, MOST_COLUMNS))[1:]
         labels = release.axes[placing.rows[0]].labels if placing.rows else (release.unit,)
-        cuts = _parts(release, placing.wafers)
+        cuts = _parts(release, placing.layers)
         row, lines, size, at = self.first + 1, [], 0, 0
         for cut in cuts:
             if cut:
@@ -316,9 +316,9 @@ class _Order:
         return self._kept[id(array)][1]
 
 
-def _parts(release: Release, wafers: tuple[int, ...]) -> list[str]:
+def _parts(release: Release, layers: tuple[int, ...]) -> list[str]:
     """The header of each part of the table; one empty header where it is not cut."""
-    axes = [release.axes[i] for i in wafers]
+    axes = [release.axes[i] for i in layers]
     return [
         ", ".join(f"{axis.label}: {axis.labels[p]}" for axis, p in zip(axes, places, strict=True))
         for places in product(*(range(len(axis)) for axis in axes))

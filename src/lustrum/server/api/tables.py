@@ -152,7 +152,7 @@ _PARAMETERS = {
     "codes": "Only these categories of a variable in the table, as variable:1,2,7..12.",
     "group": "An own group of a variable in the table, as variable:label=1,2,7..12.",
     "among": "The same as 'where' for many codes, as variable:1,2,7..12.",
-    "place": "Moves a variable of the table, as variable:rows, variable:columns or variable:wafers.",
+    "place": "Moves a variable of the table, as variable:rows, variable:columns or variable:layers.",
     "totals": "'on' adds a total to every variable.",
     "measure": "A numeric column to sum instead of counting.",
     "statistic": "What the cells show, such as count, mean:turnover or growth:turnover:turnover_before; "
@@ -161,7 +161,7 @@ _PARAMETERS = {
     "query": "The JSON form of the whole question, instead of the parameters above.",
     "include": INCLUDE,
     "format": "'json' for the answer with its reasons, or the name of a format for the table alone.",
-    "show": "In a file: counts (unasked), row-percent, column-percent or whole-percent.",
+    "show": "In a file: counts (unasked), row-percent, column-percent, whole-percent or row-rate.",
     "decimals": "Of percentages, 0 to 3.",
     "comments": "'on' puts lines above a CSV that say what it is, each behind a #.",
     "pivot": "Where a variable stands, as variable:rows or variable:columns: what percentages are of.",

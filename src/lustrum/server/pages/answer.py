@@ -91,7 +91,8 @@ def router(questions: Questions, pages: Pages) -> APIRouter:
 
 
 MOST_BESIDE = 8
-"""A table of so many columns has room for a chart beside it."""
+MOST_LINES = 60
+"""A table of so many columns and rows has room for a chart beside it."""
 
 
 def answer_values(
@@ -106,8 +107,9 @@ def answer_values(
     shown = grid(table, signs)
     here = view.address(page)
     drawn = table if view.form == "chart" else None
-    if beside and view.form == "table" and shown.width <= MOST_BESIDE and 1 < len(table.lines) <= 60:
-        drawn = arrange(answer.release, replace(view, form="chart", page=1), answer.mapped)
+    fits = shown.width <= MOST_BESIDE and 1 < len(table.lines) <= MOST_LINES
+    if beside and view.form == "table" and fits and not view.compared:
+        drawn = arrange(table.release, replace(view, form="chart", page=1), answer.mapped)
     linked = view.address(answer.page)
     permanent = host + language.at(linked)
     dataset, policy = answer.snapshot.dataset, answer.snapshot.policy

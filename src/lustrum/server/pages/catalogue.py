@@ -1,7 +1,7 @@
 """The pages that lead to a question: the catalogue, a dataset, the builder. They work without JavaScript.
 
-Every choice is a link or a button that leads to the page as it is after it. The script asks for the same page and
-puts the parts that changed into place; so there is one place where the page is made, and that is the server.
+Every choice is a link or a button that leads to the page as it is after it. The script asks for the same page
+and puts the parts that changed into place, so that pages are made in one place, the server.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ def _workspace(
 ) -> Response:
     """The page of a dataset: the table beside what can be chosen.
 
-    Where every question is protected by itself, and where a table takes long, it is made when somebody asks for it.
+    Where every question is protected by itself, or a table takes long, it is made when somebody asks for it.
     """
     questions: Questions = request.app.state.questions
     query, view, wanted = asked.query, asked.view, asked.wanted

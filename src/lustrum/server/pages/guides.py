@@ -110,7 +110,11 @@ def described(openapi: Mapping[str, Any]) -> Iterator[Route]:
                 operation.get("summary", ""),
                 operation.get("description", ""),
                 tuple(_parameter(p) for p in operation.get("parameters", ())),
-                tuple((code, said["description"]) for code, said in operation["responses"].items()),
+                tuple(
+                    (code, said["description"])
+                    for code, said in operation["responses"].items()
+                    if not said["description"].startswith("Problem details")
+                ),
             )
 
 

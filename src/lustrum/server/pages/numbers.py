@@ -29,7 +29,7 @@ MOST_PERIODS = 12
 
 @dataclass(frozen=True)
 class NumbersForm:
-    """What the cells show and whether there are totals; ``fields`` say the rest of the question and its view."""
+    """What the cells show and whether there are totals; ``fields`` say the rest of the question."""
 
     shown: Shown | None
     totals: bool

@@ -72,7 +72,9 @@ def chosen(served: ServedDataset, query: TableQuery, about: Pairs) -> tuple[Tabl
     try:
         for name, value in acts:
             if branch is None:
-                raise QueryError(say("Say with 'tree' which variable {name!r} is about.", name=name))
+                raise QueryError(
+                    say("Say with 'tree' which variable {name!r} is about.", name=name)
+                )
             given = dict(about).get("named", "") if name == "join" else value
             branch = replace(branch, query=branch.after(name, given.strip()))
             branch.check()
@@ -144,7 +146,9 @@ class _Branch:
 
     @property
     def _now(self) -> Axis | None:
-        return next((a for a in self.query.by if self.axis and a.variable == self.variable.name), None)
+        return next(
+            (a for a in self.query.by if self.axis and a.variable == self.variable.name), None
+        )
 
     @property
     def codes(self) -> tuple[str, ...]:
@@ -179,7 +183,9 @@ class _Branch:
         ladder = next((h.levels for h in self.variable.hierarchies if self.level in h.levels), ())
         if self.level is None and self.variable.hierarchies:
             return list(reversed(self.variable.hierarchies[0].levels))
-        return list(reversed(ladder[ladder.index(self.level) + 1 :])) if self.level in ladder else []
+        return (
+            list(reversed(ladder[ladder.index(self.level) + 1 :])) if self.level in ladder else []
+        )
 
     @property
     def tops(self) -> list[Category]:
@@ -197,7 +203,11 @@ class _Branch:
         known = {c.code for c in self.leaves} | {c.code for c in others}
         further = [self.variable.category(code) for code in self.codes if code not in known]
         below = {c.code for level in self.rungs for c in level.categories}
-        return [*first, *others, *(c for c in further if self.kind == "codes" or c.code not in below)]
+        return [
+            *first,
+            *others,
+            *(c for c in further if self.kind == "codes" or c.code not in below),
+        ]
 
     def _single(self, group: Group) -> bool:
         """Whether an own group is one category under its own name."""
@@ -224,9 +234,11 @@ class _Branch:
         """The tree; where it is large, only the branch that holds ``under`` is open."""
         whole = len(self.leaves) <= MOST_ROWS
         opened = self.variable.category(under).member_set if under else frozenset[int]()
-        shut = frozenset[str]() if self.kind == "where" else frozenset(self.codes) - {
-            c.code for c in self.leaves
-        }
+        shut = (
+            frozenset[str]()
+            if self.kind == "where"
+            else frozenset(self.codes) - {c.code for c in self.leaves}
+        )
 
         def down(category: Category) -> Row:
             inside = [] if category.code in shut else self.below(category)
@@ -268,9 +280,7 @@ class _Branch:
             return say_many("{number} own group.", "{number} own groups.", len(self.groups))
         if not self.codes:
             return say("All are shown.") if self.kind == "codes" else say("Everybody is counted.")
-        return say(
-            "{some:,} of {size:,} chosen", some=len(self.codes), size=len(self.leaves)
-        )
+        return say("{some:,} of {size:,} chosen", some=len(self.codes), size=len(self.leaves))
 
     def matches(self, wanted: str) -> tuple[list[Category], str]:
         """The categories that a range, a list or words mean, and why there are none."""
@@ -329,7 +339,9 @@ class _Branch:
             covered = category.member_set <= self._members(kept)
             return tuple(kept) if covered else (*kept, category.code)
         # What is left of a larger category that was ticked are its other parts.
-        return tuple(c for code in kept for c in self._without(self.variable.category(code), category))
+        return tuple(
+            c for code in kept for c in self._without(self.variable.category(code), category)
+        )
 
     def _without(self, whole: Category, part: Category) -> list[str]:
         if not whole.member_set & part.member_set:

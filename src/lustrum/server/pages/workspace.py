@@ -25,13 +25,15 @@ READABLE = 25
 MOST_FOUND = 40
 """So many categories are listed for a search."""
 
-ZONES = {"rows": say("Rows"), "columns": say("Columns"), "wafers": say("Layers")}
-_KEYS = {"rows": "r", "columns": "c", "wafers": "l", "where": "f", "drop": "Delete"}
+ZONES = {"rows": say("Rows"), "columns": say("Columns"), "layers": say("Layers")}
 
 
 @dataclass(frozen=True)
 class TableLink:
-    """A link to the table with one change; ``to`` is the zone that it puts a variable into."""
+    """A link to the table with one change; ``to`` is the zone that it puts a variable into.
+
+    ``key`` presses it; without one it is the first letter of its text.
+    """
 
     text: str
     address: str
@@ -143,7 +145,7 @@ def fitting(view: TableView, query: TableQuery) -> TableView:
     return replace(
         view,
         pivot=tuple(pair for pair in view.pivot if pair[0] in there),
-        wafer=tuple(pair for pair in view.wafer if pair[0] in there),
+        layer=tuple(pair for pair in view.layer if pair[0] in there),
         sort=view.sort if named <= there | plain else "",
     )
 
@@ -157,9 +159,7 @@ def workspace(served: ServedDataset, query: TableQuery, view: TableView) -> Work
             Zone(zone, label, tuple(hand.entry(axis) for axis, at in hand.placed if at == zone))
             for zone, label in ZONES.items()
         ),
-        tuple(
-            hand.changing(item) for item in query.where
-        ),
+        tuple(hand.changing(item) for item in query.where),
         tuple(hand.spare(v) for v in served.variables if v.name not in chosen),
     )
 
@@ -184,7 +184,9 @@ def search(
         left -= len(categories)
         if categories and served.rules.max_filters:
             before = next((f.codes for f in query.where if f.variable == variable.name), ())
-            choices = (hand.found(variable, [c], before) for c in categories if c.code not in before)
+            choices = (
+                hand.found(variable, [c], before) for c in categories if c.code not in before
+            )
             matches.append(Found(variable.label, tuple(choices), hand.places(variable)))
     return tuple(entries), tuple(matches)
 
@@ -227,11 +229,11 @@ class _Hand:
         here = next(zone for placed_axis, zone in self.placed if placed_axis is axis)
         rest = [pair for pair in self.placed if pair[0] is not axis]
         moves = [
-            TableLink(label, self._written([*rest, (axis, zone)]), to=zone, key=_KEYS[zone])
+            TableLink(label, self._written([*rest, (axis, zone)]), to=zone)
             for zone, label in ZONES.items()
             if zone != here
         ]
-        moves.append(TableLink(say("Remove"), self._written(rest), to="drop", key=_KEYS["drop"]))
+        moves.append(TableLink(say("Remove"), self._written(rest), to="drop", key="Delete"))
         now = axis.level if not axis.groups else None
         levels = [
             TableLink(
@@ -265,13 +267,13 @@ class _Hand:
         total = any(axis.total for axis in query.by) or not query.by
         axis = replace(_axis(served, variable), total=total)
         moves = [
-            TableLink(label, self._written([*self.placed, (axis, zone)]), to=zone, key=_KEYS[zone])
+            TableLink(label, self._written([*self.placed, (axis, zone)]), to=zone)
             for zone, label in ZONES.items()
             if not why
         ]
         if len(query.where) < served.rules.max_filters or variable.name in chosen[len(query.by) :]:
             address = self._opening("where", variable.name)
-            moves.append(TableLink(say("Filter"), address, to="where", key=_KEYS["where"]))
+            moves.append(TableLink(say("Filter"), address, to="where"))
         return Entry(variable.name, variable.label, variable.label, tuple(moves), why=why)
 
     def _cutting(self, variable: Variable) -> Cutting | None:
@@ -325,7 +327,7 @@ class _Hand:
         places = _axis(self._offer, self._offer.dataset.variable(mapped))
         by = (replace(places, total=True), Axis(variable.name, level, total=True))
         where = tuple(f for f in self._query.where if f.variable not in (mapped, variable.name))
-        view = TableView(form="map", show="row-percent", wafer=((variable.name, code),))
+        view = TableView(form="map", show="row-percent", layer=((variable.name, code),))
         return self._address(replace(self._query, by=by, where=where), view)
 
     def filtered(self, variable: str, codes: tuple[str, ...]) -> str:

@@ -1,6 +1,6 @@
 """A release turned and put in order: which variable runs down, across or through it, which rows, in what order.
 
-Outer variables of the rows, and the wafers, cut the table into blocks of rows under a header of their own;
+Outer variables of the rows, and the layers, cut the table into blocks of rows under a header of their own;
 outer variables of the columns stand above the inner ones. Everything is judged by published values only.
 """
 
@@ -66,8 +66,8 @@ class Arrangement:
 
     @property
     def outer(self) -> tuple[int, ...]:
-        """The axes whose categories head blocks of rows: wafers, then all but the last of the rows."""
-        return (*self.placing.wafers, *self.placing.rows[:-1])
+        """The axes whose categories head blocks of rows: layers, then all but the last of the rows."""
+        return (*self.placing.layers, *self.placing.rows[:-1])
 
     @property
     def inner(self) -> int | None:
@@ -158,8 +158,8 @@ class Arrangement:
         if all(ends):
             return ends[0] if ends[0] == ends[1] else f"{ends[0]}\u2013{ends[1]}"
         if ends[0]:
-            return say("surely {least} or more", least=ends[0])
-        return say("surely {most} or less", most=ends[1]) if ends[1] else say("not known")
+            return say("at least {least}", least=ends[0])
+        return say("at most {most}", most=ends[1]) if ends[1] else say("not known")
 
     def _totals(self, axis: int) -> Mask:
         return np.asarray(~self.axes[axis].inner[self.picks[axis]])
@@ -190,7 +190,7 @@ def arrange(release: Release, view: TableView, mapped: str | None = None) -> Arr
     placing = placed(release, view)
     if view.form == "map":
         # Shares are within a place, though a single category is shown of it.
-        placing = Placing(placing.rows, placing.wafers, ())
+        placing = Placing(placing.rows, placing.layers, ())
     if (view.compared or view.show in ("row-percent", "row-rate")) and not placing.columns:
         view = replace(view, show="counts")  # there is no other column, and a row is all of itself
     over = {
@@ -211,7 +211,7 @@ def arrange(release: Release, view: TableView, mapped: str | None = None) -> Arr
     bare = replace(bare, view=view)
     empty = _empty_rows(bare)
     if view.empty == "hide" and not empty.all():
-        hidden = int(empty.sum()) // max(1, _wafers(bare))
+        hidden = int(empty.sum()) // max(1, _layers(bare))
     else:
         empty, hidden = np.zeros_like(empty), 0
     keys = bare.block_keys
@@ -230,20 +230,24 @@ def _for_map(release: Release, view: TableView, mapped: str | None) -> TableView
     names = {axis.name: axis for axis in release.axes}
     if mapped not in names:
         return replace(view, form="table")
-    chosen = dict(view.wafer)
+    chosen = dict(view.layer)
     for name, axis in names.items():
         if name != mapped and chosen.get(name) not in axis.codes:
             total = next((c for c in axis.codes if c == TOTAL_CODE), axis.codes[0])
             chosen[name] = total if axis.name != "statistic" else axis.codes[0]
     others = [axis for name, axis in names.items() if name != mapped]
-    if view.show in ("row-percent", "row-rate") and others and all(c == TOTAL_CODE for c in chosen.values()):
+    if (
+        view.show in ("row-percent", "row-rate")
+        and others
+        and all(c == TOTAL_CODE for c in chosen.values())
+    ):
         # The total of a place is all of it; its first category says something.
         chosen[others[0].name] = next(c for c in others[0].codes if c != TOTAL_CODE)
     # A ranked list stands beside the map.
     sort = view.sort or "-value"
-    pivot = ((mapped, "rows"), *((name, "wafers") for name in names if name != mapped))
-    wafer = tuple((name, chosen[name]) for name in names if name != mapped)
-    return replace(view, pivot=pivot, wafer=wafer, sort=sort)
+    pivot = ((mapped, "rows"), *((name, "layers") for name in names if name != mapped))
+    layer = tuple((name, chosen[name]) for name in names if name != mapped)
+    return replace(view, pivot=pivot, layer=layer, sort=sort)
 
 
 def meaning(letter: str) -> str:
@@ -260,7 +264,7 @@ def placed(release: Release, view: TableView) -> Placing:
     if release.statistics and view.form == "chart":
         # Bars of different units have no common scale, so a chart shows one statistic at a time.
         rest = usual_placing(release.shape[:-1])
-        usual = Placing(rest.rows, rest.columns, (*rest.wafers, len(names) - 1))
+        usual = Placing(rest.rows, rest.columns, (*rest.layers, len(names) - 1))
         view = replace(view, pivot=tuple(pair for pair in view.pivot if pair[0] != names[-1]))
     if not view.pivot:
         return usual
@@ -274,7 +278,7 @@ def placed(release: Release, view: TableView) -> Placing:
                 )
             )
     said = {names.index(variable): zone for variable, zone in view.pivot}
-    places: dict[str, list[int]] = {"rows": [], "columns": [], "wafers": []}
+    places: dict[str, list[int]] = {"rows": [], "columns": [], "layers": []}
     for zone, there in places.items():
         there += [i for i in getattr(usual, zone) if i not in said]
         there += [i for i, wanted in said.items() if wanted == zone]
@@ -286,20 +290,20 @@ def _picked(
 ) -> tuple[npt.NDArray[np.intp], ...]:
     names = [axis.name for axis in release.axes]
     picks = []
-    wafers = dict(view.wafer)
+    layers = dict(view.layer)
     if release.statistics and view.form == "chart":
-        wafers.setdefault(names[-1], release.statistics[0].code)
-    for variable in wafers:
+        layers.setdefault(names[-1], release.statistics[0].code)
+    for variable in layers:
         if variable not in names:
             raise QueryError(
                 say(
-                    "'wafer' names {variable!r}; {choices}.",
+                    "'layer' names {variable!r}; {choices}.",
                     variable=variable,
                     choices=choices(variable, names),
                 )
             )
     for position, axis in enumerate(release.axes):
-        wanted = wafers.get(axis.name)
+        wanted = layers.get(axis.name)
         if wanted is not None:
             if wanted not in axis.codes:
                 raise QueryError(
@@ -310,7 +314,7 @@ def _picked(
                         choices=choices(wanted, axis.codes),
                     )
                 )
-            if position in placing.wafers:
+            if position in placing.layers:
                 picks.append(np.array([axis.codes.index(wanted)], dtype=np.intp))
                 continue
         keep = axis.inner if view.margins == "off" else np.ones(len(axis), dtype=np.bool_)
@@ -321,7 +325,7 @@ def _picked(
 def _tidied(bare: Arrangement) -> TableView:
     """The view without what changes nothing here, so that the same table has the same address."""
     view, placing = bare.view, bare.placing
-    here = {bare.axes[i].name for i in placing.wafers}
+    here = {bare.axes[i].name for i in placing.layers}
     key = view.sort.removeprefix("-")
     idle = key not in ("", "label") and _column(bare, key) is None
     return replace(
@@ -329,7 +333,7 @@ def _tidied(bare: Arrangement) -> TableView:
         pivot=()
         if placing == usual_placing(bare.release.shape) or view.form == "map"
         else view.pivot,
-        wafer=tuple(pair for pair in view.wafer if pair[0] in here),
+        layer=tuple(pair for pair in view.layer if pair[0] in here),
         fold=tuple(key for key in view.fold if key in bare.block_keys),
         sort="" if idle else view.sort,
         heat=view.heat if view.form == "table" else TableView.heat,
@@ -340,12 +344,12 @@ def _tidied(bare: Arrangement) -> TableView:
     )
 
 
-def _wafers(bare: Arrangement) -> int:
-    return prod(len(bare.picks[i]) for i in bare.placing.wafers)
+def _layers(bare: Arrangement) -> int:
+    return prod(len(bare.picks[i]) for i in bare.placing.layers)
 
 
 def _empty_rows(bare: Arrangement) -> Mask:
-    """Which rows hold nothing but published zeros in all columns of all wafers, totals excepted."""
+    """Which rows hold nothing but published zeros in all columns of all layers, totals excepted."""
     release, placing = bare.release, bare.placing
     zero = release.shown & (release.published == 0)  # what does not exist is 0 here too
     others = tuple(i for i in range(len(release.axes)) if i not in placing.rows)

@@ -29,7 +29,7 @@ _SHOWN = (
 _PLACES = (
     ("rows", say("in the rows")),
     ("columns", say("in the columns")),
-    ("wafers", say("in separate parts")),
+    ("layers", say("in separate parts")),
 )
 _NAMES = (("labels", say("Labels")), ("codes", say("Codes")), ("both", say("Codes and labels")))
 _FORMS = (("table", say("Table")), ("chart", say("Chart")), ("map", say("Map")))
@@ -117,7 +117,7 @@ def controls(table: Arrangement, grid: Grid, page: str, mapped: str | None = Non
     show = [_select("show", say("Show"), _offered(table), view.show)]
     if not table.release.additive:
         show = []
-    wafers = [_wafer(table, position, n) for n, position in enumerate(placing.wafers)]
+    layers = [_layer(table, position, n) for n, position in enumerate(placing.layers)]
     turning = enumerate(_order(placing)) if view.form != "map" else ()
     further = [_pivot(table, position, n) for n, position in turning]
     further += [
@@ -146,14 +146,14 @@ def controls(table: Arrangement, grid: Grid, page: str, mapped: str | None = Non
             if form != "map" or mapped is not None
         ),
         turn=_turned(table).address(page) if table.axes and view.form != "map" else "",
-        first=(*show, *_charts(table), *wafers),
+        first=(*show, *_charts(table), *layers),
         further=tuple(further),
         boxes=tuple(_boxes(table)),
         beside=tuple(_beside(table, page)),
         pages=tuple(_pages(view, grid, page)),
         everything=view.but(page=None).address(page) if grid.pages > 1 else "",
         plain=TableView(form=view.form).address(page),
-        changed=view.but(wafer=view.wafer if view.form != "map" else ())
+        changed=view.but(layer=view.layer if view.form != "map" else ())
         != TableView(form=view.form),
         sorts={
             key: _cycled(view, key, page)
@@ -217,7 +217,7 @@ def _offered(table: Arrangement) -> list[tuple[str, str]]:
 
 
 def _order(placing: Placing) -> tuple[int, ...]:
-    return (*placing.wafers, *placing.rows, *placing.columns)
+    return (*placing.layers, *placing.rows, *placing.columns)
 
 
 def _pivot(table: Arrangement, position: int, n: int) -> Select:
@@ -228,16 +228,16 @@ def _pivot(table: Arrangement, position: int, n: int) -> Select:
     return _select("pivot", label, options, f"{axis.name}:{here}", f"view-pivot-{n + 1}")
 
 
-def _wafer(table: Arrangement, position: int, n: int) -> Select:
+def _layer(table: Arrangement, position: int, n: int) -> Select:
     axis = table.axes[position]
-    chosen = dict(table.view.wafer).get(axis.name)
+    chosen = dict(table.view.layer).get(axis.name)
     options: list[tuple[str, str]] = [("", say("All, one below the other"))]
     one = table.release.statistics and axis is table.axes[-1] and table.view.form == "chart"
     if one or table.view.form == "map":
         options = []
     options += [(f"{axis.name}:{c.code}", named(c, table.view.names)) for c in axis.categories]
     here = "" if chosen is None else f"{axis.name}:{chosen}"
-    return _select("wafer", axis.label, options, here, f"view-wafer-{n + 1}")
+    return _select("layer", axis.label, options, here, f"view-layer-{n + 1}")
 
 
 def _sorts(table: Arrangement) -> list[tuple[str, str]]:
@@ -269,7 +269,7 @@ def _turned(table: Arrangement) -> TableView:
     """Rows become columns and columns rows; the parts stay."""
     placing = table.placing
     names = [axis.name for axis in table.axes]
-    pivot = [(names[i], "wafers") for i in placing.wafers]
+    pivot = [(names[i], "layers") for i in placing.layers]
     pivot += [(names[i], "rows") for i in placing.columns]
     pivot += [(names[i], "columns") for i in placing.rows]
     swap = {"row-percent": "column-percent", "column-percent": "row-percent"}
@@ -279,8 +279,8 @@ def _turned(table: Arrangement) -> TableView:
 
 def _beside(table: Arrangement, page: str) -> Iterable[Link]:
     """The parts before and after the one that is shown."""
-    chosen = dict(table.view.wafer)
-    shown = [table.axes[i] for i in table.placing.wafers if table.axes[i].name in chosen]
+    chosen = dict(table.view.layer)
+    shown = [table.axes[i] for i in table.placing.layers if table.axes[i].name in chosen]
     if len(shown) != 1:
         return
     axis = shown[0]
@@ -288,7 +288,7 @@ def _beside(table: Arrangement, page: str) -> Iterable[Link]:
     for neighbour in (at - 1, at + 1):
         if 0 <= neighbour < len(axis):
             category = axis.categories[neighbour]
-            view = table.view.but(wafer=((axis.name, category.code),))
+            view = table.view.but(layer=((axis.name, category.code),))
             yield Link(named(category, table.view.names), view.address(page), neighbour > at)
 
 

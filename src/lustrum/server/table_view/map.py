@@ -19,7 +19,6 @@ from lustrum.server.table_view.drawing import Pen
 from lustrum.server.table_view.figures import ENGLISH_SIGNS, Signs
 from lustrum.server.table_view.layout import named
 
-
 MOST_NAMED = 24
 """So many places have their names on the map."""
 
@@ -79,7 +78,9 @@ def draw_map(table: Arrangement, dataset: Dataset, signs: Signs = ENGLISH_SIGNS)
         shade = classes.shade(pen.value(at)) if pen.known(at) else 0
         description = pen.describe(at, pen.row_name(row))
         name = pen.row_name(row) if len(rows) <= MOST_NAMED else ""
-        shapes.append(Shape(category.code, _path(outline), shade, description, name, *_middle(outline)))
+        shapes.append(
+            Shape(category.code, _path(outline), shade, description, name, *_middle(outline))
+        )
     return Map(
         description=_words(pen, axis, known, rows),
         width=geography.width,
@@ -139,7 +140,12 @@ def _words(pen: Pen, axis: TableAxis, known: Sequence[int], rows: Sequence[int])
 def _middle(outline: Sequence[Ring]) -> tuple[int, int]:
     """The middle of the largest part, where a name is written."""
     ends = [
-        (min(x for x, _ in ring), max(x for x, _ in ring), min(y for _, y in ring), max(y for _, y in ring))
+        (
+            min(x for x, _ in ring),
+            max(x for x, _ in ring),
+            min(y for _, y in ring),
+            max(y for _, y in ring),
+        )
         for ring in outline
     ]
     left, right, top, bottom = max(ends, key=lambda e: (e[1] - e[0]) * (e[3] - e[2]))

@@ -123,7 +123,11 @@ def _definitions(axis: Axis, dataset: Dataset) -> list[str]:
     except QueryError:
         # A question that cannot be answered has a title too.
         return [group.label for group in axis.groups]
-    return [say("{name} = {what}", name=c.label, what=c.note) for c in categories if c.note]
+    return [
+        say("{name} = {what}", name=c.label, what=c.note) if c.note != c.label else c.label
+        for c in categories
+        if c.note
+    ]
 
 
 def question_id(query: TableQuery) -> str:

@@ -9,9 +9,9 @@ published values::
 ``as``        ``table``, ``chart`` or, where the dataset has shapes, ``map``
 ``show``      ``counts``, ``row-percent``, ``column-percent``, ``whole-percent``, per 1,000 of each
               row ``row-rate``, or to the first column ``difference`` or ``index``, which makes it 100
-``pivot``     ``variable:rows``, ``variable:columns`` or ``variable:wafers``; once for a variable, the outer
+``pivot``     ``variable:rows``, ``variable:columns`` or ``variable:layers``; once for a variable, the outer
               ones first
-``wafer``     ``variable:code``: only this category of a variable that stands in the wafers
+``layer``     ``variable:code``: only this category of a variable that stands in the layers
 ``sort``      ``label``, ``value`` or a column such as ``sex:2``; a minus sign in front turns the order round
 ``fold``      a block of rows such as ``region:1``, of which only the totals are shown; once for each
 ``empty``     ``hide`` leaves out the rows that hold nothing but published zeros
@@ -26,7 +26,7 @@ published values::
 ``page``      a page of a long table, or ``all``
 ============  ===================================================================================
 
-A parameter without a value counts as absent. A variable or a value that is not known is a mistake; a wafer or a
+A parameter without a value counts as absent. A variable or a value that is not known is a mistake; a layer or a
 sorting of a variable that has meanwhile been moved elsewhere is passed over, since a form goes on sending it.
 """
 
@@ -42,7 +42,7 @@ from lustrum.model.errors import choices
 from lustrum.model.text import say
 from lustrum.server.urls import forms
 
-PLACES = ("rows", "columns", "wafers")
+PLACES = ("rows", "columns", "layers")
 _WORDS = {
     "as": ("table", "chart", "map"),
     "show": (
@@ -66,7 +66,7 @@ _WORDS = {
 }
 """What each parameter may say; the first stands if it is absent."""
 
-PARAMETERS = (*_WORDS, "pivot", "wafer", "fold", "sort", "page")
+PARAMETERS = (*_WORDS, "pivot", "layer", "fold", "sort", "page")
 Pairs = tuple[tuple[str, str], ...]
 
 
@@ -77,7 +77,7 @@ class TableView:
     form: str = "table"
     show: str = "counts"
     pivot: Pairs = ()
-    wafer: Pairs = ()
+    layer: Pairs = ()
     fold: tuple[str, ...] = ()
     sort: str = ""
     empty: str = "show"
@@ -125,7 +125,7 @@ class TableView:
         said = [(name, str(getattr(self, _field(name)))) for name in _WORDS]
         pairs = [(name, value) for name, value in said if value != _WORDS[name][0]]
         pairs += [("pivot", f"{variable}:{zone}") for variable, zone in self.pivot]
-        pairs += [("wafer", f"{variable}:{code}") for variable, code in self.wafer]
+        pairs += [("layer", f"{variable}:{code}") for variable, code in self.layer]
         pairs += [("fold", key) for key in self.fold]
         if self.sort:
             pairs.append(("sort", self.sort))
@@ -149,10 +149,11 @@ def read(pairs: Iterable[tuple[str, str]]) -> tuple[TableView, list[tuple[str, s
     """
     rest: list[tuple[str, str]] = []
     said: dict[str, str] = {}
-    several: dict[str, list[tuple[str, str]]] = {"pivot": [], "wafer": []}
+    several: dict[str, list[tuple[str, str]]] = {"pivot": [], "layer": []}
     folds: list[str] = []
     asked = (*forms.PARAMETERS, *forms.CHOICES)
-    for name, value in pairs:
+    for given, value in pairs:
+        name = "layer" if given == "wafer" else given  # as addresses said until 0.1
         if forms.is_known(name):
             rest.append((name, value))
         elif name not in PARAMETERS:
@@ -206,7 +207,7 @@ def read(pairs: Iterable[tuple[str, str]]) -> tuple[TableView, list[tuple[str, s
     view = TableView(
         **view_fields,
         pivot=tuple(several["pivot"]),
-        wafer=tuple(several["wafer"]),
+        layer=tuple(several["layer"]),
         fold=tuple(dict.fromkeys(folds)),
     )
     return view, rest
@@ -261,6 +262,8 @@ def _named(name: str, value: str) -> tuple[str, str]:
                 value=value,
             )
         )
+    if name == "pivot":
+        rest = forms.renamed(rest)
     if name == "pivot" and rest not in PLACES:
         raise QueryError(
             say("There is no place {text!r}; {choices}.", text=rest, choices=choices(rest, PLACES))

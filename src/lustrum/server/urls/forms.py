@@ -10,7 +10,7 @@ One form serves the page, the API and saved links::
 ``group``      an own group of a variable in the table, as ``variable:label=1,2,7..12``
 ``where``      who is counted, as ``variable:code``; repeated for one variable, any of its codes counts
 ``among``      the same for many codes, as ``variable:1,2,7..12``
-``place``      ``variable:rows``, ``variable:columns``, ``variable:wafers`` or a number such as ``variable:4``:
+``place``      ``variable:rows``, ``variable:columns``, ``variable:layers`` or a number such as ``variable:4``:
                moves a variable of the table there; of two for one place the later one goes first
 ``totals``     ``on`` adds a total to every variable; ``off``, like nothing, adds none
 ``measure``    a numeric column to sum instead of counting, or that of each statistic which names none
@@ -104,7 +104,7 @@ PARAMETERS = ("by", "where", "totals", "measure", "statistic", "weight", "query"
 CHOICES = ("codes", "group", "among", "place")
 """What says more about the variables of a question."""
 
-PLACES = ("rows", "columns", "wafers")
+PLACES = ("rows", "columns", "layers")
 _SWITCH = {"on": True, "off": False}
 _FEW = 3
 
@@ -154,12 +154,7 @@ class _Parameters:
     def parts(self) -> bool:
         """Whether anything was said beside the parameters that stand once."""
         return bool(
-            self.by
-            or self.where
-            or self.codes
-            or self.groups
-            or self.places
-            or self.statistics
+            self.by or self.where or self.codes or self.groups or self.places or self.statistics
         )
 
     def axes(self) -> tuple[Axis, ...]:
@@ -248,9 +243,7 @@ def tidied(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
     selected = {
         value.partition(":")[::2] for name, value in all_pairs if name in ("where", "among")
     }
-    grouped = {
-        value.partition(":")[0] for name, value in all_pairs if name == "group" and value
-    }
+    grouped = {value.partition(":")[0] for name, value in all_pairs if name == "group" and value}
     return [
         (name, value)
         for name, value in all_pairs
@@ -373,7 +366,13 @@ def _named(value: str, what: str, such_as: str) -> tuple[str, str]:
     return variable, rest
 
 
+def renamed(place: str) -> str:
+    """A place by its name of today: until 0.1 layers were called wafers."""
+    return "layers" if place == "wafers" else place
+
+
 def _place(text: str) -> int:
+    text = renamed(text)
     if text in PLACES:
         return PLACES.index(text)
     if len(text) < 4 and text.isascii() and text.isdecimal() and int(text):
