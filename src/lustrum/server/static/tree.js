@@ -8,10 +8,14 @@ let typed = { text: "", at: 0 };
 
 const form = () => document.querySelector("#tree form");
 const rows = () => [...document.querySelectorAll("#tree [role=treeitem]")].filter((row) => row.getClientRects().length);
-const row = (element) => element?.closest("#tree li[data-code]");
-const mark = (row, state) => {
-  row.dataset.state = state;
-  row.setAttribute("aria-checked", { on: "true", some: "mixed", off: "false", in: "true" }[state]);
+const row = (element) => element?.closest("#tree li");
+const code = (row) => row.id.slice("row-".length);
+const fixed = (row) => row.firstElementChild.className === "in"; // it belongs to a group of its own name
+const ticked = (row) => row.firstElementChild.name === "untick";
+const mark = (row, on, some = false) => {
+  if (!fixed(row)) row.firstElementChild.name = on ? "untick" : "tick";
+  row.classList.toggle("some", some);
+  row.setAttribute("aria-checked", some ? "mixed" : String(on));
 };
 
 /** Roles, names and one stop for the Tab key: the rows are a tree as soon as arrows work in it. */
@@ -28,23 +32,25 @@ function dress() {
     one.setAttribute("role", "treeitem");
     one.setAttribute("aria-label", one.firstElementChild.textContent);
     one.tabIndex = -1;
-    mark(one, one.dataset.state);
-    if (one.dataset.state === "in") one.setAttribute("aria-disabled", "true");
+    mark(one, ticked(one) || fixed(one), one.classList.contains("some"));
+    if (fixed(one)) one.setAttribute("aria-disabled", "true");
     for (const button of one.querySelectorAll(":scope > button")) {
       button.tabIndex = -1;
       button.setAttribute("aria-hidden", "true");
     }
     below?.setAttribute("role", "group");
-    if (below && one.dataset.state === "some") opened.add(one.dataset.code);
-    if (below || one.dataset.closed !== undefined) {
-      one.querySelector(":scope > .open")?.remove();
+    const shut = one.querySelector(":scope > .open");
+    if (below && one.classList.contains("some")) opened.add(code(one));
+    if (below || shut) {
+      shut?.remove();
+      if (shut) one.dataset.closed = "";
       const twist = Object.assign(document.createElement("button"), { type: "button", className: "twist", tabIndex: -1 });
       twist.setAttribute("aria-hidden", "true");
       one.firstElementChild.after(twist);
-      one.setAttribute("aria-expanded", String(Boolean(below) && (opened.has(one.dataset.code) || list.dataset.found !== undefined)));
+      one.setAttribute("aria-expanded", String(Boolean(below) && opened.has(code(one))));
     }
   }
-  const stop = list.querySelector(`[data-code="${CSS.escape(anchor ?? "")}"]`) ?? list.querySelector("li");
+  const stop = [...list.querySelectorAll("li")].find((one) => code(one) === anchor) ?? list.querySelector("li");
   stop.tabIndex = 0;
 }
 
@@ -61,14 +67,14 @@ function act(name, value, more = []) {
 }
 
 function tick(one, wide) {
-  if (one.dataset.state === "in") return;
-  const on = one.dataset.state !== "on";
+  if (fixed(one)) return;
+  const on = !ticked(one);
   const all = rows();
-  const [from, to] = [all.findIndex((other) => other.dataset.code === anchor), all.indexOf(one)].sort((a, b) => a - b);
-  const some = wide && from >= 0 ? all.slice(from, to + 1).filter((other) => other.dataset.state !== "in") : [one];
-  some.forEach((other) => mark(other, on ? "on" : "off"));
-  anchor = one.dataset.code;
-  const acts = some.map((other) => [on ? "tick" : "untick", other.dataset.code]);
+  const [from, to] = [all.findIndex((other) => code(other) === anchor), all.indexOf(one)].sort((a, b) => a - b);
+  const some = wide && from >= 0 ? all.slice(from, to + 1).filter((other) => !fixed(other)) : [one];
+  some.forEach((other) => mark(other, on));
+  anchor = code(one);
+  const acts = some.map((other) => [on ? "tick" : "untick", code(other)]);
   act(...acts[0], acts.slice(1));
 }
 
@@ -93,12 +99,11 @@ async function look(more = []) {
 }
 
 async function fold(one, open) {
-  const { code } = one.dataset;
-  if (open) opened.add(code);
-  else opened.delete(code);
-  anchor = code;
+  anchor = code(one);
+  if (open) opened.add(anchor);
+  else opened.delete(anchor);
   if (open && one.dataset.closed !== undefined) {
-    await look([["under", code]]);
+    await look([["under", anchor]]);
     document.getElementById(one.id)?.focus();
   } else one.setAttribute("aria-expanded", String(open));
 }
