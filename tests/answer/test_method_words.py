@@ -23,7 +23,7 @@ def test_the_default_method_is_said_in_sentences_for_readers() -> None:
     method = {"method": "protected-population", "base": 3, "cells": "small", "empty_share": 0.1}
     text = protected_by([method])
     assert text == (
-        "Method: protected-population. Every combination of all variables shows 0, 3 or a multiple of "
+        "Protected by protected-population. Every combination of all variables shows 0, 3 or a multiple of "
         "it. Only combinations below that number are moved. In a first release, at least 10% of the "
         "combinations that show the smallest number above 0 hold nobody."
     )

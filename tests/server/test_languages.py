@@ -170,19 +170,20 @@ def _texts(path: Path) -> Iterator[str]:
 
 
 def test_the_singular_goes_by_the_rules_of_the_language() -> None:
-    def cells(code: str, number: int) -> Any:
-        one, many = "{number:,} cell of at most {most:,}.", "{number:,} cells of at most {most:,}."
-        return languages()[code].say(say_many(one, many, number, most=20_000))
+    def most(code: str, number: int) -> Any:
+        one = "At most {number} variable and {cells:,} cells in a table."
+        many = "At most {number} variables and {cells:,} cells in a table."
+        return languages()[code].say(say_many(one, many, number, cells=20_000))
 
-    assert [cells("de", number) for number in (0, 1, 1234)] == [
-        "0 Zellen von höchstens 20.000.",
-        "1 Zelle von höchstens 20.000.",
-        "1.234 Zellen von höchstens 20.000.",
+    assert [most("de", number) for number in (0, 1, 2)] == [
+        "Höchstens 0 Merkmale und 20.000 Zellen in einer Tabelle.",
+        "Höchstens 1 Merkmal und 20.000 Zellen in einer Tabelle.",
+        "Höchstens 2 Merkmale und 20.000 Zellen in einer Tabelle.",
     ]
-    assert [cells("fr", number) for number in (0, 1, 1234)] == [
-        f"0 case sur 20{THIN}000 au plus.",
-        f"1 case sur 20{THIN}000 au plus.",
-        f"1{THIN}234 cases sur 20{THIN}000 au plus.",
+    assert [most("fr", number) for number in (0, 1, 2)] == [
+        f"Au plus 0 variable et 20{THIN}000 cases par tableau.",
+        f"Au plus 1 variable et 20{THIN}000 cases par tableau.",
+        f"Au plus 2 variables et 20{THIN}000 cases par tableau.",
     ]
 
 

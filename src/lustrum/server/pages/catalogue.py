@@ -188,7 +188,10 @@ def _workspace(
     if not live or not query.by or MOST_LIVE < cells <= served.rules.max_cells:
         # A table that may not be asked for is refused at once.
         values["waiting"] = f"/datasets/{served.dataset.name}/table?{forms.write(query)}"
-        values["here"] = view.address(f"/datasets/{served.dataset.name}?{forms.write(query)}")
+        there = [(name, value) for name, value in asked.about if name == "tree"]
+        here = view.address(f"/datasets/{served.dataset.name}?{forms.write(query)}")
+        here += "".join(f"&tree={value}" for _, value in there)
+        values["here"] = here if asked.anything else f"/datasets/{served.dataset.name}"
         if asked.anything and not live:
             values["hint"] = _hint(served, query, request)
         return pages.render("workspace.html", **values)

@@ -48,6 +48,15 @@ def router(service: TableService, pages: Pages) -> APIRouter:
             rest = [pair for pair in request.query_params.multi_items() if pair[0] not in _OWN]
             asked = urlencode([*rest, ("tree", f"{kind}:{variable}")])
             return RedirectResponse(current().at(f"/datasets/{name}?{asked}"), status_code=303)
+        for given in request.query_params:
+            if given not in _OWN:
+                raise QueryError(
+                    say(
+                        "There is no parameter {name!r}; {choices}.",
+                        name=given,
+                        choices=choices(given, _OWN),
+                    )
+                )
         level = params.get("level", "")
         wanted = params.get("q", "").strip()[:200]
         matches = described.search(words_of(wanted), level or None)

@@ -61,7 +61,7 @@ def draw_map(table: Arrangement, dataset: Dataset, signs: Signs = ENGLISH_SIGNS)
     geography = next(g for g in dataset.maps if g.variable == axis.name)
     finest = dataset.variable(axis.name).codes
     pen = Pen(table, signs, None)
-    rows = [line.row for line in table.lines if not table.total_rows[line.row]]
+    rows = sorted(line.row for line in table.lines if not table.total_rows[line.row])
     known = [row for row in rows if pen.known((0, row, 0))]
     values = [pen.value((0, row, 0)) for row in known]
     classes = classed(values, table.view.classes, table.typical_margin)
