@@ -1,6 +1,6 @@
 // A chart or map as a file of its own: its colours and letters go with it, so it needs no style sheet.
 
-const LOOK = ["fill", "stroke", "stroke-width", "stroke-dasharray", "stroke-linecap", "font-size", "font-weight", "font-style"];
+const LOOK = ["fill", "stroke", "stroke-width", "stroke-dasharray", "stroke-linecap", "font-size", "font-weight", "font-style", "paint-order", "stroke-linejoin"];
 const FONT = "system-ui, sans-serif";
 const SPACE = "http://www.w3.org/2000/svg";
 
