@@ -175,7 +175,7 @@ def test_maps_and_charts_are_linked_saved_and_taken_away(browser: Browser, live:
         page.keyboard.press("ArrowRight")
         page.keyboard.press("ArrowRight")
         expect(page.locator("path.here")).to_have_attribute("data-code", "1-02")
-        expect(page.locator("tr.here")).to_have_attribute("data-code", "1-02")
+        expect(page.locator("tr:has(td.here)")).to_have_attribute("data-code", "1-02")
         expect(page.locator("[data-pointed]")).to_contain_text("Ardenshire: ")
         for kind in ("svg", "png"):
             with page.expect_download() as waiting:
