@@ -10,11 +10,14 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+import openpyxl
 import pytest
 
 from lustrum.model import InputError, Table
 from lustrum.readers.confidential import read_true
+from lustrum.readers.contribution_rows import read_contributions
 from lustrum.readers.hierarchy_files import Groups
+from lustrum.readers.layout import layout_of_text
 from lustrum.readers.true_tables import members_of, true_table
 from lustrum.sensitivity import Dominance, PPercent, Threshold
 
@@ -308,3 +311,62 @@ def test_totals_of_a_file_without_numbers_of_contributors() -> None:
     assert read("p,500,500,\nq,50,9,8\nTotal,550,500,9", head).contributors is not None
     with pytest.raises(InputError, match="line 4: the largest contribution to a total"):
         read("p,500,500,\nq,50,9,8\nTotal,550,90,80", head)
+
+
+DECLARED = """[contributions]
+sheet = "firms"
+head = [3]
+nested = ["Land", "Ort"]
+fixed = { year = "2025" }
+decimal = ","
+[contributions.columns]
+Land = { role = "code" }
+Ort = { role = "code", dimension = "area" }
+Firma = { role = "contributor" }
+Umsatz = { role = "value" }
+Notiz = { role = "note" }
+"""
+
+
+def test_a_file_of_contributions_is_read_as_tables_are(tmp_path: Path) -> None:
+    rows = [
+        ("N", "Köln", "f", "1.234,5", "p"),
+        ("N", "Aachen", "g", "7", ""),
+        ("S", "", "f", "0", ""),
+    ]
+    book = openpyxl.Workbook()
+    book.create_sheet("firms")
+    for line in (("Umsätze",), (), ("Land", "Ort", "Firma", "Umsatz", "Notiz"), *rows):
+        book["firms"].append(line)
+    book.save(tmp_path / "c.xlsx")
+    layout = layout_of_text(DECLARED, "l")
+    names = ["area", "year"]
+    found = read_contributions(tmp_path / "c.xlsx", layout.contributions, names, ".")
+    assert [(one.codes["area"], one.contributor, str(one.value)) for one in found] == [
+        ("N / Köln", "f", "1234.5"),
+        ("N / Aachen", "g", "7"),
+        ("S", "f", "0"),
+    ]
+    assert {one.codes["year"] for one in found} == {"2025"}
+    book["firms"]["D5"] = "-7"
+    book.save(tmp_path / "c.xlsx")
+    with pytest.raises(InputError, match=r"c.xlsx, firms, row 5: the contribution is negative"):
+        read_contributions(tmp_path / "c.xlsx", layout.contributions, names, ".")
+    book["firms"]["D5"] = "unknown"
+    book.save(tmp_path / "c.xlsx")
+    with pytest.raises(InputError, match=r"c.xlsx, firms, row 5: 'unknown' is no number"):
+        read_contributions(tmp_path / "c.xlsx", layout.contributions, names, ".")
+    plural = layout_of_text(DECLARED.replace('"contributor"', '"contributors"'), "l")
+    with pytest.raises(InputError, match="one column must be the contributor; 0 are"):
+        read_contributions(tmp_path / "c.xlsx", plural.contributions, names, ".")
+    primary = layout_of_text(DECLARED.replace('"note"', '"primary"'), "l")
+    with pytest.raises(InputError, match="no column of the role 'primary'"):
+        read_contributions(tmp_path / "c.xlsx", primary.contributions, names, ".")
+
+
+def test_a_column_of_single_contributors_is_in_no_table_to_suppress(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a,who,value\np,f,5\nq,g,7\nTotal,f,12\n")
+    columns = "a = { role = 'code' }\nwho = { role = 'contributor' }\nvalue = { role = 'value' }\n"
+    layout = layout_of_text(f"[[tables]]\n[tables.columns]\n{columns}", "l")
+    with pytest.raises(InputError, match="the column 'who' names one contributor a line"):
+        read_true(tmp_path / "t.csv", layout)

@@ -68,24 +68,33 @@ class Reading:
     unlisted: list[str] = field(default_factory=list)
 
 
-def read_cells(container: Container, layout: Layout) -> Reading:
-    """Read all tables of a file; every field outside of them is named."""
+def read_cells(container: Container, layout: Layout, *, listed_only: bool = False) -> Reading:
+    """Read all tables of a file; every field outside of them is named.
+
+    Combinations of codes that a table does not list are cells too, unless they are left out.
+    """
     reading = Reading()
-    by_name = {grid.name: grid for grid in container.grids}
-    covered: dict[str, set[int]] = {name: set() for name in by_name}
+    covered: dict[str, set[int]] = {grid.name: set() for grid in container.grids}
     for table in layout.tables:
-        if table.sheet not in by_name:
-            raise InputError(
-                f"{container.source}: there is no sheet {table.sheet!r}; {choices(table.sheet, by_name)}."
-            )
-        _read_table(
-            by_name[table.sheet], table, layout, reading, covered[table.sheet], container.source
-        )
-    for name, grid in by_name.items():
+        first, grid = len(reading.cells), grid_of(container, table.sheet)
+        _read_table(grid, table, layout, reading, covered[table.sheet], container.source)
+        if not listed_only:
+            _fill_up(reading, first, table)
+    for grid in container.grids:
         for index, line in enumerate(grid.lines):
-            if index not in covered[name] and any(text.strip() for text in line):
+            if index not in covered[grid.name] and any(text.strip() for text in line):
                 reading.lines.append(grid.places[index])
     return reading
+
+
+def grid_of(container: Container, sheet: str) -> FieldGrid:
+    """The sheet of that name; a clear error where there is none."""
+    by_name = {grid.name: grid for grid in container.grids}
+    if sheet not in by_name:
+        raise InputError(
+            f"{container.source}: there is no sheet {sheet!r}; {choices(sheet, by_name)}."
+        )
+    return by_name[sheet]
 
 
 def names_of(grid: FieldGrid, table: DeclaredTable, source: str) -> tuple[list[str], list[int]]:
@@ -147,7 +156,6 @@ def _read_table(
     kept = [n for n, c in table.columns.items() if c.role == "label" or c.role in CONFIDENTIAL]
     across = table.across or ((MEASURE,) if len(values) > 1 else ())
     fields_of = _Fields(layout)
-    first = len(reading.cells)
     above: dict[str, str] = {}
     for i in body:
         fields = [text.strip() for text in grid.lines[i]] + [""] * (len(names) - len(grid.lines[i]))
@@ -166,7 +174,6 @@ def _read_table(
             head = value.split(" / ", len(across) - 1) if across else []
             full = {**table.fixed, **named, **dict(zip(across, head, strict=True))}
             fields_of.read(fields[index_of[value]], letter, full, place, reading, beside)
-    _fill_up(reading, first, table)
 
 
 def _fill_up(reading: Reading, first: int, table: DeclaredTable) -> None:

@@ -18,8 +18,8 @@ import numpy as np
 
 from lustrum.model import InputError
 from lustrum.model.arrays import Ints
-from lustrum.model.errors import NotJudgedError, choices
-from lustrum.readers.cells import UNLISTED, ReadCell, names_of, read_cells
+from lustrum.model.errors import NotJudgedError
+from lustrum.readers.cells import ReadCell, grid_of, names_of, read_cells
 from lustrum.readers.container import read_container
 from lustrum.readers.grids import Container, FieldGrid
 from lustrum.readers.layout import CONFIDENTIAL, DeclaredTable, Layout, layout_text
@@ -138,15 +138,7 @@ def read_true(path: Path, layout: Layout | None = None) -> TrueFile:
             raise NotJudgedError(_asked(container, proposal, layout))
         layout = layout.model_copy(update={"tables": proposal.layout.tables})
     (table,) = layout.tables
-    grid = next((g for g in container.grids if g.name == table.sheet), None)
-    if grid is None:
-        names = [g.name for g in container.grids]
-        raise InputError(
-            f"{source}: there is no sheet {table.sheet!r}; {choices(table.sheet, names)}."
-        )
-    if not layout.tables[0].missing:
-        table = table.model_copy(update={"missing": "zero"})
-    layout = layout.model_copy(update={"tables": (table,)})
+    grid = grid_of(container, table.sheet)
     decimal, notes = _decimal(grid, table, layout, source)
     layout = layout.model_copy(update={"decimal": decimal})
     file, lines = _true_file(container, grid, layout, (*container.notes, *notes))
@@ -179,7 +171,7 @@ def _decimal(
     texts = [grid.lines[i][c].strip() for i in body for c in columns if c < len(grid.lines[i])]
     if "decimal" in layout.model_fields_set:
         return layout.decimal, ()
-    style = style_of(texts, "")
+    style = style_of(texts)
     if style.doubt:
         raise InputError(
             f'{source}: do {style.doubt} separate thousands or decimals? Write decimal = "." or decimal = "," '
@@ -197,21 +189,18 @@ def _true_file(
     """The rows of a table, and the lines outside of it."""
     source, (table,) = container.source, layout.tables
     _check_width(grid, table, source)
-    reading = read_cells(container, layout)
-    rows = [cell for cell in reading.cells if cell.place != UNLISTED]
+    reading = read_cells(container, layout, listed_only=True)
+    rows = reading.cells
     by_role: dict[str, list[str]] = {}
     for name, column in table.columns.items():
         by_role.setdefault(column.role, []).append(name)
     _check_reading(source, table, rows, by_role)
     for what, found in (("symbols", reading.symbols), ("letters", reading.letters)):
-        unknown = next(iter(found), None)
-        if unknown is not None and (unknown or "" not in layout.symbols):
-            place = found[unknown][0]
+        unknown = next(filter(None, found), None)
+        if unknown is not None:
             raise InputError(
-                f"{source}, {place}: the value is missing; suppression starts from true values."
-                if not unknown
-                else f"{source}, {place}: {unknown!r} is not a number; correct it, or say under [{what}] of a "
-                "layout what it means."
+                f"{source}, {found[unknown][0]}: {unknown!r} is not a number; correct it, or say under "
+                f"[{what}] of a layout what it means."
             )
     if reading.columns:
         raise InputError(
@@ -290,6 +279,11 @@ def _check_reading(
                 f"{source}: the columns {', '.join(by_role[role])} all have the role {role!r}; a table has "
                 "one, and the others are notes."
             )
+    if "contributor" in by_role:
+        raise InputError(
+            f"{source}: the column {by_role['contributor'][0]!r} names one contributor a line; a table to "
+            "suppress has a line for each cell."
+        )
     holdings, largest = (len(by_role.get(role, ())) for role in ("holding", "contribution"))
     if holdings and holdings != largest:
         raise InputError(

@@ -9,10 +9,19 @@ from pathlib import Path
 
 from lustrum.model import InputError
 from lustrum.model.errors import choices
-from lustrum.readers.cells import names_of
+from lustrum.readers.cells import grid_of, names_of, read_cells
 from lustrum.readers.container import read_container
-from lustrum.readers.layout import ContributionColumn, DeclaredContributions, DeclaredTable
-from lustrum.readers.number_text import Style, decimals_of, printed
+from lustrum.readers.grids import Container
+from lustrum.readers.layout import (
+    CONFIDENTIAL,
+    ColumnRole,
+    DeclaredContributions,
+    DeclaredTable,
+    Layout,
+)
+from lustrum.readers.number_text import decimals_of
+
+_ROLES = ("contributor", "holding", "value")
 
 
 @dataclass(frozen=True)
@@ -31,87 +40,85 @@ def read_contributions(
 ) -> list[Contribution]:
     """The lines of a file of contributions; whatever is not clear in it is refused with its line."""
     container = read_container(path)
-    if len(container.grids) > 1:
-        raise InputError(f"{path}: contributions stand in one sheet; the file has several.")
-    grid = container.grids[0]
-    names, body = names_of(grid, DeclaredTable(columns={}), str(path))
-    columns = _columns(path, names, declared, variables)
-    style = Style(declared.decimal if declared else decimal)
+    table = _table(container, declared, variables)
+    column_of = _columns(path, table, variables)
+    sign = declared.decimal if declared else decimal
+    layout = Layout(tables=(table,), decimal="," if sign == "," else ".")
+    reading = read_cells(container, layout, listed_only=True)
+    for wrong in (*reading.symbols.values(), *reading.letters.values()):
+        text = next(cell.text for cell in reading.cells if cell.place == wrong[0])
+        what = f"{text!r} is no number" if text else "the value is blank"
+        raise InputError(
+            f"{path}, {wrong[0]}: {what}; give the contribution, or take the line out."
+        )
     rows: list[Contribution] = []
     holding_of: dict[str, str] = {}
     first: dict[tuple[object, ...], str] = {}
-    for index in body:
-        fields = [text.strip() for text in grid.lines[index]]
-        fields += [""] * (len(names) - len(fields))
-        place = f"{path}, {grid.places[index]}"
-        found = {"code": dict[str, str](), "contributor": "", "holding": "", "value": ""}
-        for name, text in zip(names, fields, strict=True):
-            column = columns[name]
-            if column.role == "code":
-                found["code"][column.dimension or name] = text  # type: ignore[index]
-            else:
-                found[column.role] = text
-        number = printed(str(found["value"]), style)
-        who = str(found["contributor"])
+    for cell in reading.cells:
+        place = f"{path}, {cell.place}"
+        who, holding = (cell.beside.get(column_of[role], "") for role in ("contributor", "holding"))
         if not who:
             raise InputError(f"{place}: the contributor is blank; name them.")
-        if number is None or number.mark:
-            what = f"{found['value']!r} is no number" if found["value"] else "the value is blank"
-            raise InputError(f"{place}: {what}; give the contribution, or take the line out.")
-        if number.value < 0:
+        if cell.value is None or cell.value < 0:
             raise InputError(
                 f"{place}: the contribution is negative; contributors are judged only where all contributions "
                 "are 0 or more."
             )
-        row = Contribution(place, found["code"], who, str(found["holding"]), number.value)  # type: ignore[arg-type]
-        if holding_of.setdefault(who, row.holding) != row.holding:
+        if holding_of.setdefault(who, holding) != holding:
             raise InputError(f"{place}: the contributor has another holding in a line before.")
-        same = first.setdefault((who, *sorted(row.codes.items())), grid.places[index])
-        if same != grid.places[index]:
+        same = first.setdefault((who, *sorted(cell.key.items())), cell.place)
+        if same != cell.place:
             raise InputError(
                 f"{place}: the contributor has this cell in {same} already; add the contributions up."
             )
-        rows.append(row)
+        rows.append(Contribution(place, cell.key, who, holding, cell.value))
     if not rows:
         raise InputError(f"{path}: there is no contribution in it.")
     return rows
 
 
-def _columns(
-    path: Path,
-    names: Sequence[str],
-    declared: DeclaredContributions | None,
-    variables: Sequence[str],
-) -> dict[str, ContributionColumn]:
-    """The role of every column, as declared or by its plain name; a column without one may be a holding."""
-    plain: Mapping[str, ContributionColumn] = {
-        name: ContributionColumn(role="code") for name in variables
-    } | {name: ContributionColumn(role=name) for name in ("contributor", "holding", "value")}
-    columns = plain if declared is None else declared.columns
-    for name in names:
-        if name not in columns:
-            raise InputError(
-                f"{path}: the column {name!r} has no role; {choices(name, columns)}, or give it one under "
-                "[contributions.columns] of the layout."
-            )
-    for name in columns if declared is not None else ():
-        if name not in names:
-            raise InputError(f"{path}: there is no column {name!r}; {choices(name, names)}.")
-    roles = [columns[name].role for name in names]
+def _table(
+    container: Container, declared: DeclaredContributions | None, variables: Sequence[str]
+) -> DeclaredTable:
+    """The columns of a file, as declared or by their plain names; one without a role may be a holding."""
+    if declared is None and len(container.grids) > 1:
+        raise InputError(
+            f"{container.source}: contributions stand in one sheet; the file has several."
+        )
+    grid = container.grids[0]
+    roles = {name: ColumnRole(role="code") for name in variables}
+    roles |= {name: ColumnRole(role=name) for name in _ROLES}  # type: ignore[arg-type]
+    table = declared or DeclaredTable(sheet=grid.name, head=(grid.numbers[0],), columns=roles)
+    names, _ = names_of(grid_of(container, table.sheet), table, container.source)
+    unknown = next((name for name in names if name not in table.columns), None)
+    if unknown is not None:
+        raise InputError(
+            f"{container.source}: the column {unknown!r} has no role; {choices(unknown, table.columns)}, or "
+            "give it one under [contributions.columns] of the layout."
+        )
+    return declared or table.model_copy(update={"columns": {n: roles[n] for n in names}})
+
+
+def _columns(path: Path, table: DeclaredTable, variables: Sequence[str]) -> dict[str, str]:
+    """The columns of the contributor, the holding and the value, if each is there as often as it must be."""
+    named = {role: [n for n, c in table.columns.items() if c.role == role] for role in _ROLES}
     for role in ("contributor", "value"):
-        if roles.count(role) != 1:
-            raise InputError(f"{path}: one column must be the {role}; {roles.count(role)} are.")
-    if roles.count("holding") > 1:
+        if len(named[role]) != 1:
+            raise InputError(f"{path}: one column must be the {role}; {len(named[role])} are.")
+    other = next((c.role for c in table.columns.values() if c.role in CONFIDENTIAL - {*_ROLES}), "")
+    if other:
+        raise InputError(f"{path}: a file of contributions has no column of the role {other!r}.")
+    if len(named["holding"]) > 1:
         raise InputError(f"{path}: two columns are the holding; name one.")
-    codes = [columns[n].dimension or n for n in names if columns[n].role == "code"]
+    codes = [c.dimension or name for name, c in table.columns.items() if c.role == "code"]
     for name in codes:
-        if name not in variables:
+        if name not in variables and name not in table.nested:
             raise InputError(
                 f"{path}: no table has a variable {name!r}; {choices(name, variables)}."
             )
     if len(set(codes)) < len(codes):
         raise InputError(f"{path}: two columns are the same variable; give each its own.")
-    return {name: columns[name] for name in names}
+    return {role: names[0] if names else "" for role, names in named.items()}
 
 
 def finest_decimals(rows: Sequence[Contribution]) -> int:

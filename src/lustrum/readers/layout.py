@@ -91,9 +91,11 @@ Letter = Literal["note", "hidden"] | Between
 """What stands beside a number: a remark, the claim that it is hidden, or a range of the hidden value."""
 
 
-ConfidentialRole = Literal["contributors", "contribution", "holding", "lower", "upper", "primary"]
+ConfidentialRole = Literal[
+    "contributors", "contribution", "contributor", "holding", "lower", "upper", "primary"
+]
 """What only a confidential file holds: the number of contributors, the largest contributions and who made them,
-each from the first on, the levels of protection, and which cells are sensitive.
+each from the first on, the levels of protection, and which cells are sensitive; or one contributor a line.
 """
 
 CONFIDENTIAL: frozenset[str] = frozenset(get_args(ConfidentialRole))
@@ -217,17 +219,9 @@ class SuppressSettings(_LayoutPart):
         return self.model_dump(exclude={"rule", "frozen", "never", "decimals"}, exclude_none=True)
 
 
-class ContributionColumn(_LayoutPart):
-    """What a column of a file of contributions holds; ``dimension`` gives a column of codes another name."""
-
-    role: Literal["code", "contributor", "holding", "value", "note"]
-    dimension: str = ""
-
-
-class DeclaredContributions(_LayoutPart):
+class DeclaredContributions(DeclaredTable):
     """The file of contributions, with which contributors are judged; without it, columns have plain names."""
 
-    columns: dict[str, ContributionColumn]
     decimal: Literal[".", ","] = "."
 
 
@@ -304,7 +298,7 @@ def _fields(location: tuple[int | str, ...]) -> list[str]:
         "suppress": SuppressSettings,
     }  # fmt: skip
     if location[:1] == ("contributions",):
-        kinds |= {"contributions": DeclaredContributions, "columns": ContributionColumn}
+        kinds |= {"contributions": DeclaredContributions}
     kind: type[BaseModel] = Layout
     for part in location:
         kind = kinds.get(str(part), kind)

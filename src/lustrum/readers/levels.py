@@ -14,7 +14,7 @@ from lustrum.model.arrays import Floats
 from lustrum.readers.cells import CellCube
 from lustrum.readers.confidential import Number, TrueFile
 from lustrum.readers.judge import Levels
-from lustrum.readers.number_text import plain_number
+from lustrum.readers.number_text import Style, printed
 
 DefaultLevel = tuple[Decimal, bool]
 """A level for cells that have none of their own: a number, and whether it is percent."""
@@ -22,10 +22,10 @@ DefaultLevel = tuple[Decimal, bool]
 
 def default_level(text: str) -> DefaultLevel:
     """A level in words, such as ``10%`` or ``5``."""
-    number = plain_number(text.strip().removesuffix("%"))
-    if number is None or number < 0:
+    number = printed(text.strip().removesuffix("%"), Style())
+    if number is None or number.mark or number.value < 0:
         raise InputError(f"--protect is a percentage such as 10% or a number, not {text!r}.")
-    return number, text.strip().endswith("%")
+    return number.value, text.strip().endswith("%")
 
 
 def levels_of(truth: Sequence[TrueFile], default: DefaultLevel | None = None) -> Levels:

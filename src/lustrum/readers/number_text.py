@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from decimal import ROUND_HALF_EVEN, Context, Decimal, InvalidOperation
+from decimal import ROUND_HALF_EVEN, Context, Decimal
 
 _BLANKS = "\u0020\u00a0\u202f\u2009"
 _MINUS = "\u2212\u2013\u2012\uff0d"
@@ -25,7 +25,6 @@ _GROUPED = {
 }
 _SPACED = re.compile(rf"\d*|\d{{1,3}}(?:[{_BLANKS}]\d{{3}})+|\d{{1,3}}(?:[{_APOSTROPHES}]\d{{3}})+")
 _TAIL = 10  # decimals that no table prints on purpose
-_LEAST_PLACE = -99
 _EXACTLY = Context(prec=1000)
 
 
@@ -39,26 +38,19 @@ class Style:
 
 @dataclass(frozen=True)
 class Printed:
-    """A number, the mark that stands behind it, and whether brackets around it are taken for a minus."""
+    """A number, and the mark that stands behind it."""
 
     value: Decimal
     mark: str = ""
-    bracketed: bool = False
 
 
-def style_of(texts: Iterable[str], delimiter: str, thousands: str | None = None) -> Style:
+def style_of(texts: Iterable[str]) -> Style:
     """Which sign separates decimals in a column.
 
-    >>> style_of(["1.234,5", "17"], ";").decimal, style_of(["1,234", "17"], ",").decimal
-    (',', '.')
+    >>> style_of(["1.234,5", "17"]).decimal, style_of(["1,234", "17"]).doubt
+    (',', 'commas')
     """
-    if thousands in (",", "."):
-        return Style("," if thousands == "." else ".")
     digits = [_core(text) for text in texts]
-    if thousands is not None:
-        # Neither sign separates thousands, so one of them separates decimals.
-        signs = [sign for sign in ",." if any(sign in d for d in digits)]
-        return Style(".", "points and commas") if len(signs) > 1 else Style(*signs)
     both = [d for d in digits if "," in d and "." in d]
     if both:
         last = {max(",.", key=d.rfind) for d in both}
@@ -73,11 +65,11 @@ def style_of(texts: Iterable[str], delimiter: str, thousands: str | None = None)
             return Style("." if grouped[","] else ",")
         return Style(".", "points and commas")
     if commas:
-        return _one_sign(",", commas, [d for d in digits if "," not in d], delimiter)
-    return _one_sign(".", points, [d for d in digits if "." not in d], delimiter)
+        return _one_sign(",", commas, [d for d in digits if "," not in d])
+    return _one_sign(".", points, [d for d in digits if "." not in d])
 
 
-def _one_sign(sign: str, with_it: Sequence[str], without: Sequence[str], delimiter: str) -> Style:
+def _one_sign(sign: str, with_it: Sequence[str], without: Sequence[str]) -> Style:
     """A column in which only one of the two signs occurs."""
     other = "," if sign == "." else "."
     if any(d.count(sign) > 1 for d in with_it):
@@ -86,8 +78,6 @@ def _one_sign(sign: str, with_it: Sequence[str], without: Sequence[str], delimit
         return Style(sign)
     if any(len(d) > 3 for d in without):
         return Style(sign)  # a thousand without a separator
-    if sign == "," and delimiter == ",":
-        return Style(other)
     if sign == "." and len(with_it) < 2:
         return Style(sign)
     return Style(other, "points" if sign == "." else "commas")
@@ -97,7 +87,7 @@ def printed(text: str, style: Style) -> Printed | None:
     """A number as it is printed, or None if the text is none.
 
     >>> printed("(1,234)", Style()).value, printed("12,5 p", Style(","))
-    (Decimal('-1234'), Printed(value=Decimal('12.5'), mark='p', bracketed=False))
+    (Decimal('-1234'), Printed(value=Decimal('12.5'), mark='p'))
     """
     if text.isascii() and text.isdigit():
         return Printed(Decimal(text))  # most numbers are
@@ -115,23 +105,7 @@ def printed(text: str, style: Style) -> Printed | None:
         return None
     whole = re.sub(r"\D", "", whole)
     value = Decimal(f"{match['sign']}{whole}.{fraction}{match['power'] or ''}")
-    return Printed(-value if negative else value, mark, negative and text.strip().endswith(")"))
-
-
-def plain_number(text: str) -> Decimal | None:
-    """A number below 10**15 as programs write it, or None.
-
-    >>> plain_number("-12.50"), plain_number("1_000"), plain_number("1e99"), plain_number("nan")
-    (Decimal('-12.50'), None, None, None)
-    """
-    try:
-        value = Decimal(text)
-    except InvalidOperation:
-        return None
-    exponent = value.as_tuple().exponent  # no number where the value is infinite or none
-    if not isinstance(exponent, int) or exponent < _LEAST_PLACE or "_" in text:
-        return None
-    return value if value.adjusted() < 15 else None
+    return Printed(-value if negative else value, mark)
 
 
 def _plain(text: str) -> tuple[str, bool]:

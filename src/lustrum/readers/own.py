@@ -10,7 +10,7 @@ from typing import Literal
 
 from lustrum.formats.cell_text import HeadNames, free_name
 from lustrum.model import CellStatus, Release, TableAxis
-from lustrum.readers.cells import UNLISTED, read_cells
+from lustrum.readers.cells import read_cells
 from lustrum.readers.confidential import Kind
 from lustrum.readers.container import read_container
 from lustrum.readers.layout import (
@@ -120,12 +120,8 @@ def published_cells(path: Path, names: Sequence[str]) -> dict[tuple[str, ...], D
         sheet=CELLS if CELLS in sheets else sheets[0],
         columns={**columns, value: ColumnRole(role="value")},
     )
-    cells = read_cells(container, Layout(tables=(table,))).cells
-    return {
-        tuple(cell.key[name] for name in names): cell.value
-        for cell in cells
-        if cell.place != UNLISTED
-    }
+    cells = read_cells(container, Layout(tables=(table,)), listed_only=True).cells
+    return {tuple(cell.key[name] for name in names): cell.value for cell in cells}
 
 
 def code_roles(axis: TableAxis) -> CodeRoles:

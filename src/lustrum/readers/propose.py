@@ -186,7 +186,7 @@ def _table(
     own = grid.structure
     known, called = _true_columns(names, source) if true and own is None else ({}, "")
     texts = {name: column for name, column in texts.items() if any(column) and name not in known}
-    styles = {name: style_of(column, "") for name, column in texts.items()}
+    styles = {name: style_of(column) for name, column in texts.items()}
     numeric = [name for name in texts if _is_numeric(texts[name], styles[name])]
     # Numbers of a true table could be contributors, so that only what no row does without is a code.
     if true:

@@ -17,6 +17,7 @@ from lustrum.readers.confidential import Kind, TrueFile
 from lustrum.readers.contributions import CheckedContributions, check_totals, checked_contributions
 from lustrum.readers.hierarchy_files import Groups, check_circles
 from lustrum.readers.layout import CodeRoles, Layout, layout_text
+from lustrum.readers.relations import evidence
 
 
 @dataclass(frozen=True)
@@ -190,14 +191,12 @@ def _members(
 
 
 def _adds_up(name: str, files: Sequence[TrueFile], code: str, parts: Sequence[str]) -> bool:
-    rows = [code, *parts]
     codes = list(dict.fromkeys(c for f in files for c in f.codes[f.names.index(name)]))
-    if not set(rows) <= set(codes):
+    if not {code, *parts} <= set(codes):
         return False
     value, known = _lines(files, name, codes)
-    full = known[[codes.index(c) for c in rows]].all(axis=0)
-    numbers = value[[codes.index(c) for c in rows]][:, full]
-    return bool(full.any()) and bool((numbers[0] == numbers[1:].sum(axis=0)).all())
+    shown = evidence(value, known, codes.index(code), [codes.index(part) for part in parts])
+    return shown is not None and shown[0] > 0
 
 
 def _check_cover(codes: CodeMembers, files: Sequence[TrueFile]) -> None:
