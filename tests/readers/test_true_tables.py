@@ -227,12 +227,46 @@ def test_a_mistake_is_one_sentence_with_its_line(tmp_path: Path, text: str, sent
     assert "t.csv" in str(caught.value)
 
 
+FULL = """area,job,value,n,x1,x2,h1,h2,primary,upper,lower,status
+n,a,9,3,5,2,f,g,1,2,1,ok
+n,Total,9,3,5,2,f,g,0,,,ok
+s,a,7,1,7,,f,,0,,,ok
+s,Total,7,1,7,,f,,0,,,ok
+Total,a,16,3,12,2,f,g,0,,,ok
+Total,Total,16,3,12,2,f,g,0,,,ok
+"""
+
+
+@given(
+    renamed=st.sets(st.sampled_from(FULL.splitlines()[0].split(",")), max_size=3),
+    order=st.permutations(range(12)),
+)
+@settings(max_examples=examples(80, 800), deadline=None)
+def test_no_column_is_lost_or_published_for_its_name(
+    tmp_path_factory: pytest.TempPathFactory, renamed: set[str], order: list[int]
+) -> None:
+    """Columns may stand in any order; one of an unknown name is a code that rows need, or asked about."""
+    folder = tmp_path_factory.mktemp("t")
+    lines = [[line.split(",")[i] for i in order] for line in FULL.splitlines()]
+    lines[0] = [f"c {name}" if name in renamed else name for name in lines[0]]
+    try:
+        file = read(folder, "\n".join(map(",".join, lines)) + "\n")
+    except InputError:
+        assert renamed - {"area", "job"}
+        return
+    assert renamed <= {"area", "job"}
+    assert {name.removeprefix("c ") for name in file.names} == {"area", "job"}
+    plain = read(folder, FULL)
+    for fact in ("values", "count", "largest", "holdings", "lower", "upper", "primary"):
+        assert getattr(file, fact) == getattr(plain, fact)
+
+
 def test_what_nobody_needs_to_tell_rows_apart_is_asked_about(tmp_path: Path) -> None:
     text = "a,b,year,value,mean\np,q,y25,5,2\np,r,y25,6,3\ns,q,y25,7,9\ns,r,y25,7,8\n"
-    with pytest.raises(InputError, match="What is the column 'mean'") as asked:
+    with pytest.raises(InputError, match=r"the column 'year'\? What is the column 'mean'") as asked:
         read(tmp_path, text)
     lines = str(asked.value).partition(":\n")[2]
-    assert read(tmp_path, text, lines).names == ("a", "b", "year")
+    assert read(tmp_path, text, lines).names == ("a", "b")
     labelled = "age,age_label,value\n1,one,5\n2,two,6\n"
     file = read(tmp_path, labelled)
     assert (file.names, file.labels["age", "1"]) == (("age",), "one")

@@ -227,12 +227,8 @@ def _table(
             values = [v for v in values if v != name]
         if true and len(codes) > 1:
             # What no row needs could be anything, and a code is published.
-            codes = [
-                name
-                for name in codes
-                if len(set(texts[name])) == 1
-                or not _unique(texts, [code for code in codes if code != name])
-            ]
+            without = {name: [code for code in codes if code != name] for name in codes}
+            codes = [n for n in names if n in without and not _unique(texts, without[n])]
         fill = not _unique(texts, codes) and any("" in texts[c] and texts[c][0] for c in codes)
         columns = {name: ColumnRole(role="code") for name in codes}
         columns |= {name: ColumnRole(role="label", of=of) for name, of in labels.items()}
@@ -263,8 +259,6 @@ def _table(
                     len(body),
                 )
             )
-    if true:
-        columns = {name: columns[name] for name in names if name in columns}
     across = (MEASURE,) if len(values) > 1 else ()
     return place.model_copy(update={"columns": columns, "across": across, "fill": fill}), decimal
 
