@@ -186,13 +186,14 @@ def _table(
     own = grid.structure
     known, called = _true_columns(names, source) if true and own is None else ({}, "")
     texts = {name: column for name, column in texts.items() if any(column) and name not in known}
-    styles = {name: style_of(column) for name, column in texts.items()}
-    numeric = [name for name in texts if _is_numeric(texts[name], styles[name])]
-    # Numbers of a true table could be contributors, so that only what no row does without is a code.
     if true:
-        numeric = [n for n in numeric if all(printed(t, styles[n]) for t in texts[n] if t)]
-        numeric = [n for n in numeric if f"{n}_label" not in known]
+        # Numbers could be contributors, so that only what rows need to be told apart is a code.
+        styles = dict.fromkeys(texts, Style())
+        unnamed = [name for name in texts if f"{name}_label" not in known]
+        numeric = [name for name in unnamed if all(map(_in_some_style, filter(None, texts[name])))]
     else:
+        styles = {name: style_of(column) for name, column in texts.items()}
+        numeric = [name for name in texts if _is_numeric(texts[name], styles[name])]
         numeric = [name for name in numeric if not _is_code(name, texts, numeric)]
     if called in texts and called not in numeric:
         numeric.append(called)  # what is no number in it is a mistake
@@ -296,6 +297,10 @@ def _is_numeric(texts: Sequence[str], style: Style) -> bool:
         elif len(text) > _SYMBOL and bound_of_words(text) is None:
             return False
     return numbers > 0
+
+
+def _in_some_style(text: str) -> bool:
+    return any(printed(text, Style(sign)) is not None for sign in ".,")
 
 
 def _is_code(name: str, texts: dict[str, list[str]], numeric: Sequence[str]) -> bool:
