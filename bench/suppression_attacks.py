@@ -26,13 +26,12 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from attacks.suppression.audits import AUDITS, audited
 from attacks.suppression.drive import run
 from attacks.suppression.faults import FAULTS, found_by
 from attacks.suppression.intake import odd
 from attacks.suppression.judge import Outcome, judge
 from attacks.suppression.kinds import KINDS, problem
-from attacks.suppression.log import Line, append, audit_row, of_audit, of_outcome, read_log, table
+from attacks.suppression.log import Line, append, of_outcome, read_log, table
 from attacks.suppression.planted import finders, planted
 from parts.figures import record
 
@@ -56,14 +55,10 @@ def attacked(kind: str, number: int, keep: Path | None) -> Outcome:
 
 
 def result(kind: str, number: int, keep: Path | None) -> Line:
-    """What came of a problem, or of the audit of a drawn file."""
+    """What came of a problem."""
     start = cpu()
-    if kind in KINDS:
-        outcome = attacked(kind, number, keep)
-        return of_outcome(outcome, cpu() - start)
-    with tempfile.TemporaryDirectory() as folder:
-        said = audited(AUDITS[kind](number), Path(folder))
-    return of_audit(kind, said, cpu() - start)
+    outcome = attacked(kind, number, keep)
+    return of_outcome(outcome, cpu() - start)
 
 
 def cpu() -> float:
@@ -119,7 +114,7 @@ def faults() -> int:
 
 def main() -> int:
     """Attack, print a table by kind and the worst cases."""
-    every = [*KINDS, *AUDITS, INTAKE]
+    every = [*KINDS, INTAKE]
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -157,13 +152,11 @@ def main() -> int:
         if asked.log:
             append(asked.log, line)
     found = [known[key] for key in wanted if key in known]
-    for figures in table(found, [kind for kind in drawn if kind in KINDS]):
+    for figures in table(found, drawn):
         record("Attacks from outside", figures)
     worst: list[str] = []
     for kind in drawn:
         own = [line for line in found if line.kind == kind]
-        if kind in AUDITS and own:
-            record("Audits of drawn files", audit_row(kind, own))
         bad = sorted((o for o in own if o.fails), key=lambda o: -o.outsider - o.untrue)
         worst += [str(line) for line in bad[: asked.worst]]
     if INTAKE in asked.kinds:

@@ -10,14 +10,13 @@ from pathlib import Path
 
 import pytest
 from attacks.suppression.attackers import insiders, pairs
-from attacks.suppression.audits import Audited, case, subtotal_case
 from attacks.suppression.cells import Content, Population, Record, Variable
 from attacks.suppression.drive import run
 from attacks.suppression.faults import FAULTS, Fault, found_by
 from attacks.suppression.files import read, reason_of
 from attacks.suppression.judge import judge
 from attacks.suppression.kinds import KINDS, plain, problem
-from attacks.suppression.log import Line, append, of_outcome, read_log, table
+from attacks.suppression.log import append, of_outcome, read_log, table
 from attacks.suppression.planted import Planted, finders, planted, release
 from attacks.suppression.problems import Problem
 from attacks.suppression.programs import ContradictionError, Fact, Facts, Program
@@ -224,30 +223,6 @@ def test_a_changed_value_in_a_file_is_found_untrue(tmp_path: Path) -> None:
     assert finders(changed.attack(tmp_path)) == {"untrue"}
 
 
-def test_drawn_files_for_audits_hold_both_disclosures_and_none() -> None:
-    drawn = [case(n) for n in range(30)]
-    assert any(c.disclosed for c in drawn)
-    assert any(not c.disclosed for c in drawn)
-    assert case(5) == drawn[5]
-    leak = next(c for c in drawn if c.disclosed)
-    clean = next(c for c in drawn if not c.disclosed)
-    assert Audited(leak, 0, "").false_clear
-    assert not Audited(leak, 4, "").false_clear
-    assert Audited(clean, 3, "").false_alarm
-    assert not Audited(clean, 0, "").false_clear
-
-
-def test_an_alarm_about_a_cell_known_to_within_a_percent_is_right() -> None:
-    clean = replace(next(c for n in range(30) if not (c := case(n)).disclosed), near=())
-    assert Audited(clean, 3, "").false_alarm
-    assert not Audited(replace(clean, near=("D b2",)), 3, "").false_alarm
-
-
-def test_half_of_the_drawn_subtotals_give_a_part_away() -> None:
-    drawn = [subtotal_case(n) for n in range(20)]
-    assert 5 < sum(bool(c.disclosed) for c in drawn) < 15
-
-
 def test_pairs_fail_a_run_that_was_asked_to_withstand_them(tmp_path: Path) -> None:
     leak = next(p for p in planted() if p.finder == "pair")
     assert not leak.attack(tmp_path).fails
@@ -341,17 +316,6 @@ def test_a_log_is_gone_on_from_and_its_last_word_counts(tmp_path: Path) -> None:
     rows = table([line], [line.kind])
     assert rows[-1]["kind"] == "all"
     assert (rows[-1]["problems"], rows[-1]["released"]) == (1, 1)
-
-
-def test_a_false_all_clear_or_alarm_fails_and_a_doubt_does_not() -> None:
-    line = Line("audit", 1, "exit 0", "", 0.0, disclosed=True)
-    assert line.fails
-    assert not replace(line, result="exit 4").fails
-    assert not replace(line, disclosed=False).fails
-    alarm = replace(line, disclosed=False, result="exit 3")
-    assert alarm.false_alarm
-    assert alarm.fails
-    assert not replace(alarm, near=True).fails
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)

@@ -18,11 +18,11 @@ import pyarrow as pa
 import pyarrow.csv as pc
 import pytest
 
+from browsing import axe_complaints, context_of
 from lustrum.cli import main
-from lustrum.cli.terminal.audit_page import page
 from lustrum.demo.setup import prepare
 from lustrum.protect.population.public import SEARCH
-from lustrum.readers.judge import judge, open_file
+from lustrum.readers.layout import read_layout
 from lustrum.tabulate import Store
 
 DESCRIPTION = """
@@ -428,18 +428,38 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 
-def test_only_what_can_be_chosen_on_the_page_is_settled_by_it(
-    tmp_path: Path, browser: Browser
+def test_from_a_file_by_questions_and_roles_to_a_layout_and_its_exit_code(
+    run: Run, tmp_path: Path, browser: Browser
 ) -> None:
-    (tmp_path / "q.csv").write_text("A title\narea,job,value\nT,All,90\nT,a,60\nN,All,50\nN,a,x\n")
-    opened = open_file(tmp_path / "q.csv")
-    (tmp_path / "q.html").write_text(page(judge([opened]).report, [opened.layout]))
-    tab = browser.new_page()
-    tab.goto((tmp_path / "q.html").as_uri())
-    text = tab.get_by_label("The layout as TOML")
-    before = {"codes:area", "codes:job", "notes"}
-    assert set(tomllib.loads(text.input_value())["open"]) == before
-    tab.get_by_label("Lines outside the tables").check()
-    layout = tomllib.loads(text.input_value())
-    assert (set(layout["open"]), layout["notes"]) == (before - {"notes"}, "nothing")
-    tab.close()
+    """With the keyboard alone; nothing is settled that nobody said is right."""
+    rows = "T,All,90,\nT,a,60,\nT,b,30,\nN,All,50,\nN,a,x,\nN,b,9,c\nS,All,40,\nS,a,x,\nS,b,21,e\n"
+    (tmp_path / "q.csv").write_text(f"A title\narea,job,value,status\n{rows}")
+    audit = ["audit", str(tmp_path / "q.csv")]
+    assert run(*audit, "--html", str(tmp_path / "q.html"), data=tmp_path).returncode == 4
+    for width, scheme in ((1440, "light"), (390, "dark")):
+        looks = {"viewport": {"width": width, "height": 900}, "color_scheme": scheme}
+        with context_of(browser, **looks, accept_downloads=True) as context:
+            tab = context.new_page()
+            tab.goto((tmp_path / "q.html").as_uri())
+            assert axe_complaints(tab) == []
+            assert tab.evaluate("document.documentElement.scrollWidth") <= width
+            text = tab.get_by_label("The layout as TOML")
+            asked = tomllib.loads(text.input_value())["open"]
+            assert {"codes:area", "codes:job", "symbols", "letters", "notes"} == set(asked)
+            for role in asked:
+                box = tab.locator(f"[data-settles='{role}']")
+                for letter, key in (("e", "n"), ("c", "h")) if role == "letters" else ():
+                    tab.locator(f"[data-letter='{letter}']").focus()
+                    tab.keyboard.press(key)
+                box.focus()
+                tab.keyboard.press("Space")
+            assert tab.get_by_role("status").inner_text() == "Every question is settled."
+            tab.get_by_role("button").focus()
+            with tab.expect_download() as download:
+                tab.keyboard.press("Enter")
+            download.value.save_as(tmp_path / "layout.toml")
+    layout = read_layout(tmp_path / "layout.toml")
+    assert (layout.open, layout.letters) == ((), {"c": "hidden", "e": "note"})
+    done = run(*audit, "--layout", str(tmp_path / "layout.toml"), data=tmp_path)
+    assert done.returncode == 3
+    assert "A number stands beside the word that it is hidden" in done.stdout

@@ -17,12 +17,11 @@ from unittest.mock import patch
 
 import numpy as np
 
-from attacks.suppression.audits import AUDITS, audited
 from attacks.suppression.drive import run
 from attacks.suppression.intake import odd
 from attacks.suppression.judge import judge
-from attacks.suppression.kinds import KINDS, problem
-from attacks.suppression.log import Line, of_audit, of_outcome
+from attacks.suppression.kinds import problem
+from attacks.suppression.log import Line, of_outcome
 
 MOST = 60
 """Problems of each kind that are tried before a fault counts as not found."""
@@ -107,17 +106,6 @@ def _broken(right: Any) -> Any:
     return crash
 
 
-def _unasked(right: Any) -> Any:
-    """A proposed layout that leaves nothing open."""
-
-    def propose(container: Any) -> Any:
-        made = right(container)
-        settled = made.layout.model_copy(update={"open": ()})
-        return replace(made, layout=settled, questions=[])
-
-    return propose
-
-
 _NOT_READ_BACK: dict[str, Twist] = {"lustrum.cli.suppress.audit_of_files": _always(None)}
 """What is written is not audited: otherwise the product itself finds some faults, and withholds the files."""
 
@@ -152,7 +140,6 @@ FAULTS = (
     Fault("levels are halved", ("sums, 2 ways",), {"lustrum.sensitivity.result._level": _halved}),
     Fault("stated intervals are too close", ("csv",),
           {f"{_SUPPRESSION}.method.with_intervals": _narrow, **_NOT_READ_BACK}, first=9),
-    Fault("a proposal asks nothing", ("audit",), {f"{_FILES}.judge.propose": _unasked}),
 )  # fmt: skip
 
 
@@ -172,10 +159,8 @@ def _place(name: str) -> tuple[Any, str]:
 
 def _shows(kind: str, number: int) -> Line:
     with tempfile.TemporaryDirectory() as folder:
-        if kind in KINDS:
-            drawn = problem(kind, number)
-            return of_outcome(judge(drawn, run(drawn, Path(folder))), 0)
-        return of_audit(kind, audited(AUDITS[kind](number), Path(folder)), 0)
+        drawn = problem(kind, number)
+        return of_outcome(judge(drawn, run(drawn, Path(folder))), 0)
 
 
 def _intake() -> str:

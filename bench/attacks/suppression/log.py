@@ -8,7 +8,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from attacks.suppression.audits import Audited
 from attacks.suppression.judge import Outcome, Short
 
 RESULTS = ("released", "withheld", "not judged", "refused", "crashed", "too long")
@@ -20,7 +19,7 @@ HEADINGS = (
 
 @dataclass(frozen=True)
 class Line:
-    """What the attacks on one problem, or the audit of one drawn file, came to."""
+    """What the attacks on one problem came to."""
 
     kind: str
     number: int
@@ -37,25 +36,13 @@ class Line:
     untrue: int = 0
     asked_pair: int = 0
     """Cells that are short to pairs although the run was asked to withstand them; counted in ``pair`` too."""
-    disclosed: bool = False
-    near: bool = False
     said: str = ""
-
-    @property
-    def false_clear(self) -> bool:
-        """An audit without a word about a disclosed cell."""
-        return self.disclosed and self.result == "exit 0"
-
-    @property
-    def false_alarm(self) -> bool:
-        """An audit that finds what is not there."""
-        return not self.disclosed and not self.near and self.result == "exit 3"
 
     @property
     def fails(self) -> bool:
         """Whether a promise was broken."""
         short = bool(self.outsider or self.insider or self.untrue or self.asked_pair)
-        return short or self.false_clear or self.false_alarm or "crashed" in self.result
+        return short or "crashed" in self.result
 
     def __str__(self) -> str:
         again = f'--kinds "{self.kind}" --first {self.number} --problems 1'
@@ -94,18 +81,6 @@ def _cells(found: Iterable[Short]) -> int:
     return len({short.leaves for short in found})
 
 
-def of_audit(kind: str, audited: Audited, seconds: float) -> Line:
-    """The line of a drawn file that was audited."""
-    case = audited.case
-    code = audited.code if isinstance(audited.code, str) else f"exit {audited.code}"
-    said = ", ".join(case.disclosed) or " ".join(audited.said.split())[-200:]
-    rules = f"columns beside: {case.companion}"
-    return Line(
-        kind, case.number, code, rules, round(seconds, 2),
-        disclosed=bool(case.disclosed), near=bool(case.near), said=said,
-    )  # fmt: skip
-
-
 def read_log(path: Path) -> dict[tuple[str, int], Line]:
     """All results of a log; of a problem that stands there twice, the last one."""
     if not path.exists():
@@ -140,19 +115,3 @@ def _row(kind: str, own: Sequence[Line]) -> dict[str, str | int]:
         numbers.append(sum(getattr(line, name) for line in own))
     numbers.append(round(sum(line.seconds for line in own)))
     return {"kind": kind, **dict(zip(HEADINGS, numbers, strict=True))}
-
-
-def audit_row(kind: str, own: Sequence[Line]) -> dict[str, str | int]:
-    """What ``lustrum audit`` said about drawn files."""
-    codes = Counter(line.result for line in own)
-    return {
-        "kind": kind,
-        "files": len(own),
-        "with a disclosed cell": sum(line.disclosed for line in own),
-        "more with one known to within a percent": sum(
-            line.near and not line.disclosed for line in own
-        ),
-        "exit codes": ", ".join(f"{code}: {n}" for code, n in sorted(codes.items())),
-        "false all-clears": sum(line.false_clear for line in own),
-        "false alarms": sum(line.false_alarm for line in own),
-    }

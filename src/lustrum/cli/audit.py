@@ -11,6 +11,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from lustrum.audit.certificate import certify
+from lustrum.cli.suppress import rule_of, settings_of
 from lustrum.cli.terminal.audit_page import page
 from lustrum.model import InputError
 from lustrum.readers.confidential import read_true
@@ -58,6 +59,9 @@ def audit_files(
             "--coalition needs the contributions; name their file with --contributions."
         )
     default = None if protect is None else default_level(protect)
+    settings = settings_of([file.layout for file in opened], {})
+    if settings.rule and protect is not None and not truth:
+        raise InputError("'rule' stands in [suppress] of the layout, so leave --protect out.")
     levels = levels_of([read_true(path) for path in truth], default) if truth else None
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True, markup=False), transient=True) as bar:
@@ -70,8 +74,10 @@ def audit_files(
             seconds=seconds,
             equations_only=equations_only,
             contributions=contributions,
-            coalition=coalition,
+            coalition=max(coalition, 2 if settings.attacker == "pairs" else 1),
             protect=default,
+            rule=rule_of(settings.rule) if settings.rule and contributions else None,
+            unions=settings.unions or False,
         )
     report = judged.report
     _show(report, close, narrow, console)

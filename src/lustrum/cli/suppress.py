@@ -120,17 +120,16 @@ def _read(paths: Sequence[Path], words: SuppressWords, tell: Say) -> _Read:
             tell(f"{file.source}: {note}")
         if "assumed" in table.provenance:
             tell(str(table.provenance["assumed"]))
-    return _Read(paths, files, tables, _settings(layouts, words))
+    return _Read(paths, files, tables, settings_of(layouts, words.settings or {}))
 
 
-def _settings(layouts: Sequence[Layout | None], words: SuppressWords) -> SuppressSettings:
+def settings_of(layouts: Sequence[Layout | None], given: Mapping[str, object]) -> SuppressSettings:
     """What layouts and the command line tell about suppression together; nothing is said twice."""
     every = [layout.suppress for layout in layouts if layout is not None]
     stated = [one for one in every if one != SuppressSettings()]
     if any(one != stated[0] for one in stated):
         raise InputError("The layouts differ in [suppress]; tell it in one of them.")
     settings = stated[0] if stated else SuppressSettings()
-    given = words.settings or {}
     twice = next((key for key in given if key in settings.model_fields_set), None)
     if twice is not None:
         raise InputError(f"--{twice} stands in [suppress] of the layout too; tell it once.")

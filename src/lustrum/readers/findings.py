@@ -16,13 +16,25 @@ from lustrum.audit.bounding.elimination import exactly_disclosed
 from lustrum.audit.report import explained
 from lustrum.model.arrays import Floats, Ints, Mask
 from lustrum.numeric.structure import UNBOUNDED
+from lustrum.protect.suppression import RuleOnUnions
+from lustrum.protect.suppression.check import audit_pattern
 from lustrum.readers.cells import CellCube
-from lustrum.readers.insiders import Contributors, SecretRules
+from lustrum.readers.insiders import Contributors, ProtectionLevels
 from lustrum.readers.layout import Layout
 from lustrum.readers.relations import CodeRelation, knowledge_of
 from lustrum.readers.report import AuditedValue, OpenQuestion
+from lustrum.sensitivity import Rule
 
 _EXPLAINED = 20
+
+
+@dataclass(frozen=True)
+class InsiderAttack:
+    """How many contributors work together, the rule that must hold, and whether in sums of hidden cells too."""
+
+    coalition: int = 1
+    rule: Rule | None = None
+    unions: bool = False
 
 
 @dataclass(frozen=True)
@@ -58,9 +70,10 @@ class ValueFindings:
             picks = picks[exactly_disclosed(_by_sums(cube, known))[picks]]
         out: list[AuditedValue] = []
         closest: tuple[float, AuditedValue] | None = None
-        nobody = np.zeros(len(known), dtype=np.bool_)
+        follow = exactly_disclosed(_by_sums(cube, known))[picks] & ~cube.known.ravel()[picks]
+        bounds = best_bounds(known, picks.tolist(), seconds=self.seconds)
         for cell, *ends, sharp, follows in zip(
-            picks.tolist(), *self.ranges(cube, known, known.low, nobody, picks), strict=True
+            picks.tolist(), bounds.low, bounds.high, bounds.sharp, follow.tolist(), strict=True
         ):
             low, high = map(float, ends)
             finding = self.finding(cube, cell, low, high, bool(follows))
@@ -75,19 +88,6 @@ class ValueFindings:
             elif np.isfinite(high - low) and (closest is None or high - low < closest[0]):
                 closest = (high - low, value)
         return known, tuple(out), len(picks) - len(out), closest and closest[1]
-
-    def ranges(
-        self, cube: CellCube, known: Knowledge, own: Ints, alone: Mask, picks: Ints
-    ) -> tuple[Floats, Floats, Mask, Mask]:
-        """Bounds of cells for somebody who knows that they are at least ``own``, and some no more."""
-        low = np.maximum(known.low, own)
-        high = np.where(alone, low, known.high)
-        known = replace(known, low=low, high=high)
-        follows = (
-            exactly_disclosed(_by_sums(cube, known, alone))[picks] & ~cube.known.ravel()[picks]
-        )
-        bounds = best_bounds(known, picks.tolist(), seconds=self.seconds)
-        return bounds.low, bounds.high, bounds.sharp, follows
 
     def finding(self, cube: CellCube, cell: int, low: float, high: float, follows: bool) -> str:
         """What a range of a cell means."""
@@ -109,54 +109,120 @@ class ValueFindings:
         cube: CellCube,
         known: Knowledge,
         people: Contributors,
-        coalition: int,
-        protect: tuple[Decimal, bool] | None,
+        attack: InsiderAttack,
         found: Sequence[AuditedValue],
     ) -> tuple[AuditedValue, ...]:
-        """What contributors learn about each other that no reader knows already."""
+        """What contributors learn about each other, and readers about cells in which the rule fails.
 
-        def level(amount: int) -> int:
-            assert protect is not None
-            return int(room_of(np.array([amount]), cube, protect)[0])
-
-        def ranges(own: Ints, alone: Mask, picks: Ints) -> tuple[Floats, Floats, Mask, Mask]:
-            return self.ranges(cube, known, own, alone, picks)
-
-        sums = self.kind == "sums"
-        rules = SecretRules(
-            self.close, not sums, level if sums and protect is not None else None, self.wanted
-        )
-        disclosed = {value.cell for value in found if value.finding != "few values"}
-        picks = np.flatnonzero((cube.asked & cube.listed).ravel())
-        picks = picks[[cube.name_of(cell) not in disclosed for cell in picks.tolist()]]
-        secrets = list(people.hidden_values(known, picks, coalition, ranges, rules))
-        self.unproven.update(secret.cell for secret in secrets if secret.finding == "open")
-        secrets = [secret for secret in secrets if secret.finding != "open"]
-        if sums:
-            shown = (cube.known & cube.listed & ~cube.asked).ravel()
-            secrets += people.shown_contributions(shown, coalition, rules)
-        return tuple(
-            _value(
-                cube,
-                secret.cell,
-                secret.low,
-                secret.high,
-                sharp=secret.sharp,
-                finding=secret.finding,
-                known_to=secret.attackers,
-                about="one contribution" if secret.one else "contributions of others",
+        It is what an audit of the same pattern finds that was chosen by :mod:`lustrum.protect.suppression`.
+        """
+        rule, total = attack.rule, people.total
+        told = {value.cell for value in found if value.finding != "few values"}
+        asked = (cube.asked & cube.listed).ravel()
+        asked[[c for c in np.flatnonzero(asked).tolist() if cube.name_of(c) in told]] = False
+        close = self.close if self.kind == "sums" else None
+        rounded = bool((known.low < known.high)[cube.known.ravel()].any())
+        if rule is not None:
+            levels = people.levels(rule)
+        elif self.wanted is not None:
+            levels = ProtectionLevels.reaching(total, self.wanted)
+        else:
+            # A sum that is known but for rounding is found by equations, however wide its range.
+            levels = ProtectionLevels.nearly_exact(
+                total, total > 0, 100 if rounded and close else close
             )
-            for secret in secrets
+        problem, hidden = people.problem(
+            known, levels.among(asked), attack.coalition, whole=self.kind == "counts"
+        )
+        if attack.unions and rule is not None:
+            problem = replace(problem, unions=RuleOnUnions(people.table, rule))
+        audit = audit_pattern(problem, hidden)
+        out = []
+        learned: dict[int, list[set[int]]] = {}
+        for (cell, attacker), (*reach, sharp) in zip(audit.short, audit.reach, strict=True):
+            members = set() if attacker < 0 else {*problem.views[attacker].members}
+            reader = attacker < 0 and rule is None
+            if reader or any(part <= members for part in learned.get(cell, ())):
+                continue
+            own = int(people.parties[sorted(members)][:, [cell]].sum())
+            low, high = (round(end, 6) for end in reach)
+            word = "exact" if low == high else "within protection"
+            if low < high and rule is None and self.wanted is None:
+                near = 100 * (high - low) <= self.close * (high + low - 2 * own)
+                if not near and rounded:
+                    view = problem.views[attacker]
+                    alone = np.zeros(len(known), dtype=np.bool_)
+                    alone[view.cells[(view.low == view.high) & (view.cells < alone.size)]] = True
+                    near = bool(exactly_disclosed(_by_sums(cube, known, alone))[cell])
+                word = "close" if near and close is not None else "open"
+            if not sharp and word != "exact":
+                self.unproven.add(cell)
+                continue
+            if word == "open":
+                continue
+            learned.setdefault(cell, []).append(members)
+            names = tuple(people.names[i] for i in sorted(members))
+            about = "contributions of others" if members else "value"
+            high = np.inf if high >= problem.high[cell] else high
+            ends = max(low - own, 0.0), high - own
+            out.append(
+                _value(cube, cell, *ends, sharp=True, finding=word, known_to=names, about=about)
+            )
+        return (
+            *out,
+            *self._published(
+                cube,
+                people,
+                attack,
+                levels,
+                [problem.relations[[row]].indices for row in audit.lines],
+                hidden,
+            ),
         )
 
+    def _published(
+        self,
+        cube: CellCube,
+        people: Contributors,
+        attack: InsiderAttack,
+        levels: ProtectionLevels,
+        lines: Sequence[Ints],
+        hidden: Mask,
+    ) -> Iterable[AuditedValue]:
+        """The contributions that shown cells give away, and sums of hidden cells that other cells show."""
+        if self.kind != "sums":
+            return
+        shown = (cube.known & cube.listed & ~cube.asked).ravel() & people.additive
+        sums = [[cell] for cell in np.flatnonzero(shown).tolist()]
+        sums += [line[hidden[line]].tolist() for line in lines]
+        for cells in sums:
+            amounts, who = people.in_order(*cells)
+            size = min(attack.coalition, len(who) - 1)
+            rest = sum(amounts[size + 1 :])
+            fails = rest == 0 if attack.rule is None else len(cells) > 1 or levels.primary[cells[0]]
+            if not amounts or not fails:
+                continue
+            yield _value(
+                cube,
+                cells[0],
+                float(0 if rest else amounts[0]),
+                float(amounts[0] + rest),
+                sharp=True,
+                finding="within protection" if rest else "exact",
+                known_to=tuple(people.names[party] for party in who[1 : size + 1]),
+                about="one contribution",
+                together=cells,
+            )
 
-def _value(cube: CellCube, cell: int, low: float, high: float, **more: Any) -> AuditedValue:
+
+def _value(
+    cube: CellCube, cell: int, low: float, high: float, together: Sequence[int] = (), **more: Any
+) -> AuditedValue:
     """A cell with the range in which its value, or what others contribute to it, is known to be."""
     unit = 10.0**-cube.decimals
     ends = [None if abs(e) >= UNBOUNDED else round(e * unit, cube.decimals) for e in (low, high)]
-    return AuditedValue(
-        cell=cube.name_of(cell), place=cube.places[cell], low=ends[0], high=ends[1], **more
-    )
+    name = " + ".join(map(cube.name_of, together or [cell]))
+    return AuditedValue(cell=name, place=cube.places[cell], low=ends[0], high=ends[1], **more)
 
 
 def _by_sums(cube: CellCube, known: Knowledge, alone: Mask | None = None) -> Knowledge:

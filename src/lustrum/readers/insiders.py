@@ -1,115 +1,94 @@
-"""What contributors to published tables can work out about each other, alone and in coalitions.
+"""Contributors to published tables as the attackers of a pattern of suppressed cells.
 
-A file of contributions lists who contributes how much to which cell. A contributor knows their own
-contributions: a cell holds at least these, and exactly these where nobody else contributes to it. A holding
+A file of contributions lists who contributes how much to which cell. What it says of a cube is put as the
+problem that such a pattern must solve, so that files are judged as patterns are when they are chosen. A holding
 knows what its contributors know. Contributions are 0 or more, so that they add up to what the files show.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property, reduce
-from itertools import combinations
 from typing import Any, NoReturn
 
 import numpy as np
 from scipy import sparse
 
 from lustrum.audit import Knowledge
-from lustrum.model import InputError
+from lustrum.model import Contributions, InputError, Table, TableAxis
 from lustrum.model.arrays import Floats, Ints, Mask
 from lustrum.model.errors import NotJudgedError, choices
-from lustrum.numeric.structure import UNBOUNDED
+from lustrum.protect.suppression import SuppressionProblem
+from lustrum.protect.suppression.contributors import RankedContributions, views_of
 from lustrum.readers.cells import CellCube
 from lustrum.readers.contribution_rows import Contribution
 from lustrum.readers.layout import CodeRoles, Layout
 from lustrum.readers.relations import CodeRelation
+from lustrum.sensitivity import Rule
 
-MOST_ATTACKERS = 20_000
-"""Contributors and coalitions beyond which a table is not judged."""
 _EXACT = 2**53
+_RANKS = 10
+"""How many contributions to a cell rules see: more than any of them asks for."""
 
 
-@dataclass(frozen=True)
-class LearnedSecret:
-    """What contributors learn about others in a cell: the range of it, in units of the cube."""
+@dataclass(frozen=True, eq=False)
+class ProtectionLevels:
+    """The cells that need protection, and how far their ranges must reach below, above, and in all.
 
-    cell: int
-    attackers: tuple[str, ...]
-    low: float
-    high: float
-    sharp: bool
-    finding: str
-    one: bool = False
-    """Whether it is one contribution to a shown cell, not what all others contribute to a hidden one."""
-
-
-Ranges = Callable[[Ints, Mask, Ints], tuple[Floats, Floats, Mask, Mask]]
-"""Bounds of some cells for a reader who knows that cells hold at least so much, and some of them exactly:
-the two ends, whether these are sharp, and which cells follow but for rounding."""
-
-
-@dataclass(frozen=True)
-class SecretRules:
-    """When somebody learns too much from the range of a cell.
-
-    What others contribute together counts if it is known exactly, or a sum to within ``close`` percent. With a
-    ``level`` single contributions count instead: the largest is at most the end of the range, and must seem
-    possible up to its level; a single other one must also seem smaller. ``wanted`` is the range that must seem
-    possible for every cell, as far as it lies above one's own contribution.
+    A contributor must not know what others have in a cell to within ``close`` percent, where this is given.
     """
 
-    close: float
-    counts: bool
-    level: Callable[[int], int] | None = None
-    wanted: tuple[Floats, Floats] | None = None
+    primary: Mask
+    lower: Ints
+    upper: Ints
+    sliding: Ints
+    close: float | None = None
 
-    def finding(
-        self, cell: int, low: float, high: float, follows: bool, own: int, largest: int, sole: bool
-    ) -> str:
-        """What a range means for somebody, and for the largest contribution of others, maybe the only one."""
-        if self.level is None or sole:
-            if low == high:
-                return "exact"
-            near = follows or 100 * (high - low) <= self.close * (high + low - 2 * own)
-            if near and not self.counts and high < UNBOUNDED:
-                return "close"
-        if self.level is not None:
-            room = self.level(largest)
-            smaller = sole and low - own > max(largest - room, 0)
-            if smaller or high - own < largest + room:
-                return "within protection"
-        if self.wanted is not None:
-            least, most = (float(ends.flat[cell]) for ends in self.wanted)
-            if low > max(least, own) or high < most:
-                return "within protection"
-        return "open"
+    @classmethod
+    def nearly_exact(cls, total: Ints, primary: Mask, close: float | None) -> ProtectionLevels:
+        """Levels that ranges miss whose values are known, or sums that are known to within some percent."""
+        nothing = np.zeros(total.size, dtype=np.int64)
+        return cls(primary, nothing, nothing, _slack(total, close), close)
 
-    def possible(
-        self, cell: int, low: float, high: float, follows: bool, total: int, largest: int
-    ) -> bool:
-        """Whether the range could mean anything for anybody; ``largest`` is the largest contribution."""
-        room = 0 if self.level is None else self.level(largest)
-        if self.level is not None and (low > total - room or high < total + room):
-            return True
-        together = replace(self, level=None)
-        return together.finding(cell, low, high, follows, 0, largest, sole=False) != "open"
+    @classmethod
+    def reaching(cls, total: Ints, wanted: tuple[Floats, Floats]) -> ProtectionLevels:
+        """Levels that ranges keep which hold these ones."""
+        least, most = (np.nan_to_num(end.ravel(), nan=0.0) for end in wanted)
+        primary = ~np.isnan(wanted[0].ravel())
+        lower = np.where(primary, np.maximum(total - least, 0), 0).astype(np.int64)
+        upper = np.where(primary, np.maximum(most - total, 0), 0).astype(np.int64)
+        lower = np.minimum(lower, total)
+        return cls(primary, lower, upper, np.where(primary, 1, 0))
+
+    def among(self, cells: Mask) -> ProtectionLevels:
+        """The same for some cells only."""
+        inside = self.primary & cells
+        lower, upper, sliding = (
+            np.where(inside, level, 0) for level in (self.lower, self.upper, self.sliding)
+        )
+        return ProtectionLevels(inside, lower, upper, sliding, self.close)
+
+
+def _slack(amount: Ints, close: float | None) -> Ints:
+    """How wide a range must be at least that does not tell an amount, or a little wider."""
+    if close is None:
+        return np.ones(amount.size, dtype=np.int64)
+    share = 2 * close / (100 - close) if close < 100 else float(_EXACT)
+    wide: Ints = np.minimum(np.floor(amount * share), _EXACT).astype(np.int64) + 1
+    return wide
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Contributors:
-    """Contributors and holdings, one a row, with their contributions to all cells of a cube.
+    """Those who contribute, each holding as one, with their contributions to all cells of a cube.
 
-    ``party`` is the number of the holding behind a row, of a contributor without one its own. Members of one
-    holding have no secrets before each other. ``parties`` are the sums of each. ``additive`` cells are those
-    to which contributions add up.
+    ``parties`` has a row for each name and a column for each cell. ``additive`` cells are those to which
+    contributions add up.
     """
 
     names: tuple[str, ...]
-    party: Ints
-    own: Any
     parties: Any
     additive: Mask
 
@@ -147,158 +126,139 @@ class Contributors:
         additive = reduce(np.multiply.outer, (axis.additive for axis in axes)).ravel()
         _check_people(own, cube, relations, rows, people)
         _check_sums(np.asarray(own.sum(axis=0)).ravel(), cube, known, additive, rows)
-        return cls._with_holdings(rows, people, own, np.asarray(additive, dtype=np.bool_))
-
-    @classmethod
-    def _with_holdings(
-        cls, rows: Sequence[Contribution], people: Mapping[str, int], own: Any, additive: Mask
-    ) -> Contributors:
-        parties: dict[tuple[str, str], int] = {}
-        party = np.zeros(len(people), dtype=np.int64)
-        for row in rows:
-            key = ("holding", row.holding) if row.holding else ("contributor", row.contributor)
-            party[people[row.contributor]] = parties.setdefault(key, len(parties))
-        size = np.bincount(party, minlength=len(parties))
+        holding = {row.contributor: row.holding for row in rows}
+        keys = [f"holding {holding[n]}" if holding[n] else f"contributor {n}" for n in people]
+        names = {key: i for i, key in enumerate(dict.fromkeys(keys))}
         member = sparse.csr_array(
-            (np.ones(party.size, dtype=np.int64), (party, np.arange(party.size))),
-            shape=(len(parties), party.size),
+            (np.ones(len(keys), np.int64), ([names[k] for k in keys], np.arange(len(keys))))
         )
-        held = sparse.csr_array(member @ own)
-        groups = np.flatnonzero(size > 1)
-        names = [f"contributor {name}" for name in people]
-        keys = list(parties)
-        names += [f"holding {keys[int(i)][1]}" for i in groups]
-        return cls(
-            tuple(names),
-            np.concatenate([party, groups]),
-            sparse.csr_array(sparse.vstack([own, held[groups]], format="csr")),
-            held,
-            additive,
-        )
+        return cls(tuple(names), sparse.csr_array(member @ own), np.asarray(additive, np.bool_))
 
-    @property
+    @cached_property
     def total(self) -> Ints:
         """The sum of all contributions to each cell."""
         return np.asarray(self.parties.sum(axis=0)).ravel()
 
-    def shown_contributions(
-        self, shown: Mask, coalition: int, rules: SecretRules
-    ) -> Iterator[LearnedSecret]:
-        """Contributions to shown cells that others learn; the largest ones learn most, about the largest."""
-        names = self._party_names()
-        for cell in np.flatnonzero(shown & self.additive).tolist():
-            amounts, who = self._in_order(cell)
-            for size in range(min(coalition, len(who) - 1) + 1):
-                rest = sum(amounts[size + 1 :])
-                if rest and (rules.level is None or rest >= rules.level(amounts[0])):
-                    continue
-                attackers = tuple(names[party] for party in who[1 : size + 1])
-                low = float(0 if rest else amounts[0])
-                word = "within protection" if rest else "exact"
-                high = float(amounts[0] + rest)
-                yield LearnedSecret(cell, attackers, low, high, True, word, one=True)
-                break
+    @cached_property
+    def table(self) -> Table:
+        """All cells in one row, with their largest contributions, as rules judge them."""
+        value = np.zeros((self.total.size, _RANKS), dtype=np.int64)
+        who = np.full(value.shape, -1, dtype=np.int64)
+        count = np.zeros(self.total.size, dtype=np.int64)
+        for cell in np.flatnonzero(self.total).tolist():
+            amounts, parties = self.in_order(cell)
+            count[cell] = len(amounts)
+            value[cell, : len(amounts)] = amounts[:_RANKS]
+            who[cell, : len(amounts)] = parties[:_RANKS]
+        return Table(
+            axes=(TableAxis.plain("cell", [str(i) for i in range(self.total.size)]),),
+            values=self.total,
+            kind="magnitude",
+            contributors=count,
+            contributions=Contributions(value, who),
+        )
 
-    def _in_order(self, cell: int) -> tuple[list[int], list[int]]:
-        """The contributions of all parties to a cell, the largest first, and the parties."""
-        columns = self.by_cell
-        span = slice(columns.indptr[cell], columns.indptr[cell + 1])
-        pairs = zip(columns.data[span].tolist(), columns.indices[span].tolist(), strict=True)
-        ordered = sorted(((-amount, party) for amount, party in pairs if amount > 0))
-        return [-amount for amount, _ in ordered], [party for _, party in ordered]
+    def in_order(self, *cells: int) -> tuple[list[int], list[int]]:
+        """The contributions to the sum of cells, the largest first, and the numbers of those who make them."""
+        columns = self._by_cell
+        spans = [slice(columns.indptr[cell], columns.indptr[cell + 1]) for cell in cells]
+        parties, who = np.unique(
+            np.concatenate([columns.indices[span] for span in spans]), return_inverse=True
+        )
+        amounts = np.zeros(parties.size, dtype=np.int64)
+        np.add.at(amounts, who, np.concatenate([columns.data[span] for span in spans]))
+        order = np.argsort(-amounts, kind="stable")[: int((amounts > 0).sum())]
+        return amounts[order].tolist(), parties[order].tolist()
 
     @cached_property
-    def by_cell(self) -> Any:
-        """The contributions of all parties, cell by cell."""
+    def _by_cell(self) -> Any:
         return sparse.csc_array(self.parties)
 
-    def _party_names(self) -> dict[int, str]:
-        # A holding stands behind its contributors, so that the last row of a party is the party itself.
-        return {int(party): name for party, name in zip(self.party, self.names, strict=True)}
+    def levels(self, rule: Rule) -> ProtectionLevels:
+        """What a rule asks for."""
+        asked = rule.judge(self.table)
+        primary = asked.mask & self.additive
+        upper = np.where(primary, np.maximum(asked.upper, 1), 0)
+        return ProtectionLevels(
+            primary, np.minimum(asked.lower, self.total), upper, asked.sliding
+        ).among(primary)
 
-    def hidden_values(
-        self, known: Knowledge, picks: Ints, coalition: int, ranges: Ranges, rules: SecretRules
-    ) -> Iterator[LearnedSecret]:
-        """What each contributor, holding and coalition learns about what others contribute to hidden cells.
+    def problem(
+        self, known: Knowledge, levels: ProtectionLevels, coalition: int, *, whole: bool
+    ) -> tuple[SuppressionProblem, Mask]:
+        """The problem whose attackers are all contributors, and the cells that a reader does not know.
 
-        What somebody does not learn who knows as much as each of a group in every cell, nobody in the group
-        learns. So a group is asked as one, and halved where that tells too much. What some members of a
-        coalition learn without the others is not counted again.
+        A fact that is no equation is one with a cell that no table has.
         """
-        total = self.total
-        picks = picks[self.additive[picks] & (total[picks] > 0)]
-        attackers = self._attackers(known, coalition)
-        sizes = [[one for one in attackers if len(one) == n] for n in range(coalition, -1, -1)]
-        waiting = [one for one in sizes if one and picks.size]
-        learned: dict[int, list[set[int]]] = {}
-        while waiting:
-            group = waiting.pop()
-            own = self._pooled(group, self.own)
-            entries = own.tocoo()
-            alone = np.zeros(total.size, dtype=np.bool_)
-            alone[entries.col[(entries.data == total[entries.col]) & (entries.data > 0)]] = True
-            hits: dict[int, list[LearnedSecret]] = {}
-            for cell, low, high, sharp, follows in zip(
-                picks.tolist(),
-                *(
-                    part.tolist()
-                    for part in ranges(own.max(axis=0).toarray().ravel(), alone, picks)
-                ),
-                strict=True,
-            ):
-                amounts, who = self._in_order(cell)
-                ends = low, high, follows
-                if sharp and not rules.possible(cell, *ends, int(total[cell]), amounts[0]):
-                    continue
-                shares = own[:, [cell]].toarray().ravel().tolist()
-                for i, (members, share) in enumerate(zip(group, shares, strict=True)):
-                    inside = {int(self.party[j]) for j in members}
-                    others = [
-                        x for x, party in zip(amounts, who, strict=True) if party not in inside
-                    ]
-                    if not others or any(one <= members for one in learned.get(cell, ())):
-                        continue
-                    sole = share + others[0] == total[cell]
-                    word = rules.finding(cell, *ends, share, others[0], bool(sole))
-                    if word != "open" or not sharp:
-                        names = tuple(self.names[j] for j in sorted(members))
-                        span = max(low - share, 0.0), high - share
-                        hits.setdefault(i, []).append(
-                            LearnedSecret(cell, names, *span, sharp, word)
-                        )
-            if len(group) > 1:
-                suspects = [group[i] for i in sorted(hits)]
-                half = (len(suspects) + 1) // 2
-                waiting += [part for part in (suspects[half:], suspects[:half]) if part]
-                continue
-            for secret in hits.get(0, ()):
-                learned.setdefault(secret.cell, []).append(group[0])
-                yield secret
-
-    def _attackers(self, known: Knowledge, coalition: int) -> list[set[int]]:
-        """Readers, everybody who contributes to a cell that readers do not know, and coalitions of these."""
-        unknown = np.flatnonzero(known.low < known.high)
-        rows = np.flatnonzero(self.own[:, unknown].sum(axis=1)).tolist()
-        out: list[set[int]] = [set()]
-        for size in range(1, coalition + 1):
-            for members in combinations(rows, size):
-                if len({int(self.party[i]) for i in members}) == size:
-                    out.append(set(members))
-                if len(out) > MOST_ATTACKERS:
-                    raise NotJudgedError(
-                        f"More than {MOST_ATTACKERS:,} contributors and coalitions know something of hidden "
-                        "cells; judge smaller coalitions, or fewer tables together."
-                    )
-        return out
-
-    @staticmethod
-    def _pooled(groups: Sequence[set[int]], rows: Any) -> Any:
-        """The sums of some rows for each group."""
-        ends = np.cumsum([0, *map(len, groups)])
-        members = np.array([j for one in groups for j in sorted(one)], dtype=np.int64)
-        shape = (len(groups), rows.shape[0])
-        picks = sparse.csr_array((np.ones(members.size, np.int64), members, ends), shape=shape)
-        return sparse.csr_array(picks @ rows)
+        matrix, hidden = sparse.csr_array(known.matrix), known.low < known.high
+        levels = levels.among(hidden & self.additive & (self.total > 0))
+        unclear = (abs(matrix) @ (hidden & ~self.additive)) > 0
+        if unclear.any():
+            cell = int(np.flatnonzero((abs(matrix).T @ unclear > 0) & hidden & ~self.additive)[0])
+            raise NotJudgedError(
+                f"Contributors cannot be judged: nobody can say what {known.names[cell]} is from contributions."
+            )
+        value = np.where(hidden, self.total, known.low)
+        slack = np.flatnonzero((known.fact_low != 0) | (known.fact_high != 0))
+        sums = matrix @ value
+        # Its sign is another than that of a hidden cell, so that no sum of cells alone is meant.
+        first = np.zeros(matrix.shape[0], dtype=np.int64)
+        entries = sparse.coo_array(matrix)
+        inside = hidden[entries.col]
+        first[entries.row[inside]] = np.sign(entries.data[inside])
+        sign = np.where(first[slack] < 0, 1, -1)
+        extra = sparse.csr_array(
+            (sign, (slack, np.arange(slack.size))), shape=(matrix.shape[0], slack.size)
+        )
+        ends = [known.fact_low[slack], known.fact_high[slack]]
+        low, high = (np.where(sign < 0, a, -b) for a, b in (ends, ends[::-1]))
+        more = np.zeros(slack.size, dtype=np.int64)
+        values = np.concatenate([value, -sign * sums[slack]])
+        top = int(np.abs(values).max(initial=0))
+        room = max(
+            2 * top, top + int(max(levels.upper.max(initial=0), levels.lower.max(initial=0)))
+        )
+        every = [
+            np.concatenate([one, more]) for one in (levels.lower, levels.upper, levels.sliding)
+        ]
+        primary = np.concatenate([levels.primary, more > 0])
+        problem = SuppressionProblem.of(
+            values,
+            sparse.csr_array(sparse.hstack([matrix, extra], format="csr")),
+            primary,
+            every[1],
+            every[0],
+            sliding=every[2],
+            low=np.maximum(np.concatenate([known.low, low]), -room),
+            high=np.minimum(np.concatenate([known.high, high]), room),
+            whole=whole,
+        )
+        rows = sparse.coo_array(self.parties)
+        real = rows.data > 0
+        who, cell, amount = rows.row[real], rows.col[real], rows.data[real]
+        given = RankedContributions(cell, who, amount, np.asarray(amount == self.total[cell]))
+        open_ended = np.full(values.size, _EXACT)
+        views = views_of(
+            given,
+            problem.values,
+            problem.relations,
+            problem.primary,
+            np.stack([problem.lower, problem.upper, problem.sliding]),
+            numbers=open_ended if coalition > 1 else None,
+            together=coalition,
+        )
+        if levels.close is not None:
+            # Of what others contribute, the same percentage is less.
+            views = tuple(
+                replace(
+                    view,
+                    levels=np.stack([*view.levels[:2], np.where(view.levels[2] > 0, slack_of, 0)]),
+                )
+                for view in views
+                if view.levels is not None
+                for slack_of in [_slack(values[view.cells] - view.low, levels.close)]
+            )
+        return replace(problem, views=views), np.concatenate([hidden, more == 0])
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,7 +20,7 @@ from lustrum.model.errors import choices
 from lustrum.readers.cells import ALL, CellCube, Reading, cube_of, read_cells
 from lustrum.readers.container import read_container
 from lustrum.readers.contribution_rows import Contribution, finest_decimals, read_contributions
-from lustrum.readers.findings import ValueFindings, room_of
+from lustrum.readers.findings import InsiderAttack, ValueFindings, room_of
 from lustrum.readers.grids import Container
 from lustrum.readers.insiders import Contributors
 from lustrum.readers.layout import CONFIDENTIAL, CodeRoles, Layout, read_layout
@@ -34,12 +34,14 @@ from lustrum.readers.relations import (
     relations_of,
 )
 from lustrum.readers.report import AuditedFile, AuditedValue, FileReport, OpenQuestion
+from lustrum.sensitivity import PPercent, Rule
 
 _REASONS = {
     0: "Everything in the files has a role, and nothing hidden can be worked out.",
     3: "Something hidden can be worked out.",
     4: "Not judged: some questions are open.",
 }
+_UNIONS = "sums of hidden cells that others show need no protection ('unions' under [suppress])"
 Levels = Callable[[CellCube], tuple[Floats, Floats]]
 """For every cell of a cube, the range that a reader's must hold; nan where nothing is asked."""
 
@@ -146,11 +148,15 @@ def judge(
     contributions: Path | None = None,
     coalition: int = 1,
     protect: tuple[Decimal, bool] | None = None,
+    rule: Rule | None = None,
+    unions: bool = False,
 ) -> JudgedFiles:
     """Judge files that one reader holds together.
 
     With ``contributions`` also contributors attack, holdings, and coalitions of up to ``coalition`` of them.
-    ``protect`` is then how far the range of a cell or a contribution must reach: a number, or a percentage.
+    The cells in which ``rule`` fails must then keep its levels, and with ``unions`` it must hold in sums of
+    hidden cells that others show. ``protect`` is how far the range of a cell must reach: a number, or a
+    percentage, which of sums is the p%-rule.
     """
     layout = _merged(files)
     reading = Reading(cells=[cell for file in files for cell in file.reading.cells])
@@ -178,15 +184,21 @@ def judge(
         people = Contributors.of(rows, cube, layout, every, knowledge_of(cube, layout, every))
     wanted = None if levels is None else levels(cube)
     kind = _kind(files)
-    if wanted is None and people is not None and protect is not None and kind == "counts":
-        room = room_of(people.total, cube, protect)
-        wanted = (people.total - room).astype(np.float64), (people.total + room).astype(np.float64)
+    if wanted is None and people is not None and protect is not None:
+        if kind == "sums" and protect[1]:
+            rule = PPercent(p=float(protect[0]), coalition=coalition)
+        else:
+            ends = people.total + np.multiply.outer([-1, 1], room_of(people.total, cube, protect))
+            wanted = ends[0].astype(np.float64), ends[1].astype(np.float64)
+    if rule is not None and kind == "counts":
+        raise InputError("A rule is about contributions to sums; audit counts with --protect.")
+    attack = InsiderAttack(coalition, rule, unions)
     options = ValueFindings(close, narrow, wanted, seconds, equations_only, kind)
     if_confirmed: tuple[AuditedValue, ...] = ()
     try:
         known, values, left, closest = options.values(cube, layout, sure)
         if people is not None:
-            values += options.insiders(cube, known, people, coalition, protect, values)
+            values += options.insiders(cube, known, people, attack, values)
         questions += options.questions(cube)
     except ContradictionError as error:
         known, values, left, closest = None, (), 0, None
@@ -240,7 +252,8 @@ def judge(
         standing=standing,
         questions=tuple(dict.fromkeys(questions)),
         if_confirmed=if_confirmed,
-        on_word=_on_word(cube, layout, files, sure),
+        on_word=_on_word(cube, layout, files, sure)
+        + ((_UNIONS,) if people is not None and rule is not None and not unions else ()),
         closest=closest,
         contributors=0 if people is None else len(people.names),
         coalition=0 if people is None else coalition,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 
 from lustrum.readers.layout import Layout
@@ -22,16 +22,30 @@ td.n, th:nth-child(2), th:nth-child(3) { text-align: right; white-space: nowrap 
 .scroll { overflow-x: auto }
 select, button, textarea { font: inherit; color: inherit; background: transparent; border: 1px solid #8a90a6;
   border-radius: .3rem; padding: .15rem .4rem }
-textarea { width: 100%; min-height: 16rem; font-family: ui-monospace, monospace; font-size: .85rem }
+textarea { width: 100%; min-height: 16rem; white-space: pre; font-family: ui-monospace, monospace;
+  font-size: .85rem }
 fieldset { border: 1px solid #c9ccd8; border-radius: .4rem; margin: 1rem 0; min-width: 0 }
-label { display: grid; grid-template-columns: minmax(4rem, 16rem) 8.5rem minmax(5rem, 14rem); gap: .5rem;
+.role { display: grid; grid-template-columns: minmax(4rem, 16rem) 12rem minmax(5rem, 16rem); gap: .5rem;
   margin: .3rem 0; align-items: center; overflow-wrap: anywhere }
+.settle { display: block; margin-top: .6rem }
 select { width: 100%; min-height: 2rem }
+button { min-height: 2.2rem; padding: .15rem .8rem }
+@media (max-width: 40rem) {
+  .role { grid-template-columns: 1fr 1fr } .role > :first-child { grid-column: 1 / 3 }
+}
 :focus-visible { outline: 3px solid #5468c4; outline-offset: 1px }
 @media (prefers-color-scheme: dark) { body { background: #14161f; color: #e8e9f0 } option { color: #1a1f36 } }
 """
 
-_ROLES = ("total", "part", "subset", "same", "independent", "not_additive")
+_ROLES = {
+    "total": "not a part",
+    "part": "part of",
+    "subset": "inside, of which",
+    "same": "the same as",
+    "independent": "no sum here",
+    "not_additive": "adds up nowhere",
+}
+_COMPUTED = {"computed": "computed"}
 _TITLES = {
     "exact": "Exactly disclosed",
     "close": "Known closely",
@@ -71,36 +85,43 @@ function rows(layout) {
 }
 for (const editor of document.querySelectorAll("[data-layout]")) {
   const layout = JSON.parse(editor.dataset.layout), text = editor.querySelector("textarea");
-  const asked = layout.open || [];
+  const asked = layout.open || [], proposed = structuredClone(layout.dimensions || {});
+  const all = (within, what) => within.querySelectorAll(what);
   function update() {
-    for (const s of editor.querySelectorAll("select[data-symbol]"))
+    for (const s of all(editor, "select[data-symbol]"))
       if (s.value !== "range") layout.symbols[s.dataset.symbol] = s.value;
-    for (const s of editor.querySelectorAll("select[data-letter]")) layout.letters[s.dataset.letter] = s.value;
-    for (const f of editor.querySelectorAll("fieldset[data-dimension]")) {
-      const d = layout.dimensions[f.dataset.dimension] = {};
+    for (const s of all(editor, "select[data-letter]")) layout.letters[s.dataset.letter] = s.value;
+    for (const f of all(editor, "fieldset[data-dimension]")) {
+      const old = proposed[f.dataset.dimension], d = layout.dimensions[f.dataset.dimension] = {};
       const put = (role, head, code) => {
         d[role] = d[role] || {};
         (d[role][head] = d[role][head] || []).push(code);
       };
-      for (const l of f.querySelectorAll("label")) {
-        const [role, head] = l.querySelectorAll("select"), code = l.dataset.code;
+      for (const l of all(f, "[data-code]")) {
+        const [role, head] = all(l, "select"), code = l.dataset.code;
         head.hidden = !["part", "subset", "same"].includes(role.value);
         if (role.value === "part") put("totals", head.value, code);
         else if (role.value === "subset") put("subsets", head.value, code);
         else if (role.value === "same") (d.same = d.same || {})[code] = head.value;
-        else if (role.value !== "total") (d[role.value] = d[role.value] || []).push(code);
+        else if (role.value === "computed") {
+          for (const kind of ["differences", "units"])
+            if (old[kind] && code in old[kind]) (d[kind] = d[kind] || {})[code] = old[kind][code];
+        } else if (role.value !== "total") (d[role.value] = d[role.value] || []).push(code);
       }
-      for (const head of Object.keys(d.subsets || {})) d.subsets[head] = { codes: d.subsets[head] };
+      for (const head of Object.keys(d.subsets || {}))
+        d.subsets[head] = { ...(old.subsets || {})[head], codes: d.subsets[head] };
+      if (old.all) d.all = old.all;
     }
-    const notes = editor.querySelector("input[name=notes]"), parts = editor.querySelector("input[name=parts]");
-    layout.notes = notes && notes.checked ? "nothing" : null;
-    layout.parts = parts && parts.checked ? "nothing" : null;
-    const lists = [...editor.querySelectorAll("fieldset[data-dimension]")]
-      .map(f => "codes:" + f.dataset.dimension);
-    const chosen = role => lists.includes(role) || ["symbols", "letters"].includes(role)
-      || layout[role] === "nothing";
-    layout.open = asked.filter(role => !chosen(role));  // what nobody could choose here stays open
+    const settled = [...all(editor, "input[data-settles]")].filter(i => i.checked).map(i => i.dataset.settles);
+    for (const role of ["notes", "parts"]) layout[role] = settled.includes(role) ? "nothing" : null;
+    const kind = editor.querySelector("select[name=kind]");
+    if (kind) layout.kind = kind.value || null;
+    layout.open = asked.filter(role => !settled.includes(role));  // what nobody confirmed stays open
     text.value = rows(layout);
+    const left = layout.open.length;
+    editor.querySelector("[role=status]").textContent = left
+      ? `${left} of ${asked.length} questions are open: ${layout.open.join(", ")}.`
+      : "Every question is settled.";
   }
   editor.addEventListener("change", e => { if (e.target !== text) update(); });
   editor.querySelector("button").addEventListener("click", () => {
@@ -126,10 +147,11 @@ def page(report: FileReport, layouts: Sequence[Layout]) -> str:
     questions = "".join(
         f"<li><b>{escape(q.role)}</b>: {escape(q.text)}</li>" for q in report.questions
     )
+    asked = {(q.file, q.role): q.text for q in report.questions}
     words = "".join(f"<li>{escape(word)}</li>" for word in report.on_word)
     editors = "".join(
-        _editor(file.name, layout)
-        for file, layout in zip(report.files, layouts, strict=True)
+        _editor(number, file.name, layout, asked)
+        for number, (file, layout) in enumerate(zip(report.files, layouts, strict=True))
         if layout.open or report.exit == 4
     )
     return (
@@ -172,31 +194,47 @@ def _end(value: float | None) -> str:
     return "" if value is None else f"{value:,.10g}"
 
 
-def _editor(name: str, layout: Layout) -> str:
-    """Selects for every symbol, letter and code of a layout, and the layout that they make."""
+def _editor(number: int, name: str, layout: Layout, asked: Mapping[tuple[str, str], str]) -> str:
+    """Selects for every symbol, letter and code of a layout, and the layout that they make.
+
+    A role stays open until somebody says that it is right.
+    """
     data = layout.model_dump(exclude_defaults=True, mode="json")
     parts = []
-    if layout.symbols:
-        rows = "".join(
-            f"<label>{escape(text or 'a blank field')}"
-            + _select(f'data-symbol="{escape(text)}"', ("hidden", "zero", "impossible", "range"),
-                      meaning if isinstance(meaning, str) else "range")
-            + "</label>"
-            for text, meaning in layout.symbols.items()
-        )  # fmt: skip
-        parts.append(f"<fieldset><legend>In place of a number</legend>{rows}</fieldset>")
-    if layout.letters:
-        rows = "".join(
-            f"<label>{escape(text)}"
+
+    def field(
+        role: str, title: str, rows: str, word: str = "This is right", more: str = ""
+    ) -> None:
+        text = asked.get((name, role), "")
+        settle = (
+            f'<label class="settle"><input type="checkbox" data-settles="{escape(role)}"> {word}</label>'
+            if role in layout.open
+            else ""
+        )
+        parts.append(
+            f"<fieldset{more}><legend>{escape(title)}</legend>"
+            + (f"<p>{escape(text)}</p>" if text else "")
+            + f"{rows}{settle}</fieldset>"
+        )
+
+    def words(kind: str, entries: Mapping[str, object], options: Sequence[str], other: str) -> str:
+        return "".join(
+            f'<label class="role"><span>{escape(text or "a blank field")}</span>'
             + _select(
-                f'data-letter="{escape(text)}"',
-                ("note", "hidden"),
-                meaning if isinstance(meaning, str) else "note",
+                f'data-{kind}="{escape(text)}"',
+                dict(zip(options, options, strict=True)),
+                meaning if isinstance(meaning, str) else other,
             )
             + "</label>"
-            for text, meaning in layout.letters.items()
+            for text, meaning in entries.items()
         )
-        parts.append(f"<fieldset><legend>Beside a number</legend>{rows}</fieldset>")
+
+    if layout.symbols:
+        options = ("hidden", "zero", "impossible", "range")
+        field("symbols", "In place of a number", words("symbol", layout.symbols, options, "range"))
+    if layout.letters:
+        rows = words("letter", layout.letters, ("note", "hidden"), "note")
+        field("letters", "Beside a number", rows)
     for dimension, roles in layout.dimensions.items():
         heads = {part: ("part", total) for total, codes in roles.totals.items() for part in codes}
         heads |= {
@@ -205,38 +243,43 @@ def _editor(name: str, layout: Layout) -> str:
         heads |= {code: ("same", other) for code, other in roles.same.items()}
         heads |= dict.fromkeys(roles.independent, ("independent", ""))
         heads |= dict.fromkeys(roles.not_additive, ("not_additive", ""))
-        codes = sorted({*roles.settled()}) or []
+        heads |= dict.fromkeys((*roles.differences, *roles.units), ("computed", ""))
+        known = [*roles.totals, *heads]
+        codes = [*dict.fromkeys((*known, *sorted(roles.settled())))]
         if len(codes) < 2:
             continue
         rows = "".join(
-            f'<label data-code="{escape(code)}">{escape(code)}'
-            + _select(f'aria-label="role of {escape(code)}"', _ROLES,
-                      heads.get(code, ("total", ""))[0])
-            + _select(f'aria-label="what {escape(code)} belongs to"', codes, heads.get(code, ("", codes[0]))[1])
-            + "</label>"
+            f'<div class="role" data-code="{escape(code)}"><span>{escape(code)}</span>'
+            + _select(f'aria-label="role of {escape(code)}"', options, role)
+            + _select(
+                f'aria-label="what {escape(code)} belongs to"',
+                dict(zip(codes, codes, strict=True)),
+                head or codes[0],
+            )
+            + "</div>"
             for code in codes
-        )  # fmt: skip
-        parts.append(
-            f'<fieldset data-dimension="{escape(dimension)}"><legend>{escape(dimension)}</legend>'
-            f"{rows}</fieldset>"
+            for role, head in [heads.get(code, ("total", ""))]
+            for options in [{**_ROLES, **(_COMPUTED if role == "computed" else {})}]
         )
+        field(f"codes:{dimension}", dimension, rows, more=f' data-dimension="{escape(dimension)}"')
+    if (name, "kind") in asked:
+        kinds = {"": "not said", "counts": "counts", "sums": "sums"}
+        select = _select('name="kind" aria-label="kind of numbers"', kinds, layout.kind or "")
+        field("kind", "The numbers", f'<div class="role"><span>They are</span>{select}</div>')
     for role, text in (("notes", "Lines outside the tables"), ("parts", "Other parts of the file")):
         if role in layout.open:
-            parts.append(
-                f'<p><input type="checkbox" name="{role}" id="{role}"> '
-                f'<label style="display:inline" for="{role}">{text} say nothing about hidden cells</label></p>'
-            )
+            field(role, text, "", "They say nothing about hidden cells")
     return (
-        f"<section data-layout='{escape(json.dumps(data))}'><h2>Roles in {escape(name)}</h2>{''.join(parts)}"
+        f"<section data-layout='{escape(json.dumps(data))}' aria-labelledby=\"file-{number}\">"
+        f'<h2 id="file-{number}">Roles in {escape(name)}</h2>{"".join(parts)}<p role="status"></p>'
         '<p><button type="button">Download the layout</button></p>'
         '<textarea aria-label="The layout as TOML" spellcheck="false"></textarea></section>'
     )
 
 
-def _select(attributes: str, options: Sequence[str], chosen: str) -> str:
+def _select(attributes: str, options: Mapping[str, str], chosen: str) -> str:
     inside = "".join(
-        f'<option value="{escape(option)}"{" selected" if option == chosen else ""}>'
-        f"{escape(option.replace('_', ' '))}</option>"
-        for option in options
+        f'<option value="{escape(option)}"{" selected" if option == chosen else ""}>{escape(words)}</option>'
+        for option, words in options.items()
     )
     return f"<select {attributes}>{inside}</select>"

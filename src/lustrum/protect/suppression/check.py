@@ -40,13 +40,15 @@ class PatternAudit:
     """Whether all levels are kept, which tasks fall short, and the ranges that an outsider is left with.
 
     ``short`` lists pairs of a primary cell and the attacker (-1 for the outsider) it is not protected
-    from; ``lines`` are relations in which the sum of suppressed cells breaks the rule itself.
+    from, and ``reach`` the ends of their ranges, and whether these are sharp; ``lines`` are relations in
+    which the sum of suppressed cells breaks the rule itself.
     """
 
     safe: bool
     cells: AuditedCells
     short: tuple[tuple[int, int], ...]
     lines: tuple[int, ...]
+    reach: tuple[tuple[float, float, bool], ...] = ()
 
     def __repr__(self) -> str:
         return f"PatternAudit(safe={self.safe}, {len(self.short)} short)"
@@ -57,6 +59,7 @@ def audit_pattern(
 ) -> PatternAudit:
     """Work out what every attacker can know about the primary cells, and compare it with their levels."""
     short: list[tuple[int, int]] = []
+    reach: list[tuple[float, float, bool]] = []
     targets = np.flatnonzero(problem.primary)
     audited = None
     hidden = problem.fixed & ~suppressed
@@ -78,8 +81,11 @@ def audit_pattern(
             if view.levels is not None:
                 asked = replace(problem, lower=lower, upper=upper, sliding=sliding)
         low, high, sharp, shown = _ranges(asked, suppressed, cells, view, workers, moved)
-        level_met = shown | (_kept(asked, cells, low, high) & sharp)
-        short.extend((int(cell), number - 1) for cell in cells[~level_met])
+        left = ~(shown | (_kept(asked, cells, low, high) & sharp))
+        short.extend((int(cell), number - 1) for cell in cells[left])
+        reach.extend(
+            zip(low[left].tolist(), high[left].tolist(), sharp[left].tolist(), strict=True)
+        )
         if view is None:
             audited = AuditedCells(
                 cells=cells,
@@ -92,7 +98,7 @@ def audit_pattern(
     assert audited is not None
     lines = revealing_lines(problem, suppressed)
     safe = not short and not lines and not bool(hidden.any())
-    return PatternAudit(safe, audited, tuple(short), lines)
+    return PatternAudit(safe, audited, tuple(short), lines, tuple(reach))
 
 
 def audit_deviations(

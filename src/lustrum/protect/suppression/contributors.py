@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations, pairwise
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -209,16 +209,18 @@ def views_of(
     levels: Ints,
     *,
     numbers: Ints | None = None,
+    together: int = 2,
 ) -> tuple[ContributorView, ...]:
     """One attacker for each holding that knows anything; with ``numbers`` of contributors, also every pair.
 
     Of those that know one cell only, and share it, the largest knows most; what the others know follows.
+    ``together`` is the size of the largest coalitions, if these are to be more than pairs.
     """
     # As for rules, values can be negative if anything negative is in sight anywhere in the table.
     positive = bool((values >= 0).all() and (contributions.amount >= 0).all())
     sums = _Implied(relations) if positive else None
     every = _knowing(contributions, values, positive)
-    apart, sharers = _sharers(every)
+    apart, sharers = _sharers(every, together)
 
     def view(name: str, known: Knowing, *, pooled: bool = False) -> ContributorView:
         low, exact = dict(known.low), known.exact
@@ -231,26 +233,48 @@ def views_of(
                 # A total that holds at least the own parts cannot be lower for this attacker.
                 if primary[cell] and values[cell] - least < levels[0][cell]:
                     low[cell] = max(low.get(cell, 0), least)
-        return _view(name, low, exact, values, levels)
+        return _view(name, low, exact, values, levels, known.who)
 
-    leading = {cell: largest[0] for cell, largest in sharers.items()}
-    attackers = sorted([*apart, *leading.values()])
+    attackers = sorted([*apart, *(largest[0] for largest in sharers.values())])
     views = [view(f"holding {i + 1}", every[k]) for i, k in enumerate(attackers)]
     if numbers is not None:
-        pairs = [
-            *combinations(attackers, 2),
-            *((x[0], x[1]) for x in sharers.values() if len(x) > 1),
-        ]
-        if len(pairs) > MOST_PAIRS:
+        word = "pair" if together == 2 else "coalition"
+        groups = _groups(attackers, sharers, together)
+        if len(groups) > MOST_PAIRS:
             raise InputError(
-                f"The contributors make {len(pairs):,} pairs, and at most {MOST_PAIRS:,} can be attacked with; "
-                "protect fewer cells together, or from 'insiders' one by one."
+                f"The contributors make too many {word}s, and at most {MOST_PAIRS:,} can be attacked with; "
+                "take fewer cells together, or contributors one by one."
             )
-        for number, (one, other) in enumerate(pairs):
-            both = _together(every[one], every[other], values, numbers)
-            made_view = view(f"pair {number + 1} of contributors", both, pooled=True)
+        for number, members in enumerate(groups):
+            known = every[members[0]]
+            for other in members[1:]:
+                known = _together(known, every[other], values, numbers)
+            made_view = view(f"{word} {number + 1} of contributors", known, pooled=True)
             views.append(replace(made_view, late=True))
     return tuple(views)
+
+
+def _groups(
+    attackers: Sequence[int], sharers: dict[int, list[int]], together: int
+) -> list[tuple[int, ...]]:
+    """All coalitions that can matter: who knows a share of one cell only joins after larger ones in it."""
+    before = {b: a for members in sharers.values() for a, b in pairwise(members)}
+    every = [*attackers, *before]
+    place = {k: i for i, k in enumerate(every)}
+    out: list[tuple[int, ...]] = []
+    last: list[tuple[int, ...]] = [(k,) for k in attackers]
+    for _ in range(1, together):
+        longer: list[tuple[int, ...]] = []
+        for group in last:
+            for k in every[place[group[-1]] + 1 :]:
+                if k not in before or before[k] in group:
+                    longer.append((*group, k))
+            if len(out) + len(longer) > MOST_PAIRS:
+                return out + longer
+        # Coalitions of those who attack alone come first.
+        last = sorted(longer, key=lambda g: place[g[-1]] if g[-1] in before else -1)
+        out += last
+    return out
 
 
 @dataclass(frozen=True)
@@ -259,6 +283,7 @@ class Knowing:
 
     low: dict[int, int]
     exact: set[int]
+    who: tuple[int, ...]
 
 
 def _knowing(contributions: RankedContributions, values: Ints, positive: bool) -> list[Knowing]:
@@ -278,12 +303,12 @@ def _knowing(contributions: RankedContributions, values: Ints, positive: bool) -
                 # Where values can be negative, one's own contribution bounds nothing.
                 low[cell] = max(low.get(cell, 0), amount)
         if low:
-            every.append(Knowing(low, exact))
+            every.append(Knowing(low, exact, (int(contributions.holding[at[0]]),)))
     return every
 
 
-def _sharers(every: Sequence[Knowing]) -> tuple[list[int], dict[int, list[int]]]:
-    """Those who know more than a share of one cell; and of the others the two largest, cell by cell.
+def _sharers(every: Sequence[Knowing], most: int) -> tuple[list[int], dict[int, list[int]]]:
+    """Those who know more than a share of one cell; and of the others the largest, cell by cell.
 
     Who knows a share of one cell only learns about other cells what a larger one in it learns, and about the
     cell itself what an outsider learns. The same holds beside any partner.
@@ -295,7 +320,7 @@ def _sharers(every: Sequence[Knowing]) -> tuple[list[int], dict[int, list[int]]]
         else:
             apart.append(k)
     for cell, members in sharers.items():
-        sharers[cell] = sorted(members, key=lambda k: -every[k].low[cell])[:2]
+        sharers[cell] = sorted(members, key=lambda k: -every[k].low[cell])[:most]
     return apart, sharers
 
 
@@ -311,11 +336,16 @@ def _together(one: Knowing, other: Knowing, values: Ints, numbers: Ints) -> Know
             low[cell] = amount
     for cell in exact:
         low[cell] = int(values[cell])
-    return Knowing(low, exact)
+    return Knowing(low, exact, one.who + other.who)
 
 
 def _view(
-    name: str, low: dict[int, int], exact: set[int], values: Ints, levels: Ints
+    name: str,
+    low: dict[int, int],
+    exact: set[int],
+    values: Ints,
+    levels: Ints,
+    who: tuple[int, ...],
 ) -> ContributorView:
     cells = np.array(sorted(low), dtype=np.int64)
     least = np.array([low[cell] for cell in cells.tolist()], dtype=np.int64)
@@ -323,7 +353,7 @@ def _view(
     most = np.where(known, values[cells], _OPEN)
     needed_levels = np.where(known, 0, levels[:, cells])
     needed_levels[0] = np.minimum(needed_levels[0], values[cells] - least)
-    return ContributorView(name, cells, least, most, levels=needed_levels)
+    return ContributorView(name, cells, least, most, levels=needed_levels, members=who)
 
 
 class _Implied:

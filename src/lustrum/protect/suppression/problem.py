@@ -48,6 +48,8 @@ class ContributorView:
     high: Ints
     targets: Mask | None = None
     levels: Ints | None = None
+    members: tuple[int, ...] = ()
+    """The numbers of the holdings that attack, where they are known."""
     late: bool = False
     """Whether a search begins without this attacker, and takes it in when the audit finds it to be a threat."""
 
