@@ -165,7 +165,7 @@ def main() -> None:
     )
     given = parser.parse_args()
     for number in given.numbers or range(1, len(TABLES) + 1):
-        record("Small tables by default", run(TABLES[number - 1]))
+        record("Small tables by default", run(TABLES[number - 1]), "small_suppression")
 
 
 if __name__ == "__main__":

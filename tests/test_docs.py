@@ -309,3 +309,8 @@ def test_tables_in_docstrings_keep_their_columns(room: str) -> None:
                 if found := _flaws(ast.get_docstring(node) or ""):
                     flaws[file.name] = found
     assert flaws == {}
+
+
+@pytest.mark.parametrize("page", ["audit-a-release", "suppress-a-table"])
+def test_the_pages_on_audits_and_suppression_have_at_most_a_thousand_words(page: str) -> None:
+    assert len((DOCS / "how-to" / f"{page}.md").read_text("utf-8").split()) <= 1000

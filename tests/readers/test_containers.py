@@ -133,6 +133,34 @@ def test_every_other_part_of_a_workbook_is_a_question(
         assert not any(b"41" in parts.read(name) for name in parts.namelist() if "sheet" in name)
 
 
+def test_cleaned_workbooks_hold_nothing_of_rows_and_columns_that_nobody_sees(
+    tmp_path: Path,
+) -> None:
+    """Whether hidden one by one, several at once, by their size or by default; merged cells are none."""
+
+    def change(book: Any) -> None:
+        sheet = book.active
+        for column in "DEFG":
+            sheet[f"{column}2"] = 4141
+        sheet.append(("memo", 4141))
+        sheet.column_dimensions.group("D", "F", hidden=True)
+        sheet.column_dimensions["G"].width = 0.5
+        sheet.row_dimensions[6].height = 0.5
+        sheet.merge_cells("A8:B9")
+
+    for name, zero in (("some", False), ("all", True)):
+        path = workbook(tmp_path / f"{name}.xlsx", change)
+        if zero:
+            book = openpyxl.load_workbook(path)
+            book.active.sheet_format.zeroHeight = True
+            book.save(path)
+        left = clean_workbook(path, tmp_path / f"{name}-clean.xlsx")
+        assert {"hidden row", "hidden column"} <= {part.what for part in left}
+        clean = openpyxl.load_workbook(tmp_path / f"{name}-clean.xlsx").active
+        values = {cell.value for row in clean.iter_rows() for cell in row} - {None}
+        assert values == (set() if zero else {x for row in ROWS for x in row})
+
+
 def test_a_text_that_no_cell_uses_is_named(tmp_path: Path) -> None:
     path = tmp_path / "t.xlsx"
     with xlsxwriter.Workbook(path) as book:

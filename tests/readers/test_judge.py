@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from examples import examples
 from lustrum.model import InputError
+from lustrum.model.errors import NotJudgedError
 from lustrum.readers.judge import judge, open_file
 from lustrum.readers.layout import layout_of_text
 from lustrum.readers.report import AuditedValue, FileReport, PatternReport
@@ -246,6 +248,27 @@ def test_odd_files_get_one_sentence(tmp_path: Path, content: bytes, sentence: st
     (tmp_path / "odd.csv").write_bytes(content)
     with pytest.raises(InputError, match=sentence):
         open_file(tmp_path / "odd.csv")
+
+
+@pytest.mark.parametrize("ending", [".csv", ".json"])
+def test_more_combinations_than_can_be_judged_are_said_and_no_time_is_spent(
+    tmp_path: Path, ending: str
+) -> None:
+    names, codes = [f"v{i}" for i in range(8)], [f"k{i}" for i in range(10)]
+    rows = [",".join([*([code] * 8), "5"]) for code in codes]
+    axes = {name: {"category": {"index": codes}} for name in names}
+    dataset = {"id": names, "size": [10] * 8, "dimension": axes, "value": {"7": 5}}
+    path = tmp_path / f"t{ending}"
+    path.write_text(
+        "\n".join([",".join([*names, "value"]), *rows]) if ending == ".csv" else json.dumps(dataset)
+    )
+    columns = "".join(f'{name} = {{ role = "code" }}\n' for name in names)
+    layout = f'[[tables]]\n[tables.columns]\n{columns}value = {{ role = "value" }}\n'
+    for given_layout in (None, layout_of_text(layout, "l")):
+        with pytest.raises(
+            NotJudgedError, match=rf"t\{ending}: all combinations of codes are 100,000,000 cells"
+        ):
+            judge([open_file(path, given_layout)])
 
 
 def test_encodings_and_decimal_commas_are_read(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from lustrum.model import InputError
 from lustrum.model.arrays import Ints, Mask
 from lustrum.model.errors import NotJudgedError, choices
 from lustrum.numeric.structure import UNBOUNDED
-from lustrum.readers.grids import Container, FieldGrid
+from lustrum.readers.grids import MOST_CELLS, Container, FieldGrid
 from lustrum.readers.layout import (
     CONFIDENTIAL,
     MEASURE,
@@ -27,7 +27,6 @@ from lustrum.readers.layout import (
 )
 from lustrum.readers.number_text import Style, decimals_of, printed, without_tails
 
-_MOST_CELLS = 2_000_000
 _EXACT = 2**53
 ALL = "(all)"
 """The code of a table that does not have a variable: all of it together."""
@@ -79,7 +78,7 @@ def read_cells(container: Container, layout: Layout, *, listed_only: bool = Fals
         first, grid = len(reading.cells), grid_of(container, table.sheet)
         _read_table(grid, table, layout, reading, covered[table.sheet], container.source)
         if not listed_only:
-            _fill_up(reading, first, table)
+            _fill_up(reading, first, table, container.source)
     for grid in container.grids:
         for index, line in enumerate(grid.lines):
             if index not in covered[grid.name] and any(text.strip() for text in line):
@@ -176,15 +175,15 @@ def _read_table(
             fields_of.read(fields[index_of[value]], letter, full, place, reading, beside)
 
 
-def _fill_up(reading: Reading, first: int, table: DeclaredTable) -> None:
+def _fill_up(reading: Reading, first: int, table: DeclaredTable, source: str) -> None:
     """Every combination of codes that a table does not list, as what the layout says it is."""
     cells = reading.cells[first:]
     names = list(dict.fromkeys(name for cell in cells for name in cell.key))
     codes = [list(dict.fromkeys(cell.key.get(name, ALL) for cell in cells)) for name in names]
-    if prod(map(len, codes)) > _MOST_CELLS:
+    if prod(map(len, codes)) > MOST_CELLS:
         raise NotJudgedError(
-            f"All combinations of codes are {prod(map(len, codes)):,} cells, more than {_MOST_CELLS:,}; name "
-            "nested columns in the layout."
+            f"{source}: all combinations of codes are {prod(map(len, codes)):,} cells, more than "
+            f"{MOST_CELLS:,}; name nested columns in the layout."
         )
     listed = {tuple(cell.key.get(name, ALL) for name in names) for cell in cells}
     zero = Decimal(0) if table.missing in ("zero", "impossible") else None
@@ -345,9 +344,9 @@ def cube_of(source: str, reading: Reading, layout: Layout, decimals: int = 0) ->
             lists[name] |= dict.fromkeys(sorted(layout.dimensions[name].settled()))
     codes = tuple(tuple(lists[name]) for name in names)
     shape = tuple(map(len, codes))
-    if prod(shape) > _MOST_CELLS:
+    if prod(shape) > MOST_CELLS:
         raise NotJudgedError(
-            f"{source}: all combinations of codes are {prod(shape):,} cells, more than {_MOST_CELLS:,}; name "
+            f"{source}: all combinations of codes are {prod(shape):,} cells, more than {MOST_CELLS:,}; name "
             "nested columns in the layout, or audit fewer tables together."
         )
     exact = without_tails([cell.value for cell in reading.cells])[0]

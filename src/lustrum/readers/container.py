@@ -23,7 +23,8 @@ from typing import Any
 
 from lustrum.formats.cell_text import inert
 from lustrum.model import InputError
-from lustrum.readers.grids import Container, FieldGrid, OwnStructure, Unread, text_of
+from lustrum.model.errors import NotJudgedError
+from lustrum.readers.grids import MOST_CELLS, Container, FieldGrid, OwnStructure, Unread, text_of
 from lustrum.readers.workbook import walk_workbook
 
 _DELIMITERS = (",", ";", "\t", "|")
@@ -143,13 +144,23 @@ def _field(text: str) -> str:
 
 def _parquet(content: bytes, source: str) -> tuple[FieldGrid, list[Unread]]:
     import pyarrow
-    from pyarrow import parquet
 
     try:
-        file = parquet.ParquetFile(io.BytesIO(content))
-        table = file.read()
-    except (pyarrow.ArrowException, OSError):
-        raise InputError(f"{source} is not a Parquet file, though its name says so.") from None
+        return _parquet_parts(content)
+    except (pyarrow.ArrowException, OSError, LookupError, ValueError, TypeError, OverflowError):
+        raise InputError(
+            f"{source} is not a Parquet file of plain columns, though its name says so."
+        ) from None
+
+
+def _parquet_parts(content: bytes) -> tuple[FieldGrid, list[Unread]]:
+    import pyarrow
+    from pyarrow import parquet
+
+    file = parquet.ParquetFile(io.BytesIO(content))
+    table = file.read()
+    if file.metadata.num_columns != len(table.column_names):
+        raise ValueError("columns inside columns")
     names = table.column_names
     columns = [[text_of(value) for value in table.column(i).to_pylist()] for i in range(len(names))]
     lines = (tuple(names), *zip(*columns, strict=True))
@@ -191,11 +202,18 @@ def _jsonstat(text: str, source: str) -> tuple[FieldGrid, list[Unread]]:
         if [len(entries) for entries in axes.values()] != sizes:
             raise ValueError("sizes that do not fit")
         cells = math.prod(sizes)
+        if cells > MOST_CELLS:
+            raise NotJudgedError(
+                f"{source}: all combinations of codes are {cells:,} cells, more than {MOST_CELLS:,}; audit "
+                "parts of it."
+            )
         if not isinstance(dataset["value"], list | dict):
             raise ValueError("values that are not a list or an object")
         facts = {"value": _each_cell(dataset["value"], cells)}
         if dataset.get("status") is not None:
             facts["status"] = _each_cell(dataset["status"], cells)
+    except NotJudgedError:
+        raise
     except wrong:
         raise InputError(f"{source} is not a dataset of JSON-stat 2.0.") from None
     head: list[str] = []

@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
+MOST_CELLS = 2_000_000
+"""Combinations of codes beyond which files are not judged."""
+
 
 @dataclass(frozen=True)
 class Unread:

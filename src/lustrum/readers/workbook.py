@@ -89,11 +89,9 @@ def _sheet(
     unread: list[Unread] = []
     if sheet.sheet_state != "visible":
         unread.append(Unread("hidden sheet", title))
-    for axis, dimensions in (("row", sheet.row_dimensions), ("column", sheet.column_dimensions)):
-        for key, one in dimensions.items():
-            size = one.height if axis == "row" else one.width
-            if one.hidden or (size is not None and size < _SMALL):
-                unread.append(Unread(f"hidden {axis}", f"{title}, {axis} {key}"))
+    rows, columns = _unseen(sheet)
+    unread += [Unread("hidden row", f"{title}, row {number}") for number in rows]
+    unread += [Unread("hidden column", f"{title}, column {number}") for number in columns]
     unread += [Unread(what, title) for what, there in (
         ("chart", sheet._charts), ("picture", sheet._images), ("pivot table", sheet._pivots),
         ("data validation", getattr(sheet.data_validations, "dataValidation", ())),
@@ -129,6 +127,26 @@ def _sheet(
         lines.append(tuple(fields))
         places.append(f"{title}, row {number}")
     return lines, places, unread
+
+
+def _unseen(sheet: Any) -> tuple[dict[int, None], dict[int, None]]:
+    """The numbers of the rows and columns that nobody sees."""
+    default = sheet.sheet_format
+    rows, columns = dict[int, None](), dict[int, None]()
+    if default.zeroHeight or (default.customHeight and default.defaultRowHeight < _SMALL):
+        rows = dict.fromkeys(range(1, sheet.max_row + 1))
+    if default.defaultColWidth is not None and default.defaultColWidth < _SMALL:
+        columns = dict.fromkeys(range(1, sheet.max_column + 1))
+    for number, one in sheet.row_dimensions.items():
+        if one.hidden or (one.height is not None and one.height < _SMALL):
+            rows[number] = None
+    for one in sheet.column_dimensions.values():
+        if one.hidden or (one.width is not None and one.width < _SMALL):
+            one.reindex()  # one entry can stand for several columns
+            columns |= dict.fromkeys(
+                range(one.min, min(one.max, max(sheet.max_column, one.min)) + 1)
+            )
+    return rows, columns
 
 
 def _covered(cell: Any) -> bool:
@@ -170,16 +188,21 @@ def clean_workbook(source: Path, target: Path) -> list[Unread]:
     _, unread = walk_workbook(content, str(source))
     book = openpyxl.load_workbook(io.BytesIO(content), data_only=True)
     out = io.BytesIO()
-    with xlsxwriter.Workbook(out, {"in_memory": True, "strings_to_formulas": False}) as written:
+    plain = {"in_memory": True, "strings_to_formulas": False, "strings_to_urls": False}
+    with xlsxwriter.Workbook(out, plain) as written:
         for sheet in book.worksheets:
             if sheet.sheet_state != "visible":
                 continue
-            copy = written.add_worksheet(sheet.title)
-            rows = [n for n, one in sheet.row_dimensions.items() if one.hidden]
-            columns = [n for n, one in sheet.column_dimensions.items() if one.hidden]
+            try:
+                copy = written.add_worksheet(sheet.title)
+            except xlsxwriter.exceptions.XlsxInputError as error:
+                raise InputError(
+                    f"{source}: the sheet {sheet.title!r} has a name that no workbook may have."
+                ) from error
+            rows, columns = _unseen(sheet)
             for line in sheet.iter_rows():
                 for cell in line:
-                    seen = cell.row not in rows and cell.column_letter not in columns
+                    seen = cell.row not in rows and cell.column not in columns
                     if cell.value is not None and seen and not _covered(cell):
                         value = (
                             cell.value

@@ -16,7 +16,8 @@ from lustrum.cli.inputs import app
 @app.command()
 def audit(
     files: Annotated[
-        list[Path], typer.Argument(help="Published files: CSV, XLSX, JSON-stat or Parquet.")
+        list[Path],
+        typer.Argument(help="Published files: CSV (also .gz), XLSX, JSON-stat or Parquet."),
     ],
     layout: Annotated[
         list[Path] | None,
@@ -32,7 +33,8 @@ def audit(
         Path | None, typer.Option(help="Write a page with the findings and the roles to choose.")
     ] = None,
     certificate: Annotated[
-        Path | None, typer.Option(help="Write the proof of every bound, for 'lustrum verify'.")
+        Path | None,
+        typer.Option(help="Write the proof of the bounds of readers, for 'lustrum verify'."),
     ] = None,
     truth: Annotated[
         list[Path] | None, typer.Option(help="The true tables, for --protect; never printed.")

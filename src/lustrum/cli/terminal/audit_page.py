@@ -157,13 +157,13 @@ def page(report: FileReport, layouts: Sequence[Layout]) -> str:
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
-        f"<title>Audit</title><style>{_STYLE}</style></head><body><h1>What a reader can work out</h1>"
+        f"<title>Audit</title><style>{_STYLE}</style></head><body><main><h1>What a reader can work out</h1>"
         f'<p class="verdict e{report.exit}">{escape(report.reason)}</p>'
         f"<p>{report.hidden:,} values are not published as they are.</p>{findings}"
         + (f"<h2>Questions</h2><ol>{questions}</ol>" if questions else "")
         + editors
         + (f"<h2>Taken on a person's word</h2><ul>{words}</ul>" if words else "")
-        + f"<script>{_SCRIPT}</script></body></html>\n"
+        + f"</main><script>{_SCRIPT}</script></body></html>\n"
     )
 
 
