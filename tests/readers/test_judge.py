@@ -264,7 +264,8 @@ def test_more_combinations_than_can_be_judged_are_said_and_no_time_is_spent(
     )
     columns = "".join(f'{name} = {{ role = "code" }}\n' for name in names)
     layout = f'[[tables]]\n[tables.columns]\n{columns}value = {{ role = "value" }}\n'
-    for given_layout in (None, layout_of_text(layout, "l")):
+    # Without its layout, the table is taken for one with nested columns.
+    for given_layout in (layout_of_text(layout, "l"), *([None] if ending == ".json" else [])):
         with pytest.raises(
             NotJudgedError, match=rf"t\{ending}: all combinations of codes are 100,000,000 cells"
         ):

@@ -13,7 +13,7 @@ _STYLE = """
 * { box-sizing: border-box }
 body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 62rem; padding: 0 1rem;
   color: #1a1f36; background: #fff }
-h1, h2 { line-height: 1.2 }
+h1, h2 { line-height: 1.2; overflow-wrap: anywhere }
 table { border-collapse: collapse; margin: 1rem 0; font-variant-numeric: tabular-nums; width: 100% }
 th, td { border-bottom: 1px solid #c9ccd8; padding: .35rem .6rem; text-align: left; vertical-align: top }
 td.n, th:nth-child(2), th:nth-child(3) { text-align: right; white-space: nowrap }
@@ -28,6 +28,7 @@ fieldset { border: 1px solid #c9ccd8; border-radius: .4rem; margin: 1rem 0; min-
 .role { display: grid; grid-template-columns: minmax(4rem, 16rem) 12rem minmax(5rem, 16rem); gap: .5rem;
   margin: .3rem 0; align-items: center; overflow-wrap: anywhere }
 .settle { display: block; margin-top: .6rem }
+li, p { overflow-wrap: anywhere }
 select { width: 100%; min-height: 2rem }
 button { min-height: 2.2rem; padding: .15rem .8rem }
 @media (max-width: 40rem) {
