@@ -38,5 +38,6 @@ def load(group: str, name: str) -> Any:
     """The object registered under a name; a clear error where there is none."""
     entry = _registered(group).get(name)
     if entry is None:
-        raise InputError(f"There is no {GROUPS[group]} {name!r}; {choices(name, names(group))}.")
+        shown = name if len(name) <= 80 else f"{name[:60]} ..."
+        raise InputError(f"There is no {GROUPS[group]} {shown!r}; {choices(name, names(group))}.")
     return entry.load()

@@ -231,7 +231,7 @@ class SampleRisk(RiskSpec):
     weights: tuple[float, float, float] = parameter(
         WEIGHTS, "Weights of zeros, entropy and size, which add up to 1.", least=0, read=floats
     )
-    draws: int = parameter(200, "Populations that are drawn.", least=1)
+    draws: int = parameter(200, "Populations that are drawn.", least=1, most=100_000)
     seed: int = parameter(0, "The same seed gives the same populations.", least=0)
 
     def check_together(self) -> None:

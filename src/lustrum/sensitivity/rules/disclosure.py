@@ -58,7 +58,7 @@ class KDisclosure(RuleSpec):
     k: int = parameter(
         1, "A group is disclosed if at most this many of its people are elsewhere.", least=0
     )
-    together: int = parameter(1, "How many people share what they know.", least=1)
+    together: int = parameter(1, "How many people share what they know.", least=1, most=100)
 
     def judge(self, table: Table, background: Background = NOTHING) -> Sensitivity:
         """Judge the cells along every line."""
@@ -220,5 +220,6 @@ class Sparsity(_LineRule):
     def _lacking(self, filled: Ints, empty: Ints) -> Ints:
         """How many empty cells a line has too many."""
         share = exact(self.max_share)
-        allowed = (filled + empty) * share.numerator // share.denominator
+        cells = (filled + empty).astype(object)  # a share may have more digits than 64 bits hold
+        allowed = (cells * share.numerator // share.denominator).astype(np.int64)
         return np.where(filled > 0, np.maximum(empty - allowed, 0), 0)
