@@ -212,6 +212,7 @@ def drawn_bundle(root: Path, areas: int, count: int) -> None:
     """Write a bundle of drawn cells, to be opened; its report is invented."""
     from lustrum.model.finest import FinestCells
     from lustrum.protect import ProtectedPopulation
+    from lustrum.protect.population.channel import nearest_rates
     from lustrum.protect.population.public import PublicReport
     from lustrum.publish.bundles.write import pack_bundle, write_bundle
 
@@ -220,7 +221,7 @@ def drawn_bundle(root: Path, areas: int, count: int) -> None:
     every = int(np.prod(sizes))
     numbers = np.unique(np.random.default_rng(1).integers(0, every, count + count // 50))[:count]
     method, errors = ProtectedPopulation(sweeps=3, extra_tables=200), {1: 1.0, 2: 1.5, 3: 2.0}
-    rates = ((0.5, 0.25, 0.125, 0.125),) * 5
+    rates = nearest_rates(method.base, method.base)
     report = PublicReport(method.to_mapping(), method.support, 0.5, errors, errors, rates, rates)
     cells = FinestCells(
         dataset, np.stack(np.unravel_index(numbers, sizes)), np.full(numbers.size, 3)

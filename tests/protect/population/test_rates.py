@@ -397,6 +397,9 @@ def test_a_report_comes_back_from_plain_values() -> None:
     assert report().search == SEARCH
     del words["search"]
     assert PublicReport.from_mapping(words).search == stated_search(words) == 2
+    for name in ("rates", "free_rates"):
+        with pytest.raises(InputError, match="other words"):
+            PublicReport.from_mapping({**words, name: [row[:4] for row in words[name]]})
     for missing in ("method", "support", "changed", "errors", "rates", "known"):
         with pytest.raises(InputError, match="other words"):
             PublicReport.from_mapping({k: v for k, v in words.items() if k != missing})

@@ -187,7 +187,7 @@ class PublicReport:
     def from_mapping(cls, mapping: Mapping[str, Any]) -> PublicReport:
         """The report that :meth:`to_mapping` wrote."""
         try:
-            return cls(
+            report = cls(
                 method={
                     **mapping["method"],
                     "max_variables": int(mapping["method"]["max_variables"]),
@@ -205,6 +205,9 @@ class PublicReport:
                 largest=None if mapping.get("largest") is None else int(mapping["largest"]),
                 proof=mapping.get("proof"),
             )
+            for rates in (report.rates, report.free_rates):  # checked now, not at the first answer
+                PopulationChannel(report.support.base, 1, rates)
+            return report
         except (KeyError, TypeError, ValueError):
             raise InputError(
                 "The public report of the protected population has other words than this version reads."

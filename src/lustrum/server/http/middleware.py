@@ -366,7 +366,7 @@ class PageCompression(GZipMiddleware):
 
 
 class ETags(HttpLayer):
-    """Compresses what the API sends, adds an ``ETag`` to GETs, and answers 304 to a client that has it."""
+    """Compresses what the API sends, tags GETs, and sends what is missing: nothing (304), or a range (206)."""
 
     def __init__(self, app: ASGIApp) -> None:
         super().__init__(app)
@@ -379,7 +379,8 @@ class ETags(HttpLayer):
             return
         asked = Headers(scope=scope)
         known = _tags(asked.get("if-none-match", "")) if scope["method"] == "GET" else set()
-        wanted = _takes_gzip(asked)
+        part = asked.get("range", "") if scope["method"] == "GET" else ""
+        wanted = _takes_gzip(asked) and not part
         start: Message | None = None
         body = bytearray()
 
@@ -420,6 +421,9 @@ class ETags(HttpLayer):
                     await send({**start, "status": 304})
                     await send({"type": "http.response.body", "body": b""})
                     return
+                headers["Accept-Ranges"] = "bytes"
+                if part and asked.get("if-range", mark) == mark:
+                    start, sent = _partial(start, sent, part)
             await send(start)
             await send({"type": "http.response.body", "body": sent})
 
@@ -429,6 +433,30 @@ class ETags(HttpLayer):
         """The compressed bytes, without the time that a file would state."""
         key = hashlib.sha256(body).digest()
         return self._compressed.get(key, lambda: gzip.compress(body, LEVEL, mtime=0))
+
+
+_RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
+
+
+def _partial(start: Message, body: bytes, asked: str) -> tuple[Message, bytes]:
+    """One range of bytes; all of them where the header asks for several, or is none."""
+    found = _RANGE.fullmatch(asked.strip())
+    if found is None or found[0] == "bytes=-":
+        return start, body
+    first, last = found[1], found[2]
+    if first:
+        begin, end = int(first), min(int(last) + 1 if last else len(body), len(body))
+    else:
+        begin, end = max(len(body) - int(last), 0), len(body)
+    if last and first and int(last) < begin:
+        return start, body
+    headers = MutableHeaders(scope=start)
+    if begin >= end:
+        headers["Content-Range"], headers["Content-Length"] = f"bytes */{len(body)}", "0"
+        return {**start, "status": 416}, b""
+    headers["Content-Range"] = f"bytes {begin}-{end - 1}/{len(body)}"
+    headers["Content-Length"] = str(end - begin)
+    return {**start, "status": 206}, body[begin:end]
 
 
 def _takes_gzip(headers: Headers) -> bool:
