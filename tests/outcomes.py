@@ -31,6 +31,7 @@ NEEDED: dict[str, dict[str, Any]] = {
     "prior-posterior": {"p": 10, "q": 50},
     "sample-r2": {"fraction": 0.1},
     "stratified-sampling": {"by": "area"},
+    "suppression": {"work": 100},
 }
 """What a spec needs to be made at all, in the words of the inputs here."""
 

@@ -35,7 +35,7 @@ session.read.parquet("people.parquet").write.saveAsTable("census.people")
 """
 
 
-@pytest.mark.parametrize("private", [True, False])
+@pytest.mark.parametrize("private", [True, pytest.param(False, marks=pytest.mark.deep)])
 def test_the_commands_of_the_page_protect_a_table_that_another_process_saved(
     tmp_path: Path, private: bool
 ) -> None:
