@@ -102,7 +102,7 @@ def seen(root: Path, broken_one: str, other: str) -> tuple[dict[str, Any], str]:
         shown["catalogue"] = [one for one in listed if one["name"] == other]
         texts += [client.get(f"/api/v1/tables?dataset={broken_one}&by=area").text]
         texts += [client.get(f"/datasets/{broken_one}/table?by=area").text]
-        texts += [client.get(f"/datasets/{broken_one}/hint?by=area").text]
+        texts += [client.get(f"/api/v1/hints?dataset={broken_one}&by=area").text]
     shown["state"] = service.states()[other]
     shown["failures"] = service.not_served().get(other)
     agency = let_in(create_agency_app(data=root))

@@ -106,7 +106,10 @@ def feed(into: Any, value: Any) -> None:
             fields = ["values", "status", "keys"]
         if isinstance(value, Release) and value.margins is None:
             fields.remove("margins")  # digests are older than these
-        put(f"{type(value).__name__} {len(fields)}")
+        kind = (
+            "Release" if isinstance(value, Release) else type(value).__name__
+        )  # a study is one, too
+        put(f"{kind} {len(fields)}")
         for name in fields:
             feed(into, getattr(value, name, None))
     elif hasattr(value, "to_mapping"):

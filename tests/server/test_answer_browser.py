@@ -203,7 +203,7 @@ def test_the_view_is_changed_with_the_keyboard_alone(browser: Browser, address: 
             if page.evaluate(FOCUSED) == "view-show":
                 break
         page.keyboard.press("ArrowDown")
-        page.wait_for_url("**show=row-percent")
+        page.wait_for_url("**show=whole-percent")
         page.keyboard.press("Tab")
         assert page.evaluate(FOCUSED) == "turn"
         page.keyboard.press("Tab")

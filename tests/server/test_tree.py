@@ -15,7 +15,7 @@ from examples import examples
 from lustrum.model import Axis, Dataset, TableQuery
 from lustrum.policy import Policy
 from lustrum.server.pages import tree
-from lustrum.server.pages.tree import Row
+from lustrum.server.pages.tree import TreeRow
 from lustrum.server.service.served_dataset import ServedDataset
 from lustrum.server.urls import forms
 
@@ -66,7 +66,7 @@ CODES = [c.code for level in VARIABLE.levels for c in level.categories] + list(V
 RANGES = {"0-29": set(range(6)), "15-24, 50+": None, "40 to 44": {8}, "Old": set(range(6, 12))}
 
 
-def flat(rows: tuple[Row, ...]) -> dict[str, str]:
+def flat(rows: tuple[TreeRow, ...]) -> dict[str, str]:
     """The state of every row, whatever lies below another one."""
     return {row.code: row.state for row in rows} | {
         code: state for row in rows for code, state in flat(row.rows).items()

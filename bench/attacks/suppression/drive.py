@@ -304,6 +304,6 @@ def _programme(problem: Problem, folder: Path, apart: bool) -> Ran:
     code, said = command_line(*words, "--workers", "1", apart=apart)
     return Ran(
         code, said, " ".join(["lustrum", *words]),
-        tuple(sorted((public / "tables").rglob("*.*"))),
+        tuple(sorted(p for p in (public / "tables").rglob("*.*") if p.suffix != ".toml")),
         tuple(sorted((public / "certificates").rglob("*.json"))),
     )  # fmt: skip

@@ -281,7 +281,7 @@ def sibling_candidates(cells: FinestCells, key: bytes, base: int, share: float) 
     for number, index in enumerate(roots):
         report_progress("choosing empty cells", number / len(roots))
         rows = AttributeRows.of(cells.dataset, index, roots)
-        similar = _Similar.of(rows, lenders)
+        similar = _Lenders.of(rows, lenders)
         place = similar.rank if lenders is own else similar.place(around)
         still_working()
         for turn, half in enumerate(_HALVES):
@@ -346,7 +346,7 @@ def _below(random_words: Words, limit: int) -> Ints:
 
 
 @dataclass(frozen=True)
-class _Similar:
+class _Lenders:
     """Those who lend a category of the variable of rows, in the order of their rows."""
 
     rows: AttributeRows
@@ -355,7 +355,7 @@ class _Similar:
     rank: Ints
 
     @classmethod
-    def of(cls, rows: AttributeRows, lenders: Array) -> _Similar:
+    def of(cls, rows: AttributeRows, lenders: Array) -> _Lenders:
         """Put them in order."""
         row = rows.numbers(lenders)
         order = np.argsort(row, kind="stable")

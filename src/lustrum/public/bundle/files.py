@@ -23,6 +23,7 @@ from lustrum.protect.magnitudes.factors import VERSION
 from lustrum.protect.magnitudes.report import PublicFactors
 from lustrum.protect.population.public import (
     SEARCH,
+    SEARCH_OF_INVENTED,
     SEARCH_OF_MANY_CODES,
     PublicReport,
     search_version,
@@ -191,7 +192,8 @@ def other_search(path: Path) -> int | None:
     sweeps, siblings = method.get("sweeps"), method.get("sparse_siblings", 0.0)
     if not isinstance(sweeps, int) or not isinstance(siblings, int | float):
         return None if search == SEARCH else search
-    return None if search == search_version(sweeps, _most_codes(path), siblings) else search
+    now = search_version(sweeps, _most_codes(path), siblings)
+    return None if search == now and now in (SEARCH, SEARCH_OF_INVENTED) else search
 
 
 def _stated(path: Path) -> Mapping[str, Any]:

@@ -176,6 +176,7 @@ _MEDIA = {
     "csv": "text/csv; charset=utf-8",
     "html": "text/html; charset=utf-8",
     "json": "application/json",
+    "toml": "application/toml",
     "parquet": "application/vnd.apache.parquet",
     "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
 }

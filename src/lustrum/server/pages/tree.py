@@ -26,13 +26,13 @@ Pairs = Sequence[tuple[str, str]]
 
 
 @dataclass(frozen=True)
-class Row:
+class TreeRow:
     """A category: ``on``, ``some`` or ``off``, or ``in`` a group of its own name; and the rows below it."""
 
     code: str
     label: str
     state: str
-    rows: tuple[Row, ...] = ()
+    rows: tuple[TreeRow, ...] = ()
     closed: bool = False
 
 
@@ -43,7 +43,7 @@ class Tree:
     kind: str
     variable: Variable
     label: str
-    rows: tuple[Row, ...]
+    rows: tuple[TreeRow, ...]
     said: str
     more: int
     wanted: str
@@ -230,7 +230,7 @@ class _Branch:
         inside = [c for c in self.leaves if c.member_set <= category.member_set]
         return inside or [category]
 
-    def rows(self, under: str) -> Iterator[Row]:
+    def rows(self, under: str) -> Iterator[TreeRow]:
         """The tree; where it is large, only the branch that holds ``under`` is open."""
         whole = len(self.leaves) <= MOST_ROWS
         opened = self.variable.category(under).member_set if under else frozenset[int]()
@@ -240,7 +240,7 @@ class _Branch:
             else frozenset(self.codes) - {c.code for c in self.leaves}
         )
 
-        def down(category: Category) -> Row:
+        def down(category: Category) -> TreeRow:
             inside = [] if category.code in shut else self.below(category)
             open_ = whole or bool(opened and opened <= category.member_set)
             rows = tuple(down(c) for c in inside[:MOST_ROWS]) if open_ else ()
@@ -248,10 +248,10 @@ class _Branch:
 
         yield from (down(category) for category in self.tops[:MOST_ROWS])
 
-    def row(self, category: Category) -> Row:
+    def row(self, category: Category) -> TreeRow:
         """A category alone."""
         if any(category.member_set <= self._members(g.members) for g in self.groups):
-            return Row(category.code, category.label, "in")
+            return TreeRow(category.code, category.label, "in")
         known = self._ticked
         if self.kind == "codes" and category.code not in self._leaf_codes:
             inside = [c.code in known for c in self.leaves_of(category)]
@@ -261,7 +261,7 @@ class _Branch:
             both = category.member_set & ticked
             whole = category.code in known or category.member_set <= ticked
             state = "on" if whole else "some" if both else "off"
-        return Row(category.code, category.label, state)
+        return TreeRow(category.code, category.label, state)
 
     @property
     def _ticked(self) -> frozenset[str]:

@@ -68,7 +68,7 @@ def make_keys(
         RemoteColumns(
             dataset, records, None, connection.name
         )  # every column that is described is there
-        work = _Work(connection, dataset, secret, progress or (lambda _: None))
+        work = _KeysMade(connection, dataset, secret, progress or (lambda _: None))
         write = {"postgres": _to_postgres, "duckdb": _to_duckdb, "spark": _to_spark}[
             connection.backend
         ]
@@ -78,7 +78,7 @@ def make_keys(
         database.close()
 
 
-class _Work:
+class _KeysMade:
     """Keys piece by piece, with how many there are, what they sum to, and who may read them."""
 
     def __init__(
@@ -136,7 +136,7 @@ def _there_already(name: str) -> DatasetError:
     )
 
 
-def _to_postgres(backend: Any, work: _Work, records: Any, reader: str | None) -> None:
+def _to_postgres(backend: Any, work: _KeysMade, records: Any, reader: str | None) -> None:
     from psycopg import sql
 
     def named(table: str) -> Any:
@@ -189,13 +189,13 @@ def _to_postgres(backend: Any, work: _Work, records: Any, reader: str | None) ->
             cursor.execute(sql.SQL("ANALYZE {keys}").format(**sql_parts))
 
 
-def _batches(backend: Any, work: _Work, records: Any) -> Iterator[pa.Table]:
+def _batches(backend: Any, work: _KeysMade, records: Any) -> Iterator[pa.Table]:
     ids = backend.to_pyarrow(records.select(work.identity)).column(0)
     for start in range(0, len(ids), _BATCH):
         yield work.keys(pa.concat_arrays(ids.slice(start, _BATCH).chunks))
 
 
-def _to_duckdb(backend: Any, work: _Work, records: Any, _: str | None) -> None:
+def _to_duckdb(backend: Any, work: _KeysMade, records: Any, _: str | None) -> None:
     name = str(work.connection.keys)
     plain = name.rpartition(".")[2]
     known = "SELECT count(*) FROM information_schema.tables WHERE table_name = ?"
@@ -209,7 +209,7 @@ def _to_duckdb(backend: Any, work: _Work, records: Any, _: str | None) -> None:
     backend.con.unregister("lustrum_made_keys")
 
 
-def _to_spark(backend: Any, work: _Work, _: Any, __: str | None) -> None:
+def _to_spark(backend: Any, work: _KeysMade, _: Any, __: str | None) -> None:
     """Keys from Spark's own workers where nobody between can read them, otherwise from here in large pieces."""
     session, where = backend._session, work.connection
     source, target = (spark.quoted(where.parts(name)) for name in (where.table, str(where.keys)))
