@@ -23,8 +23,8 @@ from starlette.websockets import WebSocketDisconnect
 from agency.towns import let_in, people, stranger
 from lustrum.agency import create_agency_app
 from lustrum.agency.door import kept_addresses, listen, listen_on_file
+from lustrum.ledger.acts import acts_of
 from lustrum.model import InputError
-from lustrum.runtime.data_folder import acts_of
 from server.conftest import served
 from waiting import until
 

@@ -26,6 +26,7 @@ from lustrum.agency.state import (
 )
 from lustrum.agency.tasks import AgencyTasks
 from lustrum.agency.templating import AgencyPages, form_of
+from lustrum.ledger.acts import record_seal
 from lustrum.local import local_service
 from lustrum.model import LustrumError, PolicyError
 from lustrum.policy import Policy, check_names
@@ -33,7 +34,6 @@ from lustrum.policy.explain import explain, warnings
 from lustrum.policy.presets import preset
 from lustrum.policy.read import parse_policy, sealed
 from lustrum.publish.report.page import report_body
-from lustrum.runtime.data_folder import record_seal
 from lustrum.runtime.durable import outages, write_whole
 
 

@@ -18,9 +18,10 @@ from starlette.routing import Route
 
 from lustrum.agency.tasks import AgencyTasks
 from lustrum.agency.templating import AgencyPages
+from lustrum.ledger.acts import acts_of
 from lustrum.local.service import health
 from lustrum.model import InputError, LustrumError
-from lustrum.runtime.data_folder import ACTS, acts_of
+from lustrum.runtime.data_folder import ACTS
 
 _MOST_ACTS = 500
 _AGAIN = "3"  # seconds after which the page of a running task loads itself again
@@ -72,13 +73,13 @@ class UsagePages:
 
     async def log(self, request: Request) -> Response:
         """Who did what to the data folder."""
-        acts, unread = await run_in_threadpool(acts_of, self._data)
+        acts, changed = await run_in_threadpool(acts_of, self._data)
         return self._pages.page(
             "log.html",
             "/log",
             acts=acts[:_MOST_ACTS],
             all=len(acts),
-            unread=unread,
+            changed=changed,
             file=str(self._data / ACTS),
         )
 

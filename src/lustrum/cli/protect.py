@@ -10,6 +10,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
+from lustrum.ledger.acts import record_act
 from lustrum.model import DatasetError, InputError
 from lustrum.model.errors import choices
 from lustrum.policy import read_policy
@@ -33,7 +34,7 @@ from lustrum.publish.bundles.proven import (
 )
 from lustrum.publish.report import findings, write_report
 from lustrum.publish.report.sums import sum_lines
-from lustrum.runtime.data_folder import BUNDLES, POLICIES, REPORTS, record_act
+from lustrum.runtime.data_folder import BUNDLES, POLICIES, REPORTS
 from lustrum.runtime.durable import outages
 from lustrum.runtime.stop import reporting_progress
 from lustrum.tabulate import Store

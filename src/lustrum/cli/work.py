@@ -21,6 +21,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from lustrum.answer import TableService
+from lustrum.ledger.acts import record_act, record_seal
 from lustrum.model import Dataset, DatasetError, InputError
 from lustrum.model.errors import NotReadyError
 from lustrum.policy import check_names
@@ -28,7 +29,7 @@ from lustrum.policy.presets import preset
 from lustrum.policy.read import parse_policy, sealed
 from lustrum.protect.population.public import SEARCH
 from lustrum.public.bundle.files import bundle_name
-from lustrum.runtime.data_folder import PREPARED, REPORTS, record_act, record_seal
+from lustrum.runtime.data_folder import PREPARED, REPORTS
 from lustrum.runtime.durable import write_whole
 
 if TYPE_CHECKING:

@@ -1,31 +1,25 @@
 """The budget of a population: what releases with a proof may cost together, and what they have cost.
 
-A ledger is one file of lines that are only ever added, each with the digest of the line before it. A charge is
-written and synced before any noise is drawn, and stays whatever happens afterwards: a crash in between leaves
-it spent. One lock holds for all processes of the machine. Sums are exact fractions. The budget belongs to
-people, not to a file of them: datasets that name the same population spend from the same ledger.
+A ledger is a chained book. A charge is written and synced before any noise is drawn, and stays whatever happens
+afterwards: a crash in between leaves it spent. Sums are exact fractions. The budget belongs to people, not to a
+file of them: datasets that name the same population spend from the same ledger.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
-import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
+from lustrum.ledger.chain import Chain, ChangedLedgerError
 from lustrum.model import DatasetError, InputError
 from lustrum.model.dataset import DATASET_NAME
 from lustrum.protect.privacy import BudgetSpentError
 from lustrum.runtime.data_folder import BUDGETS
-from lustrum.runtime.durable import lock, outages, sync
 
-_NOTHING = hashlib.sha256(b"").hexdigest()
 NEIGHBOURS = "replace-one-record"
 """What every rho of a ledger is about; costs for other neighbours are converted before they are added."""
 
@@ -62,35 +56,23 @@ class BudgetLedger:
                 f"A population is one word of lower-case letters, digits, '-' and '_', not {population!r}."
             )
         self.path = folder / BUDGETS / f"{population}.jsonl"
+        self._chain = Chain(self.path)
 
     def entries(self) -> tuple[LedgerEntry, ...]:
         """All lines; an error if one was changed or taken out. A last line that was cut short is left out."""
-        try:
-            written = self.path.read_bytes()
-        except FileNotFoundError:
-            return ()
-        entries, before = [], _NOTHING
-        lines = written.split(b"\n")
-        for number, line in enumerate(lines[:-1], start=1):
+        entries = []
+        for number, line in enumerate(self._chain.entries(), start=1):
             try:
-                raw = json.loads(line)
-                entry = LedgerEntry(
-                    raw["what"],
-                    Fraction(raw["rho"]),
-                    raw["dataset"],
-                    raw["said"],
-                    hashlib.sha256(line).hexdigest(),
-                )
-                intact = raw["before"] == before and raw["neighbours"] == NEIGHBOURS
+                raw = line.said
+                cost, neighbours = Fraction(raw["rho"]), raw["neighbours"]
+                entry = LedgerEntry(raw["what"], cost, raw["dataset"], raw["said"], line.digest)
             except (ValueError, KeyError, TypeError, ZeroDivisionError):
-                intact = False
-            if not intact:
-                raise DatasetError(
-                    f"{self.path}, line {number}: the ledger was changed, so that nobody knows what was spent; "
-                    "bring back the file as it was."
+                neighbours = None
+            if neighbours != NEIGHBOURS:
+                raise ChangedLedgerError(
+                    f"{self.path}, line {number}: the ledger was changed; a cost is for {NEIGHBOURS}."
                 )
             entries.append(entry)
-            before = entry.digest
         return tuple(entries)
 
     @property
@@ -113,27 +95,26 @@ class BudgetLedger:
     @property
     def head(self) -> str:
         """The digest of the last line, which a bundle states."""
-        entries = self.entries()
-        return entries[-1].digest if entries else _NOTHING
+        return self._chain.head
 
     def set_limit(self, rho: Fraction, said: str) -> None:
         """State what may be spent in all; it may not lie below what was spent."""
-        with self._locked():
+        with self._alone() as add:
             if rho <= 0 or rho < self.spent:
                 raise InputError(
                     "A limit lies above 0 and not below what was spent; ask for a larger one."
                 )
-            self._append("limit", rho, "", said)
+            add("limit", rho, "", said)
 
     def state_spent(self, rho: Fraction, said: str, covers: Sequence[str] = ()) -> None:
         """The agency states a cost that the ledger does not hold, such as that of a release after a backup.
 
         ``covers`` are the digests of last lines that releases state and the ledger does not hold.
         """
-        with self._locked():
+        with self._alone() as add:
             if rho <= 0:
                 raise InputError("What was spent lies above 0.")
-            self._append("stated", rho, "", " ".join((said, *covers)))
+            add("stated", rho, "", " ".join((said, *covers)))
 
     def measured(self) -> dict[str, str]:
         """The digests of all noisy tables that were paid for, each with that of its line."""
@@ -145,77 +126,57 @@ class BudgetLedger:
 
     def released(self, dataset: str, digest: str) -> None:
         """Enter that a bundle was made; one that was made again is entered once."""
-        with self._locked():
+        with self._alone() as add:
             if digest not in self.releases():
-                self._append("released", Fraction(0), dataset, digest)
+                add("released", Fraction(0), dataset, digest)
 
     @contextmanager
     def charge(self, rho: Fraction, dataset: str, heads: Sequence[str] = ()) -> Iterator[Charge]:
         """Enter a charge, or refuse it, and only then let the caller draw noise; ``heads`` are digests of last
         lines that bundles of these people state. Others wait until it has come to an end."""
-        with self._locked():
-            entries = self.entries()
-            known = {_NOTHING, *(entry.digest for entry in entries)}
-            known.update(*(entry.said.split() for entry in entries if entry.what == "stated"))
-            if not known.issuperset(heads):
+        with self._alone() as add:
+            stated = [entry.said.split() for entry in self.entries() if entry.what == "stated"]
+            try:
+                self._chain.verify(*set(heads).difference(*stated))
+            except ChangedLedgerError:
                 raise DatasetError(
                     f"{self.path} is older than a release of {self.population!r}, and does not hold what was "
                     "spent since. Bring back the newer ledger, or state what was spent."
-                )
+                ) from None
             if rho <= 0 or rho > self.left:
                 raise BudgetSpentError(
                     f"The release costs rho {float(rho):g}, and {float(self.left):g} of {float(self.limit):g} "
                     f"is left for {self.population!r}."
                 )
-            self._append("spent", rho, dataset, "")
-            yield Charge(self, rho, dataset)
+            add("spent", rho, dataset, "")
+            yield Charge(add, rho, dataset)
 
     @contextmanager
-    def _locked(self) -> Iterator[None]:
-        """Alone among all processes; a second one is refused, so that nobody waits for a long measurement."""
-        self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        handle = os.open(
-            self.path.with_name(f".{self.population}.lock"), os.O_RDWR | os.O_CREAT, 0o600
-        )
+    def _alone(self) -> Iterator[Callable[[str, Fraction, str, str], None]]:
+        """What adds lines; a second process is refused, so that nobody waits for a long measurement."""
         try:
-            try:
-                lock(handle)
-            except OSError:
-                raise DatasetError(
-                    f"Another process spends from the budget of {self.population!r}; wait until it is done."
-                ) from None
-            yield
-        finally:
-            os.close(handle)
+            with self._chain.alone(wait=False) as add:
 
-    def _append(self, what: str, rho: Fraction, dataset: str, said: str) -> None:
-        raw: dict[str, Any] = {"what": what, "rho": str(rho), "neighbours": NEIGHBOURS}
-        raw |= {"dataset": dataset, "said": said, "before": self.head}
-        line = json.dumps(raw, sort_keys=True, ensure_ascii=False).encode() + b"\n"
-        with outages(self.path):
-            handle = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)
-            try:
-                # A line that a crash or a full disk cut short was never a charge that anything followed.
-                whole = self.path.read_bytes().rfind(b"\n") + 1
-                os.ftruncate(handle, whole)
-                os.lseek(handle, whole, os.SEEK_SET)
-                left = memoryview(line)
-                while left:
-                    left = left[os.write(handle, left) :]
-                os.fsync(handle)
-            finally:
-                os.close(handle)
-            sync(self.path.parent)
+                def add_line(what: str, rho: Fraction, dataset: str, said: str) -> None:
+                    self.entries()  # nothing follows a changed line
+                    raw = {"what": what, "rho": str(rho), "neighbours": NEIGHBOURS}
+                    add(raw | {"dataset": dataset, "said": said})
+
+                yield add_line
+        except BlockingIOError:
+            raise DatasetError(
+                f"Another process spends from the budget of {self.population!r}; wait until it is done."
+            ) from None
 
 
 @dataclass(frozen=True)
 class Charge:
     """A charge that was entered; it ends when what was measured stands on the disk."""
 
-    ledger: BudgetLedger
+    add: Callable[[str, Fraction, str, str], None]
     rho: Fraction
     dataset: str
 
     def done(self, digest: str) -> None:
         """Enter that the tables with this digest were written."""
-        self.ledger._append("done", self.rho, self.dataset, digest)
+        self.add("done", self.rho, self.dataset, digest)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from lustrum.ledger.acts import acts_of
 from lustrum.model import LustrumError
 from lustrum.model.errors import DatasetError
 from lustrum.policy import check_names, read_policy
@@ -24,6 +25,7 @@ from lustrum.publish.budget import BudgetLedger
 from lustrum.publish.bundles.memory import memory_path, sums_path
 from lustrum.publish.bundles.people import NO_POPULATION, People, opened, same_people
 from lustrum.runtime.data_folder import (
+    ACTS,
     BUDGETS,
     BUNDLES,
     POLICIES,
@@ -84,6 +86,7 @@ def examine(root: Path, judge: Judge | None = None) -> Iterator[HealthFinding]:
         yield from _bundles(root)
         yield from _prepared(root)
         yield from _budgets(root)
+        yield from _acts(root)
         yield from _private(root)
         yield from _leftovers(store)
         yield from _unknown(root)
@@ -297,6 +300,17 @@ def _budget(root: Path, name: str, about: str) -> Iterator[HealthFinding]:
     ledger = BudgetLedger(root, name)
     said = f"Rho {float(ledger.spent):g} of {float(ledger.limit):g} is spent."
     yield HealthFinding("good", about, said)
+
+
+def _acts(root: Path) -> Iterator[HealthFinding]:
+    """Who did what: every line is what was written."""
+    wrong = acts_of(root)[1]
+    if wrong:
+        yield HealthFinding(
+            "bad",
+            ACTS,
+            f"Line {wrong} is not what was written; bring back the file as it was.",
+        )
 
 
 def _private(root: Path) -> Iterator[HealthFinding]:

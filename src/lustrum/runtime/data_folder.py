@@ -21,16 +21,11 @@ was stopped.
 
 from __future__ import annotations
 
-import getpass
-import hashlib
-import json
-import os
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 
 from lustrum.model.errors import InputError, kind_of
-from lustrum.runtime.durable import append_line, outages
+from lustrum.runtime.durable import outages
 
 CURRENT = "current"
 CONNECTIONS = "connections"
@@ -95,48 +90,3 @@ def unknown_entries(root: Path) -> list[str]:
         if not known:
             entries.append(path.name)
     return entries
-
-
-# --- Who did what: one line for each act, only ever added; no counts, and no names but that of the account
-
-
-def record_act(root: Path, act: str, about: str, digest: str = "") -> None:
-    """Record that the account of this process did something to a dataset or programme of a data folder.
-
-    ``digest`` names the policy, bundle or tables that came of it.
-    """
-    try:
-        import pwd
-
-        user = pwd.getpwuid(os.getuid()).pw_name
-    except ImportError:  # on Windows
-        user = getpass.getuser()
-    except KeyError:
-        user = str(os.getuid())
-    now = datetime.now(UTC).isoformat(timespec="seconds")
-    entry = {"at": now, "user": user, "act": act, "about": about, "digest": digest}
-    with outages(root / ACTS):
-        append_line(root / ACTS, json.dumps(entry).encode())
-
-
-def acts_of(root: Path) -> tuple[list[dict[str, str]], int]:
-    """What was recorded, the newest first, and how many lines cannot be read: cut short, for one."""
-    with outages(root / ACTS):
-        written = (root / ACTS).read_bytes() if (root / ACTS).exists() else b""
-    acts, unread = [], 0
-    for line in filter(None, written.split(b"\n")):
-        try:
-            raw = json.loads(line)
-            acts.append({key: str(raw[key]) for key in ("at", "user", "act", "about", "digest")})
-        except (ValueError, KeyError, TypeError):
-            unread += 1
-    return acts[::-1], unread
-
-
-def record_seal(path: Path, raw: bytes) -> None:
-    """Record that a policy is sealed, before it is in force; of one that lies in no data folder nothing."""
-    folder = path.absolute().parent
-    root = folder.parent
-    signs = any((root / part).exists() for part in (ACTS, BUNDLES, CONNECTIONS))
-    if folder.name == POLICIES and (signs or datasets_in(root)):
-        record_act(root, "seal", path.stem, hashlib.sha256(raw).hexdigest())

@@ -148,26 +148,6 @@ def lock(handle: int, *, shared: bool = False, wait: bool = False) -> None:
     )
 
 
-def append_line(path: Path, line: bytes) -> None:
-    """Add a line to a file for its owner alone, made durable; nothing that stands there is ever changed.
-
-    A line that was cut short, by a full disk or a machine that stopped, stays a line of its own.
-    """
-    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW
-    handle = os.open(path, flags, 0o600)
-    try:
-        lock(handle, wait=True)
-        size = os.fstat(handle).st_size
-        if size and os.pread(handle, 1, size - 1) != b"\n":
-            line = b"\n" + line
-        if os.write(handle, line + b"\n") != len(line) + 1:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-    sync(path.parent)
-
-
 def _beside(path: Path) -> Path:
     """A name beside a place, under which nobody looks for a file."""
     return path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")

@@ -11,12 +11,12 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from lustrum.answer.replay import Change, read_questions, replay
+from lustrum.ledger.acts import record_seal
 from lustrum.local import local_service
 from lustrum.model import Decision, InputError, PolicyError, TableQuery
 from lustrum.policy import check_names, read_policy
 from lustrum.policy.explain import explain, warnings
 from lustrum.policy.read import sealed
-from lustrum.runtime.data_folder import record_seal
 from lustrum.runtime.durable import write_whole
 
 _MOST = 50
