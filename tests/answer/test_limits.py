@@ -96,6 +96,8 @@ def test_cells_that_cannot_hold_anybody_are_not_small_in_a_table_or_an_area() ->
             ({"max_small_share": 0.0, "small_up_to": 1}, few),
             ({"min_mean_cell_size": 3.5}, set()),
             ({"min_mean_cell_size": 3.51}, {"3"}),
+            # Cells that cannot hold anybody count as cells: a mean over the others alone would look large.
+            ({"min_mean_cell_size": 5.01}, {"1", "2", "3"}),
         ):
             rules = policy(rules={"per_area": "a", **limits}).rules
             assert failing_areas(table, rules) == failing
@@ -318,6 +320,7 @@ class Rich:
     dataset: Dataset = RICH
     mark: str = "m"
     asked: list[TableQuery] = field(default_factory=list)
+    only: str = ""  # the one view that is as said; the others are large
 
     def sum_noise(self, measure: str) -> None:
         """Nothing is said of the noise of sums."""
@@ -334,7 +337,8 @@ class Rich:
             chosen = self.before
         else:
             chosen = self.now
-        return Views(chosen, chosen, chosen)
+        views = Views(chosen, chosen, chosen)
+        return replace(Views(LARGE, LARGE, LARGE), **{self.only: chosen}) if self.only else views
 
 
 def rule_names(numbers: Rich, asked: TableQuery, **parts: Any) -> list[str]:
@@ -375,6 +379,8 @@ def test_an_earlier_period_is_judged_like_the_present_one() -> None:
     limit = {"rules": {"min_population": 100}}
     assert rule_names(Rich(), growth, **limit) == []
     assert rule_names(Rich(before=SMALL), growth, **limit) == ["population"]
+    for view in ("selected", "shown"):
+        assert rule_names(Rich(before=SMALL, only=view), growth, **limit) == ["population"]
     assert rule_names(Rich(before=SMALL), query(by=["a"], where={"year": ["2"]}), **limit) == []
 
 
