@@ -13,6 +13,7 @@ from lustrum.formats.about import NOTHING, About
 from lustrum.formats.cell_text import HeadNames, csv_lines, field, inert, names_of, numbers
 from lustrum.model import Release, TableAxis
 from lustrum.model.release import check_publishable
+from lustrum.model.text import say
 
 
 class Csv:
@@ -31,7 +32,8 @@ class Csv:
     name: ClassVar[str] = "csv"
     media_type: ClassVar[str] = "text/csv"
     ending: ClassVar[str] = "csv"
-
+    title: ClassVar[str] = say("CSV")
+    cell_bytes: ClassVar[int] = 200
     tells_about: ClassVar[bool] = True
 
     def __init__(self, *, comments: bool = False) -> None:
@@ -123,6 +125,7 @@ class CsvDescription:
     name: ClassVar[str] = "csvw"
     media_type: ClassVar[str] = "application/csvm+json"
     ending: ClassVar[str] = "csv-metadata.json"
+    title: ClassVar[str] = say("Description of the CSV (CSVW)")
     tells_about: ClassVar[bool] = True
 
     def write(self, release: Release, label: str = "", about: About = NOTHING) -> str:

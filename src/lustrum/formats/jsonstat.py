@@ -15,6 +15,7 @@ from lustrum.formats.about import NOTHING, About
 from lustrum.model import CellStatus, Release
 from lustrum.model.arrays import Ints, Mask
 from lustrum.model.release import check_publishable
+from lustrum.model.text import say
 
 
 class JsonStat:
@@ -23,7 +24,8 @@ class JsonStat:
     name: ClassVar[str] = "json-stat"
     media_type: ClassVar[str] = "application/json"
     ending: ClassVar[str] = "json"
-
+    title: ClassVar[str] = say("JSON-stat")
+    cell_bytes: ClassVar[int] = 300
     tells_about: ClassVar[bool] = True
 
     def write(self, release: Release, label: str = "", about: About = NOTHING) -> str:

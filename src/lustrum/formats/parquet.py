@@ -13,6 +13,7 @@ from lustrum.formats.cell_text import HeadNames, inert
 from lustrum.model import Release
 from lustrum.model.arrays import Ints, Mask
 from lustrum.model.release import check_publishable
+from lustrum.model.text import say
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,7 +32,9 @@ class Parquet:
     name: ClassVar[str] = "parquet"
     media_type: ClassVar[str] = "application/vnd.apache.parquet"
     ending: ClassVar[str] = "parquet"
-
+    other_endings: ClassVar[tuple[str, ...]] = ("pq",)
+    title: ClassVar[str] = say("Parquet")
+    cell_bytes: ClassVar[int] = 50
     tells_about: ClassVar[bool] = True
 
     def write(self, release: Release, label: str = "", about: About = NOTHING) -> bytes:

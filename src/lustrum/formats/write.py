@@ -1,4 +1,4 @@
-"""Protected tables written to CSV or Parquet, so that :func:`read_table` reads them back, or to XLSX."""
+"""Protected tables written to files of any registered format; :func:`read_table` reads CSV and Parquet."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,40 +21,52 @@ from lustrum.formats.parquet import (
 )
 from lustrum.model import CellStatus, InputError, Release, TableAxis
 from lustrum.model.arrays import Ints, Mask
+from lustrum.model.plugins import load, names
 from lustrum.model.release import SeededRelease, check_publishable
 from lustrum.runtime.durable import write_whole
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_ENDINGS = (".csv", ".parquet", ".pq", ".xlsx")
+_FORMATS = "lustrum.formats"
 
 
-def check_ending(path: Path) -> None:
-    """Refuse a file whose ending is not known, before anything is computed."""
-    if path.suffix.lower() not in _ENDINGS:
-        raise InputError(f"{path}: a table is written to a file of .csv, .parquet or .xlsx.")
+def format_of(path: Path, among: Sequence[str] = ()) -> Any:
+    """The format that a file's ending asks for, of all or of those named; refused where there is none."""
+    endings: dict[str, Any] = {}
+    for name in among or names(_FORMATS):
+        kind = load(_FORMATS, name)
+        for ending in (kind.ending, *getattr(kind, "other_endings", ())):
+            endings.setdefault(f".{ending}", kind)
+    fitting = [ending for ending in endings if path.name.lower().endswith(ending)]
+    if not fitting:
+        *some, last = dict.fromkeys(f".{kind.ending}" for kind in endings.values())
+        raise InputError(f"{path}: a table is written to a file of {', '.join(some)} or {last}.")
     if not path.parent.is_dir():
         raise InputError(f"{path}: there is no folder {path.parent}.")
+    return endings[max(fitting, key=len)]
 
 
 def write_release(release: Release, path: Path | str, *, study: bool = False) -> None:
-    """Write a release: codes, value, status, and ``low`` and ``high`` where it states intervals.
+    """Write a release in the format of the file's ending.
 
-    A value that is not shown is empty, in a workbook its letter, and never 0; :func:`plain_letters` keeps
-    from telling why.
+    CSV and Parquet have codes, value, status, and ``low`` and ``high`` where it states intervals. A value that
+    is not shown is empty, in a workbook its letter, and never 0; :func:`plain_letters` keeps from telling why.
     """
     release = writable(release, study)
     path = Path(path)
-    check_ending(path)
-    if path.suffix.lower() == ".csv":
-        write_whole(path, (piece.encode("utf-8") for piece in _csv_pieces(release)))
-    elif path.suffix.lower() == ".xlsx":
-        from lustrum.formats.xlsx import Xlsx
-
-        write_whole(path, Xlsx().write(release, " by ".join(axis.name for axis in release.axes)))
+    kind = format_of(path)
+    plain = _PLAIN.get(kind.name)
+    if plain is None:
+        title = " by ".join(axis.name for axis in release.axes)
+        write_whole(path, as_bytes(kind().write(release, title)))
     else:
-        write_whole(path, _parquet(release))
+        write_whole(path, map(as_bytes, plain(release)))
+
+
+def as_bytes(written: str | bytes) -> bytes:
+    """What a format wrote, as it stands in a file."""
+    return written.encode("utf-8") if isinstance(written, str) else written
 
 
 def writable(release: Release, study: bool) -> Release:
@@ -132,6 +144,13 @@ def release_as_parquet(release: Release, *, study: bool = False) -> bytes:
 
 def _parquet(release: Release) -> Iterator[bytes]:
     return parquet_pieces(release.published.size, _arrow_columns(release))
+
+
+_PLAIN: dict[str, Callable[[Release], Iterator[str] | Iterator[bytes]]] = {
+    "csv": _csv_pieces,
+    "parquet": _parquet,
+}
+"""Formats whose files have codes and numbers alone, which :func:`read_table` reads back."""
 
 
 def release_as_arrow(release: Release) -> pa.Table:

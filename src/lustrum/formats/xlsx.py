@@ -20,7 +20,7 @@ from lustrum.formats.xlsx_large import MOST_DIGITS, Samples, cell_heads, fits
 from lustrum.model import Release
 from lustrum.model.arrays import Ints
 from lustrum.model.release import check_publishable
-from lustrum.model.text import opening
+from lustrum.model.text import opening, say
 from lustrum.numeric.structure import UNBOUNDED
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ class Xlsx:
     name: ClassVar[str] = "xlsx"
     media_type: ClassVar[str] = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
     ending: ClassVar[str] = "xlsx"
+    title: ClassVar[str] = say("Excel (XLSX)")
     tells_about: ClassVar[bool] = True
 
     def write(

@@ -11,7 +11,7 @@ import pytest
 from lustrum.model import Axis, Dataset, Filter, InputError
 from lustrum.publish.programme.read import bound_to, parse_programme, read_programme
 from lustrum.publish.programme.run import check_programme
-from lustrum.publish.programme.spec import FORMATS, Programme, Source
+from lustrum.publish.programme.spec import USUAL_FORMATS, Programme, Source
 from lustrum.publish.waivers import read_waivers
 from lustrum.sensitivity import PPercent, Threshold
 from publish.programme.conftest import DESCRIPTION, TURNOVER, Workplace, programme_text
@@ -107,7 +107,7 @@ def test_what_is_left_out_has_its_usual_value() -> None:
     found = parsed(full())
     assert (found.name, found.title, found.period, found.notes) == ("biz", "biz", "", ())
     assert found.source == Source(dataset="biz")
-    assert found.formats == FORMATS
+    assert found.formats == USUAL_FORMATS
     assert (found.plain_status, found.publish_rules, found.certificate) == (True, False, True)
     assert found.previous is None
     (own,) = found.sets

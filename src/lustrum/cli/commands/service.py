@@ -341,7 +341,10 @@ def table(
     ] = None,
     weight: Annotated[str | None, typer.Option(help="A weight to count or sum with.")] = None,
     format_: Annotated[
-        str, typer.Option("--format", help="text, or one of the formats: csv, json-stat, xlsx.")
+        str,
+        typer.Option(
+            "--format", help="text, or the name of a format, such as csv, json-stat or xlsx."
+        ),
     ] = "text",
     explain: Annotated[bool, typer.Option("--explain", help="Say what each step decided.")] = False,
     confidential: Annotated[

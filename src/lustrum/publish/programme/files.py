@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
-from typing import Any
+from typing import Any, get_args
 
 from lustrum.audit.knowledge.responses import Relation
 from lustrum.formats.cell_text import free_name
-from lustrum.formats.write import plain_letters, release_as_parquet
-from lustrum.model import CellStatus, Dataset, Release
+from lustrum.formats.write import as_bytes, plain_letters, release_as_parquet
+from lustrum.model import CellStatus, Dataset, InputError, Release
 from lustrum.model.plugins import load
 from lustrum.model.variable import TOTAL_CODE
 from lustrum.protect.suppression import Suppression
@@ -19,7 +19,7 @@ from lustrum.public.prepared.table_words import release_words
 from lustrum.publish.prepared import json_bytes
 from lustrum.publish.programme.spec import COUNT, PreparedSet, Programme, ProgrammeTable
 from lustrum.readers.layout import CodeRoles, Layout
-from lustrum.readers.own import BESIDE, own_layout, public_layout, roles_of
+from lustrum.readers.own import BESIDE, Form, own_layout, public_layout, roles_of
 
 _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 60rem; padding: 0 1rem;
@@ -74,6 +74,10 @@ def public_files(
         for name in programme.formats:
             ending, data = _written(name, release, label)
             places[name] = f"{stem}.{ending}"
+            if places[name] in files:
+                raise InputError(
+                    f"[programme]: two of the formats are files of .{ending}; name one."
+                )
             files[places[name]] = data
             layout = layouts.of(one, release, name)
             if layout is not None:
@@ -115,8 +119,7 @@ def _written(name: str, release: Release, label: str) -> tuple[str, bytes]:
     if name == "parquet":
         return "parquet", release_as_parquet(release)
     form = load("lustrum.formats", name)()
-    data = form.write(release, label)
-    return form.ending, data if isinstance(data, bytes) else data.encode("utf-8")
+    return form.ending, as_bytes(form.write(release, label))
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +130,11 @@ class _Layouts:
     tables: Sequence[MadeTable]
 
     def of(self, one: MadeTable, release: Release, form: str) -> Layout | None:
-        """The layout of a table in a format; none of tables whose numbers are not true where they are shown."""
+        """The layout of a table in a format; none of tables whose numbers are not true where they are shown.
+
+        There is none either for a format that no reader of ours knows.
+        """
+        form = "plain" if form == "parquet" else form
         fixed = {self._responses: one.response}
         for part in one.table.query.where:
             fixed[part.variable] = _whole_name(part.codes)
@@ -136,12 +143,13 @@ class _Layouts:
             or _sums_of(one.table_set) is None
             or fixed.keys() & {axis.name for axis in release.axes}
             or (form == "json-stat" and release.stated.any())
+            or form not in get_args(Form)
         ):
             return None
         return public_layout(
             release,
             "counts" if one.response == COUNT else "sums",
-            "plain" if form == "parquet" else form,  # type: ignore[arg-type]
+            form,  # type: ignore[arg-type]
             fixed=fixed,
             roles=self._roles,
         )

@@ -15,12 +15,13 @@ from typing import Any
 from lustrum.audit import Relation
 from lustrum.model import Axis, Dataset, InputError, QueryError, TableQuery
 from lustrum.model.errors import choices
+from lustrum.model.plugins import names
 from lustrum.policy.read import finished_text
 from lustrum.publish.programme.hierarchies import regrouped, tree_codes
 from lustrum.publish.programme.spec import (
     COUNT,
-    FORMATS,
     METHODS,
+    USUAL_FORMATS,
     PreparedSet,
     Programme,
     ProgrammeTable,
@@ -93,10 +94,11 @@ def _programme(document: Mapping[str, Any], folder: Path) -> Programme:
         raise InputError("There is no [[sets]]; a programme needs one set of tables at least.")
     _distinct([table_set.name for table_set in sets], "set")
     _distinct([table.name for table_set in sets for table in table_set.tables], "table")
-    formats = tuple(_texts(head.get("formats", FORMATS), "[programme]: 'formats'"))
+    formats = tuple(_texts(head.get("formats", USUAL_FORMATS), "[programme]: 'formats'"))
     for one in formats:
-        if one not in FORMATS:
-            raise InputError(f"[programme]: there is no format {one!r}; {choices(one, FORMATS)}.")
+        known = names("lustrum.formats")
+        if one not in known:
+            raise InputError(f"[programme]: there is no format {one!r}; {choices(one, known)}.")
     source = _source(_table(document, "data", "the file"), folder)
     if source.bundle is None:
         check_sets(sets)

@@ -14,7 +14,7 @@ from lustrum.sensitivity import Rule
 COUNT = "count"
 """The name of the response that counts records; every other response is a measure."""
 
-FORMATS = ("csv", "json-stat", "xlsx", "parquet")
+USUAL_FORMATS = ("csv", "json-stat", "xlsx", "parquet")
 METHODS = ("suppression", "controlled-rounding", "controlled-adjustment")
 Unshown = Literal["differences", "all", "nothing"]
 
@@ -82,7 +82,7 @@ class Programme:
     notes: tuple[str, ...]
     source: Source
     sets: tuple[PreparedSet, ...]
-    formats: tuple[str, ...] = FORMATS
+    formats: tuple[str, ...] = USUAL_FORMATS
     plain_status: bool = True
     publish_rules: bool = False
     certificate: bool = True

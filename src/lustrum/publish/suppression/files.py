@@ -13,7 +13,7 @@ import numpy as np
 
 from lustrum.audit import Bounds, bounds
 from lustrum.formats.cell_text import free_name, inert, number_text
-from lustrum.formats.write import check_ending, write_csv, write_release
+from lustrum.formats.write import format_of, write_csv, write_release
 from lustrum.model import CellStatus, InputError, Release, Table
 from lustrum.model.arrays import Floats, Ints
 from lustrum.runtime.durable import outages, replace_together, write_whole
@@ -27,6 +27,8 @@ import hashlib
 from lustrum.protect.suppression import Pattern
 from lustrum.readers.report import AuditedFile, AuditedValue, FileReport, PatternReport
 
+_READ_BACK = ("csv", "parquet", "xlsx")
+"""Formats in which a table is written: those whose files are read and audited again."""
 _NEAR = 1e-6  # ranges of sums come from floating-point programs
 
 
@@ -46,7 +48,7 @@ class SuppressFiles:
         if len(paths) > 1:
             self._check_several(paths)
         elif self.out is not None:
-            check_ending(self.out)
+            format_of(self.out, _READ_BACK)
         if self.picture is not None and self.picture.suffix.lower() not in (".svg", ".html"):
             raise InputError(f"{self.picture}: a picture is a file of .svg or .html.")
         for path, what in ((self.ranges, "ranges are"), (self.changes, "changes are")):
@@ -88,7 +90,7 @@ class SuppressFiles:
         if not self.out.is_dir():
             raise InputError(f"{self.out}: name a folder with --out for several tables.")
         for path in paths:
-            check_ending(self.out / path.name)
+            format_of(self.out / path.name, _READ_BACK)
             if (self.out / path.name).resolve() == path.resolve():
                 raise InputError(f"{self.out}: the true tables are in this folder; name another.")
 

@@ -16,7 +16,6 @@ from fastapi.responses import RedirectResponse, Response
 
 from lustrum.model import Axis, Release, Statistic, TableQuery
 from lustrum.model.described_statistic import PERCENT
-from lustrum.model.plugins import names
 from lustrum.model.text import listed, say, say_many
 from lustrum.numeric.structure import UNBOUNDED
 from lustrum.server.http.errors import not_found
@@ -308,12 +307,8 @@ def _downloads(answer: ServedAnswer, view: TableView) -> dict[str, tuple[str, st
             for axis in answer.query.by
         )
     shown = TableView(show=view.show, pivot=pivot, decimals=view.decimals)
-    there = names("lustrum.formats")
-    known = [name for name in titles.FILE_KINDS if name in there]
-    order = [*known, *(name for name in there if name not in known)]
-    return {
-        name: (titles.FILE_KINDS.get(name, name), shown.address(answer.api(name))) for name in order
-    }
+    kinds = titles.file_kinds().items()
+    return {name: (called, shown.address(answer.api(name))) for name, called in kinds}
 
 
 def _listed(labels: list[str]) -> str:

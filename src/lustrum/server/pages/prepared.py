@@ -11,6 +11,7 @@ from fastapi.responses import Response
 
 from lustrum.answer import TableService
 from lustrum.model import LustrumError, QueryError
+from lustrum.model.plugins import load, names
 from lustrum.model.statistic import COUNT
 from lustrum.model.text import say
 from lustrum.public.prepared import PreparedFolder, PreparedTable
@@ -77,7 +78,7 @@ def router(service: TableService, pages: Pages) -> APIRouter:
             done=arranged.release.notes,
             downloads=[
                 (key, text, file_address(name, prepared_table.files[key]))
-                for key, text in titles.FILE_KINDS.items()
+                for key, text in titles.file_kinds().items()
                 if key in prepared_table.files
             ],
             here=view.address(page),
@@ -177,9 +178,8 @@ _MEDIA = {
     "html": "text/html; charset=utf-8",
     "json": "application/json",
     "toml": "application/toml",
-    "parquet": "application/vnd.apache.parquet",
-    "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
 }
+"""What files are that a browser should show, and those beside tables; of others their format says it."""
 
 
 def programmes(service: TableService) -> list[PreparedFolder]:
@@ -209,4 +209,9 @@ def find_table(folder: PreparedFolder, name: str) -> PreparedTable:
 
 def media_type(path: str) -> str:
     """What a file is, by its ending."""
-    return _MEDIA[path.rsplit(".", 1)[-1]]
+    ending = path.rsplit(".", 1)[-1]
+    formats = (load("lustrum.formats", name) for name in names("lustrum.formats"))
+    return _MEDIA.get(ending) or next(
+        (one.media_type for one in formats if path.endswith(f".{one.ending}")),
+        "application/octet-stream",
+    )

@@ -24,6 +24,7 @@ from lustrum.model import (
     Reason,
     TableQuery,
     Variable,
+    plugins,
 )
 from lustrum.model.text import say
 from lustrum.runtime.stop import check_stop
@@ -42,9 +43,9 @@ workbook."""
 _MADE = 250
 """Bytes for a cell of a bundle that is made and kept. Measured: 145 to 156 where cells are many."""
 
-_AS = {"job": 0, "parquet": 50, "csv": 200, "json-stat": 300, "json": 300, "page": 400}
-"""Bytes for each such cell while it is written in a form; a workbook and others take all of ``_PER_CELL``.
-Measured: 1 for Parquet, 57 for CSV, 51 for JSON-stat, 534 to 900 for a workbook."""
+_AS = {"job": 0, "json": 300, "page": 400}
+"""Bytes for each such cell while it is written in a form; a format says it as ``cell_bytes``, or takes all of
+``_PER_CELL``. Measured: 1 for Parquet, 57 for CSV, 51 for JSON-stat, 534 to 900 for a workbook."""
 
 _PER_CATEGORY = 2048
 """Bytes for a category of a table of a bundle, with its label. Measured: 800."""
@@ -70,8 +71,11 @@ class Estimate:
     def memory(self, form: str = "xlsx") -> int:
         """Bytes that the answer may need at its peak in a form: of a file, ``page``, ``json``, or ``job``."""
         each = _PER_CELL
-        if self.from_bundle and form in _AS:
-            each = min(_MADE + _AS[form], _PER_CELL)
+        if self.from_bundle:
+            group = "lustrum.formats"
+            writer = plugins.load(group, form) if form in plugins.names(group) else None
+            needed = _AS.get(form, getattr(writer, "cell_bytes", _PER_CELL))
+            each = min(_MADE + needed, _PER_CELL)
         names = self.categories * _PER_CATEGORY if self.from_bundle else 0
         return self.written * each + names + (self.cells - self.written) * _PER_OTHER_CELL
 

@@ -17,23 +17,26 @@ from lustrum.model import (
     TableQuery,
     describe_statistics,
 )
+from lustrum.model.plugins import load, names
 from lustrum.model.text import listed, lowered, say
 from lustrum.server.urls import code_lists
 
-FILE_KINDS: dict[str, str] = {
-    "csv": say("CSV"),
-    "xlsx": say("Excel (XLSX)"),
-    "json-stat": say("JSON-stat"),
-    "parquet": say("Parquet"),
-    "csvw": say("Description of the CSV (CSVW)"),
-}
-"""Kinds of files, those first that most people want."""
+_WANTED = ("csv", "xlsx", "json-stat", "parquet")
+"""The formats that most people want, these first."""
 
 _NAMED = 3
 """So many statistics are named in a heading."""
 
 _LONGEST = 80
 """Letters of the name of a file, and of a selection in each of its rows."""
+
+
+def file_kinds() -> dict[str, str]:
+    """Every registered format by name, and what it is called on pages; those first that most people want."""
+    group = "lustrum.formats"
+    there = names(group)
+    order = dict.fromkeys([*(name for name in _WANTED if name in there), *there])
+    return {name: getattr(load(group, name), "title", name) for name in order}
 
 
 def title(query: TableQuery, dataset: Dataset) -> str:
