@@ -65,29 +65,18 @@ def suppress_files(
     with _busy() as show:
         patterns = _solve(together, show, tell)
         changes = _check(together, patterns, paths, console, show)
+        protected = together.protected(paths, patterns) if patterns[0].safe else []
+        safe = bool(protected) and _write(protected, together, files, show, tell)
         if files.json is not None:
-            report = suppression_report(paths, together.tables, patterns, safe=patterns[0].safe)
-            report.write(files.json)
-        if not patterns[0].safe:
+            suppression_report(paths, together.tables, patterns, safe=safe).write(files.json)
+        if safe:
+            write_files(protected, files, changes, tell, show)
+        else:
             for cell in patterns[0].unprotectable:
                 tell(str(cell))
-            tell("Nothing was written: the pattern does not protect every cell.")
-            return False
-        protected = together.protected(paths, patterns)
-        with drafts(protected, files) as written:
-            if not _audit(written, protected, together, show, tell):
-                if files.json is not None:
-                    suppression_report(paths, together.tables, patterns, safe=False).write(
-                        files.json
-                    )
-                tell("Nothing was written: the files would not protect every cell.")
-                return False
-            for path in publish_drafts(written):
-                tell(f"The protected table is in {path}.")
-        if written:
-            tell("The files were read back: they show what was audited, and nothing else.")
-        write_files(protected, files, changes, tell, show)
-    return True
+            short = "the files would" if protected else "the pattern does"
+            tell(f"Nothing was written: {short} not protect every cell.")
+    return safe
 
 
 @dataclass(frozen=True)
@@ -210,22 +199,30 @@ def _check(
     return changes
 
 
-def _audit(
-    written: Sequence[Path],
+def _write(
     protected: Sequence[WrittenTable],
     together: TablesTogether,
+    files: SuppressFiles,
     show: Say,
     tell: Say,
 ) -> bool:
-    """Whether the drafts protect every cell, read as a stranger would."""
-    if not written:
-        return True
-    show("reading the files back")
-    attacked = together.attacked()
-    audit = audit_of_files(written, protected, attacked)
-    for cell, _ in () if audit is None else audit.short[:_MOST_SHORT]:
-        tell(f"What would be written leaves {attacked.name(cell)} without enough protection.")
-    return audit is None or audit.safe
+    """Write drafts, audit what a stranger reads in them, and put them in their places if all is protected."""
+    with drafts(protected, files) as written:
+        if not written:
+            return True
+        show("reading the files back")
+        attacked = together.attacked()
+        audit = audit_of_files(written, protected, attacked)
+        if audit is not None and not audit.safe:
+            for cell, _ in audit.short[:_MOST_SHORT]:
+                tell(
+                    f"What would be written leaves {attacked.name(cell)} without enough protection."
+                )
+            return False
+        for path in publish_drafts(written):
+            tell(f"The protected table is in {path}.")
+    tell("The files were read back: they show what was audited, and nothing else.")
+    return True
 
 
 def _attackers(patterns: Sequence[Pattern], specs: Sequence[Suppression]) -> str:
