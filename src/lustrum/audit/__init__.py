@@ -11,7 +11,6 @@
 :func:`best_bounds`                    the least and the greatest value of each cell, by the cheapest way
 :func:`bounds`                         the same by linear and integer programming
 :mod:`~lustrum.audit.closed`           the same by formula, from margins of a hidden cube
-:mod:`~lustrum.audit.shuttle`          the same by the shuttle algorithm, with programs for sharp bounds
 :func:`exactly_disclosed`              which cells follow from the equations alone
 :func:`conflict`                       published cells that contradict each other
 :mod:`~lustrum.audit.certificate`      bounds with proofs that anybody can check

@@ -3,14 +3,12 @@
 ===========================  ======================================================================
 :class:`Margins`             released margins of a hidden cube, checked
 :func:`applicable`           which closed form is sharp for them
-:func:`closed_bounds`        bounds by the best closed form
+:func:`closed_bounds`        sharp bounds, by formula where there is one
 :func:`knowledge_bounds`     the same for knowledge that consists of margins
-:func:`frechet`              any margins; sharp for one-way and for decomposable ones
-:func:`bonferroni`           tighter from two-way margins
-:func:`decomposable`         sharp, for the cliques of a chordal graph
-:func:`dichotomous`          sharp, for two categories a variable and all margins of one less
+:func:`decomposable`         for the cliques of a chordal graph
+:func:`dichotomous`          for two categories a variable and all margins of one less
 :func:`reducible`            from the bounds of its parts
-:func:`project`              bounds of a hidden margin; :func:`operator` for two matrices
+:func:`project`              bounds of a hidden margin
 ===========================  ======================================================================
 """
 
@@ -24,13 +22,10 @@ from lustrum.audit.closed.choose import (
     reducible,
 )
 from lustrum.audit.closed.formulas import (
-    bonferroni,
     decomposable,
     dichotomous,
-    frechet,
     is_decomposable,
     is_dichotomous,
-    operator,
     project,
 )
 from lustrum.audit.closed.graphs import CliqueStep, IrreduciblePart, parts, perfect_sequence
@@ -43,16 +38,13 @@ __all__ = [
     "IrreduciblePart",
     "Margins",
     "applicable",
-    "bonferroni",
     "closed_bounds",
     "decomposable",
     "dichotomous",
-    "frechet",
     "is_decomposable",
     "is_dichotomous",
     "knowledge_bounds",
     "margins_of",
-    "operator",
     "parts",
     "perfect_sequence",
     "project",

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
 from lustrum.audit.bounding.compute import Bounds, bounds
 from lustrum.audit.closed.formulas import (
-    bonferroni,
     decomposable,
     dichotomous,
     is_dichotomous,
@@ -29,20 +28,15 @@ from lustrum.numeric.structure import UNBOUNDED, complete_relations
 # Bounds of a whole cube from bounds of its parts, where margins separate the parts.
 
 
-PartSolver: TypeAlias = Callable[[Margins], Bounds]
-"""A function that bounds the cells of a part without a formula."""
-
-
-def reducible(margins: Margins, solve: PartSolver | None = None) -> Bounds:
+def reducible(margins: Margins) -> Bounds:
     """Bounds of every cell from those of the irreducible parts (Dobra and Fienberg 2000).
 
     With lower bounds L and upper bounds U of the parts, and the known margins S that separate them::
 
         max(0, sum of L - sum of S)  <=  n  <=  min of U
 
-    Sharp where the bounds of all parts are: tables of the parts that share S can be joined, and the parts
-    are otherwise independent. Parts that one margin holds, and dichotomous parts, have a formula; ``solve``
-    bounds the others.
+    Sharp, since tables of the parts that share S can be joined, and the parts are otherwise independent. Parts
+    that one margin holds, and dichotomous parts, have a formula; programs bound the others.
 
     >>> table = np.arange(16).reshape(2, 2, 2, 2)
     >>> found = reducible(Margins.of_table(table, [[0, 1], [1, 2], [1, 3], [2, 3]]))
@@ -55,7 +49,7 @@ def reducible(margins: Margins, solve: PartSolver | None = None) -> Bounds:
     highs: list[Ints] = []
     sharp: Mask = np.ones((), dtype=np.bool_)
     for part in parts(margins.generators):
-        low, high, reached = _part_bounds(margins, part, solve)
+        low, high, reached = _part_bounds(margins, part)
         sharp = sharp & reached
         if part.separator is not None:
             low = low - margins.margin(part.separator)
@@ -67,25 +61,33 @@ def reducible(margins: Margins, solve: PartSolver | None = None) -> Bounds:
     return margins.bounds(*margins.spread(np.maximum(low, 0), high), sharp)
 
 
-def _part_bounds(
-    margins: Margins, part: IrreduciblePart, solve: PartSolver | None
-) -> tuple[Ints, Ints, Mask]:
+def _part_bounds(margins: Margins, part: IrreduciblePart) -> tuple[Ints, Ints, Mask]:
     if part.closed:
         shown = margins.margin(part.axes)
         return shown, shown, np.ones((), dtype=np.bool_)
     inner = margins.part(part.axes, part.generators)
-    if is_dichotomous(inner):
-        part_bounds = dichotomous(inner)
-    elif solve is not None:
-        part_bounds = solve(inner)
-    else:
-        raise InputError(
-            f"The part {margins.label(part.axes)} has no closed form; say how to solve it, for "
-            "instance by the shuttle."
-        )
+    part_bounds = dichotomous(inner) if is_dichotomous(inner) else _by_programs(inner)
     shape = [margins.shape[a] if a in part.axes else 1 for a in range(len(margins.shape))]
     low, high = (a.astype(np.int64).reshape(shape) for a in (part_bounds.low, part_bounds.high))
     return low, high, part_bounds.sharp.reshape(shape)
+
+
+def _by_programs(margins: Margins) -> Bounds:
+    """Bounds of every cell of the cube by programs, with one fact for each released sum."""
+    rows, sums = [], []
+    place = np.arange(margins.size)
+    for generator in margins.generators:
+        known = margins.margin(generator)
+        row = np.broadcast_to(np.arange(known.size).reshape(known.shape), margins.shape).ravel()
+        ones = np.ones(place.size, dtype=np.int64)
+        rows.append(sparse.csr_array((ones, (row, place)), shape=(known.size, place.size)))
+        sums.append(known.ravel())
+    names = [f"cell {number}" for number in range(margins.size)]
+    low, high = np.zeros_like(place), np.full_like(place, margins.total)
+    values = np.concatenate(sums)
+    facts = sparse.vstack(rows), values, values
+    known_sums = Knowledge(names, low, high, *facts, margins.decimals, margins.whole)
+    return bounds(known_sums, integer=margins.whole)
 
 
 class ClosedForm(StrEnum):
@@ -148,18 +150,14 @@ def applicable(margins: Margins | Knowledge) -> FormulaChoice:
 
 
 def closed_bounds(margins: Margins) -> Bounds:
-    """Bounds by the best available formula; sharp where :func:`applicable` says so.
-
-    Elsewhere the parts without a formula get Fréchet and Bonferroni bounds, which hold but may be
-    wide, and no cell is called sharp.
+    """Sharp bounds by the best formula, and by programs where :func:`applicable` says that there is none.
 
     >>> closed_bounds(Margins.of_table(np.ones((3, 2, 2)), [[0, 1], [0, 2], [1, 2]]))
-    Bounds(12 cells, 0 sharp, 0 exact)
+    Bounds(12 cells, 12 sharp, 0 exact)
     """
-    choice = applicable(margins)
-    if choice.form in (ClosedForm.FRECHET, ClosedForm.DECOMPOSABLE):
+    if perfect_sequence(margins.generators) is not None:
         return decomposable(margins)
-    return reducible(margins, bonferroni)
+    return reducible(margins)
 
 
 def margins_of(known: Knowledge) -> Margins | None:
@@ -214,7 +212,7 @@ def knowledge_bounds(known: Knowledge) -> Bounds | None:
     [4.0, 1.0, 4.0, 3.0]
     """
     margins = margins_of(known)
-    if margins is None or known.structure is None:
+    if margins is None or known.structure is None or not applicable(margins).sharp:
         return None
     low, high = known.low.astype(np.float64), known.high.astype(np.float64)
     sharp = np.ones(len(known), dtype=np.bool_)
