@@ -25,13 +25,14 @@ from lustrum.formats.cell_text import inert
 from lustrum.model import InputError
 from lustrum.model.errors import NotJudgedError
 from lustrum.readers.grids import MOST_CELLS, Container, FieldGrid, OwnStructure, Unread, text_of
+from lustrum.readers.px import px_grid
 from lustrum.readers.workbook import walk_workbook
 
 _DELIMITERS = (",", ";", "\t", "|")
 
 
 def read_container(path: Path) -> Container:
-    """Read a file by its ending: XLSX, JSON-stat, Parquet, or else CSV, which may be compressed with gzip."""
+    """Read a file by its ending: XLSX, JSON-stat, Parquet, PX, or else CSV, which may be compressed with gzip."""
     source, ending = str(path), path.suffix.lower()
     try:
         content = path.read_bytes()
@@ -50,6 +51,10 @@ def read_container(path: Path) -> Container:
     elif ending in (".parquet", ".pq"):
         grid, unread = _parquet(content, source)
         grids, notes = (grid,), ()
+    elif ending == ".px":
+        text, notes = decoded(content, source)
+        grid, unread = px_grid(text, source)
+        grids = (grid,)
     else:
         text, notes = decoded(content, source)
         grids, unread = (csv_grid(text, source),), []
