@@ -36,12 +36,12 @@ from lustrum.tabulate import (
     FrameEngine,
     FrameSource,
     HypercubeEngine,
-    SqlEngine,
     Store,
     aggregate,
     ingest,
 )
 from small import described, with_total
+from tabulate.sql_engine import SqlEngine
 from tabulate.worlds import SECRET, World, question_of, questions, quick, worlds
 
 FALSE_ALARM = 1e-6

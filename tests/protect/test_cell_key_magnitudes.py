@@ -27,8 +27,9 @@ from lustrum.model.status import CellStatus
 from lustrum.protect.cell_key import CellKey, CellKeyMagnitude, mean, percentages, ratio
 from lustrum.protect.cell_key.magnitudes import flex, noise_table
 from lustrum.protect.perturbation.design import PerturbationDesign
-from lustrum.tabulate import FrameEngine, SqlEngine
+from lustrum.tabulate import FrameEngine
 from small import described
+from tabulate.sql_engine import SqlEngine
 from tabulate.worlds import SECRET, quick
 
 FALSE_ALARM = 1e-6

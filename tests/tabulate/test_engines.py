@@ -32,12 +32,12 @@ from lustrum.tabulate import (
     FrameSource,
     HypercubeEngine,
     KernelEngine,
-    SqlEngine,
     Store,
     aggregate,
     ingest,
 )
 from small import described
+from tabulate.sql_engine import SqlEngine
 from tabulate.worlds import (
     HOLDINGS,
     MODULUS,

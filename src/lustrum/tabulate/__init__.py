@@ -1,4 +1,4 @@
-"""Engines that answer a table query: from disk, from memory, from a hypercube, by SQL."""
+"""Engines that answer a table query: from disk, from memory, from a hypercube, in a database."""
 
 from lustrum.numeric.counting.cube import Cube
 from lustrum.numeric.counting.engine import Engine, KernelEngine
@@ -21,7 +21,6 @@ from lustrum.tabulate.ingest import (
     read_description,
 )
 from lustrum.tabulate.keys import Secret
-from lustrum.tabulate.sql import SqlEngine
 from lustrum.tabulate.store import EmbeddedEngine, Store
 
 __all__ = [
@@ -37,7 +36,6 @@ __all__ = [
     "RecordsEngine",
     "Secret",
     "Source",
-    "SqlEngine",
     "Store",
     "aggregate",
     "cells_of",
