@@ -6,12 +6,15 @@ import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from faults.world import build
+from lustrum.model import DatasetError
 from lustrum.publish.doctor import HealthFinding, examine
 from lustrum.tabulate import Secret, Store
+from lustrum.tabulate.store.secret_files import NEXT
 
 
 @pytest.fixture(scope="module")
@@ -34,8 +37,21 @@ def other_secret(root: Path) -> None:
     Secret(b"another secret of 32 bytes......").write(root / "record-keys.secret")
 
 
+def notes(root: Path, grade: str = "note") -> list[HealthFinding]:
+    return [finding for finding in examine(root) if finding.grade == grade]
+
+
 def bad(root: Path) -> list[HealthFinding]:
-    return [finding for finding in examine(root) if finding.grade == "bad"]
+    return notes(root, "bad")
+
+
+def confidential(root: Path) -> None:
+    """Two files of the agency's reports, one of which others may read."""
+    folder = root / "reports" / "town"
+    folder.mkdir(parents=True, mode=0o700)
+    for name, mode in (("a", 0o600), ("b", 0o640)):
+        (folder / name).write_text("x")
+        (folder / name).chmod(mode)
 
 
 def test_a_healthy_folder_has_no_complaint(good: Path) -> None:
@@ -65,6 +81,44 @@ FAULTS: dict[str, tuple[Callable[[Path], object], str, str]] = {
         "policies/town.toml",
         "chmod 644",
     ),
+    "another policy": (
+        lambda r: shutil.copy(r / "policies" / "shops.toml", r / "policies" / "town.toml"),
+        "policies/town.toml",
+        "'shops'",
+    ),
+    "a bundle": (lambda r: (r / "bundles" / "town").mkdir(parents=True), "bundles/town", ""),
+    "prepared tables": (lambda r: (r / "prepared" / "p").mkdir(parents=True), "prepared/p", ""),
+    "lost": (lambda r: (r / "lost" / "v0123456789abcdef").mkdir(parents=True), "lost", "again"),
+}
+
+NOTES: dict[str, tuple[Callable[[Path], object], str, str]] = {
+    "open folder": (lambda r: r.chmod(0o755), "", "chmod 700"),
+    "secret of a group": (
+        lambda r: (r / "record-keys.secret").chmod(0o640),
+        "record-keys.secret",
+        "A group may read it",
+    ),
+    "rotation": (
+        lambda r: (r / NEXT).write_text("x"),
+        NEXT,
+        "finish it with 'lustrum secret rotate'",
+    ),
+    "records": (
+        lambda r: (version(r) / "records.arrow").chmod(0o604),
+        "town",
+        "Others may read records.arrow; close them with 'chmod 600'.",
+    ),
+    "draft of a bundle": (
+        lambda r: (r / "bundles" / ".town.part").mkdir(parents=True),
+        "bundles/.town.part",
+        "A stopped 'lustrum protect' left it",
+    ),
+    "second version": (
+        lambda r: (r / "town" / "v0123456789abcdef").mkdir(),
+        "town",
+        "A stopped ingest left files",
+    ),
+    "report": (confidential, "reports", "Others may read 1 of its files"),
 }
 
 
@@ -75,6 +129,47 @@ def test_each_fault_is_found_with_what_to_do(name: str, good: Path, tmp_path: Pa
     fault(root)
     found = bad(root)
     assert any(about in f.about and sentence in f.sentence for f in found), found
+
+
+@pytest.mark.parametrize("name", NOTES)
+def test_what_is_odd_but_stops_no_answer_is_a_note(name: str, good: Path, tmp_path: Path) -> None:
+    fault, about, sentence = NOTES[name]
+    root = shutil.copytree(good, tmp_path / "data")
+    root.chmod(0o700)
+    before = notes(root)
+    fault(root)
+    (found,) = [f for f in notes(root) if f not in before]
+    assert about in found.about
+    assert sentence in found.sentence
+    assert bad(root) == []
+
+
+def test_a_server_that_would_refuse_a_dataset_is_believed(good: Path) -> None:
+    def judge(name: str) -> None:
+        if name == "town":
+            raise DatasetError("the server refuses it")
+
+    found = [f for f in examine(good, judge) if f.grade == "bad"]
+    assert found == [HealthFinding("bad", "policies/town.toml", "the server refuses it")]
+
+
+@pytest.mark.parametrize(("free", "about"), [(0, "disk"), (1 << 40, "memory")])
+def test_room_for_a_second_version_and_for_all_in_memory(
+    free: int, about: str, good: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=free))
+    monkeypatch.setattr(os, "sysconf", lambda name: 1 if about == "memory" else 1 << 30)
+    assert about in {finding.about for finding in notes(good)}
+
+
+def test_what_cannot_be_read_ends_in_a_finding(good: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def locked(path: Path, how: int) -> bool:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(os, "access", lambda path, how: False)
+    assert any("may not read it" in finding.sentence for finding in bad(good))
+    monkeypatch.setattr(os, "access", locked)
+    assert bad(good)[-1].sentence == "It cannot be read: Permission denied."
 
 
 def test_leftovers_and_a_missing_policy_are_notes(good: Path, tmp_path: Path) -> None:
