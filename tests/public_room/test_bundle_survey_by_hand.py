@@ -9,9 +9,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lustrum.model import Dataset, Measure, TableQuery, Weight
 from lustrum.model.finest import FinestCells
+from lustrum.numeric.structure import TableLayout
 from lustrum.protect.weighted import ProtectedRespondents, RespondentSums
 from lustrum.protect.weighted.replicates import ReplicateFactors
 from lustrum.public.bundle import weighted as weighted_module
@@ -392,6 +395,72 @@ def test_replicates_and_joined_clusters_decide_how_samples_vary() -> None:
     assert joined.totals(own).variances[0] == pytest.approx(plain.variances[0] + added)
     assert len(MADE) == 12
     assert repr(MADE) == "ProtectedRespondents('panel')"
+
+
+WAYS: tuple[list[Any], ...] = (
+    [], ["sex"], ["area"], ["area", "sex"], [{"variable": "area", "level": "half"}, "sex"],
+)  # fmt: skip
+
+
+@given(
+    by=st.sampled_from(WAYS),
+    chosen=st.one_of(st.none(), st.sets(st.sampled_from("abcd"), min_size=1)),
+    measures=st.tuples(*[st.sampled_from([None, "income"])] * 2),
+    factors=st.lists(st.lists(st.integers(0, 200), min_size=3, max_size=3), min_size=6, max_size=6),
+    within=st.sampled_from([None, "sex", "area"]),
+)
+def test_every_cell_with_replicates_is_that_of_its_own_respondents(
+    by: list[Any],
+    chosen: set[str] | None,
+    measures: tuple[str | None, str | None],
+    factors: list[list[int]],
+    within: str | None,
+) -> None:
+    """All cells of a table are counted at once, each respondent in one atom; here each cell is counted alone."""
+    made = replace(MADE, replicates=ReplicateFactors(np.array(factors), 0.25))
+    numbers = WeightedNumbers(made, NUMBERS.reliability, workers=1)
+    where = {} if chosen is None else {"where": {"area": sorted(chosen)}}
+    over, under = (query(by=by, totals=True, measure=m, **where) for m in measures)
+    layout = TableLayout.of_query(over, DATASET)
+    variables, scale = len(layout.parts), 10 if measures[0] is None else 100
+    shown = numbers.release(over)
+    found = numbers.quotients(over, under, within)
+    assert shown.errors is not None
+    passing = range(4) if chosen is None else ["abcd".index(code) for code in chosen]
+    for flat, place in enumerate(np.ndindex(layout.shape)):
+        rows, base_rows = (
+            [
+                k
+                for k in rows_of([0, 1], list(passing))
+                if all(
+                    CODES["sex area".split().index(axis.name), k] in axis.categories[i].members
+                    for axis, i in zip(layout.axes, at, strict=True)
+                )
+            ]
+            for at in (place, _base(layout, place, within))
+        )
+        alone = made.totals(part(rows, measures[0]), max(variables, 1))
+        assert shown.published[place] == pytest.approx(scale * alone.values[0])
+        assert abs(shown.errors[place] - scale * alone.standard_errors[0]) <= 1 + 1e-6
+        quotient = made.quotients(
+            part(rows, measures[0]), part(base_rows, measures[1]), np.array([0]), max(variables, 1)
+        )
+        assert found.respondents[flat] == len(rows)
+        assert found.values[flat] == pytest.approx(quotient.values[0], nan_ok=True)
+        if rows != base_rows or within is None:
+            assert found.variances[flat] == pytest.approx(
+                quotient.variances[0], nan_ok=True, rel=1e-9, abs=1e-12
+            )
+
+
+def _base(layout: TableLayout, place: tuple[int, ...], within: str | None) -> tuple[int, ...]:
+    """The cell that a cell is compared with: the totals stand last along their axes."""
+    if within is None:
+        return place
+    return tuple(
+        i if axis.name == within else axis.codes.index("_T")
+        for axis, i in zip(layout.axes, place, strict=True)
+    )
 
 
 # --- the file

@@ -60,14 +60,6 @@ def estimate_totals(
     )
 
 
-def plain_totals(
-    sample: Sample, cells: Ints, count: int, values: npt.ArrayLike | None = None
-) -> Floats:
-    """The same sums alone, without errors."""
-    inside, where, y = checked(sample, cells, count, values)
-    return sums_by_cell(where, sample.weights[inside] * y, count)
-
-
 def estimate_ratios(
     sample: Sample,
     cells: Ints,
@@ -175,7 +167,7 @@ def _replicated(
     """The full estimate, and the spread of the replicates around it; ``estimate`` takes weights in columns."""
     full_estimate = estimate(sample.weights[:, None])[:, 0]
     assert sample.rscales is not None
-    variances = _spread_around(full_estimate, estimate(sample.replicates), sample.rscales)
+    variances = spread_around(full_estimate, estimate(sample.replicates), sample.rscales)
     return Estimates(full_estimate, sample.scale * variances, _respondents(where, count))
 
 
@@ -184,14 +176,15 @@ def _weighted_sums(
 ) -> Floats:
     """Of every cell the sums of values by each column of weights: one row a cell."""
     sums = np.zeros((count, weights.shape[1]))
-    _add_weighted(where, inside, weights, values, sums)
+    add_weighted(where, inside, weights, values, sums)
     return sums
 
 
 @compiled_if_large
-def _add_weighted(
+def add_weighted(
     where: Array, inside: Array, weights: Array, values: Array, sums: Array
 ) -> None:  # pragma: no cover
+    """Add to row ``where[i]`` of the sums row ``inside[i]`` of the weights, times ``values[i]``."""
     for i in range(inside.size):
         own, cell, value = weights[inside[i]], sums[where[i]], values[i]
         for column in range(own.size):
@@ -199,7 +192,7 @@ def _add_weighted(
 
 
 @compiled_if_large
-def _spread_around(full: Array, replicates: Array, factors: Array) -> Any:  # pragma: no cover
+def spread_around(full: Array, replicates: Array, factors: Array) -> Any:  # pragma: no cover
     """Of every cell the squared distances of its replicates from the full estimate, each times its factor."""
     out = np.zeros(full.size)
     for cell in range(full.size):

@@ -134,9 +134,13 @@ class KernelEngine:
         """The table asked for."""
         return self.cube(query, ranks=ranks).shown()
 
+    def plan(self, query: TableQuery, *, unfiltered: bool = False) -> Plan:
+        """What is to be counted; axes of earlier questions are known."""
+        return Plan.of(query, self._dataset, unfiltered, self._axes)
+
     def cube(self, query: TableQuery, *, unfiltered: bool = False, ranks: int = 0) -> Cube:
         """Count by atoms in one pass."""
-        plan = Plan.of(query, self._dataset, unfiltered, self._axes)
+        plan = self.plan(query, unfiltered=unfiltered)
         self._check_range(query)
         if self._ranks_in_one_pass(query, ranks):
             return self._ranked_cube(plan, ranks)

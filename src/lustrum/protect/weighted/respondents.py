@@ -13,7 +13,7 @@ from lustrum.model.arrays import Array, Floats, Ints, Words
 from lustrum.model.finest import FinestCells
 from lustrum.model.variable import FRAME_ROOM
 from lustrum.protect.population.public import of_kind
-from lustrum.protect.weighted.replicates import GivenReplicates, ReplicateFactors
+from lustrum.protect.weighted.replicates import HUNDREDTHS, GivenReplicates, ReplicateFactors
 from lustrum.survey import (
     Design,
     Estimates,
@@ -22,7 +22,7 @@ from lustrum.survey import (
     estimate_quotients,
     estimate_totals,
 )
-from lustrum.survey.linearised import plain_totals
+from lustrum.survey.linearised import add_weighted, spread_around
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -96,6 +96,33 @@ class RespondentSums:
     measure: str | None = None
 
 
+@dataclass(frozen=True, eq=False)
+class RespondentMoments:
+    """What estimates of cells and their errors follow from: one row a cell, or a part of cells.
+
+    Column by column these are the number of respondents and their sums of ``w y``, ``(w y)**2``, ``w**2`` and
+    ``w |y|``; with replicates, then those of ``w y`` by hundredths of each. Rows of parts add up to those of
+    cells.
+    """
+
+    rows: Floats
+    measure: str | None = None
+
+    @property
+    def totals(self) -> Floats:
+        """The sums of ``w y``."""
+        return self.rows[:, 1]
+
+    @property
+    def replicates(self) -> Floats:
+        """The sums by the weights of every replicate."""
+        return self.rows[:, _PLAIN:] / HUNDREDTHS
+
+
+_PLAIN = 5
+"""Columns of moments before those of replicates."""
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class ProtectedRespondents:
     """The public file of a survey: one row for each protected respondent.
@@ -153,7 +180,54 @@ class ProtectedRespondents:
         estimates = estimate_totals(self.sample, part.cells, part.count, contributions)
         # Respondents of the file come in groups, so their number is not that of independent draws; the error of
         # protecting their number is stated by the file itself.
-        return estimates.with_noise(self._noise(part, variables))
+        return estimates.with_noise(self._noise(self._plain_moments(part), variables))
+
+    def moments(self, part: RespondentSums) -> RespondentMoments:
+        """The moments of cells or of their parts, with those of replicates, which the file must have."""
+        assert self.replicates is not None
+        plain = self._plain_moments(part)
+        held = np.flatnonzero(part.cells >= 0)
+        sums = np.zeros((part.count, self.replicates.factors.shape[1]))
+        amounts = self._weighted_amounts(part.measure)[0][held]
+        factors = self.replicates.factors.astype(np.float64)
+        add_weighted(part.cells[held], self.clusters[held], factors, amounts, sums)
+        return RespondentMoments(np.hstack([plain.rows, sums]), part.measure)
+
+    def totals_of(self, moments: RespondentMoments, variables: int = 1) -> Estimates:
+        """What :meth:`totals` gives, from the moments of cells."""
+        estimates = self._replicated(moments, moments.totals, moments.replicates)
+        return estimates.with_noise(self._noise(moments, variables))
+
+    def quotients_of(
+        self,
+        over: RespondentMoments,
+        under: RespondentMoments,
+        base: Ints,
+        variables: int = 1,
+        *,
+        nested: bool,
+    ) -> Estimates:
+        """What :meth:`quotients` gives, from the moments of cells of one table.
+
+        With ``nested`` all respondents of every cell are also in the cell that it is compared with.
+        """
+        below = under.totals[base]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            full = np.where(below == 0, np.nan, over.totals / below)
+            beside = under.replicates[base]
+            each = np.where(beside == 0, np.nan, over.replicates / beside)
+        estimates = self._replicated(over, full, each)
+        same = np.array_equal(base, np.arange(base.size))
+        return self._noisy_quotients(
+            estimates, over, under, base, variables, same=same, nested=nested
+        )
+
+    def _replicated(self, moments: RespondentMoments, full: Floats, each: Floats) -> Estimates:
+        """Estimates whose variance is the spread of the replicates around them."""
+        assert self.replicates is not None
+        spread = spread_around(full, np.ascontiguousarray(each), np.ones(each.shape[1]))
+        number = moments.rows[:, 0].astype(np.int64)
+        return Estimates(full, self.replicates.scale * spread, number)
 
     def quotients(
         self, over: RespondentSums, under: RespondentSums, base: Ints, variables: int = 1
@@ -170,19 +244,34 @@ class ProtectedRespondents:
             Sums(under.cells, under.count, self._amounts(under.measure)),
             base,
         )
-        rate = np.nan_to_num(estimates.values)
-        below = plain_totals(self.sample, under.cells, under.count, self._amounts(under.measure))[
-            base
-        ]
         same = over.cells is under.cells or np.array_equal(over.cells, under.cells)
+        moments = [self._plain_moments(part) for part in (over, under)]
+        return self._noisy_quotients(
+            estimates, *moments, base, variables, same=same, nested=_nested(over, under, base)
+        )
+
+    def _noisy_quotients(
+        self,
+        estimates: Estimates,
+        over: RespondentMoments,
+        under: RespondentMoments,
+        base: Ints,
+        variables: int,
+        *,
+        same: bool,
+        nested: bool,
+    ) -> Estimates:
+        """Quotients with the error of protection; see :meth:`quotients`."""
+        rate = np.nan_to_num(estimates.values)
         if same:
             noise = self._value_noise(over) + rate**2 * self._value_noise(under)[base]
-        elif over.measure == under.measure and _nested(over, under, base):
+        elif over.measure == under.measure and nested:
             part, whole = self._noise(over, variables), self._noise(under, variables)[base]
             noise = (1.0 - rate) ** 2 * part + rate**2 * whole
         else:
             noise = self._noise(over, variables) + rate**2 * self._noise(under, variables)[base]
         with np.errstate(divide="ignore", invalid="ignore"):
+            below = under.totals[base]
             return estimates.with_noise(np.nan_to_num(noise / below**2, posinf=0.0))
 
     def _amounts(self, measure: str | None) -> Floats | None:
@@ -190,38 +279,51 @@ class ProtectedRespondents:
             return None
         return self.values[measure] / float(10 ** self.dataset.measure(measure).decimals)
 
-    def _noise(self, part: RespondentSums, variables: int) -> Floats:
-        """The variance that protection adds to weighted counts or sums."""
-        held = part.cells >= 0
+    @cached_property
+    def _amounts_known(self) -> dict[str | None, tuple[Floats, Floats, Floats, Floats]]:
+        return {}
+
+    def _weighted_amounts(self, measure: str | None) -> tuple[Floats, Floats, Floats, Floats]:
+        """Of every respondent ``w y``, ``(w y)**2``, ``w**2`` and ``w |y|``; ``y`` is 1 for counts."""
+        known = self._amounts_known.get(measure)
+        if known is None:
+            w = self.weights / float(10**self.decimals)
+            y = self._amounts(measure)
+            wy = w if y is None else w * y
+            known = wy, wy * wy, w * w, np.abs(wy)
+            self._amounts_known[measure] = known
+        return known
+
+    def _plain_moments(self, part: RespondentSums) -> RespondentMoments:
+        """The moments without those of replicates."""
+        held = np.flatnonzero(part.cells >= 0)
         cells = part.cells[held]
-        amount = self.weights[held] / float(10**self.decimals)
-        contributions = self._amounts(part.measure)
-        if contributions is not None:
-            amount = amount * contributions[held]
-        number = np.bincount(cells, minlength=part.count).astype(np.float64)
-        totals = np.bincount(cells, weights=amount, minlength=part.count)
-        squares = np.bincount(cells, weights=amount * amount, minlength=part.count)
-        mean = np.divide(totals, number, out=np.zeros(part.count), where=number > 0)
+        rows = np.empty((part.count, _PLAIN))
+        rows[:, 0] = np.bincount(cells, minlength=part.count)
+        for column, amounts in enumerate(self._weighted_amounts(part.measure), start=1):
+            rows[:, column] = np.bincount(cells, weights=amounts[held], minlength=part.count)
+        return RespondentMoments(rows, part.measure)
+
+    def _noise(self, moments: RespondentMoments, variables: int) -> Floats:
+        """The variance that protection adds to weighted counts or sums."""
+        number, totals, squares = moments.rows[:, :3].T
+        mean = np.divide(totals, number, out=np.zeros(number.size), where=number > 0)
         counted = (of_kind(self.count_errors, variables) * mean) ** 2
         # Uniform noise of at most e has the variance e**2 / 3.
         shared = (self.weight_noise * totals) ** 2 / 3.0
         weighted = counted + self.weight_spread * self.weight_spread * squares + shared
-        return np.asarray(weighted + self._value_noise(part))
+        return np.asarray(weighted + self._value_noise(moments))
 
-    def _value_noise(self, part: RespondentSums) -> Floats:
+    def _value_noise(self, moments: RespondentMoments) -> Floats:
         """The variance that shared values add: their spread within a class, and the noise of the class."""
-        contributions = self._amounts(part.measure)
-        if contributions is None or part.measure is None:
-            return np.zeros(part.count)
-        held = part.cells >= 0
-        cells, weight = part.cells[held], self.weights[held] / float(10**self.decimals)
-        apart = self.value_spreads[part.measure] * (
+        measure = moments.measure
+        contributions = self._amounts(measure)
+        if contributions is None or measure is None:
+            return np.zeros(len(moments.rows))
+        apart = self.value_spreads[measure] * (
             float(np.abs(contributions).mean()) if contributions.size else 0.0
         )
-        squares = np.bincount(cells, weights=weight * weight, minlength=part.count)
-        totals = np.bincount(
-            cells, weights=weight * np.abs(contributions[held]), minlength=part.count
-        )
+        squares, totals = moments.rows[:, 3:_PLAIN].T
         return np.asarray(apart * apart * squares + (self.value_noise * totals) ** 2 / 3.0)
 
 

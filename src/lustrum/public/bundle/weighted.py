@@ -17,12 +17,15 @@ from lustrum.model.variable import TOTAL_CODE
 from lustrum.numeric.counting.engine import KernelEngine, SumEngine
 from lustrum.numeric.counting.plan import Chunk
 from lustrum.numeric.structure import TableLayout
-from lustrum.protect.weighted import ProtectedRespondents, RespondentSums
+from lustrum.protect.weighted import ProtectedRespondents, RespondentMoments, RespondentSums
 from lustrum.risk.batch import risks_of_many
 from lustrum.risk.counts import Cells, cells_of, check_scale
 from lustrum.risk.population import LogLinear, PolyaUrn, PopulationModel
 from lustrum.runtime.remembered import Remembered
 from lustrum.survey import Estimates, Reliability
+
+
+_MOMENT_BYTES = 1 << 24
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,13 +41,14 @@ class WeightedNumbers:
         table = self._engine.tabulate(query)
         layout = TableLayout.of_query(query, self.respondents.dataset)
         variables = max(len(layout.parts), 1)
-        estimates = _joined(
-            [
+        if self.respondents.replicates is not None:
+            estimates = self.respondents.totals_of(self._moments(query), variables)
+        else:
+            ways = [
                 (self.respondents.totals(way.part(query.measure), variables), way)
                 for way in self._ways(layout)
-            ],
-            layout.axes,
-        )
+            ]
+            estimates = _joined(ways, layout.axes)
         shape = table.shape
         errors = np.ceil(estimates.standard_errors * 10.0**table.decimals).astype(np.int64)
         grades = estimates.grades(self.reliability).reshape(shape)
@@ -86,6 +90,14 @@ class WeightedNumbers:
         below = TableLayout.of_query(under, self.respondents.dataset)
         variables = max(len(layout.parts), 1)
         base = _bases(layout.axes, within)
+        if self.respondents.replicates is not None:
+            return self.respondents.quotients_of(
+                self._moments(over),
+                self._moments(under),
+                base,
+                variables,
+                nested=_total_holds_all(layout.axes, within),
+            )
         estimates = []
         for way, other in zip(self._ways(layout), self._ways(below), strict=True):
             beside = other if within is None else self._total(below, other, within)
@@ -98,6 +110,27 @@ class WeightedNumbers:
     def graded(self, estimates: Estimates) -> np.ndarray:
         """How reliable each estimate is."""
         return estimates.grades(self.reliability)
+
+    def _moments(self, query: TableQuery) -> RespondentMoments:
+        """The moments of all cells: each respondent is counted once, in the atom that it lies in."""
+        return self._known_moments.get(query, lambda: self._counted_moments(query))
+
+    def _counted_moments(self, query: TableQuery) -> RespondentMoments:
+        plan = self._engine.plan(query)
+        inside = np.ones(len(self.respondents), dtype=np.bool_)
+        for item in plan.filters:
+            inside &= item.passes[self._codes[item.variable.name]]
+        places = tuple(a.atoms.of_code[self._codes[a.variable.name]] for a in plan.axes)
+        found = self.respondents.moments(_Way((), places, plan.shape, inside).part(query.measure))
+        rows = found.rows.reshape(*plan.shape, -1)
+        for index, axis in enumerate(plan.axes):
+            rows = axis.shown_atoms.roll_up(rows, index)
+        return replace(found, rows=rows.reshape(-1, found.rows.shape[1]))
+
+    @cached_property
+    def _known_moments(self) -> Remembered[RespondentMoments]:
+        """By question: what a table shows and the errors of its shares follow from the same moments."""
+        return Remembered(_MOMENT_BYTES, lambda moments: moments.rows.nbytes, "respondents")
 
     def _about_sample(
         self, query: TableQuery, table: Table, estimates: Estimates
@@ -251,6 +284,16 @@ def _bases(axes: tuple[TableAxis, ...], within: str | None) -> Ints:
         if axis.name != within:
             places[position] = np.full(cells, axis.codes.index(TOTAL_CODE))
     return np.ravel_multi_index(tuple(places), shape).astype(np.int64)
+
+
+def _total_holds_all(axes: tuple[TableAxis, ...], within: str | None) -> bool:
+    """Whether the total that each cell is compared with holds all codes of the cell."""
+    for axis in axes:
+        if within is not None and axis.name != within:
+            total = set(axis.categories[axis.codes.index(TOTAL_CODE)].members)
+            if not all(total.issuperset(category.members) for category in axis.categories):
+                return False
+    return True
 
 
 def _joined(estimates: list[tuple[Estimates, _Way]], axes: tuple[TableAxis, ...]) -> Estimates:
