@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -36,20 +37,28 @@ def drawn(*axes: TableAxis, values: Any, status: Any = None, view: TableView, **
 PLAIN = TableView(form="chart", chart="bars")
 
 
+def at(panel: Any, value: float) -> Any:
+    """Where a value stands by the scale that a reader sees."""
+    (x, first), *_, (to_x, last) = panel.ticks
+    low, high = (
+        float(re.sub(r"[^\d.-]", "", text.replace("\u2212", "-"))) for text in (first, last)
+    )
+    return pytest.approx(x + (to_x - x) * (value - low) / (high - low), abs=0.02)
+
+
 @given(st.lists(st.integers(0, 10**6), min_size=2, max_size=12))
 def test_bars_are_in_proportion_to_the_figures(values: list[int]) -> None:
     made = drawn(axis("a", len(values)), values=values, view=PLAIN)
     (panel,) = made.panels
-    longest = max(values) or 1
     for group, value in zip(panel.groups, values, strict=True):
         (bar,) = group.bars
-        assert bar.x == 0
-        assert bar.width == pytest.approx(SPACE * value / longest, abs=0.02)
+        assert bar.x == panel.zero == at(panel, 0)
+        assert bar.x + bar.width == at(panel, value)
         assert bar.text.replace(",", "") == str(value)
     places = [x for x, _ in panel.ticks]
     assert places == sorted(places)
     assert 2 <= len(places) <= 6
-    assert places[0] == 0
+    assert (places[0], places[-1]) == (panel.zero, SPACE)  # no figure lies beyond the last number
 
 
 def test_totals_are_not_drawn_and_the_order_is_that_of_the_table() -> None:
@@ -100,8 +109,9 @@ def test_stacked_bars_stand_end_to_end() -> None:
     )
     assert made.kind == "stacked"
     bars = made.panels[0].groups[1].bars
-    assert [bar.x for bar in bars] == pytest.approx([0, 0.3 * SPACE, 0.6 * SPACE], abs=0.02)
-    assert bars[2].x + bars[2].width == pytest.approx(SPACE, abs=0.02)
+    panel = made.panels[0]
+    assert [bar.x for bar in bars] == [at(panel, 0), at(panel, 3), at(panel, 6)]
+    assert bars[2].x + bars[2].width == at(panel, 10)
     assert {bar.y for bar in bars} == {bars[0].y}
 
 
@@ -123,10 +133,14 @@ def test_whiskers_reach_as_far_as_the_true_value_can() -> None:
     low, high = np.array([2, -UNBOUNDED]), np.array([8, UNBOUNDED])
     made = drawn(axis("a", 2), values=[5, 4], low=low, high=high, view=view)
     first, second = (group.bars[0] for group in made.panels[0].groups)
-    assert first.whisker == (pytest.approx(SPACE * 2 / 8), SPACE)
-    assert first.end == SPACE
+    panel = made.panels[0]
+    assert first.whisker == (at(panel, 2), at(panel, 8))
+    assert first.end == at(panel, 8)
     assert "true value: 2–8" in first.description
-    assert second.whisker == (0, SPACE)  # nothing bounds it: the line has no end on either side
+    assert second.whisker == (
+        panel.zero,
+        SPACE,
+    )  # nothing bounds it: the line has no end on either side
     assert second.caps == ()
     assert "true value: not known" in second.description
     plain = drawn(axis("a", 2), values=[5, 4], low=low, high=high, view=PLAIN)
@@ -140,17 +154,23 @@ def test_percentages_are_drawn_as_the_table_shows_them() -> None:
     assert [b[0].text for b in bars] == ["25.0", "75.0"]
     assert [b[1].text for b in bars] == ["–", "–"]
     assert all(b[1].hidden for b in bars)
-    ticks = made.panels[0].ticks
-    assert ticks[1] == (pytest.approx(SPACE * 20 / 75, abs=0.01), "20\u202f%")
+    assert [text for _, text in made.panels[0].ticks] == [
+        "0\u202f%",
+        "25\u202f%",
+        "50\u202f%",
+        "75\u202f%",
+    ]
 
 
 def test_negative_figures_go_the_other_way() -> None:
     made = drawn(axis("a", 2), values=[-10, 30], view=TableView(form="chart", chart="stacked"))
     left, right = (group.bars[0] for group in made.panels[0].groups)
     zero = made.panels[0].zero
-    assert zero == pytest.approx(LEFT + (SPACE - LEFT) / 4)
-    assert (left.x, left.width) == (LEFT, pytest.approx((SPACE - LEFT) / 4))
-    assert (left.negative, left.end) == (True, LEFT)  # its figure stands to its left
+    panel = made.panels[0]
+    assert zero == at(panel, 0)
+    assert (left.x, left.x + left.width) == (at(panel, -10), zero)
+    assert (left.negative, left.end) == (True, left.x)  # its figure stands to its left
+    assert left.x >= panel.beside + LEFT
     assert right.x == zero
 
 
@@ -160,26 +180,37 @@ def test_what_is_typical_is_drawn_unasked_and_said() -> None:
         axis("a", 2), values=[8, 4], errors=errors, grades=np.array(["", ""]), view=PLAIN
     )
     first, second = (group.bars[0] for group in survey.panels[0].groups)
-    assert first.whisker == (pytest.approx(SPACE * 6 / 10, abs=0.01), SPACE)
+    panel = survey.panels[0]
+    assert first.whisker == (at(panel, 6), at(panel, 10))
     assert second.whisker is None
     assert survey.captions == ("Thin lines: one standard error to either side",)
     counts = drawn(axis("a", 2), values=[8, 1], margin=2, view=PLAIN)
-    first, second = (group.bars[0] for group in counts.panels[0].groups)
-    assert first.caps == (pytest.approx(SPACE * 6 / 10, abs=0.01), SPACE)
-    assert second.whisker == (0, pytest.approx(SPACE * 3 / 10, abs=0.01))
+    panel = counts.panels[0]
+    first, second = (group.bars[0] for group in panel.groups)
+    assert first.caps == (at(panel, 6), at(panel, 10))
+    assert second.whisker == (panel.zero, at(panel, 3))
     assert "margin of error, 2 to either side" in counts.captions[0]
 
 
+def test_a_margin_that_would_be_a_speck_is_said_and_not_drawn() -> None:
+    made = drawn(axis("a", 2), values=[60_000, 900], margin=18, view=PLAIN)
+    assert [group.bars[0].whisker for group in made.panels[0].groups] == [None, None]
+    assert made.captions == ("Margin of error: 18 to either side, too small to draw",)
+
+
 def test_small_charts_of_unlike_size_have_scales_of_their_own() -> None:
-    values = [90, 80, 2, 1]
+    values = [100, 80, 2, 1]
     pivot = (("a", "layers"), ("b", "rows"))
     axes = axis("a", 2), axis("b", 2)
     made = drawn(*axes, values=values, view=TableView(form="chart", pivot=pivot))
-    longest = [panel.groups[0].bars[0].width for panel in made.panels]
-    assert longest == [pytest.approx(SPACE), pytest.approx(SPACE)]
+    for panel, most in zip(made.panels, (100, 2), strict=True):
+        bar = panel.groups[0].bars[0]
+        assert bar.x + bar.width == at(panel, most) == SPACE
     assert "Each chart has a scale of its own." in made.remarks
     shared = drawn(*axes, values=values, view=TableView(form="chart", pivot=pivot, scale="shared"))
-    assert shared.panels[1].groups[0].bars[0].width == pytest.approx(SPACE * 2 / 90, abs=0.01)
+    small = shared.panels[1]
+    assert small.zero + small.groups[0].bars[0].width == at(small, 2)
+    assert small.ticks == shared.panels[0].ticks
 
 
 @pytest.mark.parametrize("pivot", [(), (("a", "columns"),), (("a", "layers"),)])
@@ -265,3 +296,13 @@ def test_lines_are_broken_where_a_figure_is_hidden_and_never_drawn_at_zero() -> 
     assert sum(m.look.startswith("stroke") for m in marks) == 6  # two gaps beside the hidden one
     assert [m.text for m in marks if m.look == "figure"] == ["A"]
     assert "9" not in [m.text for m in marks]
+
+
+def test_lines_are_named_where_they_end_and_no_name_covers_another() -> None:
+    values = np.array([[9] * 6] * 9) + np.arange(6)
+    made = drawn(BANDS, axis("b", 6), values=values, view=TableView(form="chart", chart="lines"))
+    names = [m for m in made.panels[0].marks if m.look.startswith("end ")]  # type: ignore[union-attr]
+    assert made.named
+    assert {m.text for m in names} == {f"b{i}" for i in range(6)}
+    assert all(b.y - a.y >= 14 for a, b in pairwise(names))
+    assert all(0 < m.y <= made.panels[0].height for m in names)

@@ -1,6 +1,6 @@
 // A chart or map as a file of its own: its colours and letters go with it, so it needs no style sheet.
 
-const LOOK = ["fill", "stroke", "stroke-width", "stroke-dasharray", "stroke-linecap", "font-size", "font-weight", "font-style", "paint-order", "stroke-linejoin"];
+const LOOK = ["fill", "stroke", "stroke-width", "stroke-dasharray", "stroke-linecap", "font-size", "font-weight", "font-style", "paint-order", "stroke-linejoin", "display"];
 const FONT = "system-ui, sans-serif";
 const SPACE = "http://www.w3.org/2000/svg";
 
@@ -60,6 +60,7 @@ export function picture(figure) {
   const width = Math.max(640, ...parts.map((part) => Math.ceil(part.getBoundingClientRect().width)));
   let y = paragraph(whole, caption.textContent, 16, 28, caption, width);
   for (const list of figure.querySelectorAll(".series")) {
+    if (getComputedStyle(list).display === "none") continue;
     [...list.children].forEach((item, number) => {
       y += 22;
       const key = item.querySelector("svg");

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from lustrum.model.text import listed, lowered, say, say_many
 from lustrum.server.table_view.arrange import Arrangement
 from lustrum.server.table_view.classes import Classes, classed
-from lustrum.server.table_view.drawing import PanelPlan, Pen, Reach, ends_of, reach_of
+from lustrum.server.table_view.drawing import PanelPlan, Pen, ends_of, reach_of
 from lustrum.server.table_view.figures import ENGLISH_SIGNS, Signs
 from lustrum.server.table_view.layout import named
 from lustrum.server.table_view.marks import (
@@ -45,7 +45,7 @@ _SEX = ("sex", "gender")
 ALONG = 8
 """So many ages, years or the like are drawn as lines."""
 
-UNLIKE = 5.0
+UNLIKE = 25.0
 """Where sizes of small charts differ by more than this factor, each has a scale of its own."""
 
 
@@ -63,6 +63,8 @@ class Chart:
     captions: tuple[str, ...]
     remarks: tuple[str, ...]
     shades: tuple[tuple[int, str], ...] = ()
+    named: bool = False
+    """Whether names stand beside lines or above columns, so that no key is needed where there is room."""
 
 
 def draw(table: Arrangement, signs: Signs = ENGLISH_SIGNS) -> Chart:
@@ -122,9 +124,10 @@ def draw(table: Arrangement, signs: Signs = ENGLISH_SIGNS) -> Chart:
         description=_words(pen, kind, parts, everything, series),
         series=tuple(series),
         panels=tuple(panels),
-        captions=tuple(_captions(table, reach)),
+        captions=tuple(_captions(pen)),
         remarks=tuple(remarks),
         shades=shades(classes, pen),
+        named=any(isinstance(p, MarksPanel) and p.named for p in panels),
     )
 
 
@@ -193,15 +196,18 @@ def _drawn_rows(table: Arrangement) -> dict[int, list[int]]:
     return block_rows
 
 
-def _captions(table: Arrangement, reach: Reach | None) -> list[str]:
+def _captions(pen: Pen) -> list[str]:
     """What the figures are where they are no plain numbers, and what the lines are."""
     said: list[str] = []
+    table, reach = pen.table, pen.reach
     release = table.release
     if table.view.derived:
         said.append(SHARES[table.view.show])
     if release.label and not release.statistics and release.unit and not table.view.percent:
         said.append(say("Unit: {unit}", unit=release.unit))
-    return said if reach is None else [*said, reach.says]
+    if reach is None:
+        return said
+    return [*said, reach.says if pen.lines else reach.too_small or reach.says]
 
 
 def _apart(wanted: str, scales: Sequence[tuple[float, float]]) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import floor, isnan
+from math import ceil, floor, isnan
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,9 @@ from lustrum.numeric.arithmetic import power_of_ten
 from lustrum.server.table_view.arrange import Arrangement, meaning
 from lustrum.server.table_view.figures import NO_PERCENTAGE, THIN_SPACE, Signs
 from lustrum.server.table_view.layout import named
+
+LEAST_LINE = 0.015
+"""A line shorter than this share of a scale would be a speck."""
 
 At = tuple[int, int, int]
 """A cell by its block, row and column."""
@@ -37,6 +40,8 @@ class Reach:
     high: npt.NDArray[np.float64]
     says: str
     certain: bool = False
+    too_small: str = ""
+    """What is said instead where every line would be a speck."""
 
 
 def reach_of(table: Arrangement) -> Reach | None:
@@ -62,8 +67,13 @@ def reach_of(table: Arrangement) -> Reach | None:
         )
     else:
         return None
+    small = say("The margin of error is too small to draw")
+    if release.margin is not None and not table.view.derived:
+        small = say(
+            "Margin of error: {margin:,} to either side, too small to draw", margin=release.margin
+        )
     spread = table.turned(errors)
-    return Reach(table.values - spread, table.values + spread, says)
+    return Reach(table.values - spread, table.values + spread, says, too_small=small)
 
 
 def ends_of(
@@ -88,29 +98,47 @@ def ends_of(
     return least, most if most > least else least + 1.0
 
 
-def step_near(about: float, decimals: int) -> float:
-    """A round number near the one given: 1, 2 or 5 times a power of ten, no finer than figures are."""
-    power = power_of_ten(about)
-    step = next(k * power for k in (1, 2, 5, 10) if k * power >= about * 0.999)
-    return float(max(step, 1 / 10**decimals))
+def step_of(least: float, most: float, about: int, decimals: int) -> float:
+    """The step between round numbers of a scale: ``about`` so many, and no finer than figures.
+
+    Of 1, 2, 2.5 and 5 times a power of ten it is the one that leaves least room beyond the figures.
+    """
+    finest = 1 / 10**decimals
+    power = power_of_ten(max((most - least) / about, finest))
+    steps = [k * power for k in (1.0, 2.0, 2.5, 5.0, 10.0) if k != 2.5 or power > 5 * finest]
+    whole = {s: ceil(most / s - 1e-9) - floor(least / s + 1e-9) for s in steps}
+    few = [s for s in steps if whole[s] <= about + 1] or steps[-1:]
+    return min(few, key=lambda s: (round(whole[s] * s / power), abs(whole[s] - about)))
 
 
 class Scale:
-    """Values along a line from the least to the largest, which begins at ``start`` and is ``length`` long."""
+    """Values along a line from the least to the largest, which begins at ``start`` and is ``length`` long.
 
-    def __init__(self, pen: Pen, ends: tuple[float, float], start: float, length: float) -> None:
+    It has ``about`` so many round numbers, and ends at one of them where a scale goes up from 0.
+    """
+
+    def __init__(
+        self, pen: Pen, ends: tuple[float, float], start: float, length: float, about: int = 4
+    ) -> None:
         self._pen, (self.least, self.most) = pen, ends
         self._start, self._length = start, length
+        self._step = step_of(self.least, self.most, about, pen.table.figures.decimals)
+        self.most = ceil(self.most / self._step - 1e-9) * self._step
+        self.least = floor(self.least / self._step + 1e-9) * self._step
 
     def at(self, value: float) -> float:
         """Where a value stands."""
         room = self._length * (value - self.least) / (self.most - self.least)
         return round(self._start + room, 2)
 
-    def ticks(self, about: int = 4) -> tuple[tuple[float, str], ...]:
+    def seen(self, low: float, high: float) -> bool:
+        """Whether a line between two places is long enough to be seen."""
+        return abs(high - low) > LEAST_LINE * abs(self._length)
+
+    def ticks(self) -> tuple[tuple[float, str], ...]:
         """Round numbers along the scale."""
-        step = step_near((self.most - self.least) / about, self._pen.table.figures.decimals)
-        first = int(np.ceil(self.least / step))
+        step = self._step
+        first = ceil(self.least / step - 1e-9)
         places = [k * step for k in range(first, floor(self.most / step + 1e-9) + 1)]
         return tuple((self.at(v), self._pen.tick(v)) for v in places)
 
@@ -120,6 +148,8 @@ class Pen:
 
     def __init__(self, table: Arrangement, signs: Signs, reach: Reach | None) -> None:
         self.table, self._signs, self.reach = table, signs, reach
+        self.lines = 0
+        """So many lines show how uncertain figures are."""
         figures = table.figures
         self._units, self._known = table.turned(figures.units), table.turned(figures.known)
         self._status = table.turned(table.release.status)
@@ -184,6 +214,9 @@ class Pen:
         if isnan(low) or isnan(high):
             return None, (False, False)
         places = scale.at(max(low, scale.least)), scale.at(min(high, scale.most))
+        if not scale.seen(*places):
+            return None, (False, False)
+        self.lines += 1
         return places, (low < scale.least, high > scale.most)
 
     def tick(self, value: float) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import ceil
+from textwrap import wrap
 
 from lustrum.server.table_view.classes import Classes
 from lustrum.server.table_view.drawing import At, PanelPlan, Pen, Scale
@@ -18,10 +19,10 @@ MIDDLE = (37.0, 63.0)
 PLOT = 260
 """Pixels: how tall lines may rise."""
 
-EDGES = (7.0, 97.0)
-"""Percent of the width where lines begin and end."""
+END = 97.0
+"""Percent of the width where lines end; they begin behind the numbers of the scale."""
 
-LABEL, STRIP = 19, 18
+LABEL, STRIP = 19, 20
 """Pixels: a line of words and a strip of a heat map."""
 
 LETTER = 2.1
@@ -29,6 +30,15 @@ LETTER = 2.1
 
 MOST_NAMES = 6
 """So many categories are named below lines; more would overlap on a phone."""
+
+WIDE_LETTER = 1.0
+"""Percent of the width that a letter takes on a chart of 700 pixels and more."""
+
+LONGEST_BESIDE = 16
+"""Names with no more letters than this stand beside bars, strips and lines."""
+
+MOST_FIGURES = 200
+"""A heat map writes so many figures into its cells where there is room."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +63,14 @@ class MarksPanel:
     labels: tuple[tuple[str, str], ...]
     marks: tuple[Mark, ...]
     height: int
+    named: bool = False
     kind: str = field(default="marks", init=False)
+
+
+def _beside(names: Sequence[str]) -> float:
+    """Percent of the width for names beside what they name; 0 where one is too long for it."""
+    longest = max(map(len, names), default=0)
+    return LETTER * longest + 2 if longest <= LONGEST_BESIDE else 0.0
 
 
 def pyramid_panel(
@@ -61,16 +78,19 @@ def pyramid_panel(
 ) -> MarksPanel:
     """Two series back to back, the first row at the bottom, as ages are drawn."""
     halves = (
-        Scale(pen, (0.0, ends[1]), MIDDLE[0], -MIDDLE[0] + 1),
-        Scale(pen, (0.0, ends[1]), MIDDLE[1], 99 - MIDDLE[1]),
+        Scale(pen, (0.0, ends[1]), MIDDLE[0], 5 - MIDDLE[0]),
+        Scale(pen, (0.0, ends[1]), MIDDLE[1], 95 - MIDDLE[1]),
     )
     height = TOP + len(rows) * ROW + 4
     marks = []
     for scale in halves:
-        for x, text in scale.ticks():
+        ticks = scale.ticks()
+        for tick in ticks:
+            x, text = tick
             anchor = "middle" if text != pen.tick(0) else ("end", "start")[scale is halves[1]]
+            look = "scale" if tick in (ticks[0], ticks[-1]) else "scale wide"
             marks.append(Mark("line", "tick", x, TOP - 6, x, height))
-            marks.append(Mark("text", "scale", x, 11, text=text, anchor=anchor))
+            marks.append(Mark("text", look, x, 11, text=text, anchor=anchor))
     for position, row in enumerate(rows):
         y = TOP + (len(rows) - 1 - position) * ROW
         marks.append(Mark("text", "label", 50.0, y + 11, text=pen.row_name(row), anchor="middle"))
@@ -105,28 +125,26 @@ def lines_panel(
     pen: Pen, slot: PanelPlan, rows: Sequence[int], ends: tuple[float, float]
 ) -> MarksPanel:
     """A line for each series along the rows; it is broken where a figure is not shown."""
-    scale = Scale(pen, ends, TOP + PLOT, -PLOT)
-    step = (EDGES[1] - EDGES[0]) / max(1, len(rows) - 1)
-    places = [round(EDGES[0] + i * step, 2) for i in range(len(rows))]
+    scale = Scale(pen, ends, TOP + PLOT, -PLOT, 6)
+    names = [pen.names(rows[0], column)[-1] for column in slot.columns] if rows else []
+    after = _beside(names) if len(names) > 1 else 0.0
+    start = LETTER * max(len(text) for _, text in scale.ticks()) + 1
+    step = (END - after - start) / max(1, len(rows) - 1)
+    places = [round(start + i * step, 2) for i in range(len(rows))]
     marks = []
-    for y, text in scale.ticks(6):
+    for y, text in scale.ticks():
         marks.append(Mark("line", "tick", 0.0, y, 100.0, y))
         marks.append(Mark("text", "scale", 0.0, y - 4, text=text))
-    every = ceil(len(rows) / MOST_NAMES)
-    free = [(0.0, 100.0)]  # what no name takes yet, from left to right
-    for i in sorted(range(0, len(rows), every), key=lambda i: i not in (0, len(rows) - 1)):
-        anchor = "start" if i == 0 else "end" if i == len(rows) - 1 else "middle"
-        name = pen.row_name(rows[i])
-        width = LETTER * len(name)
-        left = places[i] - width * {"start": 0.0, "middle": 0.5, "end": 1.0}[anchor]
-        room = next((r for r in free if r[0] <= left and left + width <= r[1]), None)
-        if i and room is None:
-            continue
-        if room is not None:
-            free.remove(room)
-            free += [(room[0], left - LETTER), (left + width + LETTER, room[1])]
-        marks.append(Mark("line", "tick", places[i], TOP + PLOT, places[i], TOP + PLOT + 5))
-        marks.append(Mark("text", "scale", places[i], TOP + PLOT + 18, text=name, anchor=anchor))
+    row_names = [pen.row_name(row) for row in rows]
+    for look, letter, most in (
+        ("scale narrow", LETTER, MOST_NAMES),
+        ("scale wide", WIDE_LETTER, 21),
+    ):
+        for i, anchor in _names_below(row_names, places, letter, most):
+            marks.append(Mark("line", "tick", places[i], TOP + PLOT, places[i], TOP + PLOT + 5))
+            y, name = TOP + PLOT + 18, row_names[i]
+            marks.append(Mark("text", look, places[i], y, text=name, anchor=anchor))
+    ends_at: list[tuple[float, int]] = []
     for number, column in enumerate(slot.columns):
         look = f"c{number + 1}"
         before: tuple[float, float] | None = None
@@ -158,19 +176,65 @@ def lines_panel(
             dots.append(Mark("dot", look, x, y, description=description))
             before = (x, y)
         marks += dots
-    return MarksPanel(slot.labels, tuple(marks), TOP + PLOT + 26)
+        ends_at.append((before[1] if before else scale.at(0.0), number))
+    if after:
+        # Each name stands where its line ends, below the one before it.
+        lowest = TOP - 10.0
+        for place, (y, number) in enumerate(sorted(ends_at)):
+            last = TOP + PLOT + 4 - 14 * (len(ends_at) - 1 - place)
+            lowest = max(lowest + 14, min(y + 4, last))
+            x = round(places[-1] + 1.5, 2)
+            marks.append(Mark("text", f"end e{number + 1}", x, lowest, text=names[number]))
+    return MarksPanel(slot.labels, tuple(marks), TOP + PLOT + 26, bool(after))
+
+
+def _names_below(
+    names: Sequence[str], places: Sequence[float], letter: float, most: int
+) -> list[tuple[int, str]]:
+    """Which names fit below lines, the first and the last before others, and how they are anchored."""
+    free = [(0.0, 100.0)]  # what no name takes yet, from left to right
+    fitting = []
+    ends = (0, len(names) - 1)
+    for i in sorted(range(0, len(names), ceil(len(names) / most)), key=lambda i: i not in ends):
+        anchor = "start" if i == 0 else "end" if i == ends[1] else "middle"
+        width = letter * len(names[i])
+        left = places[i] - width * {"start": 0.0, "middle": 0.5, "end": 1.0}[anchor]
+        room = next((r for r in free if r[0] <= left and left + width <= r[1]), None)
+        if i and room is None:
+            continue
+        if room is not None:
+            free.remove(room)
+            free += [(room[0], left - letter), (left + width + letter, room[1])]
+        fitting.append((i, anchor))
+    return fitting
 
 
 def heat_panel(pen: Pen, slot: PanelPlan, rows: Sequence[int], classes: Classes) -> MarksPanel:
-    """A strip of shades for each row; columns are numbered, and the numbers are explained above."""
-    width = 100 / len(slot.columns)
-    marks = [
-        Mark("text", "scale", round((i + 0.5) * width, 2), 11, text=str(i + 1), anchor="middle")
-        for i in range(len(slot.columns))
-    ]
-    y = TOP - 4
-    for row in rows:
-        marks.append(Mark("text", "label", 0.0, y + 13, text=pen.row_name(row)))
+    """A strip of shades for each row; columns whose names would not fit are numbered, and explained above."""
+    row_names = [pen.row_name(row) for row in rows]
+    left = _beside(row_names)
+    above = 0 if left else LABEL
+    width = (100 - left) / len(slot.columns)
+    middles = [round(left + (i + 0.5) * width, 2) for i in range(len(slot.columns))]
+    names = [pen.names(rows[0], column)[-1] for column in slot.columns] if rows else []
+    lines = [wrap(name, max(len(name) // 2 + 3, int(width / WIDE_LETTER) - 1)) for name in names]
+    deep = max(map(len, lines), default=1)
+    longest = max((len(line) for name in lines for line in name), default=0) + 1
+    named = deep <= 2 and WIDE_LETTER * longest <= width
+    plain = named and LETTER * longest <= width
+    y = TOP - 4 + (14 if named and deep > 1 else 0)
+    marks = []
+    for i, (x, name) in enumerate(zip(middles, lines, strict=True)):
+        for place, line in enumerate(name if named else ()):
+            look, at_y = "scale" if plain else "scale wide", y - 9 - 14 * (len(name) - 1 - place)
+            marks.append(Mark("text", look, x, at_y, text=line, anchor="middle"))
+        if not plain:
+            look = "scale narrow" if named else "scale"
+            marks.append(Mark("text", look, x, y - 9, text=str(i + 1), anchor="middle"))
+    figures = len(rows) * len(slot.columns) <= MOST_FIGURES
+    for row, row_name in zip(rows, row_names, strict=True):
+        anchor, x = ("end", left - 1.5) if left else ("start", 0.0)
+        marks.append(Mark("text", "label", x, y + 14, text=row_name, anchor=anchor))
         for i, column in enumerate(slot.columns):
             at = (slot.block, row, column)
             description = pen.describe(at, *pen.names(row, column))
@@ -178,15 +242,24 @@ def heat_panel(pen: Pen, slot: PanelPlan, rows: Sequence[int], classes: Classes)
             look = f"h{classes.shade(pen.value(at))}" if known else "h0"
             size = (round(width, 3), STRIP)
             marks.append(
-                Mark("rect", look, round(i * width, 3), y + LABEL, *size, description=description)
-            )
-            if not known:
-                middle, text = round((i + 0.5) * width, 2), pen.text(at)
-                marks.append(
-                    Mark("text", "figure", middle, y + LABEL + 13, text=text, anchor="middle")
+                Mark(
+                    "rect",
+                    look,
+                    round(left + i * width, 3),
+                    y + above,
+                    *size,
+                    description=description,
                 )
-        y += LABEL + STRIP + 6
-    return MarksPanel(slot.labels, tuple(marks), y)
+            )
+            text = pen.text(at)
+            fits = WIDE_LETTER * (len(text) + 1) <= width
+            if not known or (figures and fits):
+                look = f"figure wide on-{look}" if known else "figure"
+                marks.append(
+                    Mark("text", look, middles[i], y + above + 14, text=text, anchor="middle")
+                )
+        y += above + STRIP + (6 if above else 1)
+    return MarksPanel(slot.labels, tuple(marks), y, named)
 
 
 def _whisker_across(pen: Pen, at: At, scale: Scale, y: float) -> list[Mark]:
@@ -204,6 +277,9 @@ def _whisker_across(pen: Pen, at: At, scale: Scale, y: float) -> list[Mark]:
 
 SPACE = 82.0
 """Percent of the width for bars; the rest is for the figure behind the longest of them."""
+
+STACKED = 95.0
+"""Percent of the width for stacked bars, which have no figure behind them."""
 
 LEFT = 12.0
 """Percent of the width before the longest bar to the left of zero, for its figure."""
@@ -248,10 +324,10 @@ class Bar:
 
 @dataclass(frozen=True)
 class BarGroup:
-    """The bars of one category."""
+    """The bars of one category, with its name above or beside them."""
 
     label: str
-    y: int
+    y: float
     bars: tuple[Bar, ...]
 
 
@@ -264,6 +340,8 @@ class ChartPanel:
     height: int
     ticks: tuple[tuple[float, str], ...]
     zero: float
+    beside: float = 0.0
+    """Where names end that stand beside bars, in percent of the width."""
     kind: str = field(default="bars", init=False)
 
 
@@ -271,19 +349,19 @@ def bars_panel(
     pen: Pen, slot: PanelPlan, rows: Sequence[int], ends: tuple[float, float], stacked: bool
 ) -> ChartPanel:
     """A panel with its groups of bars below each other."""
-    left = LEFT if ends[0] < 0 else 0.0
-    scale = Scale(pen, ends, left, SPACE - left)
+    beside = _beside([pen.row_name(row) for row in rows])
+    left = beside + (LEFT if ends[0] < 0 else 0.0)
+    scale = Scale(pen, ends, left, (STACKED if stacked else SPACE) - left, 2 if beside else 4)
     groups = []
-    y = ABOVE
+    above = 0 if beside else LABEL
+    thick = (1 if stacked else len(slot.columns)) * (THICK + GAP)
+    y = ABOVE + 2
     for row in rows:
-        bars = (
-            _stack(pen, slot, row, scale, y + LABEL)
-            if stacked
-            else _bars(pen, slot, row, scale, y + LABEL)
-        )
-        groups.append(BarGroup(pen.row_name(row), y + LABEL - 6, bars))
-        y += LABEL + (1 if stacked else len(slot.columns)) * (THICK + GAP) + BETWEEN
-    return ChartPanel(slot.labels, tuple(groups), y, scale.ticks(), scale.at(0.0))
+        draw = _stack if stacked else _bars
+        at = y + above - 6 if above else y + thick / 2 + 3
+        groups.append(BarGroup(pen.row_name(row), at, draw(pen, slot, row, scale, y + above)))
+        y += above + thick + (BETWEEN if above or thick > THICK + GAP else BETWEEN // 2)
+    return ChartPanel(slot.labels, tuple(groups), y, scale.ticks(), scale.at(0.0), beside)
 
 
 def _bars(pen: Pen, slot: PanelPlan, row: int, scale: Scale, y: int) -> tuple[Bar, ...]:
