@@ -40,7 +40,7 @@ def made(root: Path, **settings: Any) -> TestClient:
         ({"seconds": 0}, "'seconds' must be a number above 0"),
         ({"concurrency": -1}, "'concurrency' must be a whole number of 0 or more"),
         ({"patience": "20"}, "'patience' must be a number above 0"),
-        ({"cors": 1}, "'cors' must be true or false"),
+        ({"other_sites": "some"}, "'other_sites' must be one of bundles, none, all"),
         ({"trusted_proxies": 1}, "'trusted_proxies' must be a text"),
         ({"connections": 0}, "'connections' must be a whole number of 1 or more"),
         ({"records_seconds": 1}, "'records_seconds' must be a number of"),

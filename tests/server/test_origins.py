@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import html
+import re
 from functools import cache
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from fastapi.testclient import TestClient
 
 from lustrum.answer import TableService
+from lustrum.demo.descriptions import SHIPPED
 from lustrum.model import InputError
 from lustrum.server import Settings, create_app
 from lustrum.server.http.middleware import asker_of
@@ -166,24 +170,26 @@ API = "/api/v1/tables?dataset=demo&by=sex&format=csv"
 
 
 @cache
-def open_client(bundle: Path, cors: bool) -> TestClient:
+def open_client(bundle: Path, other_sites: str = "bundles") -> TestClient:
     service = TableService(bundles=[bundle], workers=1)
     return TestClient(
-        create_app(service, Settings(rate="", cors=cors)), base_url="http://127.0.0.1:8000"
+        create_app(service, Settings(rate="", other_sites=other_sites)),
+        base_url="http://127.0.0.1:8000",
     )
 
 
 @pytest.mark.parametrize("path", [API, "/api/v1/datasets", "/api/v1/datasets/none", "/"])
-def test_pages_of_other_sites_read_nothing_unless_the_agency_says_so(
+def test_pages_of_other_sites_read_nothing_where_the_agency_says_so(
     bundle: Path, path: str
 ) -> None:
-    headers = open_client(bundle, False).get(path, headers={"Origin": "https://a.example"}).headers
+    asked = open_client(bundle, "none")
+    headers = asked.get(path, headers={"Origin": "https://a.example"}).headers
     assert not [name for name in headers if name.startswith("access-control")]
     assert headers["cross-origin-resource-policy"] == "same-origin"
 
 
 def test_pages_of_other_sites_read_the_api_alone_and_without_credentials(bundle: Path) -> None:
-    client = open_client(bundle, True)
+    client = open_client(bundle)
     elsewhere = {"Origin": "https://a.example", "Sec-Fetch-Site": "cross-site"}
     # Twice: the second answer is a remembered one. Refusals and mistakes can be read as well.
     for path in (API, API, "/api/v1/datasets", "/api/v1/datasets/none", "/api/v1/tables?by=agge"):
@@ -203,3 +209,72 @@ def test_pages_of_other_sites_read_the_api_alone_and_without_credentials(bundle:
     preflight = client.options("/api/v1/tables", headers=wanted)
     assert preflight.status_code >= 400
     assert not [name for name in preflight.headers if name.startswith("access-control")]
+
+
+def test_records_are_read_by_pages_of_other_sites_only_where_the_agency_says_all(
+    root: Path,
+) -> None:
+    for other_sites in ("bundles", "all"):
+        service = started(TableService(root, workers=1))
+        app = create_app(service, Settings(rate="", other_sites=other_sites))
+        answer = TestClient(app, base_url="http://127.0.0.1:8000").get(
+            "/api/v1/datasets", headers={"Origin": "https://a.example"}
+        )
+        read = answer.headers.get("access-control-allow-origin")
+        assert read == (None if other_sites == "bundles" else "*")
+
+
+DEMO = SHIPPED / "demo"
+TABLE = "http://127.0.0.1:8000/datasets/demo/table?by=age&by=sex&as=chart"
+MANY = [
+    "http://evil.example/datasets/demo",
+    "https://127.0.0.1:8000/datasets/demo",
+    "",
+    "//127.0.0.1:8000/",
+]
+
+
+def test_a_table_is_shown_elsewhere_by_its_address_alone() -> None:
+    asked = open_client(DEMO)
+    page = asked.get(TABLE).text
+    found = re.search(r'type="application/json\+oembed" href="([^"]+)"', page)
+    assert found is not None
+    told = asked.get(html.unescape(found[1]) + "&maxheight=300").json()
+    assert (told["version"], told["type"], told["height"]) == ("1.0", "rich", 300)
+    assert told["title"] == "Age by sex, all people"
+    inside = re.search(r'<iframe src="([^"]+)"', told["html"])
+    assert inside is not None
+    card = asked.get(html.unescape(inside[1]))
+    assert card.status_code == 200
+    assert "frame-ancestors *;" in card.headers["content-security-policy"]
+    assert "set-cookie" not in card.headers
+    assert "<form" not in card.text
+    for said in ("<svg", "Age by sex, all people", "version", "asked for on", "Protected. "):
+        assert said in card.text
+    german = asked.get("/oembed", params={"url": TABLE.replace("/datasets", "/de/datasets")}).json()
+    assert "/de/datasets/demo/embed?" in german["html"]
+
+
+@pytest.mark.parametrize(
+    "url", [*MANY, TABLE.replace("demo", "none"), TABLE.replace("/table", "/about")]
+)
+def test_addresses_of_other_servers_and_pages_are_shown_nowhere(url: str) -> None:
+    answer = open_client(DEMO).get("/oembed", params={"url": url})
+    assert answer.status_code == 404
+    assert "<iframe" not in answer.text
+
+
+def test_no_label_of_a_question_gets_out_of_the_frame() -> None:
+    label = quote('"><script>alert(1)</script>=1,2', safe="")
+    told = open_client(DEMO).get("/oembed", params={"url": f"{TABLE}&group=age:{label}"}).json()
+    assert told["html"].count("<") == 2
+    assert "script" in html.unescape(told["html"])
+
+
+def test_no_frame_is_shown_where_the_agency_says_none() -> None:
+    asked = open_client(DEMO, "none")
+    page = asked.get(TABLE)
+    assert "oembed" not in page.text
+    assert "iframe" not in page.text
+    assert asked.get("/datasets/demo/embed?by=sex").status_code == 404
+    assert asked.get("/oembed", params={"url": TABLE}).status_code == 404

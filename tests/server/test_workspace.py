@@ -150,7 +150,7 @@ def test_shaded_cells_rise_with_their_figures(bundled: TestClient) -> None:
     assert len({shade for _, shade in ranked}) > 2
 
 
-def test_only_sites_that_the_policy_names_may_frame_a_table(
+def test_sites_that_the_policy_names_alone_may_frame_a_table_and_none_those_of_records(
     bundled: TestClient, client: TestClient
 ) -> None:
     framed = bundled.get(f"{OPEN}/embed?by=age&by=sex&as=chart")

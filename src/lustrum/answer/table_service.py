@@ -282,6 +282,16 @@ class TableService:
         """Whether questions about a dataset go to its records, each protected by keys."""
         return policy.population is None and self._records is not None and name not in self._named
 
+    def is_public(self) -> bool:
+        """Whether every answer comes from a public bundle, so that no record stands behind any of them."""
+        if self._records is None:
+            return True
+        try:
+            inside = [name for name in self.names() if name not in self._named]
+            return not any(self._is_keyed(name, self._policy(name)) for name in inside)
+        except LustrumError:
+            return False  # what cannot be read may be anything
+
     def unsealed(self) -> list[Path]:
         """The policies in force without a seal: a line that is deleted from one would leave a default."""
         paths = []

@@ -137,7 +137,7 @@ def create_app(
         middleware=[
             Middleware(RequestIds),
             Middleware(RequestMetrics, metrics=metrics, log=log_request),
-            Middleware(SecurityHeaders, cors=settings.cors),
+            Middleware(SecurityHeaders, readable=lambda: settings.lets_others(service.is_public())),
             Middleware(HeadAsGet),
             Middleware(LanguagePrefix),
             Middleware(PageCompression),

@@ -73,6 +73,9 @@ def host_address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | N
         return None
 
 
+OTHER_SITES = ("bundles", "none", "all")
+
+
 @dataclass(frozen=True)
 class Settings:
     """Every setting has a default that suits one machine and the public.
@@ -87,7 +90,8 @@ class Settings:
     ``keep_hours``          how long a table made in the background is kept
     ``trusted_proxies``     addresses whose word about the asker's own address is taken, with commas
     ``allowed_host``        names that the server answers to, with commas; ``.example.org``: all below it
-    ``cors``                whether pages of other sites may read the API in the browsers of their visitors
+    ``other_sites``         what pages of other sites may show in frames and, by the API, read in browsers of
+                            their visitors: ``bundles``, tables of public bundles; ``none``; ``all``
     ``memory``              most memory that a question may need, in MiB; 0: a share of what the machine has
     ``connections``         connections of one process at the same time
     ``header_seconds``      longest that the headers of a request may take to arrive
@@ -109,7 +113,7 @@ class Settings:
     keep_hours: float = 24.0
     trusted_proxies: str = ""
     allowed_host: str = ""
-    cors: bool = False
+    other_sites: str = "bundles"
     memory: int = 0
     connections: int = 1000
     header_seconds: float = 10.0
@@ -140,6 +144,10 @@ class Settings:
         if not self.connections:
             raise InputError("The setting 'connections' must be a whole number of 1 or more.")
         listed_hosts(self.allowed_host)
+        if self.other_sites not in OTHER_SITES:
+            raise InputError(
+                f"The setting 'other_sites' must be one of {', '.join(OTHER_SITES)}, not {self.other_sites!r}."
+            )
         if self.rate:
             try:
                 parse_many(self.rate)
@@ -147,6 +155,10 @@ class Settings:
                 raise InputError(
                     f"The setting 'rate' must be a number and a time, such as 120/minute, not {self.rate!r}."
                 ) from None
+
+    def lets_others(self, public: bool) -> bool:
+        """Whether pages of other sites may show and read tables; ``public``: they are from public bundles."""
+        return self.other_sites == "all" or (public and self.other_sites == "bundles")
 
     @property
     def at_once(self) -> int:
@@ -188,6 +200,9 @@ class Settings:
 
     @classmethod
     def _of(cls, raw: Mapping[str, Any]) -> Settings:
+        if isinstance(raw.get("cors"), bool):  # as files said until 0.2
+            raw = {"other_sites": ("none", "all")[raw["cors"]], **raw}
+            raw.pop("cors")
         known = [field.name for field in fields(cls)]
         for name in raw:
             if name not in known:

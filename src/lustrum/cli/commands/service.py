@@ -97,13 +97,13 @@ def serve(
         str | None,
         _network(help="Proxies that may state the address of a client."),
     ] = None,
-    cors: Annotated[
-        bool,
+    other_sites: Annotated[
+        str | None,
         _network(
-            "--cors",
-            help="Let pages of other sites read the API in the browsers of their visitors.",
+            help="What pages of other sites may show in frames and read by the API: tables of public bundles "
+            "(`bundles`, the default), `none` or `all`.",
         ),
-    ] = False,
+    ] = None,
     workers: Annotated[
         int,
         _operation(help="Processes that share the work; all give the same answers.", min=1),
@@ -145,7 +145,7 @@ def serve(
     given: dict[str, object] = {
         "allowed_host": ",".join(allowed_host) if allowed_host else None,
         "trusted_proxies": trusted_proxies,
-        "cors": cors or None,
+        "other_sites": other_sites,
         **limits,
     }
     chosen = Settings.from_file(settings, **{k: v for k, v in given.items() if v is not None})

@@ -10,7 +10,7 @@ import ipaddress
 import re
 import secrets
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from urllib.parse import quote
 
@@ -93,18 +93,21 @@ class HttpLayer:
 class SecurityHeaders(HttpLayer):
     """Adds the security headers. Only files that never change may be kept: a saved link asks again.
 
-    ``cors`` lets pages of other sites read the API by GET: nothing else of the server, and by no other method.
+    ``readable`` says whether pages of other sites may read the API by GET: nothing else of the server, and by
+    no other method.
     """
 
-    def __init__(self, app: ASGIApp, cors: bool = False) -> None:
+    def __init__(self, app: ASGIApp, readable: Callable[[], bool]) -> None:
         super().__init__(app)
-        self.cors = cors
+        self.readable = readable
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on and complete its response."""
         is_static = scope["path"].startswith("/static/")
         tagged = scope["path"].startswith("/api/")
-        readable = self.cors and tagged and scope["method"] in ("GET", "HEAD")
+        from_elsewhere = "origin" in Headers(scope=scope)
+        asked = tagged and from_elsewhere and scope["method"] in ("GET", "HEAD")
+        readable = asked and self.readable()
 
         async def complete(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -113,6 +116,8 @@ class SecurityHeaders(HttpLayer):
                     # A page that certain sites may frame says so itself.
                     if name != CONTENT_POLICY or name not in headers:
                         headers[name] = value
+                if tagged:
+                    headers.add_vary_header("Origin")
                 if readable:
                     headers.update(READABLE)
                 good = message["status"] in (200, 304)

@@ -25,7 +25,7 @@ from lustrum.server.http.languages import current
 from lustrum.server.http.templating import Pages
 from lustrum.server.pages import cut_points, numbers, tree
 from lustrum.server.pages import variable as variable_pages
-from lustrum.server.pages.answer import answer_values, refusal_values
+from lustrum.server.pages.answer import answer_values, framing, refusal_values
 from lustrum.server.pages.prepared import programmes
 from lustrum.server.pages.workspace import default_query, fitting, search, workspace
 from lustrum.server.service.catalogue import catalogue, means, meant
@@ -202,7 +202,8 @@ def _workspace(
         return pages.render("workspace.html", **(values | shown | {"here": here}))
     host = str(request.base_url).rstrip("/")
     table = arrange(answer.release, view, answer.mapped)
-    shown = answer_values(answer, table, host, answer.builder, beside=True)
+    framed = bool(framing(answer.snapshot, questions.settings))
+    shown = answer_values(answer, table, host, answer.builder, beside=True, framed=framed)
     entries_there = (entry for zone in values["space"].zones for entry in zone.entries)
     shown["levels_of_map"] = next((e.levels for e in entries_there if e.name == answer.mapped), ())
     return pages.render("workspace.html", **(values | shown))

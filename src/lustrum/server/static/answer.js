@@ -141,11 +141,22 @@ main.addEventListener("submit", (event) => {
   go(chosen(event.target), true);
 });
 
+function flash(button) {
+  const words = button.textContent;
+  button.textContent = button.closest("[data-copied]").dataset.copied;
+  setTimeout(() => (button.textContent = words), 2000);
+}
+
 main.addEventListener("click", async (event) => {
+  const clip = event.target.closest("button[data-clip]");
+  if (clip) navigator.clipboard?.writeText(clip.dataset.clip).then(() => flash(clip));
   const kind = event.target.closest("button[data-picture]");
   if (!kind) return;
-  const { download } = await import(kind.dataset.script);
-  await download(kind.closest("figure"), kind.dataset.picture, kind.dataset.name);
+  const { copy, download } = await import(kind.dataset.script);
+  const figure = kind.closest("figure");
+  if (kind.dataset.picture !== "clip") return download(figure, kind.dataset.picture, kind.dataset.name);
+  await copy(figure);
+  flash(kind);
 });
 
 main.addEventListener("click", (event) => {

@@ -112,9 +112,8 @@ function save(blob, name) {
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }
 
-export async function download(figure, kind, name) {
+async function png(figure) {
   const { width, height, source } = picture(figure);
-  if (kind === "svg") return save(new Blob([source], { type: "image/svg+xml" }), `${name}.svg`);
   const image = new Image();
   image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(source)}`;
   await image.decode();
@@ -123,5 +122,15 @@ export async function download(figure, kind, name) {
   const pen = canvas.getContext("2d");
   pen.scale(2, 2);
   pen.drawImage(image, 0, 0);
-  save(await new Promise((done) => canvas.toBlob(done)), `${name}.png`);
+  return new Promise((done) => canvas.toBlob(done));
+}
+
+/** A browser takes the picture while it is made, since the click alone lets a page write to the clipboard. */
+export function copy(figure) {
+  return navigator.clipboard.write([new ClipboardItem({ "image/png": png(figure) })]);
+}
+
+export async function download(figure, kind, name) {
+  if (kind === "png") return save(await png(figure), `${name}.png`);
+  save(new Blob([picture(figure).source], { type: "image/svg+xml" }), `${name}.svg`);
 }
