@@ -72,7 +72,9 @@ def parse_px(text: str, source: str) -> PxFile:
             file = PxFile(source, words, tuple(_cells(value, line, source)))
             needed = math.prod(len(file.categories(v)) for v in file.variables)
             if not file.variables:
-                raise InputError(f"{source}: there is neither STUB nor HEADING; name the variables.")
+                raise InputError(
+                    f"{source}: there is neither STUB nor HEADING; name the variables."
+                )
             if needed != len(file.cells):
                 raise InputError(
                     f"{source}, line {line}: DATA has {len(file.cells)} cells, but the variables have "
@@ -99,8 +101,12 @@ def _statements(text: str, source: str) -> Iterator[tuple[str, str, str, str, in
         if end < 0:
             raise InputError(f"{source}, line {start}: {found[1]} does not end with a semicolon.")
         value_line = line + text.count("\n", at, found.end())
-        yield found[1], found[2], found[3], text[found.end() : end], (
-            value_line if found[1] == "DATA" else start
+        yield (
+            found[1],
+            found[2],
+            found[3],
+            text[found.end() : end],
+            (value_line if found[1] == "DATA" else start),
         )
         line += text.count("\n", at, end + 1)
         at = end + 1

@@ -48,6 +48,7 @@ from lustrum.server.pages import answer as answer_pages
 from lustrum.server.pages import catalogue as pages
 from lustrum.server.pages import guides
 from lustrum.server.pages import prepared as prepared_pages
+from lustrum.server.protocols import pxweb
 from lustrum.server.service.questions import THREADS, Questions
 from lustrum.server.settings import Settings
 
@@ -161,6 +162,7 @@ def create_app(
     app.include_router(prepared_pages.api_router(service))
     app.include_router(api.router(questions))
     app.include_router(job_routes.api_router(questions))
+    app.include_router(pxweb.router(questions))
     app.include_router(pages.router(service, templates))
     app.include_router(prepared_pages.router(service, templates))
     app.include_router(guides.router(service, templates))

@@ -136,7 +136,7 @@ def _recognised(scope: Scope, message: Message | None) -> bytes:
         tuple(scope.get("server") or ()),
         scope["query_string"],
         current().code,
-        _today(),  # files say when they were asked for
+        today(),  # files say when they were asked for
         tuple((name, value) for name, value in scope["headers"] if name in header_names),
         None if message is None else message.get("body", b""),
     )
@@ -265,7 +265,7 @@ def _answered(
     comments: bool = False,
 ) -> Response:
     """The answer with its reasons, or in a format the table alone; or the job that makes it."""
-    host, day = str(request.base_url).rstrip("/"), _today()
+    host, day = str(request.base_url).rstrip("/"), today()
     view = view or display.TableView()
     form = (
         f"{wanted or 'json'}{' with comments' if comments else ''}",
@@ -298,7 +298,8 @@ def _enveloped(answer: ServedAnswer, host: str, include: tuple[str, ...]) -> Wri
     return Written(answer.query.dataset, verdict, "application/json", bytes(sent.body))
 
 
-def _today() -> str:
+def today() -> str:
+    """The day on which files say that they were asked for."""
     return datetime.now(UTC).date().isoformat()
 
 
@@ -324,15 +325,7 @@ def _alone(
     name, table = (
         titles.file_name(answer.query, ending, view.show) for ending in (writer.ending, "csv")
     )
-    about = About(
-        dataset=answer.publisher,
-        version=answer.version,
-        date=day,
-        selection=titles.selection(answer.query, answer.snapshot.dataset),
-        link=host + view.address(answer.page),
-        table=table,
-        more=_more(answer),
-    )
+    about = about_answer(answer, host, day, view, table)
     told = {"about": about} if getattr(writer, "tells_about", False) else {}
     content = writer.write(as_shown(release, view), answer.title, **told)
     return Written(
@@ -341,6 +334,21 @@ def _alone(
         writer.media_type,
         content.encode() if isinstance(content, str) else content,
         f'attachment; filename="{name}"',
+    )
+
+
+def about_answer(
+    answer: ServedAnswer, host: str, day: str, view: display.TableView, table: str
+) -> About:
+    """What every file says of its table; ``table`` names the file of CSV beside a description."""
+    return About(
+        dataset=answer.publisher,
+        version=answer.version,
+        date=day,
+        selection=titles.selection(answer.query, answer.snapshot.dataset),
+        link=host + view.address(answer.page),
+        table=table,
+        more=_more(answer),
     )
 
 

@@ -175,9 +175,13 @@ def _with_retry(answer: Response, problem: Problem) -> Response:
     return answer
 
 
+PROGRAMS = ("/api/", "/pxapi/", "/sdmx/")
+"""How addresses begin that give answers to programs."""
+
+
 def is_machine(path: str) -> bool:
     """Whether an address is for programs rather than people."""
-    return path == "/api" or path.startswith(("/api/", "/health"))
+    return path == "/api" or path.startswith((*PROGRAMS, "/health"))
 
 
 def incident(error: BaseException) -> Problem:

@@ -25,7 +25,7 @@ from lustrum.model.text import say
 from lustrum.runtime.log_lines import REQUEST
 from lustrum.runtime.remembered import Remembered
 from lustrum.runtime.stop import Stopped, stopping
-from lustrum.server.http.errors import Problem, incident, is_machine, response
+from lustrum.server.http.errors import PROGRAMS, Problem, incident, is_machine, response
 from lustrum.server.http.languages import (
     ENGLISH,
     MOST_PATH,
@@ -104,7 +104,7 @@ class SecurityHeaders(HttpLayer):
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on and complete its response."""
         is_static = scope["path"].startswith("/static/")
-        tagged = scope["path"].startswith("/api/")
+        tagged = scope["path"].startswith(PROGRAMS)
         from_elsewhere = "origin" in Headers(scope=scope)
         asked = tagged and from_elsewhere and scope["method"] in ("GET", "HEAD")
         readable = asked and self.readable()
@@ -349,7 +349,6 @@ SMALLEST = 2048
 
 LEVEL = 5
 _LARGE = 1 << 16  # bytes from which on others need not wait for it
-_API = "/api/"
 
 
 class PageCompression(GZipMiddleware):
@@ -360,7 +359,7 @@ class PageCompression(GZipMiddleware):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on and compress its response."""
-        if scope["type"] != "http" or scope["path"].startswith(_API):
+        if scope["type"] != "http" or scope["path"].startswith(PROGRAMS):
             await self.app(scope, receive, send)
             return
         if not _takes_gzip(Headers(scope=scope)):
@@ -379,7 +378,7 @@ class ETags(HttpLayer):
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on and tag its response."""
-        if not scope["path"].startswith(_API):
+        if not scope["path"].startswith(PROGRAMS):
             await self.app(scope, receive, send)
             return
         asked = Headers(scope=scope)

@@ -84,8 +84,16 @@ class Rates(HttpLayer):
 def _costs(scope: Scope) -> bool:
     """Whether something is counted to answer it; a form that was filled in shows a hint, too."""
     path: str = scope["path"]
-    if path.startswith(("/api/v1/tables", "/api/v1/hints", "/api/v1/jobs")):
+    if path.startswith(("/api/v1/tables", "/api/v1/hints", "/api/v1/jobs", "/api/dissemination")):
         return True
+    if path.startswith("/pxapi/"):
+        # Metadata are free, except the selection that is tried before it is offered.
+        return (
+            path.endswith(("/data", "/defaultselection"))
+            or b"defaultselection" in scope["query_string"].lower()
+        )
+    if path.startswith("/sdmx/"):
+        return "/data/" in path
     if not path.startswith("/datasets/"):
         return False
     form = path.count("/") == 2 and bool(scope["query_string"])

@@ -1,0 +1,180 @@
+"""What a request of another protocol selects, as a question of ours."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from lustrum.model import (
+    Axis,
+    DescribedStatistic,
+    QueryError,
+    Statistic,
+    TableQuery,
+    Variable,
+    describe_statistics,
+)
+from lustrum.model.errors import choices
+from lustrum.server.service.served_dataset import ServedDataset
+
+_CALL = re.compile(r"(TOP|BOTTOM|RANGE|FROM|TO)\((.*)\)", re.IGNORECASE | re.DOTALL)
+_MOST_PATTERNS = 100
+_MOST_STARS = 4
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A dataset as other protocols see it: a table of all its variables, each of which may be left out."""
+
+    served: ServedDataset
+
+    @property
+    def name(self) -> str:
+        """The name of the dataset, which is that of the table."""
+        return self.served.dataset.name
+
+    @cached_property
+    def contents(self) -> tuple[DescribedStatistic, ...]:
+        """What its cells can show: the count, and of each measure the sum and the mean."""
+        dataset = self.served.dataset
+        statistics = [Statistic()]
+        for measure in self.served.summed(None):
+            statistics += [Statistic("sum", measure.name), Statistic("mean", measure.name)]
+        found = []
+        for statistic in statistics:
+            described = describe_statistics(
+                TableQuery(dataset.name, (), statistics=(statistic,)), dataset
+            )
+            found.append(DescribedStatistic(statistic.text, *_facts(described[0])))
+        return tuple(found)
+
+    @property
+    def variables(self) -> tuple[Variable, ...]:
+        """The variables that may be asked for."""
+        return self.served.variables
+
+    def variable(self, name: str) -> Variable:
+        """The variable of that name; one that the policy keeps back looks like one that is not there."""
+        names = [variable.name for variable in self.variables]
+        if name not in names:
+            raise QueryError(
+                f"The table {self.name!r} has no variable {name[:80]!r}; {choices(name, names)}."
+            )
+        return self.served.dataset.variable(name)
+
+    def codes(self, variable: Variable, level: str | None) -> list[str]:
+        """The codes of a level that is offered, or the finest ones."""
+        if level is None:
+            return list(variable.codes)
+        offered = [one.name for one in self.served.levels(variable)]
+        if level not in offered:
+            raise QueryError(
+                f"Variable {variable.name!r} has no level {level[:80]!r}; {choices(level, offered)}."
+            )
+        return list(variable.level(level).codes)
+
+    def axis(self, name: str, expressions: Sequence[str], level: str | None = None) -> Axis:
+        """A variable with the codes that some expressions select, or without a choice where that is all."""
+        variable = self.variable(name)
+        codes = self.codes(variable, level)
+        chosen = selected(expressions, codes, name)
+        return Axis(name, level, None if set(chosen) == set(codes) else tuple(chosen))
+
+    def query(self, axes: Iterable[Axis], contents: Sequence[str]) -> TableQuery:
+        """The question for these variables and contents, the count where none is named."""
+        statistics = tuple(Statistic.parse(text) for text in contents)
+        return TableQuery(self.name, tuple(axes), statistics=statistics)
+
+    def of(self, query: TableQuery) -> tuple[DescribedStatistic, ...]:
+        """The contents of a question."""
+        known = {content.code: content for content in self.contents}
+        return tuple(known[statistic.text] for statistic in query.asked)
+
+
+def _facts(one: DescribedStatistic) -> tuple[str, str, int]:
+    return one.label, one.unit, one.decimals
+
+
+def selected(expressions: Sequence[str], codes: Sequence[str], what: str) -> list[str]:
+    """The codes that expressions select, each once: codes, ``*`` and ``?``, ``TOP(n)``, ``BOTTOM(n)``,
+    ``RANGE(a,b)``, ``FROM(a)`` and ``TO(a)``; ``TOP(n,skipped)`` leaves some out. A code is itself before
+    it is an expression.
+
+    >>> selected(["TOP(1)", "b?", "RANGE(c1,c3)"], ["a", "b1", "b2", "c1", "c2", "c3"], "age")
+    ['a', 'b1', 'b2', 'c1', 'c2', 'c3']
+    >>> selected(["BOTTOM(2,1)"], ["a", "b", "c", "d"], "age")
+    ['b', 'c']
+    """
+    places = {code: place for place, code in enumerate(codes)}
+    found: dict[str, None] = {}
+    patterns = 0
+    for text in dict.fromkeys(expressions):
+        call = _CALL.fullmatch(text.strip())
+        if text in places and text != "*":
+            found[text] = None
+        elif text == "*":
+            found |= dict.fromkeys(codes)
+        elif call is not None:
+            found |= dict.fromkeys(_called(call[1].upper(), call[2], codes, places, what))
+        elif "*" in text or "?" in text:
+            patterns += 1
+            if patterns > _MOST_PATTERNS or text.count("*") > _MOST_STARS:
+                raise QueryError(
+                    f"The selection of {what!r} has too many wildcards; name at most {_MOST_PATTERNS} patterns "
+                    f"with {_MOST_STARS} stars each."
+                )
+            parts = (re.escape(part).replace(r"\?", ".") for part in text.split("*"))
+            form = re.compile(".*".join(parts), re.IGNORECASE | re.DOTALL)
+            found |= dict.fromkeys(code for code in codes if form.fullmatch(code))
+        else:
+            raise QueryError(
+                f"Variable {what!r} has no category {text[:80]!r}; {choices(text[:80], codes)}."
+            )
+    if not found:
+        raise QueryError(f"The selection of {what!r} holds no category; select at least one.")
+    return list(found)
+
+
+def _called(
+    name: str, inside: str, codes: Sequence[str], places: dict[str, int], what: str
+) -> Sequence[str]:
+    given = [part.strip() for part in inside.split(",")]
+    if name in ("TOP", "BOTTOM"):
+        if len(given) > 2 or not all(
+            one.isascii() and one.isdigit() and len(one) < 10 for one in given
+        ):
+            raise QueryError(f"{name} takes a number of categories of {what!r}, such as {name}(5).")
+        count, skipped = int(given[0]), int(given[1]) if len(given) > 1 else 0
+        end = max(len(codes) - skipped, 0)
+        return (
+            codes[skipped : skipped + count] if name == "TOP" else codes[max(end - count, 0) : end]
+        )
+    for code in given:
+        if code not in places:
+            raise QueryError(
+                f"Variable {what!r} has no category {code[:80]!r}; {choices(code[:80], codes)}."
+            )
+    if len(given) != (2 if name == "RANGE" else 1):
+        such_as = "RANGE(a,b)" if name == "RANGE" else f"{name}(a)"
+        raise QueryError(f"{name} takes codes of {what!r}, as {such_as}.")
+    first = 0 if name == "TO" else places[given[0]]
+    last = len(codes) - 1 if name == "FROM" else places[given[-1]]
+    return codes[first : last + 1]
+
+
+def listed_values(text: str) -> list[str]:
+    """The values of a parameter, between commas that stand in no brackets; ``[a,b]`` is the value ``a,b``.
+
+    >>> listed_values("1,TOP(2,1),[x,y]")
+    ['1', 'TOP(2,1)', 'x,y']
+    """
+    values, depth, start = [], 0, 0
+    for place, letter in enumerate(f"{text},"):
+        depth += (letter in "([") - (letter in ")]" and depth > 0)
+        if letter == "," and (depth == 0 or place == len(text)):
+            value = text[start:place].strip()
+            values.append(value[1:-1] if value[:1] == "[" and value[-1:] == "]" else value)
+            start = place + 1
+    return [value for value in values if value]
