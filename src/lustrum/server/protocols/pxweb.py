@@ -164,7 +164,7 @@ def router(questions: Questions) -> APIRouter:
         axes: Sequence[Axis] | None = None
         saved = parameter(request, "savedQuery")
         if saved:
-            axes = _selection(_saved(saved)["selection"], offer).axes
+            axes = _selection(_saved(saved).get("selection"), offer).axes
         elif parameter(request, "defaultSelection").lower() == "true":
             axes = first_views.of(offer).axes
         levels = {
@@ -251,7 +251,7 @@ def router(questions: Questions) -> APIRouter:
         _check(request)
         found = _saved(name)
         offer = Offer(find(service, found["tableId"]))
-        return JSONResponse(_chosen(_selection(found["selection"], offer), offer, request))
+        return JSONResponse(_chosen(_selection(found.get("selection"), offer), offer, request))
 
     @routes.get("/savedqueries/{name}/data")
     def saved_data(name: str, request: Request) -> Response:
@@ -264,7 +264,7 @@ def router(questions: Questions) -> APIRouter:
             if asked
             else Form.of(found.get("outputFormat") or "", found.get("outputFormatParams") or ())
         )
-        return data(offer, _selection(found["selection"], offer), form, request)
+        return data(offer, _selection(found.get("selection"), offer), form, request)
 
     return routes
 
@@ -378,6 +378,8 @@ def _placed(placement: Any, axes: list[Axis]) -> tuple[list[Axis], tuple[str, ..
     """The variables in the order of stub and heading, and those of the heading."""
     if not placement:
         return axes, None
+    if not isinstance(placement, dict):
+        raise QueryError("'placement' is an object with 'stub' and 'heading'.")
     stub, heading = placement.get("stub", []), placement.get("heading", [])
     if not _texts(stub) or not _texts(heading):
         raise QueryError("'stub' and 'heading' of a placement are lists of variables.")

@@ -35,17 +35,22 @@ class Offer:
         """The name of the dataset, which is that of the table."""
         return self.served.dataset.name
 
+    @property
+    def weight(self) -> str | None:
+        """What records are weighted with: of a sample every number is an estimate."""
+        return self.served.weights[0].name if self.served.weights else None
+
     @cached_property
     def contents(self) -> tuple[DescribedStatistic, ...]:
         """What its cells can show: the count, and of each measure the sum and the mean."""
         dataset = self.served.dataset
         statistics = [Statistic()]
-        for measure in self.served.summed(None):
+        for measure in self.served.summed(self.weight):
             statistics += [Statistic("sum", measure.name), Statistic("mean", measure.name)]
         found = []
         for statistic in statistics:
             described = describe_statistics(
-                TableQuery(dataset.name, (), statistics=(statistic,)), dataset
+                TableQuery(dataset.name, (), weight=self.weight, statistics=(statistic,)), dataset
             )
             found.append(DescribedStatistic(statistic.text, *_facts(described[0])))
         return tuple(found)
@@ -85,7 +90,7 @@ class Offer:
     def query(self, axes: Iterable[Axis], contents: Sequence[str]) -> TableQuery:
         """The question for these variables and contents, the count where none is named."""
         statistics = tuple(Statistic.parse(text) for text in contents)
-        return TableQuery(self.name, tuple(axes), statistics=statistics)
+        return TableQuery(self.name, tuple(axes), weight=self.weight, statistics=statistics)
 
     def of(self, query: TableQuery) -> tuple[DescribedStatistic, ...]:
         """The contents of a question."""
