@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,9 @@ from rich.console import Console
 
 from lustrum.cli.protect import protect_dataset
 from lustrum.demo import businesses, description_path
-from lustrum.model import InputError
+from lustrum.model import InputError, PolicyError
 from lustrum.protect.population.start import find
+from lustrum.publish.bundles import make
 from lustrum.publish.bundles.make import MadeBundle
 from lustrum.publish.doctor import examine
 from lustrum.tabulate import FrameSource, Secret, Store, ingest, read_description
@@ -230,6 +232,24 @@ def test_another_p_is_refused(house: House) -> None:
     place.write_text(text.replace("p = 10.0", "p = 8.0"))
     with pytest.raises(InputError, match=r"made with p = 10\.0"):
         house.released(corrected(businesses(COUNT)), policy=place)
+
+
+def test_growth_that_is_certain_stops_a_release_before_anything_is_written(
+    house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No register is known whose growth the audit finds certain, so the audit says it here."""
+    root = Path(shutil.copytree(house.root, tmp_path / "data"))
+    before = {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
+    real = make.audit_contributors
+
+    def certain(*words: Any, **more: Any) -> Any:
+        return replace(real(*words, **more), growth=3)
+
+    monkeypatch.setattr(make, "audit_contributors", certain)
+    with pytest.raises(PolicyError, match="growth of 3 contributions to 'employees'"):
+        protect_dataset("businesses", root, house.said)
+    bundles = {path: raw for path, raw in before.items() if "state" not in path.name}
+    assert all(path.read_bytes() == raw for path, raw in bundles.items())
 
 
 def test_fresh_says_that_it_disregards_a_release_and_measures_both(tmp_path: Path) -> None:
