@@ -1,9 +1,13 @@
 """A hook of mkdocs: draw the tables and plots of docs/benchmarks.md from bench/figures/*.json, and fill in the
-figures of other pages from docs/figures.json, which a test renews (RECORD=1).
+figures of other pages from docs/figures.json, which a test renews (RECORD=1), and of studies from
+docs/studies/figures.json.
 
     <!-- figures: tabulate -->                                      all tables that this bench recorded
     <!-- plot: tabulate | Counting | table | ratio -->              one column of a table as bars
     <!-- figure: a 1 shows 3 -->                                    one figure within a sentence
+    <!-- study: markov -->                                          what a paper prints beside ours
+
+The figures of a study are renewed by ``lustrum study NAME --markdown | python scripts/docs_figures.py NAME``.
 
 Only the page has sentences, and only the files have figures.
 """
@@ -13,13 +17,16 @@ from __future__ import annotations
 import json
 import math
 import re
+import sys
 from html import escape
 from pathlib import Path
 from typing import Any
 
 FIGURES = Path(__file__).resolve().parent.parent / "bench" / "figures"
 SENTENCES = FIGURES.parent.parent / "docs" / "figures.json"
+STUDIES = SENTENCES.parent / "studies" / "figures.json"
 PAGE = "benchmarks.md"
+STUDY = re.compile(r"^<!-- study: (.+) -->$", re.MULTILINE)
 FIGURE = re.compile(r"<!-- figure: (.+?) -->")
 MARK = re.compile(r"^<!-- (figures|plot): (.+) -->$", re.MULTILINE)
 
@@ -30,11 +37,46 @@ def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
 
 
 def filled(markdown: str) -> str:
-    """A page with the figures that its sentences name."""
+    """A page with the figures that its sentences and studies name."""
+    markdown = STUDY.sub(lambda mark: study(mark[1]), markdown)
     if not FIGURE.search(markdown):
         return markdown
     known = json.loads(SENTENCES.read_text("utf-8"))
     return FIGURE.sub(lambda mark: as_text(known[mark[1]]), markdown)
+
+
+def study(name: str) -> str:
+    """The tables of a study, under each the remarks that its letters stand for."""
+    out = []
+    for table in json.loads(STUDIES.read_text("utf-8"))[name]:
+        out += [
+            f"## {table['title']}",
+            "",
+            "| figure | paper | ours | remark |",
+            "|---|---:|---:|---|",
+        ]
+        for what, *printed, remark in table["rows"]:
+            paper, ours = ("" if one is None else f"{one:.5g}" for one in printed)
+            out.append(f"| {what} | {paper} | {ours} | {remark} |")
+        for letter, remark in table.get("remarks", {}).items():
+            out += ["", f"{letter}: {remark}"]
+        out.append("")
+    return "\n".join(out[:-1])
+
+
+def study_figures(page: str) -> list[dict[str, Any]]:
+    """The tables of a study as figures, from what ``lustrum study NAME --markdown`` prints."""
+    tables: list[dict[str, Any]] = []
+    for section in re.split(r"^## ", page, flags=re.MULTILINE)[1:]:
+        title, *lines = section.splitlines()
+        cells = [re.split(r" *(?<!\\)\| *", line)[1:-1] for line in lines if line.startswith("|")]
+        rows: list[list[Any]] = [
+            [what, *(float(one) if one else None for one in printed), remark]
+            for what, *printed, remark in cells[2:]
+        ]
+        remarks = {line[0]: line[3:] for line in lines if re.match(r"[a-z]: ", line)}
+        tables.append({"title": title, "rows": rows} | ({"remarks": remarks} if remarks else {}))
+    return tables
 
 
 def drawn(markdown: str) -> str:
@@ -113,3 +155,16 @@ def plot(bench: str, title: str, label: str, column: str) -> str:
         + "".join(out)
         + "</svg>"
     )
+
+
+def renew(name: str, page: str) -> None:
+    """Keep the figures of a study that was run again, one a line."""
+    known = json.loads(STUDIES.read_text("utf-8")) | {name: study_figures(page)}
+    text = json.dumps(known, indent=1, ensure_ascii=False)
+    rows = re.compile(r"\[\n +([^\[\]{}]*?)\n +\]")
+    lines = rows.sub(lambda row: "[" + re.sub(r",\n +", ", ", row[1]) + "]", text)
+    STUDIES.write_text(lines + "\n", "utf-8")
+
+
+if __name__ == "__main__":
+    renew(sys.argv[1], sys.stdin.read())

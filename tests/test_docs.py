@@ -21,6 +21,7 @@ import typer
 from pydantic import BaseModel
 
 import lustrum
+from bench.test_figures import script
 from lustrum.cli import app
 from lustrum.cli.terminal.studies import as_markdown
 from lustrum.demo import description_path
@@ -220,7 +221,8 @@ def test_the_page_of_a_study_is_what_the_study_prints(name: str, tmp_path: Path)
     study = run_study(name)
     assert study.reproduced
     drawn = {f"img/{path.name}": CAPTIONS[path.stem] for path in write_figures(study, tmp_path)}
-    assert as_markdown(study, drawn) == (DOCS / "studies" / f"{name}.md").read_text()
+    page = script("docs_figures").filled((DOCS / "studies" / f"{name}.md").read_text())
+    assert as_markdown(study, drawn) == page
     assert all((DOCS / "studies" / address).is_file() for address in drawn)
 
 
