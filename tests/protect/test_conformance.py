@@ -54,7 +54,7 @@ SPECS: dict[str, list[tuple[dict[str, Any], bool]]] = {
 OTHERS = {
     "cell-key-magnitude", "differential-privacy", "multiplicative-noise", "post-randomisation",
     "protected-magnitudes",
-    "protected-population", "proven-population",
+    "protected-population", "proven-population", "proven-sums",
     "record-swapping", "stratified-sampling",
 }  # fmt: skip
 

@@ -193,6 +193,7 @@ RECORDS: dict[str, list[dict[str, Any]]] = {
 }
 ELSEWHERE = {
     "differential-privacy", "protected-magnitudes", "protected-population", "proven-population",
+    "proven-sums",
 }  # fmt: skip
 
 

@@ -95,7 +95,7 @@ def compose(
             ),
         )
     if len(columns) == 1:
-        only = columns[0]
+        only, margin = columns[0], None if asked[0].derived else needed[0].margin
         whole = replace(
             counted,
             published=only.published,
@@ -112,8 +112,8 @@ def compose(
             additive=not asked[0].derived,
             errors=only.errors,
             grades=only.grades,
-            margins=only.margins if asked[0].derived else None,
-            margin=None if asked[0].derived else needed[0].margin,
+            margins=only.margins if margin is None else None,
+            margin=margin,
         )
         return whole.take(picks)
     most = max(column.decimals for column in columns)

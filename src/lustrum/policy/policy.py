@@ -210,13 +210,19 @@ class Policy(PolicyPart):
                 f"the method {self.magnitudes.name!r} makes sums to a protected population; write [[before]] "
                 "with method = 'protected-population' as well",
             )
+        if beside and self.population.abilities.proof != self.magnitudes.abilities.proof:
+            raise MistakeAt(
+                ("before",),
+                f"the method {self.magnitudes.name!r} does not go with {self.population.name!r}: sums beside a "
+                "population with a proof are 'proven-sums', and beside another 'protected-magnitudes'",
+            )
         if self.population is not None and (
             len(self.before) > 1 + beside or self.protect.method != "none"
         ):
             raise MistakeAt(
                 ("before",),
                 f"the method {self.population.name!r} stands alone under [[before]], or with "
-                "'protected-magnitudes' for sums, and with method = 'none' under [protect]: every table is a "
+                "a method for sums, and with method = 'none' under [protect]: every table is a "
                 "plain count of its result",
             )
         return self

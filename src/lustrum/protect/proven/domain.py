@@ -71,7 +71,7 @@ class Domain:
     @classmethod
     def of(cls, dataset: Dataset) -> Domain:
         """Lay out a dataset; an error says if it has too many combinations."""
-        axes = _joined(dataset)
+        axes = axes_of(dataset)
         if max(map(len, axes)) == 1:
             raise InputError(
                 f"No variable of dataset {dataset.name!r} has two codes; there is nothing to measure."
@@ -184,7 +184,7 @@ def _product(first: Ints, second: Ints) -> Ints:
     )
 
 
-def _joined(dataset: Dataset) -> list[DomainAxis]:
+def axes_of(dataset: Dataset) -> list[DomainAxis]:
     """The axes: variables of which few combinations can exist become one."""
     axes = [
         DomainAxis((i,), np.arange(len(v.codes))[None]) for i, v in enumerate(dataset.variables)

@@ -16,10 +16,21 @@ from lustrum.protect.proven.plan import MeasurementPlan
 
 
 class LinearEstimate:
-    """All tables of up to as many axes as were measured, from their effects."""
+    """All tables of up to as many axes as were measured, from their effects.
 
-    def __init__(self, plan: MeasurementPlan, noisy: Mapping[Subset, Ints], people: int) -> None:
-        self.plan, self.people = plan, people
+    ``people`` is what they add up to. Sums are stated in a ``unit``, and their noise is so many times that of
+    counts.
+    """
+
+    def __init__(
+        self,
+        plan: MeasurementPlan,
+        noisy: Mapping[Subset, Ints],
+        people: float,
+        unit: float = 1.0,
+        noise: float = 1.0,
+    ) -> None:
+        self.plan, self.people, self._noise = plan, people / unit, noise / unit
         self._effects = {
             effect: sum(
                 float(plan.shares[table])
@@ -29,6 +40,7 @@ class LinearEstimate:
                 for table in noisy
                 if set(effect) <= set(table)
             )
+            / unit
             for effect, precision in plan.precision.items()
         }
 
@@ -42,6 +54,16 @@ class LinearEstimate:
                 along = tuple(plan.sizes[axis] if axis in effect else 1 for axis in subset)
                 table = table + np.reshape(values, along) / plan.others(subset, effect)
         return table
+
+    def variance(self, subset: Subset) -> float:
+        """The mean variance of the cells of a table."""
+        return self.plan.variance(subset) * self._noise**2
+
+
+def total_of(plan: MeasurementPlan, noisy: Mapping[Subset, Ints]) -> float:
+    """What all cells add up to, where nobody knows it: the weighted mean of what the noisy tables say."""
+    weights = {table: float(plan.shares[table]) / plan.others(table, ()) for table in noisy}
+    return sum(w * int(noisy[t].sum()) for t, w in weights.items()) / sum(weights.values())
 
 
 def _effect_in(table: Ints, axes: Subset, effect: Subset) -> Floats:

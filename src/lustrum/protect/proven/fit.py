@@ -32,9 +32,14 @@ _RANKS = (1000.0, 5.0, 1.0)
 _BASE_TURNS, _ROUNDS, _TURNS, _LAST_TURNS = 6, 3, 5, 4
 
 
-def fit(domain: Domain, estimate: LinearEstimate, max_variables: int) -> Floats:
-    """Expected counts of all finest cells: (major codes, combinations); they add up to the number of people."""
-    fitting = _Fit(domain, estimate, max_variables)
+def fit(
+    domain: Domain, estimate: LinearEstimate, max_variables: int, base: Array | None = None
+) -> Floats:
+    """Expected counts of all finest cells: (major codes, combinations); they add up to the number of people.
+
+    The base is flat over all cells that can exist, or as given.
+    """
+    fitting = _Fit(domain, estimate, max_variables, domain.possible if base is None else base)
     if estimate.people == 0:
         return fitting.cells
     low = range(1, min(2, max_variables) + 1)
@@ -56,12 +61,11 @@ def fit(domain: Domain, estimate: LinearEstimate, max_variables: int) -> Floats:
 class _Fit:
     """The numbers in the making, and the tables that pull them."""
 
-    def __init__(self, domain: Domain, estimate: LinearEstimate, max_variables: int) -> None:
+    def __init__(
+        self, domain: Domain, estimate: LinearEstimate, max_variables: int, base: Array
+    ) -> None:
         self.people = estimate.people
-        possible = domain.possible
-        self.cells: Floats = possible.astype(np.float64) * (
-            self.people / max(int(possible.sum()), 1)
-        )
+        self.cells: Floats = base.astype(np.float64) * (self.people / max(int(base.sum()), 1))
         self.ranks = {
             rank: (
                 _Pulls(domain, estimate, [s for s in subsets if 0 not in s]),
@@ -103,7 +107,7 @@ class _Pulls:
         self.pull = np.zeros_like(self.target)
         self.strength = np.array(
             [
-                _STRENGTH * _RANKS[min(len(s), len(_RANKS)) - 1] / estimate.plan.variance(s)
+                _STRENGTH * _RANKS[min(len(s), len(_RANKS)) - 1] / estimate.variance(s)
                 for s in subsets
             ]
         )

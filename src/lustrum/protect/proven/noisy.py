@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
@@ -25,6 +25,22 @@ _FORMAT = "lustrum noisy tables 1"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
+class NoisySums:
+    """Tables of the sums of one measure with noise, of contributions from 0 to ``bound``, in its last decimal.
+
+    ``clipped`` is, with noise of its own, how many contributions were outside.
+    """
+
+    bound: int
+    plan: MeasurementPlan
+    tables: Mapping[Subset, Ints]
+    scales: Mapping[Subset, float]
+    clipped: int
+    clipped_scale: float
+    clipped_rho: Fraction
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class NoisyTables:
     """Tables with noise, each with its share of rho and the scale of its noise; ``people`` is public."""
 
@@ -34,29 +50,50 @@ class NoisyTables:
     tables: Mapping[Subset, Ints]
     scales: Mapping[Subset, float]
     made_with: Mapping[str, str]
+    sums: Mapping[str, NoisySums] = field(default_factory=dict)
+
+    @property
+    def rho(self) -> Fraction:
+        """What counts and sums cost together."""
+        return self.plan.rho + sum(one.plan.rho + one.clipped_rho for one in self.sums.values())
 
     def to_bytes(self) -> bytes:
         """The file; cells that cannot exist are not in it."""
-        names = [v.name for v in self.domain.dataset.variables]
-        tables = [
-            {
-                "axes": [[names[v] for v in self.domain.axes[axis].variables] for axis in subset],
-                "rho": str(share),
-                "scale": self.scales[subset],
-                "values": self.tables[subset][self.domain.possible_table(subset)].tolist(),
+        sums = {
+            name: {
+                "bound": one.bound,
+                "clipped": {
+                    "rho": str(one.clipped_rho),
+                    "scale": one.clipped_scale,
+                    "value": one.clipped,
+                },
+                "tables": self._written(one),
             }
-            for subset, share in self.plan.shares.items()
-        ]
+            for name, one in self.sums.items()
+        }
         mapping = {
             "format": _FORMAT,
             "dataset": self.domain.dataset.name,
             "neighbours": NEIGHBOURS,
-            "rho": str(self.plan.rho),
+            "rho": str(self.rho),
             "people": self.people,
             "made_with": dict(self.made_with),
-            "tables": tables,
+            "tables": self._written(self),
+            **({"sums": sums} if sums else {}),
         }
         return json.dumps(mapping, separators=(",", ":")).encode() + b"\n"
+
+    def _written(self, noisy: NoisyTables | NoisySums) -> list[dict[str, Any]]:
+        names = [v.name for v in self.domain.dataset.variables]
+        return [
+            {
+                "axes": [[names[v] for v in self.domain.axes[axis].variables] for axis in subset],
+                "rho": str(share),
+                "scale": noisy.scales[subset],
+                "values": noisy.tables[subset][self.domain.possible_table(subset)].tolist(),
+            }
+            for subset, share in noisy.plan.shares.items()
+        ]
 
     @classmethod
     def from_bytes(cls, data: bytes, dataset: Dataset) -> NoisyTables:
@@ -66,18 +103,22 @@ class NoisyTables:
             mapping = json.loads(data)
             if (mapping["format"], mapping["neighbours"]) != (_FORMAT, NEIGHBOURS):
                 raise ValueError(mapping["format"])
-            tables, shares, scales = {}, {}, {}
-            for one in mapping["tables"]:
-                subset = _subset(domain, one["axes"])
-                possible = domain.possible_table(subset)
-                table = np.zeros(possible.shape, dtype=np.int64)
-                table[possible] = np.array(one["values"], dtype=np.int64)
-                tables[subset], shares[subset] = table, Fraction(one["rho"])
-                scales[subset] = float(one["scale"])
-            plan = MeasurementPlan(domain.sizes, shares)
-            if mapping["dataset"] != dataset.name or plan.rho != Fraction(mapping["rho"]):
+            sums = {
+                str(name): NoisySums(
+                    int(one["bound"]),
+                    *_read(domain, one["tables"]),
+                    int(one["clipped"]["value"]),
+                    float(one["clipped"]["scale"]),
+                    Fraction(one["clipped"]["rho"]),
+                )
+                for name, one in mapping.get("sums", {}).items()
+            }
+            plan, tables, scales = _read(domain, mapping["tables"])
+            people, made_with = int(mapping["people"]), mapping["made_with"]
+            noisy = cls(domain, plan, people, tables, scales, made_with, sums)
+            if mapping["dataset"] != dataset.name or noisy.rho != Fraction(mapping["rho"]):
                 raise ValueError(mapping["dataset"])
-            return cls(domain, plan, int(mapping["people"]), tables, scales, mapping["made_with"])
+            return noisy
         except (KeyError, TypeError, ValueError, OverflowError):
             raise InputError(
                 f"This is no file of noisy tables of the dataset {dataset.name!r} as it is described now; use "
@@ -88,6 +129,20 @@ class NoisyTables:
     def digest(self) -> str:
         """The SHA-256 of the file."""
         return hashlib.sha256(self.to_bytes()).hexdigest()
+
+
+def _read(
+    domain: Domain, listed: Any
+) -> tuple[MeasurementPlan, dict[Subset, Ints], dict[Subset, float]]:
+    tables, shares, scales = {}, {}, {}
+    for one in listed:
+        subset = _subset(domain, one["axes"])
+        possible = domain.possible_table(subset)
+        table = np.zeros(possible.shape, dtype=np.int64)
+        table[possible] = np.array(one["values"], dtype=np.int64)
+        tables[subset], shares[subset] = table, Fraction(one["rho"])
+        scales[subset] = float(one["scale"])
+    return MeasurementPlan(domain.sizes, shares), tables, scales
 
 
 def _subset(domain: Domain, axes: Any) -> Subset:

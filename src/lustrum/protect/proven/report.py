@@ -67,9 +67,9 @@ def public_report(
         largest=None,
         margins=_margins(kinds) or report.margins,
         proof={
-            "rho": str(noisy.plan.rho),
+            "rho": str(noisy.rho),
             "neighbours": NEIGHBOURS,
-            "epsilon": round(epsilon_of_rho(float(noisy.plan.rho), DELTA), 2),
+            "epsilon": round(epsilon_of_rho(float(noisy.rho), DELTA), 2),
             "delta": DELTA,
             "noisy_tables": noisy.digest,
             **proof,

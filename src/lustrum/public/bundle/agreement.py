@@ -86,7 +86,7 @@ def difference(
     if mismatch is not None:
         return mismatch
     for needed, there, location, key in (
-        (asked.magnitudes is not None, sums, ("before", 1), "protected-magnitudes"),
+        (asked.magnitudes is not None, sums, ("before", 1), "the method for sums"),
         (asked.weights is not None, respondents, ("weights",), "[weights]"),
     ):
         if needed != there:

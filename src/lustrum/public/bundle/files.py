@@ -29,6 +29,7 @@ from lustrum.protect.population.public import (
     search_version,
     stated_search,
 )
+from lustrum.protect.proven.sums import ClippedSums
 from lustrum.protect.weighted import ProtectedRespondents
 from lustrum.public.bundle.agreement import Made, protection_digest
 from lustrum.public.bundle.place import MANIFEST, standing
@@ -82,7 +83,7 @@ class ProtectedSums:
     """Protected sums by finest cell, and how they were made."""
 
     sums: FinestSums
-    public: PublicFactors
+    public: PublicFactors | ClippedSums
 
     @cached_property
     def negative(self) -> frozenset[str]:
@@ -93,7 +94,9 @@ class ProtectedSums:
     @property
     def unsafe(self) -> str | None:
         """Why these sums must not be published; None where nothing is known against them."""
-        if self.public.version >= VERSION or not self.negative:
+        if isinstance(self.public, ClippedSums) or self.public.version >= VERSION:
+            return None
+        if not self.negative:
             return None
         return (
             f"Its sums of {' and '.join(sorted(self.negative))} are unsafe: an earlier version showed gains "
@@ -331,8 +334,10 @@ def _sums(files: Mapping[str, bytes], cells: FinestCells) -> ProtectedSums | Non
         raise ValueError("other columns than the description has")
     codes = np.stack([np.asarray(table.column(name)) for name in names])
     sums = {m: np.asarray(table.column(m)).astype(np.int64) for m in measures}
-    public = PublicFactors.from_mapping(json.loads(files[FACTORS]))
-    if sorted(public.errors) != sorted(measures):
+    words = json.loads(files[FACTORS])
+    public = (ClippedSums if "clipped" in words else PublicFactors).from_mapping(words)
+    stated = public.measures if isinstance(public, ClippedSums) else public.errors
+    if sorted(stated) != sorted(measures):
         raise ValueError("other measures than the description has")
     held = FinestSums(dataset, codes, sums)
     if not public.existence_public and not np.array_equal(held.codes, cells.codes):

@@ -26,9 +26,10 @@ from lustrum.protect.magnitudes.carriers import own_places
 from lustrum.protect.population.channel import PopulationChannel
 from lustrum.protect.population.readers import KnownTotals
 from lustrum.protect.population.support import Combinations
+from lustrum.protect.proven.sums import ClippedSums
 from lustrum.public.bundle.files import Bundle
 from lustrum.public.bundle.kinds import Kind, Kinds
-from lustrum.public.bundle.sums import SumTables
+from lustrum.public.bundle.sums import SumTables, clipped_release
 from lustrum.public.bundle.weighted import WeightedNumbers
 from lustrum.public.noise import FactorNoise, SumNoise
 from lustrum.public.numbers import CannotProtectError, Graded, Views
@@ -146,7 +147,9 @@ class BundleNumbers:
     def sum_noise(self, measure: str) -> SumNoise | None:
         """What the bundle states of how contributions were changed."""
         held = self.bundle.sums
-        return None if held is None else FactorNoise(held.public, measure)
+        if held is None or isinstance(held.public, ClippedSums):
+            return None
+        return FactorNoise(held.public, measure)
 
     def views(self, query: TableQuery) -> Views:
         """Count the protected cells, or add up protected sums, or the weights of protected respondents."""
@@ -173,13 +176,16 @@ class BundleNumbers:
         held = self.bundle.sums
         if held is None or query.weight is not None:
             raise CannotProtectError("The bundle holds no such protected sums.")
-        counted = replace(query, measure=None)
-        most = self._shared_bounds.get(counted, lambda: self._bounds_behind(counted))[1]
-        sum_tables = SumTables(
-            held.public, self.dataset.measure(query.measure or ""), held.negative
-        )
+        measured = self.dataset.measure(query.measure or "")
         cube = self._sum_engine.cube(query)
         table = cube.shown()
+        if isinstance(held.public, ClippedSums):
+            passing = {f.variable.name: f.passing for f in cube.plan.filters}
+            shown = clipped_release(held.public, measured, self.dataset, table, passing)
+            return Views(shown, None, shown)
+        counted = replace(query, measure=None)
+        most = self._shared_bounds.get(counted, lambda: self._bounds_behind(counted))[1]
+        sum_tables = SumTables(held.public, measured, held.negative)
         shown = sum_tables.release(table, most, query, self._everybody(cube, table))
         return Views(shown, None, shown)
 

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
 from lustrum.audit.contribution import exact_for
-from lustrum.model import Measure, Release, Table, TableQuery
+from lustrum.model import Dataset, Measure, Release, Table, TableQuery
 from lustrum.model.arrays import Ints, Mask
 from lustrum.model.status import CellStatus
 from lustrum.model.text import say
 from lustrum.numeric.structure import UNBOUNDED
 from lustrum.protect.magnitudes.report import PublicFactors
+from lustrum.protect.proven.sums import ClippedSums
 from lustrum.public.noise import FactorNoise
 
 _SAID = ("method", "p", "directions", "existence")
@@ -41,6 +44,64 @@ def sum_bounds(published: Ints, records: Ints, most: Fraction) -> tuple[Ints, In
     return low.astype(np.int64), high.astype(np.int64)
 
 
+def _plain(
+    table: Table, measure: Measure, method: Mapping[str, Any], said: Sequence[str]
+) -> Release:
+    return Release(
+        axes=table.axes,
+        published=table.values,
+        status=np.full(table.shape, CellStatus.FREE.value),
+        method={key: method[key] for key in said if key in method},
+        decimals=measure.decimals,
+        unit=table.unit,
+        structural=table.structural,
+    )
+
+
+def clipped_release(
+    public: ClippedSums,
+    measure: Measure,
+    dataset: Dataset,
+    table: Table,
+    passing: Mapping[str, frozenset[int]],
+) -> Release:
+    """Sums with a proof: no bound is certain, and each cell has a margin of its own."""
+    one = public.measures[measure.name]
+    axes = [(axis.name, axis.categories) for axis in table.axes]
+    margins = public.margins(measure.name, dataset, axes, passing)
+    unknown = (
+        ()
+        if (margins >= 0).all()
+        else (
+            say(
+                "No margin of error of {measure} is stated by so many variables: nobody measured them.",
+                measure=measure.label,
+            ),
+        )
+    )
+    return replace(
+        _plain(table, measure, public.method, ("method", "rho")),
+        low=np.full(table.shape, -UNBOUNDED, dtype=np.int64),
+        high=np.full(table.shape, UNBOUNDED, dtype=np.int64),
+        margins=np.where(table.structural, -1, margins)
+        if table.structural is not None
+        else margins,
+        notes=(
+            say(
+                "All sums of {measure} were made up from noisy tables, so that tables add up. Somebody with "
+                "more than {bound} counts as {bound}, and somebody below 0 as 0. That was so for about "
+                "{clipped} people, rarely more than {margin} away from it, and changes sums by an amount that "
+                "is not published.",
+                measure=measure.label,
+                bound=one.bound / 10**measure.decimals,
+                clipped=one.clipped,
+                margin=one.clipped_margin,
+            ),
+            *unknown,
+        ),
+    )
+
+
 @dataclass(frozen=True)
 class SumTables:
     """Releases of one measure's sums; ``negative`` names the measures that can be below 0."""
@@ -51,16 +112,7 @@ class SumTables:
 
     def plain(self, table: Table) -> Release:
         """The numbers, without bounds."""
-        said = self.public.method
-        return Release(
-            axes=table.axes,
-            published=table.values,
-            status=np.full(table.shape, CellStatus.FREE.value),
-            method={key: said[key] for key in _SAID if key in said},
-            decimals=self.measure.decimals,
-            unit=table.unit,
-            structural=table.structural,
-        )
+        return _plain(table, self.measure, self.public.method, _SAID)
 
     def release(self, table: Table, most: Ints, query: TableQuery, everybody: Mask) -> Release:
         """What may be shown; ``most`` is the most records that each cell can be made of.

@@ -38,6 +38,7 @@ from lustrum.publish.bundles.people import (
     People,
     SamePeople,
     last_memory,
+    one_by_one,
     opened,
     require_one_draw,
     revealed,
@@ -285,16 +286,7 @@ def _one_by_one(
     """The records one by one, where sums or weights are to be protected."""
     if policy.magnitudes is None and policy.weights is None:
         return None
-    if not isinstance(engine, ConnectedEngine):
-        return engine
-    read = engine.in_memory()
-    again = finest_cells(read)
-    if any(
-        not np.array_equal(getattr(again, part), getattr(cells, part))
-        for part in ("codes", "counts", "keys")
-    ):
-        raise DatasetError(f"{engine.columns.source} changed while it was read; try again.")
-    return read
+    return one_by_one(engine, cells)
 
 
 def _require_same_records(previous: Memory, cells: FinestCells) -> None:

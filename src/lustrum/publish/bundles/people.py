@@ -23,6 +23,7 @@ from lustrum.model import DatasetError
 from lustrum.model.arrays import Ints, Words
 from lustrum.model.finest import FinestCells
 from lustrum.model.keys import scramble
+from lustrum.numeric.counting.engine import KernelEngine
 from lustrum.protect.population.later import RememberedCells
 from lustrum.protect.population.start import find
 from lustrum.protect.population.support import Support
@@ -31,7 +32,7 @@ from lustrum.publish.bundles.memory import Memory, memory_path, read_memory
 from lustrum.runtime.data_folder import BUNDLES, RELEASES, REPORTS
 from lustrum.runtime.durable import outages, write_whole
 from lustrum.tabulate import Store
-from lustrum.tabulate.finest import record_ids
+from lustrum.tabulate.finest import finest_cells, record_ids
 from lustrum.tabulate.remote import ConnectedEngine, connected_names, open_connected
 from lustrum.tabulate.store import EmbeddedEngine
 
@@ -115,6 +116,22 @@ class People:
         if self.digests is None or other.digests is None or not self.like(other):
             return None
         return int(find(other.digests, self.digests)[1].sum())
+
+
+def one_by_one(
+    engine: EmbeddedEngine | ConnectedEngine, cells: FinestCells
+) -> KernelEngine | EmbeddedEngine:
+    """The records one by one; those of a connected dataset must still make up these cells."""
+    if not isinstance(engine, ConnectedEngine):
+        return engine
+    read = engine.in_memory()
+    again = finest_cells(read)
+    if any(
+        not np.array_equal(getattr(again, part), getattr(cells, part))
+        for part in ("codes", "counts", "keys")
+    ):
+        raise DatasetError(f"{engine.columns.source} changed while it was read; try again.")
+    return read
 
 
 def people_path(data: Path, name: str) -> Path:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -18,27 +18,29 @@ import numpy as np
 
 from lustrum.model import Dataset, DatasetError, LustrumError, PolicyError
 from lustrum.model.finest import FinestCells
+from lustrum.model.records import Records
 from lustrum.policy import Policy, read_policy
 from lustrum.policy.read import sealed
 from lustrum.protect.population.measure import measured_tables
 from lustrum.protect.population.public import PublicReport
 from lustrum.protect.proven.domain import Domain
-from lustrum.protect.proven.measure import measure_tables
+from lustrum.protect.proven.measure import measure_sums, measure_tables
 from lustrum.protect.proven.method import ProvenPopulation
 from lustrum.protect.proven.noisy import NoisyTables
 from lustrum.protect.proven.places import laid_out
 from lustrum.protect.proven.plan import few_people
 from lustrum.protect.proven.report import beside, public_report
-from lustrum.public.bundle.files import bundle_digest, stated_proof
+from lustrum.protect.proven.sums import ClippedSums, ProvenSums, sums_of
+from lustrum.public.bundle.files import ProtectedSums, bundle_digest, stated_proof
 from lustrum.public.bundle.place import bundles_in
 from lustrum.publish.budget import BudgetLedger
 from lustrum.publish.bundles.history import ReleaseHistory
-from lustrum.publish.bundles.people import People, opened, people_path
+from lustrum.publish.bundles.people import People, one_by_one, opened, people_path
 from lustrum.publish.bundles.write import pack_bundle, write_bundle
 from lustrum.runtime.data_folder import BUNDLES, PREPARED, RELEASES
 from lustrum.runtime.durable import outages, write_whole
 from lustrum.runtime.stop import reporting_progress
-from lustrum.tabulate import Store
+from lustrum.tabulate import Store, records_of
 from lustrum.tabulate.finest import finest_cells
 
 Progress = Callable[[str, float], None]
@@ -61,14 +63,14 @@ class ProvenBundle:
 
 
 def method_with_proof(policy: Policy, where: str) -> ProvenPopulation | None:
-    """The method of a policy that asks for a population with a proof; nothing else may stand beside it yet."""
+    """The method of a policy that asks for a population with a proof; beside it only sums may stand."""
     spec = policy.population
     if not isinstance(spec, ProvenPopulation):
         return None
-    if policy.magnitudes is not None or policy.weights is not None:
+    if policy.weights is not None:
         raise PolicyError(
-            f"{where} asks for sums or weights beside a population with a proof; these have none yet, so leave "
-            "them out."
+            f"{where} asks for weights beside a population with a proof; a weight multiplies what one person "
+            "changes, and weighted numbers have no proof yet, so leave [weights] out."
         )
     return spec
 
@@ -89,7 +91,8 @@ def make_proven_bundle(
 
     ``warn`` is told of too few people before anything is paid.
     """
-    spec = method_with_proof(read_policy(policy), str(policy))
+    decided = read_policy(policy)
+    spec = method_with_proof(decided, str(policy))
     if spec is None:
         raise PolicyError(f"{policy} does not ask for a population with a proof.")
     engine = opened(store, name, workers)
@@ -109,21 +112,35 @@ def make_proven_bundle(
         noisy = None if measure_again else _paid_for(folder / NOISY, engine.dataset, ledger)
         charged = noisy is None
         cells = finest_cells(engine)
+        sums = decided.magnitudes
+        asked = _Asked(spec, sums, {} if sums is None else sums.bounds_of(*_sized(cells)))
+        records = None if sums is None else records_of(one_by_one(engine, cells))
         engine.require_unchanged()
         if noisy is None:
-            noisy = _measured(spec, cells, ledger, heads, folder, warn or (lambda _sentence: None))
-        elif noisy.plan.rho != spec.exact_rho:
+            warned = warn or (lambda _sentence: None)
+            noisy = _measured(asked, cells, records, ledger, heads, folder, warned)
+        elif not asked.measured_by(noisy):
             raise DatasetError(
-                f"{folder / NOISY} was measured with rho {float(noisy.plan.rho):g}, and the policy asks for "
-                f"{spec.rho:g}; take the change back, or pay for new tables with --measure-again."
+                f"{folder / NOISY} was measured with rho {float(noisy.rho):g}, and the policy asks for "
+                f"{float(asked.rho):g} or for other sums; take the change back, or pay for new tables with "
+                "--measure-again."
             )
         earlier = _earlier_without_proof(store, released, ledger)
         people = spec.population(noisy)
         proof = {"ledger": ledger.measured()[noisy.digest], "earlier_without_proof": earlier}
         report = public_report(spec, noisy, people, proof)
         errors = _true_errors(cells, people, report)
+        if records is not None:
+            errors["sums"] = [
+                _clipped_off(name, asked.bounds[name], records) for name in asked.bounds
+            ]
         write_whole(folder / ERRORS, json.dumps(errors, indent=1).encode(), 0o600)
-    packed = pack_bundle(people, sealed(policy.read_bytes(), str(policy)), report)
+        shown = (
+            None
+            if sums is None
+            else ProtectedSums(sums_of(noisy, people), ClippedSums.of(sums, noisy))
+        )
+    packed = pack_bundle(people, sealed(policy.read_bytes(), str(policy)), report, sums=shown)
     # First of all, so that no crash leaves a release that seems to have no proof.
     ledger.released(name, packed.digest)
     write_bundle(out, packed)
@@ -132,7 +149,7 @@ def make_proven_bundle(
     assert released_people is not None
     released_people.record(store.root)
     few = few_people(noisy.domain, noisy.plan, noisy.people)
-    return ProvenBundle(packed.digest, charged, noisy.plan.rho, ledger.left, earlier, few)
+    return ProvenBundle(packed.digest, charged, noisy.rho, ledger.left, earlier, few)
 
 
 def _true_errors(true: FinestCells, people: FinestCells, report: PublicReport) -> dict[str, Any]:
@@ -157,9 +174,45 @@ def _true_errors(true: FinestCells, people: FinestCells, report: PublicReport) -
     return {"confidential": "For the agency alone: measured on the true counts.", "tables": rows}
 
 
+@dataclass(frozen=True)
+class _Asked:
+    """What a policy asks for: people, and sums with their bounds in units."""
+
+    people: ProvenPopulation
+    sums: ProvenSums | None
+    bounds: Mapping[str, int]
+
+    @property
+    def rho(self) -> Fraction:
+        return self.people.exact_rho + (0 if self.sums is None else self.sums.exact_rho)
+
+    def measured_by(self, noisy: NoisyTables) -> bool:
+        """Whether these noisy tables are what the policy asks for."""
+        bounds = {name: one.bound for name, one in noisy.sums.items()}
+        costs = noisy.plan.rho == self.people.exact_rho and noisy.rho == self.rho
+        return costs and bounds == self.bounds
+
+
+def _sized(cells: FinestCells) -> tuple[Dataset, int]:
+    return cells.dataset, int(cells.counts.sum())
+
+
+def _clipped_off(name: str, bound: int, records: Records) -> dict[str, Any]:
+    """What clipping takes off the sum of everybody: for the agency alone."""
+    given = records.numbers[name]
+    clipped = np.clip(given, 0, bound)
+    return {
+        "measure": name,
+        "contributions that were clipped": int(np.count_nonzero(clipped != given)),
+        "sum in units of the last decimal": int(given.sum()),
+        "clipped off": int((given - clipped).sum()),
+    }
+
+
 def _measured(
-    spec: ProvenPopulation,
+    asked: _Asked,
     cells: FinestCells,
+    records: Records | None,
     ledger: BudgetLedger,
     heads: list[str],
     folder: Path,
@@ -167,14 +220,16 @@ def _measured(
 ) -> NoisyTables:
     """Check, charge, draw, write, and only then say that it is done."""
     domain = Domain.of(cells.dataset)
-    plan = spec.plan(domain)
+    plan = asked.people.plan(domain)
     laid_out(domain, cells)  # a record that cannot exist is found before anything is paid
     if (few := few_people(domain, plan, int(cells.counts.sum()))) is not None:
         warn(few)
     with outages(folder):
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with ledger.charge(plan.rho, cells.dataset.name, heads) as charge, outages(folder):
+    with ledger.charge(asked.rho, cells.dataset.name, heads) as charge, outages(folder):
         noisy = measure_tables(domain, plan, cells)
+        if asked.sums is not None and records is not None:
+            noisy = replace(noisy, sums=measure_sums(domain, asked.sums, records))
         write_whole(folder / NOISY, noisy.to_bytes(), 0o600)
         charge.done(noisy.digest)
     return noisy
