@@ -52,7 +52,7 @@ def test_no_parameter_of_a_built_in_method_shows_its_name(name: str) -> None:
     spec: Any = load("lustrum.methods", name)(**NEEDED.get(name, {}))
     words = spec.to_mapping()
     text = str(protected_by([words]))
-    assert text.startswith(f"Protected by {name}.")
+    assert text.startswith(f"Method: {name}.")
     for key, value in words.items():
         if key not in ("method", "before") and value not in (None, [], ()):
             assert f". {key}: " not in text, key

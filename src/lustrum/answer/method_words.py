@@ -60,7 +60,7 @@ def _described(method: Mapping[str, Any]) -> Message:
     parameters = dict(method)
     name = str(parameters.pop("method"))
     meanings = _meanings(name)
-    said = [say("Protected by {method}.", method=name)]
+    said = [say("Method: {method}.", method=name)]
     for key, value in parameters.items():
         shown = _shown(value)
         sentence = _SENTENCES.get((name, key)) or _SENTENCES.get((name, key, str(value)))

@@ -1,4 +1,4 @@
-"""A question for a table, as a value: what is crossed, who is counted, what is summed.
+"""A question for a table, as a value: what the table shows, who is counted, what is summed.
 
 One form serves the page, the API, the command line, saved links and logs::
 

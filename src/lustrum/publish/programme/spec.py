@@ -43,7 +43,7 @@ class RuleFor:
 
 @dataclass(frozen=True)
 class ProgrammeTable:
-    """One table: what is crossed, who is counted, and the responses shown of every cell.
+    """One table: what it shows, who is counted, and the responses shown of every cell.
 
     ``frozen`` names cells that must be published and ``never`` cells that must not, each by its codes of
     some variables; a variable that is left out stands for all its codes. ``trees`` are groups of codes that

@@ -49,7 +49,7 @@ def title(query: TableQuery, dataset: Dataset) -> str:
 
 
 def heading(query: TableQuery, dataset: Dataset, *, defined: bool = False) -> str:
-    """What is crossed: ``Age (ten-year bands) by sex and citizenship``; ``defined`` with own groups."""
+    """What the table shows: ``Age (ten-year bands) by sex and citizenship``; ``defined`` with own groups."""
     what = shown(query, dataset)
     if what:
         inside = [axis_words(axis, dataset, inside=True, defined=defined) for axis in query.by]
