@@ -433,6 +433,7 @@ def test_from_a_file_by_questions_and_roles_to_a_layout_and_its_exit_code(
 ) -> None:
     """With the keyboard alone; nothing is settled that nobody said is right."""
     rows = "T,All,90,\nT,a,60,\nT,b,30,\nN,All,50,\nN,a,x,\nN,b,9,c\nS,All,40,\nS,a,x,\nS,b,21,e\n"
+    rows += "of which U,All,8,\nof which U,a,x,\n"
     (tmp_path / "q.csv").write_text(f"A title\narea,job,value,status\n{rows}")
     audit = ["audit", str(tmp_path / "q.csv")]
     assert run(*audit, "--html", str(tmp_path / "q.html"), data=tmp_path).returncode == 4
@@ -445,8 +446,13 @@ def test_from_a_file_by_questions_and_roles_to_a_layout_and_its_exit_code(
             assert tab.evaluate("document.documentElement.scrollWidth") <= width
             text = tab.get_by_label("The layout as TOML")
             asked = tomllib.loads(text.input_value())["open"]
-            assert {"codes:area", "codes:job", "symbols", "letters", "notes"} == set(asked)
-            for role in asked:
+            assert {"codes:area", "codes:job", "symbols", "letters", "notes", "missing"} == set(
+                asked
+            )
+            tab.get_by_label("combinations that are not listed").focus()
+            tab.keyboard.press("h")
+            tab.get_by_label("The codes inside S").select_option("false")
+            for role in set(asked) - {"missing"}:
                 box = tab.locator(f"[data-settles='{role}']")
                 for letter, key in (("e", "n"), ("c", "h")) if role == "letters" else ():
                     tab.locator(f"[data-letter='{letter}']").focus()
@@ -460,6 +466,8 @@ def test_from_a_file_by_questions_and_roles_to_a_layout_and_its_exit_code(
             download.value.save_as(tmp_path / "layout.toml")
     layout = read_layout(tmp_path / "layout.toml")
     assert (layout.open, layout.letters) == ((), {"c": "hidden", "e": "note"})
+    assert layout.tables[0].missing == "hidden"
+    assert layout.dimensions["area"].subsets["S"].complete is False
     done = run(*audit, "--layout", str(tmp_path / "layout.toml"), data=tmp_path)
     assert done.returncode == 3
     assert "A number stands beside the word that it is hidden" in done.stdout

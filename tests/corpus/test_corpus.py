@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import tomllib
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,12 +18,14 @@ from corpus.cases import (
     Case,
     Outcome,
     answered,
+    audit,
     bare,
     cases,
     false_values,
     families,
     with_true_layout,
 )
+from lustrum.readers.container import clean_file
 
 MOST_QUESTIONS = 3
 """The mean number of questions for a case, rounded up; the README states what was measured."""
@@ -85,6 +88,18 @@ def test_nearly_all_files_are_judged_once_their_questions_are_answered() -> None
     mean = sum(asked) / len(asked)
     print(f"{sum(judged)} of {len(judged)} judged; {mean:.2f} questions for each case")
     assert math.ceil(mean) <= MOST_QUESTIONS
+
+
+def test_a_cleaned_copy_of_a_file_whose_parts_tell_its_secret_is_judged(tmp_path: Path) -> None:
+    """Where a field showed nothing of what stood in it, the copy has a blank, and the layout says so."""
+    for case in (case for case in cases() if case.asked):
+        copies = [tmp_path / path.name for path in case.inputs]
+        left = [clean_file(path, copy) for path, copy in zip(case.inputs, copies, strict=True)]
+        assert any(left), case.name
+        blank = {"symbols": {**case.layouts[0].symbols, "": "hidden"}}
+        outcome = audit(copies, [layout.model_copy(update=blank) for layout in case.layouts])
+        assert (outcome.code, outcome.exact) == (CLEAR, []), case.name
+        assert audit(copies, [None] * len(copies)).code != CLEAR
 
 
 def test_at_most_one_per_cent_cannot_be_judged_by_their_true_layouts() -> None:

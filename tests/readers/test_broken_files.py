@@ -17,9 +17,9 @@ from examples import examples
 from lustrum.audit.certificate import certify, verify_file
 from lustrum.audit.knowledge.facts import Knowledge
 from lustrum.model.errors import LustrumError
+from lustrum.readers.container import clean_file
 from lustrum.readers.judge import judge, open_file
 from lustrum.readers.layout import read_layout
-from lustrum.readers.workbook import clean_workbook
 
 CORPUS = Path(__file__).parents[1] / "corpus" / "files"
 SMALL = 9_000
@@ -115,7 +115,7 @@ def test_spoiled_files_are_audited_or_refused_in_one_sentence(
             one_sentence(error, path)
     if ending == ".xlsx":
         try:
-            clean_workbook(path, path.with_name("clean.xlsx"))
+            clean_file(path, path.with_name("clean.xlsx"))
             open_file(path.with_name("clean.xlsx"))
         except LustrumError as error:
             one_sentence(error, path.parent / ("clean" if "clean" in str(error) else path.name))

@@ -20,11 +20,10 @@ from openpyxl.workbook.defined_name import DefinedName
 from pyarrow import parquet
 
 from lustrum.formats.jsonstat import JsonStat
-from lustrum.model import Release, TableAxis
-from lustrum.readers.container import read_container
+from lustrum.model import InputError, Release, TableAxis
+from lustrum.readers.container import clean_file, read_container
 from lustrum.readers.judge import judge, open_file
 from lustrum.readers.layout import layout_of_text
-from lustrum.readers.workbook import clean_workbook
 
 ROLES = """kind = "counts"
 [symbols]
@@ -126,7 +125,7 @@ def test_every_other_part_of_a_workbook_is_a_question(
     path = workbook(tmp_path / "t.xlsx", change)
     assert read_container(path).unread
     assert code(path) != 0
-    left_out = clean_workbook(path, tmp_path / "clean.xlsx")
+    left_out = clean_file(path, tmp_path / "clean.xlsx")
     assert left_out
     assert read_container(tmp_path / "clean.xlsx").unread == ()
     with zipfile.ZipFile(tmp_path / "clean.xlsx") as parts:
@@ -154,7 +153,7 @@ def test_cleaned_workbooks_hold_nothing_of_rows_and_columns_that_nobody_sees(
             book = openpyxl.load_workbook(path)
             book.active.sheet_format.zeroHeight = True
             book.save(path)
-        left = clean_workbook(path, tmp_path / f"{name}-clean.xlsx")
+        left = clean_file(path, tmp_path / f"{name}-clean.xlsx")
         assert {"hidden row", "hidden column"} <= {part.what for part in left}
         clean = openpyxl.load_workbook(tmp_path / f"{name}-clean.xlsx").active
         values = {cell.value for row in clean.iter_rows() for cell in row} - {None}
@@ -192,12 +191,26 @@ def test_statistics_and_metadata_of_parquet_are_looked_at(tmp_path: Path) -> Non
         table.replace_schema_metadata({"note": "n is 41"}), tmp_path / "note.parquet"
     )
     assert [part.what for part in read_container(tmp_path / "note.parquet").unread] == ["metadata"]
+    assert clean_file(tmp_path / "note.parquet", tmp_path / "clean.parquet")
+    assert b"n is 41" not in (tmp_path / "clean.parquet").read_bytes()
+    assert parquet.read_table(tmp_path / "clean.parquet").equals(table)
+    with pytest.raises(InputError, match="hold nothing but their lines"):
+        clean_file(tmp_path / "t.csv", tmp_path / "clean.csv")
 
 
 def test_members_of_a_jsonstat_dataset_that_are_no_cells_are_named(tmp_path: Path) -> None:
     axes = (TableAxis.plain("area", ["n", "s"]),)
     release = Release(axes, np.array([3, 4]), np.array(["F", "F"]), {"method": "none"})
     data = json.loads(JsonStat().write(release, "people"))
-    data["extension"] = {"true": [41]}
     (tmp_path / "t.json").write_text(json.dumps(data))
-    assert "extension" in [part.where for part in read_container(tmp_path / "t.json").unread]
+    before = {part.where for part in read_container(tmp_path / "t.json").unread}
+    area = data["dimension"]["area"]
+    data["extension"] = area["extension"] = data["dimension"]["true"] = {"true": [4141]}
+    area["category"]["note"] = {"n": ["4141 people"]}
+    (tmp_path / "t.json").write_text(json.dumps(data))
+    named = {"extension", "area.extension", "true", "area.category.note"}
+    assert {part.where for part in read_container(tmp_path / "t.json").unread} - before == named
+    clean_file(tmp_path / "t.json", tmp_path / "clean.json")
+    assert "4141" not in (tmp_path / "clean.json").read_text()
+    one, other = (read_container(tmp_path / name) for name in ("t.json", "clean.json"))
+    assert (one.grids[0].lines, other.unread) == (other.grids[0].lines, ())

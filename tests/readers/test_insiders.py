@@ -270,8 +270,7 @@ def test_audits_say_what_the_audit_of_a_pattern_says_by_which_it_was_chosen(
     names = ["area={}, job={}".format(*key) for key in keys]
     found = {value.cell for value in report.values if value.finding != "few values"}
     short = {names[cell] for cell, _ in audit.short}
-    lines = [problem.relations[[row]].indices for row in audit.lines]
-    sums = {" + ".join(sorted(names[c] for c in line if hidden[c])) for line in lines}
+    sums = {" + ".join(sorted(names[c] for c in union.cells)) for union in audit.unions}
     primary = {names[cell] for cell in np.flatnonzero(problem.primary)}
     assert found & primary == short
     assert {" + ".join(sorted(cell.split(" + "))) for cell in found if "+" in cell} == sums

@@ -17,6 +17,7 @@ import json
 import math
 import zlib
 from collections import Counter
+from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -26,9 +27,11 @@ from lustrum.model import InputError
 from lustrum.model.errors import NotJudgedError
 from lustrum.readers.grids import MOST_CELLS, Container, FieldGrid, OwnStructure, Unread, text_of
 from lustrum.readers.px import px_grid
-from lustrum.readers.workbook import walk_workbook
+from lustrum.readers.workbook import clean_workbook, walk_workbook
+from lustrum.runtime.durable import write_whole
 
 _DELIMITERS = (",", ";", "\t", "|")
+_READ = ("version", "class", "id", "size", "dimension", "value", "status", "href", "role")
 
 
 def read_container(path: Path) -> Container:
@@ -237,21 +240,67 @@ def _jsonstat(text: str, source: str) -> tuple[FieldGrid, list[Unread]]:
         head.append(called[fact])
         columns.append([text_of(value) for value in entries_])
     structure = OwnStructure(tuple(axes), (called["value"],), labels, called.get("status"))
-    known = {"version", "class", "id", "size", "dimension", "value", "status", "href", "role"}
-    unread = [
-        Unread("member of the dataset", name)
-        for name in dataset
-        if name not in known and any(c.isdigit() for c in json.dumps(dataset[name], default=str))
-    ]
-    unread += [
-        Unread("member of a dimension", f"{name}.{member}")
-        for name in axes
-        for member in dataset["dimension"][name]
-        if member not in ("label", "category")
-    ]
+    unread = _plain_jsonstat(dataset)[1]
     lines = (tuple(head), *zip(*columns, strict=True))
     where = ["the dimensions", *(f"cell {i + 1}" for i in range(cells))]
     return FieldGrid("", lines, range(1, len(where) + 1), where, structure), unread
+
+
+def _plain_jsonstat(dataset: dict[str, Any]) -> tuple[dict[str, Any], list[Unread]]:
+    """A dataset with the members that are read, or hold no number; and the others."""
+    unread: list[Unread] = []
+
+    def plain(
+        member: Any, what: str, where: str, read: Sequence[str], *, words: bool = False
+    ) -> dict[str, Any]:
+        kept = {
+            name: one
+            for name, one in member.items()
+            if name in read
+            or (words and not any(c.isdigit() for c in json.dumps(one, default=str)))
+        }
+        unread.extend(Unread(what, f"{where}{name}") for name in member if name not in kept)
+        return kept
+
+    out = plain(dataset, "member of the dataset", "", _READ, words=True)
+    out["dimension"] = plain(dataset["dimension"], "dimension", "", dataset["id"])
+    for name, dimension in out["dimension"].items():
+        kept = plain(dimension, "member of a dimension", f"{name}.", ("label", "category"))
+        read = ("index", "label", "child")
+        where = f"{name}.category."
+        kept["category"] = plain(kept["category"], "member of a dimension", where, read, words=True)
+        out["dimension"][name] = kept
+    return out, unread
+
+
+def clean_file(source: Path, target: Path) -> list[Unread]:
+    """Write a copy of what is read of a file and seen in it, and nothing else; gives what was left out."""
+    form = {".xlsm": ".xlsx", ".pq": ".parquet"}.get(source.suffix.lower(), source.suffix.lower())
+    if form not in (".xlsx", ".parquet", ".json") or target.suffix.lower() != form:
+        raise InputError(
+            "A workbook (.xlsx), a Parquet file or a JSON-stat dataset (.json) is cleaned into a file of its "
+            "kind; other files hold nothing but their lines."
+        )
+    try:
+        content = source.read_bytes()
+    except OSError as error:
+        raise InputError(f"{source} cannot be read: {error.strerror or error}.") from None
+    unread = list(read_container(source).unread)
+    if form == ".xlsx":
+        write_whole(target, clean_workbook(content, str(source)))
+    elif form == ".json":
+        dataset = json.loads(_utf8(content, str(source)), parse_float=Decimal)
+        text = json.dumps(_plain_jsonstat(dataset)[0], default=float, ensure_ascii=False)
+        write_whole(target, text.encode())
+    else:
+        from pyarrow import BufferOutputStream, Table, parquet
+
+        table = parquet.read_table(io.BytesIO(content))
+        rows = Table.from_pylist(table.to_pylist(), table.schema.remove_metadata())
+        written = BufferOutputStream()
+        parquet.write_table(rows, written, store_schema=False)
+        write_whole(target, written.getvalue().to_pybytes())
+    return unread
 
 
 def free_name(name: str, taken: set[str]) -> str:

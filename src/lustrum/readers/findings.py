@@ -175,8 +175,7 @@ class ValueFindings:
                 people,
                 attack,
                 levels,
-                [problem.relations[[row]].indices for row in audit.lines],
-                hidden,
+                [union.cells for union in audit.unions],
             ),
         )
 
@@ -186,15 +185,14 @@ class ValueFindings:
         people: Contributors,
         attack: InsiderAttack,
         levels: ProtectionLevels,
-        lines: Sequence[Ints],
-        hidden: Mask,
+        unions: Iterable[tuple[int, ...]],
     ) -> Iterable[AuditedValue]:
-        """The contributions that shown cells give away, and sums of hidden cells that other cells show."""
+        """The contributions that shown cells give away, and public sums of hidden cells."""
         if self.kind != "sums":
             return
         shown = (cube.known & cube.listed & ~cube.asked).ravel() & people.additive
         sums = [[cell] for cell in np.flatnonzero(shown).tolist()]
-        sums += [line[hidden[line]].tolist() for line in lines]
+        sums += map(list, unions)
         for cells in sums:
             amounts, who = people.in_order(*cells)
             size = min(attack.coalition, len(who) - 1)

@@ -201,19 +201,13 @@ class Contributors:
         value = np.where(hidden, self.total, known.low)
         slack = np.flatnonzero((known.fact_low != 0) | (known.fact_high != 0))
         sums = matrix @ value
-        # Its sign is another than that of a hidden cell, so that no sum of cells alone is meant.
-        first = np.zeros(matrix.shape[0], dtype=np.int64)
-        entries = sparse.coo_array(matrix)
-        inside = hidden[entries.col]
-        first[entries.row[inside]] = np.sign(entries.data[inside])
-        sign = np.where(first[slack] < 0, 1, -1)
         extra = sparse.csr_array(
-            (sign, (slack, np.arange(slack.size))), shape=(matrix.shape[0], slack.size)
+            (-np.ones(slack.size, np.int64), (slack, np.arange(slack.size))),
+            shape=(matrix.shape[0], slack.size),
         )
-        ends = [known.fact_low[slack], known.fact_high[slack]]
-        low, high = (np.where(sign < 0, a, -b) for a, b in (ends, ends[::-1]))
+        low, high = known.fact_low[slack], known.fact_high[slack]
         more = np.zeros(slack.size, dtype=np.int64)
-        values = np.concatenate([value, -sign * sums[slack]])
+        values = np.concatenate([value, sums[slack]])
         top = int(np.abs(values).max(initial=0))
         room = max(
             2 * top, top + int(max(levels.upper.max(initial=0), levels.lower.max(initial=0)))

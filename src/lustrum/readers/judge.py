@@ -41,7 +41,7 @@ _REASONS = {
     3: "Something hidden can be worked out.",
     4: "Not judged: some questions are open.",
 }
-_UNIONS = "sums of hidden cells that others show need no protection ('unions' under [suppress])"
+_UNIONS = "public sums of hidden cells need no protection ('unions' under [suppress])"
 Levels = Callable[[CellCube], tuple[Floats, Floats]]
 """For every cell of a cube, the range that a reader's must hold; nan where nothing is asked."""
 
@@ -154,8 +154,8 @@ def judge(
     """Judge files that one reader holds together.
 
     With ``contributions`` also contributors attack, holdings, and coalitions of up to ``coalition`` of them.
-    The cells in which ``rule`` fails must then keep its levels, and with ``unions`` it must hold in sums of
-    hidden cells that others show. ``protect`` is how far the range of a cell must reach: a number, or a
+    The cells in which ``rule`` fails must then keep its levels, and with ``unions`` it must hold in public
+    sums of hidden cells. ``protect`` is how far the range of a cell must reach: a number, or a
     percentage, which of sums is the p%-rule.
     """
     layout = _merged(files)

@@ -11,13 +11,11 @@ import re
 import zipfile
 import zlib
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 from lustrum.model import InputError
 from lustrum.readers.grids import FieldGrid, Unread, text_of
-from lustrum.runtime.durable import write_whole
 
 _READ = re.compile(
     r"\[Content_Types\]\.xml|_rels/\.rels|docProps/(core|app)\.xml|xl/(workbook|styles|sharedStrings)\.xml"
@@ -176,16 +174,14 @@ def _rgb(colour: Any) -> str | None:
     return None
 
 
-def clean_workbook(source: Path, target: Path) -> list[Unread]:
-    """Write a copy with the visible values of the visible sheets and nothing else; gives what was left out.
+def clean_workbook(content: bytes, source: str) -> bytes:
+    """A copy with the visible values of the visible sheets and nothing else.
 
     A field whose format or colour hides what stands in it is left blank: what nobody saw is not written.
     """
     import openpyxl
     import xlsxwriter
 
-    content = source.read_bytes()
-    _, unread = walk_workbook(content, str(source))
     book = openpyxl.load_workbook(io.BytesIO(content), data_only=True)
     out = io.BytesIO()
     plain = {"in_memory": True, "strings_to_formulas": False, "strings_to_urls": False}
@@ -210,5 +206,4 @@ def clean_workbook(source: Path, target: Path) -> list[Unread]:
                             else str(cell.value)
                         )
                         copy.write(cell.row - 1, cell.column - 1, value)
-    write_whole(target, out.getvalue())
-    return unread
+    return out.getvalue()

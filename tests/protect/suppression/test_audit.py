@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import product
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -21,10 +22,10 @@ from lustrum.protect.suppression.check import (
     audit_deviations,
     audit_pattern,
     certificate_of,
-    revealing_lines,
 )
 from lustrum.protect.suppression.problem import ContributorView, SuppressionProblem
 from lustrum.protect.suppression.search.boxes import Deviations
+from lustrum.protect.suppression.unions import PublishedUnion, revealing_unions
 from protect.suppression.test_boxes import FLAT, TREE, table
 
 # Two by two cells with totals, as a b | r, c d | s, p q | t.
@@ -186,10 +187,16 @@ class Told:
     def __init__(self, *broken: list[int]) -> None:
         self.broken = broken
         self.asked: list[list[int]] = []
+        self.table, self.gains = SimpleNamespace(values=np.zeros(9)), ()
+        self.few = np.zeros(9, np.bool_)
 
     def reveals(self, cells: np.ndarray) -> bool:
         self.asked.append(sorted(cells.tolist()))
         return sorted(cells.tolist()) in self.broken
+
+
+def public_unions(problem: SuppressionProblem, hidden: np.ndarray) -> tuple[PublishedUnion, ...]:
+    return revealing_unions(problem.relations, hidden, problem.unions)
 
 
 def test_a_line_whose_suppressed_parts_break_the_rule_together_is_not_safe() -> None:
@@ -197,24 +204,24 @@ def test_a_line_whose_suppressed_parts_break_the_rule_together_is_not_safe() -> 
     square = np.isin(np.arange(9), INNER)
     told = Told([3, 4], [1, 4])
     problem = SuppressionProblem.of(values, SUMS, [0], [1], whole=True, unions=told)
-    assert revealing_lines(problem, square) == (1, 4)
+    assert [union.rows for union in public_unions(problem, square)] == [(1,), (4,)]
     assert sorted(told.asked) == [[0, 1], [0, 3], [1, 4], [3, 4]]
     for found in (
         audit_pattern(problem, square, workers=1),
         audit_deviations(problem, square, _turned()),
     ):
-        assert found.lines == (1, 4)
+        assert [union.rows for union in found.unions] == [(1,), (4,)]
         assert found.short == ()
         assert not found.safe
     harmless = replace(problem, unions=Told())
     assert audit_pattern(harmless, square, workers=1).safe
     assert audit_deviations(harmless, square, _turned()).safe
-    assert revealing_lines(replace(problem, unions=None), square) == ()
+    assert public_unions(replace(problem, unions=None), square) == ()
     # Beside a suppressed total nobody can work the sum out, and a single cell is judged by itself.
     told.asked.clear()
-    assert revealing_lines(problem, np.isin(np.arange(9), [3, 4, 5])) == ()
+    assert public_unions(problem, np.isin(np.arange(9), [3, 4, 5])) == ()
     assert told.asked == []
-    assert revealing_lines(problem, np.isin(np.arange(9), [3, 4])) == (1,)
+    assert [u.rows for u in public_unions(problem, np.isin(np.arange(9), [3, 4]))] == [(1,)]
     assert told.asked == [[3, 4]]
 
 

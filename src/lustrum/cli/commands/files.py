@@ -102,19 +102,19 @@ def audit(
 
 @app.command()
 def clean(
-    file: Annotated[Path, typer.Argument(help="A workbook (.xlsx).")],
+    file: Annotated[
+        Path, typer.Argument(help="A workbook (.xlsx), Parquet file or JSON-stat dataset.")
+    ],
     out: Annotated[Path, typer.Option(help="The copy to write.")],
 ) -> None:
-    """Write a copy of a workbook with its visible values only: no comments, formulas or hidden rows."""
+    """Write a copy of a file with its visible values only: no comments, formulas, hidden rows or metadata."""
     from lustrum.model import InputError
-    from lustrum.readers.workbook import clean_workbook
+    from lustrum.readers.container import clean_file
 
-    if file.suffix.lower() not in (".xlsx", ".xlsm") or out.suffix.lower() != ".xlsx":
-        raise InputError("'clean' reads a workbook (.xlsx) and writes one.")
     if out.exists():
         raise InputError(f"{out} exists already; name another file.")
     console = Console(markup=False)
-    for part in clean_workbook(file, out):
+    for part in clean_file(file, out):
         console.print(f"Left out: {part}.")
     console.print(f"The values are in {out}.")
 

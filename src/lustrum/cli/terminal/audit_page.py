@@ -84,6 +84,21 @@ function rows(layout) {
   }
   return out.join("\\n") + "\\n";
 }
+function whole(fieldset, head, before) {  // whether the codes inside another one are all of it
+  let label = [...fieldset.querySelectorAll("[data-head]")].find(l => l.dataset.head === head);
+  if (!label) {
+    label = document.createElement("label");
+    label.className = "role"; label.dataset.head = head;
+    label.append(document.createElement("span"), document.createElement("select"));
+    label.firstChild.textContent = "The codes inside " + head;
+    const answers = { "": "may be all of it", true: "are all of it", false: "are not all of it" };
+    for (const [answer, words] of Object.entries(answers))
+      label.lastChild.append(new Option(words, answer, false, answer === String(before ?? "")));
+    fieldset.insertBefore(label, fieldset.querySelector(".settle"));
+  }
+  const { value } = label.lastChild;
+  return value === "" ? null : value === "true";
+}
 for (const editor of document.querySelectorAll("[data-layout]")) {
   const layout = JSON.parse(editor.dataset.layout), text = editor.querySelector("textarea");
   const asked = layout.open || [], proposed = structuredClone(layout.dimensions || {});
@@ -109,14 +124,20 @@ for (const editor of document.querySelectorAll("[data-layout]")) {
             if (old[kind] && code in old[kind]) (d[kind] = d[kind] || {})[code] = old[kind][code];
         } else if (role.value !== "total") (d[role.value] = d[role.value] || []).push(code);
       }
-      for (const head of Object.keys(d.subsets || {}))
-        d.subsets[head] = { ...(old.subsets || {})[head], codes: d.subsets[head] };
+      for (const l of all(f, "[data-head]")) l.hidden = !(l.dataset.head in (d.subsets || {}));
+      for (const head of Object.keys(d.subsets || {})) {
+        const before = (old.subsets || {})[head] || {};
+        d.subsets[head] = { ...before, codes: d.subsets[head], complete: whole(f, head, before.complete) };
+      }
       if (old.all) d.all = old.all;
     }
     const settled = [...all(editor, "input[data-settles]")].filter(i => i.checked).map(i => i.dataset.settles);
     for (const role of ["notes", "parts"]) layout[role] = settled.includes(role) ? "nothing" : null;
     const kind = editor.querySelector("select[name=kind]");
     if (kind) layout.kind = kind.value || null;
+    const missing = editor.querySelector("select[name=missing]");
+    if (missing) for (const table of layout.tables) table.missing = missing.value || null;
+    if (missing && missing.value) settled.push("missing");
     layout.open = asked.filter(role => !settled.includes(role));  // what nobody confirmed stays open
     text.value = rows(layout);
     const left = layout.open.length;
@@ -198,24 +219,29 @@ def _end(value: float | None) -> str:
 def _editor(number: int, name: str, layout: Layout, asked: Mapping[tuple[str, str], str]) -> str:
     """Selects for every symbol, letter and code of a layout, and the layout that they make.
 
-    A role stays open until somebody says that it is right.
+    A role stays open until somebody says that it is right, or what combinations are that no line lists.
     """
     data = layout.model_dump(exclude_defaults=True, mode="json")
     parts = []
 
     def field(
-        role: str, title: str, rows: str, word: str = "This is right", more: str = ""
+        role: str,
+        title: str,
+        rows: str,
+        word: str = "This is right",
+        more: str = "",
+        settle: bool = True,
     ) -> None:
         text = asked.get((name, role), "")
-        settle = (
+        box = (
             f'<label class="settle"><input type="checkbox" data-settles="{escape(role)}"> {word}</label>'
-            if role in layout.open
+            if settle and role in layout.open
             else ""
         )
         parts.append(
             f"<fieldset{more}><legend>{escape(title)}</legend>"
             + (f"<p>{escape(text)}</p>" if text else "")
-            + f"{rows}{settle}</fieldset>"
+            + f"{rows}{box}</fieldset>"
         )
 
     def words(kind: str, entries: Mapping[str, object], options: Sequence[str], other: str) -> str:
@@ -267,6 +293,13 @@ def _editor(number: int, name: str, layout: Layout, asked: Mapping[tuple[str, st
         kinds = {"": "not said", "counts": "counts", "sums": "sums"}
         select = _select('name="kind" aria-label="kind of numbers"', kinds, layout.kind or "")
         field("kind", "The numbers", f'<div class="role"><span>They are</span>{select}</div>')
+    if "missing" in layout.open:
+        meanings = {"": "not said", "hidden": "hidden", "zero": "zero", "impossible": "impossible"}
+        select = _select(
+            'name="missing" aria-label="combinations that are not listed"', meanings, ""
+        )
+        row = f'<div class="role"><span>They are</span>{select}</div>'
+        field("missing", "Combinations that are not listed", row, settle=False)
     for role, text in (("notes", "Lines outside the tables"), ("parts", "Other parts of the file")):
         if role in layout.open:
             field(role, text, "", "They say nothing about hidden cells")

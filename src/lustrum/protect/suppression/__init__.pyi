@@ -3,7 +3,6 @@ from .check import audit_pattern as audit_pattern
 from .check import certificate_of as certificate_of
 from .check import with_intervals as with_intervals
 from .choose import suppress as suppress
-from .contributors import RuleOnUnions as RuleOnUnions
 from .contributors import coalition as coalition
 from .contributors import contributor_views as contributor_views
 from .contributors import singleton_views as singleton_views
@@ -13,7 +12,6 @@ from .method import Suppression as Suppression
 from .problem import AxisSums as AxisSums
 from .problem import ContributorView as ContributorView
 from .problem import SuppressionProblem as SuppressionProblem
-from .problem import UnionRule as UnionRule
 from .problem import cell_costs as cell_costs
 from .result import AuditedCells as AuditedCells
 from .result import Changes as Changes
@@ -24,3 +22,5 @@ from .summary import LevelCounts as LevelCounts
 from .summary import PatternChanges as PatternChanges
 from .summary import explain_changes as explain_changes
 from .summary import level_counts as level_counts
+from .unions import PublishedUnion as PublishedUnion
+from .unions import RuleOnUnions as RuleOnUnions

@@ -28,6 +28,7 @@ from lustrum.protect.suppression.result import AuditedCells
 from lustrum.protect.suppression.search.attacks.joint import JointWitnesses
 from lustrum.protect.suppression.search.attacks.tasks import Tasks
 from lustrum.protect.suppression.search.boxes import Deviations
+from lustrum.protect.suppression.unions import PublishedUnion, revealing_unions
 
 if TYPE_CHECKING:
     from lustrum.audit.certificate import Certificate
@@ -40,14 +41,14 @@ class PatternAudit:
     """Whether all levels are kept, which tasks fall short, and the ranges that an outsider is left with.
 
     ``short`` lists pairs of a primary cell and the attacker (-1 for the outsider) it is not protected
-    from, and ``reach`` the ends of their ranges, and whether these are sharp; ``lines`` are relations in
-    which the sum of suppressed cells breaks the rule itself.
+    from, and ``reach`` the ends of their ranges, and whether these are sharp; ``unions`` are sums of
+    suppressed cells that are public and break the rule themselves.
     """
 
     safe: bool
     cells: AuditedCells
     short: tuple[tuple[int, int], ...]
-    lines: tuple[int, ...]
+    unions: tuple[PublishedUnion, ...]
     reach: tuple[tuple[float, float, bool], ...] = ()
 
     def __repr__(self) -> str:
@@ -96,9 +97,9 @@ def audit_pattern(
                 attackers=len(problem.views),
             )
     assert audited is not None
-    lines = revealing_lines(problem, suppressed)
-    safe = not short and not lines and not bool(hidden.any())
-    return PatternAudit(safe, audited, tuple(short), lines, tuple(reach))
+    unions = revealing_unions(problem.relations, suppressed, problem.unions)
+    safe = not short and not unions and not bool(hidden.any())
+    return PatternAudit(safe, audited, tuple(short), unions, tuple(reach))
 
 
 def audit_deviations(
@@ -159,9 +160,9 @@ def audit_deviations(
         attackers=len(problem.views),
     )
     short = tuple((int(c), -1) for c in targets[~level_met])
-    lines = revealing_lines(problem, suppressed)
+    unions = revealing_unions(problem.relations, suppressed, problem.unions)
     hidden = bool((problem.fixed & ~suppressed).any())
-    return PatternAudit(not short and not lines and not hidden, audited, short, lines)
+    return PatternAudit(not short and not unions and not hidden, audited, short, unions)
 
 
 def _kept_against_own(problem: SuppressionProblem, shown: Deviations, ends: Ints) -> Mask:
@@ -282,23 +283,6 @@ def _kept(
         & (high >= value + problem.upper[cells] - slack)
         & (high - low >= problem.sliding[cells] - 2 * slack)
     )
-
-
-def revealing_lines(problem: SuppressionProblem, suppressed: Mask) -> tuple[int, ...]:
-    """Relations whose suppressed parts have a sum that breaks the rule and that anybody can work out."""
-    if problem.unions is None:
-        return ()
-    matrix = problem.relations
-    lines = []
-    for row in range(matrix.shape[0]):
-        span = slice(matrix.indptr[row], matrix.indptr[row + 1])
-        inside = suppressed[matrix.indices[span]]
-        cells, signs = matrix.indices[span][inside], matrix.data[span][inside]
-        if cells.size < 2 or bool((signs != signs[0]).any()):
-            continue
-        if problem.unions.reveals(cells.astype(np.int64)):
-            lines.append(row)
-    return tuple(lines)
 
 
 _MUCH = 1_000_000  # targets times cells tied to them from which on deviations are shared

@@ -237,7 +237,7 @@ def _repaired(
     matrix = problem.relations
     while True:
         open_cells = [cell for cell, _ in audit.short if cell not in lost]
-        rows = list(audit.lines)
+        rows = [row for union in audit.unions for row in union.rows]
         for cell in open_cells:
             rows.extend(np.flatnonzero(np.diff(matrix[:, [cell]].tocsr().indptr)).tolist())
         added = False

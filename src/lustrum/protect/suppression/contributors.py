@@ -16,11 +16,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lustrum.model import Contributions, InputError, Table
+from lustrum.model import InputError, Table
 from lustrum.model.arrays import Ints, Mask
 from lustrum.protect.suppression.problem import ContributorView, SuppressionProblem
-from lustrum.sensitivity import Background, Rule
-from lustrum.sensitivity.background import NOTHING
 
 _OPEN = np.iinfo(np.int64).max // 4
 MOST_PAIRS = 20_000
@@ -378,59 +376,6 @@ class _Implied:
                     known[total] = least
                     waiting.append(total)
         return known
-
-
-class RuleOnUnions:
-    """A sensitivity rule for sums of cells, from the largest contributions of each.
-
-    The contributions of a holding to several cells are added up. Only ranks that the table has are seen, as
-    for any cell. ``background`` names who waived protection, and who asked for it.
-    """
-
-    def __init__(self, table: Table, rule: Rule, background: Background = NOTHING) -> None:
-        if table.contributions is None:
-            raise InputError(
-                "Attackers that are holdings need the largest contributions of every cell."
-            )
-        contributions = table.contributions
-        self.table, self.rule, self.background = table, rule, background
-        self._ranks = contributions.value.shape[-1]
-        self._value = contributions.value.reshape(-1, self._ranks)
-        self._holding = contributions.holding.reshape(-1, self._ranks)
-        self._known: dict[bytes, bool] = {}
-
-    def reveals(self, cells: Ints) -> bool:
-        """Whether publishing the sum of these cells would break the rule."""
-        key = np.sort(cells).tobytes()
-        if key not in self._known:
-            self._known[key] = self._judge(cells)
-        return self._known[key]
-
-    def _judge(self, cells: Ints) -> bool:
-        holding, value = self._holding[cells].ravel(), self._value[cells].ravel()
-        held = holding >= 0
-        names, holding_index = np.unique(holding[held], return_inverse=True)
-        sums = np.zeros(names.size, dtype=np.int64)
-        np.add.at(sums, holding_index, value[held])
-        order = np.argsort(-np.abs(sums), kind="stable")[: self._ranks]
-        ranked = np.zeros(self._ranks, dtype=np.int64)
-        who = np.full(self._ranks, -1, dtype=np.int64)
-        ranked[: order.size], who[: order.size] = sums[order], names[order]
-        total = int(self.table.values.ravel()[cells].sum())
-        count = self.table.contributors
-        number = names.size
-        if count is not None:
-            # A holding that is seen in several cells is one contributor.
-            number += int(count.ravel()[cells].sum()) - int(held.sum())
-        one = Table(
-            axes=(),
-            values=np.array(total, dtype=np.int64),
-            kind=self.table.kind,
-            decimals=self.table.decimals,
-            contributors=np.array(max(number, names.size), dtype=np.int64),
-            contributions=Contributions(ranked, who),
-        )
-        return bool(self.rule.judge(one, self.background).mask.any())
 
 
 def coalition(name: str, members: Iterable[ContributorView]) -> ContributorView:

@@ -18,7 +18,7 @@ from lustrum.protect.abilities import Abilities
 from lustrum.protect.method import Kept, MethodSpec, Stage, kept_cells, released
 from lustrum.protect.suppression.check import with_intervals
 from lustrum.protect.suppression.choose import AlgorithmWord, Progress, algorithm_named, suppress
-from lustrum.protect.suppression.contributors import RuleOnUnions, contributor_views
+from lustrum.protect.suppression.contributors import contributor_views
 from lustrum.protect.suppression.problem import (
     AxisSums,
     ContributorView,
@@ -28,6 +28,7 @@ from lustrum.protect.suppression.problem import (
 )
 from lustrum.protect.suppression.result import Pattern
 from lustrum.protect.suppression.solve import DROPPED_NAMES
+from lustrum.protect.suppression.unions import RuleOnUnions
 from lustrum.sensitivity import Background, Rule, Sensitivity, Threshold
 from lustrum.sensitivity.background import NOTHING
 from lustrum.sensitivity.rules.combine import rule_of
@@ -44,7 +45,7 @@ class Suppression(MethodSpec):
     secondary cells are searched for. ``attacker`` says against whom to protect: an ``outsider``, also
     ``singletons`` that are alone in a cell, or all ``holdings`` among the largest contributors; ``insiders``
     are all of them that the table of sums tells of, and ``pairs`` are these and every two of them together.
-    With ``unions`` the sum of the suppressed cells of a line must not break the rule either. ``keep`` are cells
+    With ``unions`` no public sum of suppressed cells may break the rule either. ``keep`` are cells
     that must be published. Empty cells are published unless ``zeros`` may be suppressed. With ``partial`` the
     release states the interval of every suppressed cell that its readers can work out anyway. A release tells
     suppressed cells apart by nothing unless ``reasons`` are asked for: then letters say which cells are

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal, Protocol, TypeAlias, get_args
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,9 @@ from lustrum.model.errors import choices
 from lustrum.numeric.arithmetic import log
 from lustrum.numeric.arithmetic import power as power_of
 from lustrum.numeric.structure import Relations
+
+if TYPE_CHECKING:
+    from lustrum.protect.suppression.unions import RuleOnUnions
 
 RelationsLike: TypeAlias = "Relations | Sparse | Iterable[tuple[int, Sequence[int]]]"
 
@@ -65,14 +68,6 @@ class CellNames(Protocol):
     def __getitem__(self, cell: int, /) -> str: ...
 
 
-class UnionRule(Protocol):
-    """Judges the sum of several suppressed cells, which a line of the table reveals."""
-
-    def reveals(self, cells: Ints) -> bool:
-        """Whether publishing the sum of these cells would break the rule."""
-        ...
-
-
 @dataclass(frozen=True, eq=False)
 class AxisSums:
     """One axis of a table: how many categories it has, and which are sums of which others."""
@@ -112,7 +107,7 @@ class SuppressionProblem:
     whole: bool = False
     names: CellNames | None = None
     views: tuple[ContributorView, ...] = ()
-    unions: UnionRule | None = None
+    unions: RuleOnUnions | None = None
     axes: tuple[AxisSums, ...] | None = field(default=None)
 
     def __post_init__(self) -> None:
@@ -156,7 +151,7 @@ class SuppressionProblem:
         whole: bool = False,
         names: CellNames | None = None,
         views: Iterable[ContributorView] = (),
-        unions: UnionRule | None = None,
+        unions: RuleOnUnions | None = None,
         axes: Iterable[AxisSums] | None = None,
     ) -> SuppressionProblem:
         """Put a problem together.
