@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import math
 import tomllib
 from pathlib import Path
@@ -78,6 +79,18 @@ def test_no_verdict_is_wrong_but_those_on_the_list(family: str, mode: str) -> No
             wrong = problem(case, mode)
             known = any(e["case"] == case.name and mode in e["modes"] for e in listed())
             assert bool(wrong) == known, f"{case.name}: {wrong or 'right, but on the list'}"
+
+
+def test_no_small_file_of_many_manners_is_cleared_by_itself(tmp_path: Path) -> None:
+    """Every one discloses something, such as a figure that a mean, an index, a balance or a title gives."""
+    for line in (HERE / "manners.jsonl").read_text("utf-8").splitlines():
+        case = json.loads(line)
+        path = tmp_path / case["name"]
+        path.write_text(case["text"], encoding="utf-8")
+        outcome = audit([path], [None])
+        assert outcome.code in (DISCLOSED, NOT_JUDGED), (case["name"], outcome.error)
+        for cell, value in outcome.exact:
+            assert value in {true * unit for true in case["true"] for unit in (1, 1000)}, cell
 
 
 def test_nearly_all_files_are_judged_once_their_questions_are_answered() -> None:

@@ -170,6 +170,17 @@ def _one(codes: str, rows: dict[str, str], unit: str = "") -> tuple[str, str]:
         ('units.PC = "100 * EUR / Total"\nindependent = ["Total"]',
          {"Total": "1000", "EUR": "x", "PC": "42.90"}, "what=EUR", "exact"),
         ('units.THS = "EUR / 1000"', {"EUR": "x", "THS": "42.917"}, "what=EUR", "exact"),
+        # A hidden figure that others give; a number that is also a code is one in quotes.
+        ('units.USD = "1.1 * EUR"', {"EUR": "400", "USD": "x"}, "what=USD", "exact"),
+        ('units.PC = "100 * A / All"\ntotals.All = ["A", "B"]', {"A": "5", "B": "15", "All": "x", "PC": "x"},
+         "what=PC", "exact"),
+        ('units.PC = "100 * A / All"\ntotals.All = ["A", "B"]', {"A": "x", "B": "x", "All": "20", "PC": "x"},
+         "what=PC", None),
+        ("units.change = \"100 * '2022' / '2021' - 100\"", {"2021": "80", "2022": "84", "change": "x"},
+         "what=change", "exact"),
+        # A sum that only helps to say how others are computed is no secret.
+        ('totals.both = ["low", "high"]\nunits.A = "both / 2"', {"A": "31", "low": "30", "high": "32"},
+         "what=both", None),
         ('differences."Total excluding F" = ["Total", "F"]',
          {"Total": "80", "Total excluding F": "63", "F": "x"}, "what=F", "exact"),
         ('same.copy = "A"', {"A": "x", "copy": "31"}, "what=A", "exact"),
@@ -186,6 +197,12 @@ def test_every_role_is_used_by_the_attack(
     found = {value.cell: value.finding for value in report.values}
     assert found.get(cell) == finding
     assert report.exit == (3 if finding else 0)
+
+
+def test_a_number_in_a_unit_that_is_also_a_code_is_refused(tmp_path: Path) -> None:
+    text, layout = _one('units.change = "2022 / 2021"', {"2021": "80", "2022": "84", "change": "x"})
+    with pytest.raises(InputError, match="2021 in the unit 'change' is also a code"):
+        audited(tmp_path, text, layout)
 
 
 def test_subsets_that_may_be_complete_are_a_question(tmp_path: Path) -> None:
@@ -325,6 +342,14 @@ def test_running_sums_say_how_much_is_hidden_between_two_of_them(
         if len(between) == 1 or not any(values[i] for i in between):
             wanted |= {f"month=m{i}, measure=value": values[i] for i in between}
         last = end + 1
+    for i in set(size) - shown:
+        before = max((end + 1 for end in shown if end < i), default=0)
+        after = min((end for end in shown if end > i), default=None)
+        until = [j for j in hidden if before <= j <= i]
+        beyond = [j for j in hidden if after is not None and i < j <= after]
+        nothing = after is not None and not any(values[j] for j in (*until, *beyond))
+        if not until or nothing or (after is not None and not beyond):
+            wanted[f"month=m{i}, measure=since"] = sum(values[: i + 1])
     report = audited(tmp_path_factory.mktemp("t"), "\n".join(lines) + "\n", layout)
     assert exact(report) == wanted
     assert report.exit == (3 if wanted else 0)

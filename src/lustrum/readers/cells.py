@@ -280,8 +280,8 @@ class CellCube:
     """Every combination of codes of all variables, in units of the last decimal.
 
     ``known`` cells show a number, ``asked`` ones are not published as they are. ``low`` and ``high`` are
-    what the file states. ``listed`` cells stand in the file; ``places`` say where. ``figures`` are printed
-    numbers of codes that are computed from others. ``twice`` are numbers that two rows show alike,
+    what the file states. ``listed`` cells stand in the file; ``places`` say where. ``figures`` are numbers of
+    codes that are computed from others; hidden ones are None. ``twice`` are numbers that two rows show alike,
     ``revealed`` cells that one row hides and another shows.
     """
 
@@ -297,7 +297,7 @@ class CellCube:
     places: dict[int, str]
     decimals: int
     signed: bool
-    figures: Mapping[tuple[int, ...], Decimal] = field(default_factory=dict)
+    figures: Mapping[tuple[int, ...], Decimal | None] = field(default_factory=dict)
     twice: tuple[int, ...] = ()
     revealed: tuple[str, ...] = ()
 
@@ -370,13 +370,14 @@ def cube_of(source: str, reading: Reading, layout: Layout, decimals: int = 0) ->
     places: dict[int, str] = {}
     twice: list[int] = []
     revealed: list[str] = []
-    figures: dict[tuple[int, ...], Decimal] = {}
+    figures: dict[tuple[int, ...], Decimal | None] = {}
     for cell, one, figure in zip(reading.cells, stated, figures_at, strict=True):
         at = tuple(i[cell.key.get(n, alls[n])] for n, i in zip(names, index_of, strict=True))
         if figure:
             # A computed figure is a statement about other cells, and no cell itself.
-            if cell.value is not None:
+            if cell.value is not None or cell.asked:
                 figures[at] = cell.value
+                places.setdefault(int(np.ravel_multi_index(at, shape)), cell.place)
             continue
         ends = [
             None if e is None else int(e.scaleb(decimals).to_integral_value(rounding))
@@ -405,9 +406,12 @@ def cube_of(source: str, reading: Reading, layout: Layout, decimals: int = 0) ->
         places.setdefault(int(np.ravel_multi_index(at, shape)), cell.place)
     for axis, name in enumerate(names):
         # What a share is computed from is judged, even if the file does not list it.
-        formulas = layout.dimensions[name].units if name in layout.dimensions else {}
-        for formula in filter(None, map(UNIT.fullmatch, formulas.values())):
+        roles = layout.dimensions.get(name, CodeRoles())
+        for formula in filter(None, map(UNIT.fullmatch, roles.units.values())):
             code = bare(formula["value"])
+            parts = (*roles.totals.get(code, ()), *roles.differences.get(code, ()))
+            if parts and all(np.take(listed, index_of[axis][p], axis).any() for p in parts):
+                continue  # a sum that only helps to say how others are computed: its parts are judged
             at_code = [slice(None)] * len(names)
             at_code[axis] = slice(index_of[axis][code], index_of[axis][code] + 1)
             if not listed[tuple(at_code)].any():

@@ -21,11 +21,12 @@ from lustrum.protect.suppression.check import audit_pattern
 from lustrum.readers.cells import CellCube
 from lustrum.readers.insiders import Contributors, ProtectionLevels
 from lustrum.readers.layout import Layout
-from lustrum.readers.relations import CodeRelation, knowledge_of
+from lustrum.readers.relations import CodeRelation, computed_figures, knowledge_of, with_sums
 from lustrum.readers.report import AuditedValue, OpenQuestion
 from lustrum.sensitivity import Rule
 
 _EXPLAINED = 20
+_DIGITS = 10  # of a figure that follows from others
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,41 @@ class ValueFindings:
                 out.append(value)
             elif np.isfinite(high - low) and (closest is None or high - low < closest[0]):
                 closest = (high - low, value)
-        return known, tuple(out), len(picks) - len(out), closest and closest[1]
+        figures = self._figures(cube, layout, known)
+        return known, (*out, *figures), len(picks) - len(out), closest and closest[1]
+
+    def _figures(self, cube: CellCube, layout: Layout, known: Knowledge) -> Iterable[AuditedValue]:
+        """Hidden figures that follow from the cells that they are computed from."""
+        hidden = [f for f in computed_figures(cube, layout) if f.figure is None and not f.end]
+        if not hidden:
+            return
+        size, unit = len(known), 10**cube.decimals
+        wholes = [size if one.whole is None else one.whole for one in hidden]
+        bounds = best_bounds(
+            with_sums(known, [one.cells for one in hidden]),
+            [*range(size, size + len(hidden)), *wholes],
+            seconds=self.seconds,
+        )
+        ends = np.array([bounds.low, bounds.high], dtype=np.float64).T
+        for number, one in enumerate(hidden):
+            part, whole = ends[number], ends[len(hidden) + number]
+            if one.whole is None:
+                whole = np.array([unit, unit])
+            if not np.isfinite([part, whole]).all() or whole[0] <= 0 or part[1] >= UNBOUNDED:
+                continue
+            corners = [one.factor * Fraction(a) / Fraction(b) for a in part for b in whole]
+            low, high = (float(end(corners) + one.constant) for end in (min, max))
+            near = self.kind != "counts" and 100 * (high - low) <= self.close * abs(high + low)
+            if low == high or near:
+                cell = int(np.ravel_multi_index(one.at, cube.value.shape))
+                yield AuditedValue(
+                    cell=cube.name_of(cell),
+                    place=cube.places[cell],
+                    low=round(low, _DIGITS),
+                    high=round(high, _DIGITS),
+                    sharp=True,
+                    finding="exact" if low == high else "close",
+                )
 
     def finding(self, cube: CellCube, cell: int, low: float, high: float, follows: bool) -> str:
         """What a range of a cell means."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from math import ceil, floor, lcm, prod
 
@@ -111,6 +112,29 @@ def knowledge_of(cube: CellCube, layout: Layout, relations: Sequence[CodeRelatio
     )
 
 
+def with_sums(known: Knowledge, sums: Sequence[tuple[int, ...]]) -> Knowledge:
+    """The same facts with one more cell for each sum of cells."""
+    lengths, size = [len(cells) for cells in sums], len(known)
+    row = np.repeat(np.arange(len(sums)), lengths)
+    inside = sparse.csr_array(
+        (np.ones(row.size, np.int64), (row, [cell for cells in sums for cell in cells])),
+        shape=(len(sums), size),
+    )
+    more = sparse.block_array(
+        [[known.matrix, None], [inside, -sparse.eye_array(len(sums), dtype=np.int64)]], format="csr"
+    )
+    zero = np.zeros(len(sums), dtype=np.int64)
+    return Knowledge(
+        names=tuple(map(str, range(size + len(sums)))),
+        low=np.concatenate([known.low, zero - UNBOUNDED]),
+        high=np.concatenate([known.high, zero + UNBOUNDED]),
+        matrix=more,
+        fact_low=np.concatenate([known.fact_low, zero]),
+        fact_high=np.concatenate([known.fact_high, zero]),
+        decimals=known.decimals,
+    )
+
+
 def _less(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:
     return (*shape[:axis], *shape[axis + 1 :])
 
@@ -143,9 +167,26 @@ def _additive(cube: CellCube, layout: Layout) -> dict[str, Mask]:
     return out
 
 
-def _unit_facts(cube: CellCube, layout: Layout) -> Iterator[tuple[list[tuple[int, int]], int, int]]:
-    """What numbers in another unit, shares, means and stated ends say of the cells that they are about."""
-    unit = 10**cube.decimals
+@dataclass(frozen=True)
+class ComputedFigure:
+    """A figure: ``factor`` times the sum of cells, divided by ``whole`` if there is one, plus ``constant``.
+
+    ``figure`` is None where it is hidden. With an ``end`` it is a bound of the cell. ``half`` is half a unit of
+    its last digit.
+    """
+
+    at: tuple[int, ...]
+    figure: Decimal | None
+    cells: tuple[int, ...]
+    whole: int | None
+    factor: Fraction
+    constant: Fraction
+    end: str
+    half: Fraction
+
+
+def computed_figures(cube: CellCube, layout: Layout) -> Iterator[ComputedFigure]:
+    """The figures of all codes that are units of others."""
     for axis, name in enumerate(cube.names):
         dimension = layout.dimensions.get(name)
         for code, text in ({} if dimension is None else dimension.units).items():
@@ -157,39 +198,50 @@ def _unit_facts(cube: CellCube, layout: Layout) -> Iterator[tuple[list[tuple[int
                 )
             if code not in cube.codes[axis]:
                 continue
+            number = next(
+                (n for n in formula.group("factor", "divisor") if n in cube.codes[axis]), ""
+            )
+            if number:
+                raise InputError(
+                    f"{number} in the unit {code!r} is also a code of {name!r}; put the code in quotes, or "
+                    f"write the number as {number}.0."
+                )
             own = cube.codes[axis].index(code)
             figures = {at: figure for at, figure in cube.figures.items() if at[axis] == own}
-            places = max((-int(f.as_tuple().exponent) for f in figures.values()), default=0)
-            half = Fraction(1, 2 * 10 ** max(places, 0))
+            shown = [
+                figure.as_tuple().exponent for figure in figures.values() if figure is not None
+            ]
+            half = Fraction(1, 2 * 10 ** max([0, *(-int(exponent) for exponent in shown)]))
             factor = Fraction(formula["factor"] or 1) / Fraction(formula["divisor"] or 1)
             constant = Fraction(formula["constant"] or 0) * (-1 if formula["sign"] == "-" else 1)
             source = _place(formula["value"], cube, axis)
             base = None if formula["base"] is None else _place(formula["base"], cube, axis)
-            other = _elsewhere(formula["codes"] or "", cube)
+            other, along = _elsewhere(formula["codes"] or "", cube), formula["along"]
             for at, figure in figures.items():
-                middle = Fraction(figure) - constant
-                target = _flat(cube, at, {axis: source})
-                if formula["end"]:
-                    end = middle * unit
-                    yield (
-                        [(target, 1)],
-                        *(
-                            (ceil(end), UNBOUNDED)
-                            if formula["end"] == "<="
-                            else (-UNBOUNDED, floor(end))
-                        ),
-                    )
-                elif formula["along"]:
-                    run = _steps(bare(formula["along"]), at, cube, layout)
-                    cells = [(_flat(cube, at, {axis: source, **step}), 1) for step in run]
-                    low, high = (end / factor * unit for end in (middle - half, middle + half))
-                    yield cells, ceil(low), floor(high)
-                elif base is None:
-                    low, high = (end / factor * unit for end in (middle - half, middle + half))
-                    yield [(target, 1)], ceil(low), floor(high)
-                else:
-                    whole = _flat(cube, at, {axis: base, **other})
-                    yield from _share(cube, target, whole, factor, middle - half, middle + half)
+                run = _steps(bare(along), at, cube, layout) if along else [{}]
+                cells = tuple(_flat(cube, at, {axis: source, **step}) for step in run)
+                whole = None if base is None else _flat(cube, at, {axis: base, **other})
+                yield ComputedFigure(
+                    at, figure, cells, whole, factor, constant, formula["end"] or "", half
+                )
+
+
+def _unit_facts(cube: CellCube, layout: Layout) -> Iterator[tuple[list[tuple[int, int]], int, int]]:
+    """What numbers in another unit, shares, means and stated ends say of the cells that they are about."""
+    unit = 10**cube.decimals
+    for one in computed_figures(cube, layout):
+        if one.figure is None:
+            continue
+        middle, cells = Fraction(one.figure) - one.constant, [(cell, 1) for cell in one.cells]
+        low, high = middle - one.half, middle + one.half
+        if one.end == "<=":
+            yield cells, ceil(middle * unit), UNBOUNDED
+        elif one.end == ">=":
+            yield cells, -UNBOUNDED, floor(middle * unit)
+        elif one.whole is None:
+            yield cells, ceil(low / one.factor * unit), floor(high / one.factor * unit)
+        else:
+            yield from _share(cube, one.cells[0], one.whole, one.factor, low, high)
 
 
 def _steps(name: str, at: tuple[int, ...], cube: CellCube, layout: Layout) -> list[dict[int, int]]:
