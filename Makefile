@@ -65,7 +65,7 @@ PARALLEL := -n 2 --dist worksteal
 .PHONY: test
 test: install
 	@$(BIN)/python scripts/ensure_chromium.py
-	@$(BIN)/python scripts/ensure_services.py postgresql java
+	@$(BIN)/python scripts/ensure_services.py postgresql java promtool
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
@@ -76,7 +76,7 @@ test: install
 .PHONY: coverage
 coverage: install
 	@$(BIN)/python scripts/ensure_chromium.py
-	@$(BIN)/python scripts/ensure_services.py postgresql java
+	@$(BIN)/python scripts/ensure_services.py postgresql java promtool
 	@$(BIN)/pytest $(PARALLEL) --cov --cov-report=term:skip-covered
 
 # Proofs that take minutes: every byte of a dataset damaged, every call to the system failing, kills at every step;

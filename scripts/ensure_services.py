@@ -1,4 +1,4 @@
-"""Make sure that PostgreSQL and Java are there for the tests of engines over databases.
+"""Make sure that PostgreSQL and Java are there for the tests of engines over databases, and promtool for alarms.
 
 Looks at PATH and at the places where packages put them. What is missing is installed from Debian's packages
 if that needs no password; otherwise one sentence says what to install. The tests start and stop servers of
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ensure_chromium import become_root, install
 
-PACKAGES = {"PostgreSQL": "postgresql", "Java 17": "openjdk-17-jre-headless"}
+PACKAGES = {"PostgreSQL": "postgresql", "Java 17": "openjdk-17-jre-headless", "promtool": "prometheus"}
 
 
 def postgres() -> Path | None:
@@ -43,7 +43,7 @@ def _version(path: Path) -> tuple[int, ...]:
 
 
 def missing(wanted: list[str]) -> list[str]:
-    found = {"PostgreSQL": postgres(), "Java 17": java()}
+    found = {"PostgreSQL": postgres(), "Java 17": java(), "promtool": shutil.which("promtool")}
     return [
         name for name, path in found.items() if path is None and name.split()[0].lower() in wanted
     ]
@@ -56,11 +56,11 @@ def main(wanted: list[str]) -> int:
     packages = [PACKAGES[name] for name in lacking]
     prefix = become_root()
     if prefix is not None and shutil.which("apt-get"):
-        print(f"Installing {' and '.join(lacking)} for the tests of engines ...", flush=True)
+        print(f"Installing {' and '.join(lacking)} for tests ...", flush=True)
         if install(prefix, packages) and not missing(wanted):
             return 0
     print(
-        f"The tests of engines over databases need {' and '.join(missing(wanted))}, not here; install it "
+        f"Tests need {' and '.join(missing(wanted))}, not here; install it "
         f"(Debian: sudo apt-get install {' '.join(packages)}). LUSTRUM_POSTGRES may name the folder of initdb, "
         "JAVA_HOME that of Java.",
         file=sys.stderr,
@@ -69,4 +69,4 @@ def main(wanted: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:] or ["postgresql", "java"]))
+    sys.exit(main(sys.argv[1:] or ["postgresql", "java", "promtool"]))
