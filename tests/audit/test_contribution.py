@@ -56,11 +56,11 @@ def test_certainty_is_a_number_within_reach_of_all_candidates(
     assert not certain_within(np.array([least + 1]), np.array([least]), share)[0]
 
 
-def written_out(published, low, high, sides):
+def written_out(published, low, high, sides, most=450):
     """Weights by the length of the shares that lead from a contribution to the published value."""
     weights = {}
     for sign in sides:
-        for x in range(1, 450):
+        for x in range(1, most):
             amount = sign * (published - x)
             if amount not in changes(x, low, high):
                 continue
@@ -90,24 +90,20 @@ def test_a_belief_weighs_contributions_by_the_shares_that_lead_to_what_is_publis
         assert belief.bits == pytest.approx(bits)
 
 
-def test_a_thinned_belief_stands_for_all_its_candidates():
-    # From 10 to 30 percent upwards 10 million can be any of 1,398,603 contributions.
-    belief = contribution_belief(10_000_000, TENTH, Fraction(3, 10), "up")
-    assert 4000 <= belief.values.size <= 4097
-    assert belief.step == pytest.approx(1_398_603 / 4096, rel=1e-9)
-    first, last = belief.values[[0, -1]].tolist()
-    assert first == 7_692_307
-    assert 9_090_909 - belief.step <= last <= 9_090_909
-    # Each side stands for its own numbers: the mean of the logarithms of both steps.
-    both = contribution_belief(10_000_000, TENTH, Fraction(3, 10))
-    up = both.values < 10_000_000
-    steps = np.where(up, 1_398_603 / 4096, (14_285_715 - 11_111_112 + 1) / 4096)
-    assert np.log2(both.step) == pytest.approx((both.probability * np.log2(steps)).sum(), abs=1e-9)
-    # Weights count what a value stands for: every side has the weight of all its candidates.
-    small = contribution_belief(10_000, TENTH, Fraction(3, 10))
-    assert small.step == 1.0
-    share = small.probability[small.values < 10_000].sum()
-    assert both.probability[up].sum() == pytest.approx(share, abs=2e-3)
+@pytest.mark.parametrize(("low", "high"), [(TENTH, THIRD), (Fraction(1, 20), Fraction(1, 8))])
+def test_a_thinned_belief_says_what_all_candidates_say(low, high):
+    published = 70_000
+    for sides, direction in (((1, -1), None), ((1,), "up"), ((-1,), "down")):
+        wanted = written_out(published, low, high, sides, 110_000)
+        belief = contribution_belief(published, low, high, direction)
+        assert belief.step > 1
+        assert [belief.values.min(), belief.values.max()] == [min(wanted), max(wanted)]
+        bits = -sum(p * log2(p) for p in wanted.values() if p)
+        assert belief.bits == pytest.approx(bits, abs=0.001)
+        every = ContributionBelief(np.array([*wanted]), np.array([*wanted.values()]))
+        assert belief.within(0.05) == pytest.approx(every.within(0.05), abs=0.001)
+        larger = contribution_belief(1000 * published, low, high, direction)
+        assert larger.bits == pytest.approx(belief.bits + log2(1000), abs=1e-9)
 
 
 def test_the_best_estimate_of_a_belief_by_hand():

@@ -23,6 +23,8 @@ from lustrum.numeric.arithmetic import exp2, log2
 
 Direction = Literal["up", "down"]
 _DRAWN = 1 << 12
+_LARGE = 10**15
+"""Beliefs about contributions with many candidates are those about this one, in proportion."""
 
 
 def candidates(
@@ -77,12 +79,14 @@ def certain_within(least: Array, most: Array, share: Fraction) -> Mask:
 class ContributionBelief:
     """A belief about a contribution: values, each with its probability.
 
-    ``step`` is the number of whole numbers that a value represents.
+    ``step`` is the number of whole numbers that a value represents. A belief may be ``like`` another in
+    proportion: its values and its step are those of the other one times a factor.
     """
 
     values: Floats
     probability: Floats
     step: float = 1.0
+    like: ContributionBelief | None = None
 
     def __repr__(self) -> str:
         return f"ContributionBelief({self.bits:.3g} bits)"
@@ -90,6 +94,8 @@ class ContributionBelief:
     @cached_property
     def bits(self) -> float:
         """The entropy of the belief."""
+        if self.like is not None:
+            return self.like.bits + float(log2(self.step / self.like.step))
         p = self.probability[self.probability > 0]
         return float(-(p * log2(p)).sum() + log2(self.step))
 
@@ -100,11 +106,18 @@ class ContributionBelief:
 
     def within(self, share: float) -> float:
         """The largest probability of being within a share of the truth with one estimate."""
+        if self.like is not None:
+            return _within(self.like, share)
         order = np.argsort(self.values, kind="stable")
         values, heap = self.values[order], np.r_[0.0, np.cumsum(self.probability[order])]
         # An estimate z is within p of x where z / (1 + p) <= x <= z / (1 - p).
         ends = np.searchsorted(values, values * (1 + share) / (1 - share), side="right")
         return float((heap[ends] - heap[np.arange(values.size)]).max(initial=0.0))
+
+
+@lru_cache(maxsize=64)
+def _within(belief: ContributionBelief, share: float) -> float:
+    return belief.within(share)
 
 
 @lru_cache(maxsize=64)
@@ -114,13 +127,27 @@ def contribution_belief(
     """The belief of a reader who sees one protected contribution and had no prior information.
 
     All whole numbers, both directions and all shares from ``low`` to ``high`` are equally likely a priori.
-    If there are many candidates, a few thousand represent them.
+    If there are many candidates, a few thousand represent them, in proportion to what is published.
 
     >>> belief = contribution_belief(1200, Fraction(1, 20), Fraction(1, 5))
     >>> round(belief.bits, 2), round(belief.within(0.05), 2)
     (8.56, 0.33)
     """
     sides: tuple[Direction, ...] = ("up", "down") if direction is None else (direction,)
+    ends = [candidates(np.array([published]), low, high, side) for side in sides]
+    if max(int(most[0] - least[0]) for least, most in ends) < _DRAWN:
+        return _weighed(published, low, high, sides)
+    large, ratio = _weighed(_LARGE, low, high, sides), published / _LARGE
+    values = np.rint(large.values * ratio)
+    # The two ends have no weight of their own and are exact.
+    values[0], values[-1] = int(ends[0][0][0]), int(ends[-1][1][0])
+    return ContributionBelief(values, large.probability, large.step * ratio, large)
+
+
+@lru_cache(maxsize=64)
+def _weighed(
+    published: int, low: Fraction, high: Fraction, sides: tuple[Direction, ...]
+) -> ContributionBelief:
     values, weight, steps = (
         np.concatenate(part)
         for part in zip(*(_one_side(published, low, high, side) for side in sides), strict=True)
@@ -132,19 +159,26 @@ def contribution_belief(
     return ContributionBelief(values, probability, float(exp2((probability * steps).sum())))
 
 
-@lru_cache(maxsize=32)
 def _one_side(
     published: int, low: Fraction, high: Fraction, side: Direction
 ) -> tuple[Floats, Floats, Floats]:
-    """Candidates of one direction, their weights, and the logarithm of the numbers that each represents."""
+    """Candidates of one direction, their weights, and the logarithm of the numbers that each represents.
+
+    Of many candidates these are the least, the greatest and the middles of equal parts.
+    """
     least, most = (int(x[0]) for x in candidates(np.array([published]), low, high, side))
-    step = max(1.0, (most - least + 1) / _DRAWN)
-    x = np.rint(np.arange(least, most + 0.5, step))
-    x = x[np.append(True, x[1:] != x[:-1])[: x.size]]
+    number = max(most - least + 1, 0)
+    if number <= _DRAWN:
+        x, stands_for = np.arange(least, least + number, dtype=np.float64), np.ones(number)
+    else:
+        middles = least - 0.5 + number / _DRAWN * (np.arange(_DRAWN) + 0.5)
+        x = np.r_[float(least), np.rint(middles), float(most)]
+        stands_for = np.r_[0.0, np.full(_DRAWN, number / _DRAWN), 0.0]
     amount = np.abs(published - x)
     upper = np.minimum(amount / x, np.maximum(float(high), np.where(x >= 3, 2 / x, 0)))
     lower = np.maximum((amount - 1) / x, float(low))
-    return x, np.maximum(upper - lower, 0.0) * step, np.full(x.size, float(log2(step)))
+    weight = np.maximum(upper - lower, 0.0) * stands_for
+    return x, weight, np.full(x.size, float(log2(max(1.0, number / _DRAWN))))
 
 
 def exact_for(ratio: Fraction, *numbers: Ints) -> tuple[Array, ...]:
