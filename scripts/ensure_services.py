@@ -1,4 +1,4 @@
-"""Make sure that PostgreSQL and Java are there for the tests of engines over databases, and promtool for alarms.
+"""Make sure that PostgreSQL and Java are there for tests of engines over databases, and promtool for alarms.
 
 Looks at PATH and at the places where packages put them. What is missing is installed from Debian's packages
 if that needs no password; otherwise one sentence says what to install. The tests start and stop servers of
@@ -13,7 +13,11 @@ from pathlib import Path
 
 from ensure_chromium import become_root, install
 
-PACKAGES = {"PostgreSQL": "postgresql", "Java 17": "openjdk-17-jre-headless", "promtool": "prometheus"}
+PACKAGES = {
+    "PostgreSQL": "postgresql",
+    "Java 17": "openjdk-17-jre-headless",
+    "promtool": "prometheus",
+}
 
 
 def postgres() -> Path | None:

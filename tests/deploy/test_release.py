@@ -12,6 +12,12 @@ import sys
 import zipfile
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError, URLError
+from urllib.request import urlopen
+
+import pytest
+
+from waiting import until
 
 ROOT = Path(__file__).parents[2]
 
@@ -53,6 +59,8 @@ def test_two_builds_give_the_same_bytes(tmp_path: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     assert {"lustrum/server/locales/de.po", "lustrum/server/locales/fr.po"} <= set(names)
     assert "lustrum/demo/files/demo-policy.toml" in names
+    bundles = {name for name in names if name.startswith("lustrum/demo/bundles/")}
+    assert len({name.split("/")[3] for name in bundles}) == 3
     assert not [name for name in names if name.endswith((".secret", ".pyc"))]
 
 
@@ -86,3 +94,56 @@ def test_a_changed_pin_gives_another_bill() -> None:
     two = module.bill("numpy==2.1 \\\n    --hash=sha256:aa\n    # via lustrum\n", "1", moment)
     assert one["serialNumber"] != two["serialNumber"]
     assert one["components"][0]["purl"] == "pkg:pypi/numpy@2.0"
+
+
+@pytest.mark.deep
+def test_the_wheel_serves_the_demo_from_an_empty_environment(tmp_path: Path) -> None:
+    """What the container's file does, in a folder: pinned packages, the wheel, loops, then a server."""
+    built(ROOT, tmp_path / "built", 0o022)
+    (wheel,) = (tmp_path / "built" / "dist").glob("*.whl")
+    python = tmp_path / "venv" / "bin" / "python"
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "NUMBA"))}
+    environment |= {"NUMBA_CACHE_DIR": str(tmp_path / "loops"), "NUMBA_CPU_NAME": "generic"}
+    pip = [str(python), "-m", "pip", "install", "-q", "--no-deps"]
+    for command in (
+        [sys.executable, "-m", "venv", str(tmp_path / "venv")],
+        [*pip, "--require-hashes", "--only-binary", ":all:", "-r", str(ROOT / "requirements" / "run.txt")],
+        [*pip, "--no-index", str(wheel)],
+        [str(python), "-m", "lustrum.cli.warm"],
+    ):  # fmt: skip
+        done = subprocess.run(
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
+    found = [str(python), "-c", "import lustrum; print(lustrum.__file__)"]
+    place = subprocess.run(found, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert place.stdout.startswith(str(tmp_path / "venv"))
+    serve = [str(python), "-m", "lustrum", "serve", "--demo", "--data", "data", "--port", "0"]
+    with subprocess.Popen(
+        serve, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True
+    ) as server:
+        try:
+            assert server.stdout is not None
+            line = server.stdout.readline()
+            address = line.rsplit(" at ", 1)[1].strip()
+            ready = f"{address}/health/ready"
+            until(lambda: _status(ready) == 200)
+            for question in (
+                "demo/tables?by=sex",
+                "businesses/tables?by=size",
+                "survey/tables?by=sex",
+            ):
+                name, rest = question.split("/")
+                with urlopen(f"{address}/api/v1/{rest}&dataset={name}&format=csv") as answer:
+                    assert len(answer.read().splitlines()) > 2
+        finally:
+            server.terminate()
+            server.wait(60)
+
+
+def _status(address: str) -> int:
+    try:
+        with urlopen(address, timeout=10) as answer:
+            return int(answer.status)
+    except (HTTPError, URLError):
+        return 0

@@ -416,7 +416,7 @@ def test_every_cell_with_replicates_is_that_of_its_own_respondents(
     factors: list[list[int]],
     within: str | None,
 ) -> None:
-    """All cells of a table are counted at once, each respondent in one atom; here each cell is counted alone."""
+    """All cells of a table are counted at once, each respondent in one atom; here each alone."""
     made = replace(MADE, replicates=ReplicateFactors(np.array(factors), 0.25))
     numbers = WeightedNumbers(made, NUMBERS.reliability, workers=1)
     where = {} if chosen is None else {"where": {"area": sorted(chosen)}}
@@ -433,7 +433,7 @@ def test_every_cell_with_replicates_is_that_of_its_own_respondents(
                 k
                 for k in rows_of([0, 1], list(passing))
                 if all(
-                    CODES["sex area".split().index(axis.name), k] in axis.categories[i].members
+                    CODES[["sex", "area"].index(axis.name), k] in axis.categories[i].members
                     for axis, i in zip(layout.axes, at, strict=True)
                 )
             ]

@@ -24,7 +24,6 @@ from lustrum.risk.population import LogLinear, PolyaUrn, PopulationModel
 from lustrum.runtime.remembered import Remembered
 from lustrum.survey import Estimates, Reliability
 
-
 _MOMENT_BYTES = 1 << 24
 
 
