@@ -110,8 +110,8 @@ class RespondentMoments:
 
     @property
     def totals(self) -> Floats:
-        """The sums of ``w y``."""
-        return self.rows[:, 1]
+        """The sums of ``w y``, side by side in memory: loops are compiled for such arrays."""
+        return np.ascontiguousarray(self.rows[:, 1])
 
     @property
     def replicates(self) -> Floats:
