@@ -231,7 +231,9 @@ def pip_install(title: str, arguments: list[str], goal: str, target: str) -> Non
             return
         # It may know another package index than pip, or none.
         run_with_progress("Installing pip", [str(PYTHON), "-I", "-m", "ensurepip"])
-    pip = [str(PYTHON), "-I", "-m", "pip", "install", "--no-input", "--progress-bar", "off"]
+    # Python compiles a module when it is first imported; most of what the packages hold never is.
+    quiet = ["--no-input", "--progress-bar", "off", "--no-compile"]
+    pip = [str(PYTHON), "-I", "-m", "pip", "install", *quiet]
     if run_with_progress(title, [*pip, *arguments]) != 0:
         raise InstallationError(
             explain(f"pip could not install {REQUIREMENTS[goal].relative_to(ROOT)}", target)

@@ -245,9 +245,14 @@ class ProtectedRespondents:
             base,
         )
         same = over.cells is under.cells or np.array_equal(over.cells, under.cells)
-        moments = [self._plain_moments(part) for part in (over, under)]
         return self._noisy_quotients(
-            estimates, *moments, base, variables, same=same, nested=_nested(over, under, base)
+            estimates,
+            self._plain_moments(over),
+            self._plain_moments(under),
+            base,
+            variables,
+            same=same,
+            nested=_nested(over, under, base),
         )
 
     def _noisy_quotients(
