@@ -22,7 +22,7 @@ from lustrum.model.arrays import Array, Floats, Ints, Mask
 from lustrum.numeric.arithmetic import exp2, log2
 
 Direction = Literal["up", "down"]
-_DRAWN = 1 << 12
+_DRAWN = 1 << 10
 _LARGE = 10**15
 """Beliefs about contributions with many candidates are those about this one, in proportion."""
 
@@ -116,6 +116,13 @@ class ContributionBelief:
 
 
 @lru_cache(maxsize=64)
+def _ends(published: int, low: Fraction, high: Fraction, side: Direction) -> tuple[int, int]:
+    """The least and the greatest candidate for one published value."""
+    least, most = candidates(np.array([published]), low, high, side)
+    return int(least[0]), int(most[0])
+
+
+@lru_cache(maxsize=64)
 def _within(belief: ContributionBelief, share: float) -> float:
     return belief.within(share)
 
@@ -127,20 +134,20 @@ def contribution_belief(
     """The belief of a reader who sees one protected contribution and had no prior information.
 
     All whole numbers, both directions and all shares from ``low`` to ``high`` are equally likely a priori.
-    If there are many candidates, a few thousand represent them, in proportion to what is published.
+    If there are many candidates, some thousand represent them, in proportion to what is published.
 
     >>> belief = contribution_belief(1200, Fraction(1, 20), Fraction(1, 5))
     >>> round(belief.bits, 2), round(belief.within(0.05), 2)
     (8.56, 0.33)
     """
     sides: tuple[Direction, ...] = ("up", "down") if direction is None else (direction,)
-    ends = [candidates(np.array([published]), low, high, side) for side in sides]
-    if max(int(most[0] - least[0]) for least, most in ends) < _DRAWN:
+    ends = [_ends(published, low, high, side) for side in sides]
+    if max(most - least for least, most in ends) < _DRAWN:
         return _weighed(published, low, high, sides)
     large, ratio = _weighed(_LARGE, low, high, sides), published / _LARGE
     values = np.rint(large.values * ratio)
     # The two ends have no weight of their own and are exact.
-    values[0], values[-1] = int(ends[0][0][0]), int(ends[-1][1][0])
+    values[0], values[-1] = ends[0][0], ends[-1][1]
     return ContributionBelief(values, large.probability, large.step * ratio, large)
 
 
@@ -166,7 +173,7 @@ def _one_side(
 
     Of many candidates these are the least, the greatest and the middles of equal parts.
     """
-    least, most = (int(x[0]) for x in candidates(np.array([published]), low, high, side))
+    least, most = _ends(published, low, high, side)
     number = max(most - least + 1, 0)
     if number <= _DRAWN:
         x, stands_for = np.arange(least, least + number, dtype=np.float64), np.ones(number)
