@@ -10,9 +10,10 @@ judge      :mod:`lustrum.sensitivity`: which cells tell too much before anything
 protect    :mod:`lustrum.protect`: a table becomes a :class:`Release`; :func:`suppress` from records
 attack     :mod:`lustrum.audit`: what a reader can work out from a release
 measure    :mod:`lustrum.risk` and :mod:`lustrum.utility`
-compare    :func:`rumap` and :func:`best`: methods on one map of risk against utility
+compare    :func:`rumap` and :func:`best`: methods on one map; :func:`compare`: releases side by side
 write      :mod:`lustrum.formats`: files that other programs read
 decide     :mod:`lustrum.policy`, and :class:`~lustrum.answer.TableService` which answers or refuses
+check      :class:`Session`: a researcher's outputs in a safe room, judged one by one and together
 tabulate   :func:`crosstab` and :func:`pivot_table`: as pandas spells them, protected
 publish    :mod:`lustrum.publish`: bundles, yearly programmes and reports from records
 =========  ================================================================================

@@ -1,5 +1,7 @@
+from . import acro as acro
 from . import answer as answer
 from . import audit as audit
+from . import checking as checking
 from . import formats as formats
 from . import policy as policy
 from . import protect as protect
@@ -10,6 +12,7 @@ from . import structure as structure
 from . import tabulate as tabulate
 from . import utility as utility
 from ._version import __version__ as __version__
+from .checking import Session as Session
 from .local import crosstab as crosstab
 from .local import pivot_table as pivot_table
 from .model import Axis as Axis
@@ -23,4 +26,5 @@ from .model import Table as Table
 from .model import TableQuery as TableQuery
 from .publish.frames import suppress as suppress
 from .rumap import best as best
+from .rumap import compare as compare
 from .rumap import rumap as rumap

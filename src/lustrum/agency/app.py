@@ -120,17 +120,35 @@ def serve_agency(
     ``socket_file`` the pages listen on that file alone. ``ready`` is told where the pages are, and the address
     that lets one browser in.
     """
+
+    def make(keys: bool) -> Starlette:
+        return create_agency_app(
+            data=data, policy=policy, cases=cases, metrics_port=metrics_port, files=files, keys=keys
+        )
+
+    serve_pages(
+        make, host, port, folder=data, socket_file=socket_file, browser=browser, ready=ready
+    )
+
+
+def serve_pages(
+    make: Callable[[bool], Starlette],
+    host: str = "127.0.0.1",
+    port: int = 0,
+    *,
+    folder: Path | None = None,
+    socket_file: Path | None = None,
+    browser: bool = False,
+    ready: Callable[[str, str], object] | None = None,
+) -> None:
+    """Serve an application behind its door until stopped; ``make`` is told whether keys let people in.
+
+    The next address is kept in ``folder``, or in one of this process alone.
+    """
     with ExitStack() as open_:
         on = listen(host, port) if socket_file is None else listen_on_file(socket_file)
         listening = open_.enter_context(on)
-        app = create_agency_app(
-            data=data,
-            policy=policy,
-            cases=cases,
-            metrics_port=metrics_port,
-            files=files,
-            keys=socket_file is None,
-        )
+        app = make(socket_file is None)
         # No proxy in front is believed: whom the page answers is decided by the connection itself. No line
         # is written of a request, since its address may hold a key.
         config = uvicorn.Config(
@@ -145,7 +163,7 @@ def serve_agency(
         if socket_file is None:
             name, bound = listening.getsockname()[:2]
             place = f"http://{f'[{name}]' if ':' in name else name}:{bound}"
-            folder = data or Path(open_.enter_context(tempfile.TemporaryDirectory()))
+            folder = folder or Path(open_.enter_context(tempfile.TemporaryDirectory()))
             with outages(folder):
                 folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             path = key_file(folder.absolute(), bound)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from urllib.parse import parse_qsl
 
@@ -34,9 +34,10 @@ MOST_OF_FORM = 4 * 1024 * 1024
 class AgencyPages:
     """Renders the templates of this room, over a data folder or without one."""
 
-    def __init__(self, data: Path | None) -> None:
+    def __init__(self, data: Path | None, sections: Mapping[str, str] | None = None) -> None:
         self._data = data
-        self._sections = {"/maps": _SECTIONS["/maps"]} if data is None else _SECTIONS
+        usual = {"/maps": _SECTIONS["/maps"]} if data is None else _SECTIONS
+        self._sections = usual if sections is None else sections
         self._environment = Environment(
             loader=FileSystemLoader(_HERE / "templates"),
             autoescape=True,

@@ -10,9 +10,11 @@ import secrets
 import signal
 import sys
 import threading
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from lustrum.model import DatasetError, LustrumError
 from lustrum.runtime.log_lines import where_it_happened
@@ -139,13 +141,34 @@ def lock(handle: int, *, shared: bool = False, wait: bool = False) -> None:
     try:
         import fcntl
     except ImportError:
-        raise DatasetError(
-            "This system has no locks for files, without which nothing is written into a data folder; use "
-            "Linux, macOS or WSL for it."
-        ) from None
+        _lock_on_windows(handle, shared=shared, wait=wait)
+        return
     fcntl.flock(
         handle, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | (0 if wait else fcntl.LOCK_NB)
     )
+
+
+def _lock_on_windows(handle: int, *, shared: bool, wait: bool) -> None:
+    """Lock the first byte of a file until it is closed; the system has no shared locks of this kind."""
+    locking: Any = None
+    with suppress(ImportError):
+        import msvcrt
+
+        locking = msvcrt
+    if locking is None or shared:
+        raise DatasetError(
+            "This system has no locks that readers share, without which no data folder is used; use Linux, "
+            "macOS or WSL for it."
+        )
+    while True:
+        os.lseek(handle, 0, os.SEEK_SET)
+        try:
+            locking.locking(handle, locking.LK_NBLCK, 1)
+            return
+        except OSError as error:
+            if not wait:
+                raise BlockingIOError(errno.EAGAIN, "locked by another process") from error
+        time.sleep(0.02)
 
 
 def _beside(path: Path) -> Path:
@@ -179,7 +202,9 @@ def _interrupts_later() -> Iterator[None]:
 
 
 def sync(path: Path) -> None:
-    """Make a file, or the names in a folder, durable."""
+    """Make a file, or the names in a folder, durable; Windows keeps names by itself."""
+    if sys.platform == "win32" and path.is_dir():
+        return
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -75,6 +75,37 @@ def agency(
 
 
 @app.command()
+def check(
+    folder: Annotated[Path, typer.Argument(help="What a session wrote for its checker.")],
+    port: Annotated[
+        int, typer.Option(help="Port of the page; 0 takes a free one.", min=0, max=65535)
+    ] = 0,
+    verify: Annotated[
+        bool,
+        typer.Option("--verify", help="Only say whether every file and line is what was written."),
+    ] = False,
+    no_browser: Annotated[bool, typer.Option("--no-browser", help="Open no browser.")] = False,
+) -> None:
+    """Check the outputs of a researcher's session: risks, comments, approve or refuse."""
+    from lustrum.checking import CheckerFolder
+
+    if verify:
+        decided = CheckerFolder(folder).decisions()
+        typer.echo(f"Every file and line is what was written; {len(decided)} outputs are decided.")
+        return
+    need_server("lustrum check")
+    from lustrum.agency import create_check_app, serve_pages
+    from lustrum.cli.maps import say_address
+
+    serve_pages(
+        lambda keys: create_check_app(folder, keys=keys),
+        port=port,
+        browser=not no_browser,
+        ready=partial(say_address, Console(markup=False), "The outputs are", None),
+    )
+
+
+@app.command()
 def study(
     name: Annotated[
         str, typer.Argument(help="cell-entropy, sample-tables, markov, table-server or maps.")

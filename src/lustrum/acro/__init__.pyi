@@ -1,0 +1,1 @@
+from .acro import ACRO as ACRO

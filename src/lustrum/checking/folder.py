@@ -1,0 +1,181 @@
+"""The folder that a session hands to the checker, and what the checker decides about it.
+
+============================  ==========================================================================
+``for-the-checker/``          confidential: files as they are asked for, evidence, comments, the findings
+``for-the-checker/digests``   the digest of every file
+``decisions.jsonl``           what was decided, chained: no line can be changed unnoticed
+``approved/``                 what the checker approved; empty until then, and the only public part
+============================  ==========================================================================
+
+It holds no record, no name and no digest of a person.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from lustrum._version import __version__
+from lustrum.checking.joint import JointAudit
+from lustrum.checking.output import SessionOutput
+from lustrum.ledger.acts import account
+from lustrum.ledger.chain import Chain, digest_of
+from lustrum.model import DatasetError, InputError
+from lustrum.model.errors import choices
+from lustrum.runtime.durable import outages, sync, write_whole
+
+INSIDE, APPROVED, DIGESTS = "for-the-checker", "approved", "digests.json"
+DECISIONS = ("approve", "refuse")
+
+
+def write_folder(
+    folder: Path,
+    title: str,
+    outputs: Sequence[SessionOutput],
+    audit: JointAudit,
+    rules: Mapping[str, float],
+) -> str:
+    """Write a new folder for the checker; the digest of its list of digests."""
+    inside = folder / INSIDE
+    with outages(folder):
+        if folder.exists() and any(folder.iterdir()):
+            raise InputError(f"{folder} is not empty; name a new folder.")
+        inside.mkdir(parents=True, mode=0o700)
+        folder.chmod(0o700)
+        (folder / APPROVED).mkdir(mode=0o700)
+    files: dict[str, bytes] = {}
+    listed = []
+    for one in outputs:
+        file = f"{one.name}{one.file.suffix if one.file else '.csv'}"
+        if f"outputs/{file}".lower() in map(str.lower, files):
+            raise InputError(f"Two outputs would have the file {file}; rename one of them.")
+        with outages(one.file or folder):
+            data = one.file.read_bytes() if one.file else _csv(one.frame)
+        files[f"outputs/{file}"] = data
+        files[f"evidence/{one.name}.csv"] = _csv(one.outcome)
+        listed.append(
+            {
+                "name": one.name,
+                "kind": one.kind,
+                "what": one.command,
+                "verdict": one.verdict,
+                "summary": one.summary,
+                "suggestion": one.suggestion,
+                "comments": list(one.comments),
+                "exception": one.exception,
+                "file": file,
+                "digest": digest_of(data),
+                "audited": one.population is not None,
+            }
+        )
+    said = {
+        "title": title,
+        "version": __version__,
+        "rules": dict(rules),
+        "outputs": listed,
+        "differences": [asdict(one) | {"smallest": one.smallest} for one in audit.differences],
+        "undecided": list(audit.undecided),
+    }
+    files["session.json"] = json.dumps(said, indent=1, ensure_ascii=False).encode()
+    digests = {name: digest_of(data) for name, data in sorted(files.items())}
+    files[DIGESTS] = json.dumps(digests, indent=1).encode()
+    with outages(inside):
+        for name, data in files.items():
+            (inside / name).parent.mkdir(exist_ok=True, mode=0o700)
+            write_whole(inside / name, data, 0o600)
+        sync(folder)
+    digest = digest_of(files[DIGESTS])
+    Chain(folder / "decisions.jsonl").append(
+        {"what": "finalised", "digest": digest, "by": account()}
+    )
+    return digest
+
+
+def _csv(frame: Any) -> bytes:
+    return bytes(frame.to_csv(lineterminator="\n").encode())
+
+
+class CheckerFolder:
+    """A folder of a session as its checker reads it; an error if a file is not what the session wrote."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self._chain = folder, Chain(folder / "decisions.jsonl")
+        self.session: dict[str, Any] = json.loads(self.verified()["session.json"])
+
+    def verified(self) -> dict[str, bytes]:
+        """Every file, compared with its digest, and the digests with the first line of the record."""
+        inside = self.folder / INSIDE
+        with outages(inside):
+            raw = (inside / DIGESTS).read_bytes()
+            entries = self._chain.entries()
+            if not entries or entries[0].said.get("digest") != digest_of(raw):
+                raise DatasetError(
+                    f"{inside / DIGESTS} is not what the session wrote; ask for the folder again."
+                )
+            found = {}
+            for name, digest in json.loads(raw).items():
+                path = inside / name
+                if path.is_symlink() or inside.resolve() not in path.resolve().parents:
+                    raise DatasetError(f"{path} does not lie in the folder; ask for it again.")
+                found[name] = path.read_bytes()
+                if digest_of(found[name]) != digest:
+                    raise DatasetError(
+                        f"{inside / name} is not what the session wrote; ask for the folder again."
+                    )
+        return found
+
+    def output(self, name: str) -> dict[str, Any]:
+        """What the session says of an output."""
+        listed: dict[str, dict[str, Any]] = {one["name"]: one for one in self.session["outputs"]}
+        if name not in listed:
+            raise InputError(f"The session has no output {name!r}; {choices(name, list(listed))}.")
+        return listed[name]
+
+    def decisions(self) -> dict[str, Mapping[str, Any]]:
+        """The last decision about each output; an error if the record was changed."""
+        entries = self._chain.entries()
+        last = {e.said["output"]: e.said for e in entries if e.said["what"] in DECISIONS}
+        approved = [name for name, said in last.items() if said["what"] == "approve"]
+        wanted = {self.output(name)["file"]: last[name]["digest"] for name in approved}
+        folder = self.folder / APPROVED
+        with outages(folder):
+            found = {path.name: digest_of(path.read_bytes()) for path in folder.iterdir()}
+        if found != wanted:
+            raise DatasetError(
+                f"{folder} is not what was decided: a file was put there, changed or taken out, or the record "
+                "of decisions was cut."
+            )
+        return last
+
+    def history(self) -> list[Mapping[str, Any]]:
+        """Everything that was entered, in its order."""
+        return [entry.said for entry in self._chain.entries()]
+
+    def decide(self, name: str, decision: str, comment: str = "") -> None:
+        """Approve or refuse an output: entered first, then its file is put into ``approved`` or taken out."""
+        if decision not in DECISIONS:
+            raise InputError(f"A decision is 'approve' or 'refuse', not {decision!r}.")
+        output = self.output(name)
+        data = self.verified()[f"outputs/{output['file']}"]
+        unsafe = output["verdict"] != "pass" or any(
+            name in one["outputs"] for one in self.session["differences"]
+        )
+        if decision == "approve" and unsafe and not comment.strip():
+            raise InputError("An output that does not pass every check is approved with a reason.")
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        entry = {"what": decision, "output": name, "digest": output["digest"], "comment": comment}
+        path = self.folder / APPROVED / Path(output["file"]).name
+        if path.parent.is_symlink() or path.name != output["file"]:
+            raise DatasetError(f"{path} does not lie in the folder; ask for it again.")
+        with self._chain.alone(wait=True) as add:
+            self.decisions()  # nothing follows a changed record
+            add(entry | {"at": now, "by": account()})
+            with outages(path):
+                if decision == "approve":
+                    write_whole(path, data)
+                else:
+                    path.unlink(missing_ok=True)

@@ -1,0 +1,414 @@
+"""All outputs together: small groups whose number follows from several outputs, though none shows it.
+
+Let a *part* be the people who are in the same populations of outputs. Every count that an output shows is the
+sum, over the parts of its population and a set of categories, of hidden counts: one linear structure. A union
+of parts within a cell is given away if its count is a combination of the counts that are shown; then so is
+every sum over it of a measure that these outputs show. Which unions may follow at all is a question about the
+populations alone: the 0/1 vectors in the row space of parts by populations, listed exactly. Each that holds a
+few people in some cell is then put to the elimination of :mod:`lustrum.audit`.
+
+Readers know how populations nest and which category lies in which coarser one, and no more about which
+combinations of categories are empty than is shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import combinations, product
+
+import numpy as np
+from scipy import sparse
+
+from lustrum.audit import Knowledge, exactly_disclosed
+from lustrum.checking.populations import Level, OutputPopulation
+from lustrum.model.arrays import Ints, Mask
+from lustrum.numeric.structure import UNBOUNDED
+
+_MOST_RANK = 10  # of populations whose unions of parts are all listed
+_MOST_CELLS = 200_000
+_MOST_VARIABLES = 4
+
+
+@dataclass(frozen=True)
+class SmallGroup:
+    """People whose number follows: how many, and their categories in words; for the agency alone."""
+
+    where: tuple[tuple[str, str], ...]
+    people: int
+
+
+@dataclass(frozen=True)
+class OutputDifference:
+    """Outputs that together give small groups away."""
+
+    outputs: tuple[str, ...]
+    groups: tuple[SmallGroup, ...]
+
+    @property
+    def smallest(self) -> int:
+        """The number of people in the smallest group."""
+        return min(group.people for group in self.groups)
+
+
+@dataclass(frozen=True)
+class JointAudit:
+    """What was found, and what was too large to be decided exactly."""
+
+    differences: tuple[OutputDifference, ...]
+    undecided: tuple[str, ...] = ()
+
+    def about(self, output: str) -> tuple[OutputDifference, ...]:
+        """What an output takes part in."""
+        return tuple(one for one in self.differences if output in one.outputs)
+
+
+def audit_together(outputs: Sequence[OutputPopulation], threshold: int) -> JointAudit:
+    """Which groups of fewer than ``threshold`` people the outputs give away together."""
+    outputs = [one for one in outputs if one.people.size and one.shown]
+    if not outputs:
+        return JointAudit(())
+    parts = _Parts(outputs)
+    unions, complete = parts.unions()
+    undecided = (
+        [] if complete else ["These populations overlap in so many ways that some were not tried."]
+    )
+    found: list[tuple[_Target, Level, tuple[str, ...]]] = []
+    groups: dict[tuple[str, ...], list[SmallGroup]] = {}
+    for level in _levels(parts.bases):
+        space = _Space.of(parts, level)
+        if space is None:
+            undecided.append(f"Cells of {' × '.join(level)} are too many to be tried together.")
+            continue
+        targets = list(space.targets(unions, threshold))
+        given_away = space.given_away(range(len(outputs)), targets)
+        known = [target for target, follows in zip(targets, given_away, strict=True) if follows]
+        for target in known:
+            # What a union holds beyond a smaller one that follows, follows too, and is listed by itself.
+            if any(one.cell == target.cell and one.union < target.union for one in known):
+                continue
+            wider = next(
+                (names for wide, of, names in found if _within(target, level, wide, of)), None
+            )
+            names = space.needed(target) if wider is None else wider
+            if wider is None:
+                found.append((target, level, names))
+            group = space.describe(target)
+            if group not in (listed := groups.setdefault(names, [])):
+                listed.append(group)
+    ordered = [OutputDifference(names, tuple(those)) for names, those in groups.items()]
+    return JointAudit(tuple(ordered), tuple(undecided))
+
+
+def _levels(bases: Sequence[Level]) -> list[Level]:
+    """All sets of variables that an output crosses, small ones first."""
+    found: set[Level] = set()
+    for base in bases:
+        names = tuple(sorted(set(base)))
+        for size in range(min(len(names), _MOST_VARIABLES) + 1):
+            found.update(combinations(names, size))
+        found.add(names)
+    return sorted(found, key=lambda level: (len(level), level))
+
+
+@dataclass(frozen=True)
+class _Target:
+    """A union of parts within a cell: the parts that have anybody there, and how many these are."""
+
+    parts: frozenset[int]
+    union: frozenset[int]
+    cell: tuple[int, ...]
+    people: int
+
+
+def _within(target: _Target, level: Level, wide: _Target, of: Level) -> bool:
+    """Whether a group is a part of one that was found already: of its people in finer categories."""
+    if not set(of) <= set(level):
+        return False
+    place = dict(zip(level, target.cell, strict=True))
+    inside = all(place[name] == code for name, code in zip(of, wide.cell, strict=True))
+    return inside and target.parts <= wide.parts
+
+
+class _Parts:
+    """The people of all outputs by the populations that they are in, and their categories."""
+
+    def __init__(self, outputs: Sequence[OutputPopulation]) -> None:
+        self.outputs = outputs
+        self.people = np.unique(np.concatenate([one.people for one in outputs]))
+        self._at = [np.searchsorted(self.people, one.people) for one in outputs]
+        member = np.zeros((len(outputs), self.people.size), dtype=np.bool_)
+        for row, at in zip(member, self._at, strict=True):
+            row[at] = True
+        kinds, part = np.unique(np.packbits(member, axis=0), axis=1, return_inverse=True)
+        self.part_of: Ints = part.ravel().astype(np.int64)
+        first = np.unique(self.part_of, return_index=True)[1]
+        self.matrix: Mask = member[:, first]
+        self.size = kinds.shape[1]
+        self._name_variables()
+
+    def parts(self, output: int) -> frozenset[int]:
+        """The parts of the population of an output."""
+        return frozenset(np.flatnonzero(self.matrix[output]).tolist())
+
+    # --- Which columns of outputs are one variable, and which is a coarser form of another
+
+    def _name_variables(self) -> None:
+        columns: dict[str, Ints] = {}
+        self.labels: dict[str, tuple[str, ...]] = {}
+        names: dict[tuple[int, str], str] = {}
+        for number, one in enumerate(self.outputs):
+            for variable in one.variables:
+                column, labels = self._column(number, variable, ())
+                for attempt in range(1, len(self.outputs) + 2):
+                    name = variable if attempt == 1 else f"{variable} ({attempt})"
+                    if name not in columns:
+                        columns[name], self.labels[name] = column, labels
+                        break
+                    again, merged = self._column(number, variable, self.labels[name])
+                    both = (again >= 0) & (columns[name] >= 0)
+                    if bool((again[both] == columns[name][both]).all()):
+                        columns[name] = np.maximum(columns[name], again)
+                        self.labels[name] = merged
+                        break
+                names[number, variable] = name
+        self.columns = columns
+        finer = {name: self._finer(name) for name in columns}
+        self.maps: list[dict[str, tuple[str, Ints]]] = [{} for _ in self.outputs]
+        for (number, variable), name in names.items():
+            base = finer[name]
+            own, _ = self._column(number, variable, ())
+            category = np.full(len(self.labels[base]), -1, dtype=np.int64)
+            inside = own >= 0
+            category[columns[base][inside]] = own[inside]
+            if base != name:  # categories of the finer variable in which this output has nobody
+                whole = _function(columns[base], columns[name], len(self.labels[base]))
+                code = {label: at for at, label in enumerate(self.outputs[number].labels[variable])}
+                for fine, coarse in enumerate(whole.tolist()):
+                    if coarse >= 0:
+                        category[fine] = code.get(self.labels[name][coarse], -1)
+            else:
+                code = {label: at for at, label in enumerate(self.outputs[number].labels[variable])}
+                category[:] = [code.get(label, -1) for label in self.labels[name]]
+            self.maps[number][variable] = (base, category)
+        self.bases = [tuple(base for base, _ in one.values()) for one in self.maps]
+
+    def _column(
+        self, number: int, variable: str, labels: tuple[str, ...]
+    ) -> tuple[Ints, tuple[str, ...]]:
+        """The codes of all people in a variable of an output, by labels that others began."""
+        one = self.outputs[number]
+        merged = tuple(dict.fromkeys((*labels, *one.labels[variable])))
+        code = {label: at for at, label in enumerate(merged)}
+        new = np.array([code[label] for label in one.labels[variable]], dtype=np.int64)
+        column = np.full(self.people.size, -1, dtype=np.int64)
+        column[self._at[number]] = new[one.codes[variable]]
+        return column, merged
+
+    def _finer(self, name: str) -> str:
+        """The finest variable of which this one is a coarser form."""
+        coarse = self.columns[name]
+        best = name
+        for other, fine in self.columns.items():
+            if len(self.labels[other]) <= len(self.labels[best]) or bool(
+                (fine[coarse >= 0] < 0).any()
+            ):
+                continue
+            both = coarse >= 0
+            if _is_function(fine[both], coarse[both]):
+                best = other
+        return best
+
+    # --- Which unions of parts may follow
+
+    def unions(self) -> tuple[list[frozenset[int]], bool]:
+        """The unions of parts in the row space of populations; whether these are all."""
+        rows = _echelon(np.unique(self.matrix, axis=0))
+        found = {self.parts(number) for number in range(len(self.outputs))}
+        for one, other in product(tuple(found), repeat=2):
+            if other < one:
+                found.add(one - other)
+        complete = len(rows) <= _MOST_RANK
+        chosen = [tuple(range(len(rows)))] if complete else _connected(rows)
+        for group in chosen:
+            if len(group) > _MOST_RANK:
+                group = group[:0]
+            dense = np.array([[float(v) for v in rows[at]] for at in group]).reshape(-1, self.size)
+            for bits in product((0, 1), repeat=len(group)):
+                vector = np.array(bits, dtype=np.float64) @ dense
+                if bool(np.isin(vector, (0.0, 1.0)).all()) and bool(vector.any()):
+                    found.add(frozenset(np.flatnonzero(vector).tolist()))
+        return sorted(found, key=lambda union: (len(union), sorted(union))), complete
+
+
+def _function(fine: Ints, coarse: Ints, categories: int) -> Ints:
+    """The coarse category of each fine one."""
+    out = np.full(categories, -1, dtype=np.int64)
+    both = (fine >= 0) & (coarse >= 0)
+    out[fine[both]] = coarse[both]
+    return out
+
+
+def _is_function(fine: Ints, coarse: Ints) -> bool:
+    if not fine.size:
+        return False
+    return bool((_function(fine, coarse, int(fine.max()) + 1)[fine] == coarse).all())
+
+
+def _echelon(matrix: Mask) -> list[list[Fraction]]:
+    """The reduced rows of a 0/1 matrix: each has a 1 in its pivot, where all others have 0."""
+    rows: list[list[Fraction]] = []
+    for raw in matrix.astype(int).tolist():
+        new = [Fraction(value) for value in raw]
+        for row in rows:
+            pivot = next(at for at, value in enumerate(row) if value)
+            if new[pivot]:
+                factor = new[pivot]
+                new = [a - factor * b for a, b in zip(new, row, strict=True)]
+        lead = next((at for at, value in enumerate(new) if value), None)
+        if lead is None:
+            continue
+        new = [value / new[lead] for value in new]
+        for at, row in enumerate(rows):
+            if row[lead]:
+                rows[at] = [a - row[lead] * b for a, b in zip(row, new, strict=True)]
+        rows.append(new)
+    return sorted(rows, key=lambda row: next(at for at, value in enumerate(row) if value))
+
+
+def _connected(rows: list[list[Fraction]]) -> list[tuple[int, ...]]:
+    """Rows that share parts, together."""
+    groups: list[tuple[set[int], set[int]]] = []
+    for number, row in enumerate(rows):
+        touched, members = {at for at, value in enumerate(row) if value}, {number}
+        apart = []
+        for columns, those in groups:
+            if columns & touched:
+                touched |= columns
+                members |= those
+            else:
+                apart.append((columns, those))
+        groups = [*apart, (touched, members)]
+    return [tuple(sorted(members)) for _, members in groups]
+
+
+@dataclass(frozen=True, eq=False)
+class _Space:
+    """The hidden counts of all parts by the categories of some variables."""
+
+    parts: _Parts
+    level: Level
+    shape: tuple[int, ...]
+    counts: Ints
+
+    @classmethod
+    def of(cls, parts: _Parts, level: Level) -> _Space | None:
+        """The space, unless it is too large; people without a category in it have none of its cells."""
+        shape = tuple(len(parts.labels[name]) for name in level)
+        if parts.size * int(np.prod(shape, dtype=float)) > _MOST_CELLS:
+            return None
+        inside = np.ones(parts.people.size, dtype=np.bool_)
+        for name in level:
+            inside &= parts.columns[name] >= 0
+        counts = np.zeros((parts.size, *shape), dtype=np.int64)
+        places = tuple(parts.columns[name][inside] for name in level)
+        np.add.at(counts, (parts.part_of[inside], *places), 1)
+        return cls(parts, level, shape, counts)
+
+    @cached_property
+    def rows(self) -> list[list[tuple[Mask, int]]]:
+        """Of each output the counts that it shows of these cells: which they add up, and to how many."""
+        found = []
+        for number, one in enumerate(self.parts.outputs):
+            maps = self.parts.maps[number]
+            within = [name for name, (base, _) in maps.items() if base in self.level]
+            own: list[tuple[Mask, int]] = []
+            for level, mask in one.visible(within).items():
+                for cell in map(tuple, np.argwhere(mask)):
+                    held = np.zeros((self.parts.size, *self.shape), dtype=np.bool_)
+                    held[np.ix_(*self._categories(number, level, cell))] = True
+                    own.append((held, int(self.counts[held].sum())))
+            found.append(own)
+        return found
+
+    def _categories(self, number: int, level: Level, cell: tuple[int, ...]) -> list[Ints]:
+        """The parts of an output, and along each variable the categories that lie in a cell of it."""
+        inside = [np.flatnonzero(self.parts.matrix[number])]
+        for name, size in zip(self.level, self.shape, strict=True):
+            kept = np.ones(size, dtype=np.bool_)
+            for variable, code in zip(level, cell, strict=True):
+                base, category = self.parts.maps[number][variable]
+                if base == name:
+                    kept &= category == code
+            inside.append(np.flatnonzero(kept))
+        return inside
+
+    def targets(self, unions: Sequence[frozenset[int]], threshold: int) -> Iterator[_Target]:
+        """Unions of parts that hold a few people in a cell, unless one output shows their number by itself."""
+        shown = (
+            {held.tobytes() for own in self.rows for held, _ in own}
+            if self._any_small(threshold)
+            else set()
+        )
+        for union in unions:
+            listed = sorted(union)
+            total = self.counts[listed].sum(axis=0)
+            for cell in map(tuple, np.argwhere((total > 0) & (total < threshold))):
+                held = np.zeros((self.parts.size, *self.shape), dtype=np.bool_)
+                held[np.ix_(listed, *([code] for code in cell))] = True
+                if held.tobytes() not in shown:
+                    present = frozenset(at for at in listed if self.counts[(at, *cell)])
+                    yield _Target(present, union, tuple(int(c) for c in cell), int(total[cell]))
+
+    def _any_small(self, threshold: int) -> bool:
+        return bool(((self.counts > 0) & (self.counts < threshold)).any())
+
+    def given_away(self, outputs: Sequence[int], targets: Sequence[_Target]) -> Mask:
+        """Which targets follow from the counts that some of the outputs show."""
+        if not targets:
+            return np.zeros(0, dtype=np.bool_)
+        atoms = self.counts.size
+        rows = [row for number in outputs for row in self.rows[number]]
+        width = atoms + len(targets)
+        high: Ints = np.full(width, UNBOUNDED, dtype=np.int64)
+        lines, totals = [], []
+        for held, total in rows:
+            if total == 0:
+                high[np.flatnonzero(held)] = 0
+            else:
+                lines.append([(at, 1) for at in np.flatnonzero(held).tolist()])
+                totals.append(total)
+        for number, target in enumerate(targets):
+            held = np.zeros((self.parts.size, *self.shape), dtype=np.bool_)
+            held[np.ix_(sorted(target.union), *([code] for code in target.cell))] = True
+            lines.append([(atoms + number, 1), *((at, -1) for at in np.flatnonzero(held).tolist())])
+            totals.append(0)
+        pointers = np.cumsum([0, *map(len, lines)])
+        indices = np.array([at for line in lines for at, _ in line], dtype=np.int64)
+        values = np.array([value for line in lines for _, value in line], dtype=np.int64)
+        known = Knowledge(
+            names=[""] * width,
+            low=np.zeros(width, dtype=np.int64),
+            high=high,
+            matrix=sparse.csr_array((values, indices, pointers), shape=(len(lines), width)),
+            fact_low=np.array(totals, dtype=np.int64),
+            fact_high=np.array(totals, dtype=np.int64),
+        )
+        return exactly_disclosed(known)[atoms:]
+
+    def needed(self, target: _Target) -> tuple[str, ...]:
+        """The names of outputs from which a target follows, and from none fewer of them."""
+        kept = [number for number in range(len(self.parts.outputs)) if self.rows[number]]
+        for number in reversed(tuple(kept)):
+            fewer = [one for one in kept if one != number]
+            if bool(self.given_away(fewer, [target])[0]):
+                kept = fewer
+        return tuple(self.parts.outputs[number].output for number in kept)
+
+    def describe(self, target: _Target) -> SmallGroup:
+        """A group in words."""
+        named = zip(self.level, target.cell, strict=True)
+        where = tuple((name, self.parts.labels[name][code]) for name, code in named)
+        return SmallGroup(where, target.people)

@@ -1,0 +1,580 @@
+"""A researcher's session in a safe room: every output judged by itself and together with all others."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lustrum.checking.book import SessionBook
+from lustrum.checking.folder import write_folder
+from lustrum.checking.joint import JointAudit, audit_together
+from lustrum.checking.output import SessionOutput
+from lustrum.checking.populations import OutputPopulation, people_of
+from lustrum.checking.rules import OF_ONE, OutputRules, Verdict, described, statistic_of
+from lustrum.checking.tables import TableOutput
+from lustrum.model import InputError
+from lustrum.model.errors import choices
+from lustrum.model.labelled_counts import is_labelled
+
+
+@dataclass(eq=False)
+class Session:
+    """Outputs of one researcher from one dataset, checked as they are made and all together.
+
+    Records are known by the index of their frame, which must name each once and mean the same records
+    in every frame of the session. ``book`` is a folder that sessions of the same data share: outputs of earlier
+    ones count as known. ``rules`` are those of the safe room.
+
+    >>> import pandas as pd
+    >>> people = pd.DataFrame({"area": ["n", "s"] * 20, "job": (["a"] * 19 + ["b"]) * 2})
+    >>> session = Session()
+    >>> session.crosstab(people.area, people.job)
+    SessionOutput('output_0': fail, 1 cell fails threshold)
+    >>> session.suppress("output_0").frame.isna().sum().sum()
+    np.int64(1)
+    """
+
+    book: Path | str | None = None
+    rules: OutputRules = field(default_factory=OutputRules)
+    title: str = ""
+
+    def __post_init__(self) -> None:
+        self.outputs: dict[str, SessionOutput] = {}
+        self._book = None if self.book is None else SessionBook(Path(self.book))
+        self._key = secrets.token_bytes(32) if self._book is None else self._book.key()
+        self._made = 0
+        self._finalised = False
+
+    def __repr__(self) -> str:
+        many = len(self.outputs)
+        return f"Session({many} {'output' if many == 1 else 'outputs'})"
+
+    def __getitem__(self, name: str) -> SessionOutput:
+        if name not in self.outputs:
+            raise InputError(f"There is no output {name!r}; {choices(name, list(self.outputs))}.")
+        return self.outputs[name]
+
+    # --- Outputs
+
+    def crosstab(
+        self,
+        index: object,
+        columns: object = None,
+        values: object = None,
+        *,
+        aggfunc: object = None,
+        rownames: Sequence[str] | None = None,
+        colnames: Sequence[str] | None = None,
+        margins: bool = False,
+        margins_name: str = "All",
+        normalize: bool | str = False,
+        weights: object = None,
+        name: str | None = None,
+    ) -> SessionOutput:
+        """A cross tabulation as pandas spells it; ``aggfunc`` may be a list, or 0.25 for a quartile."""
+        down, across = _listed(index), _listed(columns)
+        named: dict[str, Any] = {}
+        for at, column in enumerate(down):
+            _put(
+                named,
+                rownames[at] if rownames else getattr(column, "name", None) or f"row_{at}",
+                column,
+            )
+        for at, column in enumerate(across):
+            _put(
+                named,
+                colnames[at] if colnames else getattr(column, "name", None) or f"col_{at}",
+                column,
+            )
+        if aggfunc is None:
+            aggfunc = "count" if values is None else "mean"
+        statistics = tuple(aggfunc) if isinstance(aggfunc, (list, tuple)) else (aggfunc,)
+        table = self._table(
+            named,
+            len(down),
+            statistics,
+            values,
+            weights,
+            margins=margins,
+            margins_name=margins_name,
+            normalize="all" if normalize is True else str(normalize or ""),
+        )
+        words = ", ".join(statistic_of(one)[0] for one in statistics)
+        return self._add_table("table", f"crosstab({' × '.join(named)}): {words}", table, name)
+
+    def pivot_table(
+        self,
+        data: Any,
+        values: str | None = None,
+        index: str | Sequence[str] = (),
+        columns: str | Sequence[str] = (),
+        aggfunc: object = "mean",
+        *,
+        margins: bool = False,
+        margins_name: str = "All",
+        name: str | None = None,
+    ) -> SessionOutput:
+        """A pivot table as ``pandas.pivot_table`` spells it."""
+        by = [[one] if isinstance(one, str) else list(one or ()) for one in (index, columns)]
+        return self.crosstab(
+            [data[one] for one in by[0]],
+            [data[one] for one in by[1]],
+            None if values is None else data[values],
+            aggfunc=aggfunc,
+            margins=margins,
+            margins_name=margins_name,
+            name=name,
+        )
+
+    def regression(self, results: Any, *, name: str | None = None) -> SessionOutput:
+        """The coefficients of a fitted model, such as one of statsmodels."""
+        import pandas as pd
+
+        verdict, reasons = self.rules.judge_model(results)
+        columns = {
+            word: np.asarray(getattr(results, attribute))
+            for word, attribute in (
+                ("coefficient", "params"),
+                ("standard error", "bse"),
+                ("p", "pvalues"),
+            )
+            if getattr(results, attribute, None) is not None
+        }
+        names = getattr(getattr(results, "model", None), "exog_names", None)
+        frame = pd.DataFrame(columns, index=None if names is None else list(names))
+        outcome = pd.DataFrame(
+            {"value": [float(results.nobs), float(results.df_resid)]},
+            index=["observations", "df of residuals"],
+        )
+        rows = getattr(getattr(getattr(results, "model", None), "data", None), "row_labels", None)
+        population = None
+        summary = "; ".join(reasons) or f"{results.df_resid:g} residual degrees of freedom"
+        if rows is None:
+            summary += "; the model does not say whose records it used, so it is not audited with the others"
+            verdict = "review" if verdict == "pass" else verdict
+        else:
+            everybody = np.ones((), dtype=np.bool_)
+            population = OutputPopulation(
+                "", people_of(list(rows), self._key), {}, {}, {(): everybody}
+            )
+        suggestion = (
+            "" if verdict == "pass" else "Leave regressors out, or put rare categories together."
+        )
+        kind = f"regression({type(getattr(results, 'model', results)).__name__})"
+        return self._add(
+            SessionOutput(
+                "",
+                "regression",
+                kind,
+                frame,
+                outcome,
+                verdict,
+                summary,
+                suggestion,
+                population=population,
+            ),
+            name,
+        )
+
+    def survival(self, time: Any, status: Any, *, name: str | None = None) -> SessionOutput:
+        """A Kaplan-Meier table: of each time who is at risk, who had the event, and the share that survives.
+
+        ``status`` is 1 for an event and 0 for a censored time. Differences of rows are people, so that
+        everybody who leaves between two rows, and everybody who is left, must be enough.
+        """
+        if not set(np.unique(np.asarray(status, dtype=float))) <= {0.0, 1.0, np.nan}:
+            raise InputError("'status' is 1 for an event and 0 for a censored time.")
+        table = self._table({"time": time}, 1, ("count",), status, None)
+        return self._add_table("survival", "survival(time, status)", table, name)
+
+    def histogram(
+        self, column: Any, bins: int | Sequence[float] = 10, *, name: str | None = None
+    ) -> SessionOutput:
+        """How many people are in each bin. Stated edges are kept; otherwise they are round numbers, since the
+        smallest and the largest value belong to somebody."""
+        import pandas as pd
+
+        edges = _round_edges(column, bins) if isinstance(bins, int) else list(bins)
+        if len(edges) < 2 or any(a >= b for a, b in pairwise(edges)):
+            raise InputError("'bins' is a number of bins, or their edges in rising order.")
+        inside = column.where(column != edges[-1], np.nextafter(edges[-1], edges[0]))
+        named = [f"{low:g} to {high:g}" for low, high in pairwise(edges)]
+        cut = pd.cut(inside, edges, right=False, labels=named)
+        word = str(getattr(column, "name", None) or "value")
+        table = self._table({f"{word} (bins)": cut}, 1, ("count",), None, None)
+        return self._add_table("histogram", f"histogram({word})", table, name)
+
+    def custom(
+        self, file: Path | str, comment: str = "", *, name: str | None = None
+    ) -> SessionOutput:
+        """A file that no rule knows: the checker reads it."""
+        import pandas as pd
+
+        path = Path(file)
+        if not path.is_file():
+            raise InputError(f"There is no file {path}.")
+        output = SessionOutput(
+            "",
+            "custom",
+            path.name,
+            pd.DataFrame(),
+            pd.DataFrame(),
+            "review",
+            "no rule knows this kind of output",
+            comments=(comment,) if comment else (),
+            file=path,
+        )
+        return self._add(output, name)
+
+    # --- What is done to an output, in one line
+
+    def suppress(self, name: str) -> SessionOutput:
+        """Leave out the cells that fail, and those that would give them away."""
+        return self._redo(name, lambda table: table.suppressed())
+
+    def round(self, name: str, base: int | None = None) -> SessionOutput:
+        """Round the counts of an output."""
+        return self._redo(name, lambda table: table.rounded(base))
+
+    def coarsen(
+        self,
+        name: str,
+        variable: str | None = None,
+        groups: Mapping[str, Sequence[Any]] | None = None,
+    ) -> SessionOutput:
+        """Put categories of a variable together: as stated, or the rarest until no cell fails."""
+        if self[name].kind == "survival":
+            return self._redo(name, _coarser_times)
+        return self._redo(name, lambda table: table.coarsened(variable, groups))
+
+    def comment(self, name: str, text: str) -> None:
+        """Add a comment for the checker."""
+        self.outputs[name] = replace(self[name], comments=(*self[name].comments, text))
+
+    def exception(self, name: str, reason: str) -> None:
+        """Ask the checker to let an output pass, and say why."""
+        if not reason.strip():
+            raise InputError("An exception needs a reason.")
+        self.outputs[name] = replace(self[name], exception=reason)
+
+    def rename(self, old: str, new: str) -> None:
+        """Give an output another name."""
+        _check_name(new)
+        if new in self.outputs:
+            raise InputError(f"There is an output {new!r} already.")
+        output = replace(self[old], name=new)
+        self.outputs = {
+            (new if name == old else name): (output if name == old else one)
+            for name, one in self.outputs.items()
+        }
+
+    def remove(self, name: str) -> None:
+        """Take an output back."""
+        del self.outputs[self[name].name]
+
+    # --- All together
+
+    def audit(self) -> JointAudit:
+        """Which groups of few people all outputs give away together, with those of earlier sessions."""
+        own = [
+            replace(one.population, output=one.name)
+            for one in self.outputs.values()
+            if one.population is not None
+        ]
+        earlier = [] if self._book is None else self._book.populations()
+        return audit_together([*earlier, *own], self.rules.threshold)
+
+    def frame(self) -> Any:
+        """All outputs in a frame: what the rules say of each, and with which others it gives people away."""
+        import pandas as pd
+
+        audit = self.audit()
+        rows = [
+            {
+                "output": one.name,
+                "what": one.command,
+                "verdict": one.verdict,
+                "summary": one.summary,
+                "with others": ", ".join(
+                    sorted(
+                        {name for found in audit.about(one.name) for name in found.outputs}
+                        - {one.name}
+                    )
+                ),
+                "suggestion": one.suggestion,
+                "exception": one.exception,
+            }
+            for one in self.outputs.values()
+        ]
+        return pd.DataFrame(rows).set_index("output") if rows else pd.DataFrame(rows)
+
+    def finalise(self, folder: Path | str) -> Path:
+        """Write the outputs for the checker into a new folder, and enter them into the book.
+
+        Nothing of it is public: ``lustrum check`` puts what the checker approves into its folder ``approved``.
+        """
+        if self._finalised:
+            raise InputError("This session was finalised; start another for more outputs.")
+        if not self.outputs:
+            raise InputError("The session has no outputs.")
+        path = Path(folder)
+        digest = write_folder(
+            path, self.title, list(self.outputs.values()), self.audit(), self.rules.to_mapping()
+        )
+        if self._book is not None:
+            own = {o.name: o.population for o in self.outputs.values() if o.population is not None}
+            self._book.enter(digest, self.title, own)
+        self._finalised = True
+        return path
+
+    # --- How outputs are made
+
+    def _table(
+        self,
+        columns: Mapping[str, Any],
+        down: int,
+        statistics: tuple[Any, ...],
+        values: Any,
+        weights: Any,
+        *,
+        margins: bool = False,
+        margins_name: str = "All",
+        normalize: str = "",
+    ) -> TableOutput:
+        import pandas as pd
+
+        if not columns:
+            raise InputError("Name at least one column for the rows ('index').")
+        if normalize not in ("", "all", "index", "columns"):
+            raise InputError(
+                f"'normalize' is True, 'all', 'index' or 'columns', not {normalize!r}."
+            )
+        if values is None and any(statistic_of(one)[0] != "count" for one in statistics):
+            raise InputError("Name the column that the statistic is about with 'values'.")
+        extra = {"\0values": values, "\0weights": weights}
+        given = {**columns, **{word: one for word, one in extra.items() if one is not None}}
+        indices = [one.index for one in given.values() if is_labelled(one)]
+        if any(not index.equals(indices[0]) for index in indices[1:]):
+            raise InputError("The columns have different indices; take them from one frame.")
+        frame = pd.DataFrame(given, index=indices[0] if indices else None)
+        if not frame.index.is_unique:
+            raise InputError(
+                "The index names a record twice, so nobody knows which outputs are about the same people; use "
+                "an index that names each record once."
+            )
+        frame = frame.dropna()
+        if frame.empty:
+            raise InputError("No record has a value in all of these columns.")
+        return TableOutput(
+            {word: frame[word].array for word in columns},
+            down,
+            people_of(frame.index.tolist(), self._key),
+            self.rules,
+            statistics,
+            None if values is None else frame["\0values"].to_numpy(),
+            None if weights is None else frame["\0weights"].to_numpy(),
+            margins,
+            margins_name,
+            normalize,
+        )
+
+    def _add_table(
+        self, kind: str, command: str, table: TableOutput, name: str | None
+    ) -> SessionOutput:
+        return self._add(_judged(kind, command, table), name)
+
+    def _add(self, output: SessionOutput, name: str | None) -> SessionOutput:
+        if name is None:
+            while (name := f"output_{self._made}") in self.outputs:
+                self._made += 1
+        assert name is not None
+        _check_name(name)
+        if name in self.outputs:
+            raise InputError(f"There is an output {name!r} already; choose another name.")
+        self._made += 1
+        self.outputs[name] = replace(output, name=name)
+        return self.outputs[name]
+
+    def _redo(self, name: str, how: Callable[[TableOutput], TableOutput]) -> SessionOutput:
+        before = self[name]
+        if before.table is None:
+            raise InputError(
+                f"{name!r} is no table; only tables are suppressed, rounded or made coarser."
+            )
+        after = _judged(before.kind, before.command, how(before.table))
+        self.outputs[name] = replace(
+            after, name=name, comments=before.comments, exception=before.exception
+        )
+        return self.outputs[name]
+
+
+def _judged(kind: str, command: str, table: TableOutput) -> SessionOutput:
+    """An output of a table, with what the rules say of it."""
+    if kind == "survival":
+        return _judged_survival(command, table)
+    failing = int((table.sensitive & ~table.hidden).sum())
+    verdict: Verdict = "pass"
+    summary = described(table.failing) or "every cell passes"
+    suggestion = ""
+    if table.base:
+        verdict = "pass" if table.base >= table.rules.threshold else "review"
+        summary = f"{summary}; {table.treated}"
+    elif failing:
+        verdict, suggestion = "fail", _suggested(table)
+    elif table.treated:
+        summary = f"{summary}; {int(table.hidden.sum())} cells {table.treated}"
+    return SessionOutput(
+        "",
+        kind,
+        command,
+        table.frame(),
+        table.outcome(),
+        verdict,
+        summary,
+        suggestion,
+        table,
+        table.population(""),
+    )
+
+
+def _suggested(table: TableOutput) -> str:
+    names = [statistic_of(one)[0] for one in table.statistics]
+    if any(name in OF_ONE for name in names):
+        return "session.remove(name): a smallest or largest value is that of one person; show a quantile"
+    share = float(table.sensitive.sum()) / max(1, int((table.counts > 0).sum()))
+    try:
+        if share > 0.2:
+            table.coarsened()
+            return "session.coarsen(name)"
+    except InputError:
+        pass
+    return "session.suppress(name)"
+
+
+def _judged_survival(command: str, table: TableOutput) -> SessionOutput:
+    """A life table: rows where people leave, judged by how many leave and how many stay."""
+    import pandas as pd
+
+    leave: Any = table.counts
+    events = table.computed("sum", table.values)
+    risk = leave.sum() - np.concatenate([[0], np.cumsum(leave)[:-1]])
+    share = np.cumprod(1 - events / risk)
+    least = table.rules.threshold
+    after = risk - leave
+    texts = [
+        "; ".join(
+            word
+            for word, wrong in (
+                ("few leave", 0 < left < least),
+                ("few events", 0 < had < least),
+                ("few censored", 0 < left - had < least),
+                ("few stay", 0 < stay < least),
+            )
+            if wrong
+        )
+        or "ok"
+        for left, had, stay in zip(leave, events, after, strict=True)
+    ]
+    index = pd.Index(table.labels["time"], name="time")
+    frame = pd.DataFrame(
+        {"at risk": risk, "events": events.astype(int), "survival": share}, index=index
+    )
+    failing = sum(text != "ok" for text in texts)
+    return SessionOutput(
+        "",
+        "survival",
+        command,
+        frame,
+        pd.DataFrame({"outcome": texts}, index=index),
+        "fail" if failing else "pass",
+        f"{failing} of {len(texts)} rows fail" if failing else "every row passes",
+        "session.coarsen(name): fewer times" if failing else "",
+        table,
+        OutputPopulation(
+            "",
+            table.people,
+            {**table.codes, "event": np.asarray(table.values, dtype=np.int64)},
+            {"time": tuple(map(str, table.labels["time"])), "event": ("0", "1")},
+            {("time", "event"): np.ones((len(texts), 2), dtype=np.bool_)},
+        ),
+    )
+
+
+def _coarser_times(table: TableOutput) -> TableOutput:
+    """The life table at fewer times: a row ends where enough had the event, were censored, and stay."""
+    import pandas as pd
+
+    least = table.rules.threshold
+    events = table.computed("sum", table.values)
+    ends, left, had, stay = [], 0.0, 0.0, float(table.counts.sum())
+    for at, (gone, event) in enumerate(zip(table.counts.tolist(), events.tolist(), strict=True)):
+        left, had, stay = left + gone, had + event, stay - gone
+        fine = left >= least and (had == 0 or had >= least) and (left == had or left - had >= least)
+        if fine and (stay == 0 or stay >= least):
+            ends.append(at)
+            left = had = 0.0
+    if left and ends:
+        ends.pop()
+    if not ends or ends[-1] != len(events) - 1:
+        ends.append(len(events) - 1)
+    into: dict[Any, Any] = {}
+    labels = table.labels["time"]
+    for begin, end in zip([-1, *ends[:-1]], ends, strict=True):
+        into |= {labels[at]: labels[end] for at in range(begin + 1, end + 1)}
+    kept = [labels[at] for at in ends]
+    column = pd.Categorical(
+        [into[value] for value in table.columns["time"]], categories=kept, ordered=True
+    )
+    return replace(table, columns={"time": column})
+
+
+def _round_edges(column: Any, bins: int) -> list[float]:
+    """Round numbers that cover the values, about so many intervals of them.
+
+    >>> _round_edges([3, 87], 10)
+    [0.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0]
+    """
+    values = np.asarray(column, dtype=float)
+    low, high = float(np.nanmin(values)), float(np.nanmax(values))
+    rough = (high - low) / bins or 1.0
+    power = 10.0 ** np.floor(np.log10(rough))
+    step = next(power * one for one in (1, 2, 2.5, 5, 10) if power * one >= rough * (1 - 1e-9))
+    first, last = np.floor(low / step), np.ceil(high / step)
+    return [float(round(step * at, 10)) for at in np.arange(first, max(last, first + 1) + 1)]
+
+
+def _listed(columns: Any) -> list[Any]:
+    if columns is None:
+        return []
+    if isinstance(columns, (list, tuple)) and all(
+        hasattr(one, "__len__") and not isinstance(one, str) for one in columns
+    ):
+        return list(columns)
+    return [columns]
+
+
+def _put(named: dict[str, Any], name: object, column: Any) -> None:
+    if str(name) in named:
+        raise InputError(
+            f"Two of the columns are called {str(name)!r}; give them 'rownames' and 'colnames'."
+        )
+    named[str(name)] = column
+
+
+def _check_name(name: str) -> None:
+    """A name that is also that of a file."""
+    if (
+        not name
+        or len(name) > 100
+        or name.startswith(".")
+        or not all(c.isalnum() or c in "-_. " for c in name)
+    ):
+        raise InputError(
+            "An output is called by letters, digits, spaces, '-', '_' and '.', up to 100 of them."
+        )

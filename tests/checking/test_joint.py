@@ -1,0 +1,132 @@
+"""All outputs of a session together: what several give away is found, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from itertools import chain, combinations, product
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.examples import examples
+
+from lustrum.checking.joint import audit_together
+from lustrum.checking.populations import OutputPopulation
+
+NAMES = ("a", "b")
+T = 3
+
+
+def reduced(row: list[Fraction], rows: list[tuple[int, list[Fraction]]]) -> list[Fraction]:
+    """What is left of a row after those that are known."""
+    for lead, other in rows:
+        if row[lead]:
+            row = [a - row[lead] * b for a, b in zip(row, other, strict=True)]
+    return row
+
+
+def echelon(given: list[list[int]]) -> list[tuple[int, list[Fraction]]]:
+    rows: list[tuple[int, list[Fraction]]] = []
+    for one in given:
+        row = reduced([Fraction(v) for v in one], rows)
+        lead = next((at for at, value in enumerate(row) if value), None)
+        if lead is not None:
+            rows.append((lead, [value / row[lead] for value in row]))
+    return rows
+
+
+def subsets(things: tuple[object, ...]) -> Iterator[tuple[object, ...]]:
+    return chain.from_iterable(combinations(things, size) for size in range(len(things) + 1))
+
+
+@st.composite
+def sessions(draw: st.DrawFn) -> tuple[np.ndarray, list[OutputPopulation]]:
+    people = draw(st.integers(3, 12))
+    values = np.array(
+        [draw(st.lists(st.integers(0, 1), min_size=2, max_size=2)) for _ in range(people)]
+    )
+    outputs = []
+    for number in range(draw(st.integers(1, 3))):
+        inside = draw(st.lists(st.booleans(), min_size=people, max_size=people))
+        who = np.flatnonzero(inside) if number and any(inside) else np.arange(people)
+        of = tuple(draw(st.sampled_from([(), ("a",), ("b",), ("a", "b")])))
+        shown = {}
+        for level in subsets(of):
+            if level == of or draw(st.booleans()):
+                flat = draw(
+                    st.lists(st.booleans(), min_size=2 ** len(level), max_size=2 ** len(level))
+                )
+                shown[level] = np.array(flat).reshape((2,) * len(level))
+        codes = {name: values[who, NAMES.index(name)] for name in of}
+        labels = dict.fromkeys(of, ("0", "1"))
+        outputs.append(OutputPopulation(f"o{number}", who, codes, labels, shown))
+    return values, outputs
+
+
+@given(sessions())
+@settings(max_examples=examples(60, 2000), deadline=None)
+def test_groups_are_given_away_as_enumeration_of_all_unions_says(
+    session: tuple[np.ndarray, list[OutputPopulation]],
+) -> None:
+    """Every union of parts in every cell, decided in fractions over all categories, against the audit."""
+    values, outputs = session
+    people = sorted({int(p) for one in outputs for p in one.people})
+    kind = {p: tuple(p in set(one.people.tolist()) for one in outputs) for p in people}
+    kinds = sorted(set(kind.values()))
+    atoms = list(product(range(len(kinds)), (0, 1), (0, 1)))
+    count = dict.fromkeys(atoms, 0)
+    for p in people:
+        count[(kinds.index(kind[p]), *values[p].tolist())] += 1
+
+    def row(inside: set[int], cell: dict[str, int]) -> list[int]:
+        return [
+            int(k in inside and all((a, b)[NAMES.index(n)] == c for n, c in cell.items()))
+            for k, a, b in atoms
+        ]
+
+    rows, alone = [], []
+    for number, one in enumerate(outputs):
+        inside = {at for at, k in enumerate(kinds) if k[number]}
+        for level, mask in one.shown.items():
+            for cell in map(tuple, np.argwhere(mask)):
+                rows.append(row(inside, dict(zip(level, map(int, cell), strict=True))))
+            for inner in subsets(
+                level
+            ):  # what an output shows by itself: a cell, or all cells of a margin
+                for cell in product((0, 1), repeat=len(inner)):
+                    fixed = dict(zip(inner, cell, strict=True))
+                    if mask[tuple(fixed.get(name, slice(None)) for name in level)].all():
+                        alone.append(row(inside, fixed))
+    empty = {
+        at
+        for r in rows
+        if not sum(v * count[a] for v, a in zip(r, atoms, strict=True))
+        for at, v in enumerate(r)
+        if v
+    }
+    rows += [[int(at == other) for other in range(len(atoms))] for at in empty]
+    known = echelon(rows)
+    levels = {level for one in outputs for level in subsets(one.variables)}
+    expected = []
+    for union in subsets(tuple(range(len(kinds)))):
+        for level in levels:
+            for cell in product((0, 1), repeat=len(level)):
+                wanted = row(set(union), dict(zip(level, cell, strict=True)))
+                held = sum(v * count[atom] for v, atom in zip(wanted, atoms, strict=True))
+                if (
+                    0 < held < T
+                    and wanted not in alone
+                    and not any(reduced([Fraction(v) for v in wanted], known))
+                ):
+                    expected.append(
+                        (tuple(zip(level, map(str, cell), strict=True)), held, set(union))
+                    )
+    audit = audit_together(outputs, T)
+    assert not audit.undecided
+    found = {(group.where, group.people) for one in audit.differences for group in one.groups}
+    assert found == {
+        (where, held)
+        for where, held, union in expected
+        if not any(where == at and other < union for at, _, other in expected)
+    }
