@@ -184,7 +184,16 @@ def test_the_examples_of_the_explanations_run(page: str) -> None:
         assert printed.getvalue().strip()
 
 
-@pytest.mark.parametrize("page", ["tutorials/python.md", "how-to/write-a-plugin.md"])
+@pytest.mark.parametrize(
+    "page",
+    [
+        "tutorials/python.md",
+        "reference/python.md",
+        "how-to/write-a-plugin.md",
+        "how-to/check-research-outputs.md",
+        "how-to/ten-tasks-side-by-side.md",
+    ],
+)
 def test_the_blocks_of_a_page_run_one_after_the_other(page: str) -> None:
     blocks = code_blocks(DOCS / page, "python")
     assert len(blocks) >= 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import lustrum as lu
@@ -18,6 +20,7 @@ from lustrum.model import InputError, SeededRelease, Table
 from lustrum.model.parameters import parameters_of, spec_from_words
 from lustrum.model.plugins import load, names
 from lustrum.risk import RiskMeasure
+from lustrum.sensitivity import PPercent, Threshold
 from lustrum.tabulate import Secret
 from lustrum.utility import UtilityMeasure
 
@@ -261,6 +264,7 @@ import os, sys
 for name in {blocked}: sys.modules[name] = None
 del os.fork
 import pandas as pd, lustrum as lu
+from lustrum.sensitivity import PPercent, Threshold
 from lustrum.tabulate import Secret
 rows = pd.DataFrame({{"a": list("xyxyxx"), "b": list("uuvvuv")}})
 method = lu.protect.RandomRounding(base=3)
@@ -269,6 +273,96 @@ method.apply(lu.Table.from_frame(rows, by=["a", "b"]), secret=Secret(bytes(16)))
 """
     done = subprocess.run([sys.executable, "-c", run], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-1500:]
+
+
+def test_a_session_is_finalised_and_decided_without_the_modules_of_unix(tmp_path: Path) -> None:
+    """Locks of files are those of Windows, here played by another kind of lock."""
+    run = """
+import fcntl, os, sys, types
+from pathlib import Path
+def locking(handle, mode, size): fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB, size)
+sys.modules["msvcrt"] = types.SimpleNamespace(LK_NBLCK=2, locking=locking)
+for name in ("fcntl", "resource", "pwd", "grp"): sys.modules[name] = None
+del os.fork
+import pandas as pd, lustrum as lu
+from lustrum.checking import CheckerFolder
+session = lu.Session(book="book")
+session.crosstab(pd.Series(list("xy" * 20)))
+session.finalise("out")
+CheckerFolder(Path("out")).decide("output_0", "approve")
+assert len(lu.Session(book="book")._book.populations()) == 1
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", run],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        env={**os.environ, "USER": "ann"},
+    )
+    assert done.returncode == 0, done.stderr[-1500:]
+    assert (tmp_path / "out" / "approved" / "output_0.csv").is_file()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (lambda t: lu.best(t, [lu.protect.Suppression()]), "'max_risk' is the largest risk"),
+        (lambda t: Threshold(3) | PPercent(p=10), "AnyOf"),
+        (lambda t: lu.suppress({"a": ["x"]}, by=["a"]), "Say with 'rule'"),
+        (lambda t: lu.suppress({"a": ["x"]}, by=["a"], rule=[Threshold(3)]), "AnyOf"),
+        (lambda t: lu.protect.Suppression().apply(t)["a"], "to_pandas"),
+        (lambda t: lu.audit.audit_tables(pd.DataFrame({"a": [1]})), "not of a frame"),
+        (lambda t: lu.compare(t, [t]), "Releases are given by name"),
+        (
+            lambda t: lu.crosstab(["x"], normalize="rows", policy=lu.protect.Suppression()),
+            "'normalize'",
+        ),
+        (lambda t: lu.crosstab(["x"], weights=[2], policy="cell-key"), "by suppression here"),
+    ],
+)
+def test_what_was_probably_meant_is_said(wrong: Any, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        wrong(Table.from_counts([[14, 6], [7, 9]]))
+
+
+def test_means_weights_and_shares_are_those_of_pandas_where_they_are_shown() -> None:
+    rows = pd.DataFrame(
+        {"a": list("nns") * 40, "b": list("xyxzxy") * 20, "v": range(120), "w": [2, 1, 1.5] * 40}
+    )
+    method = lu.protect.Suppression(rule=Threshold(25))
+    for words in (
+        {"values": rows.v, "aggfunc": "mean", "margins": True},
+        {"values": rows.w, "aggfunc": "sum", "margins": True},
+        {"normalize": "index", "margins": True},
+        {"normalize": "columns", "margins": True},
+        {"normalize": True, "margins": True},
+    ):
+        ours = {**words, "weights": words.get("values"), "values": None, "aggfunc": None}
+        made = lu.crosstab(
+            rows.a, rows.b, policy=method, **(ours if words.get("aggfunc") == "sum" else words)
+        )
+        theirs = pd.crosstab(rows.a, rows.b, **words)
+        if "normalize" in words:
+            theirs = theirs.reindex_like(made.frame)
+        shown = made.frame.notna() & theirs.notna()
+        assert shown.to_numpy().any()
+        assert not made.frame.notna().to_numpy().all()
+        left, right = (
+            one.to_numpy(dtype=float, na_value=np.nan)[shown] for one in (made.frame, theirs)
+        )
+        assert np.allclose(left, right, atol=0.006)
+
+
+def test_maps_audits_and_comparisons_draw_themselves() -> None:
+    table = Table.from_counts([[1, 14, 3], [17, 83, 0]])
+    release = lu.protect.Suppression().apply(table)
+    drawn = lu.compare(table, {"<hidden>": release})
+    assert "&lt;hidden&gt;" in drawn._repr_html_()
+    assert drawn.frame.loc["<hidden>", "hidden cells"] == 1
+    assert "<table" in lu.audit.audit_tables(release)._repr_html_()
+    methods = lu.rumap.grid("conventional-rounding", base=[3])
+    assert "conventional-rounding" in lu.rumap(table, methods)._repr_html_()
 
 
 def test_formats_and_audits_ask_for_what_they_take(tmp_path: Path) -> None:

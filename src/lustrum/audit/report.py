@@ -18,6 +18,7 @@ from lustrum.audit.knowledge.responses import RelationLike, related
 from lustrum.model import InputError, Release
 from lustrum.model.arrays import Ints, Mask
 from lustrum.model.errors import kind_of
+from lustrum.model.text import html_table
 from lustrum.numeric.arithmetic import log2
 from lustrum.numeric.structure import UNBOUNDED
 
@@ -154,6 +155,9 @@ class TableFact:
     high: int = UNBOUNDED
 
 
+_MOST_SHOWN = 100  # cells in a notebook
+
+
 @dataclass(frozen=True)
 class AuditReport:
     """All cells of some tables that were not published exactly."""
@@ -194,12 +198,28 @@ class AuditReport:
             )
         return f"{said}{self._closest()}{more}{self._protected()}"
 
+    def _repr_html_(self) -> str:
+        rows = [
+            (
+                c.name,
+                *(f"{v / 10**self.decimals:,.{self.decimals}f}" for v in (c.low, c.high)),
+                str(c.disclosed),
+            )
+            for c in self.cells[:_MOST_SHOWN]
+        ]
+        return html_table(str(self), ("cell", "from", "to", "disclosed"), rows)
+
     def _closest(self) -> str:
         """A sentence on the narrowest range of a cell that is not disclosed."""
         left = [c for c in self.cells if not c.disclosed and np.isfinite(c.count)]
         if not left:
             return ""
         cell = min(left, key=lambda c: c.count)
+        if self.decimals:
+            low, high = (
+                f"{v / 10**self.decimals:,.{self.decimals}f}" for v in (cell.low, cell.high)
+            )
+            return f" The closest range goes from {low} to {high}: {cell.name}."
         return f" The closest range leaves {cell.count:,.0f} values open: {cell.name}."
 
     def _protected(self) -> str:
@@ -289,6 +309,11 @@ def audit_tables(
 
 def _published(tables: object) -> list[PublishedTable]:
     """One table or several, releases as what they show."""
+    if hasattr(tables, "columns"):
+        raise InputError(
+            "An audit is of published tables or releases, not of a frame: protect it first, such as by "
+            "lustrum.suppress(frame, by=[...], rule=Threshold(3))."
+        )
     several = isinstance(tables, Iterable) and not isinstance(tables, (str, bytes, Mapping))
     given: list[object] = list(tables) if isinstance(tables, Iterable) and several else [tables]
     if not given:

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
 _RECORD = "lustrum record"
 _COUNTS = ("count", "size", "len")
+_MEAN_DECIMALS = 2  # more than the sums have
 
 
 @known_words
@@ -56,6 +57,8 @@ def crosstab(
     colnames: Sequence[str] | None = None,
     margins: bool = False,
     margins_name: str = "All",
+    normalize: bool | str = False,
+    weights: object = None,
     policy: object = None,
     secret: Secret | Path | str | None = None,
     holding: object = None,
@@ -63,8 +66,10 @@ def crosstab(
     """A protected cross tabulation of columns, as ``pandas.crosstab`` spells it.
 
     ``index`` and ``columns`` are columns or lists of them. Records are counted, or ``values`` are added up with
-    ``aggfunc="sum"``. ``policy`` says how the table is protected: a method such as ``Suppression()``, the name
-    of a preset, or the path of a policy file, whose rules then decide whether there is a table at all.
+    ``aggfunc="sum"``, or averaged with ``"mean"``: hidden where their sums are. ``weights`` weight counts and
+    sums; ``normalize`` shows shares of all, of rows ("index") or of "columns", worked out from what is shown.
+    ``policy`` says how the table is protected: a method such as ``Suppression()``, the name of a preset, or the
+    path of a policy file, whose rules then decide whether there is a table at all.
     Random methods need the agency's ``secret``, or the path of its file, by which the same table gets the same
     noise each time; without one they refuse. Records are known by their pandas index, so that a selection of
     records keeps their keys.
@@ -88,6 +93,7 @@ def crosstab(
         given[name] = column
     value_name = _extra(given, values, "values")
     holding_name = _extra(given, holding, "holding")
+    weight_name = _extra(given, weights, "weights")
     return _protected(
         _frame_of(given),
         named,
@@ -96,6 +102,8 @@ def crosstab(
         _checked_aggfunc(aggfunc, value_name),
         margins=margins,
         margins_name=margins_name,
+        normalize=_normalized(normalize),
+        weight=weight_name,
         policy=policy,
         secret=secret_of(secret),
         holding=holding_name,
@@ -153,10 +161,12 @@ def _protected(
     by: Sequence[str],
     rows: int,
     measure: str | None,
-    aggfunc: Literal["count", "sum"],
+    aggfunc: Literal["count", "sum", "mean"],
     *,
     margins: bool,
     margins_name: str,
+    normalize: str = "",
+    weight: str | None = None,
     policy: object,
     secret: Secret | None,
     holding: str | None,
@@ -168,12 +178,19 @@ def _protected(
         raise InputError(f"'margins_name' is a text such as 'All', not {kind_of(margins_name)}.")
     if not by:
         raise InputError("Name at least one column for the rows ('index').")
-    measure = measure if aggfunc == "sum" else None
-    described = describe_frame(table, by, measure=measure, holding=holding, record_id=record_id)
+    measure = None if aggfunc == "count" else measure
+    described = describe_frame(
+        table, by, measure=measure, weight=weight, holding=holding, record_id=record_id
+    )
     described = replace(
         described, measures=tuple(replace(m, unit=m.unit or m.name) for m in described.measures)
     )
     decided = _decided(policy, described)
+    if (aggfunc == "mean" or weight is not None) and not isinstance(decided, Suppression):
+        raise InputError(
+            "Means and weighted tables are protected by suppression here; give policy=Suppression(...), or "
+            "work means out from protected counts and sums."
+        )
     if isinstance(decided, Policy):
         if decided.dataset != "*":
             described = replace(described, name=decided.dataset)
@@ -184,8 +201,9 @@ def _protected(
             return ProtectedTable(None, rows, None, decision)
         named = _called(release, margins_name)
         why = _plain_reasons(named)
-        return ProtectedTable(named, rows, why, replace(decision, release=named))
-    query = TableQuery(described.name, tuple(Axis(n, total=margins) for n in by), measure=measure)
+        return ProtectedTable(named, rows, why, replace(decision, release=named), normalize)
+    axes = tuple(Axis(n, total=margins) for n in by)
+    query = TableQuery(described.name, axes, measure=measure, weight=weight)
     ranks = 0 if measure is None else 3
     if isinstance(decided, Suppression):
         refuse_requests(decided.rule)
@@ -195,11 +213,41 @@ def _protected(
                 "or use Threshold(3) for counts."
             )
         ranks = 0 if measure is None else ranks_of(decided.rule)
-    counted = FrameEngine(table, described, secret).tabulate(query, ranks=ranks)
+    engine = FrameEngine(table, described, secret)
+    counted = engine.tabulate(query, ranks=ranks)
     protected = _called(apply_with_secret(decided, counted, described, secret), margins_name)
     if isinstance(decided, Suppression):
-        return ProtectedTable(protected, rows, _reasons_of(decided, counted, protected))
-    return ProtectedTable(protected, rows, _plain_reasons(protected))
+        why = _reasons_of(decided, counted, protected)
+        if aggfunc == "mean":
+            people = engine.tabulate(replace(query, measure=None))
+            protected = _mean_of(protected, people.values / 10.0**people.decimals)
+        return ProtectedTable(protected, rows, why, normalize=normalize)
+    return ProtectedTable(protected, rows, _plain_reasons(protected), normalize=normalize)
+
+
+def _mean_of(sums: Release, people: npt.NDArray[np.float64]) -> Release:
+    """Means where sums are shown: who knows how many people are in each cell learns no more than from sums."""
+    shown = sums.known & (people > 0)
+    means = np.zeros(sums.shape, dtype=np.int64)
+    means[shown] = np.rint(sums.published[shown] / people[shown] * 10.0**_MEAN_DECIMALS)
+    return replace(
+        sums,
+        published=np.where(shown, means, sums.published),
+        undefined=sums.known & (people == 0),
+        low=None,
+        high=None,
+        decimals=sums.decimals + _MEAN_DECIMALS,
+        label=f"mean {sums.label or sums.unit}".strip(),
+        additive=False,
+    )
+
+
+def _normalized(normalize: object) -> str:
+    if normalize is True:
+        return "all"
+    if normalize is False or normalize in ("all", "index", "columns"):
+        return str(normalize or "")
+    raise InputError(f"'normalize' is True, 'all', 'index' or 'columns', not {normalize!r}.")
 
 
 def _answered(
@@ -252,18 +300,18 @@ def _decided(policy: object, described: Dataset) -> Any:
     return policy
 
 
-def _checked_aggfunc(aggfunc: object, values: str | None) -> Literal["count", "sum"]:
+def _checked_aggfunc(aggfunc: object, values: str | None) -> Literal["count", "sum", "mean"]:
     name = getattr(aggfunc, "__name__", aggfunc)
     if name is None:
         return "count" if values is None else "sum"
     if name in _COUNTS:
         return "count"
-    if name == "sum":
+    if name in ("sum", "mean"):
         if values is None:
-            raise InputError("aggfunc='sum' adds values up; name them with 'values'.")
-        return "sum"
+            raise InputError(f"aggfunc={name!r} is about values; name them with 'values'.")
+        return "sum" if name == "sum" else "mean"
     raise InputError(
-        f"'aggfunc' is 'count' or 'sum', not {name!r}: work other figures out from protected counts "
+        f"'aggfunc' is 'count', 'sum' or 'mean', not {name!r}: work other figures out from protected counts "
         "and sums."
     )
 

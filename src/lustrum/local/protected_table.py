@@ -11,6 +11,7 @@ import numpy as np
 from lustrum.formats.frames import two_way
 from lustrum.model import Decision, InputError, Release
 from lustrum.model.table import Framed
+from lustrum.model.variable import TOTAL_CODE
 
 if TYPE_CHECKING:
     import pandas
@@ -30,6 +31,8 @@ class ProtectedTable(Framed):
     """How many of the variables stand along the rows."""
     why: Any
     decision: Decision | None = None
+    normalize: str = ""
+    """Of what the frame shows shares: of ``all``, of rows (``index``) or of ``columns``."""
 
     def __repr__(self) -> str:
         return (
@@ -47,7 +50,24 @@ class ProtectedTable(Framed):
     def frame(self) -> pandas.DataFrame:
         """The public table as pandas lays it out; an error says why where the table was refused."""
         release = self._cells()
-        return two_way(release, self.rows)
+        numbers = two_way(release, self.rows)
+        return self._shares(release, numbers) if self.normalize else numbers
+
+    def _shares(self, release: Release, numbers: pandas.DataFrame) -> pandas.DataFrame:
+        """Shares from what is shown; none where the whole, or a part of it without margins, is hidden."""
+        values = numbers.to_numpy(dtype=float, na_value=np.nan).reshape(release.shape)
+        down = tuple(range(self.rows))
+        across = tuple(range(self.rows, len(release.axes)))
+        over = {"all": (*down, *across), "index": across, "columns": down}[self.normalize]
+        totals = {
+            at for at, axis in enumerate(release.axes) if axis.categories[-1].code == TOTAL_CODE
+        }
+        whole = values
+        for at in over:
+            whole = whole.take([-1], at) if at in totals else whole.sum(axis=at, keepdims=True)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            shares = (values / whole).reshape(numbers.shape)
+        return type(numbers)(shares, index=numbers.index, columns=numbers.columns)
 
     @property
     def reasons(self) -> pandas.DataFrame:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import count
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -124,6 +124,11 @@ class Release(Framed):
     def __repr__(self) -> str:
         names = " x ".join(a.name for a in self.axes) or "everybody"
         return f"Release({names}, by {self.method.get('method')})"
+
+    def __getitem__(self, key: object) -> NoReturn:
+        raise InputError(
+            "A release is read as a frame: release.to_pandas(), to_polars() or to_arrow(), a row for each cell."
+        )
 
     def _repr_html_(self) -> str:
         """The published numbers, for a notebook."""

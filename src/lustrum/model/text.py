@@ -7,7 +7,8 @@ and say the same in the reader's language.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from html import escape
 from string import Formatter
 from typing import Any, Protocol
 
@@ -192,3 +193,13 @@ def _capitalised(text: str) -> str:
 def translated(text: Any, catalogue: Catalogue) -> Any:
     """A message or a label in another language; anything else as it is."""
     return text.said(catalogue) if isinstance(text, Message | Label) else text
+
+
+def html_table(said: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A sentence and a small table, for a notebook."""
+    head = "".join(f"<th>{escape(one)}</th>" for one in header)
+    lines = ("".join(f"<td>{escape(one)}</td>" for one in row) for row in rows)
+    body = "".join(f"<tr>{line}</tr>" for line in lines)
+    return (
+        f"<p>{escape(said)}</p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    )

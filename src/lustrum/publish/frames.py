@@ -28,7 +28,7 @@ Groups = Mapping[str, Mapping[str, Sequence[str]]]
 def suppress(
     frame: object,
     by: Sequence[str],
-    rule: Rule | Mapping[str, Any],
+    rule: Rule | Mapping[str, Any] | None = None,
     *,
     measure: str | None = None,
     holding: str | None = None,
@@ -62,6 +62,13 @@ def suppress(
     >>> suppress(firms, by=["area", "job"], measure="turnover", rule=PPercent(p=10)).status.tolist()
     [['N', 'N', 'F'], ['N', 'N', 'F'], ['F', 'F', 'F']]
     """
+    if rule is None:
+        raise InputError(
+            "Say with 'rule' which cells are sensitive, such as Threshold(3) for counts or PPercent(p=10) "
+            "for sums."
+        )
+    if isinstance(rule, (list, tuple)):
+        raise InputError("One rule decides; join several: AnyOf((Threshold(3), PPercent(p=10))).")
     spec = Suppression(
         rule=rule,
         cost=cost,

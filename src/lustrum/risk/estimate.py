@@ -22,6 +22,7 @@ from lustrum.model.chance import Seed, any_generator
 from lustrum.model.parameters import floats, parameter
 from lustrum.model.release import check_release
 from lustrum.model.table import check_table
+from lustrum.model.text import html_table
 from lustrum.risk.batch import risks_of_many
 from lustrum.risk.counts import (
     Cells,
@@ -85,6 +86,11 @@ class RiskEstimate:
         lines = [f"{self.measure} of a sample of {self.sampled} from {self.people} people"]
         lines += [f"{m.model:{width}}  {m.mean:.4f} (sd {m.sd:.4f})" for m in self.models]
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        rows = [(m.model, f"{m.mean:.4f}", f"{m.sd:.4f}") for m in self.models]
+        said = f"{self.measure} of a sample of {self.sampled} from {self.people} people"
+        return html_table(said, ("model", "mean", "sd"), rows)
 
     @property
     def fraction(self) -> float:

@@ -8,6 +8,7 @@
 :class:`RecordTables`                           tables of records
 :class:`BeforeCounting`                         a method that protects the hypercube
 :func:`best`, :func:`decide`                    the choice: under a limit of risk, or by losses
+:func:`compare`                                 releases that exist already, side by side
 :func:`find_frontier`, :func:`space`            a search among parameters that no grid can list
 :func:`series`, :func:`series_map`              the risk after k overlapping questions
 :mod:`~lustrum.rumap.charts`                    maps and tables as Vega-Lite charts
@@ -25,6 +26,7 @@ from typing import Any
 
 from lustrum.rumap.cases import Cases, HypercubeTables, HypercubeView, RecordTables, Tables
 from lustrum.rumap.choose import Choice, best, decide
+from lustrum.rumap.compare import ReleaseComparison, compare
 from lustrum.rumap.grids import BeforeCounting, default_methods, grid
 from lustrum.rumap.map import RUMap, dominated_area, frontier, growing_map, rumap, sweep_of
 from lustrum.rumap.measures import Measures
@@ -46,11 +48,13 @@ __all__ = [
     "Question",
     "RUMap",
     "RecordTables",
+    "ReleaseComparison",
     "SeriesMap",
     "Space",
     "Span",
     "Tables",
     "best",
+    "compare",
     "decide",
     "default_methods",
     "dominated_area",

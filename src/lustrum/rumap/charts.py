@@ -6,7 +6,7 @@ in shape as well, so that a chart can be read in black and white print.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -63,6 +63,24 @@ def map_chart(
         alt, ru_map, points, ru_map.dominators(table), limit, labels, regions, corners, size
     )
     chart: altair.LayerChart = _configured(layers)
+    return chart
+
+
+def releases_chart(
+    rows: Sequence[Mapping[str, Any]], width: int = 420, height: int = 300
+) -> altair.LayerChart:
+    """Releases side by side: the average distance of their cells, against certainty where it was measured."""
+    alt = _altair()
+    up = "certainty" if "certainty" in rows[0] else "hidden cells"
+    base = alt.Chart(alt.Data(values=[dict(row) for row in rows])).encode(
+        x=alt.X("average distance:Q", title="Average distance"),
+        y=alt.Y(f"{up}:Q", title=up.capitalize()),
+    )
+    points = base.mark_point(filled=True, size=70, color=COLOURS[0])
+    names = base.mark_text(align="left", dx=8).encode(text="release:N")
+    chart: altair.LayerChart = _configured(
+        alt.layer(points, names).properties(width=width, height=height)
+    )
     return chart
 
 

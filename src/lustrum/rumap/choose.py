@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from lustrum.model import InputError, Table
+from lustrum.model.errors import kind_of
 from lustrum.rumap.cases import Cases
 from lustrum.rumap.grids import MapMethod
 from lustrum.rumap.map import Over, RUMap, ordered, sweep_of
@@ -83,6 +84,11 @@ def best(
     'conventional-rounding base 3'
     """
     told = reporter(progress)
+    if isinstance(max_risk, bool) or not isinstance(max_risk, (int, float)):
+        raise InputError(
+            f"'max_risk' is the largest risk that you accept, such as 0.05, not {kind_of(max_risk)}; methods "
+            "come after it: best(table, 0.05, [...])."
+        )
     if not max_risk >= 0:
         raise InputError(f"A limit of risk is a number of 0 or more, not {max_risk!r}.")
     spaces = None if methods is None else list(methods)

@@ -15,6 +15,7 @@ from lustrum._version import __version__
 from lustrum.model import InputError, Release, Table
 from lustrum.model.arrays import Indices, Mask
 from lustrum.model.errors import choices
+from lustrum.model.text import html_table
 from lustrum.rumap.cases import Cases, cases_of
 from lustrum.rumap.grids import MapMethod, default_methods, labels
 from lustrum.rumap.measures import Measures, measures_of
@@ -113,6 +114,15 @@ class RUMap:
                     f"{mark:2}{point.label:{width}}  {point.risk:.4f}  {point.utility:.4f}"
                 )
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (table, p.label, f"{p.risk:.4f}", f"{p.utility:.4f}", "yes" if by == -1 else "")
+            for table in self.tables
+            for p, by in zip(self.of(table), self.dominators(table), strict=True)
+        ]
+        said = f"{self.risk} against {self.utility}; map.chart() draws it."
+        return html_table(said, ("table", "method", "risk", "utility", "on the frontier"), rows)
 
     @property
     def measures(self) -> Measures:

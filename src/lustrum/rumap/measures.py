@@ -116,7 +116,7 @@ def measures_of(
             if attackers:
                 risks.reverse()
     if not utilities:
-        utilities = [HellingerUtility(_impute(table))]
+        utilities = [HellingerUtility(usual_impute(table))]
     named: list[tuple[str, Any]] = []
     for risk in risks:
         if isinstance(risk, CellCertainty) and attackers:
@@ -129,7 +129,7 @@ def measures_of(
     return Measures(_numbered(named), _numbered([(u.name, u) for u in utilities]))
 
 
-def _impute(table: Table) -> Impute:
+def usual_impute(table: Table) -> Impute:
     """What a reader puts in the place of a suppressed cell: what the totals leave, or 0 without any."""
     return Impute("zero" if table.inner.all() else "proportional")
 
@@ -142,7 +142,7 @@ def _measure(given: Any, table: Table) -> Any:
         return load("lustrum.risks", name)(**parameters)
     kind = load("lustrum.utilities", name)
     try:
-        return kind(impute=_impute(table), **parameters)
+        return kind(impute=usual_impute(table), **parameters)
     except TypeError:
         return kind(**parameters)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, NoReturn, Protocol, runtime_checkable
 
 from lustrum.model import InputError, Table
 from lustrum.model.parameters import DeclaredSpec
@@ -94,3 +94,10 @@ class RuleSpec(DeclaredSpec):
     """What rules share whose words are their declared parameters."""
 
     group: ClassVar[str] = "rule"
+
+    def __or__(self, other: object) -> NoReturn:
+        raise InputError(
+            "Rules are joined by name: AnyOf((Threshold(3), PPercent(p=10))), or AllOf."
+        )
+
+    __and__ = __ror__ = __rand__ = __or__

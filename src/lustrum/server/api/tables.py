@@ -147,7 +147,7 @@ _FORMATS = "lustrum.formats"
 _JOB = {"model": JobOut, "description": "A large table, which is made in the background."}
 _PARAMETERS = {
     "dataset": "Name of the dataset.",
-    "by": "A variable, or variable:level; once for each variable of the table, rows first.",
+    "by": "A variable, or variable:level; repeat it, or separate several by commas, rows first.",
     "where": "Who is counted, as variable:code; repeated for one variable, any of its codes counts.",
     "codes": "Only these categories of a variable in the table, as variable:1,2,7..12.",
     "group": "An own group of a variable in the table, as variable:label=1,2,7..12.",

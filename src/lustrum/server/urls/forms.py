@@ -124,7 +124,7 @@ class _Parameters:
     def take(self, name: str, value: str) -> None:
         """Take one parameter in."""
         if name == "by":
-            self.by.append(_axis(value))
+            self.by.extend(_axis(one) for one in value.split(","))  # no name holds a comma
         elif name == "where":
             variable, code = _named(
                 value, say("'where' must be a variable and its code"), "region:1"
@@ -191,6 +191,8 @@ def read(pairs: Iterable[tuple[str, str]], dataset: str) -> TableQuery:
 
     >>> read([("by", "age:ten-year"), ("by", ""), ("where", "region:1")], "demo").to_mapping()["by"]
     [{'variable': 'age', 'level': 'ten-year'}]
+    >>> read([("by", "sex,area")], "demo") == read([("by", "sex"), ("by", "area")], "demo")
+    True
     """
     said = _Parameters()
     known = (*PARAMETERS, *CHOICES)
@@ -239,7 +241,8 @@ def tidied(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
     looking at the form; anywhere else they are a mistake.
     """
     all_pairs = list(pairs)
-    names = {value.partition(":")[0] for name, value in all_pairs if name == "by"}
+    named = (one for name, value in all_pairs if name == "by" for one in value.split(","))
+    names = {one.partition(":")[0] for one in named}
     selected = {
         value.partition(":")[::2] for name, value in all_pairs if name in ("where", "among")
     }
