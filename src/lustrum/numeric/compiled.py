@@ -51,7 +51,9 @@ def always_compile() -> None:
 def is_compiling() -> bool:
     """Whether this process is busy with compiling, which takes long on a machine that has not run it before."""
     module = sys.modules.get("lustrum.numeric.compile_notice")
-    return module is not None and module.notice.is_long
+    # Another thread may be importing it just now; then it has not compiled anything.
+    notice = getattr(module, "notice", None)
+    return notice is not None and bool(notice.is_long)
 
 
 class Loop:

@@ -48,7 +48,7 @@ from lustrum.server.pages import answer as answer_pages
 from lustrum.server.pages import catalogue as pages
 from lustrum.server.pages import guides
 from lustrum.server.pages import prepared as prepared_pages
-from lustrum.server.protocols import pxweb
+from lustrum.server.protocols import metadata, pxweb, sdmx
 from lustrum.server.service.questions import THREADS, Questions
 from lustrum.server.settings import Settings
 
@@ -163,6 +163,8 @@ def create_app(
     app.include_router(api.router(questions))
     app.include_router(job_routes.api_router(questions))
     app.include_router(pxweb.router(questions))
+    app.include_router(sdmx.router(questions))
+    app.include_router(metadata.router(service))
     app.include_router(pages.router(service, templates))
     app.include_router(prepared_pages.router(service, templates))
     app.include_router(guides.router(service, templates))

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Request
@@ -164,6 +165,7 @@ _PARAMETERS = {
     "show": "In a file: counts (unasked), row-percent, column-percent, whole-percent or row-rate.",
     "decimals": "Of percentages, 0 to 3.",
     "comments": "'on' puts lines above a CSV that say what it is, each behind a #.",
+    "guard": "'off' leaves the ' out that keeps spreadsheets from taking a text of a CSV for a formula.",
     "pivot": "Where a variable stands, as variable:rows or variable:columns: what percentages are of.",
 }
 _VIEW = ("show", "decimals", "pivot")
@@ -216,11 +218,16 @@ def router(questions: Questions) -> APIRouter:
             raise QueryError(
                 "Percentages and differences are written into files; name one, such as format=csv."
             )
-        query = _asked(request, "format", "include", "comments", *_VIEW)
+        query = _asked(request, "format", "include", "comments", "guard", *_VIEW)
         comments = request.query_params.get("comments", "")
         if comments not in ("", "on", "off") or (comments == "on" and wanted != "csv"):
             raise QueryError("'comments' is on or off, and on for format=csv alone.")
-        return _answered(questions, query, request, wanted, include, view, comments == "on")
+        guard = request.query_params.get("guard", "")
+        if guard not in ("", "on", "off") or (guard == "off" and wanted != "csv"):
+            raise QueryError("'guard' is on or off, and off for format=csv alone.")
+        words = {"comments": True} if comments == "on" else {}
+        words |= {"guard": False} if guard == "off" else {}
+        return _answered(questions, query, request, wanted, include, view, words)
 
     @routes.get(
         "/hints",
@@ -262,13 +269,13 @@ def _answered(
     wanted: str | None,
     include: tuple[str, ...],
     view: display.TableView | None = None,
-    comments: bool = False,
+    words: Mapping[str, bool] = MappingProxyType({}),
 ) -> Response:
     """The answer with its reasons, or in a format the table alone; or the job that makes it."""
     host, day = str(request.base_url).rstrip("/"), today()
     view = view or display.TableView()
     form = (
-        f"{wanted or 'json'}{' with comments' if comments else ''}",
+        f"{wanted or 'json'}{' with '.join(('', *words))}",
         ",".join(include),
         host,
         current().code,
@@ -279,7 +286,7 @@ def _answered(
     def write(answer: ServedAnswer) -> Written:
         if wanted is None:
             return _enveloped(answer, host, include)
-        return _alone(answer, wanted, view, host, day, comments)
+        return _alone(answer, wanted, view, host, day, words)
 
     def note(snapshot: Snapshot, key: Key) -> None:
         request.scope.get("lustrum.answered", []).append(Answered(snapshot, key))
@@ -309,7 +316,7 @@ def _alone(
     view: display.TableView,
     host: str,
     day: str,
-    comments: bool,
+    words: Mapping[str, bool],
 ) -> Written:
     release = answer.release
     if release is None:
@@ -321,7 +328,7 @@ def _alone(
             {"reasons": [vars(reason) for reason in answer.decision.reasons]},
         )
         raise ProblemError(problem)
-    writer = load(_FORMATS, wanted)(**({"comments": True} if comments else {}))
+    writer = load(_FORMATS, wanted)(**words)
     name, table = (
         titles.file_name(answer.query, ending, view.show) for ending in (writer.ending, "csv")
     )

@@ -1,1 +1,1 @@
-"""The protocols of other table servers: PxWebApi 2, SDMX REST and Eurostat's statistics API, over the same questions."""
+"""The protocols of other servers over the same questions: PxWebApi 2, SDMX REST, Eurostat's statistics API."""

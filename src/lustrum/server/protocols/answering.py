@@ -46,7 +46,7 @@ def answered(
     media_type: str,
     ending: str,
 ) -> Response:
-    """The table in some form, remembered as other answers are; ``form`` names all that its writing depends on."""
+    """The table in some form; ``form`` names all that its writing depends on beside the answer."""
     _check_size(questions, query)
     host, day = str(request.base_url).rstrip("/"), today()
 
@@ -88,10 +88,10 @@ def _check_size(questions: Questions, query: TableQuery) -> None:
     """Refuse what would be made in the background: these protocols have no word for a job."""
     snapshot = snapshot_of(questions.service, query.dataset)
     needed = estimate(query, snapshot.dataset, from_bundle=snapshot.from_bundle)
-    if needed.cells > questions.settings.background_cells:
-        # What the rules refuse ends as a refusal, with its reasons.
-        if snapshot.precheck(query, count=False).passes:
-            raise _too_large(questions)
+    large = needed.cells > questions.settings.background_cells
+    # What the rules refuse ends as a refusal, with its reasons.
+    if large and snapshot.precheck(query, count=False).passes:
+        raise _too_large(questions)
 
 
 def _too_large(questions: Questions) -> ProblemError:

@@ -17,6 +17,7 @@ from lustrum.model import (
     describe_statistics,
 )
 from lustrum.model.errors import choices
+from lustrum.model.variable import TOTAL_CODE
 from lustrum.server.service.served_dataset import ServedDataset
 
 _CALL = re.compile(r"(TOP|BOTTOM|RANGE|FROM|TO)\((.*)\)", re.IGNORECASE | re.DOTALL)
@@ -86,6 +87,35 @@ class Offer:
         codes = self.codes(variable, level)
         chosen = selected(expressions, codes, name)
         return Axis(name, level, None if set(chosen) == set(codes) else tuple(chosen))
+
+    def mixed(self, variable: Variable, codes: Sequence[str]) -> Axis | None:
+        """A variable with codes of any of its levels, ``*`` for all the finest and ``_T`` for its total.
+
+        The total alone leaves it out of the table.
+        """
+        total = TOTAL_CODE in codes
+        rest = list(dict.fromkeys(code for code in codes if code != TOTAL_CODE))
+        if "*" in rest and not variable.holds("*"):
+            rest = list(variable.codes)
+        if not rest:
+            return None
+        for level in (None, *(one.name for one in self.served.levels(variable))):
+            every = self.codes(variable, level)
+            if set(rest) == set(every):
+                return Axis(variable.name, level, total=total)
+        known = self.known(variable)
+        for code in rest:
+            if code not in known:
+                raise QueryError(
+                    f"Variable {variable.name!r} has no category {code[:80]!r}; {choices(code[:80], known)}."
+                )
+        return Axis(variable.name, None, tuple(rest), total=total)
+
+    def known(self, variable: Variable) -> dict[str, str]:
+        """All codes of the levels that are offered, the finest first, with their labels."""
+        levels = self.served.levels(variable)
+        groups = {g.code: g.label for level in levels for g in level.categories}
+        return {c.code: c.label for c in variable.finest} | groups
 
     def query(self, axes: Iterable[Axis], contents: Sequence[str]) -> TableQuery:
         """The question for these variables and contents, the count where none is named."""

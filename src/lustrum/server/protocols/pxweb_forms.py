@@ -1,0 +1,209 @@
+"""What a request in the words of PxWebApi 2 selects, and the form in which it wants the table."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lustrum.formats.cell_text import inert
+from lustrum.formats.csv import Csv
+from lustrum.formats.html import Html
+from lustrum.formats.jsonstat import JsonStat
+from lustrum.formats.parquet import Parquet
+from lustrum.formats.px import Px
+from lustrum.formats.xlsx import Xlsx
+from lustrum.model import Axis, Dataset, QueryError, TableQuery, Variable
+from lustrum.model.errors import choices
+from lustrum.server.protocols.answering import Json, Told, with_contents
+from lustrum.server.protocols.selections import Offer, selected
+
+BASE = "/pxapi/v2"
+CONTENTS = "ContentsCode"
+FORMATS: dict[str, Any] = {
+    "json-stat2": JsonStat,
+    "csv": Csv,
+    "xlsx": Xlsx,
+    "html": Html,
+    "px": Px,
+    "parquet": Parquet,
+}
+_SHOW = {"usecodes": "codes", "usetexts": "labels", "usecodesandtexts": "both"}
+_SEPARATORS = {"separatortab": "\t", "separatorspace": " ", "separatorsemicolon": ";"}
+_OPTIONS = {"csv": (*_SHOW, *_SEPARATORS, "includetitle"), "html": (*_SHOW, "includetitle")}
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What a request selects of a table, and where its variables stand."""
+
+    axes: tuple[Axis, ...]
+    contents: tuple[str, ...]
+    heading: tuple[str, ...] | None = None
+    given: bool = True
+
+    def query(self, offer: Offer) -> TableQuery:
+        """The question."""
+        return offer.query(self.axes, self.contents)
+
+
+@dataclass(frozen=True)
+class Form:
+    """A format with its options."""
+
+    name: str = "json-stat2"
+    options: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, name: str, options: Sequence[str]) -> Form:
+        """A format by the words of a request."""
+        name = name or "json-stat2"
+        if name not in FORMATS:
+            raise QueryError(f"There is no format {name[:80]!r}; {choices(name, FORMATS)}.")
+        known = _OPTIONS.get(name, ())
+        lowered = tuple(option.lower() for option in options)
+        for option in lowered:
+            if option not in known:
+                there = ", ".join(known) or "none"
+                raise QueryError(
+                    f"The format {name} has no parameter {option[:80]!r}; there are: {there}."
+                )
+        for group in (_SHOW, _SEPARATORS):
+            if sum(option in group for option in set(lowered)) > 1:
+                raise QueryError(f"Of {', '.join(group)} name one.")
+        return cls(name, lowered)
+
+    def write(self, told: Told, selection: Selection, offer: Offer) -> str | bytes:
+        """The table in it."""
+        release = with_contents(told.release, offer.of(told.answer.query), CONTENTS, "Contents")
+        show: Any = next((_SHOW[o] for o in self.options if o in _SHOW), "labels")
+        if self.name == "px":
+            return Px(heading=selection.heading).write(release, told.title, told.about)
+        if self.name == "html":
+            return Html(show=show).write(release, told.title, told.about)
+        if self.name == "csv":
+            text = Csv().write(release, told.title, told.about)
+            return self._delimited(text, told, show, release.axes[-1].name)
+        if self.name == "json-stat2":
+            made = json.loads(JsonStat().write(release, told.title, told.about))
+            return json.dumps(_by_code(made, offer.served.dataset), ensure_ascii=False)
+        made_file: str | bytes = FORMATS[self.name]().write(release, told.title, told.about)
+        return made_file
+
+    def _delimited(self, text: str, told: Told, show: str, last: str) -> str:
+        """Our CSV with another delimiter, and with codes or labels alone."""
+        if not self.options:
+            return text
+        head, *rows = csv.reader(io.StringIO(text, newline=""))
+        stop = head.index(last) + 2
+        dropped = {"codes": "_label", "labels": ""}.get(show)
+        keep = [
+            place
+            for place, name in enumerate(head)
+            if place >= stop or show == "both" or name.endswith("_label") == (dropped == "")
+        ]
+        out = io.StringIO()
+        delimiter = next((_SEPARATORS[o] for o in self.options if o in _SEPARATORS), ",")
+        writer = csv.writer(out, delimiter=delimiter)
+        if "includetitle" in self.options:
+            writer.writerow([inert(str(told.title))])
+        writer.writerows([line[place] for place in keep] for line in (head, *rows))
+        return out.getvalue()
+
+
+def _by_code(made: Json, dataset: Dataset) -> Json:
+    """A JSON-stat dataset in the one of its forms that the protocol's description has."""
+    for name, one in made["dimension"].items():
+        category = one["category"]
+        category["index"] = {code: place for place, code in enumerate(category["index"])}
+        one["extension"] = {"elimination": name != CONTENTS, "show": "value"}
+        for unit in category.get("unit", {}).values():
+            unit["base"] = unit.pop("label")
+    areas = [g.variable for g in dataset.maps if g.variable in made["dimension"]]
+    made["role"] = made.get("role", {}) | ({"geo": areas} if areas else {})
+    if "status" in made:
+        made["status"] = {str(i): s for i, s in enumerate(made["status"]) if s != "F"}
+    made["source"] = dataset.title
+    return made
+
+
+def selection_of(body: Any, offer: Offer) -> Selection:
+    """A selection in the words of the protocol; every mistake is one clear sentence."""
+    if body is None:
+        body = {"selection": []}
+    if not isinstance(body, dict) or not isinstance(body.get("selection"), list):
+        raise QueryError(
+            'A selection is an object such as {"selection": [{"variableCode": "sex", "valueCodes": ["*"]}]}.'
+        )
+    axes: list[Axis] = []
+    contents: list[str] = []
+    for one in body["selection"]:
+        words = one if isinstance(one, dict) else {}
+        name, values = words.get("variableCode"), words.get("valueCodes")
+        values = [] if values is None else values
+        if not isinstance(name, str) or not are_texts(values):
+            raise QueryError(
+                "Each variable of a selection needs a 'variableCode' and a list 'valueCodes'."
+            )
+        if name == CONTENTS:
+            every = [content.code for content in offer.contents]
+            contents += selected(values, every, CONTENTS) if values else []
+        elif values:
+            level = level_of(
+                offer, offer.variable(name), words.get("codelist") or words.get("codeList")
+            )
+            axes.append(offer.axis(name, values, level))
+        else:
+            offer.variable(name)
+    ordered, heading = _placed(body.get("placement"), axes)
+    given = bool(body["selection"])
+    return Selection(tuple(ordered), tuple(contents) or ("count",), heading, given)
+
+
+def are_texts(values: Any) -> bool:
+    return isinstance(values, list) and all(isinstance(value, str) for value in values)
+
+
+def _placed(placement: Any, axes: list[Axis]) -> tuple[list[Axis], tuple[str, ...] | None]:
+    """The variables in the order of stub and heading, and those of the heading."""
+    if not placement:
+        return axes, None
+    if not isinstance(placement, dict):
+        raise QueryError("'placement' is an object with 'stub' and 'heading'.")
+    stub, heading = placement.get("stub", []), placement.get("heading", [])
+    if not are_texts(stub) or not are_texts(heading):
+        raise QueryError("'stub' and 'heading' of a placement are lists of variables.")
+    names = [axis.variable for axis in axes]
+    for name in (*stub, *heading):
+        if name not in (*names, CONTENTS):
+            raise QueryError(
+                f"The placement names {name[:80]!r}, which is not selected; {choices(name, names)}."
+            )
+    if len({*stub, *heading}) < len([*stub, *heading]):
+        raise QueryError("The placement names a variable twice; name it once.")
+    rest = [name for name in names if name not in (*stub, *heading)]
+    order = [*stub, *rest, *heading]
+    ordered = sorted(axes, key=lambda axis: order.index(axis.variable))
+    return ordered, tuple(heading) if heading else None
+
+
+def list_id(dataset: str, variable: Variable, level: str | None) -> str:
+    words = f"{dataset}.{variable.name}"
+    return f"vs_{words}" if level is None else f"agg_{words}.{level}"
+
+
+def level_of(offer: Offer, variable: Variable, name: object) -> str | None:
+    """The level that a code list is about."""
+    if name in (None, "", list_id(offer.name, variable, None)):
+        return None
+    known = {
+        list_id(offer.name, variable, one.name): one.name for one in offer.served.levels(variable)
+    }
+    if not isinstance(name, str) or name not in known:
+        raise QueryError(
+            f"Variable {variable.name!r} has no code list {str(name)[:80]!r}; {choices(str(name), known)}."
+        )
+    return known[name]

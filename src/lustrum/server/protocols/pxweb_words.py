@@ -1,0 +1,228 @@
+"""What PxWebApi 2 says of itself, its tables, their variables and code lists."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from fastapi import Request
+from limits import parse_many
+
+from lustrum._version import __version__
+from lustrum.answer import TableService
+from lustrum.model import Axis, QueryError, Variable
+from lustrum.server.http.errors import not_found
+from lustrum.server.protocols.answering import Json, parameter
+from lustrum.server.protocols.pxweb_forms import (
+    BASE,
+    CONTENTS,
+    FORMATS,
+    Selection,
+    level_of,
+    list_id,
+)
+from lustrum.server.protocols.selections import Offer
+from lustrum.server.service.catalogue import catalogue, means
+from lustrum.server.service.questions import Questions
+from lustrum.server.service.served_dataset import ServedDataset, find
+
+_PAGE = 100
+
+
+def config(questions: Questions) -> Json:
+    """How the API is set up."""
+    settings = questions.settings
+    item = (
+        min(parse_many(settings.rate), key=lambda i: i.amount / i.get_expiry())
+        if settings.rate
+        else None
+    )
+    return {
+        "apiVersion": "2.0.0",
+        "appVersion": __version__,
+        "languages": [{"id": "en", "label": "English"}],
+        "defaultLanguage": "en",
+        "maxDataCells": settings.background_cells,
+        # A number that no program reaches stands for no limit: the protocol wants one of 1 or more.
+        "maxCallsPerTimeWindow": 1_000_000 if item is None else item.amount,
+        "timeWindow": 1 if item is None else item.get_expiry(),
+        "license": "See the notes of each table.",
+        "sourceReferences": [],
+        "defaultDataFormat": "json-stat2",
+        "dataFormats": list(FORMATS),
+        "features": [{"id": "CORS", "params": [{"key": "enabled", "value": str(settings.cors)}]}],
+    }
+
+
+def link(rel: str, request: Request, path: str) -> Json:
+    """A link as the protocol writes it."""
+    return {
+        "rel": rel,
+        "hreflang": "en",
+        "href": f"{str(request.base_url).rstrip('/')}{BASE}{path}",
+    }
+
+
+def _number(request: Request, name: str, otherwise: int) -> int:
+    text = parameter(request, name) or str(otherwise)
+    if not (text.isascii() and text.isdigit() and int(text[:9]) > 0 and len(text) < 9):
+        raise QueryError(f"{name!r} is a whole number of 1 or more.")
+    return int(text)
+
+
+def tables(service: TableService, request: Request) -> Json:
+    """A page of the tables."""
+    wanted = parameter(request, "query")[:200]
+    found = [
+        d for d in catalogue(service).datasets if means(wanted, d.name, d.title, d.description)
+    ]
+    _number(request, "pastDays", 1)  # nothing says when a dataset changed, so that none is left out
+    number, size = _number(request, "pageNumber", 1), _number(request, "pageSize", _PAGE)
+    return {
+        "language": "en",
+        "tables": [
+            table(find(service, d.name), request)
+            for d in found[(number - 1) * size : number * size]
+        ],
+        "page": {
+            "pageNumber": number,
+            "pageSize": size,
+            "totalElements": len(found),
+            "totalPages": max(-(-len(found) // size), 1),
+            "links": [],
+        },
+        "links": [link("self", request, "/tables")],
+    }
+
+
+def table(served: ServedDataset, request: Request) -> Json:
+    """One table."""
+    dataset = served.dataset
+    path = f"/tables/{dataset.name}"
+    rels = {"self": path, "metadata": f"{path}/metadata", "data": f"{path}/data"}
+    return {
+        "id": dataset.name,
+        "label": dataset.title,
+        "description": dataset.description,
+        "updated": None,
+        "firstPeriod": None,
+        "lastPeriod": None,
+        "category": "public",
+        "variableNames": [*(v.label for v in served.variables), "Contents"],
+        "discontinued": False,
+        "paths": [],
+        "links": [link(rel, request, where) for rel, where in rels.items()],
+    }
+
+
+def metadata(
+    offer: Offer, request: Request, axes: Sequence[Axis] | None, levels: Mapping[str, str | None]
+) -> Json:
+    """The table without its cells: all variables, or those of a selection."""
+    dataset = offer.served.dataset
+    shown = [Axis(v.name, levels.get(v.name)) for v in offer.variables] if axes is None else axes
+    dimension: Json = {}
+    for axis in shown:
+        variable = dataset.variable(axis.variable)
+        categories = axis.categories(variable)
+        lists = [
+            _list_words(offer.name, variable, level, request)
+            for level in (None, *(one.name for one in offer.served.levels(variable)))
+        ]
+        dimension[variable.name] = {
+            "label": variable.label,
+            "category": {
+                "index": {c.code: place for place, c in enumerate(categories)},
+                "label": {c.code: c.label for c in categories},
+            },
+            # Programs in use read the one name or the other.
+            "extension": {
+                "elimination": True,
+                "show": "value",
+                "codelists": lists,
+                "codeLists": lists,
+            },
+        }
+    dimension[CONTENTS] = {
+        "label": "Contents",
+        "category": {
+            "index": {one.code: place for place, one in enumerate(offer.contents)},
+            "label": {one.code: one.label for one in offer.contents},
+            "unit": {
+                one.code: {"base": one.unit, "decimals": one.decimals} for one in offer.contents
+            },
+        },
+        "extension": {"elimination": False, "show": "value", "codelists": [], "codeLists": []},
+    }
+    areas = [g.variable for g in dataset.maps if g.variable in dimension]
+    role = {"metric": [CONTENTS]} | ({"geo": areas} if areas else {})
+    return {
+        "version": "2.0",
+        "class": "dataset",
+        "href": link("self", request, f"/tables/{offer.name}/metadata")["href"],
+        "label": dataset.title,
+        "source": dataset.title,
+        "note": [*offer.served.policy.public_notes, *offer.served.sentences()],
+        "role": role,
+        "id": list(dimension),
+        "size": [len(one["category"]["index"]) for one in dimension.values()],
+        "dimension": dimension,
+        "value": None,
+        "extension": {"px": {"tableid": offer.name, "language": "en", "aggregallowed": False}},
+    }
+
+
+def chosen(selection: Selection, offer: Offer, request: Request) -> Json:
+    """A selection with its expressions turned into codes."""
+    dataset = offer.served.dataset
+    listed = []
+    for axis in selection.axes:
+        variable = dataset.variable(axis.variable)
+        name = None if axis.level is None else list_id(offer.name, variable, axis.level)
+        codes = [category.code for category in axis.categories(variable)]
+        listed.append({"variableCode": variable.name, "codelist": name, "valueCodes": codes})
+    listed.append(
+        {"variableCode": CONTENTS, "codelist": None, "valueCodes": list(selection.contents)}
+    )
+    heading = list(selection.heading or (CONTENTS,))
+    stub = [one["variableCode"] for one in listed if one["variableCode"] not in heading]
+    return {
+        "language": "en",
+        "selection": listed,
+        "placement": {"heading": heading, "stub": stub},
+        "links": [link("data", request, f"/tables/{offer.name}/data")],
+    }
+
+
+def code_list(service: TableService, name: str, request: Request) -> Json:
+    """A code list by its name; one that the policy keeps back is not there."""
+    parts = name.removeprefix("agg_").removeprefix("vs_").split(".", 2)
+    there = service.published(parts[0]) if parts[0] in service.names() else None
+    offer = None if there is None else Offer(ServedDataset.of(there))
+    known = {} if offer is None else {v.name: v for v in offer.variables}
+    if offer is None or len(parts) < 2 or parts[1] not in known:
+        raise not_found(
+            f"There is no code list {name[:80]!r}; the metadata of each table name its own."
+        )
+    variable = known[parts[1]]
+    level = level_of(offer, variable, name)
+    categories = variable.finest if level is None else variable.level(level).categories
+    return {
+        "language": "en",
+        "languages": ["en"],
+        **_list_words(offer.name, variable, level, request),
+        "elimination": True,
+        "values": [
+            {"code": c.code, "label": c.label, "valueMap": [variable.codes[p] for p in c.members]}
+            for c in categories
+        ],
+    }
+
+
+def _list_words(dataset: str, variable: Variable, level: str | None, request: Request) -> Json:
+    name = list_id(dataset, variable, level)
+    return {
+        "id": name,
+        "label": variable.label if level is None else variable.level(level).label,
+        "type": "Valueset" if level is None else "Aggregation",
+        "links": [link("self", request, f"/codelists/{name}")],
+    }

@@ -1,0 +1,194 @@
+"""SDMX REST 2.1, the interface of SDMX 3.0: structures as SDMX-ML 3.0, data as SDMX-CSV 2.0.
+
+Each dataset is a dataflow with all its variables as dimensions, each with the total ``_T``, and what is shown
+as the last one. A dimension that a question does not name is its total: nobody means a table of all variables.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from urllib.parse import unquote
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response
+
+from lustrum.formats.jsonstat import JsonStat
+from lustrum.formats.sdmx import (
+    AGENCY,
+    Dimension,
+    Flow,
+    SdmxCsv,
+    SdmxStructure,
+    dimension_names,
+    sdmx_text,
+    structure_message,
+)
+from lustrum.model import Axis, Category, QueryError, Release, TableAxis
+from lustrum.model.variable import TOTAL_CODE
+from lustrum.server.http.errors import not_found
+from lustrum.server.protocols.answering import Told, answered, with_contents
+from lustrum.server.protocols.selections import Offer, listed_values
+from lustrum.server.service.answers import only
+from lustrum.server.service.catalogue import catalogue
+from lustrum.server.service.questions import Questions
+from lustrum.server.service.served_dataset import find
+
+CONTENTS = "STATISTIC"
+_ALL = ("", "*", "all", "ALL")
+_KINDS = ("dataflow", "datastructure", "codelist", "conceptscheme", "*", "structure")
+_PREFIXES = ("DSD_", "CS_", "CL_")
+_IGNORED = ("references", "detail", "format", "dimensionAtObservation", "attributes", "measures")
+
+
+def router(questions: Questions) -> APIRouter:
+    """The routes under ``/sdmx/v2``, and Eurostat's way to ask for JSON-stat."""
+    routes = APIRouter(include_in_schema=False)
+    service = questions.service
+
+    @routes.get("/sdmx/v2/structure/{kind}")
+    @routes.get("/sdmx/v2/structure/{kind}/{agency}")
+    @routes.get("/sdmx/v2/structure/{kind}/{agency}/{name}")
+    @routes.get("/sdmx/v2/structure/{kind}/{agency}/{name}/{version}")
+    def structure(
+        kind: str, request: Request, agency: str = "*", name: str = "*", version: str = "*"
+    ) -> Response:
+        only(request, *_IGNORED)
+        _check(kind, agency)
+        if name in _ALL:
+            datasets = catalogue(service).datasets
+            message = structure_message([Flow(d.name, d.title, ()) for d in datasets], stubs=True)
+        else:
+            plain = next((name.removeprefix(p) for p in _PREFIXES if name.startswith(p)), name)
+            if kind == "codelist":
+                plain = next((d for d in service.names() if plain.startswith(f"{d}_")), plain)
+            message = structure_message([_flow(Offer(find(service, plain)))])
+        return Response(message, media_type=SdmxStructure.media_type)
+
+    @routes.get("/sdmx/v2/data/{context}/{agency}/{name}")
+    @routes.get("/sdmx/v2/data/{context}/{agency}/{name}/{version}")
+    @routes.get("/sdmx/v2/data/{context}/{agency}/{name}/{version}/{key:path}")
+    def data(
+        context: str, agency: str, name: str, request: Request, version: str = "*", key: str = "*"
+    ) -> Response:
+        _check(context, agency)
+        offer = Offer(find(service, name))
+        axes, contents = _asked(offer, unquote(key).rstrip("/"), request)
+        query = offer.query(axes, contents)
+
+        def write(told: Told) -> str:
+            release = with_contents(
+                told.release, offer.of(told.answer.query), CONTENTS, "Statistic"
+            )
+            return SdmxCsv(flow=offer.name).write(_whole(release, offer))
+
+        return answered(
+            questions, query, request, ("sdmx",), write, SdmxCsv.media_type, SdmxCsv.ending
+        )
+
+    @routes.get("/api/dissemination/statistics/1.0/data/{name}")
+    def statistics(name: str, request: Request) -> Response:
+        """Eurostat's statistics API: ``?sex=1&age=*&format=JSON&lang=EN``."""
+        offer = Offer(find(service, name))
+        said: dict[str, list[str]] = {}
+        for parameter, value in request.query_params.multi_items():
+            said.setdefault(parameter, []).append(value)
+        if said.pop("format", ["JSON"]) != ["JSON"] or said.pop("lang", ["EN"])[0].upper() != "EN":
+            raise QueryError("This address answers with format=JSON and lang=EN.")
+        contents = said.pop("statistic", ["count"])
+        axes = [offer.mixed(offer.variable(one), codes) for one, codes in said.items()]
+        query = offer.query([axis for axis in axes if axis is not None], _known(offer, contents))
+
+        def write(told: Told) -> str:
+            return JsonStat().write(told.release, told.title, told.about)
+
+        return answered(
+            questions, query, request, ("statistics",), write, JsonStat.media_type, JsonStat.ending
+        )
+
+    return routes
+
+
+def _check(kind: str, agency: str) -> None:
+    if kind not in _KINDS or agency not in (AGENCY, *_ALL):
+        raise not_found(f"There are dataflows of the agency {AGENCY} here, with their structures.")
+
+
+def _flow(offer: Offer) -> Flow:
+    dataset = offer.served.dataset
+    total = (TOTAL_CODE, "Total")
+    variables = [(v, (*offer.known(v).items(), total)) for v in offer.variables]
+    names = dimension_names([*(v.name for v, _ in variables), CONTENTS])
+    dimensions = [
+        Dimension(n, v.label, codes) for n, (v, codes) in zip(names, variables, strict=False)
+    ]
+    contents = tuple((one.code, one.label) for one in offer.contents)
+    notes = tuple(("Note", str(note)) for note in offer.served.policy.public_notes)
+    every = (*dimensions, Dimension(names[-1], "Statistic", contents))
+    return Flow(dataset.name, dataset.title, every, notes)
+
+
+def _asked(offer: Offer, key: str, request: Request) -> tuple[list[Axis], list[str]]:
+    """Variables and contents of a key with a place for each dimension, and of filters as ``c[sex]=1,2``."""
+    names = [d.name for d in _flow(offer).dimensions]
+    said: dict[str, list[str]] = {}
+    if key not in _ALL:
+        places = key.split(".")
+        if len(places) != len(names):
+            raise QueryError(
+                f"The key has {len(places)} places, but there are {len(names)} dimensions: {'.'.join(names)}."
+            )
+        for name, text in zip(names, places, strict=True):
+            said[name] = text.split("+") if text not in _ALL else ["*"]
+    for name, value in request.query_params.multi_items():
+        if name in _IGNORED:
+            continue
+        dimension = name[2:-1] if name.startswith("c[") and name.endswith("]") else ""
+        if dimension not in names:
+            raise QueryError(
+                f"There is no filter {name[:80]!r} here; there are: c[{'], c['.join(names)}]."
+            )
+        if said.get(dimension, ["*"]) != ["*"]:
+            raise QueryError(f"The dimension {dimension!r} is selected twice; select it once.")
+        said[dimension] = listed_values(value.removeprefix("eq:"))
+    if not said:
+        raise QueryError(
+            "Say which variables the table has: a key with a place for each dimension, or filters such as "
+            f"c[{names[0]}]=*. A dimension that is not named is its total."
+        )
+    axes = []
+    for variable, name in zip(offer.variables, names, strict=False):
+        codes = [sdmx_text(code) for code in said.get(name, [TOTAL_CODE])]
+        axes.append(offer.mixed(variable, codes))
+    contents = [sdmx_text(code) for code in said.get(names[-1], ["count"])]
+    every = [one.code for one in offer.contents]
+    return [axis for axis in axes if axis is not None], _known(
+        offer, every[:1] if contents == ["*"] else contents
+    )
+
+
+def _known(offer: Offer, contents: Sequence[str]) -> list[str]:
+    known = [one.code for one in offer.contents]
+    for text in contents:
+        if text not in known:
+            raise QueryError(
+                f"There is no statistic {text[:80]!r} here; there are: {', '.join(known)}."
+            )
+    return list(contents)
+
+
+def _whole(release: Release, offer: Offer) -> Release:
+    """The release with all dimensions of its structure; those that were left out have their total."""
+    there = {axis.name: axis for axis in release.axes}
+    names = dimension_names([*(v.name for v in offer.variables), CONTENTS])
+    axes = []
+    for variable, name in zip(offer.variables, names, strict=False):
+        total = Category(TOTAL_CODE, "Total", tuple(sorted(variable.everything)))
+        axis = there.get(variable.name) or TableAxis(variable.name, variable.label, (total,))
+        axes.append(replace(axis, name=name))
+    axes.append(replace(release.axes[-1], name=names[-1]))
+    shape = tuple(len(axis) for axis in axes)
+    assert math.prod(shape) == release.published.size
+    arrays = release.each_array(lambda array: array.reshape(shape))
+    return replace(release, axes=tuple(axes), **arrays)

@@ -1,0 +1,326 @@
+"""Other protocols get what our own API gives, and nothing that the policy refuses."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import io
+import json
+import shutil
+import urllib.parse
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clients.test_clients import BUNDLES, with_rules
+from lustrum.answer import TableService
+from lustrum.model import QueryError
+from lustrum.server import Settings, create_app
+from lustrum.server.protocols.selections import listed_values, selected
+
+DATA = "/pxapi/v2/tables/demo/data"
+FORMATS = ("json-stat2", "csv", "xlsx", "html", "px", "parquet")
+CODES = [f"{i:02d}" for i in range(30)]
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
+    folder = tmp_path_factory.mktemp("bundles")
+    for name in ("demo", "survey"):
+        shutil.copytree(BUNDLES / name, folder / name)
+    with_rules(folder / "demo")
+    service = TableService(bundles=[folder / "demo", folder / "survey"], workers=1)
+    yield TestClient(create_app(service, Settings(rate="")), base_url="http://lustrum.test")
+    service.close()
+
+
+def select(**values: list[str]) -> dict[str, Any]:
+    return {"selection": [{"variableCode": k, "valueCodes": v} for k, v in values.items()]}
+
+
+REFUSED = (
+    # Three variables where the policy lets two; each of the others with one code is a variable too.
+    {"sex": ["*"], "age": ["*"], "education": ["*"]},
+    {"sex": ["1"], "age": ["1"], "education": ["1"]},
+)
+KEPT_BACK: tuple[dict[str, list[str]], ...] = (
+    {"occupation": ["*"]},
+    {"sex": ["*"], "occupation": ["1"]},
+)
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("values", REFUSED)
+def test_pxweb_refuses_in_every_format_what_the_rules_refuse(
+    client: TestClient, form: str, values: dict[str, list[str]]
+) -> None:
+    answer = client.post(f"{DATA}?outputFormat={form}", json=select(**values))
+    assert answer.status_code == 403
+    assert answer.headers["content-type"] == "application/problem+json"
+    ours = client.get("/api/v1/tables", params={"dataset": "demo", "by": list(values)}).json()
+    assert ours["decision"] == "refusal"
+    reasons = {reason["rule"] for reason in ours["reasons"]}
+    assert {reason["rule"] for reason in answer.json()["reasons"]} == reasons
+
+
+@pytest.mark.parametrize("values", KEPT_BACK)
+def test_a_variable_that_is_kept_back_is_not_there(
+    client: TestClient, values: dict[str, list[str]]
+) -> None:
+    there = client.post(DATA, json=select(**values))
+    assert there.status_code == 400
+    none = client.post(DATA, json=select(**{**values, "nothing": ["1"]}))
+    assert none.status_code == 400
+    metadata = client.get("/pxapi/v2/tables/demo/metadata").json()
+    assert "occupation" not in json.dumps(metadata)
+    assert client.get("/pxapi/v2/codelists/vs_demo.occupation").status_code == 404
+    assert "occupation" not in client.get("/sdmx/v2/structure/dataflow/LUSTRUM/demo/1.0.0").text
+    for address in (
+        "/sdmx/v2/data/dataflow/LUSTRUM/demo/1.0.0/*?c[occupation]=*",
+        "/api/dissemination/statistics/1.0/data/demo?occupation=1",
+    ):
+        assert client.get(address).status_code == 400
+
+
+def test_sdmx_and_statistics_refuse_what_the_rules_refuse(client: TestClient) -> None:
+    for address in (
+        "/sdmx/v2/data/dataflow/LUSTRUM/demo/1.0.0/*?c[sex]=*&c[age]=*&c[education]=*",
+        "/api/dissemination/statistics/1.0/data/demo?sex=*&age=*&education=*",
+    ):
+        answer = client.get(address)
+        assert answer.status_code == 403, address
+        assert answer.json()["reasons"]
+
+
+def test_the_default_selection_is_released_and_has_its_own_numbers(client: TestClient) -> None:
+    said = client.get("/pxapi/v2/tables/demo/defaultselection").json()
+    chosen = client.post(DATA, json={"selection": said["selection"]})
+    unasked = client.get(DATA)
+    assert unasked.status_code == 200
+    assert unasked.json() == chosen.json()
+    assert client.post(DATA, json={"selection": []}).json() == unasked.json()
+
+
+def test_pxweb_tells_the_numbers_of_our_own_answer(client: TestClient) -> None:
+    params = {"valuecodes[sex]": "*", "valuecodes[age]": "RANGE(3,6),TOP(1),?4"}
+    found = client.get(DATA, params=params).json()
+    ours = client.get(
+        "/api/v1/tables",
+        params={"dataset": "demo", "by": ["sex", "age"], "codes": "age:3,4,5,6,1,14"},
+    ).json()["table"]
+    assert found["value"] == ours["value"]
+    assert list(found["dimension"]["age"]["category"]["index"]) == ["3", "4", "5", "6", "1", "14"]
+    assert found["id"] == ["sex", "age", "ContentsCode"]
+    assert found["role"]["metric"] == ["ContentsCode"]
+    text = client.get(
+        DATA,
+        params=params
+        | {"outputFormat": "csv", "outputFormatParams": "UseCodes,SeparatorSemicolon"},
+    ).text
+    rows = list(csv.DictReader(io.StringIO(text), delimiter=";"))
+    assert [float(row["value"]) for row in rows] == [float(v) for v in ours["value"]]
+    assert "age_label" not in rows[0]
+
+
+def test_a_level_is_a_code_list(client: TestClient) -> None:
+    metadata = client.get("/pxapi/v2/tables/demo/metadata").json()
+    lists = {one["id"]: one for one in metadata["dimension"]["age"]["extension"]["codelists"]}
+    listed = client.get("/pxapi/v2/codelists/agg_demo.age.ten-year").json()
+    assert "agg_demo.age.ten-year" in lists
+    body = {"selection": [{"variableCode": "age", "codelist": listed["id"], "valueCodes": ["*"]}]}
+    found = client.post(DATA, json=body).json()
+    assert list(found["dimension"]["age"]["category"]["index"]) == [
+        v["code"] for v in listed["values"]
+    ]
+
+
+def test_a_saved_query_runs_the_policy_of_today(client: TestClient, tmp_path: Path) -> None:
+    def saved(**values: list[str]) -> Any:
+        return client.post(
+            "/pxapi/v2/savedqueries",
+            json={
+                "tableId": "demo",
+                "language": "en",
+                "selection": select(**values),
+                "outputFormat": "px",
+            },
+        )
+
+    good, refused = saved(sex=["*"], age=["*"]), saved(**REFUSED[0])
+    assert good.status_code == 201
+    name = good.json()["id"]
+    assert client.get(f"/pxapi/v2/savedqueries/{name}/data").text.startswith('CHARSET="ANSI"')
+    assert client.get(f"/pxapi/v2/savedqueries/{name}").json()["savedQuery"]["tableId"] == "demo"
+    assert client.get(f"/pxapi/v2/savedqueries/{refused.json()['id']}/data").status_code == 403
+    # The same name on a server whose policy has become stricter.
+    folder = tmp_path / "demo"
+    shutil.copytree(BUNDLES / "demo", folder)
+    open_service = TableService(bundles=[folder], workers=1)
+    with TestClient(
+        create_app(open_service, Settings(rate="")), base_url="http://lustrum.test"
+    ) as other:
+        address = f"/pxapi/v2/savedqueries/{refused.json()['id']}/data"
+        assert other.get(address).status_code == 200
+    open_service.close()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "x",
+        "..%2F..",
+        "=" * 40,
+        base64.urlsafe_b64encode(zlib.compress(b"[" * 60_000)).decode(),
+        base64.urlsafe_b64encode(zlib.compress(b"0" * 10**7)).decode()[:1900],
+        base64.urlsafe_b64encode(zlib.compress(b'{"tableId": 1}')).decode(),
+    ],
+)
+def test_a_name_of_no_saved_query_is_not_found(client: TestClient, name: str) -> None:
+    for end in ("", "/data", "/selection"):
+        assert client.get(f"/pxapi/v2/savedqueries/{name}{end}").status_code == 404
+
+
+WORDS = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-9, 9)
+    | st.sampled_from(["sex", "*", "1", "age", "TOP(1)", ""]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                [
+                    "selection",
+                    "variableCode",
+                    "valueCodes",
+                    "codelist",
+                    "placement",
+                    "stub",
+                    "heading",
+                    "tableId",
+                ]
+            ),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@given(WORDS, st.sampled_from([DATA, "/pxapi/v2/savedqueries"]))
+def test_nonsense_is_one_sentence(client: TestClient, body: Any, address: str) -> None:
+    answer = client.post(address, json=body)
+    assert answer.status_code < 500
+    if answer.status_code >= 400:
+        assert answer.json()["detail"].endswith(".")
+        assert answer.headers["content-type"] == "application/problem+json"
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "valuecodes[sex]=TOP(x)",
+        "valuecodes[sex]=RANGE(1)",
+        "valuecodes[sex]=9",
+        "valuecodes[nothing]=*",
+        "valuecodes[sex]=*&valuecodes[sex]=1",
+        "lang=sv",
+        "outputFormat=doc",
+        "outputFormat=px&outputFormatParams=UseCodes",
+        "outputFormat=csv&outputFormatParams=UseCodes,UseTexts",
+        "codelist[sex]=agg_demo.age.ten-year",
+        "valuecodes[sex]=*&heading=age",
+        "valuecodes[sex]=" + "*1" * 30,
+        "size=3",
+    ],
+)
+def test_a_mistake_is_one_sentence(client: TestClient, query: str) -> None:
+    answer = client.get(f"{DATA}?{query}")
+    assert answer.status_code == 400
+    assert answer.json()["detail"].endswith(".")
+
+
+def test_too_many_requests_say_when_to_come_again(client: TestClient) -> None:
+    app = create_app(client.app.state.questions.service, Settings(rate="2/minute"))  # type: ignore[attr-defined]
+    limited = TestClient(app, base_url="http://lustrum.test")
+    config = limited.get("/pxapi/v2/config").json()
+    assert (config["maxCallsPerTimeWindow"], config["timeWindow"]) == (2, 60)
+    codes = [limited.get(DATA) for _ in range(3)]
+    assert [answer.status_code for answer in codes] == [200, 200, 429]
+    assert int(codes[2].headers["Retry-After"]) > 0
+    assert limited.get("/sdmx/v2/data/dataflow/LUSTRUM/demo/1.0.0/*?c[sex]=*").status_code == 429
+    assert limited.get("/pxapi/v2/tables").status_code == 200
+
+
+def test_parts_and_tags_as_of_every_answer(client: TestClient) -> None:
+    address = f"{DATA}?valuecodes[sex]=*&outputFormat=parquet"
+    whole = client.get(address)
+    part = client.get(address, headers={"Range": "bytes=-8"})
+    assert part.status_code == 206
+    assert part.content == whole.content[-8:]
+    assert client.get(address, headers={"If-None-Match": whole.headers["ETag"]}).status_code == 304
+
+
+def test_sdmx_has_a_place_for_every_dimension(client: TestClient) -> None:
+    structure = client.get("/sdmx/v2/structure/dataflow/LUSTRUM/survey/1.0.0?references=all").text
+    key = "*._T._T._T.1+2+_T.mean$3A$hours"
+    text = client.get(f"/sdmx/v2/data/dataflow/LUSTRUM/survey/1.0.0/{urllib.parse.quote(key)}").text
+    head, *rows = csv.reader(io.StringIO(text))
+    for name in head[3 : head.index("OBS_VALUE")]:
+        assert f'<str:Dimension id="{name}"' in structure
+    ours = client.get(
+        "/api/v1/tables",
+        params={
+            "dataset": "survey", "by": ["district", "education"], "codes": "education:1,2", "totals": "on",
+            "statistic": "mean:hours", "weight": "weight",
+        },
+    ).json()["table"]  # fmt: skip
+    places = ours["size"][0] - 1, ours["size"][1]
+    wanted = [v for i, v in enumerate(ours["value"]) if i < places[0] * places[1]]
+    told = [row[head.index("OBS_VALUE")] for row in rows]
+    assert [None if v == "NaN" else float(v) for v in told] == wanted
+
+
+@given(
+    st.integers(0, 40),
+    st.integers(0, 40),
+    st.sampled_from(CODES),
+    st.sampled_from(CODES),
+    st.sampled_from(CODES),
+)
+def test_expressions_select_what_a_loop_selects(
+    count: int, skipped: int, first: str, last: str, one: str
+) -> None:
+    wanted = {
+        f"TOP({count},{skipped})": [
+            c for i, c in enumerate(CODES) if skipped <= i < skipped + count
+        ],
+        f"BOTTOM({count},{skipped})": [
+            c for i, c in enumerate(reversed(CODES)) if skipped <= i < skipped + count
+        ][::-1],
+        f"range({first},{last})": [c for c in CODES if first <= c <= last],
+        f"FROM({first})": [c for c in CODES if c >= first],
+        f"TO({first})": [c for c in CODES if c <= first],
+        f"*{one[1]}": [c for c in CODES if c.endswith(one[1])],
+        f"{one[0]}?": [c for c in CODES if c[0] == one[0]],
+        one: [one],
+    }
+    for text, codes in wanted.items():
+        if codes:
+            assert selected([text], CODES, "x") == codes
+        else:
+            with pytest.raises(QueryError, match="no category"):
+                selected([text], CODES, "x")
+    assert selected(["RANGE(a)", "a*"], ["RANGE(a)", "a*", "ab"], "x") == ["RANGE(a)", "a*"]
+    assert listed_values(f"{one},TOP({count},{skipped}),[a,b]") == [
+        one,
+        f"TOP({count},{skipped})",
+        "a,b",
+    ]
