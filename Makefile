@@ -66,6 +66,7 @@ PARALLEL := -n 2 --dist worksteal
 test: install
 	@$(BIN)/python scripts/ensure_chromium.py
 	@$(BIN)/python scripts/ensure_services.py postgresql java promtool
+	@$(BIN)/python scripts/ensure_clients.py
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
@@ -77,6 +78,7 @@ test: install
 coverage: install
 	@$(BIN)/python scripts/ensure_chromium.py
 	@$(BIN)/python scripts/ensure_services.py postgresql java promtool
+	@$(BIN)/python scripts/ensure_clients.py
 	@$(BIN)/pytest $(PARALLEL) --cov --cov-report=term:skip-covered
 
 # Proofs that take minutes: every byte of a dataset damaged, every call to the system failing, kills at every step;
@@ -118,6 +120,7 @@ lock:
 	@command -v $(UV) >/dev/null || { echo "make lock needs uv; install it: pipx install uv" >&2; exit 2; }
 	$(COMPILE) --upgrade --extra build --extra server -o requirements/run.txt
 	$(COMPILE) --upgrade --all-extras -c requirements/run.txt -o requirements/dev.txt
+	$(subst pyproject.toml,requirements/clients.in,$(COMPILE)) --upgrade -o requirements/clients.txt
 
 # The demo's public bundles, which the package carries; they change only where protection does.
 .PHONY: demo-bundles

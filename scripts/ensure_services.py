@@ -1,4 +1,4 @@
-"""Make sure that PostgreSQL and Java are there for tests of engines over databases, and promtool for alarms.
+"""Make sure that PostgreSQL and Java are there for tests of engines over databases, promtool for alarms, and R.
 
 Looks at PATH and at the places where packages put them. What is missing is installed from Debian's packages
 if that needs no password; otherwise one sentence says what to install. The tests start and stop servers of
@@ -17,6 +17,7 @@ PACKAGES = {
     "PostgreSQL": "postgresql",
     "Java 17": "openjdk-17-jre-headless",
     "promtool": "prometheus",
+    "R": "r-cran-httr2 r-cran-tibble",
 }
 
 
@@ -42,12 +43,23 @@ def java() -> str | None:
     return shutil.which("java")
 
 
+def r() -> Path | None:
+    """The packages that the client for R needs, among those of Debian."""
+    places = [Path("/usr/lib/R/site-library", name) for name in ("httr2", "tibble")]
+    return places[0] if all(place.is_dir() for place in places) else None
+
+
 def _version(path: Path) -> tuple[int, ...]:
     return tuple(int(part) for part in re.findall(r"\d+", str(path)))
 
 
 def missing(wanted: list[str]) -> list[str]:
-    found = {"PostgreSQL": postgres(), "Java 17": java(), "promtool": shutil.which("promtool")}
+    found = {
+        "PostgreSQL": postgres(),
+        "Java 17": java(),
+        "promtool": shutil.which("promtool"),
+        "R": r(),
+    }
     return [
         name for name, path in found.items() if path is None and name.split()[0].lower() in wanted
     ]
@@ -57,7 +69,7 @@ def main(wanted: list[str]) -> int:
     lacking = missing(wanted)
     if not lacking:
         return 0
-    packages = [PACKAGES[name] for name in lacking]
+    packages = [package for name in lacking for package in PACKAGES[name].split()]
     prefix = become_root()
     if prefix is not None and shutil.which("apt-get"):
         print(f"Installing {' and '.join(lacking)} for tests ...", flush=True)
@@ -73,4 +85,4 @@ def main(wanted: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:] or ["postgresql", "java", "promtool"]))
+    sys.exit(main(sys.argv[1:] or ["postgresql", "java", "promtool", "r"]))

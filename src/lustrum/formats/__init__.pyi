@@ -1,8 +1,13 @@
 from .about import About as About
+from .arrow import Arrow as Arrow
 from .csv import Csv as Csv
 from .csv import CsvDescription as CsvDescription
+from .html import Html as Html
 from .jsonstat import JsonStat as JsonStat
 from .parquet import Parquet as Parquet
+from .px import Px as Px
+from .sdmx import SdmxCsv as SdmxCsv
+from .sdmx import SdmxStructure as SdmxStructure
 from .write import release_as_arrow as release_as_arrow
 from .write import write_release as write_release
 from .xlsx import Xlsx as Xlsx

@@ -1,4 +1,4 @@
-"""Arrow IPC: the columns of the Parquet file as a file of Arrow, which programs map into memory as it stands."""
+"""Arrow IPC: the columns of the Parquet file, as programs map them into memory."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from lustrum.model import Release
 
 
 class Arrow:
-    """Writes an Arrow IPC file ("Feather 2"): one row a cell, texts as dictionaries, what it is in the metadata."""
+    """Writes an Arrow IPC file ("Feather 2"): one row a cell; the metadata say what it is."""
 
     name: ClassVar[str] = "arrow"
+    title: ClassVar[str] = "Arrow IPC"
     media_type: ClassVar[str] = "application/vnd.apache.arrow.file"
     ending: ClassVar[str] = "arrow"
     tells_about: ClassVar[bool] = True

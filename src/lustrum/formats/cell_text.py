@@ -75,13 +75,14 @@ def field(text: str) -> str:
     return out.getvalue()[:-3]
 
 
-def names_of(axis: TableAxis, labels: bool) -> list[str]:
-    """The code of every category as a field, with its label beside it if ``labels``."""
-    codes = [field(inert(category.code)) for category in axis.categories]
+def names_of(axis: TableAxis, labels: bool, guard: bool = True) -> list[str]:
+    """The code of every category as a field, its label beside it if ``labels``; unchanged without ``guard``."""
+    kept = inert if guard else str
+    codes = [field(kept(category.code)) for category in axis.categories]
     if not labels:
         return codes
     return [
-        f"{code},{field(inert(category.label))}"
+        f"{code},{field(kept(category.label))}"
         for code, category in zip(codes, axis.categories, strict=True)
     ]
 

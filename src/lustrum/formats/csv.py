@@ -15,11 +15,14 @@ from lustrum.model import Release, TableAxis
 from lustrum.model.release import check_publishable
 from lustrum.model.text import say
 
+_GUARDED = "on; a ' stands before what a spreadsheet would take for a formula"
+
 
 class Csv:
     """Writes one row per cell: a code and a label per variable, the value, the status.
 
     A variable with own groups has a further column, which says what each of them holds.
+    A text that a spreadsheet would take for a formula has a ``'`` before it, unless ``guard`` is off.
     A suppressed value is an empty field beside its status letter, never 0. Where the release states intervals
     instead, they stand in the columns ``low`` and ``high``. Several statistics stand in a column of their own,
     and beside sums, means and the like stands their unit.
@@ -36,12 +39,16 @@ class Csv:
     cell_bytes: ClassVar[int] = 200
     tells_about: ClassVar[bool] = True
 
-    def __init__(self, *, comments: bool = False) -> None:
-        self.comments = comments
+    def __init__(self, *, comments: bool = False, guard: bool = True) -> None:
+        self.comments, self.guard = comments, guard
 
     def write(self, release: Release, label: str = "", about: About = NOTHING) -> str:
         """The release as text; with ``comments`` below lines that say what it is, each behind a #."""
-        lines = about.lines(release, label) if self.comments else ()
+        lines = list(about.lines(release, label)) if self.comments else []
+        if self.comments:
+            lines.append(
+                ("Formula guard", _GUARDED if self.guard else "off; texts are as they are")
+            )
         head = "".join(f"# {name}: {' '.join(str(value).split())}\r\n" for name, value in lines)
         return head + "".join(self.pieces(about.beside(release)))
 
@@ -98,16 +105,17 @@ class Csv:
         ]
         head = [*names, *(called.facts[fact] for fact in facts)]
         axes = [
-            _with_members(axis) if has_members else names_of(axis, labels=True)
+            _with_members(axis, self.guard) if has_members else names_of(axis, True, self.guard)
             for axis, has_members in zip(release.axes, grouped, strict=True)
         ]
         return csv_lines(head, axes, columns, "\r\n")
 
 
-def _with_members(axis: TableAxis) -> list[str]:
+def _with_members(axis: TableAxis, guard: bool) -> list[str]:
     """Codes and labels of the categories, and what own groups hold."""
-    named = zip(names_of(axis, labels=True), axis.categories, strict=True)
-    return [f"{name},{field(inert(category.note))}" for name, category in named]
+    named = zip(names_of(axis, True, guard), axis.categories, strict=True)
+    kept = inert if guard else str
+    return [f"{name},{field(kept(category.note))}" for name, category in named]
 
 
 def _last(release: Release) -> int:

@@ -21,11 +21,12 @@ Shown = Literal["labels", "codes", "both"]
 class Html:
     """Writes a page: the last variable across, the others down, with a caption, headings and notes.
 
-    A suppressed cell is its status letter, a number that does not exist a dash; a list below says what they mean.
+    A suppressed cell is its status letter, a number that does not exist a dash; a list below explains both.
     ``show`` has labels, codes or both beside the numbers.
     """
 
     name: ClassVar[str] = "html"
+    title: ClassVar[str] = "HTML"
     media_type: ClassVar[str] = "text/html"
     ending: ClassVar[str] = "html"
     tells_about: ClassVar[bool] = True

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from lustrum.formats.about import NOTHING, About
+from lustrum.formats.px import time_scale
 from lustrum.model import CellStatus, Release
 from lustrum.model.arrays import Ints, Mask
 from lustrum.model.release import check_publishable
@@ -35,6 +36,8 @@ class JsonStat:
         said = {"selection": selection, "dataset": about.dataset, "version": about.version}
         said |= {"asked_for_on": about.date, "address": about.link}
         out["extension"] |= {name: value for name, value in said.items() if value}
+        if about.dataset:
+            out["source"] = about.dataset
         return json.dumps(out, ensure_ascii=False)
 
 
@@ -75,6 +78,9 @@ def dataset(release: Release, label: str = "") -> dict[str, Any]:
         out["dimension"][name]["category"]["unit"] = {
             s.code: {"label": s.unit, "decimals": s.decimals} for s in release.statistics
         }
+    times = [axis.name for axis in release.axes if time_scale(axis)]
+    if times:
+        out["role"] = out.get("role", {}) | {"time": times}
     if not np.all(release.shown):
         status = release.status.ravel().tolist()
         out["status"] = status

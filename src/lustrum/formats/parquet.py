@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from lustrum.formats.about import NOTHING, About
-from lustrum.formats.cell_text import HeadNames, inert
+from lustrum.formats.cell_text import HeadNames
 from lustrum.model import Release
 from lustrum.model.arrays import Ints, Mask
 from lustrum.model.release import check_publishable
@@ -71,13 +71,13 @@ class Parquet:
         called = heads.facts
         named = []
         for index, axis in enumerate(release.axes):
-            parts = [(axis.name, inert_texts(axis.codes))]
-            parts.append((heads.labels[index], inert_texts(axis.labels)))
+            parts = [(axis.name, plain_texts(axis.codes))]
+            parts.append((heads.labels[index], plain_texts(axis.labels)))
             if any(category.note for category in axis.categories):
                 notes = [category.note for category in axis.categories]
-                parts.append((heads.members[index], inert_texts(notes)))
+                parts.append((heads.members[index], plain_texts(notes)))
             named.append((after_axis(release.shape, index), parts))
-        units = inert_texts([release.unit_at(at) for at in range(many)]) if release.label else None
+        units = plain_texts([release.unit_at(at) for at in range(many)]) if release.label else None
 
         def seen_as(values: Ints, where: Mask, low: int, high: int) -> pa.Array:
             step = steps[np.arange(low, high) % steps.size]
@@ -158,11 +158,11 @@ class _Sink(io.RawIOBase):
         return b"".join(held)
 
 
-def inert_texts(names: Sequence[str]) -> pa.Array:
-    """Texts that no spreadsheet takes for formulas."""
+def plain_texts(names: Sequence[str]) -> pa.Array:
+    """Texts unchanged: columns have types, so that no program takes one for a formula."""
     import pyarrow as pa
 
-    return pa.array([inert(name) for name in names], pa.string())
+    return pa.array([str(name) for name in names], pa.string())
 
 
 def after_axis(shape: Sequence[int], axis: int) -> int:

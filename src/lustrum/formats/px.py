@@ -1,8 +1,8 @@
-"""PX, version 2013: the files of PC-Axis and PxWeb, read by pyaxis and by every statistical office of the North.
+"""PX, version 2013: the files of PC-Axis and PxWeb, which pyaxis reads.
 
-A suppressed cell is ``".."``, whose meaning stands in ``DATASYMBOL2``, and a number that does not exist ``"."``;
-neither is ever 0. Texts of PX hold no quotation mark and no end of a line: the first becomes ``”``, the second ``#``
-in a note and a blank elsewhere. Where two codes would become one, the later one gets a number.
+A suppressed cell is ``".."``, whose meaning stands in ``DATASYMBOL2``, and a number that does not exist is
+``"."``; neither is ever 0. Texts of PX hold no quotation mark and no end of a line: the first becomes ``”``,
+the second ``#`` in a note and a blank elsewhere. Where two codes would become one, the later one gets a number.
 """
 
 from __future__ import annotations
@@ -49,6 +49,7 @@ class Px:
     """Writes PX. The last variable, or those named in ``heading``, stand across and the others down."""
 
     name: ClassVar[str] = "px"
+    title: ClassVar[str] = "PX (PxWeb)"
     media_type: ClassVar[str] = "application/x-pc-axis"
     ending: ClassVar[str] = "px"
     tells_about: ClassVar[bool] = True

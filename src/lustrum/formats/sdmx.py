@@ -1,7 +1,7 @@
 """SDMX-CSV 2.0, and the structure that goes with it as SDMX-ML 3.0.
 
 A cell that is not shown has the value ``NaN``, ``Q`` (suppressed) for its ``OBS_STATUS`` and its letter of
-``CL_CONF_STATUS`` for its ``CONF_STATUS``. These are two code lists, in which one letter means different things.
+``CL_CONF_STATUS`` for its ``CONF_STATUS``. These are two code lists, in which a letter means different things.
 Signs that SDMX lets no code have are written as ``$``, their number and ``$``: ``$2E$`` is a full stop.
 """
 
@@ -19,6 +19,7 @@ from lustrum.formats.about import NOTHING, About
 from lustrum.formats.cell_text import csv_lines, field, numbers
 from lustrum.model import CellStatus, Release, TableAxis
 from lustrum.model.release import check_publishable
+from lustrum.model.text import say
 
 AGENCY, VERSION = "LUSTRUM", "1.0.0"
 _NORMAL, _HIDDEN, _NOTHING = "A", "Q", "M"
@@ -59,7 +60,9 @@ def sdmx_text(identifier: str) -> str:
     >>> sdmx_text(sdmx_id("a b$"))
     'a b$'
     """
-    return _ESCAPED.sub(lambda found: chr(min(int(found[1] or "0", 16), 0x10FFFF)) if found[1] else "", identifier)
+    return _ESCAPED.sub(
+        lambda found: chr(min(int(found[1] or "0", 16), 0x10FFFF)) if found[1] else "", identifier
+    )
 
 
 @dataclass(frozen=True)
@@ -94,6 +97,7 @@ class SdmxCsv:
     """Writes SDMX-CSV 2.0: one row a cell, codes only; ``flow`` names the dataflow of its structure."""
 
     name: ClassVar[str] = "sdmx-csv"
+    title: ClassVar[str] = "SDMX-CSV"
     media_type: ClassVar[str] = "application/vnd.sdmx.data+csv; version=2.0.0"
     ending: ClassVar[str] = "sdmx.csv"
     tells_about: ClassVar[bool] = True
@@ -131,7 +135,9 @@ class SdmxCsv:
                 units * ((high - low) // len(units)),
             ]
             if bounded and release.low is not None and release.high is not None:
-                made += [numbers(release, e, stated, low, high) for e in (release.low, release.high)]
+                made += [
+                    numbers(release, e, stated, low, high) for e in (release.low, release.high)
+                ]
             if errors is not None and grades is not None:
                 there = known & (errors >= 0)
                 seen = np.where(there.ravel(), grades.ravel(), "")[low:high].tolist()
@@ -143,13 +149,16 @@ class SdmxCsv:
         names = dimension_names(axis.name for axis in release.axes)
         head = ["STRUCTURE", "STRUCTURE_ID", "ACTION", *names, "OBS_VALUE", *told]
         axes = [[field(sdmx_id(code)) for code in axis.codes] for axis in release.axes]
-        yield from csv_lines(head, [["dataflow"], [_reference(self.flow)], ["I"], *axes], columns, "\r\n")
+        yield from csv_lines(
+            head, [["dataflow"], [_reference(self.flow)], ["I"], *axes], columns, "\r\n"
+        )
 
 
 class SdmxStructure:
     """Writes the structure message of the file of SDMX-CSV: its dataflow, concepts and code lists."""
 
     name: ClassVar[str] = "sdmx-structure"
+    title: ClassVar[str] = say("Structure of the SDMX-CSV")
     media_type: ClassVar[str] = "application/vnd.sdmx.structure+xml; version=3.0.0"
     ending: ClassVar[str] = "sdmx.xml"
     tells_about: ClassVar[bool] = True
@@ -207,7 +216,9 @@ def _many(name: str, parts: Iterable[str]) -> str:
 
 def _xml(text: str) -> str:
     """A text without the signs that XML cannot hold."""
-    return escape(re.sub(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "\ufffd", str(text)))
+    return escape(
+        re.sub(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "\ufffd", str(text))
+    )
 
 
 def _name(text: str) -> str:
@@ -245,7 +256,9 @@ def _codes(codes: Iterable[tuple[str, str]]) -> str:
 
 def _code_list(flow: Flow, dimension: Dimension) -> str:
     name = _whose(_list_name(flow, dimension))
-    return f"<str:Codelist {name}>{_name(dimension.label)}\n{_codes(dimension.codes)}</str:Codelist>\n"
+    return (
+        f"<str:Codelist {name}>{_name(dimension.label)}\n{_codes(dimension.codes)}</str:Codelist>\n"
+    )
 
 
 def _own_lists() -> Iterator[str]:
@@ -258,7 +271,9 @@ def _own_lists() -> Iterator[str]:
 
 
 def _concepts(flow: Flow) -> str:
-    labels = {d.name: d.label for d in flow.dimensions} | {"OBS_VALUE": "Observation value"} | ATTRIBUTES
+    labels = (
+        {d.name: d.label for d in flow.dimensions} | {"OBS_VALUE": "Observation value"} | ATTRIBUTES
+    )
     inside = "".join(
         f"<str:Concept id={quoteattr(name)}>{_name(label)}</str:Concept>\n"
         for name, label in labels.items()

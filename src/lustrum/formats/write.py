@@ -15,8 +15,8 @@ from lustrum.formats.cell_text import HeadNames, csv_lines, inert, names_of, num
 from lustrum.formats.parquet import (
     after_axis,
     exact,
-    inert_texts,
     parquet_pieces,
+    plain_texts,
     spread,
 )
 from lustrum.model import CellStatus, InputError, Release, TableAxis
@@ -179,9 +179,9 @@ def _arrow_columns(release: Release) -> Callable[[int, int], dict[str, pa.Array]
     named = []
     for index, axis in enumerate(release.axes):
         after = after_axis(release.shape, index)
-        named.append((axis.name, inert_texts(axis.codes), after))
+        named.append((axis.name, plain_texts(axis.codes), after))
         if _labelled(axis):
-            named.append((called.labels[index], inert_texts(axis.labels), after))
+            named.append((called.labels[index], plain_texts(axis.labels), after))
 
     def columns(low: int, high: int) -> dict[str, pa.Array]:
         arrays: dict[str, pa.Array] = {}

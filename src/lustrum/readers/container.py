@@ -7,7 +7,6 @@ called safe if all of it was looked at.
 
 from __future__ import annotations
 
-import codecs
 import csv
 import gzip
 import hashlib
@@ -25,8 +24,18 @@ from typing import Any
 from lustrum.formats.cell_text import inert
 from lustrum.model import InputError
 from lustrum.model.errors import NotJudgedError
-from lustrum.readers.grids import MOST_CELLS, Container, FieldGrid, OwnStructure, Unread, text_of
+from lustrum.readers.argus.tables import read_tab
+from lustrum.readers.grids import (
+    MOST_CELLS,
+    Container,
+    FieldGrid,
+    OwnStructure,
+    Unread,
+    decoded,
+    text_of,
+)
 from lustrum.readers.px import px_grid
+from lustrum.readers.sdmx import is_sdmx, sdmx_grid
 from lustrum.readers.workbook import clean_workbook, walk_workbook
 from lustrum.runtime.durable import write_whole
 
@@ -35,7 +44,7 @@ _READ = ("version", "class", "id", "size", "dimension", "value", "status", "href
 
 
 def read_container(path: Path) -> Container:
-    """Read a file by its ending: XLSX, JSON-stat, Parquet, PX, or else CSV, which may be compressed with gzip."""
+    """Read a file by its ending: XLSX, JSON-stat, Parquet, PX, tau-ARGUS, or else CSV, perhaps with gzip."""
     source, ending = str(path), path.suffix.lower()
     try:
         content = path.read_bytes()
@@ -54,13 +63,15 @@ def read_container(path: Path) -> Container:
     elif ending in (".parquet", ".pq"):
         grid, unread = _parquet(content, source)
         grids, notes = (grid,), ()
+    elif ending == ".tab" and path.with_suffix(".rda").exists():
+        grids, unread, notes = (read_tab(path).grid,), [], ()
     elif ending == ".px":
         text, notes = decoded(content, source)
         grid, unread = px_grid(text, source)
         grids = (grid,)
     else:
         text, notes = decoded(content, source)
-        grids, unread = (csv_grid(text, source),), []
+        grids, unread = ((sdmx_grid if is_sdmx(text) else csv_grid)(text, source),), []
     return Container(source, grids, hashlib.sha256(content).hexdigest(), tuple(unread), notes)
 
 
@@ -69,27 +80,6 @@ def _utf8(content: bytes, source: str) -> str:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise InputError(f"{source} is not UTF-8; save it in that encoding.") from None
-
-
-def decoded(content: bytes, source: str) -> tuple[str, tuple[str, ...]]:
-    """The text of a file, and a sentence if it is not UTF-8."""
-    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        try:
-            return content.decode("utf-16"), ("read as UTF-16.",)
-        except UnicodeDecodeError:
-            raise InputError(f"{source} begins as UTF-16 and is not; save it as UTF-8.") from None
-    if b"\0" in content:
-        raise InputError(
-            f"{source} holds zero bytes, so its encoding is not clear; save it as UTF-8."
-        )
-    try:
-        return content.decode("utf-8-sig"), ()
-    except UnicodeDecodeError:
-        pass
-    try:
-        return content.decode("cp1252"), ("read as Windows-1252, because it is not UTF-8.",)
-    except UnicodeDecodeError:
-        return content.decode("latin-1"), ("read as Latin-1, because it is not UTF-8.",)
 
 
 def csv_grid(text: str, source: str) -> FieldGrid:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
+
+from lustrum.model import InputError
 
 MOST_CELLS = 2_000_000
 """Combinations of codes beyond which files are not judged."""
@@ -74,3 +77,24 @@ def text_of(value: Any) -> str:
     if isinstance(value, Decimal):
         return format(value, "f")
     return str(value).rstrip()
+
+
+def decoded(content: bytes, source: str) -> tuple[str, tuple[str, ...]]:
+    """The text of a file, and a sentence if it is not UTF-8."""
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        try:
+            return content.decode("utf-16"), ("read as UTF-16.",)
+        except UnicodeDecodeError:
+            raise InputError(f"{source} begins as UTF-16 and is not; save it as UTF-8.") from None
+    if b"\0" in content:
+        raise InputError(
+            f"{source} holds zero bytes, so its encoding is not clear; save it as UTF-8."
+        )
+    try:
+        return content.decode("utf-8-sig"), ()
+    except UnicodeDecodeError:
+        pass
+    try:
+        return content.decode("cp1252"), ("read as Windows-1252, because it is not UTF-8.",)
+    except UnicodeDecodeError:
+        return content.decode("latin-1"), ("read as Latin-1, because it is not UTF-8.",)

@@ -98,7 +98,8 @@ def _statements(text: str, source: str) -> Iterator[tuple[str, str, str, str, in
                 f'{source}, line {start}: this is not PX; a keyword such as TITLE="..."; is expected.'
             )
         end = _end(text, found.end())
-        if end < 0:
+        # What stands between texts names no keyword: an equals sign there is that of the next statement.
+        if end < 0 or "=" in _TEXT.sub("", text[found.end() : end]):
             raise InputError(f"{source}, line {start}: {found[1]} does not end with a semicolon.")
         value_line = line + text.count("\n", at, found.end())
         yield (
@@ -150,7 +151,7 @@ def _cells(value: str, line: int, source: str) -> Iterator[tuple[str, int]]:
 
 
 def px_grid(text: str, source: str) -> tuple[FieldGrid, list[Unread]]:
-    """The cells, one a line, with the variables that the file names itself; a symbol stands in place of a number."""
+    """The cells, one a line, with the variables that the file names itself; symbols are the status."""
     file = parse_px(text, source)
     if len(file.cells) > MOST_CELLS:
         raise NotJudgedError(

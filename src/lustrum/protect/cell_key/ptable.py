@@ -11,7 +11,7 @@ from __future__ import annotations
 import csv
 import hashlib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -21,13 +21,14 @@ import numpy as np
 import numpy.typing as npt
 
 from lustrum.model import InputError
-from lustrum.model.arrays import Ints
+from lustrum.model.arrays import Ints, Words
 from lustrum.model.channel import MatrixChannel
 from lustrum.protect.cell_key.channel import LookupChannel
 
 _COLUMNS = ("pcv", "ckey", "pvalue")
 _ONS_ROWS, _ONS_CYCLE = 750, 250
 _MOST_CELLS = 1 << 24
+_ROUNDED = 1e-5  # by so much may the chances of a count in a file add up to something else than 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,6 +181,88 @@ class PTable:
         if cycle is None:
             cycle = _ONS_CYCLE if last == _ONS_ROWS else 1
         return cls(name, steps, cycle)
+
+
+def key_words(keys: Iterable[str]) -> Words:
+    """Record keys between 0 and 1, as R's cellKey has them, as whole words: sums are those modulo 1.
+
+    >>> int(key_words(["0.75", "0.5"]).sum()) == 2**62
+    True
+    """
+    exact = [Fraction(key) for key in keys]
+    if any(not 0 <= key < 1 for key in exact):
+        raise InputError("A record key lies between 0 and 1, 1 not among them.")
+    return np.array([int(key * 2**64) for key in exact], dtype=np.uint64)
+
+
+def read_transitions(path: Path | str) -> MatrixChannel:
+    """Read a perturbation table as R's ptable and tau-ARGUS write it: ``i``, ``j``, ``p``, ``v`` and the ends
+    of the interval of cell keys (``p_int_ub``, and ``p_int_lb`` if there is one), with commas or semicolons.
+
+    Counts above the last row move as it does. Chances are those of ``p``, of which rounding may have taken a
+    few millionths; where ends of intervals are stated they must agree.
+    """
+    path = Path(path)
+    try:
+        text = path.read_text("utf-8-sig")
+    except OSError as error:
+        raise InputError(f"The ptable {path} cannot be read: {error.strerror}.") from None
+    except UnicodeDecodeError:
+        raise InputError(f"The ptable {path} is not a CSV file of plain text.") from None
+    reader = csv.DictReader(
+        text.splitlines(), delimiter=";" if ";" in text.partition("\n")[0] else ","
+    )
+    chances: dict[int, dict[int, float]] = {}
+    ends: dict[int, float] = {}
+    for row in reader:
+        where = f"The ptable {path}, line {reader.line_num}"
+        kind = row.get("type") or "all"
+        if kind != "all":
+            raise InputError(
+                f"{where}: it is of type {kind!r}; a table of counts has the type 'all'."
+            )
+        try:
+            count, becomes, chance = int(row["i"]), int(row["j"]), float(row["p"])
+            step, end = int(row["v"]), float(row.get("p_int_ub") or row.get("p_ij_ub") or "nan")
+        except (KeyError, TypeError, ValueError):
+            raise InputError(
+                f"{where}: it needs the columns i, j, p and v, with whole numbers in i, j and v."
+            ) from None
+        if count < 0 or becomes - count != step or not 0 <= chance <= 1:
+            raise InputError(f"{where}: j must be i + v, and p lies between 0 and 1.")
+        if becomes in chances.setdefault(count, {}):
+            raise InputError(f"{where}: the count {count} becomes {becomes} twice.")
+        chances[count][becomes] = chance
+        ends[count] = ends.get(count, 0.0) + chance
+        if end == end and abs(end - ends[count]) > _ROUNDED:
+            raise InputError(
+                f"{where}: the interval ends at {end:g}, but the chances add up to {ends[count]:g}."
+            )
+    if not chances or sorted(chances) != list(range(len(chances))):
+        raise InputError(f"The ptable {path} needs a row for every count from 0 up.")
+    widest = max(map(max, chances.values()))
+    matrix = np.zeros((len(chances), max(widest, len(chances) - 1) + 1))
+    for count, moves in chances.items():
+        if abs(ends[count] - 1) > _ROUNDED:
+            raise InputError(
+                f"The ptable {path}: the chances of the count {count} add up to {ends[count]:g}."
+            )
+        for becomes, share in moves.items():
+            matrix[count, becomes] = share / ends[count]
+    return MatrixChannel(matrix, residue_base=1)
+
+
+def transitions_text(channel: MatrixChannel) -> str:
+    """A matrix as R's ptable writes it, with semicolons: tau-ARGUS, SAS and ``ptable`` read it."""
+    lines = ["i;j;p;v;p_int_lb;p_int_ub;type"]
+    for count, row in enumerate(channel.matrix):
+        low = 0.0
+        for becomes in np.flatnonzero(row).tolist():
+            high = min(low + float(row[becomes]), 1.0)
+            words = (count, becomes, float(row[becomes]), becomes - count, low, high, "all")
+            lines.append(";".join(map(repr, words[:-1])) + ";all")
+            low = high
+    return "\n".join(lines) + "\n"
 
 
 def read_ptable(path: Path | str, cycle: int | None = None) -> PTable:
