@@ -1,16 +1,18 @@
-"""The client for R reads tables of a running server; R and its packages come from Debian's."""
+"""R and Node read tables of a running server: R by our own client, Node by jsonstat-toolkit."""
 
 from __future__ import annotations
 
 import csv
 import io
+import json
 import shutil
 import subprocess
+import urllib.parse
 from pathlib import Path
 
 import pytest
 
-from clients.test_clients import ROOT, expected, full, server
+from clients.test_clients import ROOT, TABLES, expected, full, server
 
 __all__ = ["server"]
 
@@ -58,3 +60,30 @@ def test_r_reads_numbers_labels_and_missing_cells(server: str, tmp_path: Path, n
         for row in rows
     ]
     assert told == expected(server, asked)[0]
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("name", TABLES)
+def test_jsonstat_toolkit_reads_numbers_labels_and_missing_cells(
+    server: str,
+    tmp_path: Path,
+    name: str,
+) -> None:
+    for file in ("package.json", "package-lock.json"):
+        shutil.copy(ROOT / "requirements" / "node" / file, tmp_path)
+    install = ["npm", "ci", "--ignore-scripts", "--silent"]
+    subprocess.run(install, cwd=tmp_path, check=True, capture_output=True)
+    asked = full(server, name)
+    if "files" in asked:
+        address = f"{server}{asked['files']['json-stat']}"
+    else:
+        query = urllib.parse.urlencode({"format": "json-stat", **asked["plain"]}, doseq=True)
+        address = f"{server}/api/v1/tables?{query}"
+    toolkit = tmp_path / "node_modules" / "jsonstat-toolkit" / "module.mjs"
+    script = Path(__file__).with_name("reading.mjs")
+    done = subprocess.run(["node", script, toolkit, address], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    cells, hidden = expected(server, asked)
+    assert [[labels, value] for labels, value, _ in found["cells"]] == cells
+    assert [status != "F" for _, _, status in found["cells"]] == hidden
