@@ -45,6 +45,7 @@ from lustrum.sensitivity.rule import exact
 
 _NEAR = 1e-7
 _MOST = 100  # unions that one program looks at
+_NAMED = 50  # unions from which on no others are searched for: the pattern is not safe
 
 
 def _gains(rule: Rule) -> Iterator[tuple[Fraction, ...]]:
@@ -164,7 +165,7 @@ class PublishedUnion:
 def revealing_unions(
     relations: Sparse, suppressed: Mask, rule: RuleOnUnions | None
 ) -> tuple[PublishedUnion, ...]:
-    """Sums of suppressed cells that anybody can work out and that break the rule."""
+    """Sums of suppressed cells that anybody can work out and that break the rule; of very many, the first."""
     if rule is None:
         return ()
     # A cell without contributions, such as what a share leaves open, is in no sum that is known.
@@ -174,6 +175,8 @@ def revealing_unions(
         part = _Part(relations, cells, rows, rule, real[cells])
         for union in part.unions(list(found)):
             found.setdefault(union.cells, union)
+            if len(found) >= _NAMED:
+                return tuple(found.values())
     return tuple(found.values())
 
 
