@@ -132,6 +132,7 @@ def run(table: Drawn) -> dict[str, Figure]:
         layout = Path(folder) / "layout.toml"
         layout.write_text("[suppress]\nzeros = true\n", encoding="utf-8")
         words = [*map(str, files), "--rule", table.rule, "--out", str(out), "--layout", str(layout)]
+        before = sys.argv
         sys.argv = ["lustrum", "suppress", *words, "--kind", "counts" if table.counts else "sums"]
         said = Heard()
         start = time.process_time()
@@ -141,6 +142,7 @@ def run(table: Drawn) -> dict[str, Figure]:
             except SystemExit as end:
                 code = end.code
         seconds = time.process_time() - start
+        sys.argv = before
     text = " ".join(said.getvalue().split())
     found = re.search(r"([\d,]+) cells, ([\d,]+) primary, ([\d,]+) secondary", text)
     if found is None or code not in (0, None):
