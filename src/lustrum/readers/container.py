@@ -21,7 +21,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from lustrum.formats.cell_text import inert
+from lustrum.formats.cell_text import free_name, inert
 from lustrum.model import InputError
 from lustrum.model.errors import NotJudgedError
 from lustrum.readers.argus.tables import read_tab
@@ -269,7 +269,7 @@ def clean_file(source: Path, target: Path) -> list[Unread]:
     if form not in (".xlsx", ".parquet", ".json") or target.suffix.lower() != form:
         raise InputError(
             "A workbook (.xlsx), a Parquet file or a JSON-stat dataset (.json) is cleaned into a file of its "
-            "kind; other files hold nothing but their lines."
+            "kind; take notes out of other files by hand."
         )
     try:
         content = source.read_bytes()
@@ -291,13 +291,6 @@ def clean_file(source: Path, target: Path) -> list[Unread]:
         parquet.write_table(rows, written, store_schema=False)
         write_whole(target, written.getvalue().to_pybytes())
     return unread
-
-
-def free_name(name: str, taken: set[str]) -> str:
-    """A name that nothing else has, with as many underscores behind it as that needs."""
-    while name in taken:
-        name += "_"
-    return name
 
 
 def _categories(category: Any) -> list[tuple[str, str]]:
