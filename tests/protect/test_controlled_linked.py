@@ -51,14 +51,14 @@ IMPOSSIBLE = [
 ]
 
 
-def rank_of(true: Ints, shown: Ints, base: int, distance: str, weights: Any = 1.0) -> Rank:
+def rank_of(true: Ints, shown: Ints, base: int, distance: str) -> Rank:
     error = np.abs(shown - true)
     size = error if distance == "absolute" else error**2
-    return int((error // base).max()), int((error // base).sum()), float((weights * size).sum())
+    return int((error // base).max()), int((error // base).sum()), float(size.sum())
 
 
 def best_by_enumeration(
-    true: Ints, tables: Structure, base: int, reach: int, distance: str, weights: Any = 1.0
+    true: Ints, tables: Structure, base: int, reach: int, distance: str
 ) -> Rank | None:
     """The best over all roundings of published cells up to ``reach`` steps beyond their neighbours.
 
@@ -92,7 +92,7 @@ def best_by_enumeration(
     shown = shown[fits & ((shown @ matrix.T) == 0).all(axis=1)]
     steps = (np.abs(shown - true) // base).max(axis=1)
     kept = shown[steps <= reach]
-    return min((rank_of(true, y, base, distance, weights) for y in kept), default=None)
+    return min((rank_of(true, y, base, distance) for y in kept), default=None)
 
 
 def exact(tables: Structure, inner: Ints, base: int, **options: Any) -> tuple[Rounded, Ints]:
@@ -141,18 +141,6 @@ def test_the_rounding_is_the_best_that_enumeration_finds(
             assert rank_of(true, made.published, base, distance) == found
     else:
         assert rank_of(true, made.published, base, distance) == pytest.approx(found)
-
-
-@FEW
-@given(st.integers(0, 2**32), st.sampled_from(["absolute", "squares"]))
-def test_weights_say_which_cells_are_to_be_near(seed: int, distance: str) -> None:
-    rng = np.random.default_rng(seed)
-    inner = rng.integers(0, 9, 6)
-    weights = rng.integers(0, 5, 12)
-    made, true = exact(cube(2, 3), inner, 5, distance=distance, weights=weights)
-    found = best_by_enumeration(true, cube(2, 3), 5, 0, distance, weights)
-    assert found is not None
-    assert rank_of(true, made.published, 5, distance, weights) == pytest.approx(found)
 
 
 @FEW
@@ -340,8 +328,6 @@ def test_a_goal_that_cannot_be_kept_is_said() -> None:
         ({"values": [1.0, 1.0, 2.0]}, "counts"),
         ({"values": [-1, 1, 0]}, "counts"),
         ({"base": 1}, "base"),
-        ({"weights": [1, 1]}, "weights"),
-        ({"weights": [1, 1, -1]}, "weights"),
         ({"distance": "far"}, "distance"),
         ({"incumbent": [3, 3, 3]}, "incumbent"),
     ],

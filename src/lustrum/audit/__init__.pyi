@@ -13,7 +13,6 @@ from .belief.belief import Belief as Belief
 from .belief.posterior import BetaBinomial as BetaBinomial
 from .belief.posterior import MarkovSquare as MarkovSquare
 from .belief.posterior import Prior as Prior
-from .belief.posterior import ReferenceFrequencies as ReferenceFrequencies
 from .belief.posterior import TablePrior as TablePrior
 from .belief.posterior import Uniform as Uniform
 from .belief.posterior import likelihood as likelihood

@@ -317,35 +317,3 @@ def _chances(published: Ints, row: Indices, values: Ints, channel: Channel) -> F
     wanted = true_index.ravel() * shown.size + code.ravel()[row]
     at = np.minimum(np.searchsorted(key, wanted), key.size - 1)
     return np.where(key[at] == wanted, chance[at], 0.0)
-
-
-@dataclass(frozen=True)
-class ReferenceFrequencies:
-    """How often each value occurs among the cells of a reference population.
-
-    ``smoothing`` is added to every frequency, so that values missing from the reference stay possible.
-
-    >>> ReferenceFrequencies.of([0, 0, 0, 1]).weights(np.arange(3), np.zeros(3), np.zeros(3)).tolist()
-    [3.0, 1.0, 0.0]
-    """
-
-    values: tuple[int, ...] = field(repr=False)
-    frequencies: tuple[int, ...] = field(repr=False)
-    smoothing: float = 0.0
-
-    def __post_init__(self) -> None:
-        if len(self.values) != len(self.frequencies) or not self.values:
-            raise InputError("Reference frequencies need values and one frequency for each.")
-        if min(self.frequencies) < 0 or not 0 <= self.smoothing < np.inf:
-            raise InputError("A frequency is negative; it must be 0 or more.")
-
-    @classmethod
-    def of(cls, counts: npt.ArrayLike, smoothing: float = 0.0) -> ReferenceFrequencies:
-        """The frequencies of the counts in a reference table."""
-        values, seen = np.unique(np.asarray(counts, dtype=np.int64), return_counts=True)
-        return cls(tuple(values.tolist()), tuple(seen.tolist()), smoothing)
-
-    def weights(self, values: Ints, low: Ints, high: Ints) -> Floats:
-        """The frequency of each value."""
-        known = np.array(self.frequencies, dtype=np.float64)
-        return _looked_up(values, np.array(self.values), known) + self.smoothing

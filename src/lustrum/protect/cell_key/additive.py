@@ -1,9 +1,9 @@
 """Restore additivity of perturbed tables with the least change.
 
 Independently perturbed totals do not add up. This finds an additive table of whole numbers that minimises
-the sum of all changes, with optional weights::
+the sum of all changes::
 
-    minimise   sum_c w_c |z_c - y_c|
+    minimise   sum_c |z_c - y_c|
     subject to every total z_t is the sum of its parts, z >= 0, |z - y| <= the largest shift allowed
 
 For a table of two dimensions the relations are those of a network, so that the linear program has a whole
@@ -23,7 +23,6 @@ from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
 from lustrum.model import InputError, TableAxis
@@ -62,7 +61,6 @@ def descend(  # pragma: no cover
     rows: Array,
     inner: Array,
     y: Array,
-    weights: Array,
     fixed: Array,
     shift: int,
     heavy: float,
@@ -85,7 +83,7 @@ def descend(  # pragma: no cover
                     for k in range(indptr[j], indptr[j + 1]):
                         r = rows[k]
                         old, new = abs(z[r] - y[r]), abs(z[r] + step - y[r])
-                        gain += weights[r] * (new - old)
+                        gain += new - old
                         gain += heavy * (max(new - shift, 0) - max(old - shift, 0))
                     if gain >= -1e-9:
                         break
@@ -128,23 +126,15 @@ def restore(
     *,
     max_shift: int,
     structural: Mask | None = None,
-    weights: npt.ArrayLike | None = None,
     steps: int = 500,
     large: int = _LARGE,
 ) -> Restored:
-    """The additive table of whole numbers that is nearest to a perturbed one.
-
-    ``weights`` of 0 or more give the cost of a change of each cell; the default is 1. Structural zeros stay
-    0.
-    """
+    """The additive table of whole numbers that is nearest to a perturbed one; structural zeros stay 0."""
     if type(max_shift) is not int or max_shift < 0:
         raise InputError(f"The largest shift must be a whole number from 0 up, not {max_shift!r}.")
-    w = np.ones(perturbed.shape) if weights is None else np.asarray(weights, dtype=np.float64)
-    if w.shape != perturbed.shape or not np.isfinite(w).all() or (w < 0).any():
-        raise InputError("There must be one weight of 0 or more for every cell.")
     fixed = np.zeros(perturbed.shape, np.bool_) if structural is None else structural
     y = np.where(fixed, 0, perturbed)
-    problem = _Problem(tuple(axes), y.ravel(), w.ravel(), fixed.ravel(), max_shift)
+    problem = _Problem(tuple(axes), y.ravel(), fixed.ravel(), max_shift)
     return problem.solved(steps, large)
 
 
@@ -199,7 +189,6 @@ def additive_release(
 class _Problem:
     axes: tuple[TableAxis, ...]
     y: Ints
-    weights: Floats
     fixed: Mask
     shift: int
 
@@ -231,7 +220,7 @@ class _Problem:
         )
         # Small irregular costs choose among the nearest tables; bounds come from the costs themselves.
         loaded, one = Highs().load(problem), Highs(fine=True).load(problem)
-        cost = np.concatenate((self.weights, self.weights))
+        cost = np.ones(2 * self.y.size)
         single = single_optimum(cost)
         check_stop()
         relaxed = loaded.minimise(cost)
@@ -293,13 +282,12 @@ class _Problem:
         z = self._sums()
         inner = inner_places(self.axes, self.structure)
         # The limits of the program become heavy costs, so that the search first finds what is allowed.
-        heavy = float(self.weights.sum()) + 1.0
+        heavy = float(self.y.size) + 1.0
         descend(
             incidence.indptr.astype(np.int64),
             incidence.indices.astype(np.int64),
             inner,
             self.y,
-            self.weights,
             self.fixed,
             self.shift,
             heavy,
@@ -312,7 +300,7 @@ class _Problem:
         change = np.abs(z - self.y)
         return Restored(
             z.reshape(shape),
-            float((self.weights * change).sum()),
+            float(change.sum()),
             float(bound),
             way,
             float((change > 0).mean()) if z.size else 0.0,

@@ -13,7 +13,7 @@ from lustrum.protect.perturbation.differencing import (
     RevealingPattern,
     differencing_risk,
 )
-from lustrum.protect.perturbation.invariant import calibrated, calibrated_for
+from lustrum.protect.perturbation.invariant import calibrated
 from lustrum.protect.perturbation.lookup import perturb_by_words
 from lustrum.protect.perturbation.spec import PRESETS, StochasticPerturbation
 
@@ -24,7 +24,6 @@ __all__ = [
     "RevealingPattern",
     "StochasticPerturbation",
     "calibrated",
-    "calibrated_for",
     "differencing_risk",
     "perturb_by_words",
 ]

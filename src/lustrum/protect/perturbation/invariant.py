@@ -76,10 +76,3 @@ def _checked(frequency: npt.ArrayLike, rows: int) -> Floats:
     if not np.isfinite(weights).all() or (weights < 0).any() or not weights.any():
         raise InputError("Frequencies are numbers of 0 or more, and not all of them 0.")
     return weights
-
-
-def calibrated_for(channel: MatrixChannel, values: Ints) -> MatrixChannel:
-    """The calibrated invariant matrix for the true values of a table; as confidential as they are."""
-    return MatrixChannel(
-        calibrated(channel.matrix, frequencies_of(channel, values)), channel.residue_base
-    )

@@ -80,16 +80,13 @@ class RoundingProgram:
             extra=np.concatenate([np.full(p[0].size, float(p[4])) for p in parts]),
         )
 
-    def cost(self, weights: Floats, distance: Distance) -> Floats:
+    def cost(self, distance: Distance) -> Floats:
         """What the step of each column adds to the distance."""
         if distance == "absolute":
-            grown = np.abs(self.end) - np.abs(self.start)
-        elif distance == "squares":
-            grown = self.end**2 - self.start**2
-        else:
-            raise InputError(f"The distance is 'absolute' or 'squares', not {distance!r}.")
-        costs: Floats = weights[self.cell] * grown
-        return costs
+            return np.abs(self.end) - np.abs(self.start)
+        if distance == "squares":
+            return self.end**2 - self.start**2
+        raise InputError(f"The distance is 'absolute' or 'squares', not {distance!r}.")
 
     def limited(self, steps: int) -> RoundingProgram:
         """The same with no more than this many steps beyond the neighbours in all."""
@@ -145,7 +142,6 @@ def round_published(
     relations: Relations | Sparse,
     base: int,
     *,
-    weights: npt.ArrayLike | None = None,
     distance: Distance = "absolute",
     steps: int | None = 1000,
     incumbent: npt.ArrayLike | None = None,
@@ -155,7 +151,7 @@ def round_published(
 ) -> Rounded:
     """The nearest controlled rounding of published cells under ``relations @ published == 0``.
 
-    The ``distance`` is the weighted sum of absolute errors, or of their squares. An ``incumbent`` is any
+    The ``distance`` is the sum of absolute errors, or of their squares. An ``incumbent`` is any
     rounding that keeps the relations; it is returned if this many ``steps`` of the solver find nothing
     better. Of many that are equally near ``rng`` chooses. ``stop`` is called regularly; a search that it stops
     returns nothing.
@@ -167,9 +163,8 @@ def round_published(
     whole_base(base)
     matrix = sparse.csr_array(relations.matrix if isinstance(relations, Relations) else relations)
     true = _checked(values, matrix)
-    cost = _weights(weights, true.size)
     luck = np.random.default_rng(1) if rng is None else rng
-    search = _Stages(true, matrix, base, cost, distance, solver or Highs(), steps, stop, luck)
+    search = _Stages(true, matrix, base, distance, solver or Highs(), steps, stop, luck)
     if incumbent is not None:
         given = np.asarray(incumbent, dtype=np.int64).ravel()
         if given.size != true.size or not search.allowed(given):
@@ -258,7 +253,6 @@ class _Stages:
         true: Ints,
         matrix: Sparse,
         base: int,
-        weights: Floats,
         distance: Distance,
         solver: Solver,
         steps: int | None,
@@ -266,7 +260,7 @@ class _Stages:
         luck: np.random.Generator,
     ) -> None:
         self.true, self.matrix, self.base = true, matrix, base
-        self.weights, self.distance, self.solver = weights, distance, solver
+        self.distance, self.solver = distance, solver
         self.left, self.luck = steps, luck
         self.stop = stop or stop_asked()
         self.best: Ints | None = None
@@ -285,7 +279,7 @@ class _Stages:
         error = np.abs(shown - self.true)
         steps = error // self.base
         size = error if self.distance == "absolute" else error**2
-        return int(steps.max(initial=0)), int(steps.sum()), dot(self.weights, size)
+        return int(steps.max(initial=0)), int(steps.sum()), float(size.sum())
 
     def offer(self, shown: Ints, *, equal: bool = False) -> None:
         """Keep a rounding if it is allowed and better than the best so far, or as good."""
@@ -299,7 +293,7 @@ class _Stages:
         """Go through the stages; returns whether the best rounding is proven to be optimal."""
         for most in range(_MOST_STEPS):
             program = RoundingProgram.of(self.true, self.matrix, self.base, most)
-            cost = program.cost(self.weights, self.distance)
+            cost = program.cost(self.distance)
             if most == 0:
                 outcome, proven = self._nearest(program, cost)
             else:
@@ -394,12 +388,3 @@ def _checked(values: npt.ArrayLike, matrix: Sparse) -> Ints:
     if broken:
         raise InputError(f"The cells do not add up: {broken} of their relations do not hold.")
     return true
-
-
-def _weights(weights: npt.ArrayLike | None, size: int) -> Floats:
-    if weights is None:
-        return np.ones(size)
-    given = np.asarray(weights, dtype=np.float64).ravel()
-    if given.size != size or not bool((np.isfinite(given) & (given >= 0)).all()):
-        raise InputError(f"There must be {size} weights, each a number of 0 or more.")
-    return given
