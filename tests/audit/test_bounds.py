@@ -172,9 +172,9 @@ def test_rounded_margins_bound_a_hidden_one_too():
     assert (wide.high >= [88, 152, 200, 86, 94, 78, 21, 120, 65, 74, 71, 133]).all()
 
 
-def test_when_time_is_up_bounds_still_hold_and_say_that_they_are_not_sharp():
+def test_when_they_are_stopped_bounds_still_hold_and_say_that_they_are_not_sharp():
     known = from_margins({"I": 4, "J": 4, "K": 3}, {"IJ": IJ, "JK": JK, "IK": IK})
-    cut, full = bounds(known, seconds=0.0), bounds(known, integer=True)
+    cut, full = bounds(known, stop=lambda: True), bounds(known, integer=True)
     assert (cut.low <= full.low).all()
     assert (cut.high >= full.high).all()
     assert not cut.sharp.all()

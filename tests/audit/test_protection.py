@@ -49,7 +49,7 @@ def test_a_range_that_is_not_sharp_proves_no_protection():
     assert wanted.verdict((0,), 0, 20, sharp=False) is ProtectionVerdict.UNKNOWN
     assert wanted.verdict((0,), 6, 20, sharp=False) is ProtectionVerdict.TOO_NARROW
     known = two_way_margins((3, 3, 3), 1)
-    assert not bounds(known, seconds=0.0).sharp.all()
+    assert not bounds(known, stop=lambda: True).sharp.all()
 
 
 def test_a_truth_that_cannot_be_is_refused_without_its_value():

@@ -101,7 +101,7 @@ def test_a_search_ends_at_its_target():
     assert early.bound <= 1 + 1e-5
 
 
-def test_when_time_is_up_a_bound_is_still_true():
+def test_when_steps_are_used_up_a_bound_is_still_true():
     rng = np.random.default_rng(0)
     rows = rng.integers(0, 2, (60, 300))
     inside = rng.integers(0, 50, 300)
@@ -109,10 +109,10 @@ def test_when_time_is_up_a_bound_is_still_true():
     of = problem(rows, sums, sums, [0] * 300, [50] * 300)
     cost = rng.integers(-5, 6, 300).astype(float)
     loaded = Highs().load(of)
-    cut, full = loaded.minimise(cost, seconds=0.0), loaded.minimise(cost)
+    cut, full = loaded.minimise(cost, steps=0), loaded.minimise(cost)
     assert full.outcome is Outcome.OPTIMAL
     assert cut.bound <= full.bound + 1e-6
-    assert loaded.minimise(cost, whole=True, seconds=0.05).bound <= float(cost @ inside)
+    assert loaded.minimise(cost, whole=True, steps=5).bound <= float(cost @ inside)
 
 
 def test_a_program_that_the_solver_does_not_take_is_an_error_and_never_an_empty_answer() -> None:

@@ -115,7 +115,6 @@ def attack(
     *,
     cells: Iterable[CellRef] | slice | None = None,
     integer: bool = False,
-    seconds: float | None = None,
     workers: int | None = None,
     stop: Callable[[], bool] | None = None,
     progress: Callable[[Progress], object] | None = None,
@@ -125,7 +124,7 @@ def attack(
     The feasible range of each cell comes first. Inside it, the belief is the prior times the probability of
     the published value under the channel. Without a prior, every feasible value is equally probable
     (Domingo-Ferrer, Oganian and Torra 2002, equation 3). Where the attacker contributes to a cell, the
-    belief is about the rest of the cell. ``seconds``, ``workers``, ``stop`` and ``progress`` have the same
+    belief is about the rest of the cell. ``workers``, ``stop`` and ``progress`` have the same
     meaning as in :func:`~lustrum.audit.bounds`.
 
     >>> from lustrum.audit.attacking import Insider
@@ -144,9 +143,7 @@ def attack(
             f"An attacker is Outsider(), Insider(contribution) or a Coalition, not {kind_of(attacker)}."
         )
     contributions = attacker.contributions(known)
-    work = partial(
-        bounds, integer=integer, seconds=seconds, workers=workers, stop=stop, progress=progress
-    )
+    work = partial(bounds, integer=integer, workers=workers, stop=stop, progress=progress)
     cell_bounds = _bounded(known, contributions, cells, work)
     low, taken = _share(cell_bounds, contributions)
     shown = _Shown.of(target, cell_bounds.cells, low, cell_bounds.high)

@@ -242,7 +242,6 @@ def audit_tables(
     responses: Sequence[str] | None = None,
     relations: Sequence[RelationLike] = (),
     protection: Sequence[Protection] | None = None,
-    seconds: float | None = None,
     progress: Callable[[object], object] | None = None,
     explain: int = 20,
     equations_only: bool = False,
@@ -271,7 +270,7 @@ def audit_tables(
     open_cells = every[known.low[every] < known.high[every]]
     if equations_only:
         open_cells = open_cells[exactly_disclosed(known)[open_cells]]
-    cell_bounds = best_bounds(known, open_cells.tolist(), seconds=seconds, progress=progress)
+    cell_bounds = best_bounds(known, open_cells.tolist(), progress=progress)
     at = {int(c): k for k, c in enumerate(open_cells)}
     cells, reasons = [], dict[int, tuple[str, ...]]()
     for table, span in enumerate(spans):

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
-from math import ceil
+from math import ceil, inf
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -72,7 +73,8 @@ class ValueFindings:
         out: list[AuditedValue] = []
         closest: tuple[float, AuditedValue] | None = None
         follow = exactly_disclosed(_by_sums(cube, known))[picks] & ~cube.known.ravel()[picks]
-        bounds = best_bounds(known, picks.tolist(), seconds=self.seconds)
+        end = inf if self.seconds is None else monotonic() + self.seconds
+        bounds = best_bounds(known, picks.tolist(), stop=lambda: monotonic() >= end)
         for cell, *ends, sharp, follows in zip(
             picks.tolist(), bounds.low, bounds.high, bounds.sharp, follow.tolist(), strict=True
         ):

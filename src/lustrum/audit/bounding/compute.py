@@ -215,7 +215,6 @@ def bounds(
     cells: Iterable[CellRef] | slice | None = None,
     *,
     integer: bool = False,
-    seconds: float | None = None,
     solver: Solver | None = None,
     workers: int | None = None,
     progress: Callable[[Progress], object] | None = None,
@@ -224,8 +223,8 @@ def bounds(
     """Bound the given cells, or all.
 
     Linear bounds of whole cells are tightened to whole numbers. Where no table is known to reach them and
-    ``integer`` is set, a walk among whole tables looks for one, and after it integer programming. After
-    this many ``seconds``, or once ``stop`` returns True, the remaining cells keep wider bounds that still
+    ``integer`` is set, a walk among whole tables looks for one, and after it integer programming. Once
+    ``stop`` returns True, the remaining cells keep wider bounds that still
     hold and are not ``sharp``. ``progress`` is called after each program and may raise to end the audit.
     The result is the same for any number of ``workers``; the default is one for each processor. If the
     caller names a ``solver``, it is used for networks too.
@@ -248,7 +247,7 @@ def bounds(
         wanted = [np.flatnonzero(asked[p.cells]) for p in piece_list]
         wanted = [w if t is None else t.asked(w) for w, t in zip(wanted, merged, strict=True)]
         tied = [w for p, w in zip(parts, wanted, strict=True) if p.matrix.shape[0]]
-        watch = Watch(2 * sum(w.size for w in tied), seconds, stop, progress)
+        watch = Watch(2 * sum(w.size for w in tied), stop, progress)
         sweeps = [
             BoundSweep(p, known, w, solver, watch) for p, w in zip(parts, wanted, strict=True)
         ]
@@ -319,7 +318,7 @@ def _ask_in_rounds(each: Each, sweeps: Sequence[BoundSweep], watch: Watch) -> No
     """Ask all questions that linear programs can answer; after each round all share what they found."""
     lanes = {id(sweep): sweep.lanes() for sweep in sweeps}
     waiting = [sweep for sweep in sweeps if lanes[id(sweep)]]
-    while waiting and not watch.over:
+    while waiting and not watch.stopped():
         parts: list[Part] = []
         for sweep in waiting:
             sweep_lanes = lanes[id(sweep)]

@@ -58,26 +58,14 @@ class Watch:
     def __init__(
         self,
         asked: int,
-        seconds: float | None = None,
         stop: Callable[[], bool] | None = None,
         progress: Callable[[Progress], object] | None = None,
     ) -> None:
-        self._end = None if seconds is None else time.monotonic() + seconds
         self._stop, self._progress = stop, progress
         self._lock = threading.Lock()
         self._halted = False
         self._settled, self._asked = 0, asked
         self.programs = self.searches = self.flows = 0
-
-    @property
-    def left(self) -> float | None:
-        """The seconds left; None without a limit."""
-        return None if self._end is None else self._end - time.monotonic()
-
-    @property
-    def over(self) -> bool:
-        """Whether to ask no more."""
-        return (self._end is not None and time.monotonic() >= self._end) or self.stopped()
 
     def stopped(self) -> bool:
         """Whether somebody stopped the work; solvers also ask in the middle of a program."""
@@ -150,12 +138,12 @@ class BoundSweep:
         """
         if self.piece.matrix.shape[0] == 0:
             return
-        if self.flowing and not self.watch.over and self._flow():
+        if self.flowing and not self.watch.stopped() and self._flow():
             return
         left = self.open()
         left = left[~self._exhausted(left)]
         luck = np.random.default_rng(0)
-        while left.size >= _FEW and not self.watch.over:
+        while left.size >= _FEW and not self.watch.stopped():
             before, settled = left.size, self.open().size
             optimum = self._minimised(self._sum(left, luck), False, 0)
             left = left[~self._exhausted(left)]
@@ -245,7 +233,7 @@ class BoundSweep:
 
     def meet_walker(self) -> None:
         """Where many bounds of whole cells are open, find a table from which to walk towards them."""
-        if self.whole and self.open().size >= _FEW and not self.watch.over:
+        if self.whole and self.open().size >= _FEW and not self.watch.stopped():
             self.walker = LatticeWalker.of(self.piece, self.low, self.high)
             if self.walker is not None:
                 self._take_reached(self.walker)
@@ -260,7 +248,7 @@ class BoundSweep:
         for tries in _TRIES:
             left = block[~sweep._reached(block)]
             for question in left.tolist():
-                if self.watch.over:
+                if self.watch.stopped():
                     return sweep
                 if not sweep._reached(np.array([question]))[0]:
                     walker.seek(question, luck, tries)
@@ -289,7 +277,7 @@ class BoundSweep:
     def _push(self, block: Indices, flows: Flows) -> None:
         """Answer every question by a flow, in batches small enough to check the clock often."""
         position, size = 0, 1
-        while position < block.size and not self.watch.over:
+        while position < block.size and not self.watch.stopped():
             start = time.monotonic()
             took = flows.ask(block[position : position + size])
             position += size
@@ -325,7 +313,7 @@ class BoundSweep:
         """
         asked: list[int] = []
         left = block[~self._exhausted(block) & ~np.isin(block, self.answered)]
-        while left.size and len(asked) < most and not self.watch.over:
+        while left.size and len(asked) < most and not self.watch.stopped():
             cell, upper = left // 2, left % 2
             away = np.abs(self.last[cell] - np.where(upper == 1, self.high[cell], self.low[cell]))
             width = self.high[cell] - self.low[cell]
@@ -339,7 +327,7 @@ class BoundSweep:
 
     def _in_turn(self, block: Indices, *, whole: bool) -> None:
         for question in block.tolist():
-            if self.watch.over or (not whole and 2 * self.whole_tables < self.tables):
+            if self.watch.stopped() or (not whole and 2 * self.whole_tables < self.tables):
                 return
             if not self._reached(np.array([question]))[0]:
                 self._ask(question, whole=whole)
@@ -385,9 +373,7 @@ class BoundSweep:
                 problem = replace(problem, low=self.low, high=self.high)
             self.loaded = self.solver.load(problem)
         goal, watch = target if whole else None, self.watch
-        return self.loaded.minimise(
-            cost, whole=whole, seconds=watch.left, target=goal, stop=watch.stopped
-        )
+        return self.loaded.minimise(cost, whole=whole, target=goal, stop=watch.stopped)
 
     def _minimised(
         self, cost: Floats, whole: bool, cell: int, target: float | None = None

@@ -75,9 +75,7 @@ class Linear:
         self._irregular = _irregular(system.reduced)[0]
         self._ends = self._program.low, self._program.high
 
-    def minimise(
-        self, cell: int, sign: int, boxes: Boxes, seconds: float | None = None
-    ) -> LinearOptimum:
+    def minimise(self, cell: int, sign: int, boxes: Boxes) -> LinearOptimum:
         """The minimum of ``sign`` times one cell, within the boxes of a branch."""
         if not self._column:
             return self._given(cell, sign)
@@ -94,7 +92,7 @@ class Linear:
         # After a new objective the last point is still feasible; after new bounds its prices still are.
         for program in (self._single, self._program):
             program.set(simplex_strategy=DUAL if boxes else PRIMAL)
-        return self._run(cell, sign, seconds)
+        return self._run(cell, sign)
 
     def _given(self, cell: int, sign: int) -> LinearOptimum:
         """If every cell is fixed, there is one table or none."""
@@ -106,9 +104,8 @@ class Linear:
             "optimal", sign * float(point[cell]), point, np.zeros(len(self.system.facts))
         )
 
-    def _run(self, cell: int, sign: int, seconds: float | None) -> LinearOptimum:
+    def _run(self, cell: int, sign: int) -> LinearOptimum:
         for program in (self._single, self._program):
-            Limits(seconds, None).set(program)
             if program.run() == "optimal" and program is self._single:
                 self._program.basis = program.basis
         ended = self._program.ended
@@ -146,9 +143,7 @@ def elastic(system: FactSystem, boxes: Boxes) -> Floats | None:
     return program.prices if program.run() == "optimal" else None
 
 
-def whole_table(
-    system: FactSystem, cell: int, sign: int, nodes: int, seconds: float | None = None
-) -> tuple[int, ...] | None:
+def whole_table(system: FactSystem, cell: int, sign: int, nodes: int) -> tuple[int, ...] | None:
     """A table of whole numbers that minimises ``sign`` times one cell, up to floating-point error.
 
     The search stops after this many nodes, or after it has looked at its limits several times as often: without
@@ -162,7 +157,7 @@ def whole_table(
         cost[system.open.index(cell)] = float(sign)
     for priced in (single_optimum(cost), cost):
         # Where cells have no end, the small costs may lead nowhere.
-        values = _whole_point(system, priced, nodes, seconds)
+        values = _whole_point(system, priced, nodes)
         if values is not None:
             break
     if values is None or bool((np.abs(values) > _EXACT).any()):
@@ -170,13 +165,11 @@ def whole_table(
     return tuple(values.astype(np.int64).tolist())
 
 
-def _whole_point(
-    system: FactSystem, cost: Floats, nodes: int, seconds: float | None
-) -> Floats | None:
+def _whole_point(system: FactSystem, cost: Floats, nodes: int) -> Floats | None:
     program = _program(system.reduced, whole=np.arange(cost.size), presolve="choose")
     program.price(cost)
     program.set(mip_rel_gap=0.0, mip_max_nodes=nodes)
-    limits = Limits(seconds, _LOOKS * nodes)
+    limits = Limits(_LOOKS * nodes)
     limits.set(program)
     with limits.watching(program):
         program.run()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import heapq
 import itertools
-import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -35,30 +34,6 @@ _DEEPEST = 500
 
 
 @dataclass(frozen=True)
-class BranchBudget:
-    """How many branches one bound may have, and when all work must end."""
-
-    nodes: int
-    deadline: float | None = None
-
-    @classmethod
-    def of(cls, nodes: int, seconds: float | None) -> BranchBudget:
-        """A budget that starts now."""
-        return cls(nodes, None if seconds is None else time.monotonic() + seconds)
-
-    @property
-    def left(self) -> float | None:
-        """The seconds that are left."""
-        return None if self.deadline is None else self.deadline - time.monotonic()
-
-    @property
-    def over(self) -> bool:
-        """Whether the time is up."""
-        left = self.left
-        return left is not None and left <= 0
-
-
-@dataclass(frozen=True)
 class Grown:
     """A branch tree, node after node, and the bound that all its leaves prove; None if all are empty."""
 
@@ -84,12 +59,12 @@ def grow(
     root: tuple[Leaf, Fraction, LinearOptimum],
     meet: Callable[[LinearOptimum], Fraction | int | None],
     best: Fraction | int | None,
-    budget: BranchBudget,
+    most: int,
 ) -> Grown:
     """Branch on the side with the weakest bound, until it proves what the best table reaches.
 
     ``meet`` looks at a point that the solver found and returns ``sign`` times the cell in the best table
-    known by then. When the budget is spent, the tree proves a weaker bound.
+    known by then. A tree of ``most`` nodes proves a weaker bound.
     """
     system = linear.system
     leaf, shown, optimum = root
@@ -97,7 +72,7 @@ def grow(
     order = itertools.count()
     waiting: list[tuple[Fraction, int, _Node]] = [(shown, next(order), top)]
     nodes = 1
-    while waiting and nodes < budget.nodes and not budget.over:
+    while waiting and nodes < most:
         least, _, node = heapq.heappop(waiting)
         if best is not None and least >= best:
             break
@@ -106,7 +81,7 @@ def grow(
             break  # the weakest leaf cannot be improved further
         for box in _halves(system, node, node.split):
             boxes = {**node.boxes, node.split.cell: box}
-            side, optimum = _side(linear, cell, sign, node, boxes, best, budget)
+            side, optimum = _side(linear, cell, sign, node, boxes, best)
             nodes += 1
             node.sides.append(side)
             if optimum.ended == "optimal":
@@ -124,11 +99,10 @@ def _side(
     parent: _Node,
     boxes: Boxes,
     best: Fraction | int | None,
-    budget: BranchBudget,
 ) -> tuple[_Node, LinearOptimum]:
     """One side of a split with the bound proven for it, which is at least as strong as its parent's."""
     system = linear.system
-    optimum = linear.minimise(cell, sign, boxes, budget.left)
+    optimum = linear.minimise(cell, sign, boxes)
     if optimum.ended == "infeasible":
         empty = empty_leaf(system, boxes)
         if empty is not None:
@@ -182,15 +156,13 @@ def certify(
     cells: Iterable[CellRef] | slice | None = None,
     *,
     nodes: int = 500,
-    seconds: float | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Certificate:
     """Prove the range of the given cells, or of all.
 
     The proofs of whole cells are sharp in whole numbers. A proof may have this many ``nodes`` of branching,
-    and all proofs together may take this many ``seconds``; after that, a claim states the bound that has
-    been proven, and that it is not sharp. ``progress`` receives the number of cells done and the number of
-    all.
+    after which a claim states the bound that has been proven, and that it is not sharp. ``progress`` receives
+    the number of cells done and the number of all.
 
     >>> known = Knowledge.of(["x", "y"]).fact({"x": 1, "y": 1}, 7, 7).bound("y", high=5)
     >>> made = certify(known, ["x"])
@@ -202,7 +174,7 @@ def certify(
             f"A certificate is of Knowledge, not of {kind_of(known)}; 'from_tables' and 'from_release' make it."
         )
     picks = _picked(known, cells)
-    maker = _Maker(FactSystem.of(known), picks, BranchBudget.of(nodes, seconds))
+    maker = _Maker(FactSystem.of(known), picks, nodes)
     claims = []
     for done, cell in enumerate(picks):
         claims.append(Claim(cell, maker.end(cell, 1), maker.end(cell, -1)))
@@ -220,11 +192,11 @@ def _picked(known: Knowledge, cells: Iterable[CellRef] | slice | None) -> list[i
 class _Maker:
     """The solver, and the tables and rays found so far."""
 
-    def __init__(self, system: FactSystem, cells: list[int], budget: BranchBudget) -> None:
-        self.system, self.cells, self.budget = system, cells, budget
+    def __init__(self, system: FactSystem, cells: list[int], nodes: int) -> None:
+        self.system, self.cells, self.most = system, cells, nodes
         self.linear = Linear(system)
         self.cone: Linear | None = None
-        self._nodes = 5 * budget.nodes  # nodes of the solver are cheaper than nodes of a proof
+        self._nodes = 5 * nodes  # nodes of the solver are cheaper than nodes of a proof
         self._tried = False
         self.tables: list[WitnessTable] = []
         self.rays: list[tuple[int, ...]] = []
@@ -234,11 +206,9 @@ class _Maker:
     def end(self, cell: int, sign: int) -> End:
         """One end of a cell: the lower with sign 1, the upper with sign -1."""
         box_bound = self.system.shown(_NOTHING, cell, sign, {})
-        if self.budget.over or (
-            box_bound is not None and self._reached(cell, sign, box_bound) is not None
-        ):
+        if box_bound is not None and self._reached(cell, sign, box_bound) is not None:
             return self._made(cell, sign, box_bound, (_NOTHING,))
-        optimum = self.linear.minimise(cell, sign, {}, self.budget.left)
+        optimum = self.linear.minimise(cell, sign, {})
         if optimum.ended == "infeasible" and empty_leaf(self.system, {}) is not None:
             self._contradicted(cell)
         if optimum.ended == "unbounded" and box_bound is None:
@@ -260,7 +230,7 @@ class _Maker:
     def _branched(
         self, cell: int, sign: int, root: tuple[Leaf, Fraction, LinearOptimum]
     ) -> tuple[tuple[Leaf | Split, ...], Fraction]:
-        values = whole_table(self.system, cell, sign, self._nodes, self.budget.left)
+        values = whole_table(self.system, cell, sign, self._nodes)
         if values is not None:
             self._add(WitnessTable(1, values))
         best = self._best.get((cell, sign))
@@ -272,7 +242,7 @@ class _Maker:
             self._meet(optimum)
             return self._best.get((cell, sign))
 
-        grown = grow(self.linear, cell, sign, root, meet, best, self.budget)
+        grown = grow(self.linear, cell, sign, root, meet, best, self.most)
         if grown.shown is None:
             self._contradicted(cell)
         elif grown.shown > shown:
@@ -283,7 +253,7 @@ class _Maker:
         """An infinite end: a table, and a direction in which it can be changed without limit."""
         self.cone = self.cone or Linear(self.system.cone)
         cone = self.system.cone
-        optimum = self.cone.minimise(cell, sign, {}, self.budget.left)
+        optimum = self.cone.minimise(cell, sign, {})
         for table in tables_near(cone, optimum, {}):
             if sign * table.values[cell] < 0 and cone.fits(table):
                 if not self.tables:
@@ -297,11 +267,11 @@ class _Maker:
 
     def _any_table(self, cell: int, sign: int) -> None:
         """Some table: the one that reaches the other end of the cell, or any that the solver finds."""
-        self._meet(self.linear.minimise(cell, -sign, {}, self.budget.left))
+        self._meet(self.linear.minimise(cell, -sign, {}))
         if not self.tables and self.system.whole and not self._tried:
             self._tried = True
             bounded = replace(self.system, boxes=_near_zero(self.system))
-            values = whole_table(bounded, cell, sign, self._nodes, self.budget.left)
+            values = whole_table(bounded, cell, sign, self._nodes)
             if values is not None:
                 self._add(WitnessTable(1, values))
 

@@ -260,7 +260,6 @@ def best_bounds(
     known: Knowledge,
     cells: Iterable[CellRef] | slice | None = None,
     *,
-    seconds: float | None = None,
     workers: int | None = None,
     progress: Callable[[object], object] | None = None,
     stop: Callable[[], bool] | None = None,
@@ -269,8 +268,7 @@ def best_bounds(
 
     Margins of a hidden cube for which a closed form is sharp need no solver. Everything else goes to
     :func:`~lustrum.audit.bounding.compute.bounds`: propagation, hot-started linear programs, and integer
-    programs for what is still open. Where ``seconds`` end the work early, the bounds are wider than
-    necessary and not sharp.
+    programs for what is still open.
 
     >>> from lustrum.audit import from_margins
     >>> known = from_margins({"A": 2, "S": 2}, {"A": [3, 4], "S": [2, 5]})
@@ -290,7 +288,6 @@ def best_bounds(
         known,
         cells,
         integer=True,
-        seconds=seconds,
         workers=workers,
         progress=progress,
         stop=stop,

@@ -294,20 +294,15 @@ def _keeping_interrupts(errors: list[BaseException]) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Limits:
-    """When to end: after this many steps, which are counted, or by the clock, or when somebody says so."""
+    """When to end: after this many steps, which are counted, or when somebody says so."""
 
-    seconds: float | None
     steps: int | None
     stop: Callable[[], bool] | None = None
 
     def set(self, program: Program) -> None:
         """Tell a program, before it runs."""
-        # The solver's clock goes on from one question to the next.
-        end = highspy.kHighsInf
-        if self.seconds is not None:
-            end = program.model.getRunTime() + max(self.seconds, 1e-3)
         most = NO_LIMIT if self.steps is None else min(max(self.steps, 0), NO_LIMIT)
-        program.set(time_limit=end, simplex_iteration_limit=most)
+        program.set(simplex_iteration_limit=most)
 
     @contextmanager
     def watching(self, program: Program) -> Iterator[list[None]]:
@@ -382,7 +377,6 @@ class _Loaded:
         cost: Floats,
         *,
         whole: bool = False,
-        seconds: float | None = None,
         target: float | None = None,
         steps: int | None = None,
         stop: Callable[[], bool] | None = None,
@@ -392,7 +386,7 @@ class _Loaded:
             return Optimum(Outcome.INFEASIBLE, np.inf)
         if cost.size == 0:
             return Optimum(Outcome.OPTIMAL, 0.0, np.zeros(0))
-        limits = Limits(seconds, steps, stop)
+        limits = Limits(steps, stop)
         return self._branch(cost, limits, target) if whole else self._slide(cost, limits)
 
     def again(self) -> _Loaded:

@@ -105,7 +105,6 @@ class Loaded(Protocol):
         cost: Floats,
         *,
         whole: bool = False,
-        seconds: float | None = None,
         target: float | None = None,
         steps: int | None = None,
         stop: Callable[[], bool] | None = None,
@@ -114,8 +113,8 @@ class Loaded(Protocol):
 
         A search for whole ones may end at the first that costs no more than the ``target``. So many ``steps``
         end the work at the same place on every machine: vertices of a linear program, looks at its
-        limits of a search for whole ones. ``seconds`` and ``stop`` end it wherever it is, so what was
-        found by then must not be published.
+        limits of a search for whole ones. ``stop`` ends it wherever it is, so what was found by then
+        must not be published.
         """
         ...
 

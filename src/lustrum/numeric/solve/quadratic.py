@@ -88,7 +88,6 @@ def minimise_quadratic(
     *,
     tolerance: float = 1e-9,
     steps: int = 200,
-    seconds: float | None = None,
 ) -> QuadraticOptimum:
     """The optimum of a convex quadratic program, or what prevents it.
 
@@ -131,7 +130,7 @@ def minimise_quadratic(
         sparse.csc_matrix(conditions),
         ends / (unit * shrunk),
         cones,
-        _settings(clarabel, tolerance, steps, seconds),
+        _settings(clarabel, tolerance, steps),
     ).solve()
     t, z = unit * np.array(solution.x), unit * price * np.array(solution.z) / shrunk
     cuts = np.cumsum([rows, held.size, below.size])
@@ -166,15 +165,13 @@ def _powers(sizes: Floats) -> Floats:
     return np.asarray(np.ldexp(1.0, np.frexp(sizes)[1] - 1))
 
 
-def _settings(clarabel: Any, tolerance: float, steps: int, seconds: float | None) -> Any:
+def _settings(clarabel: Any, tolerance: float, steps: int) -> Any:
     """One thread and the solver's own factors, so that the same program has the same answer everywhere."""
     settings = clarabel.DefaultSettings()
     settings.verbose = False
     settings.max_threads = 1
     settings.direct_solve_method = "qdldl"
     settings.max_iter = steps
-    if seconds is not None:
-        settings.time_limit = seconds
     for name in ("tol_gap_abs", "tol_gap_rel", "tol_feas"):
         setattr(settings, name, tolerance)
     return settings

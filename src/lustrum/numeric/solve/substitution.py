@@ -242,7 +242,6 @@ class _Mapped:
         cost: Floats,
         *,
         whole: bool = False,
-        seconds: float | None = None,
         target: float | None = None,
         steps: int | None = None,
         stop: Callable[[], bool] | None = None,
@@ -251,10 +250,10 @@ class _Mapped:
         core = None if whole or not _small_whole(cost) else self._opened()
         if core is None or self._inside is None:
             return self._directly().minimise(
-                cost, whole=whole, seconds=seconds, target=target, steps=steps, stop=stop
+                cost, whole=whole, target=target, steps=steps, stop=stop
             )
         core_optimum = self._inside.minimise(
-            sparse_product(self._costs, cost), seconds=seconds, steps=steps, stop=stop
+            sparse_product(self._costs, cost), steps=steps, stop=stop
         )
         point = None
         if core_optimum.point is not None:
@@ -263,7 +262,7 @@ class _Mapped:
             if bool((off > _OFF * (1.0 + np.abs(point))).any()):
                 # The solver's error in the core grew on the way back.
                 self._core = None
-                return self._directly().minimise(cost, seconds=seconds, steps=steps, stop=stop)
+                return self._directly().minimise(cost, steps=steps, stop=stop)
             point = np.clip(point, self._problem.low, self._problem.high)
         terms = cost * core.offset
         bound = core_optimum.bound + float(terms.sum())

@@ -105,7 +105,7 @@ class WholeProgram(Program):
         if self._whole and nodes is None:
             # Branch and bound checks its limits after steps that are counted, never by the clock.
             most = NO_LIMIT if work is None else max(1, work.left // SEARCH_STEP)
-            with Limits(None, most).watching(self) as looks:
+            with Limits(most).watching(self) as looks:
                 self.run()
             spent = max(len(looks), 1) * SEARCH_STEP
         else:
