@@ -13,13 +13,13 @@ import sys
 import tempfile
 from pathlib import Path
 
-from lustrum.demo import businesses, description_path, people, survey
+from lustrum.demo import businesses, censuses, description_path, people, survey
 from lustrum.demo.descriptions import NAMES, SHIPPED
 from lustrum.policy.read import sealed
 from lustrum.publish.bundles.make import make_bundle
 from lustrum.tabulate import FrameSource, Secret, Store, ingest, read_description
 
-RECORDS = {"demo": people, "businesses": businesses, "survey": survey}
+RECORDS = {"demo": people, "businesses": businesses, "survey": survey, "censuses": censuses}
 
 
 def make(name: str, folder: Path) -> Path:

@@ -475,9 +475,9 @@ def test_each_method_of_an_answer_is_named_once() -> None:
         asked = query(by=["a"], statistics=list(statistics))
         return str(answer(asked, numbers, policy()).trace[1].text)  # type: ignore[arg-type]
 
-    assert text(Rich(), "mean:m") == "Protected by made-up."
+    assert text(Rich(), "mean:m") == "Method: made-up."
     sums = replace(released([1, 2, 3, 4]), method={"method": "factors", "p": 5})
-    both = "Protected by made-up. Protected by factors. p: 5."
+    both = "Method: made-up. Method: factors. p: 5."
     assert text(Rich(sums=sums), "mean:m") == both
     assert text(Rich(sums=sums), "sum:m", "count", "median:age") == both
 

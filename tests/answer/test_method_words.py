@@ -23,7 +23,7 @@ def test_the_default_method_is_said_in_sentences_for_readers() -> None:
     method = {"method": "protected-population", "base": 3, "cells": "small", "empty_share": 0.1}
     text = protected_by([method])
     assert text == (
-        "Protected by protected-population. Every combination of all variables shows 0, 3 or a multiple of "
+        "Method: protected-population. Every combination of all variables shows 0, 3 or a multiple of "
         "it. Only combinations below that number are moved. In a first release, at least 10% of the "
         "combinations that show the smallest number above 0 hold nobody."
     )
@@ -37,14 +37,14 @@ def test_steps_before_counting_come_first_and_every_method_once() -> None:
     counts = {"method": "random-rounding", "base": 5, "before": [before]}
     text = protected_by([counts, counts, {**counts, "weights": "means of classes"}])
     assert text == (
-        "Protected by record-swapping. The share of households that move: 0.05. "
-        "Protected by random-rounding. Numbers are published as multiples of this: 5."
+        "Method: record-swapping. The share of households that move: 0.05. "
+        "Method: random-rounding. Numbers are published as multiples of this: 5."
     )
 
 
 def test_a_method_from_elsewhere_shows_its_own_words() -> None:
     method = {"method": "theirs", "steps": 4, "clamp": True, "list": [1, 2]}
-    assert protected_by([method]) == "Protected by theirs. steps: 4. clamp: yes. list: 1, 2."
+    assert protected_by([method]) == "Method: theirs. steps: 4. clamp: yes. list: 1, 2."
 
 
 @pytest.mark.parametrize("name", names("lustrum.methods"))

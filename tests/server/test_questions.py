@@ -13,7 +13,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from browsing import expect, visit
+from browsing import context_of, expect, visit
+from lustrum.answer import TableService
+from lustrum.demo.descriptions import SHIPPED
+from lustrum.server import Settings, create_app
+from server.conftest import served, started
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Locator, Page
@@ -26,11 +30,11 @@ FIND = "Find a variable or a category"
 class Visitor:
     """Somebody with five actions."""
 
-    def __init__(self, page: Page) -> None:
+    def __init__(self, page: Page, title: str = "Demo census") -> None:
         self.page, self.left = page, 5
         page.goto("/en/")
-        self.click(page.get_by_role("link", name="Demo census", exact=True))
-        page.wait_for_url("**/datasets/demo")
+        self.click(page.get_by_role("link", name=title, exact=True))
+        page.wait_for_url("**/datasets/*")
         page.locator(".steps:not([hidden])").wait_for()
 
     def _act(self) -> None:
@@ -131,6 +135,56 @@ def test_two_districts_compared_in_a_chart(visitor: Visitor) -> None:
     cell.hover()
     expect(chart.locator(".here")).to_have_count(1)
     assert cell.inner_text().strip() in (chart.locator(".here title").text_content() or "")
+
+
+@pytest.fixture(scope="module")
+def shipped() -> Iterator[str]:
+    """A server of what the package carries, which any site may show."""
+    bundles = [SHIPPED / name for name in ("censuses", "survey")]
+    app = create_app(started(TableService(bundles=bundles, workers=1)), Settings(rate=""))
+    with served(app) as found:
+        yield found
+
+
+def test_the_change_between_two_censuses(browser: Browser, shipped: str) -> None:
+    with visit(browser, shipped, viewport={"width": 1440, "height": 900}) as page:
+        visitor = Visitor(page, "Demo censuses of 2016 and 2021")
+        row = page.locator("table.data tbody tr", has_text="90 to 94").locator("td")
+        before, after = (int(re.sub(r"\D", "", text)) for text in row.all_inner_texts())
+        visitor.choose("Show", "difference")
+        page.wait_for_url("**show=difference**")
+        assert int(re.sub(r"\D", "", row.last.inner_text())) == after - before > 0
+        expect(page.locator("h1")).not_to_contain_text("together")
+        page.goto("/datasets/censuses?by=age")
+        expect(page.locator("h1")).to_contain_text("all people, 2016 to 2021 together")
+
+
+def test_a_chart_is_embedded_in_an_article(browser: Browser, shipped: str) -> None:
+    with visit(browser, shipped, viewport={"width": 1440, "height": 900}) as page:
+        page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        visitor = Visitor(page, "Demo censuses of 2016 and 2021")
+        visitor.click(page.get_by_role("button", name="Copy code to embed"))
+        expect(page.get_by_role("button", name="Copied")).to_be_visible()
+        code = page.evaluate("navigator.clipboard.readText()")
+        assert visitor.left >= 3
+        expect(page.get_by_role("button", name="Copied")).to_have_count(0)
+        page.get_by_role("button", name="Copy image").click()
+        expect(page.get_by_role("button", name="Copied")).to_be_visible()
+        kinds = page.evaluate("navigator.clipboard.read().then((all) => all[0].types)")
+        assert kinds == ["image/png"]
+    with context_of(browser) as elsewhere:
+        article = elsewhere.new_page()
+        there = f"<h1>An article</h1>{code}"
+        article.route(
+            "http://localhost/**", lambda r: r.fulfill(body=there, content_type="text/html")
+        )
+        article.goto("http://localhost/article")
+        card = article.frame_locator("iframe")
+        expect(card.locator("figure.chart svg[role=img]")).to_be_visible()
+        for said in ("Age by census, all people", "asked for on", "Protected. Numbers are rarely"):
+            expect(card.locator("body")).to_contain_text(said)
+        expect(card.get_by_role("link", name="open this table")).to_be_visible()
+        assert elsewhere.cookies() == []
 
 
 @pytest.mark.parametrize("width", [1440, 1100])

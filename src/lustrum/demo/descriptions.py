@@ -12,14 +12,14 @@ import pyarrow as pa
 
 from lustrum.demo.draws import Positions
 
-NAMES = ("demo", "businesses", "survey")
+NAMES = ("demo", "businesses", "survey", "censuses")
 """The demo datasets."""
 SHIPPED = Path(__file__).parent / "bundles"
 """Their public bundles, made ahead by ``make demo-bundles``."""
 
 
 def description_path(name: str) -> Path:
-    """The TOML file that describes a demo dataset, ``demo``, ``businesses`` or ``survey``.
+    """The TOML file that describes a demo dataset, ``demo``, ``businesses``, ``survey`` or ``censuses``.
 
     >>> description_path("demo").name
     'demo.toml'

@@ -13,6 +13,7 @@ from lustrum.demo.descriptions import description_path
 from lustrum.demo.labour_force import survey
 from lustrum.demo.register import businesses
 from lustrum.demo.shipped import copy_policy, is_made
+from lustrum.demo.two_censuses import censuses
 from lustrum.policy import read_policy
 from lustrum.publish.bundles.make import make_bundle
 from lustrum.runtime.stop import side_by_side
@@ -67,10 +68,12 @@ def prepare(
     def others() -> None:
         _protect("businesses", "businesses", store, report, "businesses" in created)
         _protect("survey", "respondents", store, report, "survey" in created)
+        _protect("censuses", "two censuses", store, report, "censuses" in created)
 
-    # These two take no second; the first of them makes the secret of the folder.
+    # These take no second; the first of them makes the secret of the folder.
     make("businesses", "businesses", lambda p: businesses(progress=p))
     make("survey", "respondents", lambda p: survey(progress=p))
+    make("censuses", "two censuses", lambda p: censuses(progress=p))
     if parallel:
         side_by_side(census, others)
     else:

@@ -133,7 +133,7 @@ class ProtectedPopulation(MethodSpec):
     )
     empty_share: float = parameter(
         0.1,
-        "At least this share of the cells that show the smallest number above 0 in a first release has nobody in it.",
+        "At least this share of the cells that show the base in a first release has nobody in it.",
         least=0,
         most=0.5,
     )

@@ -113,7 +113,9 @@ class Workspace:
 
 
 def default_query(served: ServedDataset) -> TableQuery:
-    """The table that a dataset opens with: ages or the like by sex or another short variable, with totals.
+    """The table that a dataset opens with: ages or the like by periods, sex or a short variable.
+
+    It has totals, but none of periods.
 
     A survey opens with weighted numbers: those are about people, the others about who happened to be asked.
     """
@@ -129,11 +131,15 @@ def default_query(served: ServedDataset) -> TableQuery:
         (v, a) for v, a in axes if a is not down and not served.conflict(v.name, [down.variable])
     ]
     few = [(v, a) for v, a in rest if 2 <= sizes[v.name] <= 6]
-    by_sex = (a for v, a in few if means("gender", v.name, v.label))
-    across = next(by_sex, few[0][1] if few else None)
+    first = [a for v, a in few if v.period] + [
+        a for v, a in few if means("gender", v.name, v.label)
+    ]
+    across = next(iter(first), few[0][1] if few else None)
     wanted = (down, across) if across is not None and served.rules.max_dimensions > 1 else (down,)
     weight = next((w.name for w in served.weights), None)
-    by = tuple(replace(axis, total=True) for axis in wanted)
+    by = tuple(
+        replace(axis, total=not served.dataset.variable(axis.variable).period) for axis in wanted
+    )
     return TableQuery(served.dataset.name, by, weight=weight)
 
 
@@ -265,7 +271,7 @@ class _Hand:
         if not why and len(query.by) >= served.rules.max_dimensions:
             why = say("the table has as many variables as it may have")
         total = any(axis.total for axis in query.by) or not query.by
-        axis = replace(_axis(served, variable), total=total)
+        axis = replace(_axis(served, variable), total=total and not variable.period)
         moves = [
             TableLink(label, self._written([*self.placed, (axis, zone)]), to=zone)
             for zone, label in ZONES.items()

@@ -142,9 +142,9 @@ main.addEventListener("submit", (event) => {
 });
 
 function flash(button) {
-  const words = button.textContent;
+  button.dataset.words ??= button.textContent;
   button.textContent = button.closest("[data-copied]").dataset.copied;
-  setTimeout(() => (button.textContent = words), 2000);
+  setTimeout(() => (button.textContent = button.dataset.words), 2000);
 }
 
 main.addEventListener("click", async (event) => {

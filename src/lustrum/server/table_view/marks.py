@@ -141,7 +141,8 @@ def lines_panel(
         ("scale wide", WIDE_LETTER, 21),
     ):
         for i, anchor in _names_below(row_names, places, letter, most):
-            marks.append(Mark("line", "tick", places[i], TOP + PLOT, places[i], TOP + PLOT + 5))
+            tick = look.replace("scale", "tick")
+            marks.append(Mark("line", tick, places[i], TOP + PLOT, places[i], TOP + PLOT + 5))
             y, name = TOP + PLOT + 18, row_names[i]
             marks.append(Mark("text", look, places[i], y, text=name, anchor=anchor))
     ends_at: list[tuple[float, int]] = []

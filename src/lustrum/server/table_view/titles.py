@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from dataclasses import replace
 
 from lustrum.model import (
     Axis,
@@ -15,6 +16,7 @@ from lustrum.model import (
     QueryError,
     TableAxis,
     TableQuery,
+    Variable,
     describe_statistics,
 )
 from lustrum.model.plugins import load, names
@@ -79,8 +81,25 @@ def shown(query: TableQuery, dataset: Dataset) -> str:
     return _and([labels[0], *(lowered(label) for label in labels[1:])])
 
 
+def _together(query: TableQuery, dataset: Dataset) -> Variable | None:
+    """Periods that a question neither shows nor chooses from, so that its numbers add them up."""
+    named = {axis.variable for axis in query.by} | {item.variable for item in query.where}
+    several = (v for v in dataset.variables if v.period and len(v.codes) > 1)
+    return next((v for v in several if v.name not in named), None)
+
+
 def population(query: TableQuery, dataset: Dataset) -> str:
     """Who is counted: ``all people`` or ``people whose region is Upper Merrow``."""
+    periods = _together(query, dataset)
+    if periods:
+        whole = population(replace(query, by=(*query.by, Axis(periods.name))), dataset)
+        ends = (periods.labels[0], periods.labels[-1])
+        return say(
+            "{population}, {first} to {last} together",
+            population=whole,
+            first=ends[0],
+            last=ends[1],
+        )
     if not query.where:
         return say("all {units}", units=dataset.units)
     first, *rest = [condition(item, dataset) for item in query.where]
