@@ -209,3 +209,22 @@ def test_the_view_is_changed_with_the_keyboard_alone(browser: Browser, address: 
         page.keyboard.press("Tab")
         page.keyboard.press("Enter")
         expect(page.get_by_label("Hide empty rows")).to_be_visible()
+
+
+@pytest.mark.parametrize("page_of", ["/datasets/demo/table", "/datasets/demo"])
+def test_a_table_of_twelve_rows_is_printed_on_one_page_and_comes_first(
+    browser: Browser, live: str, page_of: str
+) -> None:
+    with visit(browser, live) as page:
+        page.goto(f"{page_of}?by=age:ten-year&by=sex&totals=on")
+        expect(page.locator("table.data tbody tr")).to_have_count(12)
+        assert len(re.findall(rb"/Type /Page\b", page.pdf(format="A4"))) == 1
+        page.emulate_media(media="print")
+        heading, table, done = (
+            page.locator(name).bounding_box() for name in ("h1", "table.data", ".what-was-done")
+        )
+        assert heading is not None
+        assert table is not None
+        assert done is not None
+        assert heading["y"] < table["y"] < heading["y"] + 80
+        assert table["y"] < done["y"]

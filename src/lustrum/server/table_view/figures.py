@@ -83,6 +83,9 @@ def figures(release: Release, show: str, over: Collection[int], decimals: int = 
     known = np.isfinite(shares)
     units = np.rint(np.where(known, shares, 0)).astype(np.int64)
     margins = _margins_of(release)
+    if margins is None and release.errors is not None:
+        # An estimate is rarely further from the truth than two standard errors.
+        margins = np.where(release.errors < 0, np.nan, 2.0 * release.errors)
     if margins is not None:
         # A base that was added up is as far off as its parts together; a true share is from 0 to 100.
         far = quotient_margin(values, base, margins, _summed(margins, release.axes, over))
