@@ -84,14 +84,29 @@ def figures(release: Release, show: str, over: Collection[int], decimals: int = 
     units = np.rint(np.where(known, shares, 0)).astype(np.int64)
     margins = _margins_of(release)
     if margins is None and release.errors is not None:
-        # An estimate is rarely further from the truth than two standard errors.
-        margins = np.where(release.errors < 0, np.nan, 2.0 * release.errors)
-    if margins is not None:
+        errors = np.where(release.errors < 0, np.nan, release.errors)
+        of_base = np.zeros(1) if "sum" in kinds else _summed(errors, release.axes, over)
+        far = _estimate_margin(values, base, errors, of_base)
+        margins = np.where(known, np.ceil(100 * scale * far + 0.5 * (far > 0)), np.nan)
+    elif margins is not None:
         # A base that was added up is as far off as its parts together; a true share is from 0 to 100.
         far = quotient_margin(values, base, margins, _summed(margins, release.axes, over))
         most = np.maximum(units, 100 * scale - units)
         margins = np.where(known, np.minimum(np.ceil(100 * scale * far + 0.5), most), np.nan)
     return CellFigures(units, known, decimals, low, high, kinds, margins=margins)
+
+
+def _estimate_margin(values: Floats, base: Floats, errors: Floats, of_base: Floats) -> Floats:
+    """Two standard errors of the share of a part in an estimate: its variance less that of the base in it.
+
+    The share is taken to be as good where the base is far off as where it is not. Where that leaves less than
+    nothing, both variances are added, as the American Community Survey does. A base without a standard error of
+    its own takes nothing away.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = values / base
+        own, through = errors**2, (share * of_base) ** 2
+        return 2 * np.sqrt(np.where(own < through, own + through, own - through)) / np.abs(base)
 
 
 def _margins_of(release: Release) -> Floats | None:
