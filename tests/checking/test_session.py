@@ -200,6 +200,7 @@ def finalised(folder: Path) -> Path:
     session = Session()
     session.crosstab(frame.area, frame.sex, name="safe")
     session.crosstab(frame.job, name="unsafe")
+    session.crosstab(frame.area.iloc[3:], name="all but three")
     session.comment("unsafe", "<b>needed</b>")
     session.exception("unsafe", "these four are public")
     return session.finalise(folder)
@@ -214,9 +215,10 @@ def test_nothing_is_public_before_the_checker_approves_it(tmp_path: Path) -> Non
     assert b"p123" not in held
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     checked = CheckerFolder(folder)
-    checked.decide("safe", "approve")
-    with pytest.raises(InputError, match="approved with a reason"):
-        checked.decide("unsafe", "approve")
+    checked.decide("safe", "approve", "without the other")
+    for name in ("unsafe", "all but three"):
+        with pytest.raises(InputError, match="approved with a reason"):
+            checked.decide(name, "approve")
     assert [path.name for path in (folder / "approved").iterdir()] == ["safe.csv"]
     checked.decide("safe", "refuse", "changed my mind")
     assert list((folder / "approved").iterdir()) == []
@@ -228,7 +230,7 @@ def test_nothing_is_public_before_the_checker_approves_it(tmp_path: Path) -> Non
 )
 def test_a_changed_file_or_record_is_refused(tmp_path: Path, name: str) -> None:
     folder = finalised(tmp_path / "out")
-    CheckerFolder(folder).decide("safe", "approve")
+    CheckerFolder(folder).decide("safe", "approve", "reason")
     CheckerFolder(folder).decide("unsafe", "refuse")
     path = folder / "for-the-checker" / name
     before = path.read_bytes()
@@ -264,6 +266,8 @@ def test_the_checkers_page_lists_shows_and_decides(tmp_path: Path) -> None:
     page = client.get("/").text
     assert "unsafe" in page
     assert "1 cell fails threshold" in page
+    assert "together give away" in page
+    assert "everybody in the difference" in client.get("/outputs/all%20but%20three").text
     shown = client.get("/outputs/unsafe").text
     assert "&lt;b&gt;needed" in shown
     assert "these four are public" in shown
@@ -303,7 +307,11 @@ def test_a_folder_states_its_rules_and_findings(tmp_path: Path) -> None:
         (finalised(tmp_path / "out") / "for-the-checker" / "session.json").read_text()
     )
     assert said["rules"]["threshold"] == 10
-    assert [one["verdict"] for one in said["outputs"]] == ["pass", "fail"]
+    assert [one["verdict"] for one in said["outputs"]] == ["pass", "fail", "pass"]
+    assert {name for one in said["differences"] for name in one["outputs"]} == {
+        "safe",
+        "all but three",
+    }
 
 
 def test_a_folder_made_by_hand_reads_and_writes_nothing_outside_of_it(tmp_path: Path) -> None:
@@ -331,7 +339,7 @@ def test_a_folder_made_by_hand_reads_and_writes_nothing_outside_of_it(tmp_path: 
     (inside / "outputs" / "../made.csv").write_text("x")
     forged(digests | {"outputs/../made.csv": digest_of(b"x")}, "../made.csv")
     with pytest.raises(DatasetError, match="does not lie in the folder"):
-        CheckerFolder(folder).decide("safe", "approve")
+        CheckerFolder(folder).decide("safe", "approve", "reason")
     assert not (folder / "made.csv").exists()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -30,9 +31,13 @@ def create_check_app(folder: Path, *, keys: bool = True) -> Starlette:
     door = Door(pages.closed, _AGAIN, keys=keys)
 
     async def outputs(request: Request) -> Response:
-        decided = await run_in_threadpool(checked.decisions)
         return pages.page(
-            "outputs.html", "/", session=checked.session, decided=decided, folder=folder
+            "outputs.html",
+            "/",
+            session=checked.session,
+            decided=await run_in_threadpool(checked.decisions),
+            with_others=Counter(n for d in checked.session["differences"] for n in d["outputs"]),
+            folder=folder,
         )
 
     async def output(request: Request) -> Response:
