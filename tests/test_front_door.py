@@ -278,7 +278,7 @@ method.apply(lu.Table.from_frame(rows, by=["a", "b"]), secret=Secret(bytes(16)))
 def test_a_session_is_finalised_and_decided_without_the_modules_of_unix(tmp_path: Path) -> None:
     """Locks of files are those of Windows, here played by another kind of lock."""
     run = """
-import fcntl, os, sys, types
+import fcntl, os, subprocess, sys, types
 from pathlib import Path
 def locking(handle, mode, size): fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB, size)
 sys.modules["msvcrt"] = types.SimpleNamespace(LK_NBLCK=2, locking=locking)

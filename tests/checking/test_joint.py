@@ -14,7 +14,7 @@ from tests.examples import examples
 from lustrum.checking.joint import audit_together
 from lustrum.checking.populations import OutputPopulation
 
-NAMES = ("a", "b")
+NAMES = ("a", "b", "c")
 T = 3
 
 
@@ -44,13 +44,13 @@ def subsets(things: tuple[object, ...]) -> Iterator[tuple[object, ...]]:
 def sessions(draw: st.DrawFn) -> tuple[np.ndarray, list[OutputPopulation]]:
     people = draw(st.integers(3, 12))
     values = np.array(
-        [draw(st.lists(st.integers(0, 1), min_size=2, max_size=2)) for _ in range(people)]
+        [draw(st.lists(st.integers(0, 1), min_size=3, max_size=3)) for _ in range(people)]
     )
     outputs = []
     for number in range(draw(st.integers(1, 3))):
         inside = draw(st.lists(st.booleans(), min_size=people, max_size=people))
         who = np.flatnonzero(inside) if number and any(inside) else np.arange(people)
-        of = tuple(draw(st.sampled_from([(), ("a",), ("b",), ("a", "b")])))
+        of = tuple(draw(st.sampled_from([(), ("a",), ("b",), ("a", "b"), ("b", "c"), ("a", "c")])))
         shown = {}
         for level in subsets(of):
             if level == of or draw(st.booleans()):
@@ -74,15 +74,21 @@ def test_groups_are_given_away_as_enumeration_of_all_unions_says(
     people = sorted({int(p) for one in outputs for p in one.people})
     kind = {p: tuple(p in set(one.people.tolist()) for one in outputs) for p in people}
     kinds = sorted(set(kind.values()))
-    atoms = list(product(range(len(kinds)), (0, 1), (0, 1)))
+    # A value is 2 where no output that uses the variable holds the person: nobody knows it.
+    uses = [
+        [any(k[at] and name in one.variables for at, one in enumerate(outputs)) for name in NAMES]
+        for k in kinds
+    ]
+    atoms = list(product(range(len(kinds)), *[(0, 1, 2)] * 3))
     count = dict.fromkeys(atoms, 0)
     for p in people:
-        count[(kinds.index(kind[p]), *values[p].tolist())] += 1
+        k = kinds.index(kind[p])
+        count[(k, *(int(v) if u else 2 for v, u in zip(values[p], uses[k], strict=True)))] += 1
 
     def row(inside: set[int], cell: dict[str, int]) -> list[int]:
         return [
-            int(k in inside and all((a, b)[NAMES.index(n)] == c for n, c in cell.items()))
-            for k, a, b in atoms
+            int(k in inside and all(at[NAMES.index(n)] == c for n, c in cell.items()))
+            for k, *at in atoms
         ]
 
     rows, alone = [], []
@@ -91,9 +97,8 @@ def test_groups_are_given_away_as_enumeration_of_all_unions_says(
         for level, mask in one.shown.items():
             for cell in map(tuple, np.argwhere(mask)):
                 rows.append(row(inside, dict(zip(level, map(int, cell), strict=True))))
-            for inner in subsets(
-                level
-            ):  # what an output shows by itself: a cell, or all cells of a margin
+            # What an output shows by itself: a cell, or all cells of a margin.
+            for inner in subsets(level):
                 for cell in product((0, 1), repeat=len(inner)):
                     fixed = dict(zip(inner, cell, strict=True))
                     if mask[tuple(fixed.get(name, slice(None)) for name in level)].all():
@@ -104,6 +109,11 @@ def test_groups_are_given_away_as_enumeration_of_all_unions_says(
         if not sum(v * count[a] for v, a in zip(r, atoms, strict=True))
         for at, v in enumerate(r)
         if v
+    }
+    empty |= {
+        at
+        for at, (k, *known) in enumerate(atoms)
+        if any(u and v == 2 for u, v in zip(uses[k], known, strict=True))
     }
     rows += [[int(at == other) for other in range(len(atoms))] for at in empty]
     known = echelon(rows)

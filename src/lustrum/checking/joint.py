@@ -8,7 +8,8 @@ populations alone: the 0/1 vectors in the row space of parts by populations, lis
 few people in some cell is then put to the elimination of :mod:`lustrum.audit`.
 
 Readers know how populations nest and which category lies in which coarser one, and no more about which
-combinations of categories are empty than is shown.
+combinations of categories are empty than is shown. The cells of all variables are unknown at once where these
+are few enough; otherwise those of the variables of one table, with what other outputs show of them.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations, product
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -28,6 +30,9 @@ from lustrum.model.arrays import Ints, Mask
 from lustrum.numeric.structure import UNBOUNDED
 
 _MOST_RANK = 10  # of populations whose unions of parts are all listed
+_MOST_TOGETHER = (
+    20_000  # cells of all variables at once, where every combination is decided exactly
+)
 _MOST_CELLS = 200_000
 _MOST_VARIABLES = 4
 
@@ -77,12 +82,18 @@ def audit_together(outputs: Sequence[OutputPopulation], threshold: int) -> Joint
     )
     found: list[tuple[_Target, Level, tuple[str, ...]]] = []
     groups: dict[tuple[str, ...], list[SmallGroup]] = {}
+    undecided += [
+        f"Margins of more than {_MOST_VARIABLES} of {' × '.join(base)} were not tried."
+        for base in dict.fromkeys(parts.bases)
+        if len(set(base)) > _MOST_VARIABLES
+    ]
+    together = _Space.of(parts, tuple(parts.labels_of_bases), _MOST_TOGETHER)
     for level in _levels(parts.bases):
-        space = _Space.of(parts, level)
+        space = together or _Space.of(parts, level, _MOST_CELLS)
         if space is None:
             undecided.append(f"Cells of {' × '.join(level)} are too many to be tried together.")
             continue
-        targets = list(space.targets(unions, threshold))
+        targets = list(space.targets(level, unions, threshold))
         given_away = space.given_away(range(len(outputs)), targets)
         known = [target for target, follows in zip(targets, given_away, strict=True) if follows]
         for target in known:
@@ -119,6 +130,7 @@ class _Target:
 
     parts: frozenset[int]
     union: frozenset[int]
+    level: Level
     cell: tuple[int, ...]
     people: int
 
@@ -194,6 +206,7 @@ class _Parts:
                 category[:] = [code.get(label, -1) for label in self.labels[name]]
             self.maps[number][variable] = (base, category)
         self.bases = [tuple(base for base, _ in one.values()) for one in self.maps]
+        self.labels_of_bases = sorted({base for bases in self.bases for base in bases})
 
     def _column(
         self, number: int, variable: str, labels: tuple[str, ...]
@@ -296,98 +309,123 @@ def _connected(rows: list[list[Fraction]]) -> list[tuple[int, ...]]:
 
 @dataclass(frozen=True, eq=False)
 class _Space:
-    """The hidden counts of all parts by the categories of some variables."""
+    """The hidden counts of all parts by the categories of some variables; those without one come last."""
 
     parts: _Parts
-    level: Level
+    names: Level
     shape: tuple[int, ...]
     counts: Ints
 
     @classmethod
-    def of(cls, parts: _Parts, level: Level) -> _Space | None:
-        """The space, unless it is too large; people without a category in it have none of its cells."""
-        shape = tuple(len(parts.labels[name]) for name in level)
-        if parts.size * int(np.prod(shape, dtype=float)) > _MOST_CELLS:
+    def of(cls, parts: _Parts, names: Level, most: int) -> _Space | None:
+        """The space, unless it is too large."""
+        shape = tuple(len(parts.labels[name]) + 1 for name in names)
+        if parts.size * float(np.prod(shape, dtype=float)) > most:
             return None
-        inside = np.ones(parts.people.size, dtype=np.bool_)
-        for name in level:
-            inside &= parts.columns[name] >= 0
         counts = np.zeros((parts.size, *shape), dtype=np.int64)
-        places = tuple(parts.columns[name][inside] for name in level)
-        np.add.at(counts, (parts.part_of[inside], *places), 1)
-        return cls(parts, level, shape, counts)
+        np.add.at(counts, (parts.part_of, *(parts.columns[name] for name in names)), 1)
+        return cls(parts, names, shape, counts)
 
     @cached_property
-    def rows(self) -> list[list[tuple[Mask, int]]]:
+    def _impossible(self) -> Mask:
+        """Cells that hold nobody by what outputs are: who is in a table has its variables."""
+        none: Mask = np.zeros(self.counts.shape, dtype=np.bool_)
+        for number, bases in enumerate(self.parts.bases):
+            inside = np.flatnonzero(self.parts.matrix[number])
+            for at, name in enumerate(self.names):
+                if name in bases:
+                    ends: list[Any] = [inside, *(np.arange(size) for size in self.shape)]
+                    ends[at + 1] = [self.shape[at] - 1]
+                    none[np.ix_(*ends)] = True
+        return none
+
+    @cached_property
+    def rows(self) -> list[list[tuple[Ints, int]]]:
         """Of each output the counts that it shows of these cells: which they add up, and to how many."""
-        found = []
-        for number, one in enumerate(self.parts.outputs):
-            maps = self.parts.maps[number]
-            within = [name for name, (base, _) in maps.items() if base in self.level]
-            own: list[tuple[Mask, int]] = []
-            for level, mask in one.visible(within).items():
-                for cell in map(tuple, np.argwhere(mask)):
-                    held = np.zeros((self.parts.size, *self.shape), dtype=np.bool_)
-                    held[np.ix_(*self._categories(number, level, cell))] = True
-                    own.append((held, int(self.counts[held].sum())))
-            found.append(own)
-        return found
+        flat = self.counts.ravel()
+        return [
+            [(held, int(flat[held].sum())) for held in self._shown_by(number, self.names)]
+            for number in range(len(self.parts.outputs))
+        ]
+
+    def _shown_by(self, number: int, names: Level) -> Iterator[Ints]:
+        """The cells behind each count by some of the variables that follows from one output."""
+        maps, output = self.parts.maps[number], self.parts.outputs[number]
+        within = [name for name, (base, _) in maps.items() if base in names]
+        for level, mask in output.visible(within).items():
+            for cell in map(tuple, np.argwhere(mask)):
+                yield self._cells(self._categories(number, level, cell))
+
+    def _cells(self, ends: Sequence[Any]) -> Ints:
+        """The numbers of cells along given parts and categories."""
+        return np.ravel_multi_index(np.ix_(*ends), self.counts.shape).ravel()
 
     def _categories(self, number: int, level: Level, cell: tuple[int, ...]) -> list[Ints]:
         """The parts of an output, and along each variable the categories that lie in a cell of it."""
         inside = [np.flatnonzero(self.parts.matrix[number])]
-        for name, size in zip(self.level, self.shape, strict=True):
+        for name, size in zip(self.names, self.shape, strict=True):
             kept = np.ones(size, dtype=np.bool_)
             for variable, code in zip(level, cell, strict=True):
                 base, category = self.parts.maps[number][variable]
                 if base == name:
-                    kept &= category == code
+                    kept &= np.append(category == code, False)
             inside.append(np.flatnonzero(kept))
         return inside
 
-    def targets(self, unions: Sequence[frozenset[int]], threshold: int) -> Iterator[_Target]:
+    def targets(
+        self, level: Level, unions: Sequence[frozenset[int]], threshold: int
+    ) -> Iterator[_Target]:
         """Unions of parts that hold a few people in a cell, unless one output shows their number by itself."""
-        shown = (
-            {held.tobytes() for own in self.rows for held, _ in own}
-            if self._any_small(threshold)
-            else set()
-        )
+        over = tuple(at + 1 for at, name in enumerate(self.names) if name not in level)
+        counts = self.counts.sum(axis=over)[
+            (slice(None), *(slice(0, len(self.parts.labels[name])) for name in level))
+        ]
+        if not bool(((counts > 0) & (counts < threshold)).any()):
+            return
+        alone = {
+            held.tobytes()
+            for number in range(len(self.parts.outputs))
+            for held in self._shown_by(number, level)
+        }
         for union in unions:
             listed = sorted(union)
-            total = self.counts[listed].sum(axis=0)
-            for cell in map(tuple, np.argwhere((total > 0) & (total < threshold))):
-                held = np.zeros((self.parts.size, *self.shape), dtype=np.bool_)
-                held[np.ix_(listed, *([code] for code in cell))] = True
-                if held.tobytes() not in shown:
-                    present = frozenset(at for at in listed if self.counts[(at, *cell)])
-                    yield _Target(present, union, tuple(int(c) for c in cell), int(total[cell]))
+            total = counts[listed].sum(axis=0)
+            for cell in map(tuple, np.argwhere((total > 0) & (total < threshold)).tolist()):
+                present = frozenset(at for at in listed if counts[(at, *cell)])
+                target = _Target(present, union, level, cell, int(total[cell]))
+                if self._of(target).tobytes() not in alone:
+                    yield target
 
-    def _any_small(self, threshold: int) -> bool:
-        return bool(((self.counts > 0) & (self.counts < threshold)).any())
+    def _of(self, target: _Target) -> Ints:
+        code = dict(zip(target.level, target.cell, strict=True))
+        ends = [
+            [code[name]] if name in code else np.arange(size)
+            for name, size in zip(self.names, self.shape, strict=True)
+        ]
+        return self._cells([sorted(target.union), *ends])
 
     def given_away(self, outputs: Sequence[int], targets: Sequence[_Target]) -> Mask:
         """Which targets follow from the counts that some of the outputs show."""
         if not targets:
             return np.zeros(0, dtype=np.bool_)
         atoms = self.counts.size
-        rows = [row for number in outputs for row in self.rows[number]]
         width = atoms + len(targets)
         high: Ints = np.full(width, UNBOUNDED, dtype=np.int64)
+        high[np.flatnonzero(self._impossible)] = 0
         lines, totals = [], []
-        for held, total in rows:
+        for held, total in (row for number in outputs for row in self.rows[number]):
             if total == 0:
-                high[np.flatnonzero(held)] = 0
+                high[held] = 0
             else:
-                lines.append([(at, 1) for at in np.flatnonzero(held).tolist()])
+                lines.append((held, np.ones(held.size, dtype=np.int64)))
                 totals.append(total)
         for number, target in enumerate(targets):
-            held = np.zeros((self.parts.size, *self.shape), dtype=np.bool_)
-            held[np.ix_(sorted(target.union), *([code] for code in target.cell))] = True
-            lines.append([(atoms + number, 1), *((at, -1) for at in np.flatnonzero(held).tolist())])
+            held = self._of(target)
+            values = np.append(np.full(held.size, -1), 1).astype(np.int64)
+            lines.append((np.append(held, atoms + number), values))
             totals.append(0)
-        pointers = np.cumsum([0, *map(len, lines)])
-        indices = np.array([at for line in lines for at, _ in line], dtype=np.int64)
-        values = np.array([value for line in lines for _, value in line], dtype=np.int64)
+        pointers = np.cumsum([0, *(held.size for held, _ in lines)])
+        indices, values = (np.concatenate(one) for one in zip(*lines, strict=True))
         known = Knowledge(
             names=[""] * width,
             low=np.zeros(width, dtype=np.int64),
@@ -409,6 +447,6 @@ class _Space:
 
     def describe(self, target: _Target) -> SmallGroup:
         """A group in words."""
-        named = zip(self.level, target.cell, strict=True)
+        named = zip(target.level, target.cell, strict=True)
         where = tuple((name, self.parts.labels[name][code]) for name, code in named)
         return SmallGroup(where, target.people)
