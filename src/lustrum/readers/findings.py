@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
@@ -73,8 +73,7 @@ class ValueFindings:
         out: list[AuditedValue] = []
         closest: tuple[float, AuditedValue] | None = None
         follow = exactly_disclosed(_by_sums(cube, known))[picks] & ~cube.known.ravel()[picks]
-        end = inf if self.seconds is None else monotonic() + self.seconds
-        bounds = best_bounds(known, picks.tolist(), stop=lambda: monotonic() >= end)
+        bounds = best_bounds(known, picks.tolist(), stop=self._end())
         for cell, *ends, sharp, follows in zip(
             picks.tolist(), bounds.low, bounds.high, bounds.sharp, follow.tolist(), strict=True
         ):
@@ -93,6 +92,11 @@ class ValueFindings:
         figures = self._figures(cube, layout, known)
         return known, (*out, *figures), len(picks) - len(out), closest and closest[1]
 
+    def _end(self) -> Callable[[], bool]:
+        """What says that the time is over, counted from now."""
+        end = inf if self.seconds is None else monotonic() + self.seconds
+        return lambda: monotonic() >= end
+
     def _figures(self, cube: CellCube, layout: Layout, known: Knowledge) -> Iterable[AuditedValue]:
         """Hidden figures that follow from the cells that they are computed from."""
         hidden = [f for f in computed_figures(cube, layout) if f.figure is None and not f.end]
@@ -103,7 +107,7 @@ class ValueFindings:
         bounds = best_bounds(
             with_sums(known, [one.cells for one in hidden]),
             [*range(size, size + len(hidden)), *wholes],
-            seconds=self.seconds,
+            stop=self._end(),
         )
         ends = np.array([bounds.low, bounds.high], dtype=np.float64).T
         for number, one in enumerate(hidden):

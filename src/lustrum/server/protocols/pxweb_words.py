@@ -31,6 +31,7 @@ _PAGE = 100
 def config(questions: Questions) -> Json:
     """How the API is set up."""
     settings = questions.settings
+    readable = settings.lets_others(questions.service.is_public())
     item = (
         min(parse_many(settings.rate), key=lambda i: i.amount / i.get_expiry())
         if settings.rate
@@ -49,7 +50,7 @@ def config(questions: Questions) -> Json:
         "sourceReferences": [],
         "defaultDataFormat": "json-stat2",
         "dataFormats": list(FORMATS),
-        "features": [{"id": "CORS", "params": [{"key": "enabled", "value": str(settings.cors)}]}],
+        "features": [{"id": "CORS", "params": [{"key": "enabled", "value": str(readable)}]}],
     }
 
 

@@ -83,9 +83,9 @@ class RoundingProgram:
     def cost(self, distance: Distance) -> Floats:
         """What the step of each column adds to the distance."""
         if distance == "absolute":
-            return np.abs(self.end) - np.abs(self.start)
+            return (np.abs(self.end) - np.abs(self.start)).astype(np.float64)
         if distance == "squares":
-            return self.end**2 - self.start**2
+            return (self.end**2 - self.start**2).astype(np.float64)
         raise InputError(f"The distance is 'absolute' or 'squares', not {distance!r}.")
 
     def limited(self, steps: int) -> RoundingProgram:
