@@ -24,8 +24,12 @@ HIDDEN = np.zeros((4, 4), dtype=np.bool_)
 HIDDEN[:2, :2] = True
 FORMATS = (
     "csv",
+    "arrow",
     "json-stat",
     "parquet",
+    "px",
+    "sdmx-csv",
+    "sdmx-structure",
     "xlsx",
     "out.csv",
     "out.parquet",

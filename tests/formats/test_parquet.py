@@ -83,7 +83,7 @@ def test_a_file_holds_what_the_file_of_csv_holds(release: Release, rows: int) ->
         made = Parquet().write(release)
     file = parquet.ParquetFile(io.BytesIO(made))
     assert file.num_row_groups == -(-release.published.size // rows)
-    lines = csv.DictReader(io.StringIO(Csv().write(release)))
+    lines = csv.DictReader(io.StringIO(Csv(guard=False).write(release)))
     wanted = [
         {k: v if k not in NUMBERS or not v else Decimal(v) for k, v in line.items()}
         for line in lines

@@ -55,7 +55,8 @@ def test_a_registered_format_is_written_and_offered(tmp_path: Path) -> None:
     assert (tmp_path / "t.cells.csv").read_text() == f"4 cells of {title}"
     write_release(release, tmp_path / "t.csv")
     assert (tmp_path / "t.csv").read_text().startswith(f"{release.axes[0].name},")
-    assert list(file_kinds()) == ["csv", "xlsx", "json-stat", "parquet", "csvw", "tally"]
+    assert list(file_kinds())[:4] == ["csv", "xlsx", "json-stat", "parquet"]
+    assert set(file_kinds()) == {*plugins.names("lustrum.formats"), "tally"}
     assert file_kinds()["tally"] == "Tally"
     assert media_type("a/t.cells.csv").startswith("text/csv")
     small = Estimate(9, 9, from_bundle=True)

@@ -387,6 +387,8 @@ def _format(request: Request) -> str | None:
             raise QueryError(f"There is no format {said[0]!r}; {choices(said[0], known)}.")
         return None if said[0] == "json" else said[0]
     kinds = {load(_FORMATS, name).media_type: name for name in names(_FORMATS)}
+    # Every browser says that it takes pages; who wants the table as one names the format.
+    kinds.pop("text/html", None)
     for kind in preferred(request.headers.get("accept", "")):
         if kind in ("application/json", "application/*", "*/*"):
             return None
