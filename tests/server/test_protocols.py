@@ -223,6 +223,64 @@ def test_nonsense_is_one_sentence(client: TestClient, body: Any, address: str) -
         assert answer.headers["content-type"] == "application/problem+json"
 
 
+PIECES = st.lists(
+    st.sampled_from(
+        [
+            "sex",
+            "age",
+            "*",
+            "_T",
+            "1",
+            "TOP(",
+            "TOP(1)",
+            "RANGE(1,2)",
+            "[",
+            "]",
+            "(",
+            ")",
+            ",",
+            "+",
+            ".",
+            "$",
+            "$2E$",
+            "$D800$",
+            "$FFFFFFFF$",
+            "\x00",
+            "é",
+            "-",
+            "eq:",
+            "agg_demo.age.ten-year",
+            "mean:hours",
+            "/",
+            "%",
+            "occupation",
+            "?",
+        ]  # fmt: skip
+    ),
+    max_size=6,
+).map("".join)
+PLACES = st.sampled_from(
+    [
+        "/pxapi/v2/tables/{0}", "/pxapi/v2/tables/demo/data?valuecodes[{0}]={1}", f"{DATA}?valuecodes[sex]={{0}}",
+        f"{DATA}?valuecodes[sex]=*&heading={{0}}&stub={{1}}", f"{DATA}?codelist[age]={{0}}&valuecodes[age]={{1}}",
+        "/pxapi/v2/tables/demo/metadata?codelist[{0}]={1}", "/pxapi/v2/codelists/{0}", "/pxapi/v2/tables?pageSize={0}",
+        "/sdmx/v2/data/dataflow/LUSTRUM/demo/+/{0}", "/sdmx/v2/data/dataflow/LUSTRUM/demo/+/*?c[{0}]={1}",
+        "/sdmx/v2/data/dataflow/LUSTRUM/survey/+/{0}.{1}.{0}.{1}.{0}.count", "/sdmx/v2/structure/codelist/LUSTRUM/{0}",
+        "/api/dissemination/statistics/1.0/data/demo?{0}={1}", "/api/v1/datasets/{0}/citation",
+    ]
+)  # fmt: skip
+
+
+@given(PLACES, PIECES, PIECES)
+def test_nonsense_in_an_address_is_one_sentence(
+    client: TestClient, place: str, first: str, second: str
+) -> None:
+    answer = client.get(place.format(urllib.parse.quote(first), urllib.parse.quote(second)))
+    assert answer.status_code < 500, answer.text
+    if answer.status_code >= 400:
+        assert answer.json()["detail"].endswith(".")
+
+
 @pytest.mark.parametrize(
     "query",
     [
