@@ -255,20 +255,28 @@ PIECES = st.lists(
             "%",
             "occupation",
             "?",
-        ]  # fmt: skip
+        ]
     ),
     max_size=6,
 ).map("".join)
 PLACES = st.sampled_from(
     [
-        "/pxapi/v2/tables/{0}", "/pxapi/v2/tables/demo/data?valuecodes[{0}]={1}", f"{DATA}?valuecodes[sex]={{0}}",
-        f"{DATA}?valuecodes[sex]=*&heading={{0}}&stub={{1}}", f"{DATA}?codelist[age]={{0}}&valuecodes[age]={{1}}",
-        "/pxapi/v2/tables/demo/metadata?codelist[{0}]={1}", "/pxapi/v2/codelists/{0}", "/pxapi/v2/tables?pageSize={0}",
-        "/sdmx/v2/data/dataflow/LUSTRUM/demo/+/{0}", "/sdmx/v2/data/dataflow/LUSTRUM/demo/+/*?c[{0}]={1}",
-        "/sdmx/v2/data/dataflow/LUSTRUM/survey/+/{0}.{1}.{0}.{1}.{0}.count", "/sdmx/v2/structure/codelist/LUSTRUM/{0}",
-        "/api/dissemination/statistics/1.0/data/demo?{0}={1}", "/api/v1/datasets/{0}/citation",
+        "/pxapi/v2/tables/{0}",
+        "/pxapi/v2/tables/demo/data?valuecodes[{0}]={1}",
+        f"{DATA}?valuecodes[sex]={{0}}",
+        f"{DATA}?valuecodes[sex]=*&heading={{0}}&stub={{1}}",
+        f"{DATA}?codelist[age]={{0}}&valuecodes[age]={{1}}",
+        "/pxapi/v2/tables/demo/metadata?codelist[{0}]={1}",
+        "/pxapi/v2/codelists/{0}",
+        "/pxapi/v2/tables?pageSize={0}",
+        "/sdmx/v2/data/dataflow/LUSTRUM/demo/+/{0}",
+        "/sdmx/v2/data/dataflow/LUSTRUM/demo/+/*?c[{0}]={1}",
+        "/sdmx/v2/data/dataflow/LUSTRUM/survey/+/{0}.{1}.{0}.{1}.{0}.count",
+        "/sdmx/v2/structure/codelist/LUSTRUM/{0}",
+        "/api/dissemination/statistics/1.0/data/demo?{0}={1}",
+        "/api/v1/datasets/{0}/citation",
     ]
-)  # fmt: skip
+)
 
 
 @given(PLACES, PIECES, PIECES)

@@ -18,7 +18,8 @@ class About:
     """What a release cannot say by itself: its dataset with version and date, who is counted, and its address.
 
     ``selection`` has an axis of one category for every variable by which people were selected. ``table`` is the
-    name of the file of CSV that a description goes with, and ``more`` holds further lines.
+    name of the file of CSV that a description goes with, ``areas`` are variables of places, and ``more`` holds
+    further lines.
     """
 
     dataset: str = ""
@@ -27,6 +28,7 @@ class About:
     selection: tuple[TableAxis, ...] = ()
     link: str = ""
     table: str = ""
+    areas: tuple[str, ...] = ()
     more: Mapping[str, str | float] = field(default_factory=dict)
 
     def beside(self, release: Release) -> Release:

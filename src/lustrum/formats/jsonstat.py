@@ -38,6 +38,9 @@ class JsonStat:
         out["extension"] |= {name: value for name, value in said.items() if value}
         if about.dataset:
             out["source"] = about.dataset
+        areas = [name for name in out["id"] if name in about.areas]
+        if areas:
+            out["role"] = out.get("role", {}) | {"geo": areas}
         return json.dumps(out, ensure_ascii=False)
 
 

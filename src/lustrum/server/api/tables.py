@@ -355,6 +355,7 @@ def about_answer(
         selection=titles.selection(answer.query, answer.snapshot.dataset),
         link=host + view.address(answer.page),
         table=table,
+        areas=tuple(shapes.variable for shapes in answer.snapshot.dataset.maps),
         more=_more(answer),
     )
 

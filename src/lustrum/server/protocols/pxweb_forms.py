@@ -16,7 +16,7 @@ from lustrum.formats.jsonstat import JsonStat
 from lustrum.formats.parquet import Parquet
 from lustrum.formats.px import Px
 from lustrum.formats.xlsx import Xlsx
-from lustrum.model import Axis, Dataset, QueryError, TableQuery, Variable
+from lustrum.model import Axis, QueryError, TableQuery, Variable
 from lustrum.model.errors import choices
 from lustrum.server.protocols.answering import Json, Told, with_contents
 from lustrum.server.protocols.selections import Offer, selected
@@ -89,7 +89,7 @@ class Form:
             return self._delimited(text, told, show, release.axes[-1].name)
         if self.name == "json-stat2":
             made = json.loads(JsonStat().write(release, told.title, told.about))
-            return json.dumps(_by_code(made, offer.served.dataset), ensure_ascii=False)
+            return json.dumps(_by_code(made), ensure_ascii=False)
         made_file: str | bytes = FORMATS[self.name]().write(release, told.title, told.about)
         return made_file
 
@@ -114,7 +114,7 @@ class Form:
         return out.getvalue()
 
 
-def _by_code(made: Json, dataset: Dataset) -> Json:
+def _by_code(made: Json) -> Json:
     """A JSON-stat dataset in the one of its forms that the protocol's description has."""
     for name, one in made["dimension"].items():
         category = one["category"]
@@ -122,11 +122,8 @@ def _by_code(made: Json, dataset: Dataset) -> Json:
         one["extension"] = {"elimination": name != CONTENTS, "show": "value"}
         for unit in category.get("unit", {}).values():
             unit["base"] = unit.pop("label")
-    areas = [g.variable for g in dataset.maps if g.variable in made["dimension"]]
-    made["role"] = made.get("role", {}) | ({"geo": areas} if areas else {})
     if "status" in made:
         made["status"] = {str(i): s for i, s in enumerate(made["status"]) if s != "F"}
-    made["source"] = dataset.title
     return made
 
 
