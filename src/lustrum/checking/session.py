@@ -14,9 +14,10 @@ import numpy as np
 from lustrum.checking.book import SessionBook
 from lustrum.checking.folder import write_folder
 from lustrum.checking.joint import JointAudit, audit_together
+from lustrum.checking.judged import coarser_times, judged, round_edges
 from lustrum.checking.output import SessionOutput
 from lustrum.checking.populations import OutputPopulation, people_of
-from lustrum.checking.rules import OF_ONE, OutputRules, Verdict, described, statistic_of
+from lustrum.checking.rules import OutputRules, statistic_of
 from lustrum.checking.tables import TableOutput
 from lustrum.model import InputError
 from lustrum.model.errors import choices
@@ -200,7 +201,7 @@ class Session:
         smallest and the largest value belong to somebody."""
         import pandas as pd
 
-        edges = _round_edges(column, bins) if isinstance(bins, int) else list(bins)
+        edges = round_edges(column, bins) if isinstance(bins, int) else list(bins)
         if len(edges) < 2 or any(a >= b for a, b in pairwise(edges)):
             raise InputError("'bins' is a number of bins, or their edges in rising order.")
         inside = column.where(column != edges[-1], np.nextafter(edges[-1], edges[0]))
@@ -250,7 +251,7 @@ class Session:
     ) -> SessionOutput:
         """Put categories of a variable together: as stated, or the rarest until no cell fails."""
         if self[name].kind == "survival":
-            return self._redo(name, _coarser_times)
+            return self._redo(name, coarser_times)
         return self._redo(name, lambda table: table.coarsened(variable, groups))
 
     def comment(self, name: str, text: str) -> None:
@@ -387,7 +388,7 @@ class Session:
     def _add_table(
         self, kind: str, command: str, table: TableOutput, name: str | None
     ) -> SessionOutput:
-        return self._add(_judged(kind, command, table), name)
+        return self._add(judged(kind, command, table), name)
 
     def _add(self, output: SessionOutput, name: str | None) -> SessionOutput:
         if name is None:
@@ -407,146 +408,11 @@ class Session:
             raise InputError(
                 f"{name!r} is no table; only tables are suppressed, rounded or made coarser."
             )
-        after = _judged(before.kind, before.command, how(before.table))
+        after = judged(before.kind, before.command, how(before.table))
         self.outputs[name] = replace(
             after, name=name, comments=before.comments, exception=before.exception
         )
         return self.outputs[name]
-
-
-def _judged(kind: str, command: str, table: TableOutput) -> SessionOutput:
-    """An output of a table, with what the rules say of it."""
-    if kind == "survival":
-        return _judged_survival(command, table)
-    failing = int((table.sensitive & ~table.hidden).sum())
-    verdict: Verdict = "pass"
-    summary = described(table.failing) or "every cell passes"
-    suggestion = ""
-    if table.base:
-        verdict = "pass" if table.base >= table.rules.threshold else "review"
-        summary = f"{summary}; {table.treated}"
-    elif failing:
-        verdict, suggestion = "fail", _suggested(table)
-    elif table.treated:
-        summary = f"{summary}; {int(table.hidden.sum())} cells {table.treated}"
-    return SessionOutput(
-        "",
-        kind,
-        command,
-        table.frame(),
-        table.outcome(),
-        verdict,
-        summary,
-        suggestion,
-        table,
-        table.population(""),
-    )
-
-
-def _suggested(table: TableOutput) -> str:
-    names = [statistic_of(one)[0] for one in table.statistics]
-    if any(name in OF_ONE for name in names):
-        return "session.remove(name): a smallest or largest value is that of one person; show a quantile"
-    share = float(table.sensitive.sum()) / max(1, int((table.counts > 0).sum()))
-    try:
-        if share > 0.2:
-            table.coarsened()
-            return "session.coarsen(name)"
-    except InputError:
-        pass
-    return "session.suppress(name)"
-
-
-def _judged_survival(command: str, table: TableOutput) -> SessionOutput:
-    """A life table: rows where people leave, judged by how many leave and how many stay."""
-    import pandas as pd
-
-    leave: Any = table.counts
-    events = table.computed("sum", table.values)
-    risk = leave.sum() - np.concatenate([[0], np.cumsum(leave)[:-1]])
-    share = np.cumprod(1 - events / risk)
-    least = table.rules.threshold
-    after = risk - leave
-    texts = [
-        "; ".join(
-            word
-            for word, wrong in (
-                ("few leave", 0 < left < least),
-                ("few events", 0 < had < least),
-                ("few censored", 0 < left - had < least),
-                ("few stay", 0 < stay < least),
-            )
-            if wrong
-        )
-        or "ok"
-        for left, had, stay in zip(leave, events, after, strict=True)
-    ]
-    index = pd.Index(table.labels["time"], name="time")
-    frame = pd.DataFrame(
-        {"at risk": risk, "events": events.astype(int), "survival": share}, index=index
-    )
-    failing = sum(text != "ok" for text in texts)
-    return SessionOutput(
-        "",
-        "survival",
-        command,
-        frame,
-        pd.DataFrame({"outcome": texts}, index=index),
-        "fail" if failing else "pass",
-        f"{failing} of {len(texts)} rows fail" if failing else "every row passes",
-        "session.coarsen(name): fewer times" if failing else "",
-        table,
-        OutputPopulation(
-            "",
-            table.people,
-            {**table.codes, "event": np.asarray(table.values, dtype=np.int64)},
-            {"time": tuple(map(str, table.labels["time"])), "event": ("0", "1")},
-            {("time", "event"): np.ones((len(texts), 2), dtype=np.bool_)},
-        ),
-    )
-
-
-def _coarser_times(table: TableOutput) -> TableOutput:
-    """The life table at fewer times: a row ends where enough had the event, were censored, and stay."""
-    import pandas as pd
-
-    least = table.rules.threshold
-    events = table.computed("sum", table.values)
-    ends, left, had, stay = [], 0.0, 0.0, float(table.counts.sum())
-    for at, (gone, event) in enumerate(zip(table.counts.tolist(), events.tolist(), strict=True)):
-        left, had, stay = left + gone, had + event, stay - gone
-        fine = left >= least and (had == 0 or had >= least) and (left == had or left - had >= least)
-        if fine and (stay == 0 or stay >= least):
-            ends.append(at)
-            left = had = 0.0
-    if left and ends:
-        ends.pop()
-    if not ends or ends[-1] != len(events) - 1:
-        ends.append(len(events) - 1)
-    into: dict[Any, Any] = {}
-    labels = table.labels["time"]
-    for begin, end in zip([-1, *ends[:-1]], ends, strict=True):
-        into |= {labels[at]: labels[end] for at in range(begin + 1, end + 1)}
-    kept = [labels[at] for at in ends]
-    column = pd.Categorical(
-        [into[value] for value in table.columns["time"]], categories=kept, ordered=True
-    )
-    return replace(table, columns={"time": column})
-
-
-def _round_edges(column: Any, bins: int) -> list[float]:
-    """Round numbers that cover the values, about so many intervals of them.
-
-    >>> _round_edges([3, 87], 10)
-    [0.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0]
-    """
-    values = np.asarray(column, dtype=float)
-    low, high = float(np.nanmin(values)), float(np.nanmax(values))
-    rough = (high - low) / bins or 1.0
-    power = 10.0 ** np.floor(np.log10(rough))
-    step = next(power * one for one in (1, 2, 2.5, 5, 10) if power * one >= rough * (1 - 1e-9))
-    first, last = np.floor(low / step), np.ceil(high / step)
-    return [float(round(step * at, 10)) for at in np.arange(first, max(last, first + 1) + 1)]
 
 
 def _listed(columns: Any) -> list[Any]:
