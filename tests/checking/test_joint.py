@@ -65,7 +65,7 @@ def sessions(draw: st.DrawFn) -> tuple[np.ndarray, list[OutputPopulation]]:
 
 
 @given(sessions())
-@settings(max_examples=examples(60, 2000), deadline=None)
+@settings(max_examples=examples(40, 2000), deadline=None)
 def test_groups_are_given_away_as_enumeration_of_all_unions_says(
     session: tuple[np.ndarray, list[OutputPopulation]],
 ) -> None:
@@ -140,3 +140,29 @@ def test_groups_are_given_away_as_enumeration_of_all_unions_says(
         for where, held, union in expected
         if not any(where == at and other < union for at, _, other in expected)
     }
+
+
+def test_nobody_in_a_cell_of_everybody_is_nobody_in_it_of_a_part() -> None:
+    """That nobody has a = 0 says of the one person with b = 1 that a is 1."""
+    labels = {"a": ("0", "1"), "b": ("0", "1")}
+    everybody, part = np.arange(10), np.arange(2, 10)
+    b = (np.arange(10) == 9).astype(np.int64)
+
+    def output(name: str, who: np.ndarray, of: str, shown: bool) -> OutputPopulation:
+        codes = {one: np.ones(who.size, dtype=np.int64) if one == "a" else b[who] for one in of}
+        mask = np.full((2,) * len(of), shown)
+        return OutputPopulation(name, who, codes, {n: labels[n] for n in of}, {tuple(of): mask})
+
+    outputs = [
+        output("all", everybody, "a", True),
+        output("part", part, "b", True),
+        output("hidden", part, "ab", False),
+    ]
+    found = {
+        (group.where, one.outputs)
+        for one in audit_together(outputs, T).differences
+        for group in one.groups
+    }
+    assert ((("a", "1"), ("b", "1")), ("all", "part")) in found
+    without = audit_together(outputs[1:], T)
+    assert not any(len(g.where) == 2 for one in without.differences for g in one.groups)
