@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tomllib
 from dataclasses import fields
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 from typing import get_args
@@ -21,7 +22,6 @@ import typer
 from pydantic import BaseModel
 
 import lustrum
-from bench.test_figures import script
 from lustrum.cli import app
 from lustrum.cli.terminal.studies import as_markdown
 from lustrum.demo import description_path
@@ -225,12 +225,22 @@ def test_every_parameter_of_a_method_is_documented() -> None:
         assert [one for one in parameter_names(spec) if f"`{one}`" not in row] == []
 
 
+def _hook() -> ModuleType:
+    """The hook of mkdocs that fills pages in."""
+    spec = spec_from_file_location("docs_figures", ROOT / "scripts" / "docs_figures.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
 @pytest.mark.parametrize("name", ["cell-entropy", "markov"])
 def test_the_page_of_a_study_is_what_the_study_prints(name: str, tmp_path: Path) -> None:
     study = run_study(name)
     assert study.reproduced
     drawn = {f"img/{path.name}": CAPTIONS[path.stem] for path in write_figures(study, tmp_path)}
-    page = script("docs_figures").filled((DOCS / "studies" / f"{name}.md").read_text())
+    page = _hook().filled((DOCS / "studies" / f"{name}.md").read_text())
     assert as_markdown(study, drawn) == page
     assert all((DOCS / "studies" / address).is_file() for address in drawn)
 
