@@ -73,7 +73,7 @@ class ValueFindings:
         out: list[AuditedValue] = []
         closest: tuple[float, AuditedValue] | None = None
         follow = exactly_disclosed(_by_sums(cube, known))[picks] & ~cube.known.ravel()[picks]
-        bounds = best_bounds(known, picks.tolist(), stop=self._end())
+        bounds = best_bounds(known, picks.tolist(), stop=self._late())
         for cell, *ends, sharp, follows in zip(
             picks.tolist(), bounds.low, bounds.high, bounds.sharp, follow.tolist(), strict=True
         ):
@@ -92,8 +92,8 @@ class ValueFindings:
         figures = self._figures(cube, layout, known)
         return known, (*out, *figures), len(picks) - len(out), closest and closest[1]
 
-    def _end(self) -> Callable[[], bool]:
-        """What says that the time is over, counted from now."""
+    def _late(self) -> Callable[[], bool]:
+        """Whether the seconds are over that the command allows; its report says what they cut short."""
         end = inf if self.seconds is None else monotonic() + self.seconds
         return lambda: monotonic() >= end
 
@@ -107,7 +107,7 @@ class ValueFindings:
         bounds = best_bounds(
             with_sums(known, [one.cells for one in hidden]),
             [*range(size, size + len(hidden)), *wholes],
-            stop=self._end(),
+            stop=self._late(),
         )
         ends = np.array([bounds.low, bounds.high], dtype=np.float64).T
         for number, one in enumerate(hidden):
