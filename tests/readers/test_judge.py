@@ -199,9 +199,21 @@ def test_every_role_is_used_by_the_attack(
     assert report.exit == (3 if finding else 0)
 
 
-def test_a_number_in_a_unit_that_is_also_a_code_is_refused(tmp_path: Path) -> None:
-    text, layout = _one('units.change = "2022 / 2021"', {"2021": "80", "2022": "84", "change": "x"})
-    with pytest.raises(InputError, match="2021 in the unit 'change' is also a code"):
+@pytest.mark.parametrize(
+    ("codes", "sentence"),
+    [
+        ('units.change = "2022 / 2021"', "2021 in the unit 'change' is also a code"),
+        (
+            'units.2022 = "2 * change"\nunits.2021 = "2022 / 2"',
+            "from '2022', which is computed itself",
+        ),
+    ],
+)
+def test_a_formula_that_can_be_misread_is_refused(
+    tmp_path: Path, codes: str, sentence: str
+) -> None:
+    text, layout = _one(codes, {"2021": "80", "2022": "84", "change": "x"})
+    with pytest.raises(InputError, match=sentence):
         audited(tmp_path, text, layout)
 
 

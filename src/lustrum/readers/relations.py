@@ -188,8 +188,8 @@ class ComputedFigure:
 def computed_figures(cube: CellCube, layout: Layout) -> Iterator[ComputedFigure]:
     """The figures of all codes that are units of others."""
     for axis, name in enumerate(cube.names):
-        dimension = layout.dimensions.get(name)
-        for code, text in ({} if dimension is None else dimension.units).items():
+        units = layout.dimensions.get(name, CodeRoles()).units
+        for code, text in units.items():
             formula = UNIT.fullmatch(text)
             if formula is None:
                 raise InputError(
@@ -205,6 +205,12 @@ def computed_figures(cube: CellCube, layout: Layout) -> Iterator[ComputedFigure]
                 raise InputError(
                     f"{number} in the unit {code!r} is also a code of {name!r}; put the code in quotes, or "
                     f"write the number as {number}.0."
+                )
+            chain = next((c for c in formula.group("value", "base") if c and bare(c) in units), "")
+            if chain:
+                raise InputError(
+                    f"The unit {code!r} of {name!r} is computed from {bare(chain)!r}, which is computed "
+                    "itself; write it from what stands behind that."
                 )
             own = cube.codes[axis].index(code)
             figures = {at: figure for at, figure in cube.figures.items() if at[axis] == own}
