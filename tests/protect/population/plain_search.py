@@ -136,6 +136,8 @@ class PlainSearch:
                 chance = Fraction(kind[0] * share, self.problem.step * of)
                 drift = Fraction(1, 20)
                 if self.problem.drift_part is not None:
+                    if kind[1]:  # only cells that can show 0 were lowered
+                        chance = Fraction(kind[0], self.problem.step)
                     drift = min(drift, chance * self.problem.drift_part)
                 ends = chance - drift, chance + drift
             least, most = (len(inside) * end for end in ends)

@@ -229,6 +229,15 @@ def test_where_most_are_invented_a_small_cell_shows_no_more_often_than_it_starts
     ).problem
     share, of = prepared.start_share or (0, 1)
     assert share < of / 5
+    large = cells.counts.copy()
+    large[::2] += 3
+    more = FinestCells(cells.dataset, cells.codes, large)
+    begun = prepare(
+        more, KEY, base=3, small_only=False, empty_share=0.1, sparse_siblings=9.0
+    ).problem
+    above = begun.low > 0
+    bias = begun.up[above].mean() - begun.residue[above].mean() / 3
+    assert abs(bias) < 4 * 0.5 / np.sqrt(above.sum()), "cells that cannot show 0 make no room"
     made = ProtectedPopulation(sweeps=4, sparse_siblings=9.0).protect(cells, KEY)
     shown = cell_numbers(cells.dataset, made.cells.codes)
     for count in (1, 2):

@@ -97,7 +97,8 @@ class ProtectedPopulation(MethodSpec):
       this part of them. With 0, or with an ``empty_share`` of 0, a row tells the unknown attribute of a person.
       With a number above 1 there are as many, but only one in this many is around a cell below the base, and
       the others are around invented people, so that the rows beside do not tell it either. Small cells then
-      show somebody as seldom as empty ones. That is for sparse files: elsewhere tables err far more.
+      show somebody as seldom as empty ones, and larger ones start without bias. That is for sparse files:
+      elsewhere tables err far more.
     - ``max_variables``: tables of up to this many variables are controlled, at every level of every hierarchy.
     - ``tables``, ``own_weight``: further tables, each a list such as ``("area:district", "sex", "age")``, and
       how much they count beside a table at finest levels. A table that is controlled anyway gets this weight.

@@ -111,7 +111,8 @@ def prepare(
     ``sparse_siblings`` is described with :class:`~lustrum.protect.population.method.ProtectedPopulation`.
     """
     choice = options(cells.counts, base, small_only)
-    total = int(choice.residue.sum())
+    only_small = sparse_siblings > 1
+    total = int(choice.residue[choice.low == 0].sum() if only_small else choice.residue.sum())
     required = empty_share / (1 - empty_share) * _expected_smallest(choice, base)
     extra, needed, one_in = candidates(cells, key, base, required, sparse_siblings, total)
     still_working()
@@ -131,7 +132,7 @@ def prepare(
     shown, low, up, movable = kept.number, kept.low, kept.up, kept.movable
     if kept.levels is None:
         choice = options(every.counts, base, small_only)
-        up = start_up(every, choice, key, shrink) & choice.movable
+        up = start_up(every, choice, key, shrink, only_small=only_small) & choice.movable
         up |= empty & empty_start(every.dataset, every.codes, key, one_in)
         movable = kept.movable & (choice.movable | empty)
         low, shown = choice.low, np.where(kept.movable, choice.low, kept.number)

@@ -29,7 +29,7 @@ SEARCH = 10
 """The version of the search: one that makes other numbers of the same records and parameters is another."""
 SEARCH_OF_MANY_CODES = 9
 """The version for files with a variable of very many codes, where few sweeps go on until errors are small."""
-SEARCH_OF_INVENTED = 11
+SEARCH_OF_INVENTED = 12
 """The version for files in which most siblings are around invented people."""
 FOLLOWING = 2
 """The version of later releases: their numbers follow the changes of counts."""

@@ -69,17 +69,24 @@ def find(ordered: Words, wanted: Words) -> tuple[Ints, Mask]:
 
 
 def start_up(
-    cells: FinestCells, choice: Options, key: bytes, shrink: tuple[int, int] = (1, 1)
+    cells: FinestCells,
+    choice: Options,
+    key: bytes,
+    shrink: tuple[int, int] = (1, 1),
+    *,
+    only_small: bool = False,
 ) -> Mask:
     """Which cells start at their upper number, with probability residue over step, times ``shrink``.
 
-    Cells that are empty in truth and show somebody add to all totals; the others start a little lower to
-    make up for that, so that totals are right on average.
+    Cells that are empty in truth and show somebody add to all totals; the others, or only those that can show
+    0, start a little lower to make up for that, so that totals are right on average.
     """
     cell_keys = cell_numbers(cells.dataset, cells.codes) if cells.keys is None else cells.keys
     drawn = scramble(derived(key, "start"), cell_keys)
     upper = (drawn >> np.uint64(32)).astype(np.float64)
-    return np.asarray(upper * (choice.step * shrink[1]) < choice.residue * float(shrink[0] << 32))
+    less, full = float(shrink[0] << 32), float(shrink[1] << 32)
+    share = np.where(choice.low > 0, full, less) if only_small else less
+    return np.asarray(upper * (choice.step * shrink[1]) < choice.residue * share)
 
 
 def empty_start(dataset: Dataset, codes: Array, key: bytes, one_in: int) -> Mask:

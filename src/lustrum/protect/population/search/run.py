@@ -365,8 +365,12 @@ def _classes(problem: SearchProblem) -> tuple[Array, Array, Array]:
         kind = problem.residue - 1 + (step - 1) * (problem.low > 0)
         kind = np.where(problem.residue > 0, kind, -1).astype(np.int16)
         share, of = problem.start_share
-        chances = [Fraction(r * share, step * of) for r in range(1, step)] * 2
         part = problem.drift_part
+        small, full = (
+            [Fraction(r, step) * by for r in range(1, step)]
+            for by in (Fraction(share, of), Fraction(share, of) if part is None else 1)
+        )
+        chances = [*small, *full]
         drifts = [DRIFT if part is None else min(DRIFT, c * part) for c in chances]
         shares = [(c - drift, c + drift) for c, drift in zip(chances, drifts, strict=True)]
     size = np.bincount(kind[kind >= 0], minlength=len(shares))
