@@ -189,6 +189,10 @@ ELSEWHERE: dict[tuple[str, str], str] = {
     ("protected-population", "known_changes"): (
         "It needs many cells that changed; test_later.py in protect/population has them."
     ),
+    **dict.fromkeys(
+        (("proven-sums", key) for key in ("rho", "bounds", "max_variables", "one_way")),
+        "It is paid from a budget; test_proven_sums.py in publish measures with each of them.",
+    ),
     ("simulated-tables", "level"): (
         "No draw of these tables fits the richer model at any level; test_simulated.py has some that do."
     ),

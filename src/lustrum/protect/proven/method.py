@@ -38,10 +38,10 @@ class ProvenPopulation(MethodSpec):
         3, "Tables of up to this many variables are measured.", least=1, most=3
     )
     one_way: float = parameter(
-        100.0, "What an error counts in tables of one variable.", above=0, most=1e6
+        175.0, "What an error counts in tables of one variable.", above=0, most=1e6
     )
     two_way: float = parameter(
-        4.0, "What an error counts in tables of two variables.", above=0, most=1e6
+        5.0, "What an error counts in tables of two variables.", above=0, most=1e6
     )
 
     @property

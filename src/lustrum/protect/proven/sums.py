@@ -67,6 +67,11 @@ class ProvenSums(MethodSpec):
         25.0, "What an error counts in tables of one variable.", above=0, most=1e6
     )
 
+    def check_together(self) -> None:
+        """Every measure has one bound."""
+        if len(dict(self.bounds)) < len(self.bounds):
+            raise InputError("A measure has one bound; 'bounds' names one twice.")
+
     @property
     def exact_rho(self) -> Fraction:
         """The cost as it was written, to the last digit."""
