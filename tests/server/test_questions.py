@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from fastapi import FastAPI
+from fastapi.responses import HTMLResponse
 
 from browsing import context_of, expect, visit
 from lustrum.answer import TableService
@@ -172,13 +174,11 @@ def test_a_chart_is_embedded_in_an_article(browser: Browser, shipped: str) -> No
         expect(page.get_by_role("button", name="Copied")).to_be_visible()
         kinds = page.evaluate("navigator.clipboard.read().then((all) => all[0].types)")
         assert kinds == ["image/png"]
-    with context_of(browser) as elsewhere:
+    news = FastAPI()
+    news.get("/")(lambda: HTMLResponse(f"<h1>An article</h1>{code}"))
+    with served(news) as paper, context_of(browser) as elsewhere:
         article = elsewhere.new_page()
-        there = f"<h1>An article</h1>{code}"
-        article.route(
-            "http://localhost/**", lambda r: r.fulfill(body=there, content_type="text/html")
-        )
-        article.goto("http://localhost/article")
+        article.goto(paper)
         card = article.frame_locator("iframe")
         expect(card.locator("figure.chart svg[role=img]")).to_be_visible()
         for said in ("Age by census, all people", "asked for on", "Protected. Numbers are rarely"):
