@@ -53,7 +53,8 @@ class Policy(PolicyPart):
     notes: list[str] = Field(default_factory=list, description="Notes that go with every table.")
     embed: list[str] = Field(
         default_factory=list,
-        description="Sites whose pages may show a table in a frame, such as `https://news.example`.",
+        description="Sites that alone may show tables in frames, such as `https://news.example`; if none is "
+        "named, any site may show those of public bundles.",
     )
     rules: Rules = Field(default_factory=lambda: Rules.model_validate({}))
     risk: Risk = Field(default_factory=lambda: Risk.model_validate({}))
