@@ -23,6 +23,9 @@ from lustrum.numeric.arithmetic import exp2, log2
 
 Direction = Literal["up", "down"]
 _DRAWN = 1 << 10
+"""Candidates that are looked at one by one."""
+_PARTS = 1 << 12
+"""Parts that stand for all candidates of a large contribution."""
 _LARGE = 10**15
 """Beliefs about contributions with many candidates are those about this one, in proportion."""
 
@@ -134,7 +137,7 @@ def contribution_belief(
     """The belief of a reader who sees one protected contribution and had no prior information.
 
     All whole numbers, both directions and all shares from ``low`` to ``high`` are equally likely a priori.
-    If there are many candidates, some thousand represent them, in proportion to what is published.
+    If there are many candidates, some thousands represent them, in proportion to what is published.
 
     >>> belief = contribution_belief(1200, Fraction(1, 20), Fraction(1, 5))
     >>> round(belief.bits, 2), round(belief.within(0.05), 2)
@@ -145,8 +148,8 @@ def contribution_belief(
     if max(most - least for least, most in ends) < _DRAWN:
         return _weighed(published, low, high, sides)
     large, ratio = _weighed(_LARGE, low, high, sides), published / _LARGE
-    values = np.rint(large.values * ratio)
-    # The two ends have no weight of their own and are exact.
+    # Both ends have no weight of their own and are exact.
+    values = np.clip(np.rint(large.values * ratio), ends[0][0], ends[-1][1])
     values[0], values[-1] = ends[0][0], ends[-1][1]
     return ContributionBelief(values, large.probability, large.step * ratio, large)
 
@@ -178,14 +181,14 @@ def _one_side(
     if number <= _DRAWN:
         x, stands_for = np.arange(least, least + number, dtype=np.float64), np.ones(number)
     else:
-        middles = least - 0.5 + number / _DRAWN * (np.arange(_DRAWN) + 0.5)
+        middles = least - 0.5 + number / _PARTS * (np.arange(_PARTS) + 0.5)
         x = np.r_[float(least), np.rint(middles), float(most)]
-        stands_for = np.r_[0.0, np.full(_DRAWN, number / _DRAWN), 0.0]
+        stands_for = np.r_[0.0, np.full(_PARTS, number / _PARTS), 0.0]
     amount = np.abs(published - x)
     upper = np.minimum(amount / x, np.maximum(float(high), np.where(x >= 3, 2 / x, 0)))
     lower = np.maximum((amount - 1) / x, float(low))
     weight = np.maximum(upper - lower, 0.0) * stands_for
-    return x, weight, np.full(x.size, float(log2(max(1.0, number / _DRAWN))))
+    return x, weight, np.full(x.size, 0.0 if number <= _DRAWN else float(log2(number / _PARTS)))
 
 
 def exact_for(ratio: Fraction, *numbers: Ints) -> tuple[Array, ...]:
