@@ -27,7 +27,9 @@ from lustrum.readers.report import AuditedValue, OpenQuestion
 from lustrum.sensitivity import Rule
 
 _EXPLAINED = 20
-_DIGITS = 10  # of a figure that follows from others
+_DIGITS = (
+    10  # of a figure that follows from others, where no other figure shows how many it would have
+)
 
 
 @dataclass(frozen=True)
@@ -112,22 +114,26 @@ class ValueFindings:
         ends = np.array([bounds.low, bounds.high], dtype=np.float64).T
         for number, one in enumerate(hidden):
             part, whole = ends[number], ends[len(hidden) + number]
+            cell = int(np.ravel_multi_index(one.at, cube.value.shape))
+            if not (bounds.sharp[number] and bounds.sharp[len(hidden) + number]):
+                self.unproven.add(cell)
             if one.whole is None:
                 whole = np.array([unit, unit])
             if not np.isfinite([part, whole]).all() or whole[0] <= 0 or part[1] >= UNBOUNDED:
                 continue
             corners = [one.factor * Fraction(a) / Fraction(b) for a in part for b in whole]
-            low, high = (float(end(corners) + one.constant) for end in (min, max))
+            exact = [end(corners) + one.constant for end in (min, max)]
+            step = 2 * one.half or Fraction(1, 10**_DIGITS)
+            low, high = (float(round(end / step) * step) for end in exact)
             near = self.kind != "counts" and 100 * (high - low) <= self.close * abs(high + low)
-            if low == high or near:
-                cell = int(np.ravel_multi_index(one.at, cube.value.shape))
+            if exact[0] == exact[1] or near:
                 yield AuditedValue(
                     cell=cube.name_of(cell),
                     place=cube.places[cell],
-                    low=round(low, _DIGITS),
-                    high=round(high, _DIGITS),
+                    low=low,
+                    high=high,
                     sharp=True,
-                    finding="exact" if low == high else "close",
+                    finding="exact" if exact[0] == exact[1] else "close",
                 )
 
     def finding(self, cube: CellCube, cell: int, low: float, high: float, follows: bool) -> str:

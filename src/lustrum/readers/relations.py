@@ -217,7 +217,8 @@ def computed_figures(cube: CellCube, layout: Layout) -> Iterator[ComputedFigure]
             shown = [
                 figure.as_tuple().exponent for figure in figures.values() if figure is not None
             ]
-            half = Fraction(1, 2 * 10 ** max([0, *(-int(exponent) for exponent in shown)]))
+            places = max([0, *(-int(exponent) for exponent in shown)])
+            half = Fraction(1, 2 * 10**places) if shown else Fraction(0)
             factor = Fraction(formula["factor"] or 1) / Fraction(formula["divisor"] or 1)
             constant = Fraction(formula["constant"] or 0) * (-1 if formula["sign"] == "-" else 1)
             source = _place(formula["value"], cube, axis)
