@@ -102,7 +102,14 @@ def most_named(rho: float) -> float:
 
 def shown(case: str, report: Report, error: float | None, *, by_row: bool) -> None:
     """Record the largest gains of a case, and all of them if asked."""
-    row: dict[str, str | float | None] = {"case": case, "mean error, three-way": error}
+    bounds = [report.worst(reader)[2] for reader in READERS if reader in report.readers]
+    members = [report.membership(reader)[1] for reader in READERS if reader in report.readers]
+    row: dict[str, str | float | None] = {
+        "case": case,
+        "mean error, three-way": error,
+        "largest gain, at least (points)": 100 * max(*bounds, 0.0),
+        "most members found (%)": 100 * max(members),
+    }
     for reader in READERS:
         row[f"{reader}: gain (points)"] = row[f"{reader}: members found (%)"] = None
         if reader in report.readers:
