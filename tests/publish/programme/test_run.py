@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import zipfile
 from pathlib import Path
@@ -429,3 +430,20 @@ def test_the_audit_stops_a_run_whose_pattern_was_not_applied(
     with pytest.raises(InputError, match="could still work out"):
         workplace.run(TURNOVER)
     assert not (workplace.folder / "public").exists()
+
+
+def test_what_a_table_does_not_select_is_left_out_and_never_zero(workplace: Workplace) -> None:
+    sets = _ALONE.format(
+        name="small-by-size",
+        rules=RULES,
+        measures='"turnover"',
+        by=_SIZES,
+        where='where = {size = ["s", "m"]}',
+    )
+    workplace.run(sets, head="certificate = false")
+    with (workplace.folder / "public/tables/small-by-size/turnover.csv").open(
+        encoding="utf-8"
+    ) as file:
+        shown = {row["size"] for row in csv.DictReader(file)}
+    assert {"s", "m"} < shown
+    assert "l" not in shown

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from html import escape
 from typing import Any, get_args
@@ -64,6 +64,7 @@ def public_files(
 ) -> tuple[dict[str, Any], dict[str, bytes]]:
     """The words of the manifest and the bytes of all files; nothing in them is confidential."""
     files: dict[str, bytes] = dict(certificates)
+    tables = [replace(one, release=_selected(one, dataset)) for one in tables]
     layouts = _Layouts(dataset, tables)
     listed: list[dict[str, Any]] = []
     for one in tables:
@@ -113,6 +114,18 @@ def public_files(
     files["report.json"] = json_bytes(report)
     files["report.html"] = _page(report).encode()
     return head, files
+
+
+def _selected(one: MadeTable, dataset: Dataset) -> Release:
+    """The table without what it does not select: a 0 there would come from the question, not from people."""
+    query, axes = one.table.query, one.release.axes
+    kept = [query.selected(dataset.variable(axis.name), axis.categories) for axis in axes]
+    for axis, places in zip(axes, kept, strict=True):
+        if not places:
+            raise InputError(
+                f"Table {one.table.name!r} shows no category of {axis.name!r} that its 'where' selects."
+            )
+    return one.release.take(kept)
 
 
 def _written(name: str, release: Release, label: str) -> tuple[str, bytes]:
