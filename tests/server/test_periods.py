@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -131,7 +132,9 @@ def test_growth_since_last_year_is_chosen_on_the_page(
         expect(page.locator(".numbers")).not_to_contain_text("select the later one")
         page.get_by_label("Number 1").select_option("growth:count:year=2023")
         expect(page.locator("#statistic-1")).to_have_value("growth:count:year=2023")
-        arrive(page, page.get_by_role("link", name="Make the table"), "**/table?**")
+        make = page.get_by_role("link", name="Make the table")
+        expect(make).to_have_attribute("href", re.compile("statistic="))
+        arrive(page, make, "**/table?**")
         assert ("statistic", "growth:count:year=2023") in asked(page)
         expect(page.locator("h1")).to_contain_text("since 2023")
         # 396 visits after 330, 90 after 180 and 300 after 150, each count rounded by 2 at most.
