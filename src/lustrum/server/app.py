@@ -46,7 +46,7 @@ from lustrum.server.operation.lifecycle import (
 from lustrum.server.operation.metrics import Metrics, RequestMetrics, RouteLabel, log_request
 from lustrum.server.pages import answer as answer_pages
 from lustrum.server.pages import catalogue as pages
-from lustrum.server.pages import guides
+from lustrum.server.pages import framing, guides
 from lustrum.server.pages import prepared as prepared_pages
 from lustrum.server.protocols import metadata, pxweb, sdmx
 from lustrum.server.service.questions import THREADS, Questions
@@ -169,6 +169,7 @@ def create_app(
     app.include_router(prepared_pages.router(service, templates))
     app.include_router(guides.router(service, templates))
     app.include_router(answer_pages.router(questions, templates))
+    app.include_router(framing.router(questions))
     app.include_router(job_routes.router(questions, templates))
     app.include_router(health_routes)
     files = StaticFiles(directory=STATIC, packages=[("lustrum", DESIGN.name)])

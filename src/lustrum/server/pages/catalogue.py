@@ -25,7 +25,8 @@ from lustrum.server.http.languages import current
 from lustrum.server.http.templating import Pages
 from lustrum.server.pages import cut_points, numbers, tree
 from lustrum.server.pages import variable as variable_pages
-from lustrum.server.pages.answer import answer_values, framing, refusal_values
+from lustrum.server.pages.answer import answer_values, refusal_values
+from lustrum.server.pages.framing import framing
 from lustrum.server.pages.prepared import programmes
 from lustrum.server.pages.workspace import default_query, fitting, search, workspace
 from lustrum.server.service.catalogue import catalogue, means, meant
