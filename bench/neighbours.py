@@ -26,7 +26,7 @@ CASES: dict[str, dict[str, Any]] = {
     "default": QUICK,
     "no siblings": {**QUICK, "sparse_siblings": 0.0},
     "half the siblings": {**QUICK, "sparse_siblings": 0.5},
-    **{f"one in {n}": {**QUICK, "sparse_siblings": float(n)} for n in (3, 9, 16, 32)},
+    **{f"one in {n}": {**QUICK, "sparse_siblings": float(n)} for n in (3, 9, 16, 24, 32)},
     "half empty": {**QUICK, "empty_share": 0.5},
     "no siblings, half empty": {**QUICK, "sparse_siblings": 0.0, "empty_share": 0.5},
     "base 5": {**QUICK, "base": 5},
