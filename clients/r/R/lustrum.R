@@ -1,8 +1,13 @@
 # Ask a Lustrum server for tables.
 
 lu_get <- function(server, path, ...) {
-  request <- httr2::request(paste0(sub("/+$", "", server), "/api/v1", path))
-  request <- httr2::req_url_query(request, ..., .multi = "explode")
+  # A parameter with several values stands several times; older versions of httr2 do not say so themselves.
+  given <- list(...)
+  words <- unlist(lapply(names(given), function(name) {
+    paste0(name, "=", vapply(enc2utf8(as.character(given[[name]])), utils::URLencode, "", reserved = TRUE))
+  }))
+  query <- if (length(words)) paste0("?", paste(words, collapse = "&")) else ""
+  request <- httr2::request(paste0(sub("/+$", "", server), "/api/v1", path, query))
   request <- httr2::req_user_agent(request, "lustrum for R")
   # A server that is busy says with Retry-After when to come again.
   request <- httr2::req_retry(request, max_tries = 3)
