@@ -34,7 +34,10 @@ _FORMATS = "lustrum.formats"
 def format_of(path: Path, among: Sequence[str] = ()) -> Any:
     """The format that a file's ending asks for, of all or of those named; refused where there is none."""
     endings: dict[str, Any] = {}
-    for name in among or names(_FORMATS):
+    wanted = among or names(_FORMATS)
+    own = path.suffix[1:].lower()
+    # A plain ending that is a format's name needs no other format to be imported.
+    for name in [own] if len(path.suffixes) == 1 and own in wanted else wanted:
         kind = load(_FORMATS, name)
         for ending in (kind.ending, *getattr(kind, "other_endings", ())):
             endings.setdefault(f".{ending}", kind)

@@ -10,9 +10,10 @@ noise                          :class:`AdditiveNoise`, :class:`MultiplicativeNoi
 numbers that add up            :class:`ControlledAdjustment`, :class:`MarkovPerturbation`,
                                :class:`SimulatedTables`, :class:`TableSwapping`
 records                        :class:`ProtectedPopulation`, :class:`ProvenPopulation`,
-                               :class:`ProtectedMagnitudes`, :class:`RecordSwapping`,
-                               :class:`PostRandomisation`, :class:`SimpleSampling`,
-                               :class:`PoissonSampling`, :class:`StratifiedSampling`
+                               :class:`ProtectedMagnitudes`, :class:`ProvenSums`,
+                               :class:`RecordSwapping`, :class:`PostRandomisation`,
+                               :class:`SimpleSampling`, :class:`PoissonSampling`,
+                               :class:`StratifiedSampling`
 suppression                    :class:`Suppression`
 no protection                  :class:`Unchanged`
 =============================  ============================================================================

@@ -19,6 +19,7 @@ from .population.method import ProtectedPopulation as ProtectedPopulation
 from .post_randomisation import PostRandomisation as PostRandomisation
 from .privacy import DifferentialPrivacy as DifferentialPrivacy
 from .proven.method import ProvenPopulation as ProvenPopulation
+from .proven.sums import ProvenSums as ProvenSums
 from .rounding.cells import ConventionalRounding as ConventionalRounding
 from .rounding.cells import RandomRounding as RandomRounding
 from .rounding.cells import RoundingChannel as RoundingChannel

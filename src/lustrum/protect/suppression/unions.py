@@ -172,7 +172,7 @@ def revealing_unions(
     real = np.arange(suppressed.size) < rule.table.values.size
     found = {union.cells: union for union in _lines(relations, suppressed, real, rule)}
     for cells, rows in _parts(relations, suppressed):
-        part = _Part(relations, cells, rows, rule, real[cells])
+        part = _Piece(relations, cells, rows, rule, real[cells])
         for union in part.unions(list(found)):
             found.setdefault(union.cells, union)
             if len(found) >= _NAMED:
@@ -206,7 +206,7 @@ def _parts(relations: Sparse, suppressed: Mask) -> Iterator[tuple[Ints, Ints]]:
             yield cells[label[count:] == number], rows
 
 
-class _Part:
+class _Piece:
     """The programs whose whole points are the public sums of some suppressed cells.
 
     Columns are cells (0 or 1), multipliers of relations, and in a concentration what other contributors add.

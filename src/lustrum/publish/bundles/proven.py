@@ -113,7 +113,7 @@ def make_proven_bundle(
         charged = noisy is None
         cells = finest_cells(engine)
         sums = decided.magnitudes
-        asked = _Asked(spec, sums, {} if sums is None else sums.bounds_of(*_sized(cells)))
+        asked = _Purchase(spec, sums, {} if sums is None else sums.bounds_of(*_sized(cells)))
         records = None if sums is None else records_of(one_by_one(engine, cells))
         engine.require_unchanged()
         if noisy is None:
@@ -175,7 +175,7 @@ def _true_errors(true: FinestCells, people: FinestCells, report: PublicReport) -
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _Purchase:
     """What a policy asks for: people, and sums with their bounds in units."""
 
     people: ProvenPopulation
@@ -210,7 +210,7 @@ def _clipped_off(name: str, bound: int, records: Records) -> dict[str, Any]:
 
 
 def _measured(
-    asked: _Asked,
+    asked: _Purchase,
     cells: FinestCells,
     records: Records | None,
     ledger: BudgetLedger,
