@@ -17,6 +17,7 @@ from lustrum.policy import Policy
 from lustrum.policy.read import sealed
 from lustrum.public.bundle.files import bundle_digest, read_bundle
 from lustrum.publish.bundles import make as module
+from lustrum.publish.bundles import people
 from lustrum.publish.bundles.make import (
     MadeBundle,
     earlier_memory,
@@ -138,15 +139,15 @@ def test_records_of_a_database_are_read_once_more_only_if_needed_and_are_the_sam
         def in_memory(self) -> str:
             return "read"
 
-    monkeypatch.setattr(module, "ConnectedEngine", Connected)
+    monkeypatch.setattr(people, "ConnectedEngine", Connected)
     engine: Any = Connected()
     for asked in ({"magnitudes": 1, "weights": None}, {"magnitudes": None, "weights": 1}):
         policy: Any = SimpleNamespace(**asked)
         for found in changed:
-            monkeypatch.setattr(module, "finest_cells", lambda _, found=found: found)
+            monkeypatch.setattr(people, "finest_cells", lambda _, found=found: found)
             with pytest.raises(DatasetError, match="the view people changed while it was read"):
                 module._one_by_one(engine, policy, keyed)
-        monkeypatch.setattr(module, "finest_cells", lambda own: keyed if own == "read" else None)
+        monkeypatch.setattr(people, "finest_cells", lambda own: keyed if own == "read" else None)
         assert module._one_by_one(engine, policy, keyed) == "read"
     nothing: Any = SimpleNamespace(magnitudes=None, weights=None)
     assert module._one_by_one(engine, nothing, keyed) is None

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations, product
+from math import lcm
 from typing import Any
 
 import numpy as np
@@ -248,10 +249,12 @@ class _Parts:
         for group in chosen:
             if len(group) > _MOST_RANK:
                 group = group[:0]
-            dense = np.array([[float(v) for v in rows[at]] for at in group]).reshape(-1, self.size)
+            whole = lcm(*(value.denominator for at in group for value in rows[at]))
+            scaled = [[int(value * whole) for value in rows[at]] for at in group]
+            dense = np.array(scaled, dtype=np.int64).reshape(-1, self.size)
             for bits in product((0, 1), repeat=len(group)):
-                vector = np.array(bits, dtype=np.float64) @ dense
-                if bool(np.isin(vector, (0.0, 1.0)).all()) and bool(vector.any()):
+                vector = np.array(bits, dtype=np.int64) @ dense
+                if bool(np.isin(vector, (0, whole)).all()) and bool(vector.any()):
                     found.add(frozenset(np.flatnonzero(vector).tolist()))
         return sorted(found, key=lambda union: (len(union), sorted(union))), complete
 

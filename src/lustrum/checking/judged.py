@@ -143,6 +143,7 @@ def round_edges(column: Any, bins: int) -> list[float]:
     values = np.asarray(column, dtype=float)
     low, high = float(np.nanmin(values)), float(np.nanmax(values))
     rough = (high - low) / bins or 1.0
+    # any last bit: a power of ten too low is made up for by the last of the steps
     power = 10.0 ** np.floor(np.log10(rough))
     step = next(power * one for one in (1, 2, 2.5, 5, 10) if power * one >= rough * (1 - 1e-9))
     first, last = np.floor(low / step), np.ceil(high / step)

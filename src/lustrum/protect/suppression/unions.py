@@ -249,7 +249,7 @@ class _Piece:
         own, others = self._amounts[first], np.delete(self._amounts, first, axis=0)
         others = -np.sort(-others, axis=0)[: len(gains) - 1]
         weight = np.array([float(gain) for gain in gains[1 : 1 + len(others)]])
-        left = self._value - float(gains[0]) * own - weight @ others
+        left = self._value - float(gains[0]) * own - (weight[:, None] * others).sum(axis=0)
         if not (left[self._real & (own > 0)] <= 0).any():
             return False
         most = max(float(np.abs(left).max()), 1.0)
