@@ -76,20 +76,25 @@ def _corner(rows: Ints, columns: Ints, rng: np.random.Generator) -> Ints:
     return out
 
 
-def any_table(block: FibreBlock, rng: np.random.Generator, seconds: float = 60.0) -> Ints:
+_STEPS, _NODES = 2_000_000, 20_000  # far more than any first table has taken
+
+
+def any_table(block: FibreBlock, rng: np.random.Generator) -> Ints:
     """A table of a block that is extreme in a random direction, by integer programming."""
-    # Whole costs, and no table that a clock cut short: the same start however busy the machine.
+    # Whole costs, and limits that count steps, not seconds: the same start however busy the machine.
     cost = rng.integers(-_COST, _COST, size=len(block), endpoint=True)
     program = block.matrix, (block.totals, block.totals), (block.low, block.high)
     # The corner with the least cost is the same everywhere, and nearly always whole.
     irregular = single_optimum(cost.astype(np.float64))
-    fine = Program(*program, irregular, time_limit=seconds, dual_feasibility_tolerance=FINE)
+    fine = Program(
+        *program, irregular, simplex_iteration_limit=_STEPS, dual_feasibility_tolerance=FINE
+    )
     corner = solved(fine)
     if corner is not None and block.holds(np.rint(corner).astype(np.int64)):
         return np.rint(corner).astype(np.int64)
     # Any table will do; no proof of optimality is needed.
     every = np.arange(len(block))
-    model = Program(*program, cost, every, time_limit=seconds, mip_rel_gap=0.5)
+    model = Program(*program, cost, every, mip_max_nodes=_NODES, mip_rel_gap=0.5)
     point = solved(model)
     if model.ended == "infeasible":
         raise ContradictionError(CONTRADICTION + "no table of whole numbers fits.")
@@ -97,7 +102,9 @@ def any_table(block: FibreBlock, rng: np.random.Generator, seconds: float = 60.0
         table: Ints = np.rint(point).astype(np.int64)
         if block.holds(table):
             return table
-    raise InputError("No first table was found in time; give one that fits as 'start'.")
+    raise InputError(
+        f"No first table was found within {_NODES:,} programs; give one that fits as 'start'."
+    )
 
 
 TARGETS = ("uniform", "hypergeometric")
