@@ -124,11 +124,8 @@ def _show(report: FileReport, close: float, narrow: int, console: Console) -> No
             console.print(Text(f"{file.name}: read by the layout beside it."))
     values = [value for value in report.values if value.about == "value"]
     exact = sum(value.finding == "exact" for value in values)
-    verb = "was" if report.hidden == 1 else "were"
-    cells = "1 cell" if report.hidden == 1 else f"{report.hidden:,} cells"
-    console.print(
-        Text(f"{cells} {verb} not published as they are; {exact} can be worked out exactly.")
-    )
+    cells = "1 cell is" if report.hidden == 1 else f"{report.hidden:,} cells are"
+    console.print(Text(f"{cells} hidden or changed; {exact} can be worked out exactly."))
     if report.contributors:
         sets = f", and sets of up to {report.coalition}" if report.coalition > 1 else ""
         console.print(

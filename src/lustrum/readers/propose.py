@@ -363,7 +363,7 @@ def _symbols(
         symbols[text] = "hidden" if stated is None else {"low": stated[0], "high": stated[1]}  # type: ignore[assignment]
     if symbols:
         cells = sum(map(len, reading.symbols.values()))
-        listed = ", ".join(f"{text!r} ({len(reading.symbols[text])} cells)" for text in symbols)
+        listed = ", ".join(f"{text!r} (cells: {len(reading.symbols[text])})" for text in symbols)
         questions.append(
             RoleQuestion(
                 "symbols",
