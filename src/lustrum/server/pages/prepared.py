@@ -74,6 +74,8 @@ def router(service: TableService, pages: Pages) -> APIRouter:
             controls=controls(arranged, shown, page),
             captions=[],
             picture_name=f"{name}-{table}",
+            card_link=str(request.base_url).rstrip("/") + current().at(view.address(page)),
+            card_frame="",
             cut_by=", ".join(current().say(one) for one in shown.cut_by),
             done=arranged.release.notes,
             downloads=[
