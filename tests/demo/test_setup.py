@@ -22,7 +22,7 @@ from lustrum.runtime.stop import (
     stopping,
 )
 
-NAMES = ("businesses", "demo", "survey")
+NAMES = ("businesses", "censuses", "demo", "survey")
 
 
 @pytest.fixture(scope="module")

@@ -60,7 +60,7 @@ def test_two_builds_give_the_same_bytes(tmp_path: Path) -> None:
     assert {"lustrum/server/locales/de.po", "lustrum/server/locales/fr.po"} <= set(names)
     assert "lustrum/demo/files/demo-policy.toml" in names
     bundles = {name for name in names if name.startswith("lustrum/demo/bundles/")}
-    assert len({name.split("/")[3] for name in bundles}) == 3
+    assert len({name.split("/")[3] for name in bundles}) == 4
     assert not [name for name in names if name.endswith((".secret", ".pyc"))]
 
 

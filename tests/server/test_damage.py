@@ -49,7 +49,7 @@ def flipped(path: Path, place: int = -1) -> None:
 
 def flipped_letter(path: Path) -> None:
     """Another letter in a label, so that the file is read and says something else."""
-    flipped(path, path.read_bytes().index(b"synthetic"))
+    flipped(path, path.read_bytes().index(b"invented"))
 
 
 def cut(path: Path) -> None:
