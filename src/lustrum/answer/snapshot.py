@@ -40,6 +40,11 @@ class Snapshot:
         """Whether answers follow from public files alone: they are the same however often somebody asks."""
         return isinstance(self.numbers, BundleNumbers)
 
+    @property
+    def counted_together(self) -> bool:
+        """Whether answers are recorded and counted together: noise by record keys, under ``[ledger]``."""
+        return self.policy.ledger is not None and not self.from_bundle
+
     @cached_property
     def mark(self) -> str:
         """Names the numbers and the policy: while it is the same, a question has the same answer."""
@@ -57,8 +62,8 @@ class Snapshot:
         return answer(query, self.numbers, self.policy)
 
     def precheck(self, query: TableQuery, *, count: bool = True) -> Precheck:
-        """What the rules would say."""
-        return precheck(query, self.numbers, self.policy, count=count)
+        """What the rules would say; where answers are counted together, by the question alone."""
+        return precheck(query, self.numbers, self.policy, count=count and not self.counted_together)
 
 
 Stamp = tuple[int, int, int]

@@ -17,6 +17,7 @@ from lustrum.cli.commands import files  # isort: skip
 from lustrum.cli.commands import release  # isort: skip
 from lustrum.cli.commands import agency  # isort: skip
 from lustrum.cli.commands import budget  # isort: skip
+from lustrum.cli.commands import ledger  # isort: skip
 from lustrum.cli.inputs import app
 from lustrum.model import LustrumError
 from lustrum.model.errors import NotJudgedError
@@ -24,7 +25,7 @@ from lustrum.model.errors import NotJudgedError
 __all__ = ["COMMANDS", "app", "main"]
 
 _INTERRUPTED = 130  # what typer ends with after Ctrl-C
-COMMANDS = (service, files, release, agency, budget)
+COMMANDS = (service, files, release, agency, budget, ledger)
 """The modules whose commands the application has; importing them adds the commands, in this order."""
 
 

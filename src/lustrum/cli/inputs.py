@@ -28,6 +28,8 @@ budget_app = typer.Typer(
     help="The budget of a population: what releases with a proof may cost.", no_args_is_help=True
 )
 app.add_typer(budget_app, name="budget")
+ledger_app = typer.Typer(help="The book of what left the house.", no_args_is_help=True)
+app.add_typer(ledger_app, name="ledger")
 
 NoTotals = Annotated[
     list[str] | None,

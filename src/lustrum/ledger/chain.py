@@ -65,10 +65,11 @@ class Chain:
                     entries.append(ChainEntry(said, digest_of(line)))
                 continue
             chained = True
-            if said.get(BEFORE) != before or not _is_canonical(said, line):
+            entry = entry_in(line, before)
+            if entry is None:
                 return tuple(entries), number
-            before = digest_of(line)
-            entries.append(ChainEntry(said, before))
+            before = entry.digest
+            entries.append(entry)
         return tuple(entries), 0
 
     def entries(self) -> tuple[ChainEntry, ...]:
@@ -122,7 +123,7 @@ class Chain:
                 whole = written.rfind(b"\n") + 1
                 last = written[:whole].rsplit(b"\n", 2)[-2] if whole else b""
                 chained = BEFORE in _object_in(last)
-                line = _line({**said, BEFORE: digest_of(last if chained else written[:whole])})
+                line = line_of(said, digest_of(last if chained else written[:whole]))
                 os.ftruncate(handle, whole)
                 os.lseek(handle, whole, os.SEEK_SET)
                 left = memoryview(line + b"\n")
@@ -133,6 +134,19 @@ class Chain:
                 os.close(handle)
             sync(self.path.parent)
         return digest_of(line)
+
+
+def line_of(said: Mapping[str, Any], before: str) -> bytes:
+    """The line that says something, after the line with a digest; wherever the book is kept."""
+    return _line({**said, BEFORE: before})
+
+
+def entry_in(line: bytes, before: str) -> ChainEntry | None:
+    """What a line says; None if it is not what was written after the line with a digest."""
+    said = _object_in(line)
+    if said.get(BEFORE) != before or not _is_canonical(said, line):
+        return None
+    return ChainEntry(said, digest_of(line))
 
 
 def _line(said: Mapping[str, Any]) -> bytes:

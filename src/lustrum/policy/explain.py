@@ -74,6 +74,12 @@ def explain(policy: Policy) -> Iterator[str]:
             f"It is audited against {' and '.join(policy.audit.attackers)}: every cell that may be "
             f"{policy.audit.up_to} or less leaves at least {policy.audit.min_values} values open."
         )
+    if policy.ledger is not None:
+        whose = "everybody" if policy.ledger.audience == "everyone" else "a reader and the public"
+        yield (
+            f"What {whose} received counts together: at most {policy.ledger.limit:g} counts of "
+            f"{policy.ledger.small} or less may become certain by it, in the mean."
+        )
     for fallback in policy.fallback:
         yield f"If it fails, {_next(fallback)}."
 
@@ -92,6 +98,9 @@ def warnings(policy: Policy) -> Iterator[str]:
     yield (
         "Numbers are protected question by question: a reader who asks for many tables that overlap can work "
         "some small counts out. The preset 'strict' protects one population once."
+        if policy.ledger is None
+        else "Numbers are protected question by question, and what was answered makes others be refused. The "
+        "preset 'strict' protects one population once, and refuses none for another."
     )
     if policy.risk.limit >= 1:
         yield "The limit of risk is 1, so that no table is ever refused for its risk."

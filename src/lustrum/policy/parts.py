@@ -197,6 +197,40 @@ class Audit(PolicyPart):
     )
 
 
+class Ledger(PolicyPart):
+    """How answers are counted against each other where noise comes from record keys, question by question."""
+
+    limit: float = Field(
+        0.1,
+        gt=0,
+        le=10,
+        description=(
+            "Most small counts that, in the mean, may become certain by all that one audience holds; a table "
+            "that would go beyond is refused before its numbers are looked at."
+        ),
+    )
+    small: int = Field(2, ge=1, le=20, description="Largest count that is small in this.")
+    audience: Literal["everyone", "each"] = Field(
+        "everyone",
+        description=(
+            "Whose answers count together: those of 'everyone', or of 'each' reader with those of the public; "
+            "'each' does not hold against readers who put their tables together."
+        ),
+    )
+    entries: int = Field(
+        10_000,
+        ge=1,
+        description="Most answers that one audience may hold; further tables are refused.",
+    )
+    earlier_records: Literal["refuse", "apart"] = Field(
+        "refuse",
+        description=(
+            "Once the records are replaced: 'refuse' new tables to those who hold any of earlier records, or "
+            "count 'apart', which says nothing about people who are in both."
+        ),
+    )
+
+
 class Weights(PolicyPart):
     """How weights of a survey are protected, and when an estimate is flagged."""
 

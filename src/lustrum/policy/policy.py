@@ -25,6 +25,7 @@ from lustrum.policy.parts import (
     Audit,
     Before,
     Fallback,
+    Ledger,
     PolicyMethod,
     PolicyPart,
     Risk,
@@ -73,6 +74,9 @@ class Policy(PolicyPart):
         default_factory=list, description="What is tried next where a table fails, in this order."
     )
     audit: Audit = Field(default_factory=lambda: Audit.model_validate({}))
+    ledger: Ledger | None = Field(
+        None, description="How answers are counted against each other, question by question."
+    )
     min_changed: float = Field(
         LEAST_CHANGED,
         ge=LEAST_CHANGED,
@@ -309,6 +313,42 @@ class Policy(PolicyPart):
             "people in two tables; use one that follows record keys alone, such as 'random-rounding' or "
             "'cell-key', or protect the input under [[before]]",
         )
+
+    @model_validator(mode="after")
+    def _can_be_counted_together(self) -> Policy:
+        """What the ledger counts are plain numbers of nested populations, with a stated noise."""
+        if self.ledger is None:
+            return self
+        wrong = next(
+            (
+                said
+                for there, said in (
+                    (
+                        bool(self.before),
+                        "goes with tables that are counted from records as they are; leave "
+                        "[[before]] out: a protected population needs no ledger",
+                    ),
+                    (self.sums is not None, "counts no sums; leave [sums] out"),
+                    (self.weights is not None, "counts no weighted numbers; leave [weights] out"),
+                    (
+                        bool(self.fallback),
+                        "does not go with [[fallback]]: which table is tried next depends on "
+                        "numbers that are not shown; leave [[fallback]] out",
+                    ),
+                    (not self.rules.nested_only, "needs 'nested_only = true' under [rules]"),
+                    (
+                        not abilities_of(self.protect.spec).channels,
+                        f"needs a method that states its noise, and "
+                        f"{self.protect.method!r} does not; use 'random-rounding' or 'cell-key'",
+                    ),
+                )
+                if there
+            ),
+            None,
+        )
+        if wrong is not None:
+            raise MistakeAt(("ledger",), f"[ledger] {wrong}")
+        return self
 
     @model_validator(mode="after")
     def _changes_small_counts(self) -> Policy:

@@ -11,6 +11,7 @@
 ``releases/*.json``                   the digests of all releases of each dataset, in their order
 ``releases/*.people``                 digests of the people whom they hold
 ``budgets/*.jsonl``                   what releases with a proof may cost, and what they have cost
+``ledger/*``                          the book of what left the house, its key and its head
 ``acts.jsonl``                        who sealed, imported, protected and released what, and when
 ====================================  ==================================================================
 
@@ -35,8 +36,9 @@ PREPARED = "prepared"
 REPORTS = "reports"
 RELEASES = "releases"
 BUDGETS = "budgets"
+LEDGER = "ledger"
 ACTS = "acts.jsonl"
-PRIVATE = (REPORTS, RELEASES, BUDGETS, ACTS)
+PRIVATE = (REPORTS, RELEASES, BUDGETS, LEDGER, ACTS)
 """What only the agency may read."""
 SEARCH_STATE = "search.state"
 _AGAIN = ("jobs.sqlite", "jobs.sqlite-shm", "jobs.sqlite-wal", "jobs.sqlite-journal")
@@ -72,7 +74,8 @@ def kept_files(root: Path, part: str) -> Iterator[Path]:
         return
     for path in (root / part, *sorted((root / part).rglob("*"))):
         inside = path.relative_to(root / part).parts
-        if any(name.startswith(".") for name in inside) or path.name == SEARCH_STATE:
+        beside = path.name == SEARCH_STATE or path.name.endswith(("-wal", "-shm"))
+        if any(name.startswith(".") for name in inside) or beside:
             continue
         if path.is_file():
             yield path

@@ -21,6 +21,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from lustrum.ledger.releases import PUBLIC
 from lustrum.model.text import say
 from lustrum.runtime.log_lines import REQUEST
 from lustrum.runtime.remembered import Remembered
@@ -270,6 +271,12 @@ async def _body(scope: Scope, receive: Receive) -> bytes | None:
 # --- Who asks, as far as a turn in a queue or a rate depends on it: an address on the network, never kept
 
 _asker: ContextVar[str] = ContextVar("lustrum_asker", default="")
+_audience = ContextVar("audience", default=PUBLIC)
+
+
+def current_audience() -> str:
+    """Who receives what is answered now: the public, where nobody vouches for a reader."""
+    return _audience.get()
 
 
 def current_asker() -> str:

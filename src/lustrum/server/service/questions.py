@@ -10,13 +10,15 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cached_property
 
 from lustrum.answer import Precheck, Snapshot, TableService
+from lustrum.answer.ledger import ReleaseLedger
 from lustrum.model import Decision, TableQuery
 from lustrum.model.text import say
 from lustrum.runtime.stop import Stopped, stop_asked, within
 from lustrum.server.http.errors import Problem, ProblemError
-from lustrum.server.http.middleware import current_asker
+from lustrum.server.http.middleware import current_asker, current_audience
 from lustrum.server.operation.metrics import Metrics, log_decision, log_repeat
 from lustrum.server.service.answers import ServedAnswer, snapshot_of
 from lustrum.server.service.jobs import Job, Jobs
@@ -235,7 +237,9 @@ class Questions:
         snapshot = snapshot_of(self.service, job.query.dataset)
         self._sized(job.query, snapshot, form)
         decision = self.jobs.result(job.id, snapshot.mark)
-        return None if decision is None else ServedAnswer(decision, snapshot)
+        if decision is None:
+            return None
+        return ServedAnswer(self._recorded(job.query, snapshot, lambda: decision), snapshot)
 
     def _sized(self, query: TableQuery, snapshot: Snapshot, form: str) -> Estimate | None:
         """What a question will need in a form; nothing if the rules refuse it before anything is counted.
@@ -256,18 +260,49 @@ class Questions:
     def _in_background(self, query: TableQuery) -> Decision:
         # Nobody holds a line open for it: it waits for its turn as long as it takes.
         snapshot = self.service.snapshot(query.dataset)
-        return self._decided(query, snapshot, self.settings.background_seconds, math.inf)
+        # What it finds is recorded for each reader who fetches it.
+        return self._decided(
+            query,
+            lambda: snapshot.answer(query),
+            snapshot,
+            self.settings.background_seconds,
+            math.inf,
+        )
 
     def _answer(self, query: TableQuery, snapshot: Snapshot) -> ServedAnswer:
-        return ServedAnswer(self._decided(query, snapshot, self.settings.seconds), snapshot)
+        def recorded() -> Decision:
+            return self._recorded(query, snapshot, lambda: snapshot.answer(query))
+
+        return ServedAnswer(
+            self._decided(query, recorded, snapshot, self.settings.seconds), snapshot
+        )
+
+    def _recorded(
+        self, query: TableQuery, snapshot: Snapshot, make: Callable[[], Decision]
+    ) -> Decision:
+        """What is made for the reader of the request under way, in the book before anybody sees it."""
+        if not snapshot.counted_together:
+            return make()
+        return self.ledger.decided(query, snapshot, current_audience(), make)
+
+    @cached_property
+    def ledger(self) -> ReleaseLedger:
+        """The book of the data folder, opened when an answer first needs it."""
+        assert self.service.root is not None
+        return ReleaseLedger(self.service.root)
 
     def _decided(
-        self, query: TableQuery, snapshot: Snapshot, seconds: float, patience: float | None = None
+        self,
+        query: TableQuery,
+        make: Callable[[], Decision],
+        snapshot: Snapshot,
+        seconds: float,
+        patience: float | None = None,
     ) -> Decision:
         started = time.perf_counter()
         gate, busy = self._gate_of(snapshot), self.metrics.busy
         with gate.pass_through(seconds, patience), busy.track_inprogress():
-            decision = snapshot.answer(query)
+            decision = make()
         rules = (reason.rule for reason in decision.reasons)
         self.metrics.decided(query.dataset, decision.verdict.value, rules)
         log_decision(decision, time.perf_counter() - started)

@@ -14,7 +14,9 @@ import hashlib
 import json
 import os
 import shutil
+import sqlite3
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 from lustrum.model import DatasetError, InputError
@@ -107,6 +109,11 @@ def _part(root: Path, part: str, target: Path, report: Report) -> Iterator[tuple
         if group != said:
             report(group)
             said = group
+        if path.suffix == ".sqlite":
+            # Lines may be added meanwhile: what is copied is the book as it stands at one moment.
+            with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as book:
+                yield _write(target, relative, [book.serialize()])
+            continue
         with path.open("rb") as file:
             yield _write(target, relative, _blocks(file.fileno()))
 

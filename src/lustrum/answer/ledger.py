@@ -1,0 +1,463 @@
+"""What was answered is recorded before it leaves, and counted against the next answer.
+
+Where a policy has ``[ledger]``, the populations of a question, and those that the rules will look at, are
+counted together with what its readers hold (:mod:`lustrum.audit.overlap`): by the question, by the description
+of the data and by numbers that these readers were shown, before anything of the new table is known. Beyond the
+policy's limit the question is refused, and the refusal tells nothing. Otherwise the numbers are made and
+judged; then a line is entered into the book of releases, and only when it is durable does the answer leave. A
+refusal by the rules about numbers is entered as well: it counts as if it had shown them.
+
+A question that its readers hold is answered again without a new line. Answers from bundles need none.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lustrum._version import __version__
+from lustrum.answer.archive import read_decision, write_decision
+from lustrum.answer.pipeline import answer, question, run_steps
+from lustrum.answer.preliminary import advice
+from lustrum.answer.question_state import QuestionState
+from lustrum.answer.snapshot import Snapshot
+from lustrum.answer.statistics import quantities, share_totals
+from lustrum.answer.table_service import TableService
+from lustrum.audit.overlap import EMPTY, HIDDEN, GridAxis, Holdings, OpenNoise, PopulationGrid
+from lustrum.ledger.chain import digest_of
+from lustrum.ledger.releases import PUBLIC, OvertakenError, Recorded, ReleaseBook
+from lustrum.model import (
+    Dataset,
+    Decision,
+    InputError,
+    LustrumError,
+    Reason,
+    Release,
+    TableQuery,
+    TraceStep,
+)
+from lustrum.model.arrays import Ints
+from lustrum.model.text import say
+from lustrum.model.variable import TOTAL_CODE
+from lustrum.policy import Policy
+from lustrum.protect.abilities import abilities_of
+
+log = logging.getLogger("lustrum.answer")
+
+ANSWER = "answer"
+"""What a line about an answer says that it is."""
+
+_RECORDED = say("The table is recorded. It was counted together with what was answered before.")
+
+Everyone = None
+Audience = str | None
+
+
+def canonical(query: TableQuery) -> str:
+    """The one text of a question."""
+    return json.dumps(query.to_mapping(), sort_keys=True, ensure_ascii=False)
+
+
+def policy_text(policy: Policy) -> bytes:
+    """The one text of a policy."""
+    return policy.model_dump_json().encode()
+
+
+@dataclass(frozen=True)
+class HeldAnswer:
+    """One recorded answer, as far as the count needs it."""
+
+    number: int
+    audience: str
+    question: str
+    data: str
+    expected: float
+    digest: str
+    grids: tuple[PopulationGrid, ...] | None
+    """None where the question is about categories that the description no longer has."""
+
+
+@dataclass
+class _View:
+    """What one audience holds, taken together."""
+
+    holdings: Holdings
+    held: set[tuple[str, str, str]] = field(default_factory=set)
+    """The questions, each with the data that answered it and who received it."""
+    count: int = 0
+    expected: float = 0.0
+    data: set[str] = field(default_factory=set)
+    unreadable: bool = False
+
+    def add(self, answer: HeldAnswer) -> None:
+        self.held.add((answer.question, answer.data, answer.audience))
+        self.count += 1
+        self.expected += answer.expected
+        self.data.add(answer.data)
+        self.unreadable |= answer.grids is None
+        self.holdings.add(answer.grids or ())
+
+
+class _History:
+    """All recorded answers about one dataset under one policy and description."""
+
+    def __init__(self, book: ReleaseBook, snapshot: Snapshot) -> None:
+        self._book, self.dataset, self.policy = book, snapshot.dataset, snapshot.policy
+        self._data = snapshot.numbers.mark
+        self.last = 0
+        self._answers: list[HeldAnswer] = []
+        self._views: dict[Audience, _View] = {}
+        assert snapshot.policy.ledger is not None
+        self._apart = snapshot.policy.ledger.earlier_records == "apart"
+        self._small = snapshot.policy.ledger.small
+        self._noise = OpenNoise.of(abilities_of(snapshot.policy.protect.spec).channels, self._small)
+
+    @property
+    def audiences(self) -> set[str]:
+        """All who hold something."""
+        return {one.audience for one in self._answers}
+
+    def catch_up(self) -> None:
+        """Read what was recorded since, by this process or another."""
+        for entry in self._book.entries(self.last, dataset=self.dataset.name):
+            self.last = entry.number
+            other = self._apart and entry.said.get("data") != self._data
+            if entry.said.get("kind") != ANSWER or other:
+                continue
+            answer = self._held(entry)
+            self._answers.append(answer)
+            for audience, view in self._views.items():
+                if _is_of(answer, audience):
+                    view.add(answer)
+
+    def view(self, audience: Audience) -> _View:
+        """What an audience holds: its own answers and those of the public, or those of everybody."""
+        if audience not in self._views:
+            view = _View(Holdings(_everything(self.dataset), self._noise, self._small))
+            for answer in self._answers:
+                if _is_of(answer, audience):
+                    view.add(answer)
+            self._views[audience] = view
+        return self._views[audience]
+
+    def _held(self, entry: Recorded) -> HeldAnswer:
+        said = entry.said
+        asked, digest = str(said["question"]), str(said["decision"])
+        grids: tuple[PopulationGrid, ...] | None = None
+        try:
+            query = TableQuery.from_mapping(json.loads(asked))
+            grids = tuple(grids_of(query, self.dataset, self._shown(digest)))
+        except LustrumError:
+            log.error(
+                "the book of releases, line %d: the question cannot be read today", entry.number
+            )
+        return HeldAnswer(
+            entry.number,
+            entry.audience,
+            asked,
+            str(said["data"]),
+            float(said["expected"]),
+            digest,
+            grids,
+        )
+
+    def _shown(self, digest: str) -> Release | None:
+        raw = self._book.content(digest)
+        try:
+            decision = None if raw is None else read_decision(raw.decode())
+        except InputError:  # of another version; what is not known to be shown is expected
+            return None
+        return None if decision is None else decision.release
+
+
+def _is_of(answer: HeldAnswer, audience: Audience) -> bool:
+    return audience is Everyone or answer.audience in (audience, PUBLIC)
+
+
+class ReleaseLedger:
+    """Records answers of one data folder, and refuses those that tell too much together with earlier ones."""
+
+    def __init__(self, root: Path) -> None:
+        self.book = ReleaseBook(root)
+        self._lock = threading.RLock()
+        self._histories: dict[tuple[str, str, bytes, str], _History] = {}
+
+    def close(self) -> None:
+        """Let go of the book."""
+        self.book.close()
+
+    def decided(
+        self, query: TableQuery, snapshot: Snapshot, audience: str, make: Callable[[], Decision]
+    ) -> Decision:
+        """The decision for an audience, recorded before it is returned.
+
+        ``make`` makes the numbers and judges them; it is called only where the count allows it.
+        """
+        state = run_steps(QuestionState(query, snapshot.numbers, snapshot.policy), (question,))
+        if not state.open:
+            return state.decision()
+        asked, data = canonical(query), snapshot.numbers.mark
+        grids = list(grids_of(query, snapshot.dataset, None))
+        expected = self._expected(snapshot, audience, asked, data, grids)
+        if isinstance(expected, Reason):
+            return state.refused("ledger", expected).decision()
+        decision = make()
+        text = write_decision(decision).encode()
+        policy = policy_text(snapshot.policy)
+        digest = digest_of(text)
+        while True:
+            with self._lock:
+                # Others may have received something meanwhile.
+                expected = self._expected(snapshot, audience, asked, data, grids)
+                if isinstance(expected, Reason):
+                    return state.refused("ledger", expected).decision()
+                history = self._history(snapshot)
+                if self._is_repeat(history, audience, asked, data):
+                    return _noted(decision)
+                said = {
+                    "kind": ANSWER,
+                    "question": asked,
+                    "policy": digest_of(policy),
+                    "data": data,
+                    "version": __version__,
+                    "verdict": decision.verdict.value,
+                    "decision": digest,
+                    "expected": expected,
+                    "risk": [decision.risk_before, decision.risk_after, decision.utility],
+                }
+                try:
+                    self.book.enter(
+                        said,
+                        audience=audience,
+                        dataset=query.dataset,
+                        contents={digest: text, digest_of(policy): policy},
+                        last=history.last,
+                    )
+                except OvertakenError:
+                    continue
+            return _noted(decision)
+
+    def _history(self, snapshot: Snapshot) -> _History:
+        key = (
+            snapshot.dataset.name,
+            repr(_everything(snapshot.dataset)),
+            policy_text(snapshot.policy),
+            snapshot.numbers.mark,
+        )
+        history = self._histories.get(key)
+        if history is None:
+            # An earlier policy or description of the same dataset is not needed any more.
+            self._histories = {k: v for k, v in self._histories.items() if k[0] != key[0]}
+            history = self._histories[key] = _History(self.book, snapshot)
+        history.catch_up()
+        return history
+
+    def _is_repeat(self, history: _History, audience: str, asked: str, data: str) -> bool:
+        held = history.view(audience).held
+        return any((asked, data, whose) in held for whose in (audience, PUBLIC))
+
+    def _expected(
+        self,
+        snapshot: Snapshot,
+        audience: str,
+        asked: str,
+        data: str,
+        grids: Sequence[PopulationGrid],
+    ) -> float | Reason:
+        """How many small counts the table makes certain, in the mean, or why it is refused."""
+        ledger = snapshot.policy.ledger
+        assert ledger is not None
+        with self._lock:
+            history = self._history(snapshot)
+            if self._is_repeat(history, audience, asked, data):
+                return 0.0
+            together: list[Audience] = [Everyone]
+            if ledger.audience == "each":
+                # What the public receives, everybody has who holds something of their own.
+                together = (
+                    list(history.audiences | {audience}) if audience == PUBLIC else [audience]
+                )
+            most = 0.0
+            for one in together:
+                view = history.view(one)
+                if view.unreadable or view.data - {data}:
+                    return Reason(
+                        "ledger",
+                        say(
+                            "Tables of earlier records were answered, and new ones could be compared with them."
+                        ),
+                        say("Ask for a table that was answered before."),
+                    )
+                if view.count >= ledger.entries:
+                    return _together(snapshot, asked)
+                expected = view.holdings.expected_certain(grids)
+                if expected > 0 and view.expected + expected > ledger.limit:
+                    return _together(snapshot, asked)
+                most = max(most, expected)
+            return most
+
+
+def made_again(entry: Recorded, book: ReleaseBook, service: TableService) -> str | None:
+    """Whether a recorded answer can be made again byte by byte, or what is missing; None if it is no answer.
+
+    The question is asked of the records of today under the policy of its day.
+    """
+    said = entry.said
+    if said.get("kind") != ANSWER:
+        return None
+    policy = book.content(str(said["policy"]))
+    if policy is None:
+        return "its policy is not beside the book any more"
+    if said["version"] != __version__:
+        return f"it was made by Lustrum {said['version']}; install that version to make it again"
+    try:
+        query = TableQuery.from_mapping(json.loads(str(said["question"])))
+        today = service.under(query.dataset, Policy.model_validate_json(policy))
+        if today.mark != said["data"]:
+            return f"the records of version {said['data']} are gone; bring them back from a backup"
+        again = answer(query, today, Policy.model_validate_json(policy))
+    except LustrumError as error:
+        return f"it cannot be made today: {error}"
+    same = digest_of(write_decision(again).encode()) == said["decision"]
+    return "the same bytes" if same else "OTHER BYTES"
+
+
+def _together(snapshot: Snapshot, asked: str) -> Reason:
+    query = TableQuery.from_mapping(json.loads(asked))
+    return Reason(
+        "ledger",
+        say("Together with what was already answered, small counts could become certain."),
+        advice(query, snapshot.dataset)
+        or say("Choose fewer variables, or a table that was answered before."),
+    )
+
+
+def _noted(decision: Decision) -> Decision:
+    outcome = "recorded" if decision.released else "refused"
+    return replace(decision, trace=(*decision.trace, TraceStep("ledger", outcome, _RECORDED)))
+
+
+# --- The populations of a question
+
+
+@dataclass(frozen=True)
+class _CategoryPart:
+    """One category along an axis: its code, and the finest codes that count in it."""
+
+    code: str
+    bits: int
+
+
+def _everything(dataset: Dataset) -> dict[str, int]:
+    return {variable.name: (1 << len(variable.codes)) - 1 for variable in dataset.variables}
+
+
+def grids_of(
+    query: TableQuery, dataset: Dataset, release: Release | None
+) -> Iterator[PopulationGrid]:
+    """All populations whose numbers a question shows, or lets the rules look at.
+
+    ``release`` is what was shown; without it all numbers are taken to be unknown.
+    """
+    seen: dict[tuple[GridAxis, ...], PopulationGrid] = {}
+    totals = share_totals(query)
+    for quantity in quantities(query):
+        part = query.part(quantity, totals)
+        shown = release if part.by == query.by and part.where == query.where else None
+        for one, wide, numbers in (
+            (part, False, shown),
+            (part, True, None),
+            (replace(part, where=()), True, None),
+        ):
+            for grid in _grids(one, dataset, numbers, wide=wide):
+                if grid.axes not in seen or grid.numbers is not None:
+                    seen[grid.axes] = grid
+    yield from seen.values()
+
+
+def _grids(
+    query: TableQuery, dataset: Dataset, release: Release | None, *, wide: bool
+) -> Iterator[PopulationGrid]:
+    everything = _everything(dataset)
+    passing = {
+        item.variable: _bits(item.members(dataset.variable(item.variable))) for item in query.where
+    }
+    options: list[list[tuple[str, list[_CategoryPart]]]] = []
+    for axis in query.by:
+        variable = dataset.variable(axis.variable)
+        allowed = passing.pop(axis.variable, everything[axis.variable])
+        layers: list[list[_CategoryPart]] = []
+        categories = axis.categories(variable)
+        if wide:
+            categories = (*axis.widened(variable), *(c for c in categories if c.code == TOTAL_CODE))
+        for category in categories:
+            part = _CategoryPart(category.code, _bits(category.member_set) & allowed)
+            if category.code == TOTAL_CODE:
+                part = _CategoryPart(TOTAL_CODE, allowed)
+            if not part.bits:
+                continue
+            # Categories that overlap, as a total and its parts, stand in grids of their own.
+            for layer in layers:
+                if not any(other.bits & part.bits for other in layer):
+                    layer.append(part)
+                    break
+            else:
+                layers.append([part])
+        options.append([(axis.variable, layer) for layer in layers])
+    fixed = [(name, [_CategoryPart("", bits)]) for name, bits in passing.items()]
+    for chosen in product(*options):
+        along = sorted((*chosen, *fixed), key=lambda pair: pair[0])
+        kept = [pair for pair in along if [part.bits for part in pair[1]] != [everything[pair[0]]]]
+        axes = tuple(GridAxis(name, tuple(part.bits for part in parts)) for name, parts in kept)
+        yield PopulationGrid(
+            axes,
+            None
+            if release is None
+            else _numbers(release, chosen, [name for name, _ in kept], fixed),
+        )
+
+
+def _numbers(
+    release: Release,
+    chosen: Sequence[tuple[str, list[_CategoryPart]]],
+    names: Sequence[str],
+    fixed: Sequence[Any],
+) -> Ints | None:
+    """The numbers that a release shows of a grid; None if it shows something else than counts."""
+    if (
+        release.statistics
+        or release.decimals
+        or [axis.name for axis in release.axes] != [name for name, _ in chosen]
+    ):
+        return None
+    picks: list[Ints] = []
+    for axis, (_, parts) in zip(release.axes, chosen, strict=True):
+        place = {code: at for at, code in enumerate(axis.codes)}
+        picks.append(np.array([place.get(part.code, -1) for part in parts], dtype=np.int64))
+    index = np.ix_(*picks)
+    numbers = np.where(release.shown, release.published, HIDDEN)[index]
+    if release.structural is not None:
+        numbers = np.where(release.structural[index], EMPTY, numbers)
+    for at, pick in enumerate(picks):
+        along = [1] * len(picks)
+        along[at] = -1
+        numbers = np.where((pick < 0).reshape(along), HIDDEN, numbers)
+    order = [name for name, _ in chosen]
+    numbers = numbers.reshape([*numbers.shape, *(1 for _ in fixed)])
+    order += [name for name, _ in fixed]
+    gone = tuple(at for at, name in enumerate(order) if name not in names)
+    numbers = numbers.squeeze(axis=gone)
+    rest = [name for name in order if name in names]
+    return np.ascontiguousarray(np.transpose(numbers, [rest.index(name) for name in names]))
+
+
+def _bits(members: frozenset[int]) -> int:
+    return sum(1 << member for member in members)

@@ -1,0 +1,153 @@
+"""`lustrum ledger`: what left the house, whether the book of it is whole, and the same bytes again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lustrum.cli.inputs import HERE, Data, ledger_app
+from lustrum.model import InputError
+
+if TYPE_CHECKING:
+    from lustrum.ledger.releases import Recorded, ReleaseBook
+
+Line = Annotated[int, typer.Argument(help="The number of a line.", min=1)]
+
+
+@ledger_app.command("verify")
+def verify(
+    head: Annotated[
+        list[str] | None,
+        typer.Option(help="A head that was written down elsewhere, as this command prints it."),
+    ] = None,
+    data: Data = HERE,
+) -> None:
+    """Check every line, seal and content, and print the head; write that down where nobody changes it."""
+    from lustrum.ledger.releases import BookHead
+
+    found = _book(data).verify(*(BookHead.from_text(text) for text in head or ()))
+    typer.echo(f"The book of releases is whole: {found.number:,} lines.")
+    typer.echo(str(found))
+
+
+@ledger_app.command("list")
+def list_(
+    dataset: Annotated[str | None, typer.Option(help="Lines about this dataset alone.")] = None,
+    reader: Annotated[str | None, typer.Option(help="Lines of this reader alone.")] = None,
+    data: Data = HERE,
+) -> None:
+    """What left the house, a line each: number, time, reader, dataset, what became of it, the question."""
+    book = _book(data)
+    names = book.names()
+    words = None if reader is None else tuple(w for w, n in names.items() if n == reader) or ("-",)
+    for entry in book.entries(dataset=dataset, audiences=words):
+        said = entry.said
+        about = said.get("question") or f"{said.get('act', '')} {said.get('about', '')}".strip()
+        typer.echo(
+            f"{entry.number:6} {said['at'][:19]} {names.get(entry.audience, entry.audience):12.12} "
+            f"{said['dataset']:12} {said.get('verdict', said['kind']):8} {about}"
+        )
+
+
+@ledger_app.command("show")
+def show(number: Line, data: Data = HERE) -> None:
+    """One line, as it was entered."""
+    book = _book(data)
+    typer.echo(json.dumps(_said(book, _line(book, number)), ensure_ascii=False, indent=1))
+
+
+@ledger_app.command("export")
+def export(
+    file: Annotated[Path, typer.Argument(help="The file to write: one line of JSON for each.")],
+    contents: Annotated[
+        bool, typer.Option("--contents", help="With the decisions and policies beside each line.")
+    ] = False,
+    data: Data = HERE,
+) -> None:
+    """Write the whole book into a file that other programs read, in its order and with its digests."""
+    from lustrum.runtime.durable import outages, write_whole
+
+    book = _book(data)
+    head = book.verify()
+
+    def lines() -> Iterator[bytes]:
+        for entry in book.entries():
+            said = _said(book, entry) if contents else {**entry.said, "digest": entry.digest}
+            yield json.dumps(said, ensure_ascii=False).encode() + b"\n"
+
+    with outages(file):
+        write_whole(file, lines(), 0o600)
+    typer.echo(f"Wrote {head.number:,} lines to {file}; the head is {head}.")
+
+
+@ledger_app.command("replay")
+def replay(
+    number: Annotated[
+        int | None, typer.Argument(help="The number of a line; all if left out.")
+    ] = None,
+    data: Data = HERE,
+) -> None:
+    """Make recorded answers again, and compare them byte by byte with what left the house."""
+    from lustrum.answer.ledger import made_again
+    from lustrum.local import local_service
+
+    book = _book(data)
+    entries = [_line(book, number)] if number is not None else list(book.entries())
+    service = local_service(data)
+    other = 0
+    for entry in entries:
+        found = made_again(entry, book, service)
+        if found is not None:
+            typer.echo(f"{entry.number:6} {found}")
+            other += found != "the same bytes"
+    if other:
+        raise typer.Exit(3)
+
+
+@ledger_app.command("erase")
+def erase(
+    reader: Annotated[str, typer.Argument(help="The name of a reader.")],
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    data: Data = HERE,
+) -> None:
+    """Erase a reader's name beside the book; lines stay, and nobody can tell any more whose they are."""
+    book = _book(data)
+    if not yes:
+        typer.confirm(
+            "What this reader holds is counted for nobody any more if the policy counts 'each' reader. Go on?",
+            abort=True,
+        )
+    if not book.erase(reader):
+        raise InputError(f"There is no reader {reader!r} in the book.")
+    typer.echo("The name is erased; the book is whole.")
+
+
+def _book(data: Path) -> ReleaseBook:
+    from lustrum.ledger.releases import ReleaseBook
+
+    if not ReleaseBook.exists(data):
+        raise InputError(f"There is no book of releases in {data}: nothing was recorded yet.")
+    return ReleaseBook(data)
+
+
+def _line(book: ReleaseBook, number: int) -> Recorded:
+    entry = next(book.entries(number - 1), None)
+    if entry is None or entry.number != number:
+        raise InputError(f"The book of releases has no line {number}.")
+    return entry
+
+
+def _said(book: ReleaseBook, entry: Recorded) -> dict[str, Any]:
+    """A line with its digest, the name of its reader and what stands beside it."""
+    said = {**entry.said, "digest": entry.digest}
+    name = book.names().get(entry.audience)
+    beside = {
+        f"{word}_content": json.loads(raw)
+        for word in ("decision", "policy")
+        if (raw := book.content(str(said.get(word, "")))) is not None
+    }
+    return {**said, **({} if name is None else {"reader": name}), **beside}

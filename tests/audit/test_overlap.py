@@ -1,0 +1,189 @@
+"""How many small counts become certain together: in the mean never fewer than trying all values finds."""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.examples import examples
+
+from lustrum.audit.overlap import (
+    EMPTY,
+    HIDDEN,
+    SHAPE,
+    GridAxis,
+    Holdings,
+    OpenNoise,
+    PopulationGrid,
+)
+from lustrum.model.arrays import Ints
+from lustrum.protect.rounding.cells import RoundingChannel
+
+BASE = 3
+CODES = {"a": 3, "b": 4, "c": 2}
+EVERYTHING = {name: (1 << size) - 1 for name, size in CODES.items()}
+NOISE = OpenNoise.of([RoundingChannel(BASE)], 2)
+
+
+def axis(name: str, *groups: tuple[int, ...]) -> GridAxis:
+    chosen = groups or tuple((code,) for code in range(CODES[name]))
+    return GridAxis(name, tuple(sum(1 << code for code in group) for group in chosen))
+
+
+def held(*grids: PopulationGrid) -> Holdings:
+    holdings = Holdings(EVERYTHING, NOISE)
+    holdings.add(grids)
+    return holdings
+
+
+def rounded(counts: Ints, rng: np.random.Generator) -> Ints:
+    residue = counts % BASE
+    return counts - residue + np.where(rng.random(counts.shape) < residue / BASE, BASE, 0)
+
+
+def certain(total: int, parts: Ints, shown: int, numbers: Ints, small: int = 2) -> int:
+    """Small parts that are certain: all true counts are tried, and equal people show equal numbers."""
+    ranges = [range(max(0, n - BASE + 1), n + BASE) for n in numbers.tolist()]
+    possible = []
+    for tried in product(*ranges):
+        whole = sum(tried)
+        if not max(0, shown - BASE + 1) <= whole < shown + BASE:
+            continue
+        if any(t == whole and n != shown for t, n in zip(tried, numbers.tolist(), strict=True)):
+            continue
+        possible.append(tried)
+    assert tuple(parts.tolist()) in possible
+    columns = np.array(possible).T
+    return sum(
+        bool((column == column[0]).all() and 1 <= true <= small)
+        for column, true in zip(columns, parts.tolist(), strict=True)
+    )
+
+
+@pytest.mark.parametrize("mean", [1.0, 4.0, 30.0])
+@pytest.mark.parametrize("parts", [2, 3])
+def test_no_more_become_certain_in_the_mean_than_is_said(mean: float, parts: int) -> None:
+    """One table split by one variable, drawn many times from what is assumed of counts."""
+    rng = np.random.default_rng(parts)
+    name = {2: "c", 3: "a"}[parts]
+    found = 0
+    said = []
+    rounds = examples(1500, 20_000)
+
+    @cache
+    def expected(shown: int) -> float:
+        return held(PopulationGrid((), np.array(shown))).expected_certain(
+            [PopulationGrid((axis(name),))]
+        )
+
+    for _ in range(rounds):
+        counts = rng.poisson(rng.gamma(SHAPE, mean / SHAPE, parts))
+        shown = int(rounded(np.array([counts.sum()]), rng)[0])
+        # The same people show the same number.
+        numbers = np.where(counts == counts.sum(), shown, rounded(counts, rng))
+        found += certain(int(counts.sum()), counts, shown, numbers)
+        said.append(expected(shown))
+    spread = 3 * np.sqrt(found + 1) / rounds
+    assert found / rounds <= float(np.mean(said)) + spread
+    assert float(np.mean(said)) < 40 * (found / rounds + 0.002)
+
+
+def test_what_is_held_already_tells_nothing_new() -> None:
+    table = PopulationGrid((axis("a"), axis("b")), np.arange(12).reshape(3, 4) * 3)
+    holdings = held(table)
+    assert holdings.expected_certain([PopulationGrid(table.axes)]) == 0.0
+    assert (
+        holdings.expected_certain([PopulationGrid((axis("a", (1,)), axis("b", (0,), (3,))))]) == 0.0
+    )
+    assert holdings.expected_certain([PopulationGrid((axis("a", (0, 1)), axis("b")))]) > 0.0
+
+
+def test_tables_apart_tell_nothing_together() -> None:
+    holdings = held(PopulationGrid((axis("a", (0,)),), np.array([30])))
+    assert holdings.expected_certain([PopulationGrid((axis("a", (1,)), axis("b")))]) == 0.0
+    assert holdings.expected_certain([PopulationGrid((axis("a", (0,)), axis("b")))]) > 0.0
+
+
+def test_small_populations_cost_more_than_large_ones() -> None:
+    def cost(number: int) -> float:
+        return held(PopulationGrid((), np.array(number))).expected_certain(
+            [PopulationGrid((axis("a"),))]
+        )
+
+    costs = [cost(number) for number in (6, 60, 600, 6000, 60_000)]
+    assert costs == sorted(costs, reverse=True)
+    assert costs[0] > 0.02
+    assert costs[-1] < 1e-4
+
+
+def test_a_split_in_pieces_costs_at_least_what_the_split_costs() -> None:
+    """Asking for each category by a filter of its own gets around nothing."""
+    whole = held(PopulationGrid((axis("a"),), np.array([9, 12, 60])))
+    at_once = whole.expected_certain([PopulationGrid((axis("a"), axis("b")))])
+    total = 0.0
+    for code in range(CODES["b"]):
+        piece = PopulationGrid((axis("a"), axis("b", (code,))))
+        total += whole.expected_certain([piece])
+        whole.add([piece])
+    assert total >= at_once
+
+
+def test_a_cell_that_is_hidden_or_known_to_be_empty_is_counted_as_such() -> None:
+    shown = np.array([3, 12, 60])
+
+    def cost(numbers: Ints) -> float:
+        return held(PopulationGrid((axis("a"),), numbers)).expected_certain(
+            [PopulationGrid((), None)]
+        )
+
+    assert cost(shown) > 0
+    assert cost(np.array([3, EMPTY, 60])) > cost(shown)
+    assert cost(np.array([HIDDEN, 12, 60])) > 0
+    assert cost(np.array([9, 12, 60])) == 0.0
+    nobody = held(PopulationGrid((axis("a"),), np.array([EMPTY, EMPTY, EMPTY])))
+    assert nobody.expected_certain([PopulationGrid(())]) == 0.0
+
+
+NUMBERS = st.integers(0, 30).map(lambda n: 3 * n)
+
+
+@given(st.data())
+@settings(max_examples=examples(40, 400), deadline=None)
+def test_the_figure_follows_from_what_was_shown_and_leaves_nothing_behind(
+    data: st.DataObject,
+) -> None:
+    """The same shown numbers give the same figure, whatever was asked and judged in between."""
+
+    def drawn() -> PopulationGrid:
+        names = data.draw(st.sets(st.sampled_from(sorted(CODES)), max_size=3))
+        axes = []
+        for name in sorted(names):
+            codes = data.draw(st.sets(st.sampled_from(range(CODES[name])), min_size=1))
+            axes.append(axis(name, *((code,) for code in sorted(codes))))
+        grid = PopulationGrid(tuple(a for a in axes if a.parts != (EVERYTHING[a.variable],)))
+        size = int(np.prod(grid.shape, dtype=np.int64))
+        numbers = data.draw(st.lists(NUMBERS, min_size=size, max_size=size))
+        shown = data.draw(st.booleans())
+        return PopulationGrid(
+            grid.axes, np.array(numbers, dtype=np.int64).reshape(grid.shape) if shown else None
+        )
+
+    grids = [drawn() for _ in range(data.draw(st.integers(1, 5)))]
+    asked = [PopulationGrid(drawn().axes) for _ in range(2)]
+    one, other = held(*grids), held(*grids)
+    other.expected_certain([asked[1]])
+    before = {names: list(there) for names, there in other.grids.items()}
+    figure = one.expected_certain(asked[:1])
+    assert figure >= 0
+    assert other.expected_certain(asked[:1]) == figure
+    assert {n: list(t) for n, t in other.grids.items() if t} == {
+        n: t for n, t in before.items() if t
+    }
+    # More in hands never makes a table less telling.
+    other.add([PopulationGrid(asked[1].axes)])
+    if not any(h.holds(asked[0]) for t in other.grids.values() for h in t):
+        assert other.expected_certain(asked[:1]) >= figure * (1 - 1e-9)
