@@ -12,7 +12,7 @@ from lustrum.model.arrays import Ints, Mask
 from lustrum.numeric.solve.deviations import DeviationProgram
 from lustrum.numeric.solve.products import one_thread, power_of_two
 from lustrum.protect.suppression.check import PatternAudit, audit_deviations, audit_pattern
-from lustrum.protect.suppression.problem import ContributorView, SuppressionProblem
+from lustrum.protect.suppression.problem import SuppressionProblem
 from lustrum.protect.suppression.result import Changes, Pattern, Unprotectable, is_least
 from lustrum.protect.suppression.search.attacks.attack import Attacks, attacks_on, is_network
 from lustrum.protect.suppression.search.attacks.cuts import InfeasibleError
@@ -20,6 +20,7 @@ from lustrum.protect.suppression.search.attacks.tasks import Tasks
 from lustrum.protect.suppression.search.boxes import protect_by_boxes
 from lustrum.protect.suppression.search.decomposition import simple_bound
 from lustrum.protect.suppression.search.heuristic import WitnessedPattern, protect_all
+from lustrum.protect.suppression.search.parts import moving_together
 from lustrum.protect.suppression.solve import (
     AlgorithmWord,
     PatternOutcome,
@@ -34,7 +35,7 @@ __all__ = ["AlgorithmWord", "Progress", "algorithm_named", "suppress"]
 
 _DISCOUNT = 0.5
 _LARGE = 50_000  # with more cells linear programs take too long
-_MANY = 20_000  # cells times attackers beyond which all of them wait for the audit to find them
+_BRIEF = 2000  # steps of a search that only finds out which contributors matter
 _APART = 100_000  # cells up to which sub-tables of a table with two axes are protected one by one
 
 
@@ -90,24 +91,56 @@ def suppress(
 def _solved_and_checked(
     problem: SuppressionProblem, asked: SearchRequest, tell: _Listener, workers: int | None
 ) -> tuple[PatternOutcome, PatternAudit, tuple[Unprotectable, ...]]:
-    """Search and audit, again with attackers that the audit finds; at last repair what is left short."""
-    late = {number for number, view in enumerate(problem.views) if _is_late(view)}
-    if (len(problem.views) - len(late)) * int(problem.primary.sum()) > _MANY:
-        late = set(range(len(problem.views)))
-    steps = 0
+    """Search and audit, again with what contributors know too closely; at last repair what is left short.
+
+    Few of the cells that contributors attack need more than what protects them from an outsider. So a search
+    begins without contributors, and takes in the cells that an audit finds short, each for the contributor who
+    knows it too closely. What is left out could only ask for more, so that a pattern which is the cheapest
+    without it, and found safe, is the cheapest with it. Searches are brief until an audit finds nothing new.
+    """
+    threats: dict[int, Mask] = {}
+    work, steps, bound = asked.work, 0, 0.0
+    brief = bool(problem.views) and asked.algorithm != "quick" and (work is None or work > _BRIEF)
     while True:
-        active = tuple(view for number, view in enumerate(problem.views) if number not in late)
-        outcome, attacks, hopeless = _searched(replace(problem, views=active), asked)
-        steps += outcome.steps
-        outcome = _named_stopped(problem, outcome, tell)
-        tell("audit", problem.total_cost(outcome.suppressed), outcome.lower_bound)
+        views = [
+            replace(problem.views[view], targets=cells) for view, cells in sorted(threats.items())
+        ]
+        some = replace(problem, views=tuple(views))
+        outcome, attacks, hopeless = _searched(some, replace(asked, work=_BRIEF if brief else work))
+        last, cost = outcome.steps, problem.total_cost(outcome.suppressed)
+        steps += last
+        # No pattern that withstands all attackers is cheaper than one that withstands some.
+        bound = 0.0 if hopeless else max(bound, outcome.lower_bound)
+        bound_now = max(outcome.lower_bound, min(bound, cost))
+        outcome = _named_stopped(
+            problem, replace(outcome, steps=steps, lower_bound=bound_now), tell
+        )
+        tell("audit", cost, bound_now)
         audit = audit_pattern(problem, outcome.suppressed, workers=workers)
         lost = {cell.cell for cell in hopeless}
-        more = late & {view for cell, view in audit.short if cell not in lost}
-        if not more:
-            outcome = replace(outcome, steps=steps)
+        if _take_in(problem, [pair for pair in audit.short if pair[0] not in lost], threats):
+            # A long search that left a threat out is not made anew in full.
+            work = work if brief else last // 2
+        elif brief and not is_least(cost, bound_now) and not tell.has_stopped():
+            brief = False
+        else:
             return *_repaired(problem, attacks, outcome, audit, lost, workers), hopeless
-        late -= more
+
+
+def _take_in(
+    problem: SuppressionProblem, short: list[tuple[int, int]], threats: dict[int, Mask]
+) -> bool:
+    """Add what an audit found short to the cells that a search protects from each contributor."""
+    fresh = [(cell, view) for cell, view in short if view >= 0]
+    fresh = [(cell, view) for cell, view in fresh if view not in threats or not threats[view][cell]]
+    if fresh:
+        number = moving_together(problem)
+        for cell, view in fresh:
+            mine = threats.setdefault(view, np.zeros(len(problem), dtype=np.bool_))
+            mine[cell] = True
+            if number[cell] >= 0:
+                mine |= problem.levels_against(problem.views[view])[0] & (number == number[cell])
+    return bool(fresh)
 
 
 class _Listener:
@@ -140,17 +173,6 @@ def _may_be_boxed(problem: SuppressionProblem) -> bool:
     """Whether a large table has too many sub-tables to protect one by one, or none that are networks."""
     axes = problem.axes
     return axes is not None and (len(axes) != 2 or problem.values.size > _APART)
-
-
-def _is_late(view: ContributorView) -> bool:
-    """Whether a search may begin without an attacker: one that shares all its cells, and none that is primary.
-
-    There are many of them and few find anything out; the audit looks at all, and the search is made again with
-    those that do. Where there are very many attackers, a search may begin without any.
-    """
-    if view.late:
-        return True
-    return view.levels is not None and not view.levels.any() and bool((view.low < view.high).all())
 
 
 def _searched(

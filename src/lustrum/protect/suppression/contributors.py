@@ -9,7 +9,7 @@ to it too: the cell needs its levels against it, as far down as the holding's ow
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -247,8 +247,7 @@ def views_of(
             known = every[members[0]]
             for other in members[1:]:
                 known = _together(known, every[other], values, numbers)
-            made_view = view(f"{word} {number + 1} of contributors", known, pooled=True)
-            views.append(replace(made_view, late=True))
+            views.append(view(f"{word} {number + 1} of contributors", known, pooled=True))
     return tuple(views)
 
 

@@ -53,8 +53,6 @@ class ContributorView:
     levels: Ints | None = None
     members: tuple[int, ...] = ()
     """The numbers of the holdings that attack, where they are known."""
-    late: bool = False
-    """Whether a search begins without this attacker, and takes it in when the audit finds it to be a threat."""
 
     def __repr__(self) -> str:
         return f"ContributorView({self.name!r}, {self.cells.size} cells)"

@@ -167,6 +167,11 @@ def merged_problem(problem: SuppressionProblem) -> Merged | None:
     return Merged(small, number, float(cost[primary].sum()))
 
 
+def moving_together(problem: SuppressionProblem) -> Ints:
+    """For each cell the class of cells that always move with it, -1 for a cell that never moves."""
+    return _classes(problem)[0]
+
+
 def _classes(problem: SuppressionProblem) -> tuple[Ints, Ints]:
     """For each cell its class and whether it moves with it (1) or against it (-1); -1, 0 for constants.
 

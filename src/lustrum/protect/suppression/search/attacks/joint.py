@@ -150,15 +150,22 @@ class JointWitnesses:
         not do without it before is looked at first.
         """
         out: Pool = []
+        found: list[Floats] = []
         for known, rows in zip(self.known, pool, strict=True):
-            witnesses = self._completed(known, rows, shut, luck, cell)
+            witnesses = self._completed(known, rows, shut, luck, cell, found)
             if witnesses is None:
                 return None
             out.append(witnesses)
         return out
 
     def _completed(
-        self, known: AttackerView, rows: Floats, shut: Mask, luck: np.random.Generator, cell: int
+        self,
+        known: AttackerView,
+        rows: Floats,
+        shut: Mask,
+        luck: np.random.Generator,
+        cell: int,
+        found: list[Floats],
     ) -> Floats | None:
         high, low = self._reach(known, rows)
         lack = _lacking(known, high, low)
@@ -166,6 +173,15 @@ class JointWitnesses:
             return rows
         limits = self._limits(known, shut)
         more: list[Floats] = []
+        for row in found:
+            # What programs found for attackers before this one may do for it too.
+            lacks = _lacking(known, high, low, each=True)
+            rise, fall = self._reach(known, row[None])
+            rise, fall = np.maximum(high, rise), np.maximum(low, fall)
+            if _lacking(known, rise, fall, each=True).sum() < lacks.sum():
+                high, low = rise, fall
+                more.append(row)
+        lack = _lacking(known, high, low)
 
         def met(row: Floats) -> None:
             nonlocal high, low, lack
@@ -173,6 +189,7 @@ class JointWitnesses:
             high, low = np.maximum(high, rise), np.maximum(low, fall)
             lack = _lacking(known, high, low)
             more.append(row)
+            found.append(row)
 
         ends = int(_lacking(known, high, low, each=True).sum())
         in_vain = turn = 0
