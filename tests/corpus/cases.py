@@ -137,7 +137,7 @@ def answer(layout: Layout, truth: Layout, role: str) -> Layout:
     """The layout with one role as it truly is, and no longer open."""
     kind, _, name = role.partition(":")
     new: dict[str, Any] = {}
-    if kind in ("symbols", "letters", "notes", "parts", "decimal", "kind"):
+    if kind in ("symbols", "letters", "notes", "parts", "decimal", "kind", "signed"):
         new[kind] = getattr(truth, kind)
         if kind in ("notes", "parts") and new[kind] is None:
             return layout

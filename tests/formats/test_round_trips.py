@@ -17,8 +17,8 @@ from lustrum.formats.px import _distinct
 from lustrum.model import Category, InputError, Release, TableAxis
 from lustrum.model.plugins import load
 from lustrum.readers.container import read_container
+from lustrum.readers.grids import sdmx_grid
 from lustrum.readers.px import parse_px, px_grid
-from lustrum.readers.sdmx import sdmx_grid
 
 ENDINGS = {
     "csv": "csv",

@@ -15,9 +15,15 @@ from lustrum.cli.suppress import rule_of, settings_of
 from lustrum.cli.terminal.audit_page import page
 from lustrum.model import InputError
 from lustrum.readers.confidential import read_true
-from lustrum.readers.judge import JudgedFiles, OpenedFile, judge, open_file
+from lustrum.readers.judge import (
+    JudgedFiles,
+    OpenedFile,
+    default_level,
+    judge,
+    levels_of,
+    open_file,
+)
 from lustrum.readers.layout import layout_text, layouts_of
-from lustrum.readers.levels import default_level, levels_of
 from lustrum.readers.propose import propose
 from lustrum.readers.report import AuditedValue, FileReport
 from lustrum.runtime.durable import write_whole

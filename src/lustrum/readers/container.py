@@ -32,10 +32,11 @@ from lustrum.readers.grids import (
     OwnStructure,
     Unread,
     decoded,
+    is_sdmx,
+    sdmx_grid,
     text_of,
 )
 from lustrum.readers.px import px_grid
-from lustrum.readers.sdmx import is_sdmx, sdmx_grid
 from lustrum.readers.workbook import clean_workbook, walk_workbook
 from lustrum.runtime.durable import write_whole
 

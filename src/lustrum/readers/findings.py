@@ -19,6 +19,7 @@ from lustrum.model.arrays import Floats, Ints, Mask
 from lustrum.numeric.structure import UNBOUNDED
 from lustrum.protect.suppression import RuleOnUnions
 from lustrum.protect.suppression.check import audit_pattern
+from lustrum.protect.suppression.unions import MOST_NAMED
 from lustrum.readers.cells import CellCube
 from lustrum.readers.insiders import Contributors, ProtectionLevels
 from lustrum.readers.layout import Layout
@@ -53,6 +54,8 @@ class ValueFindings:
     kind: str | None
     unproven: set[int] = field(default_factory=set)
     """Cells with a range that may be narrower than the bounds that were found."""
+    unnamed: list[str] = field(default_factory=list)
+    """Why further findings may have no name."""
 
     def questions(self, cube: CellCube) -> Iterable[OpenQuestion]:
         """What stands in the way of an all-clear, though every role may be settled."""
@@ -60,6 +63,8 @@ class ValueFindings:
             name = cube.name_of(min(self.unproven))
             text = f"The bounds of {len(self.unproven):,} cells, as of {name}, are not sharp; allow more time."
             yield OpenQuestion(file=cube.source, role="bounds", text=text)
+        for text in self.unnamed:
+            yield OpenQuestion(file=cube.source, role="unions", text=text)
         if self.equations_only and (cube.asked & cube.listed).any():
             text = "Only equations were used; an audit without --equations-only may find more."
             yield OpenQuestion(file=cube.source, role="bounds", text=text)
@@ -184,6 +189,11 @@ class ValueFindings:
         if attack.unions and rule is not None:
             problem = replace(problem, unions=RuleOnUnions(people.table, rule))
         audit = audit_pattern(problem, hidden)
+        if len(audit.unions) >= MOST_NAMED:
+            self.unnamed.append(
+                f"The rule fails in {len(audit.unions)} public sums of hidden cells; further ones were not "
+                "looked for."
+            )
         out = []
         learned: dict[int, list[set[int]]] = {}
         for (cell, attacker), (*reach, sharp) in zip(audit.short, audit.reach, strict=True):

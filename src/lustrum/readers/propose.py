@@ -95,6 +95,7 @@ def propose(container: Container) -> Proposal:
     for axis, name in enumerate(cube.names):
         dimensions[name] = _dimension(cube, axis, reasons, questions)
     _outside(container, reading, questions)
+    _signs(cube, dimensions, questions)
     if reasons.keys() & {
         f"code:{n}:{t}"
         for n, d in dimensions.items()
@@ -379,6 +380,23 @@ def _symbols(
             RoleQuestion("letters", f"What do these say beside a number: {listed}?", cells)
         )
     return Layout(symbols=symbols).symbols, letters
+
+
+def _signs(
+    cube: CellCube, dimensions: Mapping[str, CodeRoles], questions: list[RoleQuestion]
+) -> None:
+    """Hidden parts of a sum that the shown ones reach already are 0, unless some are negative."""
+    cells = 0
+    for axis, roles in enumerate(dimensions.values()):
+        value, known = cube.lines(axis)
+        at = {code: i for i, code in enumerate(cube.codes[axis])}
+        for total, parts in roles.totals.items():
+            rows = [at[part] for part in parts]
+            rest = value[at[total]] - (value[rows] * known[rows]).sum(axis=0)
+            cells += int((~known[rows])[:, known[at[total]] & (rest == 0)].sum())
+    if cells and not cube.signed:
+        text = "Can numbers be negative? If not, hidden ones that add up to 0 are 0."
+        questions.append(RoleQuestion("signed", text, cells))
 
 
 def _outside(container: Container, reading: Reading, questions: list[RoleQuestion]) -> None:

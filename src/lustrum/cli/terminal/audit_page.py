@@ -300,9 +300,13 @@ def _editor(number: int, name: str, layout: Layout, asked: Mapping[tuple[str, st
         )
         row = f'<div class="role"><span>They are</span>{select}</div>'
         field("missing", "Combinations that are not listed", row, settle=False)
-    for role, text in (("notes", "Lines outside the tables"), ("parts", "Other parts of the file")):
+    for role, text, word in (
+        ("signed", "Signs", "No number is negative"),
+        ("notes", "Lines outside the tables", "They say nothing about hidden cells"),
+        ("parts", "Other parts of the file", "They say nothing about hidden cells"),
+    ):
         if role in layout.open:
-            field(role, text, "", "They say nothing about hidden cells")
+            field(role, text, "", word)
     return (
         f"<section data-layout='{escape(json.dumps(data))}' aria-labelledby=\"file-{number}\">"
         f'<h2 id="file-{number}">Roles in {escape(name)}</h2>{"".join(parts)}<p role="status"></p>'

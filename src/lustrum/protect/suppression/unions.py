@@ -45,7 +45,7 @@ from lustrum.sensitivity.rule import exact
 
 _NEAR = 1e-7
 _MOST = 100  # unions that one program looks at
-_NAMED = 50  # unions from which on no others are searched for: the pattern is not safe
+MOST_NAMED = 50  # unions from which on no others are searched for: the pattern is not safe
 
 
 def _gains(rule: Rule) -> Iterator[tuple[Fraction, ...]]:
@@ -175,7 +175,7 @@ def revealing_unions(
         part = _Piece(relations, cells, rows, rule, real[cells])
         for union in part.unions(list(found)):
             found.setdefault(union.cells, union)
-            if len(found) >= _NAMED:
+            if len(found) >= MOST_NAMED:
                 return tuple(found.values())
     return tuple(found.values())
 
