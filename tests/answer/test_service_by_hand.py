@@ -30,7 +30,6 @@ from lustrum.protect.population.support import Support
 from lustrum.public.bundle import BundleNumbers, read_bundle
 from lustrum.public.bundle.agreement import is_made_by
 from lustrum.public.bundle.files import KIND, Bundle, bundle_digest, bundle_name, stated_method
-from lustrum.public.bundle.place import MANIFEST, bundles_in
 from lustrum.public.numbers import Described, KeyedNumbers, Views
 from lustrum.publish.bundles.write import (
     PackedBundle,
@@ -39,6 +38,7 @@ from lustrum.publish.bundles.write import (
     write_bundle,
 )
 from lustrum.publish.doctor import examine
+from lustrum.runtime.data_folder import MANIFEST, bundles_in
 from lustrum.runtime.stop import Stopped
 from public_room.test_bundle_numbers import DATASET, SHOWN, bundle
 

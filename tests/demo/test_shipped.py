@@ -9,7 +9,7 @@ import pytest
 
 from lustrum.demo import description_path
 from lustrum.demo.descriptions import NAMES, SHIPPED
-from lustrum.demo.shipped import missing, place
+from lustrum.demo.setup import missing, place
 from lustrum.local import local_service
 from lustrum.model import TableQuery
 

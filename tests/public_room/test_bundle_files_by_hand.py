@@ -23,10 +23,10 @@ from lustrum.protect.weighted import ProtectedRespondents
 from lustrum.public.bundle import read_bundle
 from lustrum.public.bundle.agreement import is_made_by
 from lustrum.public.bundle.files import other_search, stated_method
-from lustrum.public.bundle.place import MANIFEST, bundles_in, standing
 from lustrum.publish import prepared as folders_module
 from lustrum.publish.bundles import write as write_module
 from lustrum.publish.bundles.write import pack_bundle, write_bundle
+from lustrum.runtime.data_folder import MANIFEST, bundles_in, standing
 from public_room.test_bundle_numbers import DATASET
 
 OTHER = STRICT.replace(b"limit = 1.0", b"limit = 0.5")

@@ -25,8 +25,7 @@ from lustrum.model.errors import choices
 from lustrum.policy import Policy, check_names
 from lustrum.policy.read import END, is_sealed, parse_policy
 from lustrum.public.bundle.files import bundle_digest
-from lustrum.public.bundle.place import MANIFEST, standing
-from lustrum.runtime.data_folder import BUNDLES, POLICIES, REPORTS
+from lustrum.runtime.data_folder import BUNDLES, MANIFEST, POLICIES, REPORTS, standing
 from lustrum.runtime.durable import outages
 from lustrum.tabulate import Store
 

@@ -10,9 +10,8 @@ from pathlib import Path
 from lustrum.model import DatasetError, QueryError
 from lustrum.model.errors import choices
 from lustrum.model.text import say
-from lustrum.public.bundle.place import MANIFEST, bundles_in, standing
 from lustrum.public.prepared.folder import PreparedFolder, prepared_name, read_prepared
-from lustrum.runtime.data_folder import PREPARED
+from lustrum.runtime.data_folder import MANIFEST, PREPARED, bundles_in, standing
 from lustrum.runtime.durable import outages
 
 Stamp = tuple[int, int, int]

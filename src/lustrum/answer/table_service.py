@@ -46,10 +46,17 @@ from lustrum.public.bundle.files import (
     read_bundle,
 )
 from lustrum.public.bundle.numbers import BundleNumbers
-from lustrum.public.bundle.place import MANIFEST, bundles_in, standing
 from lustrum.public.numbers import KeyedNumbers, ProtectedNumbers, RecordsService
 from lustrum.public.prepared import PreparedFolder
-from lustrum.runtime.data_folder import BUNDLES, POLICIES, folder_at, folders_at
+from lustrum.runtime.data_folder import (
+    BUNDLES,
+    MANIFEST,
+    POLICIES,
+    bundles_in,
+    folder_at,
+    folders_at,
+    standing,
+)
 from lustrum.runtime.durable import contained, outages
 from lustrum.runtime.stop import Stopped, within
 

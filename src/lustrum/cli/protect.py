@@ -33,7 +33,7 @@ from lustrum.publish.bundles.proven import (
     method_with_proof,
 )
 from lustrum.publish.report import findings, write_report
-from lustrum.publish.report.sums import sum_lines
+from lustrum.publish.report.sum_page import sum_lines
 from lustrum.runtime.data_folder import BUNDLES, POLICIES, REPORTS
 from lustrum.runtime.durable import outages
 from lustrum.runtime.stop import reporting_progress

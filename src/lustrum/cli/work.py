@@ -55,7 +55,7 @@ def make_demo(data: Path, console: Console, persons: int = 1_500_000) -> None:
 
 def place_demo(data: Path, console: Console) -> None:
     """Put the demo's bundles into a folder, and make those that its records or policies ask for otherwise."""
-    from lustrum.demo.shipped import place
+    from lustrum.demo.setup import place
 
     if place(data):
         make_demo(data, console)

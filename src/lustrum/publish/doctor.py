@@ -19,7 +19,6 @@ from lustrum.policy.read import is_sealed
 from lustrum.public.bundle import read_bundle
 from lustrum.public.bundle.agreement import earlier_defaults
 from lustrum.public.bundle.files import Bundle
-from lustrum.public.bundle.place import bundles_in
 from lustrum.public.prepared import read_prepared
 from lustrum.publish.budget import BudgetLedger
 from lustrum.publish.bundles.memory import memory_path, sums_path
@@ -32,6 +31,7 @@ from lustrum.runtime.data_folder import (
     PREPARED,
     PRIVATE,
     REPORTS,
+    bundles_in,
     unknown_entries,
 )
 from lustrum.runtime.durable import contained, outages

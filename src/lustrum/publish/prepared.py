@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from lustrum.model import DatasetError
-from lustrum.public.bundle.place import ASIDE, MANIFEST, moved_aside
 from lustrum.public.prepared.folder import FORMAT, KIND, overall_digest
+from lustrum.runtime.data_folder import ASIDE, MANIFEST, moved_aside
 from lustrum.runtime.durable import exchange, sync
 
 # How a folder that is published comes to its place, a bundle or prepared tables: at no moment is there none.

@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 from typer.core import TyperCommand
 
-from lustrum.cli.importing import without_collection
+from lustrum.cli import without_collection
 from lustrum.cli.inputs import app
 
 

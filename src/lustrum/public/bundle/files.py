@@ -32,8 +32,8 @@ from lustrum.protect.population.public import (
 from lustrum.protect.proven.sums import ClippedSums
 from lustrum.protect.weighted import ProtectedRespondents
 from lustrum.public.bundle.agreement import Made, protection_digest
-from lustrum.public.bundle.place import MANIFEST, standing
 from lustrum.public.bundle.respondents import respondents_of
+from lustrum.runtime.data_folder import MANIFEST, standing
 
 # The files of a public bundle.
 #

@@ -24,8 +24,8 @@ from typing import Any
 from lustrum.model import DatasetError, Release
 from lustrum.model.errors import QueryError, choices
 from lustrum.model.text import say
-from lustrum.public.bundle.place import MANIFEST, standing
 from lustrum.public.prepared.table_words import release_from_words
+from lustrum.runtime.data_folder import MANIFEST, standing
 
 FORMAT = 1
 KIND = "lustrum prepared tables"

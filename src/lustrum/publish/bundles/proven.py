@@ -32,12 +32,11 @@ from lustrum.protect.proven.plan import few_people
 from lustrum.protect.proven.report import beside, public_report
 from lustrum.protect.proven.sums import ClippedSums, ProvenSums, sums_of
 from lustrum.public.bundle.files import ProtectedSums, bundle_digest, stated_proof
-from lustrum.public.bundle.place import bundles_in
 from lustrum.publish.budget import BudgetLedger
 from lustrum.publish.bundles.history import ReleaseHistory
 from lustrum.publish.bundles.people import People, one_by_one, opened, people_path
 from lustrum.publish.bundles.write import pack_bundle, write_bundle
-from lustrum.runtime.data_folder import BUNDLES, PREPARED, RELEASES
+from lustrum.runtime.data_folder import BUNDLES, PREPARED, RELEASES, bundles_in
 from lustrum.runtime.durable import outages, write_whole
 from lustrum.runtime.stop import reporting_progress
 from lustrum.tabulate import Store, records_of

@@ -33,9 +33,9 @@ from lustrum.public.bundle.files import (
     ProtectedSums,
     overall_digest,
 )
-from lustrum.public.bundle.place import MANIFEST
 from lustrum.public.bundle.respondents import respondents_bytes
 from lustrum.publish.prepared import json_bytes, write_folder
+from lustrum.runtime.data_folder import MANIFEST
 
 
 def public_description(

@@ -27,7 +27,7 @@ from lustrum.publish.report.questions import (
     nested_pairs,
     random_tables,
 )
-from lustrum.publish.report.sums import (
+from lustrum.publish.report.sum_page import (
     protected_sums,
     sum_findings,
     sum_warnings,

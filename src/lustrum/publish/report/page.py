@@ -11,9 +11,9 @@ from typing import Any
 from lustrum._version import __version__
 from lustrum.model import InputError
 from lustrum.protect.population.attributes import FEWEST, GUESSED, NAMED
-from lustrum.public.bundle.place import MANIFEST
 from lustrum.publish.report.findings import Findings
 from lustrum.publish.report.sum_page import sum_section
+from lustrum.runtime.data_folder import MANIFEST
 from lustrum.runtime.durable import outages, write_whole
 from lustrum.runtime.svg import element, escaped, scrolling
 

@@ -25,8 +25,7 @@ from lustrum._version import __version__
 from lustrum.answer import TableService
 from lustrum.model import Decision
 from lustrum.model.decision import Verdict
-from lustrum.public.bundle.place import MANIFEST
-from lustrum.runtime.data_folder import CURRENT
+from lustrum.runtime.data_folder import CURRENT, MANIFEST
 from lustrum.runtime.log_lines import FIELDS
 from lustrum.runtime.remembered import bytes_held
 from lustrum.server.http.middleware import HttpLayer

@@ -1,1 +1,0 @@
-from .acro import ACRO as ACRO
