@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from math import comb, exp, factorial, lgamma, log
 
 import numpy as np
 import pytest
-from scipy.stats import chi2
 
 from lustrum.model import InputError, Table
 from lustrum.risk.counts import cells_of
@@ -15,14 +13,12 @@ from lustrum.risk.population import (
     KnownPopulation,
     KnownProbabilities,
     LogLinear,
-    PolyaUrn,
     simple_random_samples,
 )
 from lustrum.risk.population import kernels as kernels_module
 from lustrum.risk.population.alias import LARGEST, alias_table, bits_of, count_tables
 from lustrum.risk.population.kernels import draw_multinomials, draw_urns
 from lustrum.risk.population.model import fitting_mask, grown
-from lustrum.risk.population.polya import new_colours, solve_theta
 
 
 def chances(entries: np.ndarray) -> np.ndarray:
@@ -145,101 +141,6 @@ def test_the_same_seed_draws_the_same_populations_in_every_version():
     assert rows[62].tolist() == [5, 3, 7, 0]
 
 
-@pytest.mark.usefixtures("plain")
-def test_rows_hold_everybody_and_only_in_possible_cells(monkeypatch):
-    sample = np.array([2, 0, 1, 0])
-    p = np.array([0.5, 0.25, 0.25, 0.0]) * 3  # shares that are not scaled yet
-    for draws in (3, 80):
-        rows = draw_multinomials(sample, p, 10, draws, np.random.default_rng(1))
-        assert rows.shape == (draws, 4)
-        assert set(rows.sum(axis=1).tolist()) == {13}
-        assert (rows >= sample).all()
-        assert not rows[:, 3].any()
-    unseen = np.array([3])
-    for draws, theta in ((3, 0.5), (80, 0.5), (80, 0.0)):
-        rows = draw_urns(sample, unseen, theta, 10, draws, np.random.default_rng(1))
-        assert set(rows.sum(axis=1).tolist()) == {13}
-        assert (rows >= sample).all()
-        assert not rows[:, 1].any()
-        assert rows[:, 3].any() == (theta > 0)
-    # Nobody is added where nobody is left.
-    assert (draw_multinomials(sample, p, 0, 80, np.random.default_rng(1)) == sample).all()
-    assert (draw_urns(sample, unseen, 0.5, 0, 80, np.random.default_rng(1)) == sample).all()
-    # Both ways have the same mean: f + people * p, within 5 deviations of 600 draws.
-    for draws in (63, 64):
-        monkeypatch.setattr(kernels_module, "_ENOUGH_DRAWS", 64)
-        rng = np.random.default_rng(2)
-        many = [draw_multinomials(sample, p, 10, draws, rng) for _ in range(640 // draws)]
-        mean = np.concatenate(many).mean(axis=0)
-        assert mean == pytest.approx(sample + 10 * p / 3, abs=5 * np.sqrt(10 * 0.25 / 600))
-
-
-@pytest.mark.usefixtures("plain")
-@pytest.mark.parametrize(("draws", "long"), [(50, 1 << 18), (50, 0), (70, 0)])
-def test_urns_grow_as_martingales(draws, long, monkeypatch):
-    """Person by person, by bars, and by tables."""
-    monkeypatch.setattr(kernels_module, "_LONG", long)
-    sample, unseen, theta, people = np.array([3, 0, 1, 0]), np.array([1, 3]), 2.0, 6
-    rng = np.random.default_rng(4)
-    rows = np.concatenate(
-        [draw_urns(sample, unseen, theta, people, draws, rng) for _ in range(630 // draws)]
-    )
-    weights = np.array([3, 1, 1, 1]) / 6
-    # The mean is the sample plus 6 people by weight; no count has a deviation above 2.
-    assert rows.mean(axis=0) == pytest.approx(sample + people * weights, abs=5 * 2 / np.sqrt(630))
-    # Nobody is of a new colour if each draw misses the black balls: 4/6 * 5/7 * ... * 9/11.
-    missed = np.prod([(4 + z) / (6 + z) for z in range(people)])
-    none = (rows[:, unseen].sum(axis=1) == 0).mean()
-    assert none == pytest.approx(missed, abs=5 * np.sqrt(missed * (1 - missed) / 630))
-    # Two new colours take both cells: exactly one cell is taken if one colour came.
-    both = (rows[:, unseen] > 0).all(axis=1).mean()
-    chance = {0: 1.0}
-    for z in range(people):
-        new = {}
-        for colours, p in chance.items():
-            new[colours] = new.get(colours, 0.0) + p * (4 + z) / (6 + z)
-            new[colours + 1] = new.get(colours + 1, 0.0) + p * 2 / (6 + z)
-        chance = new
-    two = sum(p for colours, p in chance.items() if colours >= 2)
-    assert both == pytest.approx(two, abs=5 * np.sqrt(two * (1 - two) / 630))
-
-
-@pytest.mark.usefixtures("plain")
-def test_every_ball_of_an_urn_is_drawn():
-    # Five balls of one colour and one of another, which lies last: it is drawn once in six times.
-    rng = np.random.default_rng(8)
-    rows = np.concatenate(
-        [draw_urns(np.array([5, 1]), np.array([], int), 0.0, 1, 60, rng) for _ in range(10)]
-    )
-    share = (rows[:, 1] == 2).mean()
-    assert share == pytest.approx(1 / 6, abs=5 * np.sqrt(5 / 36 / 600))
-
-
-@pytest.mark.usefixtures("plain")
-def test_bars_share_people_out_as_an_urn_does(monkeypatch):
-    """Against the chances of all outcomes of a small urn; another seed fails once in 10,000 times."""
-    start, theta, people = (2, 1, 0), 0.7, 4
-    chance = {start: 1.0}
-    for _ in range(people):
-        new = {}
-        for state, p in chance.items():
-            total = sum(state) + theta
-            for cell, weight in enumerate((*state[:2], state[2] + theta)):
-                after = tuple(n + (i == cell) for i, n in enumerate(state))
-                new[after] = new.get(after, 0.0) + p * weight / total
-        chance = new
-    monkeypatch.setattr(kernels_module, "_LONG", 0)
-    rng, draws = np.random.default_rng(6), 4000
-    many = [
-        draw_urns(np.array(start), np.array([2]), theta, people, 50, rng)
-        for _ in range(draws // 50)
-    ]
-    found = Counter(tuple(row) for row in np.concatenate(many).tolist())
-    assert set(found) <= set(chance)
-    distance = sum((found[s] - draws * p) ** 2 / (draws * p) for s, p in chance.items())
-    assert distance < chi2.isf(1e-4, len(chance) - 1)
-
-
 @pytest.mark.parametrize("theta", [0.0, 3.0])
 def test_bars_hold_everybody_over_many_words_of_places(theta, monkeypatch):
     monkeypatch.setattr(kernels_module, "_LONG", 0)
@@ -257,96 +158,7 @@ def test_bars_hold_everybody_over_many_words_of_places(theta, monkeypatch):
 # The urn's own figures
 
 
-def test_new_colours_are_the_sum_of_the_paper():
-    for theta, n, N in ((0.5, 3, 9), (2.0, 1, 2), (100.0, 5, 50), (7.0, 4, 4)):
-        wanted = sum(theta / (n + theta + z - 1) for z in range(1, N - n + 1))
-        assert new_colours(theta, n, N) == pytest.approx(wanted)
-    # Very many black balls: the terms are nearly equal, and nearly 1.
-    for theta in (1e4 * 50, 1e4 * 50 + 1, 1e9, 1e12):
-        wanted = sum(theta / (5 + theta + z - 1) for z in range(1, 46))
-        assert new_colours(theta, 5, 50) == pytest.approx(wanted, rel=1e-8)
-
-
-def test_theta_brings_what_is_wanted_and_nothing_where_nothing_is():
-    for n, N, wanted in ((3, 9, 1.5), (10, 100, 5.0), (1, 2, 0.3), (5, 50, 44.9)):
-        theta = solve_theta(n, N, wanted)
-        assert new_colours(theta, n, N) == pytest.approx(wanted)
-    assert solve_theta(3, 5, 0.0) == solve_theta(3, 5, -1.0) == solve_theta(5, 5, 1.0) == 0.0
-    assert solve_theta(3, 5, 2.0) == solve_theta(3, 5, 3.0) == 5e6
-    # So few that theta is nearly as small as it can be: wanted * n / (N - n).
-    assert solve_theta(3, 5, 1e-12) == pytest.approx(1.5e-12, rel=0.5)
-    assert solve_theta(3, 4, 1e-12) == pytest.approx(3e-12, rel=1e-3)
-    # As many as a limit brings, and a little less.
-    most = new_colours(5e6, 3, 5)
-    assert solve_theta(3, 5, most) == pytest.approx(5e6)
-
-
-SAMPLE = [[8, 2], [4, 0]]
-
-
-def test_an_urn_by_hand():
-    urn = PolyaUrn(zeros=0)
-    theta = urn.theta(SAMPLE, 140)
-    assert new_colours(theta, 14, 140) == pytest.approx(1.0)
-    shares = np.array([[8, 2], [4, theta]]) / (14 + theta)
-    assert urn.predictive(SAMPLE, 140) == pytest.approx(shares)
-    assert urn.expected(SAMPLE, 140) == pytest.approx(np.array(SAMPLE) + 126 * shares)
-    assert urn.details(SAMPLE, 140) == {"theta": theta, "empty_cells": 0.0}
-    # Estimated: independence gives 12/14 * 12/14 ... and the empty cell has 4 * 2 / 14**2.
-    plain = PolyaUrn()
-    p = np.array([[10 * 12, 10 * 2], [4 * 12, 4 * 2]]) / 14**2
-    assert plain.empty_cells(SAMPLE, 20) == pytest.approx(((1 - p) ** 20).sum())
-    assert plain.theta(SAMPLE, 20) == pytest.approx(solve_theta(14, 20, 1 - ((1 - p) ** 20).sum()))
-    # Two unseen cells share the black balls; an impossible one has none.
-    two = [[8, 0], [4, 0]]
-    both = PolyaUrn(zeros=1)
-    black = both.theta(two, 100)
-    assert both.predictive(two, 100)[:, 1] == pytest.approx([black / 2 / (12 + black)] * 2)
-    mask = [[False, True], [False, False]]
-    marked = PolyaUrn(zeros=0, structural=np.array(mask))
-    one = marked.predictive(two, 100)
-    assert one[0, 1] == 0.0
-    assert one.sum() == pytest.approx(1.0)
-    # With an impossible cell the shares of independence take several rounds.
-    three = np.array([[9, 3, 0], [2, 5, 4], [1, 0, 6]])
-    free = np.zeros((3, 3), bool)
-    free[0, 2] = True
-    p = LogLinear(structural=free).predictive(three)[~free]
-    guessed = PolyaUrn(structural=free).empty_cells(three, 40)
-    assert guessed == pytest.approx(((1 - p) ** 40).sum(), rel=1e-6)
-    everybody = PolyaUrn(zeros=0).predictive([[8, 2], [4, 1]], 100)
-    assert everybody == pytest.approx(np.array([[8, 2], [4, 1]]) / 15)
-    assert (PolyaUrn().label, PolyaUrn(zeros=3).label) == ("Pólya urn", "Pólya urn, 3 empty cells")
-    assert PolyaUrn(zeros=1).theta(SAMPLE, 140) == 0.0
-    for wrong in (
-        lambda: PolyaUrn(zeros=-1),
-        lambda: PolyaUrn(zeros=1.5),
-        lambda: PolyaUrn(zeros=2).theta(SAMPLE, 140),
-        lambda: PolyaUrn().theta(SAMPLE, 13),
-    ):
-        with pytest.raises(InputError):
-            wrong()
-
-
 # Log-linear models
-
-
-def test_independence_by_hand():
-    sample = [[8, 2], [4, 6]]
-    p = np.array([[10 * 12, 10 * 8], [10 * 12, 10 * 8]]) / 400
-    model = LogLinear()
-    assert model.predictive(sample) == pytest.approx(p)
-    assert model.expected(sample, 120) == pytest.approx(np.array(sample) + 100 * p)
-    rows = model.draw(sample, 120, np.random.default_rng(1), 5)
-    assert rows.shape == (5, 2, 2)
-    assert set(rows.sum(axis=(1, 2)).tolist()) == {120}
-    fit = model.fit(sample)
-    assert model.details(sample, 120) == {
-        "degrees": fit.degrees,
-        "deviance": fit.deviance,
-        "aic": fit.aic,
-    }
-    assert fit.degrees == 1
 
 
 def test_models_are_named_by_margins_or_order():

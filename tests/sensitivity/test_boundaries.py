@@ -5,17 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from lustrum.model import Contributions, Table, TableAxis
-from lustrum.sensitivity import Background, Dominance, KDisclosure, PriorPosterior, Threshold
+from lustrum.sensitivity import Background, KDisclosure, PriorPosterior, Threshold
 from lustrum.sensitivity.examples import table_of
-
-
-def test_a_share_just_above_k_percent_dominates_and_exactly_k_percent_does_not() -> None:
-    table = table_of([[2, 1], [3, 2], [60, 30, 10]])
-    assert Dominance(n=1, k=60).judge(table).mask.tolist() == [True, False, False]
-    by_two = Dominance(n=2, k=60).judge(table)
-    assert by_two.mask.tolist() == [True, True, True]
-    # Exactly 60 percent is not dominated by one: it takes the second as well.
-    assert by_two.status.tolist() == ["O", "T", "T"]
 
 
 def test_an_empty_sensitive_cell_is_protected_upwards_only() -> None:

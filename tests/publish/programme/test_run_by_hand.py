@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import stat
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -159,21 +158,6 @@ def test_a_run_writes_what_it_says_and_says_what_it_writes(place: Path) -> None:
     assert "table.json" not in page
 
 
-def test_the_trace_holds_what_the_public_must_not_know(place: Path) -> None:
-    _, _, trace = run(place, table("t1", BY_BOTH), head="certificate = false")
-    assert stat.S_IMODE((place / "trace.json").stat().st_mode) == 0o600
-    assert trace["programme"] == "tiny"
-    assert "agency alone" in trace["confidential"]
-    ((system,),) = ([one["systems"] for one in trace["sets"]],)
-    assert trace["sets"][0]["set"] == "one"
-    (system,) = trace["sets"][0]["systems"]
-    assert (system["cells"], system["sensitive"], system["safe"]) == (12, 1, True)
-    (cell,) = system["sensitive_cells"]
-    assert (cell["value"], cell["enough"]) == ("2", True)
-    assert not (place / "public" / "certificates").exists()
-    assert report(place)["sets"][0]["certificates"] == []
-
-
 def test_tables_stand_in_the_order_of_the_programme(place: Path) -> None:
     tables = (
         table("b", AREA, "tips", "count"),
@@ -266,41 +250,6 @@ def test_a_check_says_what_a_run_would_make(place: Path, monkeypatch: pytest.Mon
     assert check_programme(made, place) == ["Set one: 1 table, 3 cells, by bundle."]
 
 
-def test_tables_of_a_bundle_are_its_protected_counts(
-    place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    bundle: Any = SimpleNamespace(dataset=dataset(), digest="d" * 64)
-    asked: list[Any] = []
-    area = TableAxis.plain("area", ["n", "s"])
-
-    class Numbers:
-        def __init__(self, given: Any, workers: int | None) -> None:
-            assert given is bundle
-            assert workers == 1
-
-        def views(self, query: Any) -> Any:
-            asked.append(query)
-            shown = Release(
-                (area,), np.array([9, 6]), np.full(2, "F"), {"method": "population", "base": 3}
-            )
-            return SimpleNamespace(shown=shown)
-
-    monkeypatch.setattr(run_module, "read_bundle", lambda path: bundle)
-    monkeypatch.setattr(run_module, "BundleNumbers", Numbers)
-    _, folder, trace = run(
-        place, table("t", 'by = ["area"]'), rules="", data='bundle = "b"', one='title = "People"'
-    )
-    assert [query.by[0].variable for query in asked] == ["area"]
-    assert trace["sets"] == []
-    (own,) = report(place)["sets"]
-    assert (own["name"], own["title"]) == ("one", "People")
-    assert own["method"] == {"method": "population", "base": 3}
-    assert own["checked"].startswith("All numbers are counts of one protected population")
-    assert report(place)["source"] == {"bundle": "d" * 64, "beside": None}
-    assert folder.release(folder.tables[0]).published.tolist() == [9, 6]
-    assert folder.tables[0].label == "t: number of firms"
-
-
 # One set, and all of them, of which every step is made up
 
 
@@ -359,16 +308,6 @@ def test_beside_a_bundle_no_letters_and_no_other_people() -> None:
         check_beside(own, replace(dataset(), name="other"), dataset())
 
 
-def test_a_run_beside_a_bundle_names_it(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    held: Any = SimpleNamespace(dataset=replace(dataset(), measures=()), digest="e" * 64)
-    monkeypatch.setattr(run_module, "read_bundle", lambda path: held)
-    data = f'{DATA}\nbeside = "b"\nexistence = "public"'
-    run(place, table("t", AREA, "tips"), data=data)
-    assert report(place)["source"] == {"bundle": None, "beside": "e" * 64}
-    with pytest.raises(InputError, match="exact numbers would undo protected ones"):
-        run(place, table("t", AREA), data=data)
-
-
 # What was hidden in the last period
 
 
@@ -413,21 +352,6 @@ def test_codes_that_were_not_there_last_time_were_not_hidden() -> None:
     status = np.array([["N", "N"], ["F", "N"]])
     before = Release(axes, np.zeros((2, 2), dtype=int), status, {"method": "suppression"})
     assert np.argwhere(_hidden_before(part, before)).tolist() == [[1, 2]]
-
-
-def test_cells_hidden_last_time_are_hidden_again(place: Path) -> None:
-    _, first, _ = run(place, table("t1", BY_BOTH), table("t2", SEX), out="last")
-    # Other cells would be cheaper this time.
-    rows = firms(EVEN | {("n", "a", "m"): 1, ("n", "a", "f"): 1} | {("n", "c", s): 3 for s in "mf"})
-    write_firms(place, rows)
-    _, second, trace = run(
-        place, table("t1", BY_BOTH), table("t2", SEX), head='previous = "last"\ncertificate = false'
-    )
-    one, two = (f.release(f.table("t1.count")).shown for f in (first, second))
-    assert (~one & ~two).sum() == (~one).sum()
-    changes = trace["sets"][0]["systems"][0]["suppression"]["against_last_period"]
-    assert changes["published_again"] == 0
-    assert changes["added"] == int((one & ~two).sum())
 
 
 # What is claimed
