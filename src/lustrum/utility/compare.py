@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
@@ -13,7 +14,7 @@ from lustrum.model.arrays import Floats, Mask
 from lustrum.model.parameters import DeclaredSpec
 from lustrum.model.release import check_release
 from lustrum.model.table import check_table
-from lustrum.utility.impute import Impute, inner_grid
+from lustrum.utility.impute import Impute, inner_grid, suppressed_cells
 
 Better = Literal["higher", "lower"]
 
@@ -39,9 +40,11 @@ class UtilityMeasure(Protocol):
 
 
 class UtilitySpec(DeclaredSpec):
-    """What all utility measures share."""
+    """What all utility measures share; most are distances from 0 up."""
 
     group: ClassVar[str] = "measure"
+    range: ClassVar[tuple[float, float]] = (0.0, float("inf"))
+    better: ClassVar[Better] = "lower"
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,6 +88,18 @@ def compare(table: Table, release: Release, impute: Impute) -> Comparison:
             "The table has no cell that can hold anybody, so there is nothing to compare."
         )
     return Comparison(np.asarray(original, dtype=np.float64), published, possible)
+
+
+@dataclass(frozen=True)
+class CellMeasure(UtilitySpec):
+    """A figure of the true and the published values of all cells that can hold somebody."""
+
+    figure: ClassVar[Callable[..., float]]
+    impute: Impute = suppressed_cells()
+
+    def of(self, table: Table, release: Release) -> float:
+        """The figure of a release in place of its table."""
+        return type(self).figure(*compare(table, release, self.impute).cells)
 
 
 def as_pair(

@@ -30,8 +30,6 @@ class ChiSquareChange(UtilitySpec):
     """
 
     name: ClassVar[str] = "chi-square-change"
-    range: ClassVar[tuple[float, float]] = (0.0, float("inf"))
-    better: ClassVar[Better] = "lower"
     axes: tuple[str, str] | None = parameter(
         None, "The two variables; a table of two needs no names."
     )
@@ -49,7 +47,6 @@ class CramersVChange(UtilitySpec):
 
     name: ClassVar[str] = "cramers-v-change"
     range: ClassVar[tuple[float, float]] = (0.0, 1.0)
-    better: ClassVar[Better] = "lower"
     axes: tuple[str, str] | None = parameter(
         None, "The two variables; a table of two needs no names."
     )
@@ -176,8 +173,6 @@ class BetweenVarianceChange(UtilitySpec):
     """
 
     name: ClassVar[str] = "between-variance-change"
-    range: ClassVar[tuple[float, float]] = (0.0, float("inf"))
-    better: ClassVar[Better] = "lower"
     area: str = parameter(MISSING, "The variable whose categories are the areas.")
     variable: str = parameter(MISSING, "The variable whose shares are compared between areas.")
     category: str = parameter(MISSING, "The category of that variable.")
@@ -254,7 +249,6 @@ class ConditionalError(UtilitySpec):
 
     name: ClassVar[str] = "conditional-error"
     range: ClassVar[tuple[float, float]] = (0.0, 1.0)
-    better: ClassVar[Better] = "lower"
     variable: str = parameter(MISSING, "The variable whose probabilities are compared.")
     given: tuple[str, ...] | None = parameter(
         None, "The variables that are given; by default all others of the table."

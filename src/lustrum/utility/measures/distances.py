@@ -12,22 +12,26 @@ from lustrum.model import InputError, Release, Table
 from lustrum.model.arrays import Floats, Ints
 from lustrum.model.parameters import parameter
 from lustrum.numeric.arithmetic import log
-from lustrum.utility.compare import Better, UtilitySpec, as_pair, compare
+from lustrum.utility.compare import Better, CellMeasure, UtilitySpec, as_pair, compare
 from lustrum.utility.impute import Impute, suppressed_cells
 
 
+def average_distance(original: npt.ArrayLike, published: npt.ArrayLike) -> float:
+    """``mean |F - G|``.
+
+    >>> average_distance([1, 2, 3], [3, 2, 2])
+    1.0
+    """
+    F, G = as_pair(original, published)
+    return float(np.abs(F - G).mean())
+
+
 @dataclass(frozen=True)
-class AverageDistance(UtilitySpec):
+class AverageDistance(CellMeasure):
     """``mean |F - G|`` over the inner cells, in the table's unit; from 0 up, lower is better."""
 
     name: ClassVar[str] = "average-distance"
-    range: ClassVar[tuple[float, float]] = (0.0, float("inf"))
-    better: ClassVar[Better] = "lower"
-    impute: Impute = suppressed_cells()
-
-    def of(self, table: Table, release: Release) -> float:
-        """The average distance of a release from its table."""
-        return average_distance(*compare(table, release, self.impute).cells)
+    figure = staticmethod(average_distance)
 
 
 @dataclass(frozen=True)
@@ -39,24 +43,12 @@ class AverageRelativeDistance(UtilitySpec):
     """
 
     name: ClassVar[str] = "average-relative-distance"
-    range: ClassVar[tuple[float, float]] = (0.0, float("inf"))
-    better: ClassVar[Better] = "lower"
     floor: float = parameter(1.0, "Smaller true values count as this one.", above=0)
     impute: Impute = suppressed_cells()
 
     def of(self, table: Table, release: Release) -> float:
         """The average relative distance of a release from its table."""
         return average_relative_distance(*compare(table, release, self.impute).cells, self.floor)
-
-
-def average_distance(original: npt.ArrayLike, published: npt.ArrayLike) -> float:
-    """``mean |F - G|``.
-
-    >>> average_distance([1, 2, 3], [3, 2, 2])
-    1.0
-    """
-    F, G = as_pair(original, published)
-    return float(np.abs(F - G).mean())
 
 
 def average_relative_distance(
@@ -80,20 +72,6 @@ def _check_floor(floor: float) -> None:
 # The largest deviation of a published cell from the true one.
 
 
-@dataclass(frozen=True)
-class LargestDeviation(UtilitySpec):
-    """``max |F - G|`` over the inner cells, in the table's unit; from 0 up, lower is better."""
-
-    name: ClassVar[str] = "largest-deviation"
-    range: ClassVar[tuple[float, float]] = (0.0, float("inf"))
-    better: ClassVar[Better] = "lower"
-    impute: Impute = suppressed_cells()
-
-    def of(self, table: Table, release: Release) -> float:
-        """The largest deviation of a release from its table."""
-        return largest_deviation(*compare(table, release, self.impute).cells)
-
-
 def largest_deviation(original: npt.ArrayLike, published: npt.ArrayLike) -> float:
     """``max |F - G|``.
 
@@ -104,28 +82,15 @@ def largest_deviation(original: npt.ArrayLike, published: npt.ArrayLike) -> floa
     return float(np.abs(F - G).max())
 
 
-# Mean squared precision: the reciprocal of the mean squared error (Duncan et al. 2001).
-
-
 @dataclass(frozen=True)
-class MeanSquaredPrecision(UtilitySpec):
-    """``1 / mean (F - G)**2`` over the inner cells; from 0 to infinity, which is exact; higher is better.
+class LargestDeviation(CellMeasure):
+    """``max |F - G|`` over the inner cells, in the table's unit; from 0 up, lower is better."""
 
-    Duncan, Fienberg, Krishnan, Padman and Roehrig (2001) take the error of one cell over a user's belief;
-    this is the same over the cells of a table.
+    name: ClassVar[str] = "largest-deviation"
+    figure = staticmethod(largest_deviation)
 
-    >>> MeanSquaredPrecision.range
-    (0.0, inf)
-    """
 
-    name: ClassVar[str] = "mean-squared-precision"
-    range: ClassVar[tuple[float, float]] = (0.0, float("inf"))
-    better: ClassVar[Better] = "higher"
-    impute: Impute = suppressed_cells()
-
-    def of(self, table: Table, release: Release) -> float:
-        """The precision of a release in place of its table."""
-        return mean_squared_precision(*compare(table, release, self.impute).cells)
+# Mean squared precision: the reciprocal of the mean squared error (Duncan et al. 2001).
 
 
 def mean_squared_precision(original: npt.ArrayLike, published: npt.ArrayLike) -> float:
@@ -141,24 +106,23 @@ def mean_squared_precision(original: npt.ArrayLike, published: npt.ArrayLike) ->
         return float(np.float64(1.0) / np.float64(error))
 
 
-# The share of cells that are published as they are.
-
-
 @dataclass(frozen=True)
-class ExactCells(UtilitySpec):
-    """The share of inner cells with ``F = G``; from 0 to 1, higher is better.
+class MeanSquaredPrecision(CellMeasure):
+    """``1 / mean (F - G)**2`` over the inner cells; from 0 to infinity, which is exact; higher is better.
 
-    Structural zeros, which are always exact, are left out.
+    Duncan, Fienberg, Krishnan, Padman and Roehrig (2001) take the error of one cell over a user's belief;
+    this is the same over the cells of a table.
+
+    >>> MeanSquaredPrecision.range
+    (0.0, inf)
     """
 
-    name: ClassVar[str] = "exact-cells"
-    range: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    name: ClassVar[str] = "mean-squared-precision"
     better: ClassVar[Better] = "higher"
-    impute: Impute = suppressed_cells()
+    figure = staticmethod(mean_squared_precision)
 
-    def of(self, table: Table, release: Release) -> float:
-        """The share of a release that is exact."""
-        return share_of_exact_cells(*compare(table, release, self.impute).cells)
+
+# The share of cells that are published as they are.
 
 
 def share_of_exact_cells(original: npt.ArrayLike, published: npt.ArrayLike) -> float:
@@ -169,6 +133,19 @@ def share_of_exact_cells(original: npt.ArrayLike, published: npt.ArrayLike) -> f
     """
     F, G = as_pair(original, published)
     return float((F == G).mean())
+
+
+@dataclass(frozen=True)
+class ExactCells(CellMeasure):
+    """The share of inner cells with ``F = G``; from 0 to 1, higher is better.
+
+    Structural zeros, which are always exact, are left out.
+    """
+
+    name: ClassVar[str] = "exact-cells"
+    range: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    better: ClassVar[Better] = "higher"
+    figure = staticmethod(share_of_exact_cells)
 
 
 # Hellinger distance (Shlomo, Antal, Elliot 2015, section 4.3): of counts, of shares, and as a utility.
@@ -204,34 +181,6 @@ class HellingerUtility(UtilitySpec):
         return np.asarray(np.maximum(0.0, 1.0 - distance / np.sqrt(tables.sum(axis=-1))))
 
 
-@dataclass(frozen=True)
-class HellingerDistance(UtilitySpec):
-    """``HD(F, G)`` of counts (equation 4); from 0 to ``sqrt((N + M) / 2)``, lower is better."""
-
-    name: ClassVar[str] = "hellinger-distance"
-    range: ClassVar[tuple[float, float]] = (0.0, np.inf)
-    better: ClassVar[Better] = "lower"
-    impute: Impute = suppressed_cells()
-
-    def of(self, table: Table, release: Release) -> float:
-        """The distance between a table and its release."""
-        return hellinger_counts(*compare(table, release, self.impute).cells)
-
-
-@dataclass(frozen=True)
-class HellingerShares(UtilitySpec):
-    """``HD(P, Q)`` of the cells' shares in their totals; from 0 to 1, lower is better."""
-
-    name: ClassVar[str] = "hellinger-shares"
-    range: ClassVar[tuple[float, float]] = (0.0, 1.0)
-    better: ClassVar[Better] = "lower"
-    impute: Impute = suppressed_cells()
-
-    def of(self, table: Table, release: Release) -> float:
-        """The distance between the shares of a table and those of its release."""
-        return hellinger_shares(*compare(table, release, self.impute).cells)
-
-
 def hellinger_counts(original: npt.ArrayLike, published: npt.ArrayLike) -> float:
     """``sqrt(sum (sqrt F - sqrt G)**2 / 2)`` (equation 4); 0 when equal, at most ``sqrt((N + M) / 2)``.
 
@@ -240,6 +189,14 @@ def hellinger_counts(original: npt.ArrayLike, published: npt.ArrayLike) -> float
     """
     F, G = as_pair(original, published, signed=False)
     return float(np.sqrt(((np.sqrt(F) - np.sqrt(G)) ** 2).sum() / 2))
+
+
+@dataclass(frozen=True)
+class HellingerDistance(CellMeasure):
+    """``HD(F, G)`` of counts (equation 4); from 0 to ``sqrt((N + M) / 2)``, lower is better."""
+
+    name: ClassVar[str] = "hellinger-distance"
+    figure = staticmethod(hellinger_counts)
 
 
 def hellinger_shares(original: npt.ArrayLike, published: npt.ArrayLike) -> float:
@@ -252,6 +209,15 @@ def hellinger_shares(original: npt.ArrayLike, published: npt.ArrayLike) -> float
     if not F.any() or not G.any():
         raise InputError("A table without anybody in it has no shares.")
     return min(1.0, hellinger_counts(F / F.sum(), G / G.sum()))
+
+
+@dataclass(frozen=True)
+class HellingerShares(CellMeasure):
+    """``HD(P, Q)`` of the cells' shares in their totals; from 0 to 1, lower is better."""
+
+    name: ClassVar[str] = "hellinger-shares"
+    range: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    figure = staticmethod(hellinger_shares)
 
 
 def hellinger_utility(original: npt.ArrayLike, published: npt.ArrayLike) -> float:
@@ -278,8 +244,6 @@ class Divergence(UtilitySpec):
     """
 
     name: ClassVar[str] = "divergence"
-    range: ClassVar[tuple[float, float]] = (0.0, float("inf"))
-    better: ClassVar[Better] = "lower"
     smoothing: float = parameter(0.0, "What is added to every cell, so that none is 0.", least=0)
     impute: Impute = suppressed_cells()
 
@@ -322,8 +286,6 @@ class EntropyChange(UtilitySpec):
     """``|H(G / M) - H(F / N)|`` in nats; from 0 to ``log K``, lower is better."""
 
     name: ClassVar[str] = "entropy-change"
-    range: ClassVar[tuple[float, float]] = (0.0, float("inf"))
-    better: ClassVar[Better] = "lower"
     impute: Impute = suppressed_cells()
 
     def of(self, table: Table, release: Release) -> float:

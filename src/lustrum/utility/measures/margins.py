@@ -40,8 +40,6 @@ class LargestMarginError(UtilitySpec):
     """The largest error of a one-way margin, in the table's unit; from 0 up, lower is better."""
 
     name: ClassVar[str] = "largest-margin-error"
-    range: ClassVar[tuple[float, float]] = (0.0, float("inf"))
-    better: ClassVar[Better] = "lower"
     impute: Impute = suppressed_cells()
 
     def of(self, table: Table, release: Release) -> float:
@@ -99,8 +97,6 @@ class SuppressedCells(UtilitySpec):
     """
 
     name: ClassVar[str] = "suppressed-cells"
-    range: ClassVar[tuple[float, float]] = (0.0, float("inf"))
-    better: ClassVar[Better] = "lower"
 
     def of(self, table: Table, release: Release) -> float:
         """How many inner cells of a release are suppressed."""
@@ -117,8 +113,6 @@ class SuppressedValue(UtilitySpec):
     """
 
     name: ClassVar[str] = "suppressed-value"
-    range: ClassVar[tuple[float, float]] = (0.0, float("inf"))
-    better: ClassVar[Better] = "lower"
 
     def of(self, table: Table, release: Release) -> float:
         """How much of the table is in suppressed inner cells."""
